@@ -1,0 +1,7 @@
+/** The time, as everything that judges an expiry asks for it; tests hand in their own. */
+export interface Clock {
+  /** Wall time in milliseconds since the epoch: what an `expiry` is compared with. */
+  nowMs(): number
+}
+
+export const systemClock: Clock = { nowMs: () => Date.now() }
