@@ -1,0 +1,236 @@
+import { isUndisclosedNode, nodeAddress, parseForwarded } from '../upstream/forwarded.ts'
+import { type AddressBlock, blocksHold, normalizeAddress, parseAddressBlock } from './address.ts'
+
+export interface ClientAddressOptions {
+  /** Entries that `trustProxyProblem` has nothing against. */
+  trustProxy: readonly string[]
+  /** Lower case: `forwarded`, `x-forwarded-for`, or a header of exactly one address. */
+  ipHeader: string
+}
+
+/** Whose request it is. Addresses are canonical. */
+export interface ClientAddress {
+  /** Undefined: the peer has no address (a Unix socket, or a socket that is gone). */
+  readonly address: string | undefined
+  readonly peer: string | undefined
+  readonly peerTrusted: boolean
+  readonly source: 'peer' | 'header'
+  readonly note?: 'malformed-header' | 'untrusted-header'
+  /** The name of the header that the note is about, as received. */
+  readonly noteHeader?: string
+}
+
+/** `rawHeaders` as Node has them: name, value, name, value. */
+export type ReadClientAddress = (
+  peerAddress: string | undefined,
+  rawHeaders: readonly string[],
+) => ClientAddress
+
+/** Every header, lower case, that claims a client's address; `x-forwarded-…` is matched by its prefix. */
+export const clientAddressHeaders: ReadonlySet<string> = new Set(
+  `forwarded forwarded-for x-forwarded x-original-forwarded-for x-vercel-forwarded-for x-vercel-proxied-for
+  x-real-ip x-client-ip client-ip x-cluster-client-ip proxy-client-ip wl-proxy-client-ip x-proxyuser-ip
+  true-client-ip x-true-client-ip fastly-client-ip fly-client-ip incap-client-ip x-nf-client-connection-ip
+  cf-connecting-ip cf-connecting-ipv6 cf-pseudo-ipv4 do-connecting-ip cloudfront-viewer-address
+  x-azure-clientip x-azure-socketip x-sucuri-clientip x-appengine-user-ip x-envoy-external-address
+  ali-cdn-real-ip cdn-src-ip x-host-ip x-originating-ip x-remote-ip x-remote-addr`.split(/\s+/),
+)
+
+export function claimsClientAddress(lowerCaseName: string): boolean {
+  return clientAddressHeaders.has(lowerCaseName) || lowerCaseName.startsWith('x-forwarded-')
+}
+
+/** The names that an entry may have instead of an address: Express's own, since people know them from there. */
+const namedBlocks: ReadonlyMap<string, readonly string[]> = new Map([
+  ['loopback', ['127.0.0.0/8', '::1']],
+  ['linklocal', ['169.254.0.0/16', 'fe80::/10']],
+  ['uniquelocal', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
+])
+
+export interface TrustedProxies {
+  /** The address is canonical. */
+  trusts(address: string): boolean
+}
+
+/** What is wrong with one entry of TRUST_PROXY; undefined: nothing. */
+export function trustProxyProblem(entry: string): string | undefined {
+  for (const text of writtenBlocks(entry)) {
+    const block = parseAddressBlock(text)
+    if ('problem' in block) {
+      return `${block.problem}; an entry is an address, a CIDR such as 10.0.0.0/8, or ${[...namedBlocks.keys()].join(', ')}`
+    }
+  }
+  return undefined
+}
+
+export function parseTrustProxy(entries: readonly string[]): TrustedProxies {
+  const blocks = entries.flatMap(writtenBlocks).map(readBlock)
+  return { trusts: (address) => blocksHold(blocks, address) }
+}
+
+function writtenBlocks(entry: string): readonly string[] {
+  return namedBlocks.get(entry.toLowerCase()) ?? [entry]
+}
+
+function readBlock(text: string): AddressBlock {
+  const block = parseAddressBlock(text)
+  if ('problem' in block) throw new RangeError(`"${text}" cannot be trusted: ${block.problem}`)
+  return block
+}
+
+/** The own network: a proxy in it that is not trusted is most likely one that was forgotten. */
+const ownNetwork = parseTrustProxy([...namedBlocks.keys()])
+
+interface Peer {
+  /** The answer for a request whose headers change nothing. */
+  readonly plain: ClientAddress
+  readonly inOwnNetwork: boolean
+}
+
+const peersRememberedMax = 1024
+
+export function createClientAddress(options: ClientAddressOptions): ReadClientAddress {
+  const trusted = parseTrustProxy(options.trustProxy)
+  const readAddress = addressReader(options.ipHeader, trusted)
+  const peers = new Map<string, Peer>()
+
+  function knownPeer(peerAddress: string | undefined): Peer {
+    if (peerAddress === undefined) return unknownPeer
+    let peer = peers.get(peerAddress)
+    if (peer === undefined) {
+      peer = describePeer(peerAddress, trusted)
+      // Emptied rather than evicted one by one: most gateways have a handful of peers and never get here.
+      if (peers.size >= peersRememberedMax) peers.clear()
+      peers.set(peerAddress, peer)
+    }
+    return peer
+  }
+
+  return (peerAddress, rawHeaders) => {
+    const { plain, inOwnNetwork } = knownPeer(peerAddress)
+    if (plain.peerTrusted) {
+      const name = headerNameAsReceived(rawHeaders, options.ipHeader)
+      if (name === undefined) return plain
+      const said = readAddress(headerLines(rawHeaders, options.ipHeader))
+      if (said === malformed) return { ...plain, note: 'malformed-header', noteHeader: name }
+      return said === undefined ? plain : { ...plain, address: said, source: 'header' }
+    }
+    if (!inOwnNetwork) return plain
+    const claim = claimingHeader(rawHeaders)
+    return claim === undefined ? plain : { ...plain, note: 'untrusted-header', noteHeader: claim }
+  }
+}
+
+const unknownPeer: Peer = {
+  plain: Object.freeze({ address: undefined, peer: undefined, peerTrusted: false, source: 'peer' }),
+  inOwnNetwork: false,
+}
+
+function describePeer(peerAddress: string, trusted: TrustedProxies): Peer {
+  const address = normalizeAddress(peerAddress)
+  if (address === undefined) return unknownPeer
+  const plain: ClientAddress = {
+    address,
+    peer: address,
+    peerTrusted: trusted.trusts(address),
+    source: 'peer',
+  }
+  return { plain: Object.freeze(plain), inOwnNetwork: ownNetwork.trusts(address) }
+}
+
+const malformed = Symbol('malformed')
+
+/** What a trusted peer's header says; undefined: nothing beyond the peer itself. */
+type AddressReader = (lines: readonly string[]) => string | undefined | typeof malformed
+
+function addressReader(ipHeader: string, trusted: TrustedProxies): AddressReader {
+  if (ipHeader === 'forwarded') return (lines) => furthestBelieved(forwardedNodes(lines), trusted)
+  if (ipHeader === 'x-forwarded-for') return (lines) => furthestBelieved(listedNodes(lines), trusted)
+  return ipHeader === 'cloudfront-viewer-address' ? oneAddressAndPort : oneAddress
+}
+
+/** A node for each hop, the nearest last; undefined where a hop names none. */
+type Nodes = readonly (string | undefined)[]
+
+/** From the right, since each trusted hop vouches for the one to its left and for nothing further. */
+function furthestBelieved(
+  nodes: Nodes | typeof malformed,
+  trusted: TrustedProxies,
+): string | undefined | typeof malformed {
+  if (nodes === malformed) return malformed
+  let believed: string | undefined
+  for (let index = nodes.length - 1; index >= 0; index--) {
+    const node = nodes[index]
+    if (node === undefined || isUndisclosedNode(node)) return believed
+    const address = readNode(node)
+    if (address === undefined) return malformed
+    if (!trusted.trusts(address)) return address
+    believed = address
+  }
+  return believed
+}
+
+/**
+ * One broken element spoils them all, even left of where the walk would end: where it ends cannot be told
+ * apart from a text that an open quote has swallowed. Each line is read by itself, so that a quote opened in
+ * one cannot reach into the next, which another hop wrote.
+ */
+function forwardedNodes(lines: readonly string[]): Nodes | typeof malformed {
+  const nodes: (string | undefined)[] = []
+  for (const line of lines) {
+    const elements = parseForwarded(line)
+    if (elements === undefined) return malformed
+    for (const element of elements) nodes.push(element.for)
+  }
+  return nodes
+}
+
+/** Commas always separate here, so what a client wrote on the left cannot spoil what the proxies added. */
+function listedNodes(lines: readonly string[]): Nodes {
+  const nodes: string[] = []
+  for (const line of lines) {
+    for (const part of line.split(',')) {
+      const node = part.trim()
+      if (node !== '') nodes.push(node)
+    }
+  }
+  return nodes
+}
+
+function oneAddress(lines: readonly string[]): string | typeof malformed {
+  const [line = '', ...more] = lines
+  // Two lines: the edge added its own beside the client's, and which is which cannot be told.
+  return more.length > 0 ? malformed : (readNode(line.trim()) ?? malformed)
+}
+
+/** CloudFront always adds the port, and writes IPv6 without brackets: the last group is never the address's. */
+function oneAddressAndPort(lines: readonly string[]): string | typeof malformed {
+  return oneAddress(lines.map((line) => line.replace(/:\d{1,5}$/, '')))
+}
+
+function readNode(node: string): string | undefined {
+  const address = nodeAddress(node)
+  return address === undefined ? undefined : normalizeAddress(address)
+}
+
+function headerNameAsReceived(rawHeaders: readonly string[], lowerCaseName: string): string | undefined {
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]
+    if (name?.length === lowerCaseName.length && name.toLowerCase() === lowerCaseName) return name
+  }
+  return undefined
+}
+
+function headerLines(rawHeaders: readonly string[], lowerCaseName: string): string[] {
+  return rawHeaders.filter(
+    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === lowerCaseName,
+  )
+}
+
+function claimingHeader(rawHeaders: readonly string[]): string | undefined {
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]
+    if (name !== undefined && claimsClientAddress(name.toLowerCase())) return name
+  }
+  return undefined
+}

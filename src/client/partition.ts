@@ -1,0 +1,77 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
+export interface PartitionOptions {
+  mode: 'ip' | 'prefix' | 'header' | 'none'
+  /** For `header`: the name of what a trusted peer says of the client's place, in lower case. */
+  header?: string | undefined
+}
+
+export interface PartitionClient {
+  /** One IP address in canonical form; `undefined` if it is not known. */
+  address: string | undefined
+  peerTrusted: boolean
+}
+
+/** Which clients may share a quote: those of one partition. `undefined`: this one shares with nobody. */
+export type Partition = (client: PartitionClient, rawHeaders: readonly string[]) => string | undefined
+
+// What edges send when they cannot tell: Cloudflare's XX and T1 (Tor), Google's ZZ. Clients in such a "place"
+// have nothing in common.
+const UNKNOWN_PLACES: ReadonlySet<string> = new Set(['XX', 'T1', 'ZZ'])
+
+export function createPartition(options: PartitionOptions): Partition {
+  switch (options.mode) {
+    case 'none':
+      return () => ''
+    case 'ip':
+      return (client) => byAddress(client)
+    case 'prefix':
+      return (client) => byNetwork(client)
+    case 'header': {
+      const header = options.header
+      if (header === undefined) return (client) => byAddress(client)
+      return (client, rawHeaders) => byPlace(client, onlyLine(rawHeaders, header)) ?? byAddress(client)
+    }
+  }
+}
+
+function byAddress({ address }: PartitionClient): string | undefined {
+  return address === undefined ? undefined : `ip:${address}`
+}
+
+/** /24 and /56: about what one household, office or mobile cell is given. */
+function byNetwork({ address }: PartitionClient): string | undefined {
+  if (address === undefined) return undefined
+  switch (isIP(address)) {
+    case 4:
+      return `net:${address.slice(0, address.lastIndexOf('.'))}`
+    case 6: {
+      const [first = 0, second = 0, third = 0, fourth = 0] = ipaddr.IPv6.parse(address).parts
+      return `net:${first.toString(16)}:${second.toString(16)}:${third.toString(16)}:${(fourth >> 8).toString(16)}`
+    }
+    default:
+      return undefined
+  }
+}
+
+function byPlace(client: PartitionClient, place: string | undefined): string | undefined {
+  // Anybody else could name the country that he wants quotes of.
+  if (!client.peerTrusted || place === undefined || place === '') return undefined
+  // Several lines that a proxy joined into one (RFC 9110 5.2).
+  if (place.includes(',') || UNKNOWN_PLACES.has(place.toUpperCase())) return undefined
+  return `place:${place}`
+}
+
+/** Two lines may mean that the client smuggled in one of its own, so neither is believed. */
+function onlyLine(rawHeaders: readonly string[], lowerCaseName: string): string | undefined {
+  let line: string | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]
+    if (name === undefined || name.length !== lowerCaseName.length) continue
+    if (name !== lowerCaseName && name.toLowerCase() !== lowerCaseName) continue
+    if (line !== undefined) return undefined
+    line = rawHeaders[index + 1]
+  }
+  return line
+}

@@ -1,0 +1,216 @@
+import { nearMiss } from './settings/near-misses.ts'
+import {
+  factsOf,
+  fixedDefault,
+  isSettingName,
+  type SettingName,
+  type SettingValues,
+  settingNames,
+  settings,
+  shownValue,
+} from './settings/table.ts'
+import { checkTogether } from './settings/together.ts'
+
+export interface Config {
+  readonly production: boolean
+  readonly traffic: { readonly host: string; readonly port: number }
+  readonly admin: { readonly host: string; readonly port: number }
+  readonly swap: {
+    /** 'sandbox', or a URL without a trailing slash. */
+    readonly baseUrl: string
+    readonly appName: string | undefined
+    readonly appVersion: string | undefined
+    readonly authorization: string | undefined
+  }
+  readonly payments: {
+    /** 'sandbox', a URL without a trailing slash, or none. */
+    readonly baseUrl: string | undefined
+    readonly paths: readonly string[]
+  }
+  readonly webhooks: { readonly baseUrl: string | undefined }
+  readonly client: { readonly trustProxy: readonly string[]; readonly ipHeader: string }
+  readonly upstream: {
+    readonly connectTimeoutMs: number
+    readonly headersTimeoutMs: number
+    readonly bodyTimeoutMs: number
+    readonly connections: number
+  }
+  readonly requests: { readonly headTimeoutMs: number; readonly bodyIdleTimeoutMs: number }
+  readonly fastLane: boolean
+  readonly log: { readonly level: SettingValues['LOG_LEVEL']; readonly format: SettingValues['LOG_FORMAT'] }
+}
+
+export type SettingValue = string | number | boolean
+
+export interface SettingProblem {
+  name: string
+  /** Masked if secret; undefined if not set. */
+  value: string | undefined
+  expected: string
+}
+
+/** A setting in effect, as it may be shown: secrets are masked. */
+export interface EffectiveSetting {
+  readonly value: string
+  readonly source: string
+}
+
+export interface LoadedConfig {
+  config: Config
+  warnings: string[]
+  sources: Readonly<Record<SettingName, EffectiveSetting>>
+}
+
+export interface LoadOptions {
+  nearMisses?: 'warn' | 'error'
+}
+
+export class SettingsError extends Error {
+  readonly problems: readonly SettingProblem[]
+
+  constructor(problems: readonly SettingProblem[]) {
+    const lines = problems.map(({ name, value, expected }) => {
+      const shown = value === undefined ? `${name} is not set` : `${name}=${value}`
+      return `  ${shown} - expected: ${expected}`
+    })
+    const count = problems.length === 1 ? 'There is a problem' : `There are ${problems.length} problems`
+    super([`${count} with the settings:`, ...lines].join('\n'))
+    this.name = 'SettingsError'
+    this.problems = problems
+  }
+}
+
+interface Given {
+  /** By name, trimmed, blank ones left out. */
+  texts: ReadonlyMap<string, string>
+  problems: SettingProblem[]
+}
+
+function readGiven(given: Record<string, SettingValue | undefined>): Given {
+  const texts = new Map<string, string>()
+  const problems: SettingProblem[] = []
+  for (const [name, value] of Object.entries(given)) {
+    if (value === undefined || value === null) continue
+    if (['string', 'number', 'boolean'].includes(typeof value)) {
+      const text = String(value).trim()
+      if (text !== '') texts.set(name, text)
+    } else if (isSettingName(name)) {
+      problems.push({ name, value: `(${typeof value})`, expected: 'a string, a number or a boolean' })
+    }
+  }
+  return { texts, problems }
+}
+
+function shownText(name: SettingName, text: string): string {
+  return shownValue(text, factsOf(name).secret)
+}
+
+/** Reads every setting by itself; a wrong one is a problem, and its default stands in for it. */
+function readValues(texts: ReadonlyMap<string, string>): {
+  values: SettingValues
+  problems: SettingProblem[]
+} {
+  const result = settings.safeParse(Object.fromEntries(settingNames.map((name) => [name, texts.get(name)])))
+  if (result.success) return { values: result.data, problems: [] }
+  const expectedByName = new Map<SettingName, string>()
+  for (const issue of result.error.issues) {
+    const name = String(issue.path[0])
+    if (isSettingName(name) && !expectedByName.has(name)) expectedByName.set(name, issue.message)
+  }
+  const problems = [...expectedByName].map(([name, expected]) => ({
+    name,
+    value: shownText(name, texts.get(name) ?? ''),
+    expected,
+  }))
+  const good = settingNames.filter((name) => !expectedByName.has(name)).map((name) => [name, texts.get(name)])
+  return { values: settings.parse(Object.fromEntries(good)), problems }
+}
+
+function nearMissesOf(texts: ReadonlyMap<string, string>): { name: string; meant: SettingName }[] {
+  return [...texts].flatMap(([name, text]) => {
+    const meant = nearMiss(name, text)
+    return meant === undefined ? [] : [{ name: shownValue(name, undefined), meant }]
+  })
+}
+
+function paymentsBaseUrl(values: SettingValues): string | undefined {
+  return values.PAYMENTS_BASE_URL ?? (values.SWAP_BASE_URL === 'sandbox' ? 'sandbox' : undefined)
+}
+
+function toConfig(values: SettingValues): Config {
+  return {
+    production: values.NODE_ENV === 'production',
+    traffic: { host: values.HOST, port: values.PORT },
+    admin: { host: values.ADMIN_HOST ?? values.HOST, port: values.ADMIN_PORT },
+    swap: {
+      baseUrl: values.SWAP_BASE_URL,
+      appName: values.SWAP_APP_NAME,
+      appVersion: values.SWAP_APP_VERSION,
+      authorization: values.SWAP_AUTHORIZATION,
+    },
+    payments: { baseUrl: paymentsBaseUrl(values), paths: values.PAYMENTS_PATHS },
+    webhooks: { baseUrl: values.WEBHOOKS_BASE_URL },
+    client: { trustProxy: values.TRUST_PROXY ?? [], ipHeader: values.CLIENT_IP_HEADER },
+    upstream: {
+      connectTimeoutMs: values.UPSTREAM_CONNECT_TIMEOUT_MS,
+      headersTimeoutMs: values.UPSTREAM_HEADERS_TIMEOUT_MS,
+      bodyTimeoutMs: values.UPSTREAM_BODY_TIMEOUT_MS,
+      connections: values.UPSTREAM_CONNECTIONS,
+    },
+    requests: {
+      headTimeoutMs: values.REQUEST_HEAD_TIMEOUT_MS,
+      bodyIdleTimeoutMs: values.REQUEST_BODY_IDLE_TIMEOUT_MS,
+    },
+    fastLane: values.FAST_LANE,
+    log: { level: values.LOG_LEVEL, format: values.LOG_FORMAT },
+  }
+}
+
+function deepFreeze<Value>(value: Value): Value {
+  if (typeof value !== 'object' || value === null) return value
+  for (const part of Object.values(value)) deepFreeze(part)
+  return Object.freeze(value)
+}
+
+function sourcesOf(values: SettingValues, texts: ReadonlyMap<string, string>): LoadedConfig['sources'] {
+  const derived = new Map<SettingName, EffectiveSetting>([
+    ['ADMIN_HOST', { value: values.HOST, source: 'derived from HOST' }],
+    ['PAYMENTS_BASE_URL', { value: paymentsBaseUrl(values) ?? '', source: 'derived from SWAP_BASE_URL' }],
+  ])
+  const effective = (name: SettingName): EffectiveSetting => {
+    if (!texts.has(name)) return derived.get(name) ?? { value: fixedDefault(name) ?? '', source: 'default' }
+    const value = values[name]
+    const text = typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value)
+    return { value: shownText(name, text), source: 'environment' }
+  }
+  return Object.fromEntries(settingNames.map((name) => [name, effective(name)])) as LoadedConfig['sources']
+}
+
+/** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
+export function loadConfig(
+  given: Record<string, SettingValue | undefined>,
+  { nearMisses = 'error' }: LoadOptions = {},
+): LoadedConfig {
+  const { texts, problems: unreadable } = readGiven(given)
+  const { values, problems: wrong } = readValues(texts)
+  const problems = [...unreadable, ...wrong]
+
+  const wrongNames = new Set(problems.map(({ name }) => name))
+  const together = checkTogether(values, {
+    isSet: (name) => texts.has(name),
+    isWrong: (name) => wrongNames.has(name),
+  })
+  for (const { name, expected } of together.problems) {
+    const text = texts.get(name)
+    problems.push({ name, value: text && shownText(name, text), expected })
+  }
+
+  const warnings = together.warnings
+  for (const { name, meant } of nearMissesOf(texts)) {
+    if (nearMisses === 'warn') warnings.push(`${name} is no setting. Did you mean ${meant}?`)
+    // The environment belongs to others too: the value of a variable that is not ours is not ours to show.
+    else problems.push({ name, value: '****', expected: `${meant}, if that is meant; ${name} is no setting` })
+  }
+  if (problems.length > 0) throw new SettingsError(problems)
+  return { config: deepFreeze(toConfig(values)), warnings, sources: deepFreeze(sourcesOf(values, texts)) }
+}

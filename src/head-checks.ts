@@ -1,0 +1,73 @@
+import type { IncomingMessage } from 'node:http'
+import { Problem } from './problem.ts'
+
+export const headBytesMost = 16_384
+export const targetBytesMost = 8_192
+const headersMost = 200
+
+const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
+// RFC 9110 7.2 and RFC 3986 3.2: a name or address, perhaps a port; no user, no path.
+const validHost = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~!$&'()*+,;=%]*)(?::[0-9]*)?$/
+
+/** What Node lets pass and a gateway must not: each of these could mean something else to the next server. */
+export function headRefusal(request: IncomingMessage): Problem | undefined {
+  const { httpVersion, rawHeaders, url = '' } = request
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return malformed('Only HTTP/1.0 and HTTP/1.1 are spoken here.')
+  if (url.length > targetBytesMost) return targetTooLong()
+  if (rawHeaders.length > headersMost * 2) return headTooLarge()
+
+  let headBytes = url.length
+  let hosts = 0
+  let lengths = 0
+  let codings = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    const value = rawHeaders[index + 1] as string
+    headBytes += name.length + value.length + 4
+    if (invalidValue.test(value)) return malformed(`The header ${name} holds a control character.`)
+    switch (name.length) {
+      case 4:
+        if (name.toLowerCase() !== 'host') break
+        hosts += 1
+        if (!validHost.test(value)) return malformed('The Host header is not a host.')
+        break
+      case 14:
+        if (name.toLowerCase() !== 'content-length') break
+        lengths += 1
+        if (!/^[0-9]{1,15}$/.test(value)) return malformed('The Content-Length header is not a number.')
+        break
+      case 17:
+        if (name.toLowerCase() !== 'transfer-encoding') break
+        codings += 1
+        if (value.toLowerCase() !== 'chunked')
+          return malformed('The only transfer coding known here is chunked.')
+        break
+    }
+  }
+  if (headBytes > headBytesMost) return headTooLarge()
+  if (hosts > 1) return malformed('There is more than one Host header.')
+  if (hosts === 0 && httpVersion === '1.1') return malformed('The Host header is missing.')
+  // RFC 9112 6.1 to 6.3: two opinions about where a body ends are how requests are smuggled.
+  if (lengths > 1 || codings > 1 || (lengths > 0 && codings > 0)) {
+    return malformed('The length of the body is stated more than once.')
+  }
+  if (codings > 0 && httpVersion === '1.0') return malformed('HTTP/1.0 has no chunked bodies.')
+  return undefined
+}
+
+function malformed(detail: string): Problem {
+  return new Problem('malformed-request', { detail })
+}
+
+export function targetTooLong(): Problem {
+  return new Problem('target-too-long', {
+    detail: `A request target has at most ${targetBytesMost} bytes here.`,
+  })
+}
+
+export function headTooLarge(): Problem {
+  return new Problem('head-too-large', {
+    detail: `A request head has at most ${headBytesMost} bytes and ${headersMost} headers here.`,
+  })
+}

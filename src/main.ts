@@ -1,0 +1,114 @@
+#!/usr/bin/env node
+import { parseArgs } from 'node:util'
+import { type LoadedConfig, loadConfig, SettingsError } from './config.ts'
+import { buildGateway, type Gateway, ListenError } from './gateway.ts'
+import { createLogger } from './logger.ts'
+import { startSandbox } from './sandbox/sandbox.ts'
+import { helpText, printConfig } from './settings/text.ts'
+import { version } from './version.ts'
+
+const flags = {
+  help: { type: 'boolean', short: 'h' },
+  version: { type: 'boolean', short: 'v' },
+  'check-config': { type: 'boolean' },
+  'print-config': { type: 'boolean' },
+  sandbox: { type: 'boolean' },
+} as const
+
+/** Something the person at the terminal can put right: told in plain words, without a stack. */
+class UsageError extends Error {}
+
+async function main(): Promise<void> {
+  const flag = readFlags()
+  if (flag.help) return say(helpText())
+  if (flag.version) return say(version)
+  const loaded = loadConfig(environment(), { nearMisses: flag['check-config'] ? 'error' : 'warn' })
+  if (flag['print-config']) return say(printConfig(loaded))
+  if (flag['check-config']) {
+    for (const warning of loaded.warnings) complain(`warning: ${warning}`)
+    return say('The settings are good.')
+  }
+  await (flag.sandbox ? runSandbox(loaded) : runGateway(loaded))
+}
+
+function readFlags() {
+  try {
+    return parseArgs({ options: flags, strict: true }).values
+  } catch (error) {
+    const known = Object.keys(flags).map((name) => `--${name}`)
+    throw new UsageError(`${(error as Error).message}\nThe flags are: ${known.join(', ')}`)
+  }
+}
+
+async function runGateway(loaded: LoadedConfig): Promise<void> {
+  const { config } = loaded
+  const logger = await createLogger(config.log)
+  for (const warning of loaded.warnings) logger.warn(warning)
+  const gateway = await buildGateway(config, { logger })
+  stopOnSignal(() => gateway.close())
+  const { trafficUrl, operationsUrl } = await gateway.listen()
+  logger.info(
+    { version, trafficUrl, operationsUrl, sandboxUrl: gateway.sandboxUrl },
+    'quotegate is listening',
+  )
+  if (gateway.sandboxUrl !== undefined) complain(sandboxBanner(gateway, trafficUrl, operationsUrl))
+}
+
+async function runSandbox({ config }: LoadedConfig): Promise<void> {
+  const logger = await createLogger(config.log)
+  const sandbox = await startSandbox(config.traffic)
+  stopOnSignal(() => sandbox.close())
+  logger.info({ version, url: sandbox.url }, 'the sandbox alone is listening')
+}
+
+/** To standard error, so that standard output stays the log and nothing else. */
+function sandboxBanner({ sandboxUrl }: Gateway, trafficUrl: string, operationsUrl: string): string {
+  return `
+  quotegate ${version}, in front of its built-in SANDBOX: no real prices, no real money.
+  Swap and payments: ${trafficUrl}   operations: ${operationsUrl}   sandbox: ${sandboxUrl}
+
+  A quote:
+    curl -s -H 'App-Name: demo' '${trafficUrl}/v3/pairs/ETH_USDC/quotes?amount=0.1'
+  A float order (put in the toAmount of the quote):
+    curl -s -H 'App-Name: demo' -H 'Content-Type: application/json' ${trafficUrl}/v3/orders/float \\
+      -d '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0xfrom","toAddress":"0xto","toAmount":289.645}'
+  A checkout:
+    curl -s -H 'Authorization: Bearer any-key' -H 'Content-Type: application/json' ${trafficUrl}/checkouts \\
+      -d '{"amount":"10.00","currency":"USD"}'
+  The metrics:
+    curl -s ${operationsUrl}/metrics
+`
+}
+
+function stopOnSignal(close: () => Promise<void>): void {
+  let stopping = false
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      if (stopping) process.exit(1)
+      stopping = true
+      close().then(() => process.exit(0), fail)
+    })
+  }
+}
+
+function environment(): NodeJS.ProcessEnv {
+  // biome-ignore lint/style/noProcessEnv: this is the one place where the environment is read.
+  return process.env
+}
+
+function say(text: string): void {
+  process.stdout.write(`${text.trimEnd()}\n`)
+}
+
+function complain(text: string): void {
+  process.stderr.write(`${text}\n`)
+}
+
+function fail(error: unknown): void {
+  const expected =
+    error instanceof SettingsError || error instanceof ListenError || error instanceof UsageError
+  complain(expected ? error.message : ((error as Error).stack ?? String(error)))
+  process.exit(1)
+}
+
+main().catch(fail)

@@ -1,0 +1,165 @@
+/**
+ * Every answer that the gateway itself makes instead of an upstream's: its type, its status, and whether
+ * asking again is safe (RFC 9457). The only place where a failure becomes a status. Each type is explained
+ * in docs/problems.md.
+ */
+interface ProblemType {
+  status: number
+  title: string
+  /** The connection is closed after it, because what follows on it can't be trusted or isn't wanted. */
+  closes?: true
+  /** Sending the same request again can't do anything twice, and may well work. */
+  retryable?: true
+}
+
+export const problemTypes = {
+  'malformed-request': { status: 400, title: 'The request is malformed', closes: true },
+  'bad-target': { status: 400, title: 'The request target is not acceptable', closes: true },
+  'app-name-missing': { status: 400, title: 'The App-Name header is missing' },
+  'bad-amount': { status: 400, title: 'The amount is not a positive decimal number' },
+  'not-found': { status: 404, title: 'There is nothing at this path' },
+  'no-payments-upstream': { status: 404, title: 'No payments upstream is configured' },
+  'no-webhooks-upstream': { status: 404, title: 'No webhook receiver is configured' },
+  'method-not-allowed': { status: 405, title: 'The method is not allowed here' },
+  'request-timeout': {
+    status: 408,
+    title: 'The request took too long to arrive',
+    closes: true,
+    retryable: true,
+  },
+  'target-too-long': { status: 414, title: 'The request target is too long', closes: true },
+  'expectation-failed': { status: 417, title: 'The expectation cannot be met', closes: true },
+  'head-too-large': { status: 431, title: 'The request head is too large', closes: true },
+  'internal-error': { status: 500, title: 'The gateway failed' },
+  'upstream-unreachable': { status: 502, title: 'The upstream cannot be reached' },
+  'upstream-reset': { status: 502, title: 'The upstream broke the connection' },
+  'upstream-invalid': { status: 502, title: 'The upstream sent an invalid answer' },
+  saturated: { status: 503, title: 'Too many requests are waiting for the upstream', retryable: true },
+  'upstream-timeout': { status: 504, title: 'The upstream did not answer in time' },
+  'loop-detected': { status: 508, title: 'The request has been through quotegate before' },
+} as const satisfies Record<string, ProblemType>
+
+export type ProblemSlug = keyof typeof problemTypes
+
+export interface ProblemOptions {
+  /** What the reader can do about it. */
+  detail: string
+  /** Further members of the body, such as `parameter`. */
+  members?: Readonly<Record<string, unknown>>
+  /** Further response headers. */
+  headers?: Readonly<Record<string, string>>
+  retryable?: boolean
+  cause?: unknown
+}
+
+export class Problem extends Error {
+  override readonly name = 'Problem'
+  readonly slug: ProblemSlug
+  readonly detail: string
+  readonly status: number
+  readonly title: string
+  readonly closes: boolean
+  readonly retryable: boolean
+  readonly members: Readonly<Record<string, unknown>>
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(slug: ProblemSlug, options: ProblemOptions) {
+    const type: ProblemType = problemTypes[slug]
+    super(`${slug}: ${options.detail}`, { cause: options.cause })
+    this.slug = slug
+    this.detail = options.detail
+    this.status = type.status
+    this.title = type.title
+    this.closes = type.closes ?? false
+    this.retryable = options.retryable ?? type.retryable ?? false
+    this.members = options.members ?? {}
+    this.headers = options.headers ?? {}
+  }
+}
+
+/** What went wrong with an upstream, in the words of RFC 9209 2.3 (Proxy-Status error types). */
+export type UpstreamFault =
+  | 'connection_refused'
+  | 'connection_timeout'
+  | 'connection_terminated'
+  | 'connection_limit_reached'
+  | 'destination_unavailable'
+  | 'dns_error'
+  | 'tls_certificate_error'
+  | 'http_response_timeout'
+  | 'http_response_incomplete'
+  | 'http_protocol_error'
+
+/** An upstream gave no answer that could be passed on. */
+export class UpstreamFailure extends Error {
+  override readonly name = 'UpstreamFailure'
+  readonly upstream: string
+  readonly fault: UpstreamFault
+  /** Whether the upstream may have seen the request: then a POST must not be sent again. */
+  readonly maybeSeen: boolean
+
+  constructor(upstream: string, options: { fault: UpstreamFault; maybeSeen: boolean; cause?: unknown }) {
+    super(`${upstream} upstream: ${options.fault}`, { cause: options.cause })
+    this.upstream = upstream
+    this.fault = options.fault
+    this.maybeSeen = options.maybeSeen
+  }
+}
+
+const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string }> = {
+  connection_refused: { slug: 'upstream-unreachable', detail: 'It refuses connections.' },
+  destination_unavailable: { slug: 'upstream-unreachable', detail: 'There is no route to it.' },
+  dns_error: { slug: 'upstream-unreachable', detail: 'Its name cannot be resolved.' },
+  tls_certificate_error: { slug: 'upstream-unreachable', detail: 'Its certificate cannot be trusted.' },
+  connection_terminated: { slug: 'upstream-reset', detail: 'It closed the connection before it answered.' },
+  http_response_incomplete: { slug: 'upstream-invalid', detail: 'Its answer was cut short.' },
+  http_protocol_error: { slug: 'upstream-invalid', detail: 'Its answer is not valid HTTP.' },
+  connection_timeout: { slug: 'upstream-timeout', detail: 'No connection to it was made in time.' },
+  http_response_timeout: {
+    slug: 'upstream-timeout',
+    detail: 'It took the request and did not answer in time.',
+  },
+  connection_limit_reached: {
+    slug: 'saturated',
+    detail: 'Every connection to it is busy; try again shortly.',
+  },
+}
+
+const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
+
+/** Turns whatever was thrown into the problem that the client is told. Nothing internal goes into it. */
+export function problemOf(error: unknown, method: string): Problem {
+  if (error instanceof Problem) return error
+  if (error instanceof UpstreamFailure) {
+    const { slug, detail } = problemOfFault[error.fault]
+    const again = !error.maybeSeen || safeMethods.has(method)
+    return new Problem(slug, {
+      detail: `${detail} ${again ? 'The request can be sent again.' : 'It may have been carried out: ask before you send it again.'}`,
+      headers: {
+        'Proxy-Status': `quotegate; error=${error.fault}`,
+        ...(slug === 'saturated' ? { 'Retry-After': '1' } : {}),
+      },
+      members: { upstream: error.upstream },
+      retryable: again,
+      cause: error,
+    })
+  }
+  return new Problem('internal-error', {
+    detail: 'This is a fault of the gateway; its log has the request id.',
+    cause: error,
+  })
+}
+
+export function problemBody(problem: Problem, requestId: string): string {
+  return JSON.stringify({
+    type: `urn:quotegate:problem:${problem.slug}`,
+    title: problem.title,
+    status: problem.status,
+    detail: problem.detail,
+    // The occurrence itself; never the target, whose query may hold secrets.
+    instance: `urn:quotegate:request:${encodeURIComponent(requestId)}`,
+    requestId,
+    retryable: problem.retryable,
+    ...problem.members,
+  })
+}

@@ -1,0 +1,92 @@
+import { isZero, parseDecimal } from './decimal.ts'
+
+const PAIRS_PREFIX = '/v3/pairs/'
+const QUOTES_SEGMENT = '/quotes'
+
+export interface QuoteTarget {
+  /** The path segment as received. */
+  pair: string
+  /** Everything behind the first "?", undecoded. */
+  query: string
+}
+
+/** Reads a raw request target; `undefined` if its path is not that of a quote. */
+export function readQuoteTarget(target: string): QuoteTarget | undefined {
+  if (!target.startsWith(PAIRS_PREFIX)) return undefined
+  const queryStart = target.indexOf('?')
+  const pathEnd = queryStart === -1 ? target.length : queryStart
+  const pairEnd = target.indexOf('/', PAIRS_PREFIX.length)
+  if (pairEnd <= PAIRS_PREFIX.length) return undefined
+  if (pathEnd - pairEnd !== QUOTES_SEGMENT.length || !target.startsWith(QUOTES_SEGMENT, pairEnd))
+    return undefined
+  return { pair: target.slice(PAIRS_PREFIX.length, pairEnd), query: target.slice(pathEnd + 1) }
+}
+
+export interface AmountReading {
+  /** The value as the caller wrote it, percent-decoded. */
+  amount: string
+  canonical: string
+  /** The rest of the query as sent and in order. */
+  otherParameters: string
+  problem?: undefined
+}
+
+export interface AmountProblem {
+  /** For people: names the parameter and says what would be right. */
+  problem: string
+}
+
+/** Reads the amount out of a query (without its "?") the way an upstream would: as a form, decoded once. */
+export function readAmount(query: string): AmountReading | AmountProblem {
+  let amount: string | undefined
+  let otherParameters = ''
+  for (const part of query.split('&')) {
+    // An empty part is no parameter (WHATWG URL 5.1).
+    if (part === '') continue
+    const equals = part.indexOf('=')
+    const name = decodeFormText(equals === -1 ? part : part.slice(0, equals))
+    if (name === 'amount') {
+      if (amount !== undefined) return refuse('must be given once')
+      amount = equals === -1 ? '' : decodeFormText(part.slice(equals + 1))
+    } else if (isArrayForm(name)) {
+      return refuse('must be given once, not as a list')
+    } else {
+      otherParameters = otherParameters === '' ? part : `${otherParameters}&${part}`
+    }
+  }
+  if (amount === undefined) return refuse('is missing')
+
+  const canonical = parseDecimal(amount)
+  if (canonical === undefined) return refuse(whyNoAmount(amount))
+  if (isZero(canonical)) return refuse('must be greater than zero')
+  return { amount, canonical, otherParameters }
+}
+
+/** `qs`, which many upstreams read queries with, takes all of these for further values of `amount`. */
+function isArrayForm(name: string): boolean {
+  return name.startsWith('amount[') || name.startsWith('[amount]')
+}
+
+function whyNoAmount(amount: string): string {
+  if (amount === '') return 'is empty'
+  if (amount.startsWith('-') && parseDecimal(amount.slice(1)) !== undefined)
+    return 'must be greater than zero'
+  if (amount.includes(' '))
+    return 'holds a blank; in a query a plus sign means one, so write 1e+21 as 1e21 or 1e%2B21'
+  return 'must be a decimal number such as 0.1 or 1e-7, with at most 80 digits and three digits of exponent'
+}
+
+function refuse(reason: string): AmountProblem {
+  return { problem: `The query parameter "amount" ${reason}.` }
+}
+
+/**
+ * Byte by byte rather than as UTF-8, so that it never throws. All that matters here is ASCII, and no other
+ * sequence can decode to that.
+ */
+function decodeFormText(text: string): string {
+  if (!text.includes('%') && !text.includes('+')) return text
+  return text
+    .replaceAll('+', ' ')
+    .replaceAll(/%([0-9A-Fa-f]{2})/g, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+}

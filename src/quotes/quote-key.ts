@@ -1,0 +1,57 @@
+import { hash, randomBytes } from 'node:crypto'
+
+export interface QuoteRequest {
+  /** The path segment exactly as received: what the upstream makes of its escapes or case is not ours to guess. */
+  pair: string
+  /** The amount as the caller wrote it. */
+  amount: string
+  canonicalAmount: string
+  /** In the order of QUOTE_KEY_HEADERS, names in lower case, values as the upstream will see them. */
+  keyedHeaders: readonly (readonly [name: string, value: string | undefined])[]
+  /** Which clients may share the quote. */
+  partition: string
+  /** Further query parameters as sent, without the amount. */
+  query: string
+  /** The request target as received, which the upstream is sent. */
+  target: string
+}
+
+export interface QuoteKeyOptions {
+  /** Random unless given. Replicas that share a store must share it, or they miss each other's quotes. */
+  salt?: string | undefined
+}
+
+// A list of what is public rather than of what is secret: QUOTE_KEY_HEADERS may name a credential that no
+// list foresees.
+const PUBLIC_HEADERS: ReadonlySet<string> = new Set([
+  'app-name',
+  'app-version',
+  'user-agent',
+  'accept-language',
+])
+
+/**
+ * Two requests get the same key exactly if they may be answered with the same quote. The amount as written and the
+ * target are left out: they only spell what the other parts mean.
+ */
+export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRequest) => string {
+  const salt = options.salt ?? randomBytes(32).toString('base64url')
+
+  return ({ pair, canonicalAmount, keyedHeaders, partition, query }) => {
+    let key = field(pair) + field(canonicalAmount) + field(partition) + field(query)
+    for (const [name, value] of keyedHeaders) key += field(name) + headerField(name, value)
+    return key
+  }
+
+  function headerField(name: string, value: string | undefined): string {
+    if (value === undefined) return '-'
+    if (value === '' || PUBLIC_HEADERS.has(name)) return field(value)
+    // Half a microsecond: a memo would cost about as much and keep the secret itself in memory.
+    return `#${hash('sha256', salt + value, 'base64url')}`
+  }
+}
+
+/** The length in front makes every part self-delimiting, so that no byte a client sends can imitate a boundary. */
+function field(value: string): string {
+  return `${value.length}:${value}`
+}

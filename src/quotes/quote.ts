@@ -1,0 +1,76 @@
+import { isUtf8 } from 'node:buffer'
+import { z } from 'zod'
+import { isZero, parseDecimal } from './decimal.ts'
+
+export interface Amount {
+  assetId: string
+  /** As the provider wrote it. */
+  value: string
+}
+
+export interface Quote {
+  id: string
+  pairId: string
+  fromAmount: Amount
+  toAmount: Amount
+  /** An instant of the provider's clock, not of ours. */
+  expiryMs: number
+}
+
+export type UnusableReason = 'not-json' | 'not-a-quote' | 'no-expiry' | 'expiry-in-seconds' | 'expiry-too-far'
+
+export type QuoteReading =
+  | { quote: Quote; reason?: undefined }
+  // With its quote, because an order for it must hear "expired" and not "unknown".
+  | { quote: Quote; reason: 'expired' }
+  | { quote?: undefined; reason: UnusableReason }
+
+const DAY_MS = 86_400_000
+// As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
+const LEAST_EXPIRY_MS = 1e11
+
+const identifier = z.string().min(1).max(256)
+const amount = z.object({ assetId: identifier, value: z.string().refine(isPositiveDecimal) })
+const quoteWithoutExpiry = z.object({
+  id: identifier,
+  pairId: identifier,
+  fromAmount: amount,
+  toAmount: amount,
+  expiry: z.unknown().optional(),
+})
+
+/** `nowMs` is the provider's clock as far as it is known, since that is what `expiry` is compared with. */
+export function readQuote(body: Buffer, nowMs: number): QuoteReading {
+  const json = parseJson(body)
+  if (json === undefined) return { reason: 'not-json' }
+  const parsed = quoteWithoutExpiry.safeParse(json)
+  if (!parsed.success) return { reason: 'not-a-quote' }
+
+  const { expiry, ...terms } = parsed.data
+  if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0) return { reason: 'no-expiry' }
+  if (expiry < LEAST_EXPIRY_MS) return { reason: 'expiry-in-seconds' }
+  if (expiry - nowMs > DAY_MS) return { reason: 'expiry-too-far' }
+  const quote = { ...terms, expiryMs: expiry }
+  return isExpired(expiry, nowMs) ? { quote, reason: 'expired' } : { quote }
+}
+
+/** Serving and ordering ask this same question, so no quote can be live for the one and dead for the other. */
+export function isExpired(expiresAtMs: number, nowMs: number): boolean {
+  return nowMs >= expiresAtMs
+}
+
+/** A repeated key is not looked for: the last one counts, as it does for the client that gets these bytes. */
+function parseJson(body: Buffer): unknown {
+  // RFC 8259 8.1. Decoding would replace broken bytes, and two different ids could become one.
+  if (!isUtf8(body)) return undefined
+  try {
+    return JSON.parse(body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}
+
+function isPositiveDecimal(text: string): boolean {
+  const canonical = parseDecimal(text)
+  return canonical !== undefined && !isZero(canonical)
+}

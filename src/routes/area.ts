@@ -1,0 +1,86 @@
+/** Which part of the service a request belongs to. */
+export type Area = 'quote' | 'float-order' | 'order' | 'swap' | 'payments' | 'webhooks' | 'none'
+
+export type TargetReading =
+  | { target: string; path: string; area: Area }
+  /** `*`, which only OPTIONS may ask for (RFC 9112 3.2.4). */
+  | { asterisk: true }
+  | { problem: string }
+
+const unsafePathByte = /[^\x21-\x7e]|\\/
+const unsafeQueryByte = /[^\x21-\x7e\x80-\xff]|#/
+const brokenEscape = /%(?![0-9A-Fa-f]{2})/
+// Besides "/", what some routers take for the end of a segment: an encoded slash, a backslash, and ";",
+// which starts the path parameters of a Java server.
+const dotSegment = /(?:^|\/|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/;]|%2f|%5c|%3b)/i
+const absoluteForm = /^https?:\/\/[^/?#]*/i
+
+/**
+ * Reads the raw request target. Anything that another server could read differently from us is refused
+ * rather than guessed: an encoded dot segment is how path filters are walked around.
+ */
+export function createAreaReader(paymentsPaths: readonly string[]): (rawTarget: string) => TargetReading {
+  const everythingElseIsPayments = paymentsPaths.includes('/')
+
+  function areaOf(path: string): Area {
+    if (isUnder(path, '/v3')) return swapArea(path)
+    if (isUnder(path, '/webhooks')) return 'webhooks'
+    if (everythingElseIsPayments) return 'payments'
+    for (const prefix of paymentsPaths) if (isUnder(path, prefix)) return 'payments'
+    return 'none'
+  }
+
+  return function readTarget(rawTarget) {
+    if (rawTarget === '*') return { asterisk: true }
+    const target = originForm(rawTarget)
+    if (target === undefined) return { problem: 'The request target must begin with "/".' }
+    const queryAt = target.indexOf('?')
+    const path = queryAt === -1 ? target : target.slice(0, queryAt)
+    if (unsafePathByte.test(path) || path.includes('#')) {
+      return { problem: 'The path holds a backslash, a "#", a control character or a non-ASCII byte.' }
+    }
+    // A query goes on byte for byte; only what cannot stand in a request line is refused.
+    if (queryAt !== -1 && unsafeQueryByte.test(target.slice(queryAt))) {
+      return { problem: 'The query holds a control character or a "#".' }
+    }
+    if (brokenEscape.test(path)) return { problem: 'The path holds a broken percent-escape.' }
+    if (dotSegment.test(path)) return { problem: 'The path holds a dot segment ("." or "..").' }
+    return { target, path, area: areaOf(path) }
+  }
+}
+
+// RFC 9112 3.2.2: a server must accept the absolute form; only its path and query go on, so that the host
+// in it can choose nothing.
+function originForm(rawTarget: string): string | undefined {
+  if (rawTarget.startsWith('/')) return rawTarget
+  const authority = absoluteForm.exec(rawTarget)?.[0]
+  if (authority === undefined) return undefined
+  const rest = rawTarget.slice(authority.length)
+  return rest.startsWith('/') ? rest : `/${rest}`
+}
+
+function isUnder(path: string, prefix: string): boolean {
+  return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
+}
+
+const quotePath = /^\/v3\/pairs\/[^/]+\/quotes$/
+
+function swapArea(path: string): Area {
+  if (quotePath.test(path)) return 'quote'
+  // An order is judged by what an upstream router could take its path for, so that no odd spelling walks
+  // round the guard; it still goes out as it came.
+  const folded = foldPath(path)
+  if (folded === '/v3/orders/float') return 'float-order'
+  if (folded === '/v3/orders') return 'order'
+  return 'swap'
+}
+
+const unreservedEscape = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/g
+
+function foldPath(path: string): string {
+  const unescaped = path.replace(unreservedEscape, (escape) =>
+    String.fromCharCode(Number.parseInt(escape.slice(1), 16)),
+  )
+  const single = unescaped.replace(/\/{2,}/g, '/')
+  return (single.endsWith('/') ? single.slice(0, -1) : single).toLowerCase()
+}

@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientAddress, ReadClientAddress } from '../client/client-address.ts'
+import type { Logger } from '../logger.ts'
+import type { Metrics } from '../metrics.ts'
+import { type Problem, problemOf, UpstreamFailure } from '../problem.ts'
+import { answerProblem } from '../problem-answer.ts'
+import { headerValues } from '../upstream/headers.ts'
+import type { Area, TargetReading } from './area.ts'
+
+/** One request on its way through the gateway. */
+export interface Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly reading: TargetReading
+  readonly area: Area
+  readonly startedAtMs: number
+  /** The request id: the caller's if it is fit to be shown and logged, else one of ours. */
+  readonly id: string
+  readonly callersId: boolean
+  /** Whose request it is; read only where it matters. */
+  readonly client: ClientAddress
+}
+
+/** Begins exchanges, and ends those that failed; each is counted and logged once when it is over. */
+export interface Exchanges {
+  begin(request: IncomingMessage, response: ServerResponse): Exchange
+  /** The one place where an error becomes an answer. */
+  fail(exchange: Exchange, error: unknown): void
+}
+
+export interface ExchangesOptions {
+  log: Logger
+  metrics: Metrics
+  readTarget: (rawTarget: string) => TargetReading
+  readClientAddress: ReadClientAddress
+}
+
+const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
+const namedPeersMost = 1_000
+
+export function createExchanges(options: ExchangesOptions): Exchanges {
+  const { log, metrics, readTarget, readClientAddress } = options
+  const namedPeers = new Set<string>()
+
+  function noteAddress(client: ClientAddress): void {
+    if (client.note === undefined) return
+    metrics.clientAddressNotes[client.note].inc()
+    const peer = client.peer ?? 'unknown'
+    if (client.note !== 'untrusted-header' || namedPeers.has(peer) || namedPeers.size >= namedPeersMost)
+      return
+    namedPeers.add(peer)
+    log.warn(
+      { peer },
+      `${peer} sent ${client.noteHeader} but is not in TRUST_PROXY: all its users look like ${peer} to the provider`,
+    )
+  }
+
+  class OpenExchange implements Exchange {
+    readonly request: IncomingMessage
+    readonly response: ServerResponse
+    readonly reading: TargetReading
+    readonly startedAtMs = performance.now()
+    #id: string | undefined
+    #callersId = false
+    #client: ClientAddress | undefined
+
+    constructor(request: IncomingMessage, response: ServerResponse) {
+      this.request = request
+      this.response = response
+      this.reading = readTarget(request.url ?? '')
+      response.once('close', () => this.#over())
+    }
+
+    get area(): Area {
+      return 'area' in this.reading ? this.reading.area : 'none'
+    }
+
+    get id(): string {
+      if (this.#id === undefined) {
+        const received = headerValues(this.request.rawHeaders, 'x-request-id')
+        this.#callersId = received.length === 1 && fitId.test(received[0] as string)
+        this.#id = this.#callersId ? (received[0] as string) : randomUUID()
+      }
+      return this.#id
+    }
+
+    get callersId(): boolean {
+      return this.id !== '' && this.#callersId
+    }
+
+    get client(): ClientAddress {
+      if (this.#client === undefined) {
+        this.#client = readClientAddress(this.request.socket.remoteAddress, this.request.rawHeaders)
+        noteAddress(this.#client)
+      }
+      return this.#client
+    }
+
+    #over(): void {
+      const { response, area, request } = this
+      const aborted = !response.writableFinished
+      const durationMs = performance.now() - this.startedAtMs
+      metrics.countRequest({ area, method: request.method ?? '', status: aborted ? 0 : response.statusCode })
+      if (!log.isLevelEnabled('debug')) return
+      log.debug(
+        {
+          requestId: this.id,
+          area,
+          method: request.method,
+          path: loggedPath(this),
+          status: response.headersSent ? response.statusCode : undefined,
+          durationMs: Math.round(durationMs * 1000) / 1000,
+        },
+        aborted ? 'request broken off' : 'request',
+      )
+    }
+  }
+
+  return {
+    begin: (request, response) => new OpenExchange(request, response),
+    fail(exchange, error) {
+      const { request, response } = exchange
+      const problem = problemOf(error, request.method ?? '')
+      metrics.problems[problem.slug].inc()
+      logProblem(log, exchange, problem)
+      if (response.headersSent) {
+        // Part of an answer is out: a broken connection is the only honest end (Go's ErrAbortHandler).
+        response.destroy()
+        return
+      }
+      answerProblem(request, response, { problem, requestId: exchange.id })
+    },
+  }
+}
+
+/** Without its query on the payments side, where it may hold anything. */
+function loggedPath({ reading, area }: Exchange): string | undefined {
+  if (!('target' in reading)) return undefined
+  return area === 'quote' || area === 'swap' ? reading.target : reading.path
+}
+
+function logProblem(log: Logger, exchange: Exchange, problem: Problem): void {
+  const level = problem.status < 500 ? 'info' : problem.slug === 'internal-error' ? 'error' : 'warn'
+  if (!log.isLevelEnabled(level)) return
+  const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
+  log[level](
+    {
+      requestId: exchange.id,
+      area: exchange.area,
+      method: exchange.request.method,
+      path: loggedPath(exchange),
+      status: problem.status,
+      problem: problem.slug,
+      upstream: failure?.upstream,
+      fault: failure?.fault,
+      cause: failure === undefined ? problem.cause : failure.cause,
+    },
+    problem.message,
+  )
+}

@@ -1,0 +1,61 @@
+import type { IncomingMessage } from 'node:http'
+import { BlockList, isIP } from 'node:net'
+
+export interface Geolocation {
+  ip: string
+  /** `peer`: there was no usable `Forwarded`, so the caller's own server was looked up instead. */
+  source: 'forwarded' | 'peer'
+  allowed: boolean
+}
+
+export function locate(request: IncomingMessage, restrictedPlace: string): Geolocation {
+  const forwarded = forwardedFor(request.headers.forwarded ?? '')
+  const ip = forwarded ?? withoutMapping(request.socket.remoteAddress ?? '')
+  const source = forwarded === undefined ? 'peer' : 'forwarded'
+  return { ip, source, allowed: !isWithin(ip, restrictedPlace) }
+}
+
+/** One `Forwarded` pair, or the comma that ends an element: https://www.rfc-editor.org/rfc/rfc7239#section-4 */
+const pairOrComma = /\s*(?:([^\s=;,"]+)=("(?:[^"\\]|\\.)*"|[^\s;,"]*)\s*(?:;|(?=,|$))|(,))/y
+
+/** The address of the left-most element's `for=`, if that is one the provider would accept. */
+export function forwardedFor(header: string): string | undefined {
+  pairOrComma.lastIndex = 0
+  for (let match = pairOrComma.exec(header); match !== null; match = pairOrComma.exec(header)) {
+    const [, name, value, comma] = match
+    if (comma !== undefined) return undefined
+    if (name?.toLowerCase() === 'for') return readNode(value ?? '')
+  }
+  return undefined
+}
+
+function readNode(value: string): string | undefined {
+  const isQuoted = value.startsWith('"')
+  const node = isQuoted ? value.slice(1, -1).replaceAll(/\\(.)/g, '$1') : value
+  const bracketed = /^\[([^\]%]*)\](?::\w+)?$/.exec(node)
+  if (bracketed !== null) {
+    const address = bracketed[1] ?? ''
+    // Seen at the provider: IPv6 that is not bracketed and quoted as well is ignored.
+    return isQuoted && isIP(address) === 6 ? withoutMapping(address) : undefined
+  }
+  const address = node.replace(/:\w+$/, '')
+  return isIP(address) === 4 ? address : undefined
+}
+
+function withoutMapping(address: string): string {
+  return address.replace(/^::ffff:(?=[\d.]+$)/i, '')
+}
+
+function isWithin(ip: string, place: string): boolean {
+  const family = isIP(ip)
+  if (place === '' || family === 0) return false
+  const [network = '', prefix] = place.split('/')
+  const placeFamily = isIP(network)
+  const list = new BlockList()
+  list.addSubnet(
+    network,
+    Number(prefix ?? (placeFamily === 4 ? 32 : 128)),
+    placeFamily === 4 ? 'ipv4' : 'ipv6',
+  )
+  return list.check(ip, family === 4 ? 'ipv4' : 'ipv6')
+}

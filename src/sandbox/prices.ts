@@ -1,0 +1,87 @@
+import { type Decimal, parseDecimal } from './decimal.ts'
+
+export interface Asset {
+  id: string
+  name: string
+  decimals: number
+}
+
+export interface Pair {
+  id: string
+  from: Asset
+  to: Asset
+}
+
+const oneMinuteMs = 60_000
+const listedAssets: (Asset & { dollars: number })[] = [
+  { id: 'BTC', name: 'Bitcoin', decimals: 8, dollars: 91_230.5 },
+  { id: 'ETH', name: 'Ether', decimals: 8, dollars: 2896.45 },
+  { id: 'LTC', name: 'Litecoin', decimals: 8, dollars: 84.12 },
+  { id: 'SOL', name: 'Solana', decimals: 8, dollars: 137.38 },
+  { id: 'USDC', name: 'USD Coin', decimals: 6, dollars: 1 },
+  { id: 'USDT', name: 'Tether', decimals: 6, dollars: 0.9997 },
+]
+const otherAssetDecimals = 8
+
+/** All that is swapped, and what it costs at a moment. */
+export class Prices {
+  readonly assets: Asset[]
+  readonly pairs: Pair[]
+  readonly #pairsById: Map<string, Pair>
+  readonly #fixed: Map<string, Decimal>
+
+  constructor(fixedPrices: Record<string, number>) {
+    this.#fixed = new Map(Object.entries(fixedPrices).map(readFixedPrice))
+    const assets = new Map<string, Asset>(
+      listedAssets.map(({ id, name, decimals }) => [id, { id, name, decimals }]),
+    )
+    const assetOf = (id: string): Asset => assets.get(id) ?? { id, name: id, decimals: otherAssetDecimals }
+    const pairIds = new Set([...crossPairIds(), ...this.#fixed.keys()])
+    this.pairs = [...pairIds].map((id) => {
+      const [from = '', to = ''] = id.split('_')
+      return { id, from: assetOf(from), to: assetOf(to) }
+    })
+    for (const { from, to } of this.pairs) assets.set(from.id, from).set(to.id, to)
+    this.assets = [...assets.values()]
+    this.#pairsById = new Map(this.pairs.map((pair) => [pair.id, pair]))
+  }
+
+  pair(id: string): Pair | undefined {
+    return this.#pairsById.get(id)
+  }
+
+  /** How many of the pair's "to" asset one "from" asset buys. */
+  priceOf(pair: Pair, nowMs: number): Decimal {
+    const fixed = this.#fixed.get(pair.id)
+    if (fixed !== undefined) return fixed
+    const price = dollarsOf(pair.from.id, nowMs) / dollarsOf(pair.to.id, nowMs)
+    return readPrice(pair.id, Number(price.toPrecision(10)))
+  }
+}
+
+function crossPairIds(): string[] {
+  const ids = listedAssets.map(({ id }) => id)
+  return ids.flatMap((from) => ids.filter((to) => to !== from).map((to) => `${from}_${to}`))
+}
+
+/** A slow wave (0.2 % in ten minutes, stable assets a hundredth of it), so that demos look alive and tests repeat. */
+function dollarsOf(assetId: string, nowMs: number): number {
+  const index = listedAssets.findIndex(({ id }) => id === assetId)
+  const asset = listedAssets[index]
+  if (asset === undefined) throw new RangeError(`${assetId} has no price`)
+  const swing = asset.dollars < 2 ? 0.000_02 : 0.002
+  return asset.dollars * (1 + swing * Math.sin((2 * Math.PI * nowMs) / (10 * oneMinuteMs) + index))
+}
+
+function readFixedPrice([pairId, price]: [string, number]): [string, Decimal] {
+  if (!/^[A-Za-z0-9.-]+_[A-Za-z0-9.-]+$/.test(pairId)) {
+    throw new TypeError(`prices: ${pairId} is no pair id such as ETH_USDC`)
+  }
+  return [pairId, readPrice(pairId, price)]
+}
+
+function readPrice(pairId: string, price: number): Decimal {
+  const decimal = parseDecimal(String(price))
+  if (decimal === undefined) throw new TypeError(`prices: ${pairId} must be a positive number, not ${price}`)
+  return decimal
+}

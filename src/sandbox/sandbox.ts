@@ -1,0 +1,153 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
+import { type Clock, systemClock } from '../clock.ts'
+import { answerError, Refusal } from './answer.ts'
+import { createControlRouter } from './control.ts'
+import { FaultSettings, injectFaults, type SandboxFaults } from './faults.ts'
+import { Payments } from './payments.ts'
+import { type RecordedRequest, recordRequests } from './request-recorder.ts'
+import { createSwapRouter } from './swap.ts'
+
+export interface SandboxOptions {
+  /** 127.0.0.1 unless told otherwise. */
+  host?: string
+  /** Any free port unless told otherwise. */
+  port?: number
+  clock?: Clock
+  quoteLifetimeMs?: number
+  faults?: Partial<SandboxFaults>
+  /** Fixed prices by pair id; such a pair does not move, and one that is not listed is added. */
+  prices?: Record<string, number>
+  /** Decides which requests a rate befalls. */
+  random?: () => number
+  /** How many requests `requests` remembers. */
+  recordRequests?: number
+}
+
+export interface Sandbox {
+  url: string
+  /** What reached the two upstreams (not `/sandbox`), the newest last; the oldest are forgotten. */
+  requests: RecordedRequest[]
+  /** Merges `next` into the faults that are on and returns them all. Throws if a value is bad. */
+  faults(next?: Partial<SandboxFaults>): SandboxFaults
+  /** Ends every connection at once, hanging ones too. */
+  close(): Promise<void>
+}
+
+/** Both upstreams on one real port, in this process. */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { host = '127.0.0.1', port = 0, clock: elapsedClock = systemClock } = options
+  const { quoteLifetimeMs, random = Math.random, recordRequests: recordLimit = 1000 } = options
+  const faults = new FaultSettings({
+    ...(quoteLifetimeMs === undefined ? {} : { quoteLifetimeMs }),
+    ...options.faults,
+  })
+  const clock: Clock = { nowMs: () => elapsedClock.nowMs() + faults.current.clockOffsetMs }
+  const requests: RecordedRequest[] = []
+  const payments = new Payments({ clock, elapsedClock })
+
+  const app = express()
+  app.disable('x-powered-by')
+  app.use(stamp(clock))
+  app.use('/sandbox', createControlRouter(faults, payments))
+  app.use(recordRequests(requests, recordLimit, elapsedClock))
+  app.use(injectFaults(faults, random))
+  // Again, since a slow body or a latency may have passed: servers date an answer when they write it.
+  app.use(stamp(clock))
+  app.use('/v3', createSwapRouter({ prices: options.prices ?? {}, faults, clock, elapsedClock }))
+  app.use(payments.router)
+  app.use(refuseUnknownPath)
+  app.use(answerWithError)
+
+  const server = createSandboxServer(app, clock)
+  await listen(server, host, port)
+  const closed = new Promise<void>((resolve) => server.once('close', resolve))
+  return {
+    url: urlOf(server),
+    requests,
+    faults: (next = {}) => faults.merge(next),
+    close() {
+      server.close()
+      server.closeAllConnections()
+      return closed
+    },
+  }
+}
+
+const refuseUnknownPath: RequestHandler = () => {
+  throw new Refusal(404, 'NOT_FOUND', 'the sandbox has nothing at this path')
+}
+
+const answerWithError: ErrorRequestHandler = (error, _request, response, _next) =>
+  answerError(response, error)
+
+function stamp(clock: Clock): RequestHandler {
+  return (_request, response, next) => {
+    response.setHeader('Date', dateHeader(clock))
+    next()
+  }
+}
+
+type HandleWithFallback = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  fallback: (error?: unknown) => void,
+) => void
+
+function createSandboxServer(app: Express, clock: Clock): Server {
+  // The third argument is Express's own, though not in its types: what it calls, instead of our error
+  // handler, when it can make nothing of the target.
+  const handle: HandleWithFallback = app
+  // Without a Host header Node would answer by itself, and that answer would lack the Sandbox header.
+  const server = createServer({ requireHostHeader: false }, (request, response) => {
+    response.sendDate = false
+    response.setHeader('Sandbox', 'quotegate')
+    handle(request, response, (error?: unknown) => {
+      response.setHeader('Date', dateHeader(clock))
+      answerError(response, error ?? new Refusal(400, 'BAD_TARGET', 'the target cannot be read'))
+    })
+  })
+  server.on('checkExpectation', (request, response) => server.emit('request', request, response))
+  server.on('clientError', (error, socket) => refuseUnreadable(error, socket, clock))
+  return server
+}
+
+function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, clock: Clock): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy()
+    return
+  }
+  const status =
+    error.code === 'HPE_HEADER_OVERFLOW' ? '431 Request Header Fields Too Large' : '400 Bad Request'
+  const body = JSON.stringify({ code: 'BAD_REQUEST', message: 'the request is not readable HTTP' })
+  const head = [
+    `HTTP/1.1 ${status}`,
+    'Sandbox: quotegate',
+    `Date: ${dateHeader(clock)}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${body.length}`,
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+}
+
+function dateHeader(clock: Clock): string {
+  return new Date(clock.nowMs()).toUTCString()
+}
+
+function listen(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(port, host, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}
+
+function urlOf(server: Server): string {
+  const { address, family, port } = server.address() as AddressInfo
+  return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+}

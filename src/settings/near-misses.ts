@@ -1,0 +1,53 @@
+import { isSettingName, type SettingName, settingNames } from './table.ts'
+
+function withoutSeparators(name: string): string {
+  return name.toUpperCase().replace(/[^A-Z0-9]/g, '')
+}
+
+/** Damerau-Levenshtein distance (a swap of neighbours is one edit, no substring is edited twice). */
+function editDistance(left: string, right: string): number {
+  let beforeLast: number[] = []
+  let last = Array.from({ length: right.length + 1 }, (_, column) => column)
+  for (let row = 1; row <= left.length; row++) {
+    const current = [row]
+    for (let column = 1; column <= right.length; column++) {
+      const cost = left[row - 1] === right[column - 1] ? 0 : 1
+      let distance = Math.min(
+        (last[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + cost,
+      )
+      const isSwap =
+        row > 1 && column > 1 && left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1]
+      if (isSwap) distance = Math.min(distance, (beforeLast[column - 2] ?? 0) + 1)
+      current.push(distance)
+    }
+    beforeLast = last
+    last = current
+  }
+  return last[right.length] ?? 0
+}
+
+// HOST and PORT are one letter from too much that is not ours.
+function allowedEdits(length: number): number {
+  if (length >= 10) return 2
+  return length >= 7 ? 1 : 0
+}
+
+function isNear(written: string, known: string): boolean {
+  const edits = allowedEdits(known.length)
+  return Math.abs(written.length - known.length) <= edits && editDistance(written, known) <= edits
+}
+
+/** The setting that `name` was probably meant to be, if it is none itself. */
+export function nearMiss(name: string, value: string): SettingName | undefined {
+  if (isSettingName(name)) return undefined
+  // What Kubernetes and container links set in every pod beside a service that is named quotegate.
+  if (/^(tcp|udp|sctp):\/\//.test(value)) return undefined
+  const written = withoutSeparators(name)
+  const spellings = new Set([written, written.replace(/^QUOTEGATE/, '')])
+  const known = settingNames.map((candidate) => ({ candidate, bare: withoutSeparators(candidate) }))
+  const same = known.find(({ bare }) => spellings.has(bare))
+  if (same !== undefined) return same.candidate
+  return known.find(({ bare }) => [...spellings].some((spelling) => isNear(spelling, bare)))?.candidate
+}

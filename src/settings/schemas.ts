@@ -1,0 +1,164 @@
+import { isIP, isIPv4, isIPv6 } from 'node:net'
+import { z } from 'zod'
+import { canonicalHost } from './host-names.ts'
+
+// Every schema reads trimmed text and says, when it fails, what would be right. No message may repeat the
+// text of a whole value: that is masked elsewhere, and a message would carry a secret past the mask.
+
+export const anyText = z.string()
+
+const longestTimeMs = 86_400_000
+
+export function wholeNumber(minimum: number, maximum: number, unit = '') {
+  const expected = `a whole number${unit} from ${minimum} to ${maximum}, in plain digits`
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, expected)
+    .transform(Number)
+    .pipe(z.number().min(minimum, expected).max(maximum, expected))
+}
+
+export function milliseconds() {
+  return wholeNumber(1, longestTimeMs, ' of milliseconds')
+}
+
+export const port = z
+  .string()
+  // Kubernetes sets ADMIN_PORT=tcp://10.0.0.1:80 in every pod beside a service that is named "admin".
+  .refine((text) => !text.startsWith('tcp://'), {
+    error: "a port number; this one was set by Kubernetes' service links (enableServiceLinks: false)",
+    abort: true,
+  })
+  .pipe(wholeNumber(0, 65535))
+
+export const onOrOff = z.stringbool({
+  truthy: ['on', 'true', '1'],
+  falsy: ['off', 'false', '0'],
+  error: 'on or off',
+})
+
+export function oneOf<const Choice extends string>(choices: readonly Choice[]) {
+  return z
+    .string()
+    .toLowerCase()
+    .pipe(z.enum(choices, `one of ${choices.join(', ')}`))
+}
+
+function isHost(host: string): boolean {
+  if (isIP(host) !== 0) return true
+  // A name whose last label is a number would be taken for an address by some (127.1, 0) and not by others.
+  const lastLabel = host.split('.').at(-1) ?? ''
+  return /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(host) && !/^\d*$|^0x/i.test(lastLabel)
+}
+
+export const host = z
+  .string()
+  .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))
+  .refine(
+    isHost,
+    'an IP address or host name to listen on, such as 127.0.0.1, :: or localhost, without a port',
+  )
+
+function readBaseUrl(text: string): { url: string } | { expected: string } {
+  const form = 'an http or https URL such as https://api.example.com/prefix'
+  if (!/^https?:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text)) return { expected: form }
+  if (/[?#]/.test(text)) return { expected: `${form}, without query and fragment` }
+  if (/^https?:\/\/[^/]*@/i.test(text))
+    return { expected: `${form}, without user and password (SWAP_AUTHORIZATION is for keys)` }
+  if (/\/(\.|%2e){1,2}(\/|$)/i.test(text)) return { expected: `${form}, without dot segments` }
+  if (!URL.canParse(text)) return { expected: form }
+  const { origin, pathname, port: portText } = new URL(text)
+  if (portText === '0') return { expected: `${form}, with a port that can be connected to` }
+  return { url: origin + pathname.replace(/\/+$/, '') }
+}
+
+export const baseUrl = z.string().transform((text, context) => {
+  const result = readBaseUrl(text)
+  if ('url' in result) return result.url
+  context.addIssue(result.expected)
+  return z.NEVER
+})
+
+export const baseUrlOrSandbox = z.string().transform((text, context) => {
+  if (text.toLowerCase() === 'sandbox') return 'sandbox'
+  const result = readBaseUrl(text)
+  if ('url' in result) return result.url
+  context.addIssue(`${result.expected}; or, outside production, sandbox`)
+  return z.NEVER
+})
+
+/** A comma-separated list; `problem` says what is wrong with an entry. */
+function list(expected: string, problem: (entry: string) => string | undefined) {
+  return z.string().transform((text, context): readonly string[] => {
+    const parts = text.split(',').map((part) => part.trim())
+    const entries = [...new Set(parts.filter((part) => part !== ''))]
+    const wrong = entries.flatMap((entry) => {
+      const reason = problem(entry)
+      return reason === undefined ? [] : [`${JSON.stringify(entry.slice(0, 60))}: ${reason}`]
+    })
+    if (wrong.length > 0) context.addIssue(`${expected} (not ${wrong.slice(0, 5).join('; ')})`)
+    if (entries.length === 0) context.addIssue(`${expected}, with at least one entry`)
+    return entries
+  })
+}
+
+function pathProblem(path: string): string | undefined {
+  if (path === '/') return undefined
+  if (!path.startsWith('/')) return 'starts with no /'
+  if (path.endsWith('/')) return 'ends with /'
+  if (!/^(\/[\w\-.~!$&'()*+;=:@]+)+$/.test(path)) return 'plain path segments only: no //, %, query or spaces'
+  if (/\/\.\.?(\/|$)/.test(path)) return 'has a dot segment'
+  if (/^\/(v3|webhooks)(\/|$)/.test(path)) return '/v3 and /webhooks have upstreams of their own'
+  return undefined
+}
+
+export const pathPrefixes = list(
+  'a comma-separated list of path prefixes such as /checkouts,/refunds',
+  pathProblem,
+)
+
+const trustNames = ['loopback', 'linklocal', 'uniquelocal']
+
+// client-address.ts applies the same rule to what it is given; this file is a leaf and cannot ask it.
+function trustProblem(entry: string): string | undefined {
+  if (trustNames.includes(entry.toLowerCase())) return undefined
+  const [address = '', prefix, ...rest] = entry.split('/')
+  if (isIP(address) === 0 || address.includes('%') || rest.length > 0) return 'neither address, CIDR nor name'
+  if (prefix === undefined) return undefined
+  const longest = isIPv4(address) ? 32 : 128
+  if (!/^(0|[1-9]\d{0,2})$/.test(prefix) || Number(prefix) > longest)
+    return `the prefix of this address is a number from 0 to ${longest}`
+  const isMapped = isIPv6(address) && isIPv4(canonicalHost(address))
+  if (isMapped && Number(prefix) < 96) return 'the prefix of an IPv4-mapped address is at least 96'
+  return undefined
+}
+
+export const trustedPeers = list(
+  `a comma-separated list of addresses, CIDRs or ${trustNames.join(', ')}`,
+  trustProblem,
+).transform((entries) => [...new Set(entries.map((entry) => entry.toLowerCase()))])
+
+// Headers with a meaning of their own, which no proxy uses for a client's address.
+const neverAnAddress = new Set(
+  `accept accept-encoding accept-language app-name app-version authorization cache-control connection
+  content-encoding content-length content-type cookie date expect host http2-settings idempotency-key
+  keep-alive max-forwards origin pragma proxy-authorization proxy-connection range referer set-cookie te
+  traceparent tracestate trailer transfer-encoding upgrade user-agent via x-forwarded-host x-forwarded-port
+  x-forwarded-proto x-request-id`.split(/\s+/),
+)
+
+export const clientIpHeader = z
+  .string()
+  .toLowerCase()
+  .regex(
+    /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/,
+    'a header name such as forwarded, x-forwarded-for or cf-connecting-ip',
+  )
+  .refine(
+    (name) => !neverAnAddress.has(name),
+    "a header that holds a client's address; this one means something else",
+  )
+
+export const headerValue = z
+  .string()
+  .regex(/^[\x20-\x7e]{1,4096}$/, 'at most 4096 visible ASCII characters and spaces, without line breaks')

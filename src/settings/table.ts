@@ -1,0 +1,190 @@
+import { z } from 'zod'
+import {
+  anyText,
+  baseUrl,
+  baseUrlOrSandbox,
+  clientIpHeader,
+  headerValue,
+  host,
+  milliseconds,
+  oneOf,
+  onOrOff,
+  pathPrefixes,
+  port,
+  trustedPeers,
+  wholeNumber,
+} from './schemas.ts'
+
+export const settingGroups = ['Listeners', 'Upstreams', 'Client address', 'Limits', 'Logs'] as const
+
+export interface SettingFacts {
+  group: (typeof settingGroups)[number]
+  meaning: string
+  /** For a default that depends on other settings. */
+  defaultText?: string
+  /** What is masked wherever the value is shown: all of it, or what a URL may hide. */
+  secret?: 'whole' | 'in-url'
+}
+
+const facts = z.registry<SettingFacts>()
+
+const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const logFormats = ['auto', 'json', 'pretty'] as const
+
+/** Every setting there is: how it is read, its default, what it means. All texts are made from this table. */
+export const settings = z.object({
+  HOST: host.prefault('127.0.0.1').register(facts, {
+    group: 'Listeners',
+    meaning: 'Address of the traffic listener. The container image sets 0.0.0.0.',
+  }),
+  PORT: port.prefault('8080').register(facts, {
+    group: 'Listeners',
+    meaning: 'Port of the traffic listener; 0 takes any free port and prints it.',
+  }),
+  ADMIN_HOST: host.optional().register(facts, {
+    group: 'Listeners',
+    defaultText: 'the value of HOST',
+    meaning: 'Address of the operations listener (metrics, health, console).',
+  }),
+  ADMIN_PORT: port.prefault('8081').register(facts, {
+    group: 'Listeners',
+    meaning: 'Port of the operations listener; 0 takes any free port and prints it.',
+  }),
+  FAST_LANE: onOrOff.prefault('on').register(facts, {
+    group: 'Listeners',
+    meaning:
+      'The short cut in front of the Express app for cached quotes and pass-through. off: everything goes ' +
+      'through the app, with the same results.',
+  }),
+  NODE_ENV: anyText
+    .toLowerCase()
+    .optional()
+    .register(facts, {
+      group: 'Upstreams',
+      meaning:
+        'With production, SWAP_BASE_URL is required and the sandbox is refused, so that it never serves real ' +
+        'users by accident. Any other value changes nothing.',
+    }),
+  SWAP_BASE_URL: baseUrlOrSandbox.prefault('sandbox').register(facts, {
+    group: 'Upstreams',
+    secret: 'in-url',
+    defaultText: 'sandbox; none in production, where it is required',
+    meaning: 'The swap upstream, an http or https URL (a path prefix is kept), or the built-in sandbox.',
+  }),
+  SWAP_APP_NAME: headerValue.optional().register(facts, {
+    group: 'Upstreams',
+    meaning: 'App-Name sent to the swap upstream when the caller sent none.',
+  }),
+  SWAP_APP_VERSION: headerValue.optional().register(facts, {
+    group: 'Upstreams',
+    meaning: 'App-Version sent to the swap upstream when the caller sent none.',
+  }),
+  SWAP_AUTHORIZATION: headerValue.optional().register(facts, {
+    group: 'Upstreams',
+    secret: 'whole',
+    meaning:
+      'Authorization sent to the swap upstream when the caller sent none. It lends the key to whoever ' +
+      'reaches the traffic port: keep HOST on loopback, or the port behind something that checks callers.',
+  }),
+  PAYMENTS_BASE_URL: baseUrlOrSandbox.optional().register(facts, {
+    group: 'Upstreams',
+    secret: 'in-url',
+    defaultText: 'sandbox if SWAP_BASE_URL is the sandbox, else none',
+    meaning: 'The payments upstream. Without one, the payments paths answer 404 with the reason.',
+  }),
+  PAYMENTS_PATHS: pathPrefixes.prefault('/checkouts,/subscriptions,/refunds').register(facts, {
+    group: 'Upstreams',
+    meaning:
+      'Path prefixes that go to the payments upstream, separated by commas; / sends everything that is not ' +
+      '/v3 or /webhooks. Every other path answers 404, naming this setting.',
+  }),
+  WEBHOOKS_BASE_URL: baseUrl.optional().register(facts, {
+    group: 'Upstreams',
+    secret: 'in-url',
+    meaning:
+      'If set, /webhooks and everything below goes there: any method, byte for byte, the whole target ' +
+      'appended to this URL.',
+  }),
+  TRUST_PROXY: trustedPeers.optional().register(facts, {
+    group: 'Client address',
+    meaning:
+      'Peers whose client-address header is believed: addresses, CIDRs, or the names loopback, linklocal, ' +
+      'uniquelocal, separated by commas. Host bits of a CIDR are masked; IPv4-mapped entries count as IPv4.',
+  }),
+  CLIENT_IP_HEADER: clientIpHeader.prefault('forwarded').register(facts, {
+    group: 'Client address',
+    meaning:
+      'The one header those peers speak: forwarded, x-forwarded-for, or a one-address header such as ' +
+      'cf-connecting-ip.',
+  }),
+  UPSTREAM_CONNECT_TIMEOUT_MS: milliseconds().prefault('3000').register(facts, {
+    group: 'Limits',
+    meaning: 'Time to connect to an upstream, TLS included.',
+  }),
+  UPSTREAM_HEADERS_TIMEOUT_MS: milliseconds().prefault('10000').register(facts, {
+    group: 'Limits',
+    meaning: "Time from the end of the request's body to the head of the upstream's answer.",
+  }),
+  UPSTREAM_BODY_TIMEOUT_MS: milliseconds().prefault('30000').register(facts, {
+    group: 'Limits',
+    meaning: "Longest pause between two chunks of an upstream's answer.",
+  }),
+  UPSTREAM_CONNECTIONS: wholeNumber(1, 65_535).prefault('128').register(facts, {
+    group: 'Limits',
+    meaning: 'Connections per upstream.',
+  }),
+  REQUEST_HEAD_TIMEOUT_MS: milliseconds().prefault('10000').register(facts, {
+    group: 'Limits',
+    meaning: "Deadline for a client's request head.",
+  }),
+  REQUEST_BODY_IDLE_TIMEOUT_MS: milliseconds().prefault('30000').register(facts, {
+    group: 'Limits',
+    meaning: "Longest pause in a client's request body; past it: 408.",
+  }),
+  LOG_LEVEL: oneOf(logLevels)
+    .prefault('info')
+    .register(facts, {
+      group: 'Logs',
+      meaning: `Least severe level that is logged: ${logLevels.join(', ')}.`,
+    }),
+  LOG_FORMAT: oneOf(logFormats).prefault('auto').register(facts, {
+    group: 'Logs',
+    meaning: 'auto (readable in a terminal, JSON otherwise), json or pretty.',
+  }),
+})
+
+export type SettingName = keyof typeof settings.shape
+export type SettingValues = z.output<typeof settings>
+
+export const settingNames: readonly SettingName[] = settings.keyof().options
+
+export function isSettingName(name: string): name is SettingName {
+  return Object.hasOwn(settings.shape, name)
+}
+
+export function factsOf(name: SettingName): SettingFacts {
+  const found = facts.get(settings.shape[name])
+  if (found === undefined) throw new Error(`the setting ${name} has no row of facts`)
+  return found
+}
+
+/** The default as it would be written in the environment; undefined when there is none, or none that is fixed. */
+export function fixedDefault(name: SettingName): string | undefined {
+  const schema = settings.shape[name]
+  return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined
+}
+
+/** The text of a value, fit for a terminal or a log: one line, not endless, no secret in it. */
+export function shownValue(text: string, secret: SettingFacts['secret']): string {
+  if (text === '') return text
+  if (secret === 'whole') return '****'
+  const masked =
+    secret === 'in-url'
+      ? text.replace(/^(https?:\/\/)?.*@/is, '$1****@').replace(/([?#]).*$/s, '$1****')
+      : text
+  const short = masked.length > 200 ? `${masked.slice(0, 200)}…` : masked
+  // Control characters could rewrite a terminal's lines.
+  return short.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+}

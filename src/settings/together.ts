@@ -1,0 +1,118 @@
+import { networkInterfaces } from 'node:os'
+import { canonicalHost, isLoopback, isWildcard } from './host-names.ts'
+import type { SettingName, SettingValues } from './table.ts'
+
+interface Listener {
+  name: 'PORT' | 'ADMIN_PORT'
+  host: string
+  port: number
+}
+
+interface Problem {
+  name: SettingName
+  expected: string
+}
+
+export interface Findings {
+  problems: Problem[]
+  warnings: string[]
+}
+
+export interface GivenSettings {
+  isSet: (name: SettingName) => boolean
+  /** A default stands in for it, of which nothing should be said. */
+  isWrong: (name: SettingName) => boolean
+}
+
+const baseUrlNames = ['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL'] as const
+
+function isOfThisMachine(host: string): boolean {
+  const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+  return addresses.some(({ address }) => canonicalHost(address) === host)
+}
+
+function reaches(url: URL, listener: Listener): boolean {
+  const port = Number(url.port === '' ? { 'http:': 80, 'https:': 443 }[url.protocol] : url.port)
+  if (port !== listener.port) return false
+  const host = canonicalHost(url.hostname)
+  if (host === canonicalHost(listener.host)) return true
+  // To connect to 0.0.0.0 or :: is to connect to oneself.
+  const isLocal = isLoopback(host) || isWildcard(host)
+  if (isWildcard(listener.host)) return isLocal || isOfThisMachine(host)
+  return isLocal && isLoopback(listener.host)
+}
+
+function sharesAddress(left: Listener, right: Listener): boolean {
+  if (left.port !== right.port || left.port === 0) return false
+  const hosts = [canonicalHost(left.host), canonicalHost(right.host)]
+  if (hosts[0] === hosts[1] || hosts.some(isWildcard)) return true
+  return hosts.includes('localhost') && hosts.every(isLoopback)
+}
+
+function checkListeners(values: SettingValues, given: GivenSettings): Problem[] {
+  const traffic: Listener = { name: 'PORT', host: values.HOST, port: values.PORT }
+  const admin: Listener = {
+    name: 'ADMIN_PORT',
+    host: values.ADMIN_HOST ?? values.HOST,
+    port: values.ADMIN_PORT,
+  }
+  const listeners = [
+    ...(given.isWrong('HOST') || given.isWrong('PORT') ? [] : [traffic]),
+    ...(given.isWrong('HOST') || given.isWrong('ADMIN_HOST') || given.isWrong('ADMIN_PORT') ? [] : [admin]),
+  ]
+  const problems: Problem[] = []
+  if (listeners.length === 2 && sharesAddress(traffic, admin)) {
+    const [wrong, other] = given.isSet('ADMIN_PORT') ? [admin, traffic] : [traffic, admin]
+    const origin = given.isSet(other.name) ? '' : ", that setting's default"
+    problems.push({
+      name: wrong.name,
+      expected: `a port that differs from ${other.name} (${other.port}${origin})`,
+    })
+  }
+  for (const name of baseUrlNames) {
+    const value = values[name]
+    if (value === undefined || value === 'sandbox') continue
+    const own = listeners.find((listener) => reaches(new URL(value), listener))
+    if (own === undefined) continue
+    problems.push({
+      name,
+      expected: `the URL of another service; this is quotegate's own listener (${own.name})`,
+    })
+  }
+  return problems
+}
+
+function checkProduction(values: SettingValues): Problem[] {
+  if (values.NODE_ENV !== 'production') return []
+  const problems: Problem[] = []
+  if (values.SWAP_BASE_URL === 'sandbox') {
+    const expected = "the swap upstream's http or https URL: with NODE_ENV=production there is no sandbox"
+    problems.push({ name: 'SWAP_BASE_URL', expected })
+  }
+  if (values.PAYMENTS_BASE_URL === 'sandbox') {
+    const expected =
+      "the payments upstream's http or https URL, or nothing: with NODE_ENV=production there is no sandbox"
+    problems.push({ name: 'PAYMENTS_BASE_URL', expected })
+  }
+  return problems
+}
+
+function warningsFor(values: SettingValues): string[] {
+  const warnings: string[] = []
+  if (values.SWAP_AUTHORIZATION !== undefined && !isLoopback(values.HOST)) {
+    warnings.push(
+      `HOST=${values.HOST} is reachable from other machines and SWAP_AUTHORIZATION is set: whoever reaches ` +
+        'that port uses your key. Keep HOST on loopback, or let only callers you trust connect.',
+    )
+  }
+  if (values.NODE_ENV === 'prod') {
+    warnings.push('NODE_ENV=prod means nothing here; only NODE_ENV=production keeps the sandbox out.')
+  }
+  return warnings
+}
+
+/** What no setting shows by itself, only several together. */
+export function checkTogether(values: SettingValues, given: GivenSettings): Findings {
+  const problems = [...checkProduction(values), ...checkListeners(values, given)]
+  return { problems: problems.filter(({ name }) => !given.isWrong(name)), warnings: warningsFor(values) }
+}

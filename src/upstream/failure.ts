@@ -1,0 +1,52 @@
+import type { UpstreamFault } from '../problem.ts'
+
+const faultByCode: Record<string, UpstreamFault> = {
+  ECONNREFUSED: 'connection_refused',
+  UND_ERR_CONNECT_TIMEOUT: 'connection_timeout',
+  ETIMEDOUT: 'connection_timeout',
+  EHOSTUNREACH: 'destination_unavailable',
+  ENETUNREACH: 'destination_unavailable',
+  EADDRNOTAVAIL: 'destination_unavailable',
+  EMFILE: 'connection_limit_reached',
+  ENFILE: 'connection_limit_reached',
+  ENOTFOUND: 'dns_error',
+  EAI_AGAIN: 'dns_error',
+  EAI_FAIL: 'dns_error',
+  UND_ERR_HEADERS_TIMEOUT: 'http_response_timeout',
+  UND_ERR_BODY_TIMEOUT: 'http_response_timeout',
+  UND_ERR_HEADERS_OVERFLOW: 'http_protocol_error',
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'http_response_incomplete',
+  ERR_INVALID_CHAR: 'http_protocol_error',
+  ERR_HTTP_INVALID_STATUS_CODE: 'http_protocol_error',
+}
+
+/** Faults that can only come before a connection was there, when no upstream can have seen the request. */
+const beforeConnection: ReadonlySet<UpstreamFault> = new Set([
+  'connection_refused',
+  'connection_timeout',
+  'connection_limit_reached',
+  'destination_unavailable',
+  'dns_error',
+  'tls_certificate_error',
+])
+
+/** Names the fault behind an error of undici, the socket or the TLS layer. */
+export function faultOf(error: unknown, requestBegan: boolean): UpstreamFault {
+  const fault = namedFault(error)
+  // The kernel says ETIMEDOUT or EHOSTUNREACH of a connection that broke later, too.
+  return requestBegan && beforeConnection.has(fault) ? 'connection_terminated' : fault
+}
+
+function namedFault(error: unknown): UpstreamFault {
+  const { code, name, message } = (error ?? {}) as { code?: unknown; name?: string; message?: string }
+  if (typeof code === 'string') {
+    const known = faultByCode[code]
+    if (known !== undefined) return known
+    if (/^ERR_TLS_CERT|CERT|^UNABLE_TO_/.test(code)) return 'tls_certificate_error'
+    if (code.startsWith('HPE_')) return 'http_protocol_error'
+  }
+  if (name === 'HTTPParserError') return 'http_protocol_error'
+  // undici tells these two from a dead connection by their text alone.
+  if (message === 'bad response' || message === 'bad upgrade') return 'http_protocol_error'
+  return 'connection_terminated'
+}

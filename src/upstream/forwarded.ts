@@ -1,0 +1,168 @@
+import { isIP, isIPv4, isIPv6 } from 'node:net'
+
+/** One element of a `Forwarded` field: what one hop says. Values are unquoted; extensions are left out. */
+export interface ForwardedElement {
+  for?: string
+  by?: string
+  host?: string
+  proto?: string
+}
+
+/**
+ * The one element that the upstream is sent. The address is the client's as `normalizeAddress` writes it;
+ * whatever is no address becomes `unknown`, so nothing else can reach the header through here.
+ */
+export function formatForwarded(address: string | undefined): string {
+  if (address === undefined) return 'for=unknown'
+  if (isIPv4(address)) return `for=${address}`
+  const plain = plainAddress(address)
+  // RFC 7239 section 6: brackets are no token characters, so an IPv6 address is always quoted. The swap
+  // upstream ignores it otherwise and judges the gateway's own address instead.
+  return plain === undefined ? 'for=unknown' : `for="[${plain}]"`
+}
+
+/**
+ * Reads a `Forwarded` field by RFC 7239 section 4; undefined: malformed.
+ *
+ * Read from the left, because a quoted string may hold commas and nothing else tells where one begins. What
+ * is wrong anywhere therefore makes the whole value unreadable.
+ *
+ * Three things that the grammar forbids are read all the same, since proxies write them, they can only mean
+ * one thing, and refusing them would put every user of such a proxy at the proxy's own address: an unquoted
+ * port (`for=192.0.2.1:4711`), an unquoted IPv6 address (`for=[2001:db8::1]`), and blanks around a semicolon.
+ */
+export function parseForwarded(value: string): ForwardedElement[] | undefined {
+  const scanner: Scanner = { text: value, position: 0 }
+  const elements: ForwardedElement[] = []
+  do {
+    const parameters = readElement(scanner)
+    if (parameters === undefined) return undefined
+    // RFC 9110 section 5.6.1.2: a recipient ignores empty list elements. By RFC 7239's own grammar an
+    // element may lack every pair as well (`;`): that one says no more than an empty one does.
+    if (parameters.size > 0) elements.push(knownParameters(parameters))
+  } while (take(scanner, ','))
+  return scanner.position === value.length ? elements : undefined
+}
+
+/**
+ * The address that a node names, without port, brackets and zone, spelled as received; undefined for
+ * `unknown`, for an obfuscated name, and for what is no node at all.
+ */
+export function nodeAddress(node: string): string | undefined {
+  // An IPv6 address without brackets is malformed in Forwarded but usual in X-Forwarded-For. It is never
+  // cut: RFC 5952 section 6 wants brackets where a port follows, so without them the last group is no port.
+  const bare = plainAddress(node)
+  if (bare !== undefined) return bare
+  const match = nodeWithPort.exec(node)
+  if (match === null) return undefined
+  const [, bracketed, unbracketed = ''] = match
+  if (bracketed === undefined) return isIPv4(unbracketed) ? unbracketed : undefined
+  return bracketed.includes(':') ? plainAddress(bracketed) : undefined
+}
+
+/** Whether a node says that it will not say: RFC 7239 sections 6.2 (`unknown`) and 6.3 (`_hidden`). */
+export function isUndisclosedNode(node: string): boolean {
+  return undisclosedNode.test(node)
+}
+
+/** An IP address without its zone, spelled as received; undefined for anything else. */
+export function plainAddress(text: string): string | undefined {
+  const percent = text.indexOf('%')
+  if (percent === -1) return isIP(text) === 0 ? undefined : text
+  // net.isIP refuses zones that name real interfaces, such as `br_lan`: only the address is asked about.
+  const address = text.slice(0, percent)
+  return isIPv6(address) && zone.test(text.slice(percent + 1)) ? address : undefined
+}
+
+// RFC 6874 section 2: unreserved characters, or percent-encoded.
+const zone = /^[\w.~%-]+$/
+// RFC 7239 section 6: the port is at most five digits, or an obfuscated name.
+const nodeWithPort = /^(?:\[([^\]]*)\]|([^:]*))(?::(?:\d{1,5}|_[\w.-]+))?$/
+const undisclosedNode = /^(?:unknown|_[\w.-]+)(?::(?:\d{1,5}|_[\w.-]+))?$/i
+
+// Each a single run of one character class: no input makes them look at a character twice.
+const tokenRun = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/y
+const unquotedRun = /[!#$%&'*+.^_`|~0-9A-Za-z:[\]-]+/y
+
+interface Scanner {
+  readonly text: string
+  position: number
+}
+
+const noParameters: ReadonlyMap<string, string> = new Map()
+
+/** Reads as far as the element goes; whether a comma or the end follows is for the caller to see. */
+function readElement(scanner: Scanner): ReadonlyMap<string, string> | undefined {
+  let parameters: Map<string, string> | undefined
+  do {
+    skipBlanks(scanner)
+    const name = readRun(scanner, tokenRun)?.toLowerCase()
+    // RFC 7239 section 4: every pair is optional, `;;` included.
+    if (name === undefined) continue
+    if (!take(scanner, '=')) return undefined
+    const value = scanner.text[scanner.position] === '"' ? readQuoted(scanner) : readRun(scanner, unquotedRun)
+    if (value === undefined) return undefined
+    parameters ??= new Map()
+    // RFC 7239 section 4: "Each parameter MUST NOT occur more than once per field-value" (element, by its
+    // examples). To pick one of two addresses would be a guess.
+    if (parameters.has(name)) return undefined
+    parameters.set(name, value)
+    skipBlanks(scanner)
+  } while (take(scanner, ';'))
+  return parameters ?? noParameters
+}
+
+function knownParameters(parameters: ReadonlyMap<string, string>): ForwardedElement {
+  const element: ForwardedElement = {}
+  for (const name of ['for', 'by', 'host', 'proto'] as const) {
+    const value = parameters.get(name)
+    if (value !== undefined) element[name] = value
+  }
+  return element
+}
+
+/** RFC 9110 section 5.6.4. Stands on the opening quote; undefined: never closed, or a character no string may hold. */
+function readQuoted(scanner: Scanner): string | undefined {
+  const { text } = scanner
+  let value = ''
+  let copiedTo = scanner.position + 1
+  for (let index = copiedTo; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    if (code === doubleQuote) {
+      scanner.position = index + 1
+      return value + text.slice(copiedTo, index)
+    }
+    if (code === backslash) {
+      value += text.slice(copiedTo, index)
+      index++
+      copiedTo = index
+      if (!isQuotable(text.charCodeAt(index))) return undefined
+    } else if (!isQuotable(code)) return undefined
+  }
+  return undefined
+}
+
+const doubleQuote = 0x22
+const backslash = 0x5c
+
+/** Tab, blank, what is visible, and obs-text; NaN (past the end) is none of these. */
+function isQuotable(code: number): boolean {
+  return code === 0x09 || (code >= 0x20 && code <= 0xff && code !== 0x7f)
+}
+
+function readRun(scanner: Scanner, run: RegExp): string | undefined {
+  run.lastIndex = scanner.position
+  const found = run.exec(scanner.text)?.[0]
+  if (found !== undefined) scanner.position += found.length
+  return found
+}
+
+function skipBlanks(scanner: Scanner): void {
+  while (scanner.text[scanner.position] === ' ' || scanner.text[scanner.position] === '\t') scanner.position++
+}
+
+function take(scanner: Scanner, character: string): boolean {
+  if (scanner.text[scanner.position] !== character) return false
+  scanner.position++
+  return true
+}

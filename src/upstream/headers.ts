@@ -1,0 +1,87 @@
+/**
+ * Hop-by-hop rules for both directions (RFC 9110 7.6.1). Headers travel as the flat raw list that Node and
+ * undici use, so that order, case and duplicates survive.
+ */
+const hopByHop = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+])
+
+// A client that could have these removed by naming them in Connection would choose the host, the framing,
+// or whose word counts at the upstream (CVE-2021-33197 of the Go reverse proxy).
+const neverNominated = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'user-agent',
+  'authorization',
+  'forwarded',
+  'via',
+])
+
+/** Names in any Connection line, less those that must not be removed; undefined when there are none. */
+export function nominatedHeaders(rawHeaders: readonly string[]): Set<string> | undefined {
+  let nominated: Set<string> | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue
+    const value = rawHeaders[index + 1] as string
+    // The two that nearly every message carries, without building a set for them.
+    if (value === 'keep-alive' || value === 'close') continue
+    for (const part of value.split(',')) {
+      const option = part.trim().toLowerCase()
+      if (option === '' || option === 'keep-alive' || option === 'close') continue
+      if (neverNominated.has(option) || option.startsWith('app-')) continue
+      nominated ??= new Set()
+      nominated.add(option)
+    }
+  }
+  return nominated
+}
+
+/** The end-to-end headers, in order, without those that `drops` names. Names reach `drops` in lower case. */
+export function endToEndHeaders(
+  rawHeaders: readonly string[],
+  drops: (lowerCaseName: string) => boolean,
+): string[] {
+  const nominated = nominatedHeaders(rawHeaders)
+  const kept: string[] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    const lowerCaseName = name.toLowerCase()
+    if (hopByHop.has(lowerCaseName) || drops(lowerCaseName)) continue
+    if (nominated?.has(lowerCaseName)) continue
+    kept.push(name, rawHeaders[index + 1] as string)
+  }
+  return kept
+}
+
+/** All values of one header, in the order of its lines. */
+export function headerValues(rawHeaders: readonly string[], lowerCaseName: string): string[] {
+  const values: string[] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    if (name.length === lowerCaseName.length && name.toLowerCase() === lowerCaseName) {
+      values.push(rawHeaders[index + 1] as string)
+    }
+  }
+  return values
+}
+
+/** undici hands header bytes over as Buffers; latin1 keeps every byte. */
+export function latin1Headers(rawHeaders: readonly (Buffer | string)[]): string[] {
+  return rawHeaders.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
+}
+
+const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
+
+/** Whether a request has been through a gateway of ours already (RFC 9110 7.6.3). */
+export function viaNamesUs(rawHeaders: readonly string[]): boolean {
+  return headerValues(rawHeaders, 'via').some((value) => value.split(',').some((hop) => ownName.test(hop)))
+}

@@ -1,0 +1,77 @@
+import type { IncomingMessage } from 'node:http'
+import { Readable } from 'node:stream'
+import { Problem } from '../problem.ts'
+
+/** The client left before it had sent its whole request. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone'
+}
+
+/**
+ * A client's request body on its way to an upstream. undici destroys the body that it was given as soon as
+ * an upstream answers early; destroying the request itself would tear down the client's connection, answer
+ * and all, so it gets this instead.
+ */
+export class RequestBody extends Readable {
+  readonly #request: IncomingMessage
+  readonly #idleTimer: NodeJS.Timeout
+  readonly #idleTimeoutMs: number
+
+  constructor(request: IncomingMessage, idleTimeoutMs: number) {
+    super()
+    this.#request = request
+    this.#idleTimeoutMs = idleTimeoutMs
+    this.#idleTimer = setTimeout(this.#onIdle, idleTimeoutMs)
+    request.on('data', this.#onData)
+    request.on('end', this.#onEnd)
+    request.on('error', this.#onGone)
+    request.on('close', this.#onGone)
+    request.pause()
+  }
+
+  readonly #onData = (chunk: Buffer) => {
+    this.#idleTimer.refresh()
+    if (!this.push(chunk)) this.#request.pause()
+  }
+
+  readonly #onEnd = () => {
+    clearTimeout(this.#idleTimer)
+    this.push(null)
+  }
+
+  readonly #onGone = () => {
+    if (!this.#request.complete) this.destroy(new ClientGone('the client left mid-request'))
+  }
+
+  readonly #onIdle = () => {
+    // A paused request is waiting for the upstream, not for the client.
+    if (this.#request.isPaused()) {
+      this.#idleTimer.refresh()
+      return
+    }
+    this.destroy(
+      new Problem('request-timeout', {
+        detail: `No byte of the request body came for ${this.#idleTimeoutMs} ms.`,
+      }),
+    )
+  }
+
+  override _read(): void {
+    this.#request.resume()
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    clearTimeout(this.#idleTimer)
+    this.#request.off('data', this.#onData)
+    this.#request.off('end', this.#onEnd)
+    this.#request.off('close', this.#onGone)
+    callback(error)
+  }
+}
+
+/** Whether a request has a body: only its framing says so, not its method (RFC 9112 6.3). */
+export function hasBody(request: IncomingMessage): boolean {
+  const length = request.headers['content-length']
+  if (length !== undefined) return Number(length) !== 0
+  return request.headers['transfer-encoding'] !== undefined
+}

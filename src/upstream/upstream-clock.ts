@@ -1,0 +1,162 @@
+// How far the provider's wall clock is from ours, told from the `Date` of its answers. A `Date` is cut to whole
+// seconds and was written at some moment between our sending and our receiving, so one answer bounds the offset
+// (theirs minus ours) to an interval, and the intervals of many answers, intersected, bound it more closely.
+
+export interface ClockSample {
+  dateHeader: string | undefined
+  /** The answer came out of a cache on the way, and so did its `Date` (RFC 9111 5.1). */
+  hasAge: boolean
+  /** Our wall clock before the first byte was sent. */
+  sentAtMs: number
+  /** Our wall clock when the answer's head was there. */
+  receivedAtMs: number
+}
+
+export interface ClockOffset {
+  lowMs: number
+  highMs: number
+  /** For people and metrics; nothing is decided by it. */
+  estimateMs: number
+}
+
+export interface UpstreamClock {
+  observe(sample: ClockSample): void
+  offset(): ClockOffset
+  /** The latest time that the provider's clock may show: what serving a quote assumes. */
+  latestMs(nowMs: number): number
+  /** The earliest time that it may show: what refusing an order assumes. */
+  earliestMs(nowMs: number): number
+}
+
+interface Interval {
+  lowMs: number
+  highMs: number
+}
+
+interface Bucket extends Interval {
+  startMs: number
+}
+
+// A server's cached Date lags by this much (measured). On both sides it also covers what two clocks drift apart
+// within the window: 30 ms a minute at NTP's fastest slew of 500 ppm.
+const TOLERANCE_MS = 250
+
+// Samples that share a bucket are remembered as one interval: memory is bounded whatever the traffic.
+const BUCKET_MS = 5_000
+
+// A clock that has been set by less than an intersection can notice is believed after this time.
+const WINDOW_MS = 60_000
+
+// A slow answer's interval is wide enough to hold 0 beside a real offset. It must not be all that is remembered,
+// or one slow answer after a quiet minute would let quotes be served by a clock that is known to be wrong.
+const PROMPT_ANSWER_MS = 1_000
+const WINDOW_AFTER_SLOW_ANSWER_MS = 600_000
+
+const ANY: Interval = { lowMs: Number.NEGATIVE_INFINITY, highMs: Number.POSITIVE_INFINITY }
+
+/**
+ * Old samples are forgotten only when a newer one arrives, never by time alone: after a quiet hour the last
+ * known offset is a better guess than 0, by which a cached quote of a skewed provider would be served past its
+ * expiry.
+ */
+export function createUpstreamClock(): UpstreamClock {
+  let buckets: Bucket[] = []
+  let known = ANY
+  let newestReceivedAtMs = Number.NEGATIVE_INFINITY
+
+  return {
+    observe(sample) {
+      const setBack = wasSetBack(sample.receivedAtMs)
+      if (setBack) restart()
+      newestReceivedAtMs = setBack ? sample.receivedAtMs : Math.max(newestReceivedAtMs, sample.receivedAtMs)
+      const interval = readInterval(sample)
+      if (interval === undefined) return
+      forgetBefore(sample.receivedAtMs - memoryMs(sample))
+      // One of the two clocks has been set, and only the newest sample is about both as they are now.
+      if (isEmpty(intersect(known, interval))) restart()
+      remember(interval, sample.receivedAtMs)
+    },
+
+    offset() {
+      if (buckets.length === 0) return { lowMs: 0, highMs: 0, estimateMs: 0 }
+      return { ...known, estimateMs: holdsZero(known) ? 0 : (known.lowMs + known.highMs) / 2 }
+    },
+
+    latestMs(nowMs) {
+      if (wasSetBack(nowMs)) return Number.POSITIVE_INFINITY
+      return holdsZero(known) ? nowMs : nowMs + known.highMs
+    },
+
+    earliestMs(nowMs) {
+      if (wasSetBack(nowMs)) return Number.NEGATIVE_INFINITY
+      return holdsZero(known) ? nowMs : nowMs + known.lowMs
+    },
+  }
+
+  /**
+   * Our own clock shows less than it did: what is known is about a clock that is gone, and until the next answer
+   * nothing may be served or refused by it. Less than the tolerance is covered by the tolerance.
+   */
+  function wasSetBack(nowMs: number): boolean {
+    return nowMs < newestReceivedAtMs - TOLERANCE_MS
+  }
+
+  function restart(): void {
+    buckets = []
+    known = ANY
+  }
+
+  function forgetBefore(cutoffMs: number): void {
+    const oldest = buckets[0]
+    if (oldest === undefined || oldest.startMs >= cutoffMs) return
+    buckets = buckets.filter((bucket) => bucket.startMs >= cutoffMs)
+    known = buckets.reduce<Interval>(intersect, ANY)
+  }
+
+  function remember(interval: Interval, receivedAtMs: number): void {
+    known = intersect(known, interval)
+    const newest = buckets.at(-1)
+    if (newest === undefined || receivedAtMs >= newest.startMs + BUCKET_MS) {
+      buckets.push({ startMs: receivedAtMs, ...interval })
+    } else {
+      Object.assign(newest, intersect(newest, interval))
+    }
+  }
+}
+
+function memoryMs(sample: ClockSample): number {
+  const isPrompt = sample.receivedAtMs - sample.sentAtMs <= PROMPT_ANSWER_MS
+  return isPrompt ? WINDOW_MS : WINDOW_AFTER_SLOW_ANSWER_MS
+}
+
+function readInterval(sample: ClockSample): Interval | undefined {
+  if (sample.dateHeader === undefined || sample.hasAge) return undefined
+  // Our clock was set back while the answer was under way: its two moments are of different clocks.
+  if (sample.receivedAtMs < sample.sentAtMs) return undefined
+  const dateMs = readImfFixdate(sample.dateHeader)
+  if (dateMs === undefined) return undefined
+  return {
+    lowMs: dateMs - sample.receivedAtMs - TOLERANCE_MS,
+    highMs: dateMs + 1_000 - sample.sentAtMs + TOLERANCE_MS,
+  }
+}
+
+/** RFC 9110 5.6.7: `toUTCString` writes exactly this form, so what it does not give back is something else. */
+function readImfFixdate(header: string): number | undefined {
+  const date = new Date(header)
+  // The text "Invalid Date" is given back too.
+  if (Number.isNaN(date.getTime())) return undefined
+  return date.toUTCString() === header ? date.getTime() : undefined
+}
+
+function intersect(left: Interval, right: Interval): Interval {
+  return { lowMs: Math.max(left.lowMs, right.lowMs), highMs: Math.min(left.highMs, right.highMs) }
+}
+
+function isEmpty(interval: Interval): boolean {
+  return interval.lowMs > interval.highMs
+}
+
+function holdsZero(interval: Interval): boolean {
+  return interval.lowMs <= 0 && interval.highMs >= 0
+}

@@ -1,0 +1,194 @@
+import { describe, expect, test } from 'vitest'
+import { clientAddressHeaders, createClientAddress } from '../../src/client/client-address.ts'
+
+const client = '203.0.113.7'
+const proxy = '10.0.0.1'
+
+function reader(
+  ipHeader = 'forwarded',
+  trustProxy: readonly string[] = ['10.0.0.0/8', '2001:db8:aaaa::/48'],
+) {
+  return createClientAddress({ trustProxy, ipHeader })
+}
+
+/** What a trusted proxy's Forwarded lines make of it. */
+function behindProxy(...lines: string[]) {
+  return reader()(
+    proxy,
+    lines.flatMap((line) => ['Forwarded', line]),
+  )
+}
+
+describe('without a trusted peer', () => {
+  test('the client is the peer', () => {
+    expect(reader()(client, ['Host', 'x'])).toEqual({
+      address: client,
+      peer: client,
+      peerTrusted: false,
+      source: 'peer',
+    })
+  })
+
+  test('no header changes that', () => {
+    const headers = [...clientAddressHeaders, 'x-forwarded-for'].flatMap((name) => [name, 'for=192.0.2.99'])
+    expect(reader()(client, headers)).toEqual(reader()(client, []))
+    expect(reader('x-real-ip', [])(client, headers).address).toBe(client)
+  })
+
+  test('a peer with no address stays unknown, whatever it sends', () => {
+    for (const peer of [undefined, '', '/run/socket']) {
+      expect(reader()(peer, ['Forwarded', 'for=192.0.2.1'])).toEqual({
+        address: undefined,
+        peer: undefined,
+        peerTrusted: false,
+        source: 'peer',
+      })
+    }
+  })
+
+  test.each([
+    '10.1.2.3',
+    '172.31.0.1',
+    '192.168.0.1',
+    '127.0.0.1',
+    '::1',
+    '169.254.1.1',
+    'fd00::1',
+    'fe80::1',
+  ])('a header from the own network (%s) is noted, as spelled, and not believed', (peer) => {
+    const read = reader('forwarded', ['192.0.2.1'])
+    expect(read(peer, ['Host', 'x', 'X-FORWARDED-Proto', 'https'])).toEqual({
+      address: peer,
+      peer,
+      peerTrusted: false,
+      source: 'peer',
+      note: 'untrusted-header',
+      noteHeader: 'X-FORWARDED-Proto',
+    })
+    expect(read(peer, ['Host', 'forwarded']).note).toBeUndefined()
+  })
+
+  test.each(['172.32.0.1', '100.64.0.1', '192.169.0.1', '2001:db8::1', 'fec0::1'])(
+    'a header from elsewhere (%s) is not worth a note',
+    (peer) => {
+      expect(reader('forwarded', [])(peer, ['Forwarded', 'for=192.0.2.1']).note).toBeUndefined()
+    },
+  )
+})
+
+describe('behind trusted peers', () => {
+  test('without the header the client is the peer', () => {
+    expect(reader()(proxy, ['X-Forwarded-For', client, 'X-Real-IP', client])).toEqual({
+      address: proxy,
+      peer: proxy,
+      peerTrusted: true,
+      source: 'peer',
+    })
+  })
+
+  test('the right-most address that is not trusted counts, not what the client put to its left', () => {
+    expect(behindProxy(`for=192.0.2.66, for=${client};proto=https, for=10.0.0.2`)).toEqual({
+      address: client,
+      peer: proxy,
+      peerTrusted: true,
+      source: 'header',
+    })
+  })
+
+  test('when all are trusted, the furthest counts', () => {
+    expect(behindProxy('for=10.0.0.9, for=10.0.0.2').address).toBe('10.0.0.9')
+  })
+
+  test('several lines are one list, in order, whatever the case of the name', () => {
+    const headers = [
+      'forwarded',
+      'for=192.0.2.66',
+      'Host',
+      'x',
+      'FORWARDED',
+      `for=${client}`,
+      'Forwarded',
+      'for=10.0.0.2',
+    ]
+    expect(reader()(proxy, headers).address).toBe(client)
+  })
+
+  test.each(['unknown', 'Unknown', '_hidden', '"_hidden:80"'])('%s ends the walk', (node) => {
+    expect(behindProxy(`for=${client}, for=${node}, for=10.0.0.2`)).toMatchObject({
+      address: '10.0.0.2',
+      source: 'header',
+    })
+    expect(behindProxy(`for=${client}, for=${node}`)).toEqual({
+      address: proxy,
+      peer: proxy,
+      peerTrusted: true,
+      source: 'peer',
+    })
+  })
+
+  test('an element that names nobody ends the walk', () => {
+    expect(behindProxy(`for=${client}, proto=https, for=10.0.0.2`).address).toBe('10.0.0.2')
+  })
+
+  test('an empty header says nothing', () => {
+    expect(behindProxy('', ' , ')).toEqual(reader()(proxy, []))
+  })
+
+  test.each([
+    ['"[2001:DB8:0::17]:4711"', '2001:db8::17'],
+    ['"[::ffff:203.0.113.7]"', client],
+    ['"[::ffff:cb00:7107]"', client],
+    ['"[fe80::1%eth0]"', 'fe80::1'],
+    ['203.0.113.7:4711', client],
+  ])('%s is brought to its one spelling', (node, address) => {
+    expect(behindProxy(`for=${node}`).address).toBe(address)
+  })
+
+  test('a trusted hop is recognised in every spelling', () => {
+    const hops = 'for="[::ffff:10.0.0.2]", for="[2001:DB8:AAAA:0::1]:80"'
+    expect(behindProxy(`for=${client}, ${hops}`).address).toBe(client)
+    expect(reader()('::ffff:10.0.0.1', ['Forwarded', `for=${client}`])).toMatchObject({
+      address: client,
+      peer: proxy,
+    })
+    expect(reader()('2001:db8:aaaa::5%eth0', []).peerTrusted).toBe(true)
+  })
+
+  test.each([
+    ['a repeated parameter', [`for=${client};for=${client}`]],
+    ['an element left of where the walk would end', [`for, for=${client}`]],
+    ['an open quote', [`for="_a, for=${client}`]],
+    ['a quote across lines', ['for="_a', `b", for=${client}`]],
+    ['one bad line among good ones', ['for', `for=${client}`]],
+    ['a node that is none', ['for=localhost']],
+    ['a node that is none, left of a trusted one', ['for=localhost, for=10.0.0.2']],
+  ])('a malformed header means the peer, with a note: %s', (_, lines) => {
+    expect(behindProxy(...lines)).toEqual({
+      address: proxy,
+      peer: proxy,
+      peerTrusted: true,
+      source: 'peer',
+      note: 'malformed-header',
+      noteHeader: 'Forwarded',
+    })
+  })
+
+  test('a 16 KiB header is read in a few milliseconds', () => {
+    const value = 'for=10.0.0.2,'.repeat(16384 / 13)
+    const read = reader()
+    const startedAt = performance.now()
+    expect(read(proxy, ['Forwarded', value]).address).toBe('10.0.0.2')
+    expect(performance.now() - startedAt).toBeLessThan(200)
+  })
+
+  test('more peers than are remembered are all judged right', () => {
+    const read = reader()
+    for (let round = 0; round < 2; round++) {
+      for (let index = 0; index < 3000; index++) {
+        const last = `${index >> 8}.${index & 255}`
+        expect(read(`10.0.${last}`, ['Forwarded', `for=${client}`]).address).toBe(client)
+        expect(read(`192.0.${last}`, ['Forwarded', `for=${client}`]).address).toBe(`192.0.${last}`)
+      }
+    }
+  })
+})

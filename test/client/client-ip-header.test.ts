@@ -1,0 +1,95 @@
+import { describe, expect, test } from 'vitest'
+import {
+  claimsClientAddress,
+  clientAddressHeaders,
+  createClientAddress,
+} from '../../src/client/client-address.ts'
+
+const client = '203.0.113.7'
+const proxy = '10.0.0.1'
+
+function reader(ipHeader: string) {
+  return createClientAddress({ trustProxy: ['10.0.0.0/8'], ipHeader })
+}
+
+describe('X-Forwarded-For', () => {
+  const read = reader('x-forwarded-for')
+
+  test.each([
+    ['203.0.113.7', client],
+    [`192.0.2.66, ${client},10.0.0.2`, client],
+    [`${client}:4711 , 10.0.0.2:80`, client],
+    ['[2001:db8::1]:80, 10.0.0.2', '2001:db8::1'],
+    ['2001:DB8::1', '2001:db8::1'],
+    ['::ffff:203.0.113.7', client],
+    [`,, ${client}, , 10.0.0.2,`, client],
+    [`${client}, unknown, 10.0.0.2`, '10.0.0.2'],
+    [`${client}, unknown`, proxy],
+    ['10.0.0.9, 10.0.0.2', '10.0.0.9'],
+    [' , ', proxy],
+  ])('%s is read as %s', (value, address) => {
+    expect(read(proxy, ['X-Forwarded-For', value])).toMatchObject({ address })
+  })
+
+  test('rubbish left of where the walk ends changes nothing', () => {
+    expect(read(proxy, ['x-forwarded-for', `"<rubbish>, ${client}`])).toMatchObject({ address: client })
+  })
+
+  test('rubbish where the walk goes is malformed', () => {
+    expect(read(proxy, ['x-forwarded-for', `${client}, rubbish, 10.0.0.2`])).toMatchObject({
+      address: proxy,
+      note: 'malformed-header',
+      noteHeader: 'x-forwarded-for',
+    })
+  })
+
+  test('several lines are one list, and Forwarded changes nothing', () => {
+    const headers = ['X-Forwarded-For', client, 'Forwarded', 'for=192.0.2.66', 'x-forwarded-for', '10.0.0.2']
+    expect(read(proxy, headers)).toMatchObject({ address: client, source: 'header' })
+  })
+})
+
+describe('a header of one address', () => {
+  const read = reader('cf-connecting-ip')
+
+  test.each([
+    [client, client],
+    [` ${client} `, client],
+    ['2001:DB8::1', '2001:db8::1'],
+    [`${client}:4711`, client],
+    ['10.0.0.5', '10.0.0.5'],
+  ])('%j is read as %s', (value, address) => {
+    expect(read(proxy, ['CF-Connecting-IP', value])).toMatchObject({ address, source: 'header' })
+  })
+
+  test.each([[['']], [['unknown']], [[`${client}, ${client}`]], [[client, client]], [['for=1.2.3.4']]])(
+    '%j is malformed',
+    (lines) => {
+      const headers = lines.flatMap((line) => ['CF-Connecting-IP', line])
+      expect(read(proxy, headers)).toMatchObject({ address: proxy, source: 'peer', note: 'malformed-header' })
+    },
+  )
+
+  test("CloudFront's last group is the port, also without brackets", () => {
+    const cloudFront = reader('cloudfront-viewer-address')
+    expect(cloudFront(proxy, ['CloudFront-Viewer-Address', '2001:db8::1:46532']).address).toBe('2001:db8::1')
+    expect(cloudFront(proxy, ['CloudFront-Viewer-Address', `${client}:46532`]).address).toBe(client)
+  })
+})
+
+test('every header that claims an address is known, and nothing else', () => {
+  for (const name of [
+    'forwarded',
+    'x-real-ip',
+    'true-client-ip',
+    'cf-connecting-ip',
+    'x-forwarded-for',
+    'x-forwarded-host',
+  ]) {
+    expect(claimsClientAddress(name), name).toBe(true)
+  }
+  for (const name of ['host', 'x-request-id', 'cf-ipcountry', 'via', 'x-forwardedly', '']) {
+    expect(claimsClientAddress(name), name).toBe(false)
+  }
+  for (const name of clientAddressHeaders) expect(name).toMatch(/^[a-z0-9-]+$/)
+})

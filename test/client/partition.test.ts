@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest'
+import { createPartition, type PartitionClient } from '../../src/client/partition.ts'
+
+const trusted = (address?: string): PartitionClient => ({ address, peerTrusted: true })
+const untrusted = (address?: string): PartitionClient => ({ address, peerTrusted: false })
+
+describe('a partition by ip', () => {
+  const partition = createPartition({ mode: 'ip' })
+
+  it('is one address', () => {
+    expect(partition(trusted('203.0.113.7'), [])).toBe(partition(untrusted('203.0.113.7'), ['a', 'b']))
+    expect(partition(trusted('203.0.113.7'), [])).not.toBe(partition(trusted('203.0.113.8'), []))
+  })
+
+  it('does not exist for a client whose address is not known', () => {
+    expect(partition(trusted(), [])).toBeUndefined()
+  })
+})
+
+describe('a partition by prefix', () => {
+  const partition = createPartition({ mode: 'prefix' })
+  const of = (address: string) => partition(untrusted(address), [])
+
+  it('is the /24 of an IPv4 address', () => {
+    expect(of('203.0.113.7')).toBe(of('203.0.113.255'))
+    expect(of('203.0.113.7')).not.toBe(of('203.0.114.7'))
+  })
+
+  it('is the /56 of an IPv6 address', () => {
+    expect(of('2001:db8:0:1200::1')).toBe(of('2001:db8:0:12ff:ffff::'))
+    expect(of('2001:db8:0:1200::1')).not.toBe(of('2001:db8:0:1300::1'))
+    expect(of('2001:db8::1')).toBe(of('2001:db8:0:ff:1:2:3:4'))
+    expect(of('::1')).not.toBe(of('1::'))
+    expect(of('2001:db8:12::')).not.toBe(of('2001:db8:0:1200::'))
+  })
+
+  it('does not exist for what is no address', () => {
+    expect(partition(trusted(), [])).toBeUndefined()
+    expect(of('unknown')).toBeUndefined()
+    expect(of('0x7f.1')).toBeUndefined()
+  })
+})
+
+describe('a partition by header', () => {
+  const partition = createPartition({ mode: 'header', header: 'cf-ipcountry' })
+  const byAddress = createPartition({ mode: 'ip' })(trusted('203.0.113.7'), [])
+  const of = (...rawHeaders: string[]) => partition(trusted('203.0.113.7'), rawHeaders)
+
+  it('is the place that a trusted peer names, whatever the address', () => {
+    const there = partition(trusted('198.51.100.1'), ['CF-IPCountry', 'DE'])
+    expect(of('Host', 'a', 'cf-ipcountry', 'DE')).toBe(there)
+    expect(of('cf-ipcountry', 'FR')).not.toBe(there)
+    expect(partition(trusted(), ['cf-ipcountry', 'DE'])).toBe(there)
+  })
+
+  it('is the address when the peer is not trusted', () => {
+    expect(partition(untrusted('203.0.113.7'), ['cf-ipcountry', 'DE'])).toBe(byAddress)
+  })
+
+  it.each([
+    ['there is no such header', []],
+    ['another header holds the name as its value', ['x', 'cf-ipcountry', 'y', 'DE']],
+    ['it is empty', ['cf-ipcountry', '']],
+    ['there are two lines', ['cf-ipcountry', 'DE', 'CF-IPCountry', 'DE']],
+    ['there are three lines', ['cf-ipcountry', 'DE', 'CF-IPCountry', 'DE', 'cf-ipcountry', 'DE']],
+    ['one of two lines is empty', ['cf-ipcountry', '', 'CF-IPCountry', 'DE']],
+    ['two lines were joined', ['cf-ipcountry', 'DE, FR']],
+    ['the edge does not know', ['cf-ipcountry', 'XX']],
+    ['the edge saw Tor', ['cf-ipcountry', 'T1']],
+    ['another edge does not know', ['cf-ipcountry', 'zz']],
+  ])('is the address when %s', (_when, rawHeaders) => expect(of(...rawHeaders)).toBe(byAddress))
+
+  it('does not exist when neither place nor address is known', () => {
+    expect(partition(trusted(), [])).toBeUndefined()
+    expect(partition(untrusted(), ['cf-ipcountry', 'DE'])).toBeUndefined()
+  })
+})
+
+describe('no partition', () => {
+  it('is the same for everybody', () => {
+    const partition = createPartition({ mode: 'none' })
+    expect(partition(trusted('203.0.113.7'), ['a', 'b'])).toBe('')
+    expect(partition(untrusted(), [])).toBe('')
+  })
+})

@@ -1,0 +1,70 @@
+import fc from 'fast-check'
+import ipaddr from 'ipaddr.js'
+import { expect, it } from 'vitest'
+import { createPartition } from '../../src/client/partition.ts'
+
+const bytes = (length: number) => fc.array(fc.nat(255), { minLength: length, maxLength: length })
+const ipv4 = bytes(4)
+// Zeros are frequent, since "::" is where a reader goes wrong.
+const ipv6 = fc.array(fc.oneof(fc.constant(0), fc.nat(255)), { minLength: 16, maxLength: 16 })
+const address = fc.oneof(ipv4, ipv6).filter(isCanonical)
+
+/** An IPv4-mapped address is IPv4 by the time it is partitioned. */
+function isCanonical(list: number[]): boolean {
+  return list.length === 4 || ipaddr.fromByteArray(list).range() !== 'ipv4Mapped'
+}
+
+const text = (list: number[]) => ipaddr.fromByteArray(list).toString()
+
+const byPrefix = createPartition({ mode: 'prefix' })
+const prefixOf = (list: number[]) => byPrefix({ address: text(list), peerTrusted: false }, [])
+const networkBytes = (list: number[]) => list.slice(0, list.length === 4 ? 3 : 7)
+
+it('puts two addresses into one prefix exactly if their network bytes are the same', () => {
+  fc.assert(
+    fc.property(address, address, fc.nat(15), fc.nat(255), (left, other, index, byte) => {
+      for (const right of [other, left.with(index % left.length, byte)].filter(isCanonical)) {
+        const same = JSON.stringify(networkBytes(left)) === JSON.stringify(networkBytes(right))
+        expect(prefixOf(left) === prefixOf(right)).toBe(same)
+      }
+    }),
+    { numRuns: 3_000 },
+  )
+})
+
+it('never lets a place pass for an address or a network, whatever the header says', () => {
+  const byHeader = createPartition({ mode: 'header', header: 'place' })
+  const byIp = createPartition({ mode: 'ip' })
+  fc.assert(
+    fc.property(address, fc.string(), (list, suffix) => {
+      const client = { address: text(list), peerTrusted: true }
+      for (const claimed of [suffix, text(list), `ip:${text(list)}`, String(prefixOf(list))]) {
+        const partition = byHeader({ ...client, address: undefined }, ['Place', claimed])
+        fc.pre(partition !== undefined)
+        expect(partition).not.toBe(byIp(client, []))
+        expect(partition).not.toBe(prefixOf(list))
+      }
+    }),
+  )
+})
+
+it('gives one string to one place or address, and to nothing else', () => {
+  const modes = [createPartition({ mode: 'ip' }), createPartition({ mode: 'header', header: 'place' })]
+  const client = fc.record({
+    address: fc.option(fc.constantFrom('192.0.2.1', '192.0.2.2', '2001:db8::1'), { nil: undefined }),
+    peerTrusted: fc.boolean(),
+    place: fc.constantFrom('', 'DE', 'FR', 'XX', '192.0.2.1'),
+  })
+  type Client = typeof client extends fc.Arbitrary<infer T> ? T : never
+  const meaning = (mode: number, { address, peerTrusted, place }: Client) =>
+    mode === 1 && peerTrusted && !['', 'XX'].includes(place) ? ['place', place] : ['address', address]
+
+  fc.assert(
+    fc.property(client, client, fc.nat(1), fc.nat(1), (left, right, leftMode, rightMode) => {
+      const of = (mode: number, one: Client) => modes[mode]?.(one, ['place', one.place])
+      const same = JSON.stringify(meaning(leftMode, left)) === JSON.stringify(meaning(rightMode, right))
+      expect(of(leftMode, left) === of(rightMode, right)).toBe(same)
+    }),
+    { numRuns: 3_000 },
+  )
+})

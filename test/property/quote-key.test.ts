@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
+
+// Few and treacherous values, so that two requests often differ in one place only.
+const part = fc.oneof(
+  fc.constantFrom('', 'a', '0:', '1:a', '1:', '-', '#', '10:authorization', '8:app-name'),
+  fc.stringMatching(/^[01:a#-]{0,4}$/),
+  fc.string({ maxLength: 3 }),
+)
+const header = fc.tuple(
+  fc.constantFrom('app-name', 'app-version', 'authorization', 'x'),
+  fc.option(part, { nil: undefined }),
+)
+const request: fc.Arbitrary<QuoteRequest> = fc.record({
+  pair: part,
+  amount: part,
+  canonicalAmount: part,
+  keyedHeaders: fc.array(header, { maxLength: 3 }),
+  partition: part,
+  query: part,
+  target: part,
+})
+
+function identity({ pair, canonicalAmount, keyedHeaders, partition, query }: QuoteRequest): string {
+  const headers = keyedHeaders.map(([name, value]) => [name, value ?? null])
+  return JSON.stringify([pair, canonicalAmount, headers, partition, query])
+}
+
+it('gives two requests one key exactly if nothing that matters differs', () => {
+  const quoteKey = createQuoteKey()
+  fc.assert(
+    fc.property(request, request, fc.func(fc.boolean()), (left, other, mixed) => {
+      // The second request takes each part from the first or anew: near misses are what could collide.
+      const right = Object.fromEntries(
+        Object.entries(left).map(([name, value]) => [
+          name,
+          mixed(name) ? value : other[name as keyof QuoteRequest],
+        ]),
+      ) as unknown as QuoteRequest
+      expect(quoteKey(left) === quoteKey(right)).toBe(identity(left) === identity(right))
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
+it('never gives one key to two of many requests', () => {
+  const quoteKey = createQuoteKey({ salt: 'fixed' })
+  const identityOf = new Map<string, string>()
+  fc.assert(
+    fc.property(request, (candidate) => {
+      const key = quoteKey(candidate)
+      const known = identityOf.get(key) ?? identity(candidate)
+      identityOf.set(key, known)
+      expect(known).toBe(identity(candidate))
+    }),
+    { numRuns: 10_000 },
+  )
+})
+
+it('moves no character from one part to its neighbour unnoticed', () => {
+  const quoteKey = createQuoteKey()
+  fc.assert(
+    fc.property(fc.string({ minLength: 1 }), fc.nat(), fc.nat(), request, (text, first, second, base) => {
+      const cut = (at: number) => ({
+        ...base,
+        pair: text.slice(0, at % (text.length + 1)),
+        canonicalAmount: text.slice(at % (text.length + 1)),
+      })
+      const same = first % (text.length + 1) === second % (text.length + 1)
+      expect(quoteKey(cut(first)) === quoteKey(cut(second))).toBe(same)
+    }),
+  )
+})

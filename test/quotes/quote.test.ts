@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest'
+import { isExpired, readQuote } from '../../src/quotes/quote.ts'
+
+const nowMs = 1_763_651_811_481
+const document = {
+  fromAmount: { assetId: 'ETH', value: '0.1' },
+  id: 'bb206d2a78049b6a5c54f10c07bc32c459fd583d52e0c644e567aa34941fede3',
+  pairId: 'ETH_USDC',
+  toAmount: { assetId: 'USDC', value: '289.645' },
+  expiry: nowMs + 30_000,
+}
+const { expiry: _expiry, ...withoutExpiry } = document
+
+const read = (value: unknown) => readQuote(Buffer.from(JSON.stringify(value)), nowMs)
+
+describe('readQuote', () => {
+  it('reads the documented example', () => {
+    const { expiry, ...terms } = document
+    expect(read(document)).toEqual({ quote: { ...terms, expiryMs: expiry } })
+  })
+
+  it('keeps nothing that it does not know', () => {
+    expect(read({ ...document, extra: 1, fromAmount: { ...document.fromAmount, extra: 1 } })).toEqual(
+      read(document),
+    )
+  })
+
+  it('keeps a value as the provider wrote it', () => {
+    const reading = read({ ...document, toAmount: { assetId: 'USDC', value: '289.6450' } })
+    expect(reading.quote?.toAmount.value).toBe('289.6450')
+  })
+
+  it.each([
+    ['nothing', ''],
+    ['a page', '<html></html>'],
+    ['a body cut short', JSON.stringify(document).slice(0, -1)],
+    ['two documents', `${JSON.stringify(document)}${JSON.stringify(document)}`],
+  ])('takes %s for no JSON', (_what, text) => {
+    expect(readQuote(Buffer.from(text), nowMs)).toEqual({ reason: 'not-json' })
+  })
+
+  it('takes bytes that are not UTF-8 for no JSON', () => {
+    const bytes = Buffer.from(JSON.stringify({ ...document, id: 'é' }), 'latin1')
+    expect(readQuote(bytes, nowMs)).toEqual({ reason: 'not-json' })
+  })
+
+  it.each([
+    ['null', null],
+    ['a list', [document]],
+    ['a text', 'quote'],
+    ['an error', { code: 'RESTRICTED_GEOLOCATION' }],
+    ['no id', { ...document, id: undefined }],
+    ['an empty id', { ...document, id: '' }],
+    ['an id of 257 characters', { ...document, id: 'x'.repeat(257) }],
+    ['a number for an id', { ...document, id: 1 }],
+    ['no pair', { ...document, pairId: undefined }],
+    ['no amount', { ...document, fromAmount: undefined }],
+    ['an amount that is a number', { ...document, fromAmount: 0.1 }],
+    ['a value that is a number', { ...document, fromAmount: { assetId: 'ETH', value: 0.1 } }],
+    ['a value that is no number', { ...document, toAmount: { assetId: 'USDC', value: 'much' } }],
+    ['a value of zero', { ...document, toAmount: { assetId: 'USDC', value: '0.0' } }],
+    ['a negative value', { ...document, fromAmount: { assetId: 'ETH', value: '-0.1' } }],
+    ['an empty asset', { ...document, fromAmount: { assetId: '', value: '0.1' } }],
+  ])('takes %s for no quote', (_what, value) => expect(read(value)).toEqual({ reason: 'not-a-quote' }))
+
+  it('takes an id of 256 characters', () => {
+    expect(read({ ...document, id: 'x'.repeat(256) })).not.toHaveProperty('reason')
+  })
+
+  it.each([
+    ['none', withoutExpiry],
+    ['null', { ...document, expiry: null }],
+    ['a text', { ...document, expiry: String(document.expiry) }],
+    ['a fraction', { ...document, expiry: document.expiry + 0.5 }],
+    ['zero', { ...document, expiry: 0 }],
+    ['a negative number', { ...document, expiry: -1 }],
+    ['an object', { ...document, expiry: {} }],
+  ])('finds no expiry in %s', (_what, value) => expect(read(value)).toEqual({ reason: 'no-expiry' }))
+
+  it('recognises an expiry in seconds', () => {
+    expect(read({ ...document, expiry: Math.floor(document.expiry / 1000) })).toEqual({
+      reason: 'expiry-in-seconds',
+    })
+    expect(read({ ...document, expiry: 30_000 })).toEqual({ reason: 'expiry-in-seconds' })
+  })
+
+  it('believes an expiry up to a day ahead, and none further', () => {
+    expect(read({ ...document, expiry: nowMs + 86_400_000 })).not.toHaveProperty('reason')
+    expect(read({ ...document, expiry: nowMs + 86_400_001 })).toEqual({ reason: 'expiry-too-far' })
+    expect(read({ ...document, expiry: document.expiry * 1000 })).toEqual({ reason: 'expiry-too-far' })
+    expect(readQuote(Buffer.from(JSON.stringify(document).replace(/\d{13}/, '1e300')), nowMs)).toEqual({
+      reason: 'expiry-too-far',
+    })
+  })
+
+  it('hands out an expired quote with its reason, from the very millisecond of its expiry', () => {
+    const expired = read({ ...document, expiry: nowMs })
+    expect(expired).toMatchObject({ reason: 'expired', quote: { id: document.id, expiryMs: nowMs } })
+    expect(read({ ...document, expiry: nowMs + 1 })).not.toHaveProperty('reason')
+  })
+})
+
+describe('isExpired', () => {
+  it('lets a quote live until its expiry and not a millisecond longer', () => {
+    expect(isExpired(1_000, 999)).toBe(false)
+    expect(isExpired(1_000, 1_000)).toBe(true)
+    expect(isExpired(1_000, 1_001)).toBe(true)
+  })
+
+  it('knows what to do with a time that is not known', () => {
+    expect(isExpired(1_000, Number.POSITIVE_INFINITY)).toBe(true)
+    expect(isExpired(1_000, Number.NEGATIVE_INFINITY)).toBe(false)
+  })
+})

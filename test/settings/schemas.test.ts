@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'vitest'
+import { loadConfig, SettingsError, type SettingValue } from '../../src/config.ts'
+
+function namesOf(given: Record<string, SettingValue>): string[] {
+  try {
+    loadConfig(given)
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems.map(({ name }) => name)
+    throw error
+  }
+  return []
+}
+
+describe('each kind of value', () => {
+  const accepted: [string, SettingValue][] = [
+    ['PORT', '0'],
+    ['PORT', ' 65535 '],
+    ['HOST', '::'],
+    ['HOST', 'localhost'],
+    ['UPSTREAM_BODY_TIMEOUT_MS', 86_400_000],
+    ['FAST_LANE', 'OFF'],
+    ['FAST_LANE', '1'],
+    ['LOG_LEVEL', 'Silent'],
+    ['LOG_FORMAT', 'JSON'],
+    ['PAYMENTS_PATHS', '/'],
+    ['PAYMENTS_PATHS', '/v30, /webhooks-old,'],
+    ['CLIENT_IP_HEADER', 'CF-Connecting-IP'],
+    ['SWAP_APP_NAME', 'Acme Wallet/1.0 (test)'],
+    ['SWAP_AUTHORIZATION', 'x'.repeat(4096)],
+    ...[
+      '0.0.0.0/0',
+      '::/0',
+      '::1',
+      'loopback, LinkLocal,uniquelocal',
+      '10.1.2.3/8',
+      '::ffff:10.0.0.0/104',
+    ].map((entry): [string, string] => ['TRUST_PROXY', entry]),
+    ...['HTTPS://Swap.Example', 'http://10.0.0.1:9000/a/b/', 'sandbox'].map((url): [string, string] => [
+      'SWAP_BASE_URL',
+      url,
+    ]),
+  ]
+  test.each(accepted)('%s accepts %j', (name, value) => {
+    expect(() => loadConfig({ [name]: value })).not.toThrow()
+  })
+
+  const refused: [string, SettingValue][] = [
+    ...['1e3', '0x10', '-1', '1.5', '65536', '8 0', 'tcp://10.0.0.1:80', Number.NaN, true].map(
+      (value): [string, SettingValue] => ['PORT', value],
+    ),
+    ['UPSTREAM_CONNECT_TIMEOUT_MS', '0'],
+    ['UPSTREAM_HEADERS_TIMEOUT_MS', '86400001'],
+    ['UPSTREAM_CONNECTIONS', '0'],
+    ...['127.0.0.1:80', 'http://localhost', '127.1', '*', 'a b', '256.1.1.1'].map(
+      (value): [string, string] => ['HOST', value],
+    ),
+    ['FAST_LANE', 'maybe'],
+    ['LOG_LEVEL', 'verbose'],
+    ...[
+      'checkouts',
+      '/a/',
+      '/a//b',
+      '/a?b',
+      '/a#b',
+      '/a/../b',
+      '/.',
+      '/%61',
+      '/ä',
+      '/v3',
+      '/v3/x',
+      '/webhooks',
+      ',',
+    ].map((value): [string, string] => ['PAYMENTS_PATHS', value]),
+    ...['10.0.0.0/33', '::/129', '10.0.0.0/08', '10.0.0.0/', '10.0.0.0/255.0.0.0', 'private', '0x7f.1'].map(
+      (value): [string, string] => ['TRUST_PROXY', value],
+    ),
+    ['TRUST_PROXY', '::ffff:10.0.0.0/95'],
+    ['TRUST_PROXY', 'fe80::1%eth0'],
+    ...['host', 'Authorization', 'cookie', 'x y', 'x-forwarded-host', 'ä'].map((value): [string, string] => [
+      'CLIENT_IP_HEADER',
+      value,
+    ]),
+    ...['a\r\nb', 'ä', 'a\tb', 'x'.repeat(4097)].map((value): [string, string] => [
+      'SWAP_APP_VERSION',
+      value,
+    ]),
+    ...[
+      'ftp://x',
+      'x',
+      'https:x',
+      'http://u:p@x',
+      'http://@x',
+      'http://x?',
+      'http://x#',
+      'http://x:0',
+      'http://x\\y',
+      'http://x/../y',
+    ].map((value): [string, string] => ['WEBHOOKS_BASE_URL', value]),
+    ['WEBHOOKS_BASE_URL', 'sandbox'],
+  ]
+  test.each(refused)('%s refuses %j', (name, value) => {
+    expect(namesOf({ [name]: value })).toEqual([name])
+  })
+
+  test('a base URL keeps its path prefix and loses its trailing slash', () => {
+    expect(loadConfig({ SWAP_BASE_URL: 'HTTPS://Swap.Example:443/api/' }).config.swap.baseUrl).toBe(
+      `https://swap.example/api`,
+    )
+    expect(loadConfig({ SWAP_BASE_URL: 'https://swap.example/' }).config.swap.baseUrl).toBe(
+      'https://swap.example',
+    )
+  })
+
+  test('lists lose blanks and duplicates', () => {
+    const { config } = loadConfig({
+      PAYMENTS_PATHS: ' /a, /b,/a,',
+      TRUST_PROXY: 'Loopback,loopback,FE80::/10',
+    })
+    expect(config.payments.paths).toEqual(['/a', '/b'])
+    expect(config.client.trustProxy).toEqual(['loopback', 'fe80::/10'])
+  })
+})

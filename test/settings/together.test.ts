@@ -1,0 +1,92 @@
+import { networkInterfaces } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import { loadConfig, SettingsError, type SettingValue } from '../../src/config.ts'
+
+const swap = 'https://swap.example'
+
+function namesOf(given: Record<string, SettingValue>): string[] {
+  try {
+    loadConfig(given)
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems.map(({ name }) => name)
+    throw error
+  }
+  return []
+}
+
+describe('settings that belong together', () => {
+  test('production does not start without a swap upstream, nor with any sandbox', () => {
+    const NODE_ENV = 'production'
+    expect(namesOf({ NODE_ENV })).toEqual(['SWAP_BASE_URL'])
+    expect(namesOf({ NODE_ENV, SWAP_BASE_URL: 'sandbox' })).toEqual(['SWAP_BASE_URL'])
+    expect(namesOf({ NODE_ENV, SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'Sandbox' })).toEqual([
+      'PAYMENTS_BASE_URL',
+    ])
+    const { config } = loadConfig({ NODE_ENV, SWAP_BASE_URL: swap })
+    expect([config.production, config.payments.baseUrl]).toEqual([true, undefined])
+  })
+
+  test('NODE_ENV=prod is warned about, since it keeps no sandbox out', () => {
+    expect(loadConfig({ NODE_ENV: 'prod' }).warnings).toEqual([
+      expect.stringContaining('NODE_ENV=production'),
+    ])
+  })
+
+  test.each([
+    [{ PORT: '8081' }, ['PORT']],
+    [{ PORT: '9000', ADMIN_PORT: '9000' }, ['ADMIN_PORT']],
+    [{ ADMIN_PORT: '8080', ADMIN_HOST: '0.0.0.0' }, ['ADMIN_PORT']],
+    [{ ADMIN_PORT: '8080', ADMIN_HOST: 'localhost' }, ['ADMIN_PORT']],
+  ])('two listeners cannot share one address: %j', (given, names) => {
+    expect(namesOf(given)).toEqual(names)
+  })
+
+  test.each([
+    { PORT: '0', ADMIN_PORT: '0' },
+    { ADMIN_PORT: '8080', ADMIN_HOST: '10.0.0.1' },
+  ])('two listeners may differ in address alone: %j', (given) =>
+    expect(() => loadConfig(given)).not.toThrow(),
+  )
+
+  test.each([
+    [{}, 'http://localhost:8080/api'],
+    [{}, 'http://127.9.9.9:8081'],
+    [{}, 'http://[::1]:8080'],
+    [{}, 'http://0.0.0.0:8080'],
+    [{}, 'http://[::ffff:127.0.0.1]:8080'],
+    [{ PORT: '443' }, 'https://localhost'],
+    [{ HOST: '10.0.0.5' }, 'http://10.0.0.5:8080'],
+    [{ HOST: 'Gate.internal' }, 'http://gate.internal.:8081'],
+    [{ HOST: '::' }, 'http://localhost:8080'],
+  ])('a base URL that is our own listener is refused: %j %s', (given: Record<string, string>, url) => {
+    for (const name of ['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL']) {
+      expect(namesOf({ ...given, [name]: url })).toEqual([name])
+    }
+  })
+
+  test('on a wildcard listener every address of this machine is our own', () => {
+    const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+    for (const { address, family } of addresses) {
+      const host = family === 'IPv6' ? `[${address}]` : address
+      expect(namesOf({ HOST: '0.0.0.0', SWAP_BASE_URL: `http://${host}:8080` })).toEqual(['SWAP_BASE_URL'])
+    }
+  })
+
+  test.each([
+    [{}, 'http://localhost:9000'],
+    [{}, 'http://10.0.0.5:8080'],
+    [{ HOST: '10.0.0.5' }, 'http://localhost:8080'],
+    [{ PORT: '0' }, 'http://localhost:8080'],
+  ])('a neighbour is not taken for our own listener: %j %s', (given: Record<string, string>, url) => {
+    expect(loadConfig({ ...given, SWAP_BASE_URL: url }).config.swap.baseUrl).toBe(url)
+  })
+
+  test('lending the key beyond loopback is warned about', () => {
+    const key = { SWAP_AUTHORIZATION: 'Bearer hidden' }
+    expect(loadConfig({ ...key, HOST: '0.0.0.0' }).warnings).toEqual([
+      expect.stringContaining('SWAP_AUTHORIZATION'),
+    ])
+    expect(loadConfig({ ...key, HOST: 'localhost' }).warnings).toEqual([])
+    expect(loadConfig({ HOST: '0.0.0.0' }).warnings).toEqual([])
+  })
+})

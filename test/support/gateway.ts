@@ -1,0 +1,22 @@
+import type { SettingValue } from '../../src/config.ts'
+import { createGateway, type Gateway, type GatewayOverrides } from '../../src/gateway.ts'
+
+export interface RunningGateway extends Gateway {
+  url: string
+  operationsUrl: string
+}
+
+/** A gateway on free ports. The suite runs both with and without the fast lane: FAST_LANE=off npm test. */
+export async function startGateway(
+  settings: Record<string, SettingValue | undefined> = {},
+  overrides: GatewayOverrides = {},
+): Promise<RunningGateway> {
+  const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ...laneUnderTest(), ...settings }, overrides)
+  const { trafficUrl, operationsUrl } = await gateway.listen()
+  return { ...gateway, url: trafficUrl, operationsUrl }
+}
+
+export function laneUnderTest(): Record<string, string> {
+  // biome-ignore lint/style/noProcessEnv: how the whole suite is told to run without the fast lane.
+  return process.env.FAST_LANE === 'off' ? { FAST_LANE: 'off' } : {}
+}
