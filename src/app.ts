@@ -1,9 +1,21 @@
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 import type { Exchange, Exchanges } from './routes/exchange.ts'
+import type { OrderRoute } from './routes/orders.ts'
+import type { PassThroughRoute } from './routes/passthrough.ts'
+import type { QuoteRoute } from './routes/quotes.ts'
 import { screen } from './routes/screening.ts'
 
 export interface Routes {
-  passThrough(exchange: Exchange): void
+  quotes: QuoteRoute
+  orders: OrderRoute
+  passThrough: PassThroughRoute
+}
+
+/** Everything but quotes and new orders goes through as it is. */
+export function passesThrough({ area, request: { method } }: Exchange): boolean {
+  if (area === 'quote') return method === 'OPTIONS'
+  if (area === 'float-order' || area === 'order') return method !== 'POST'
+  return true
 }
 
 /** The whole service, complete by itself: what the fast lane does sooner is done here just the same. */
@@ -20,7 +32,11 @@ export function createApp(exchanges: Exchanges, routes: Routes): Express {
   })
   // Areas, not Express paths, choose the route: Express folds case, strips slashes and decodes (area.ts).
   app.use((_request: Request, response: Response) => {
-    routes.passThrough(response.locals.exchange)
+    const exchange: Exchange = response.locals.exchange
+    if (passesThrough(exchange)) return routes.passThrough(exchange)
+    if (exchange.area === 'quote') return routes.quotes.answer(exchange)
+    if (exchange.area === 'float-order') return routes.orders.floatOrder(exchange)
+    return routes.orders.plainOrder(exchange)
   })
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     exchanges.fail(response.locals.exchange, error)

@@ -34,7 +34,28 @@ export interface Config {
     readonly headersTimeoutMs: number
     readonly bodyTimeoutMs: number
     readonly connections: number
+    readonly totalTimeoutMs: number
   }
+  readonly quotes: {
+    readonly partition: {
+      readonly mode: SettingValues['QUOTE_PARTITION']
+      readonly header: string | undefined
+    }
+    readonly keyHeaders: readonly string[]
+    readonly cacheEntries: number
+    readonly cacheBytes: number
+    readonly maxBytes: number
+    readonly obeyCacheControl: boolean
+    readonly minValidityMs: number
+    readonly refreshAheadMs: number
+    readonly evictOnOrder: boolean
+  }
+  readonly orders: {
+    readonly unknownQuote: SettingValues['ORDER_UNKNOWN_QUOTE']
+    readonly expiryMarginMs: number
+    readonly quoteIdFields: readonly string[]
+  }
+  readonly ledger: { readonly entries: number; readonly retentionMs: number; readonly termsMs: number }
   readonly requests: { readonly headTimeoutMs: number; readonly bodyIdleTimeoutMs: number }
   readonly fastLane: boolean
   readonly log: { readonly level: SettingValues['LOG_LEVEL']; readonly format: SettingValues['LOG_FORMAT'] }
@@ -156,6 +177,28 @@ function toConfig(values: SettingValues): Config {
       headersTimeoutMs: values.UPSTREAM_HEADERS_TIMEOUT_MS,
       bodyTimeoutMs: values.UPSTREAM_BODY_TIMEOUT_MS,
       connections: values.UPSTREAM_CONNECTIONS,
+      totalTimeoutMs: values.UPSTREAM_TOTAL_TIMEOUT_MS,
+    },
+    quotes: {
+      partition: { mode: values.QUOTE_PARTITION, header: values.QUOTE_PARTITION_HEADER },
+      keyHeaders: values.QUOTE_KEY_HEADERS,
+      cacheEntries: values.QUOTE_CACHE_ENTRIES,
+      cacheBytes: values.QUOTE_CACHE_BYTES,
+      maxBytes: values.QUOTE_MAX_BYTES,
+      obeyCacheControl: values.QUOTE_OBEY_CACHE_CONTROL,
+      minValidityMs: values.QUOTE_MIN_VALIDITY_MS,
+      refreshAheadMs: values.QUOTE_REFRESH_AHEAD_MS,
+      evictOnOrder: values.QUOTE_EVICT_ON_ORDER,
+    },
+    orders: {
+      unknownQuote: values.ORDER_UNKNOWN_QUOTE,
+      expiryMarginMs: values.ORDER_EXPIRY_MARGIN_MS,
+      quoteIdFields: values.ORDER_QUOTE_ID_FIELDS,
+    },
+    ledger: {
+      entries: values.LEDGER_ENTRIES,
+      retentionMs: values.LEDGER_RETENTION_MS,
+      termsMs: values.LEDGER_TERMS_MS,
     },
     requests: {
       headTimeoutMs: values.REQUEST_HEAD_TIMEOUT_MS,

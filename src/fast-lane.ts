@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Routes } from './app.ts'
+import { passesThrough, type Routes } from './app.ts'
 import type { Exchanges } from './routes/exchange.ts'
 import { screen } from './routes/screening.ts'
 
@@ -14,7 +14,9 @@ export function createFastLane(app: Listener, exchanges: Exchanges, routes: Rout
     if (request.method === 'OPTIONS') return app(request, response)
     const exchange = exchanges.begin(request, response)
     try {
-      if (!screen(exchange)) routes.passThrough(exchange)
+      if (screen(exchange)) return
+      if (passesThrough(exchange)) routes.passThrough(exchange)
+      else if (exchange.area !== 'quote' || !routes.quotes.answerCached(exchange)) app(request, response)
     } catch (error) {
       exchanges.fail(exchange, error)
     }

@@ -1,6 +1,6 @@
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createApp } from './app.ts'
+import { createApp, type Routes } from './app.ts'
 import { createClientAddress } from './client/client-address.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type Config, loadConfig, type SettingValue } from './config.ts'
@@ -8,11 +8,13 @@ import { createFastLane, type Listener } from './fast-lane.ts'
 import { type Logger, silentLogger } from './logger.ts'
 import { createMetrics } from './metrics.ts'
 import { createOperationsApp } from './operations/operations-app.ts'
+import { notKeptReasons } from './quotes/quote-call.ts'
 import { createAreaReader } from './routes/area.ts'
 import { createExchanges } from './routes/exchange.ts'
 import { createPassThroughRoute } from './routes/passthrough.ts'
 import { type Sandbox, startSandbox } from './sandbox/sandbox.ts'
 import { createTrafficServer } from './server.ts'
+import { createSwapSide } from './swap-side.ts'
 import { createUpstream, type Upstream, type UpstreamName } from './upstream/upstream.ts'
 import { version } from './version.ts'
 
@@ -46,7 +48,7 @@ export async function createGateway(
 export async function buildGateway(config: Config, overrides: GatewayOverrides = {}): Promise<Gateway> {
   const log = overrides.logger ?? silentLogger()
   const clock = overrides.clock ?? systemClock
-  const metrics = createMetrics({ version })
+  const metrics = createMetrics({ version, notKeptReasons })
   const sandbox = await sandboxIfNeeded(config, clock)
   const upstreams = createUpstreams(config, sandbox)
 
@@ -56,15 +58,23 @@ export async function buildGateway(config: Config, overrides: GatewayOverrides =
     readTarget: createAreaReader(config.payments.paths),
     readClientAddress: createClientAddress(config.client),
   })
-  const routes = {
-    passThrough: createPassThroughRoute({
-      ...upstreams,
-      paymentsPaths: config.payments.paths,
-      swapDefaults: config.swap,
-      bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
-      fail: exchanges.fail,
-    }),
-  }
+  const passThrough = createPassThroughRoute({
+    ...upstreams,
+    paymentsPaths: config.payments.paths,
+    swapDefaults: config.swap,
+    bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
+    fail: exchanges.fail,
+  })
+  const swapSide = createSwapSide({
+    config,
+    clock,
+    log,
+    metrics,
+    passThrough,
+    upstream: upstreams.swap,
+    fail: exchanges.fail,
+  })
+  const routes: Routes = { ...swapSide, passThrough }
   const app: Listener = createApp(exchanges, routes)
   const listener = config.fastLane ? createFastLane(app, exchanges, routes) : app
 
@@ -127,12 +137,31 @@ export class ListenError extends Error {
   override readonly name = 'ListenError'
 }
 
-function listen(server: Server, at: { host: string; port: number }, setting: string): Promise<string> {
+const listenFailures: Record<string, string> = {
+  EADDRINUSE: 'is already in use',
+  EACCES: 'may not be listened on by this user',
+  EADDRNOTAVAIL: 'is no address of this machine',
+  ENOTFOUND: 'is no address of this machine',
+}
+
+export function listenError(
+  error: NodeJS.ErrnoException,
+  { host, port }: { host: string; port: number },
+  setting: 'PORT' | 'ADMIN_PORT',
+): ListenError {
+  const why = listenFailures[error.code ?? ''] ?? `cannot be listened on (${error.code})`
+  const byAddress = setting === 'PORT' ? 'HOST' : 'HOST or ADMIN_HOST'
+  const other = why === listenFailures.EADDRNOTAVAIL ? byAddress : setting
+  return new ListenError(`${host}:${port} ${why}: choose another ${other}`, { cause: error })
+}
+
+function listen(
+  server: Server,
+  at: { host: string; port: number },
+  setting: 'PORT' | 'ADMIN_PORT',
+): Promise<string> {
   return new Promise((resolve, reject) => {
-    const onError = (error: NodeJS.ErrnoException) => {
-      const why = error.code === 'EADDRINUSE' ? 'is already in use' : `cannot be listened on (${error.code})`
-      reject(new ListenError(`${at.host}:${at.port} ${why}: choose another ${setting}`, { cause: error }))
-    }
+    const onError = (error: Error) => reject(listenError(error, at, setting))
     server.once('error', onError)
     server.listen(at.port, at.host, () => {
       server.off('error', onError)

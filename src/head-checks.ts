@@ -1,19 +1,22 @@
-import type { IncomingMessage } from 'node:http'
+import { type IncomingMessage, METHODS } from 'node:http'
 import { Problem } from './problem.ts'
 
-export const headBytesMost = 16_384
-export const targetBytesMost = 8_192
+const headBytesMost = 16_384
+const targetBytesMost = 8_192
 const headersMost = 200
 
+// Node also reads RTSP/1.0 and ICE/1.0 and does not tell; these methods are only ever theirs.
+const httpMethods = new Set(METHODS.filter((method) => method !== 'SOURCE'))
 const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 // RFC 9110 7.2 and RFC 3986 3.2: a name or address, perhaps a port; no user, no path.
-const validHost = /^(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9\-._~!$&'()*+,;=%]*)(?::[0-9]*)?$/
+const validHost = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?$/
 
 /** What Node lets pass and a gateway must not: each of these could mean something else to the next server. */
 export function headRefusal(request: IncomingMessage): Problem | undefined {
-  const { httpVersion, rawHeaders, url = '' } = request
+  const { httpVersion, method = '', rawHeaders, url = '' } = request
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return malformed('Only HTTP/1.0 and HTTP/1.1 are spoken here.')
+  if (!httpMethods.has(method)) return malformed('This is not a method of HTTP.')
   if (url.length > targetBytesMost) return targetTooLong()
   if (rawHeaders.length > headersMost * 2) return headTooLarge()
 
@@ -60,14 +63,49 @@ function malformed(detail: string): Problem {
   return new Problem('malformed-request', { detail })
 }
 
-export function targetTooLong(): Problem {
+function targetTooLong(): Problem {
   return new Problem('target-too-long', {
     detail: `A request target has at most ${targetBytesMost} bytes here.`,
   })
 }
 
-export function headTooLarge(): Problem {
+function headTooLarge(): Problem {
   return new Problem('head-too-large', {
     detail: `A request head has at most ${headBytesMost} bytes and ${headersMost} headers here.`,
   })
+}
+
+/** What Node's parser could not read, or had no more patience for. */
+export function problemOfParser(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): Problem {
+  if (error.code === 'HPE_HEADER_OVERFLOW') {
+    return endsInTarget(error.rawPacket) ? targetTooLong() : headTooLarge()
+  }
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new Problem('request-timeout', { detail: 'The request head did not arrive in time.' })
+  }
+  return new Problem('malformed-request', {
+    detail: 'The bytes received are not a valid HTTP/1.1 request.',
+    cause: error,
+  })
+}
+
+const requestLine = /^[A-Z-]+ \S*/
+
+// Only the piece that overflowed is known. It tells when it begins with the request line; otherwise the head
+// as a whole is certainly too large.
+function endsInTarget(packet: Buffer | undefined): boolean {
+  const line = requestLine.exec(packet?.toString('latin1') ?? '')?.[0]
+  return line !== undefined && line.length > targetBytesMost
+}
+
+/**
+ * Node drops whatever came in one piece behind a request that asks for an upgrade, even when the upgrade is
+ * not taken: half a request gone, and its body read as the next request. Only the very first request of a
+ * connection, without a body and with not a byte too many behind it, is certain to be alone.
+ */
+export function upgradeMayHideBytes({ method, url, headers, rawHeaders, socket }: IncomingMessage): boolean {
+  if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) return true
+  let bytes = `${method} ${url} HTTP/1.1\r\n\r\n`.length
+  for (const part of rawHeaders) bytes += part.length + 2
+  return socket.bytesRead !== bytes
 }

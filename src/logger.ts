@@ -1,6 +1,7 @@
-import { type DestinationStream, type Logger, pino } from 'pino'
+import { type DestinationStream, pino } from 'pino'
 
-export type { Logger }
+/** Without children: pino lets what they are born with past the formatter that blots secrets out. */
+export type Logger = pino.BaseLogger & Pick<pino.Logger, 'isLevelEnabled'>
 
 export interface LoggerOptions {
   level: string
@@ -10,20 +11,26 @@ export interface LoggerOptions {
 }
 
 /** Whatever is logged by mistake under one of these names is blotted out; nothing logs them on purpose. */
-const secretNames = ['authorization', 'cookie', 'set-cookie', 'x-signature', 'proxy-authorization']
-const redactedPaths = secretNames.flatMap((name) => [
-  `["${name}"]`,
-  `headers["${name}"]`,
-  `*.headers["${name}"]`,
+const secretNames: ReadonlySet<string> = new Set([
+  'authorization',
+  'swap_authorization',
+  'proxy-authorization',
+  'cookie',
+  'set-cookie',
+  'x-signature',
 ])
+const blot = '****'
+const deepest = 6
 
 export async function createLogger(options: LoggerOptions): Promise<Logger> {
   const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stdout.isTTY === true)
-  const settings = {
+  const settings: pino.LoggerOptions = {
     level: options.level,
     base: null,
-    redact: { paths: redactedPaths, censor: '****' },
-    serializers: { cause: causeForLog, err: causeForLog },
+    // Not pino's own redaction: its paths know neither the case of a name nor where it will stand.
+    formatters: { log: (members) => membersForLog(members) },
+    // Errors are plain data by then, which pino would take for an error again.
+    serializers: { err: (plain) => plain },
   }
   if (!pretty) return options.destination ? pino(settings, options.destination) : pino(settings)
   // Loaded only where a person reads along; a server starts without it.
@@ -45,14 +52,41 @@ export function silentLogger(): Logger {
   return pino({ level: 'silent' })
 }
 
+function membersForLog(members: object, depth = 0): Record<string, unknown> {
+  const shown = Object.entries(members).map(([name, value]) => [
+    name,
+    isSecretName(name) && value !== undefined ? blot : valueForLog(value, depth + 1),
+  ])
+  return Object.fromEntries(shown)
+}
+
+function valueForLog(value: unknown, depth: number): unknown {
+  if (typeof value !== 'object' || value === null || 'toJSON' in value) return value
+  if (depth > deepest) return '[…]'
+  if (value instanceof Error) return errorForLog(value, depth)
+  // Raw headers are lists of a name, its value, a name, its value.
+  if (Array.isArray(value)) {
+    return value.map((item, index) =>
+      index % 2 === 1 && isSecretName(value[index - 1]) ? blot : valueForLog(item, depth + 1),
+    )
+  }
+  const prototype = Object.getPrototypeOf(value)
+  if (prototype === null || prototype === Object.prototype) return membersForLog(value, depth)
+  // Named, not opened: a request or a socket holds every secret there is.
+  return `[${prototype.constructor?.name ?? 'object'}]`
+}
+
+function isSecretName(name: unknown): boolean {
+  return typeof name === 'string' && secretNames.has(name.toLowerCase())
+}
+
 /** An error with its causes, as plain data; a stack only for what nobody expected. */
-function causeForLog(error: unknown): unknown {
-  if (!(error instanceof Error)) return error
+function errorForLog(error: Error, depth: number): Record<string, unknown> {
   const { code } = error as { code?: unknown }
   return {
     name: error.name,
     message: error.message,
-    ...(code === undefined ? { stack: error.stack } : { code }),
-    ...(error.cause === undefined ? {} : { cause: causeForLog(error.cause) }),
+    ...(code === undefined ? { stack: error.stack } : { code: valueForLog(code, depth + 1) }),
+    ...(error.cause === undefined ? {} : { cause: valueForLog(error.cause, depth + 1) }),
   }
 }

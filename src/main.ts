@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
 import { type LoadedConfig, loadConfig, SettingsError } from './config.ts'
-import { buildGateway, type Gateway, ListenError } from './gateway.ts'
+import { buildGateway, type Gateway, ListenError, listenError } from './gateway.ts'
 import { createLogger } from './logger.ts'
 import { startSandbox } from './sandbox/sandbox.ts'
 import { helpText, printConfig } from './settings/text.ts'
@@ -15,12 +15,24 @@ const flags = {
   sandbox: { type: 'boolean' },
 } as const
 
+const usage = `quotegate: the proxy between your services, a swap API and a payments API
+
+Usage: quotegate [flag]   (or: node dist/main.js [flag], npm start -- [flag])
+
+  (no flag)                     Serve; without any settings, in front of a built-in sandbox
+  --sandbox                     Serve the sandbox alone, at HOST and PORT
+  --check-config                Check the settings and exit
+  --print-config                Show the settings in effect and where each comes from, and exit
+  -v, --version                 Print the version and exit
+  -h, --help                    Print this and exit
+`
+
 /** Something the person at the terminal can put right: told in plain words, without a stack. */
 class UsageError extends Error {}
 
 async function main(): Promise<void> {
   const flag = readFlags()
-  if (flag.help) return say(helpText())
+  if (flag.help) return say(`${usage}\n${helpText()}`)
   if (flag.version) return say(version)
   const loaded = loadConfig(environment(), { nearMisses: flag['check-config'] ? 'error' : 'warn' })
   if (flag['print-config']) return say(printConfig(loaded))
@@ -56,7 +68,9 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
 
 async function runSandbox({ config }: LoadedConfig): Promise<void> {
   const logger = await createLogger(config.log)
-  const sandbox = await startSandbox(config.traffic)
+  const sandbox = await startSandbox(config.traffic).catch((error) => {
+    throw listenError(error, config.traffic, 'PORT')
+  })
   stopOnSignal(() => sandbox.close())
   logger.info({ version, url: sandbox.url }, 'the sandbox alone is listening')
 }

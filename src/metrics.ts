@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
 import { type ProblemSlug, problemTypes } from './problem.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const
@@ -10,8 +10,29 @@ interface Increment {
   inc(): void
 }
 
+export interface Gauges {
+  cacheEntries(): number
+  cacheBytes(): number
+  clockOffsetMs(): number
+}
+
+const floatOrderDecisions = [
+  'forwarded-live',
+  'forwarded-unknown',
+  'refused-expired',
+  'refused-unknown',
+] as const
+export type FloatOrderDecision = (typeof floatOrderDecisions)[number]
+
 /** Everything the gateway counts, in a registry of its own: two gateways in one process share nothing. */
 export interface Metrics {
+  cacheLookups: Readonly<Record<'hit' | 'miss' | 'expired' | 'collapsed' | 'bypass', Increment>>
+  cacheEvictions: Increment
+  refreshes: Readonly<Record<'stored' | 'failed', Increment>>
+  quotesNotKept(reason: string): void
+  countFloatOrder(decision: FloatOrderDecision, quoteAgeMs: number | undefined): void
+  /** What is read at each scrape rather than counted. */
+  observe(gauges: Gauges): void
   /** A status of 0 is a request whose client left, or whose answer broke off. */
   countRequest(request: { area: Route; method: string; status: number }): void
   problems: Readonly<Record<ProblemSlug, Increment>>
@@ -20,7 +41,7 @@ export interface Metrics {
   render(): Promise<string>
 }
 
-export function createMetrics(options: { version: string }): Metrics {
+export function createMetrics(options: { version: string; notKeptReasons: readonly string[] }): Metrics {
   const registry = new Registry()
   const registers = [registry]
   collectDefaultMetrics({ register: registry })
@@ -59,6 +80,64 @@ export function createMetrics(options: { version: string }): Metrics {
     registers,
   })
 
+  const lookups = new Counter({
+    name: 'quotegate_cache_lookups_total',
+    help: 'Quote requests, by what the cache made of them',
+    labelNames: ['result'],
+    registers,
+  })
+  const evictions = new Counter({
+    name: 'quotegate_cache_evictions_total',
+    help: 'Quotes dropped from memory before their time, by reason',
+    labelNames: ['reason'],
+    registers,
+  })
+  const refreshes = new Counter({
+    name: 'quotegate_quote_refreshes_total',
+    help: 'Quotes fetched ahead of their expiry, by outcome',
+    labelNames: ['outcome'],
+    registers,
+  })
+  const notKept = new Counter({
+    name: 'quotegate_quotes_uncacheable_total',
+    help: 'Answers to quote calls that were relayed and not kept, by reason',
+    labelNames: ['reason'],
+    registers,
+  })
+  const floatOrders = new Counter({
+    name: 'quotegate_float_orders_total',
+    help: 'Float orders by what was decided and why',
+    labelNames: ['decision', 'reason'],
+    registers,
+  })
+  const floatOrderCounters = Object.fromEntries(
+    floatOrderDecisions.map((name) => {
+      const [decision = '', reason = ''] = name.split('-')
+      const child = floatOrders.labels(decision, reason)
+      child.inc(0)
+      return [name, child]
+    }),
+  ) as Record<FloatOrderDecision, Increment>
+  const quoteAge = new Histogram({
+    name: 'quotegate_float_order_quote_age_seconds',
+    help: 'Age of the quote that a float order was matched with',
+    buckets: [0.1, 0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900],
+    registers,
+  })
+  const notKeptCounters = children(notKept, options.notKeptReasons)
+
+  function gauge(name: string, help: string, read: () => number, labels: Record<string, string> = {}): void {
+    new Gauge({
+      name,
+      help,
+      labelNames: Object.keys(labels),
+      registers,
+      collect() {
+        this.set(labels, read())
+      },
+    })
+  }
+
   // Children are held, because looking one up by a label object costs microseconds; and made at once, so
   // that rate() sees the first event of each.
   const requestCounters = new Map<string, Counter.Internal>()
@@ -77,6 +156,24 @@ export function createMetrics(options: { version: string }): Metrics {
       const statusClass = statusClasses[Math.floor(status / 100)] ?? '5xx'
       const known = requestCounters.get(area + method + statusClass)
       ;(known ?? requestCounters.get(`${area}other${statusClass}`))?.inc()
+    },
+    cacheLookups: children(lookups, ['hit', 'miss', 'expired', 'collapsed', 'bypass']),
+    cacheEvictions: children(evictions, ['capacity']).capacity,
+    refreshes: children(refreshes, ['stored', 'failed']),
+    countFloatOrder(decision, quoteAgeMs) {
+      floatOrderCounters[decision].inc()
+      if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
+    },
+    quotesNotKept: (reason) => notKeptCounters[reason]?.inc(),
+    observe(gauges) {
+      gauge('quotegate_cache_entries', 'Quotes in memory, expired ones among them', gauges.cacheEntries)
+      gauge('quotegate_cache_bytes', 'Bytes of the quotes in memory', gauges.cacheBytes)
+      gauge(
+        'quotegate_upstream_clock_offset_seconds',
+        "The provider's clock less ours, as far as its answers tell; 0 while they may agree",
+        () => gauges.clockOffsetMs() / 1_000,
+        { upstream: 'swap' },
+      )
     },
     problems: children(problems, Object.keys(problemTypes) as ProblemSlug[]),
     clientAddressNotes: children(addressNotes, ['malformed-header', 'untrusted-header']),

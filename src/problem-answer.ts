@@ -4,8 +4,10 @@ import { type Problem, problemBody } from './problem.ts'
 
 /** A body up to this size is read to its end, so that the connection can be kept. */
 const keptBodyBytes = 65_536
-/** How long a refused sender is still listened to: closing at once would reset away the answer. */
+/** How long a refused sender may pause and is still listened to: closing at once would reset away the answer. */
 export const lingerMs = 2_000
+/** Many clients read the answer only when all is sent, and a large upload on a slow line takes its time. */
+const lingerMostMs = 15_000
 
 const refusedConnections = new WeakSet<Duplex>()
 
@@ -18,6 +20,13 @@ export function isRefused(socket: Duplex): boolean {
   return refusedConnections.has(socket)
 }
 
+const interrupted = new WeakMap<ServerResponse, () => void>()
+
+/** Has whoever is at work on a response told that a problem was answered in its place. */
+export function whenAnsweredInstead(response: ServerResponse, callback: () => void): void {
+  interrupted.set(response, callback)
+}
+
 /** Answers a request with a problem. The caller has made sure that nothing of another answer was sent. */
 export function answerProblem(
   request: IncomingMessage,
@@ -25,6 +34,7 @@ export function answerProblem(
   options: { problem: Problem; requestId: string },
 ): void {
   const { problem, requestId } = options
+  interrupted.get(response)?.()
   const body = Buffer.from(problemBody(problem, requestId))
   const closes = problem.closes || !bodyIsSmall(request)
   const headers = [
@@ -50,26 +60,54 @@ export function answerProblem(
     destroyUnlessRead(request)
     return
   }
-  // All of the answer goes out, and only its end waits until the sender has stopped or had its time.
   response.write(body)
-  const finish = () => {
-    clearTimeout(timer)
-    response.end()
-  }
-  const timer = setTimeout(finish, lingerMs)
-  request.once('end', finish)
-  response.once('close', () => clearTimeout(timer))
-  request.resume()
+  endOnceRead(request, response)
 }
 
-/** Gives the sender of a body that nobody wants a moment to come to its end, then hangs up. */
+/** Ends an answer that may have come before the whole request did. */
+export function endAnswer(request: IncomingMessage, response: ServerResponse): void {
+  if (request.complete || response.shouldKeepAlive) {
+    response.end()
+    destroyUnlessRead(request)
+    return
+  }
+  endOnceRead(request, response)
+}
+
+/** Ends an answer that closes its connection: all of it goes out now, its end when the sender has stopped. */
+function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
+  readOn(request, () => response.end())
+}
+
+/** Gives the sender of a body that nobody wants a while to come to its end, then hangs up. */
 export function destroyUnlessRead(request: IncomingMessage): void {
   if (request.complete) return
+  readOn(request, () => {
+    if (!request.complete) request.socket.destroy()
+  })
+}
+
+/** Reads what nobody wants until its end, a pause in it, or the most that is put up with. */
+function readOn(request: IncomingMessage, done: () => void): void {
+  const { socket } = request
+  const stop = () => {
+    clearTimeout(pause)
+    clearTimeout(most)
+    request.off('data', onData)
+    request.off('end', onEnd)
+    socket.off('close', stop)
+  }
+  const onEnd = () => {
+    stop()
+    done()
+  }
+  const onData = () => pause.refresh()
+  const pause = setTimeout(onEnd, lingerMs)
+  const most = setTimeout(onEnd, lingerMostMs)
+  request.on('data', onData)
+  request.once('end', onEnd)
+  socket.once('close', stop)
   request.resume()
-  const timer = setTimeout(() => request.socket.destroy(), lingerMs)
-  const done = () => clearTimeout(timer)
-  request.once('end', done)
-  request.socket.once('close', done)
 }
 
 function bodyIsSmall(request: IncomingMessage): boolean {

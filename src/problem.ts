@@ -17,17 +17,23 @@ export const problemTypes = {
   'bad-target': { status: 400, title: 'The request target is not acceptable', closes: true },
   'app-name-missing': { status: 400, title: 'The App-Name header is missing' },
   'bad-amount': { status: 400, title: 'The amount is not a positive decimal number' },
+  'bad-order': { status: 400, title: 'The order cannot be read' },
   'not-found': { status: 404, title: 'There is nothing at this path' },
   'no-payments-upstream': { status: 404, title: 'No payments upstream is configured' },
   'no-webhooks-upstream': { status: 404, title: 'No webhook receiver is configured' },
   'method-not-allowed': { status: 405, title: 'The method is not allowed here' },
+  'quote-expired': { status: 409, title: 'The quote of this order has expired' },
+  'quote-unknown': { status: 409, title: 'The order matches no quote seen here' },
+  'float-order-required': { status: 409, title: 'An order for a quote has to be a float order' },
   'request-timeout': {
     status: 408,
     title: 'The request took too long to arrive',
     closes: true,
     retryable: true,
   },
+  'order-too-large': { status: 413, title: 'The order is too large' },
   'target-too-long': { status: 414, title: 'The request target is too long', closes: true },
+  'content-coding': { status: 415, title: 'The order has a content coding' },
   'expectation-failed': { status: 417, title: 'The expectation cannot be met', closes: true },
   'head-too-large': { status: 431, title: 'The request head is too large', closes: true },
   'internal-error': { status: 500, title: 'The gateway failed' },
@@ -88,6 +94,7 @@ export type UpstreamFault =
   | 'tls_certificate_error'
   | 'http_response_timeout'
   | 'http_response_incomplete'
+  | 'http_response_body_size'
   | 'http_protocol_error'
 
 /** An upstream gave no answer that could be passed on. */
@@ -113,6 +120,7 @@ const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string 
   tls_certificate_error: { slug: 'upstream-unreachable', detail: 'Its certificate cannot be trusted.' },
   connection_terminated: { slug: 'upstream-reset', detail: 'It closed the connection before it answered.' },
   http_response_incomplete: { slug: 'upstream-invalid', detail: 'Its answer was cut short.' },
+  http_response_body_size: { slug: 'upstream-invalid', detail: 'Its answer is too large.' },
   http_protocol_error: { slug: 'upstream-invalid', detail: 'Its answer is not valid HTTP.' },
   connection_timeout: { slug: 'upstream-timeout', detail: 'No connection to it was made in time.' },
   http_response_timeout: {

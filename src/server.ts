@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Listener } from './fast-lane.ts'
-import { headBytesMost, headRefusal, headTooLarge, targetBytesMost, targetTooLong } from './head-checks.ts'
+import { headRefusal, problemOfParser, upgradeMayHideBytes } from './head-checks.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
 import { Problem, problemBody } from './problem.ts'
@@ -11,99 +11,193 @@ import { answerProblem, isRefused, lingerMs, refuseFurther } from './problem-ans
 export interface TrafficServerOptions {
   listener: Listener
   headTimeoutMs: number
+  /** How long a connection may be idle between two requests. */
+  keepAliveMs?: number
   log: Logger
   metrics: Metrics
 }
 
 /** Longer than a load balancer keeps its idle connections, so that the balancer closes first. */
-const keepAliveMs = 65_000
+const keepAliveDefaultMs = 65_000
+/** Far past the limits of head-checks, which can then judge nearly every head by what is in it. */
+const parserHeadBytesMost = 49_152
+/** Requests waiting behind one another on a connection, past which nothing more is read from it. */
+const pipelinedMost = 64
+
+/** A request in the queue of its connection. */
+interface Turn {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  serve: Listener
+}
+
+interface Connection {
+  /** The requests that have no complete answer yet. Only the first is being served. */
+  readonly turns: Turn[]
+  /** What to do once all of them have been answered, when no further request is taken. */
+  atEnd: (() => void) | undefined
+  takesNoMore: boolean
+  paused: boolean
+  readonly idleTimer: NodeJS.Timeout
+}
 
 /**
  * The HTTP server in front of the gateway: the limits and checks that Node leaves to its user. A refused
  * connection serves nothing more, pipelined or not: whatever follows a malformed request may be smuggled.
  */
 export function createTrafficServer(options: TrafficServerOptions): Server {
-  const { listener, headTimeoutMs, log, metrics } = options
-  /** The requests of a connection that have no complete answer yet, oldest first. */
-  const open = new WeakMap<Duplex, { request: IncomingMessage; response: ServerResponse }[]>()
+  const { listener, headTimeoutMs, keepAliveMs = keepAliveDefaultMs, log, metrics } = options
+  /** As long as an idle connection and the head that ends its idleness may take together. */
+  const stillMs = keepAliveMs + headTimeoutMs
+  const connections = new WeakMap<Duplex, Connection>()
 
-  function report(problem: Problem, requestId: string): void {
+  function connectionOf(socket: Duplex): Connection {
+    const known = connections.get(socket)
+    if (known) return known
+    const connection: Connection = {
+      turns: [],
+      atEnd: undefined,
+      takesNoMore: false,
+      paused: false,
+      // Node's own idle timer is stopped by any byte, an empty line too, and its deadline for a head only
+      // begins with the first byte of a method: an empty line would keep a connection open for ever.
+      idleTimer: setTimeout(() => {
+        if (connection.turns.length === 0) socket.destroy()
+      }, stillMs),
+    }
+    connections.set(socket, connection)
+    socket.once('close', () => clearTimeout(connection.idleTimer))
+    return connection
+  }
+
+  function report(problem: Problem): string {
+    const requestId = randomUUID()
     metrics.problems[problem.slug].inc()
     log.info({ requestId, problem: problem.slug, status: problem.status }, problem.message)
+    return requestId
   }
 
   function refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
-    const requestId = randomUUID()
-    report(problem, requestId)
-    answerProblem(request, response, { problem, requestId })
+    answerProblem(request, response, { problem, requestId: report(problem) })
   }
 
-  function onRequest(request: IncomingMessage, response: ServerResponse): void {
+  /**
+   * Requests of one connection are served one after another (RFC 9112 9.3.2 allows more only for safe
+   * methods): a GET sent behind a POST expects to see what the POST did.
+   */
+  function take(request: IncomingMessage, response: ServerResponse, serve: Listener): void {
     const { socket } = request
-    if (isRefused(socket)) return
-    const waiting = open.get(socket) ?? []
-    const entry = { request, response }
-    waiting.push(entry)
-    open.set(socket, waiting)
-    response.once('close', () => waiting.splice(waiting.indexOf(entry), 1))
+    const connection = connectionOf(socket)
+    if (isRefused(socket) || connection.takesNoMore) return
+    const { turns } = connection
+    if (request.headers.upgrade !== undefined && upgradeMayHideBytes(request)) {
+      connection.takesNoMore = true
+      response.shouldKeepAlive = false
+    }
+    const turn = { request, response, serve }
+    turns.push(turn)
+    response.once('close', () => {
+      turns.splice(turns.indexOf(turn), 1)
+      next(socket, connection)
+    })
+    if (turns.length === 1) begin(turn)
+    else if (turns.length > pipelinedMost) {
+      connection.paused = true
+      socket.pause()
+    }
+  }
+
+  function begin({ request, response, serve }: Turn): void {
     const refusal = headRefusal(request)
     if (refusal) refuse(request, response, refusal)
-    else listener(request, response)
+    else serve(request, response)
+  }
+
+  function next(socket: Duplex, connection: Connection): void {
+    if (socket.destroyed || isRefused(socket)) return
+    const { turns, atEnd, idleTimer } = connection
+    if (connection.paused && turns.length <= pipelinedMost) {
+      connection.paused = false
+      socket.resume()
+    }
+    const turn = turns[0]
+    if (turn) begin(turn)
+    else if (atEnd) atEnd()
+    else idleTimer.refresh()
   }
 
   const server = createServer(
     {
-      // Node counts the request line into it; our own check of the head is the exact one.
-      maxHeaderSize: headBytesMost + targetBytesMost,
+      maxHeaderSize: parserHeadBytesMost,
       requireHostHeader: false,
       headersTimeout: headTimeoutMs,
       requestTimeout: 0,
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: Math.min(1_000, Math.ceil(headTimeoutMs / 4)),
     },
-    onRequest,
+    (request, response) => take(request, response, listener),
   )
   // Past its limit Node drops headers without a word, a last Authorization among them; head-checks counts.
   server.maxHeadersCount = 0
 
+  server.timeout = stillMs
+  server.on('timeout', (socket) => {
+    // A client that has stopped taking its answer would hold an upstream's connection for ever. One that
+    // waits for its answer is the upstream's matter, which has deadlines of its own.
+    if (connectionOf(socket).turns.length === 0 || socket.writableLength > 0) socket.destroy()
+    else socket.setTimeout(stillMs)
+  })
+  server.on('connection', connectionOf)
+  server.on('checkContinue', (request, response) => {
+    // The body is asked for only once the head has been found good.
+    take(request, response, (checked, answer) => {
+      answer.writeContinue()
+      listener(checked, answer)
+    })
+  })
   server.on('checkExpectation', (request, response) => {
-    refuse(
-      request,
-      response,
-      new Problem('expectation-failed', { detail: 'The only expectation that can be met is 100-continue.' }),
-    )
+    take(request, response, (checked, answer) => {
+      const detail = 'The only expectation that can be met is 100-continue.'
+      refuse(checked, answer, new Problem('expectation-failed', { detail }))
+    })
   })
   server.on('connect', (_request, socket) => {
-    answerSocket(socket, new Problem('method-not-allowed', { detail: 'CONNECT is never passed on.' }))
+    // Node takes its own listeners off this socket: without this one a reset would end the process.
+    socket.on('error', () => socket.destroy())
+    socket.resume()
+    const connection = connectionOf(socket)
+    if (isRefused(socket) || connection.takesNoMore) return
+    connection.takesNoMore = true
+    const problem = new Problem('method-not-allowed', { detail: 'CONNECT is never passed on.' })
+    if (connection.turns.length === 0) answerSocket(socket, problem)
+    // Node no longer drains the answers in front of it, and this one must not be taken for theirs.
+    else socket.destroy()
   })
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
     if (error.code === 'ECONNRESET' || !socket.writable) {
       socket.destroy()
       return
     }
-    if (isRefused(socket)) return
-    refuseFurther(socket)
+    const connection = connectionOf(socket)
+    if (isRefused(socket) || connection.takesNoMore) return
+    connection.takesNoMore = true
+    // Bytes after a request that said "Connection: close". They are nobody's, and its answer ends all.
+    if (error.code === 'HPE_CLOSED_CONNECTION') return
     const problem = problemOfParser(error)
-    const waiting = open.get(socket) ?? []
-    const current = waiting[0]
-    if (current === undefined) {
-      answerSocket(socket, problem)
-    } else if (waiting.length === 1 && !current.request.complete && !current.response.headersSent) {
-      // It is this request's own body that is broken.
-      const requestId = randomUUID()
-      report(problem, requestId)
-      answerProblem(current.request, current.response, { problem, requestId })
-    } else {
-      // An answer written now would be taken for that of an earlier request.
-      socket.destroy()
-    }
+    const { turns } = connection
+    const last = turns.at(-1)
+    // The requests in front keep their answers, and a refusal written now would be taken for one of them.
+    if (last === undefined) answerSocket(socket, problem)
+    else if (last.request.complete) connection.atEnd = () => answerSocket(socket, problem)
+    else if (turns.length > 1) last.serve = (request, response) => refuse(request, response, problem)
+    else if (last.response.headersSent) socket.destroy()
+    else refuse(last.request, last.response, problem)
   })
 
   /** Answers where Node has no response to write to. */
   function answerSocket(socket: Duplex, problem: Problem): void {
     refuseFurther(socket)
-    const requestId = randomUUID()
-    report(problem, requestId)
+    const requestId = report(problem)
     const body = problemBody(problem, requestId)
     socket.end(
       `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n` +
@@ -118,20 +212,4 @@ export function createTrafficServer(options: TrafficServerOptions): Server {
   }
 
   return server
-}
-
-function problemOfParser(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): Problem {
-  if (error.code === 'HPE_HEADER_OVERFLOW') {
-    const packet = error.rawPacket
-    const lineEnd = packet?.indexOf(0x0a) ?? -1
-    const inTarget = packet !== undefined && (lineEnd === -1 || lineEnd > targetBytesMost)
-    return inTarget ? targetTooLong() : headTooLarge()
-  }
-  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-    return new Problem('request-timeout', { detail: 'The request head did not arrive in time.' })
-  }
-  return new Problem('malformed-request', {
-    detail: 'The bytes received are not a valid HTTP/1.1 request.',
-    cause: error,
-  })
 }

@@ -23,7 +23,7 @@ function namesOf(given: Given): string[] {
 
 describe('defaults', () => {
   test('no settings at all give a gateway on loopback before the sandbox', () => {
-    expect(loadConfig({}).config).toEqual({
+    expect(loadConfig({}).config).toMatchObject({
       production: false,
       traffic: { host: '127.0.0.1', port: 8080 },
       admin: { host: '127.0.0.1', port: 8081 },

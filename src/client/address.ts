@@ -21,11 +21,10 @@ export function normalizeAddress(text: string): string | undefined {
 
 /** A range of addresses of one family; blocks written in IPv4-mapped form are IPv4. */
 export interface AddressBlock {
-  readonly family: 4 | 6
-  /** How many bits of an address do not count. */
-  readonly ignoredBits: bigint
-  /** The bits that do. */
-  readonly network: bigint
+  /** Of any address in it: two groups of 16 bits for IPv4, eight for IPv6. */
+  readonly groups: readonly number[]
+  /** How many bits count, from the first. */
+  readonly prefix: number
 }
 
 /** Reads an address or a CIDR; host bits are masked. `problem` says what is wrong with it. */
@@ -37,43 +36,48 @@ export function parseAddressBlock(text: string): AddressBlock | { problem: strin
   if (address === undefined || written.includes('%')) {
     return { problem: `"${written}" is not an IP address` }
   }
-  const family = isIPv4(address) ? 4 : 6
   const longest = written.includes(':') ? 128 : 32
   const prefix = slash === -1 ? longest : readPrefix(text.slice(slash + 1))
   if (prefix === undefined || prefix > longest) {
     return { problem: `the prefix length must be a number from 0 to ${longest}` }
   }
-  const mappedBits = family === 4 && longest === 128 ? 96 : 0
+  const mappedBits = longest === 128 && isIPv4(address) ? 96 : 0
   // Shorter, and it would hold every IPv4 address and IPv6 addresses beside them: nobody means that.
   if (prefix < mappedBits) {
     return { problem: `an IPv4-mapped block needs a prefix length of at least ${mappedBits}` }
   }
-  const ignoredBits = BigInt(longest - prefix)
-  return { family, ignoredBits, network: addressValue(address) >> ignoredBits }
+  return { groups: addressGroups(address), prefix: prefix - mappedBits }
 }
 
 /** Whether one of the blocks holds the address, which is canonical. `::/0` holds IPv6 addresses only. */
 export function blocksHold(blocks: readonly AddressBlock[], address: string): boolean {
   if (blocks.length === 0) return false
-  const family = address.includes(':') ? 6 : 4
-  const value = addressValue(address)
-  return blocks.some((block) => block.family === family && value >> block.ignoredBits === block.network)
+  const groups = addressGroups(address)
+  return blocks.some((block) => groups.length === block.groups.length && sharePrefix(groups, block))
+}
+
+function sharePrefix(groups: readonly number[], block: AddressBlock): boolean {
+  let bits = block.prefix
+  for (const [index, group] of block.groups.entries()) {
+    if (bits <= 0) return true
+    const ignored = Math.max(0, 16 - bits)
+    if (group >> ignored !== (groups[index] ?? 0) >> ignored) return false
+    bits -= 16
+  }
+  return true
 }
 
 function readPrefix(text: string): number | undefined {
   return /^(?:0|[1-9]\d{0,2})$/.test(text) ? Number(text) : undefined
 }
 
-function addressValue(address: string): bigint {
-  if (!address.includes(':')) return BigInt(ipv4Value(address))
-  const digits = ipv6Groups(address).map((group) => group.toString(16).padStart(4, '0'))
-  return BigInt(`0x${digits.join('')}`)
+function addressGroups(address: string): number[] {
+  return address.includes(':') ? ipv6Groups(address) : ipv4Groups(address)
 }
 
-function ipv4Value(address: string): number {
-  let value = 0
-  for (const part of address.split('.')) value = value * 256 + Number(part)
-  return value
+function ipv4Groups(address: string): number[] {
+  const [first, second, third, fourth] = address.split('.').map(Number)
+  return [((first ?? 0) << 8) | (second ?? 0), ((third ?? 0) << 8) | (fourth ?? 0)]
 }
 
 /** The eight groups of an IPv6 address that `net` has found valid. */
@@ -90,10 +94,8 @@ function readGroups(text: string): number[] {
   const groups: number[] = []
   if (text === '') return groups
   for (const part of text.split(':')) {
-    if (part.includes('.')) {
-      const value = ipv4Value(part)
-      groups.push(Math.floor(value / 0x10000), value % 0x10000)
-    } else groups.push(Number.parseInt(part, 16))
+    if (part.includes('.')) groups.push(...ipv4Groups(part))
+    else groups.push(Number.parseInt(part, 16))
   }
   return groups
 }

@@ -87,37 +87,43 @@ interface Peer {
   readonly inOwnNetwork: boolean
 }
 
-const peersRememberedMax = 1024
-
 export function createClientAddress(options: ClientAddressOptions): ReadClientAddress {
   const trusted = parseTrustProxy(options.trustProxy)
-  const readAddress = addressReader(options.ipHeader, trusted)
-  const peers = new Map<string, Peer>()
-
-  function knownPeer(peerAddress: string | undefined): Peer {
-    if (peerAddress === undefined) return unknownPeer
-    let peer = peers.get(peerAddress)
-    if (peer === undefined) {
-      peer = describePeer(peerAddress, trusted)
-      // Emptied rather than evicted one by one: most gateways have a handful of peers and never get here.
-      if (peers.size >= peersRememberedMax) peers.clear()
-      peers.set(peerAddress, peer)
-    }
-    return peer
-  }
+  const knownPeer = remembering((peerAddress) => describePeer(peerAddress, trusted))
+  const readLines = addressReader(options.ipHeader, trusted)
+  // Whoever finds a quote in the cache asked a moment ago, mostly with the very same line.
+  const readLine = remembering((line) => readLines([line]))
 
   return (peerAddress, rawHeaders) => {
-    const { plain, inOwnNetwork } = knownPeer(peerAddress)
+    const { plain, inOwnNetwork } = peerAddress === undefined ? unknownPeer : knownPeer(peerAddress)
     if (plain.peerTrusted) {
-      const name = headerNameAsReceived(rawHeaders, options.ipHeader)
-      if (name === undefined) return plain
-      const said = readAddress(headerLines(rawHeaders, options.ipHeader))
+      const received = receivedHeader(rawHeaders, options.ipHeader)
+      if (received === undefined) return plain
+      const { name, lines } = received
+      const said = lines.length === 1 ? readLine(lines[0] ?? '') : readLines(lines)
       if (said === malformed) return { ...plain, note: 'malformed-header', noteHeader: name }
       return said === undefined ? plain : { ...plain, address: said, source: 'header' }
     }
     if (!inOwnNetwork) return plain
     const claim = claimingHeader(rawHeaders)
     return claim === undefined ? plain : { ...plain, note: 'untrusted-header', noteHeader: claim }
+  }
+}
+
+const rememberedMax = 1024
+const rememberedLengthMax = 256
+
+/** The same answers, the recent ones without the work. */
+function remembering<Answer>(answer: (text: string) => Answer): (text: string) => Answer {
+  const answers = new Map<string, { answer: Answer }>()
+  return (text) => {
+    const known = answers.get(text)
+    if (known !== undefined) return known.answer
+    const fresh = { answer: answer(text) }
+    // Emptied rather than evicted one by one: what is asked for often is back at once.
+    if (answers.size >= rememberedMax) answers.clear()
+    if (text.length <= rememberedLengthMax) answers.set(text, fresh)
+    return fresh.answer
   }
 }
 
@@ -213,18 +219,21 @@ function readNode(node: string): string | undefined {
   return address === undefined ? undefined : normalizeAddress(address)
 }
 
-function headerNameAsReceived(rawHeaders: readonly string[], lowerCaseName: string): string | undefined {
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]
-    if (name?.length === lowerCaseName.length && name.toLowerCase() === lowerCaseName) return name
-  }
-  return undefined
+interface ReceivedHeader {
+  /** As spelled in the first line. */
+  readonly name: string
+  readonly lines: string[]
 }
 
-function headerLines(rawHeaders: readonly string[], lowerCaseName: string): string[] {
-  return rawHeaders.filter(
-    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === lowerCaseName,
-  )
+function receivedHeader(rawHeaders: readonly string[], lowerCaseName: string): ReceivedHeader | undefined {
+  let received: ReceivedHeader | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index]
+    if (name?.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName) continue
+    received ??= { name, lines: [] }
+    received.lines.push(rawHeaders[index + 1] ?? '')
+  }
+  return received
 }
 
 function claimingHeader(rawHeaders: readonly string[]): string | undefined {

@@ -47,8 +47,8 @@ function byNetwork({ address }: PartitionClient): string | undefined {
     case 4:
       return `net:${address.slice(0, address.lastIndexOf('.'))}`
     case 6: {
-      const [first = 0, second = 0, third = 0, fourth = 0] = ipaddr.IPv6.parse(address).parts
-      return `net:${first.toString(16)}:${second.toString(16)}:${third.toString(16)}:${(fourth >> 8).toString(16)}`
+      const [first, second, third, fourth = 0] = ipaddr.IPv6.parse(address).parts
+      return `net:${[first, second, third, fourth >> 8].join(':')}`
     }
     default:
       return undefined

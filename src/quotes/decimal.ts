@@ -32,7 +32,7 @@ export function parseDecimal(text: string): string | undefined {
   return writeOut(written.slice(start, end), integer.length - start + Number(match[4] ?? 0))
 }
 
-/** `pointIndex` counts digits from the first significant one; it lies outside the digits for `5e-3` and `5e3`. */
+/** `pointIndex` counts from the first significant digit and lies outside the digits for `5e-3` and `5e3`. */
 function writeOut(digits: string, pointIndex: number): string | undefined {
   // Counted before anything is expanded: `1e999` must cost nothing.
   const digitCount = pointIndex <= 0 ? 1 - pointIndex + digits.length : Math.max(pointIndex, digits.length)

@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 
 export interface QuoteRequest {
-  /** The path segment exactly as received: what the upstream makes of its escapes or case is not ours to guess. */
+  /** The path segment as received: what the upstream makes of its escapes or case is not ours to guess. */
   pair: string
   /** The amount as the caller wrote it. */
   amount: string
@@ -31,8 +31,8 @@ const PUBLIC_HEADERS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Two requests get the same key exactly if they may be answered with the same quote. The amount as written and the
- * target are left out: they only spell what the other parts mean.
+ * Two requests get the same key exactly if they may be answered with the same quote. The amount as written and
+ * the target are left out: they only spell what the other parts mean.
  */
 export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRequest) => string {
   const salt = options.salt ?? randomBytes(32).toString('base64url')
@@ -51,7 +51,7 @@ export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRe
   }
 }
 
-/** The length in front makes every part self-delimiting, so that no byte a client sends can imitate a boundary. */
+/** The length in front makes a part self-delimiting: no byte that a client sends can imitate a boundary. */
 function field(value: string): string {
   return `${value.length}:${value}`
 }

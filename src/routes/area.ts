@@ -78,8 +78,8 @@ function swapArea(path: string): Area {
 const unreservedEscape = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/g
 
 function foldPath(path: string): string {
-  const unescaped = path.replace(unreservedEscape, (escape) =>
-    String.fromCharCode(Number.parseInt(escape.slice(1), 16)),
+  const unescaped = path.replace(unreservedEscape, (escaped) =>
+    String.fromCharCode(Number.parseInt(escaped.slice(1), 16)),
   )
   const single = unescaped.replace(/\/{2,}/g, '/')
   return (single.endsWith('/') ? single.slice(0, -1) : single).toLowerCase()

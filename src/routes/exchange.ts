@@ -14,6 +14,8 @@ export interface Exchange {
   readonly response: ServerResponse
   readonly reading: TargetReading
   readonly area: Area
+  /** In origin form, as received; empty when there is none that may be used. */
+  readonly target: string
   readonly startedAtMs: number
   /** The request id: the caller's if it is fit to be shown and logged, else one of ours. */
   readonly id: string
@@ -24,6 +26,7 @@ export interface Exchange {
 
 /** Begins exchanges, and ends those that failed; each is counted and logged once when it is over. */
 export interface Exchanges {
+  /** The same exchange for the same request: the fast lane begins some that the app goes on with. */
   begin(request: IncomingMessage, response: ServerResponse): Exchange
   /** The one place where an error becomes an answer. */
   fail(exchange: Exchange, error: unknown): void
@@ -42,6 +45,7 @@ const namedPeersMost = 1_000
 export function createExchanges(options: ExchangesOptions): Exchanges {
   const { log, metrics, readTarget, readClientAddress } = options
   const namedPeers = new Set<string>()
+  const begun = new WeakMap<IncomingMessage, Exchange>()
 
   function noteAddress(client: ClientAddress): void {
     if (client.note === undefined) return
@@ -74,6 +78,10 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
 
     get area(): Area {
       return 'area' in this.reading ? this.reading.area : 'none'
+    }
+
+    get target(): string {
+      return 'target' in this.reading ? this.reading.target : ''
     }
 
     get id(): string {
@@ -118,9 +126,17 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
   }
 
   return {
-    begin: (request, response) => new OpenExchange(request, response),
+    begin(request, response) {
+      const known = begun.get(request)
+      if (known !== undefined) return known
+      const exchange = new OpenExchange(request, response)
+      begun.set(request, exchange)
+      return exchange
+    },
     fail(exchange, error) {
       const { request, response } = exchange
+      // Nobody is left to be told; the request is counted as broken off.
+      if (response.destroyed) return
       const problem = problemOf(error, request.method ?? '')
       metrics.problems[problem.slug].inc()
       logProblem(log, exchange, problem)

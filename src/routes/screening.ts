@@ -1,4 +1,5 @@
 import { Problem } from '../problem.ts'
+import { destroyUnlessRead } from '../problem-answer.ts'
 import { headerValues } from '../upstream/headers.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -23,10 +24,10 @@ export function screen({ request, response, reading }: Exchange): boolean {
   // RFC 9110 7.6.2: the last hop that the request may reach is this one.
   const answeredHere =
     'asterisk' in reading ||
-    (method === 'OPTIONS' && headerValues(request.rawHeaders, 'max-forwards')[0] === '0')
+    (method === 'OPTIONS' && /^0+$/.test(headerValues(request.rawHeaders, 'max-forwards')[0] ?? ''))
   if (!answeredHere) return false
-  request.resume()
   response.writeHead(204, ['Allow', everyMethod])
   response.end()
+  destroyUnlessRead(request)
   return true
 }

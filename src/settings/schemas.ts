@@ -18,8 +18,8 @@ export function wholeNumber(minimum: number, maximum: number, unit = '') {
     .pipe(z.number().min(minimum, expected).max(maximum, expected))
 }
 
-export function milliseconds() {
-  return wholeNumber(1, longestTimeMs, ' of milliseconds')
+export function milliseconds(least = 1) {
+  return wholeNumber(least, longestTimeMs, ' of milliseconds')
 }
 
 export const port = z
@@ -147,13 +147,47 @@ const neverAnAddress = new Set(
   x-forwarded-proto x-request-id`.split(/\s+/),
 )
 
+const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
+
+export const headerName = z
+  .string()
+  .toLowerCase()
+  .regex(headerNamePattern, 'a header name such as cf-ipcountry')
+
+// What the gateway sets itself on a quote call, what belongs to one connection, and cookies, which would
+// make every quote somebody's own.
+const neverKeyed = new Set(
+  `accept accept-encoding connection content-length content-type cookie expect forwarded host http2-settings
+  keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
+  transfer-encoding upgrade via x-real-ip x-request-id`.split(/\s+/),
+)
+
+function keyHeaderProblem(name: string): string | undefined {
+  if (!headerNamePattern.test(name.toLowerCase())) return 'no header name'
+  const lowerCaseName = name.toLowerCase()
+  if (neverKeyed.has(lowerCaseName) || lowerCaseName.startsWith('x-forwarded-')) {
+    return 'never sent on a quote as the client wrote it'
+  }
+  return undefined
+}
+
+export const quoteKeyHeaders = list(
+  'a comma-separated list of header names with app-name among them',
+  keyHeaderProblem,
+)
+  .transform((names) => [...new Set(names.map((name) => name.toLowerCase()))])
+  .refine((names) => names.includes('app-name'), 'a list with app-name in it: the provider requires it')
+
+export const quoteIdFields = list(
+  'a comma-separated list of member names such as quoteId,quote.id',
+  (field) =>
+    /^[A-Za-z0-9_$-]{1,64}(?:\.[A-Za-z0-9_$-]{1,64}){0,7}$/.test(field) ? undefined : 'no member name',
+)
+
 export const clientIpHeader = z
   .string()
   .toLowerCase()
-  .regex(
-    /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/,
-    'a header name such as forwarded, x-forwarded-for or cf-connecting-ip',
-  )
+  .regex(headerNamePattern, 'a header name such as forwarded, x-forwarded-for or cf-connecting-ip')
   .refine(
     (name) => !neverAnAddress.has(name),
     "a header that holds a client's address; this one means something else",

@@ -4,6 +4,7 @@ import {
   baseUrl,
   baseUrlOrSandbox,
   clientIpHeader,
+  headerName,
   headerValue,
   host,
   milliseconds,
@@ -11,11 +12,21 @@ import {
   onOrOff,
   pathPrefixes,
   port,
+  quoteIdFields,
+  quoteKeyHeaders,
   trustedPeers,
   wholeNumber,
 } from './schemas.ts'
 
-export const settingGroups = ['Listeners', 'Upstreams', 'Client address', 'Limits', 'Logs'] as const
+export const settingGroups = [
+  'Listeners',
+  'Upstreams',
+  'Client address',
+  'Quotes',
+  'Orders',
+  'Limits',
+  'Logs',
+] as const
 
 export interface SettingFacts {
   group: (typeof settingGroups)[number]
@@ -29,6 +40,7 @@ export interface SettingFacts {
 const facts = z.registry<SettingFacts>()
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
+const partitionModes = ['ip', 'prefix', 'header', 'none'] as const
 const logFormats = ['auto', 'json', 'pretty'] as const
 
 /** Every setting there is: how it is read, its default, what it means. All texts are made from this table. */
@@ -116,6 +128,103 @@ export const settings = z.object({
     meaning:
       'The one header those peers speak: forwarded, x-forwarded-for, or a one-address header such as ' +
       'cf-connecting-ip.',
+  }),
+  QUOTE_PARTITION: oneOf(partitionModes)
+    .prefault('ip')
+    .register(facts, {
+      group: 'Quotes',
+      meaning:
+        'Who may share a cached quote. ip: requests of one client address. prefix: one /24 or /56, about a ' +
+        'household, an office or a mobile cell. header: clients of one place, as a trusted peer names it in ' +
+        'QUOTE_PARTITION_HEADER; an availability rule finer than that place (a state, a sanctioned region) is ' +
+        'then not seen on a hit. none: everybody, right only where the provider never refuses by place. The ' +
+        'more share, the fewer calls, and the more a hit may show a quote to somebody whom the provider would ' +
+        'have refused.',
+    }),
+  QUOTE_PARTITION_HEADER: headerName.optional().register(facts, {
+    group: 'Quotes',
+    defaultText: 'none; required by QUOTE_PARTITION=header',
+    meaning:
+      'What a trusted peer says of the place of the client, such as cf-ipcountry or ' +
+      'cloudfront-viewer-country-region. Absent, repeated, unknown (XX) or from an untrusted peer: that ' +
+      'request is partitioned by ip. It is never sent to the provider.',
+  }),
+  QUOTE_KEY_HEADERS: quoteKeyHeaders
+    .prefault('app-name,app-version,user-agent,authorization')
+    .register(facts, {
+      group: 'Quotes',
+      meaning:
+        'Request headers that the provider sees on a quote; every one is part of the cache key, and nothing ' +
+        'else of the client is forwarded (trace context aside). Must hold app-name.',
+    }),
+  QUOTE_CACHE_ENTRIES: wholeNumber(1, 10_000_000).prefault('100000').register(facts, {
+    group: 'Quotes',
+    meaning: 'Quotes kept in memory at most; the least recently used go first.',
+  }),
+  QUOTE_CACHE_BYTES: wholeNumber(1_024, 68_719_476_736).prefault('67108864').register(facts, {
+    group: 'Quotes',
+    meaning: 'Bytes of quotes kept in memory at most.',
+  }),
+  QUOTE_MAX_BYTES: wholeNumber(1, 1_048_576).prefault('16384').register(facts, {
+    group: 'Quotes',
+    meaning: 'Largest quote that is kept; a larger answer is relayed.',
+  }),
+  QUOTE_OBEY_CACHE_CONTROL: onOrOff.prefault('false').register(facts, {
+    group: 'Quotes',
+    meaning:
+      'true: a quote that the provider marks no-store or private is relayed to its one caller and not kept. ' +
+      'Off by default because many APIs say no-store on everything, and a quote states its own expiry.',
+  }),
+  QUOTE_MIN_VALIDITY_MS: milliseconds(0).prefault('0').register(facts, {
+    group: 'Quotes',
+    meaning: 'A cached quote with less left than this is fetched anew.',
+  }),
+  QUOTE_REFRESH_AHEAD_MS: milliseconds(0)
+    .prefault('0')
+    .register(facts, {
+      group: 'Quotes',
+      meaning:
+        'A cached quote that is asked for this close to its expiry is fetched anew in the background, so that ' +
+        'a pair in demand shows nobody a miss; 0: never.',
+    }),
+  QUOTE_EVICT_ON_ORDER: onOrOff.prefault('true').register(facts, {
+    group: 'Quotes',
+    meaning: 'A quote that an accepted order used is not handed out again.',
+  }),
+  ORDER_UNKNOWN_QUOTE: oneOf(['forward', 'refuse']).prefault('forward').register(facts, {
+    group: 'Orders',
+    meaning:
+      'Float orders that match no quote seen here: forward them, or refuse them with 409 quote-unknown.',
+  }),
+  ORDER_EXPIRY_MARGIN_MS: milliseconds(0).prefault('0').register(facts, {
+    group: 'Orders',
+    meaning: 'A float order whose quote has less than this left is refused as expired.',
+  }),
+  ORDER_QUOTE_ID_FIELDS: quoteIdFields.prefault('quoteId,quote.id,id').register(facts, {
+    group: 'Orders',
+    meaning: 'Where an order may name its quote: member names, with dots into nested objects.',
+  }),
+  LEDGER_ENTRIES: wholeNumber(1, 10_000_000).prefault('200000').register(facts, {
+    group: 'Orders',
+    meaning: 'Quotes remembered past their expiry at most, so that a late order hears "expired".',
+  }),
+  LEDGER_RETENTION_MS: wholeNumber(0, 2_592_000_000, ' of milliseconds')
+    .prefault('86400000')
+    .register(facts, {
+      group: 'Orders',
+      meaning: 'How long past its expiry a quote is remembered by its id.',
+    }),
+  LEDGER_TERMS_MS: wholeNumber(0, 2_592_000_000, ' of milliseconds')
+    .prefault('900000')
+    .register(facts, {
+      group: 'Orders',
+      meaning:
+        'How long past its expiry a quote is remembered by its terms (pair, amounts, application). Shorter, ' +
+        'because between stable assets the same terms come again.',
+    }),
+  UPSTREAM_TOTAL_TIMEOUT_MS: milliseconds().prefault('15000').register(facts, {
+    group: 'Limits',
+    meaning: 'Quotes and orders: time from the request to the last byte of the answer.',
   }),
   UPSTREAM_CONNECT_TIMEOUT_MS: milliseconds().prefault('3000').register(facts, {
     group: 'Limits',

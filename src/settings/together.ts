@@ -97,6 +97,16 @@ function checkProduction(values: SettingValues): Problem[] {
   return problems
 }
 
+function checkPartition(values: SettingValues): Problem[] {
+  if (values.QUOTE_PARTITION !== 'header' || values.QUOTE_PARTITION_HEADER !== undefined) return []
+  return [
+    {
+      name: 'QUOTE_PARTITION_HEADER',
+      expected: 'a header name such as cf-ipcountry: QUOTE_PARTITION is header',
+    },
+  ]
+}
+
 function warningsFor(values: SettingValues): string[] {
   const warnings: string[] = []
   if (values.SWAP_AUTHORIZATION !== undefined && !isLoopback(values.HOST)) {
@@ -104,6 +114,12 @@ function warningsFor(values: SettingValues): string[] {
       `HOST=${values.HOST} is reachable from other machines and SWAP_AUTHORIZATION is set: whoever reaches ` +
         'that port uses your key. Keep HOST on loopback, or let only callers you trust connect.',
     )
+  }
+  if (values.QUOTE_PARTITION !== 'header' && values.QUOTE_PARTITION_HEADER !== undefined) {
+    warnings.push('QUOTE_PARTITION_HEADER is set and not used: QUOTE_PARTITION is not header.')
+  }
+  if (values.QUOTE_PARTITION === 'header' && values.TRUST_PROXY === undefined) {
+    warnings.push('QUOTE_PARTITION=header is believed only from TRUST_PROXY, which is not set: all go by ip.')
   }
   if (values.NODE_ENV === 'prod') {
     warnings.push('NODE_ENV=prod means nothing here; only NODE_ENV=production keeps the sandbox out.')
@@ -113,6 +129,6 @@ function warningsFor(values: SettingValues): string[] {
 
 /** What no setting shows by itself, only several together. */
 export function checkTogether(values: SettingValues, given: GivenSettings): Findings {
-  const problems = [...checkProduction(values), ...checkListeners(values, given)]
+  const problems = [...checkProduction(values), ...checkListeners(values, given), ...checkPartition(values)]
   return { problems: problems.filter(({ name }) => !given.isWrong(name)), warnings: warningsFor(values) }
 }

@@ -45,7 +45,10 @@ export function nominatedHeaders(rawHeaders: readonly string[]): Set<string> | u
   return nominated
 }
 
-/** The end-to-end headers, in order, without those that `drops` names. Names reach `drops` in lower case. */
+/**
+ * The end-to-end headers, in order, without those that `drops` names. Names reach `drops` in lower case, and
+ * only those of headers that would otherwise be kept.
+ */
 export function endToEndHeaders(
   rawHeaders: readonly string[],
   drops: (lowerCaseName: string) => boolean,
@@ -55,8 +58,8 @@ export function endToEndHeaders(
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string
     const lowerCaseName = name.toLowerCase()
-    if (hopByHop.has(lowerCaseName) || drops(lowerCaseName)) continue
-    if (nominated?.has(lowerCaseName)) continue
+    if (hopByHop.has(lowerCaseName) || nominated?.has(lowerCaseName)) continue
+    if (drops(lowerCaseName)) continue
     kept.push(name, rawHeaders[index + 1] as string)
   }
   return kept
@@ -84,4 +87,13 @@ const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
 /** Whether a request has been through a gateway of ours already (RFC 9110 7.6.3). */
 export function viaNamesUs(rawHeaders: readonly string[]): boolean {
   return headerValues(rawHeaders, 'via').some((value) => value.split(',').some((hop) => ownName.test(hop)))
+}
+
+/**
+ * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then:
+ * no phrase at all is better than a mangled one.
+ */
+export function reasonBytes(reason: string): string {
+  if (/^[\x20-\x7e\t]*$/.test(reason)) return reason
+  return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem, UpstreamFailure } from '../problem.ts'
-import { destroyUnlessRead } from '../problem-answer.ts'
+import { endAnswer, whenAnsweredInstead } from '../problem-answer.ts'
 import { faultOf } from './failure.ts'
-import { endToEndHeaders, latin1Headers } from './headers.ts'
-import { ClientGone, hasBody, RequestBody } from './request-body.ts'
+import { endToEndHeaders, headerValues, latin1Headers, reasonBytes } from './headers.ts'
+import { ClientGone, RequestBody } from './request-body.ts'
 import type { Upstream, UpstreamHandler } from './upstream.ts'
 
 export interface PassThroughOptions {
@@ -13,21 +13,16 @@ export interface PassThroughOptions {
   target: string
   /** The request's headers as the upstream is to see them. */
   headers: string[]
-  bodyIdleTimeoutMs: number
+  body: Buffer | RequestBody | null
   /** Told of whatever keeps the upstream's answer from the client; the client having left is not told. */
   onFailure(error: unknown): void
 }
 
 /** Streams one request to one upstream and its answer back, with back-pressure both ways. */
 export function passThrough(options: PassThroughOptions): void {
-  const { request, upstream } = options
+  const { body, request, upstream } = options
   upstream.dispatch(
-    {
-      method: request.method ?? 'GET',
-      target: options.target,
-      headers: options.headers,
-      body: hasBody(request) ? new RequestBody(request, options.bodyIdleTimeoutMs) : null,
-    },
+    { method: request.method ?? 'GET', target: options.target, headers: options.headers, body },
     new Relay(options),
   )
 }
@@ -44,11 +39,15 @@ class Relay implements UpstreamHandler {
 
   constructor(options: PassThroughOptions) {
     this.#options = options
-    options.response.once('close', () => {
+    const giveUp = () => {
       if (this.#ended) return
       this.#clientGone = true
-      this.#abort?.(new ClientGone('the client left before it had its answer'))
-    })
+      this.#dropBody()
+      this.#abort?.(new ClientGone('nobody waits for this answer any more'))
+    }
+    options.response.once('close', giveUp)
+    // Such as a refusal of the request's own broken body.
+    whenAnsweredInstead(options.response, giveUp)
   }
 
   onConnect(abort: (reason?: Error) => void): void {
@@ -58,23 +57,32 @@ class Relay implements UpstreamHandler {
     this.#began = true
   }
 
-  onHeaders(status: number, rawHeaders: Buffer[], _resume: () => void, reason: string): boolean {
+  onHeaders(status: number, rawHeaderBytes: Buffer[], resume: () => void, reason: string): boolean {
     if (status < 200) return true
-    const { response } = this.#options
-    // Something else answered already, such as a refusal of the request's own broken body.
-    if (response.headersSent) throw new ClientGone('answered already')
-    const headers = endToEndHeaders(latin1Headers(rawHeaders), (name) =>
+    const { response, upstream } = this.#options
+    const rawHeaders = latin1Headers(rawHeaderBytes)
+    // No other coding was offered, and without its name nobody could undo it (RFC 9112 6.1).
+    if (headerValues(rawHeaders, 'transfer-encoding').some((coding) => coding.toLowerCase() !== 'chunked')) {
+      throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
+    }
+    const headers = endToEndHeaders(rawHeaders, (name) =>
       // RFC 9110 8.6: a 204 has no length; some upstreams send one.
       status === 204 ? name === 'content-length' : false,
     )
     response.sendDate = false
     response.writeHead(status, reasonBytes(reason), headers)
+    if (status === 204 || status === 304) {
+      // Whole already. A 304 may state the length of what it leaves out (RFC 9110 8.6), which undici would
+      // find missing.
+      this.#end()
+      return true
+    }
     // The head goes out at once unless a body comes with it. flushHeaders() would turn latin1 bytes into
     // UTF-8; an empty write does not.
     process.nextTick(() => {
       if (!this.#bodyBegan && !this.#ended) response.write(noBytes)
     })
-    response.on('drain', _resume)
+    response.on('drain', resume)
     return true
   }
 
@@ -84,26 +92,34 @@ class Relay implements UpstreamHandler {
   }
 
   onComplete(): void {
-    this.#ended = true
-    this.#options.response.end()
-    destroyUnlessRead(this.#options.request)
+    if (!this.#ended) this.#end()
   }
 
   onError(error: Error): void {
     if (this.#ended) return
     this.#ended = true
+    // Whoever reads the rest of the request now must not find it paused by a body that nobody takes.
+    this.#dropBody()
     if (this.#clientGone || error instanceof ClientGone) return
-    const { onFailure, upstream } = this.#options
-    const fault = faultOf(error, this.#began)
-    onFailure(
-      error instanceof Problem
-        ? error
-        : new UpstreamFailure(upstream.name, { fault, maybeSeen: this.#began, cause: error }),
-    )
+    const { onFailure, request, response, upstream } = this.#options
+    // An HTTP/1.0 answer may end with its connection: only a reset tells a broken one from a whole one.
+    if (response.headersSent && request.httpVersionMinor === 0) request.socket.resetAndDestroy()
+    if (error instanceof Problem || error instanceof UpstreamFailure) return onFailure(error)
+    const named = faultOf(error, this.#began)
+    // undici calls a head incomplete that it cannot read, once it has seen a length in it.
+    const fault =
+      named === 'http_response_incomplete' && !response.headersSent ? 'http_protocol_error' : named
+    onFailure(new UpstreamFailure(upstream.name, { fault, maybeSeen: this.#began, cause: error }))
   }
-}
 
-/** undici reads the reason phrase as UTF-8; the bytes it came as are latin1 to Node. */
-function reasonBytes(reason: string): string {
-  return /^[\x20-\x7e\t]*$/.test(reason) ? reason : Buffer.from(reason, 'utf8').toString('latin1')
+  #dropBody(): void {
+    const { body } = this.#options
+    if (body instanceof RequestBody) body.destroy()
+  }
+
+  #end(): void {
+    this.#ended = true
+    this.#dropBody()
+    endAnswer(this.#options.request, this.#options.response)
+  }
 }

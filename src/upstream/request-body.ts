@@ -75,3 +75,8 @@ export function hasBody(request: IncomingMessage): boolean {
   if (length !== undefined) return Number(length) !== 0
   return request.headers['transfer-encoding'] !== undefined
 }
+
+/** The body of a request as a stream, if it has one. */
+export function requestBody(request: IncomingMessage, idleTimeoutMs: number): RequestBody | null {
+  return hasBody(request) ? new RequestBody(request, idleTimeoutMs) : null
+}

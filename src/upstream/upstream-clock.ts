@@ -47,8 +47,8 @@ const BUCKET_MS = 5_000
 // A clock that has been set by less than an intersection can notice is believed after this time.
 const WINDOW_MS = 60_000
 
-// A slow answer's interval is wide enough to hold 0 beside a real offset. It must not be all that is remembered,
-// or one slow answer after a quiet minute would let quotes be served by a clock that is known to be wrong.
+// A slow answer's interval is wide enough to hold 0 beside a real offset. It must not be all that is
+// remembered, or one slow answer after a quiet minute would let quotes be served by a clock known to be wrong.
 const PROMPT_ANSWER_MS = 1_000
 const WINDOW_AFTER_SLOW_ANSWER_MS = 600_000
 
@@ -94,8 +94,8 @@ export function createUpstreamClock(): UpstreamClock {
   }
 
   /**
-   * Our own clock shows less than it did: what is known is about a clock that is gone, and until the next answer
-   * nothing may be served or refused by it. Less than the tolerance is covered by the tolerance.
+   * Our own clock shows less than it did: what is known is about a clock that is gone, and until the next
+   * answer nothing may be served or refused by it. A step within the tolerance is covered by the tolerance.
    */
   function wasSetBack(nowMs: number): boolean {
     return nowMs < newestReceivedAtMs - TOLERANCE_MS

@@ -181,6 +181,21 @@ describe('behind trusted peers', () => {
     expect(performance.now() - startedAt).toBeLessThan(200)
   })
 
+  test('a line read before is read the same again, however long it is', () => {
+    const read = reader()
+    for (const line of [
+      `for=${client}`,
+      'for=unknown',
+      'for',
+      `${'for=10.0.0.2,'.repeat(99)}for=${client}`,
+    ]) {
+      const first = read(proxy, ['Forwarded', line])
+      expect(first).toEqual(reader()(proxy, ['Forwarded', line]))
+      expect(read(proxy, ['Forwarded', line])).toEqual(first)
+      expect(read('10.0.0.9', ['forwarded', line]).peer).toBe('10.0.0.9')
+    }
+  })
+
   test('more peers than are remembered are all judged right', () => {
     const read = reader()
     for (let round = 0; round < 2; round++) {
@@ -190,5 +205,13 @@ describe('behind trusted peers', () => {
         expect(read(`192.0.${last}`, ['Forwarded', `for=${client}`]).address).toBe(`192.0.${last}`)
       }
     }
+  })
+
+  test('no number of peers is remembered for ever', () => {
+    const read = reader()
+    const first = read('192.0.2.1', [])
+    expect(read('192.0.2.1', [])).toBe(first)
+    for (let index = 0; index < 5000; index++) read(`192.1.${index >> 8}.${index & 255}`, [])
+    expect(read('192.0.2.1', [])).not.toBe(first)
   })
 })

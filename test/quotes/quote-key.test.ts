@@ -25,6 +25,7 @@ describe('the quote key', () => {
 
   it.each([
     ['pair', { ...request, pair: 'ETH_BTC' }],
+    ['case of the pair', { ...request, pair: 'eth_usdc' }],
     ['spelling of the pair', { ...request, pair: 'ETH%5FUSDC' }],
     ['amount', { ...request, canonicalAmount: '0.2' }],
     ['partition', { ...request, partition: 'ip:203.0.113.8' }],

@@ -109,6 +109,7 @@ describe('parseForwarded calls malformed', () => {
     ['an address alone', '192.0.2.1'],
     ['blanks before the equals sign', 'for =192.0.2.1'],
     ['blanks after the equals sign', 'for= 192.0.2.1'],
+    ['no equals sign', 'for"192.0.2.1"'],
     ['two values', 'for=192.0.2.1 192.0.2.2'],
     ['text after a quoted string', 'for="192.0.2.1"x'],
     ['a second quoted string', 'for="_a""_b"'],

@@ -103,6 +103,17 @@ describe('what several answers tell', () => {
     expect(highMs).toBeGreaterThan(30_000)
   })
 
+  it('is remembered of each of them for most of a minute', () => {
+    const clock = createUpstreamClock()
+    observe(clock, { sentAtMs: startMs, offsetMs: 30_000 })
+    for (let index = 0; index < 5; index += 1) {
+      observe(clock, { sentAtMs: startMs + 6_000 + index * 970, offsetMs: 30_000 })
+    }
+    observe(clock, { sentAtMs: startMs + 61_000, offsetMs: 30_000 })
+    const { lowMs, highMs } = clock.offset()
+    expect(highMs - lowMs).toBeLessThanOrEqual(1_480)
+  })
+
   it('is no less for one that was slow', () => {
     const clock = createUpstreamClock()
     observe(clock, { sentAtMs: startMs, offsetMs: 30_000 })

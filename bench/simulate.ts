@@ -1,0 +1,29 @@
+/** How many upstream calls each partition mode costs: prints the tables, and writes them and a chart into docs/. */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { drawChart } from './simulation/chart.ts'
+import { formatReport, type Result, replaceGenerated } from './simulation/report.ts'
+import { modes, simulate } from './simulation/run.ts'
+import { type Scenario, scriptedHour } from './simulation/traffic.ts'
+
+const page = new URL('../docs/partitions.md', import.meta.url)
+const chart = new URL('../docs/partitions.svg', import.meta.url)
+
+async function simulateModes(scenario: Scenario, refreshAheadMs: number): Promise<Result[]> {
+  const results: Result[] = []
+  for (const mode of modes) {
+    const totals = await simulate(scenario, { mode, refreshAheadMs })
+    results.push({ scenario, mode, refreshAheadMs, totals })
+  }
+  return results
+}
+
+const results = [...(await simulateModes(scriptedHour, 0)), ...(await simulateModes(scriptedHour, 5_000))]
+const busier: Result[] = []
+for (const clients of [300, 1_000, 3_000, 10_000]) {
+  busier.push(...(await simulateModes({ ...scriptedHour, clients, durationMs: 600_000 }, 0)))
+}
+
+const report = formatReport(results, busier)
+writeFileSync(page, replaceGenerated(readFileSync(page, 'utf8'), report))
+writeFileSync(chart, drawChart(results))
+process.stdout.write(report)

@@ -1,0 +1,178 @@
+import { strict as assert } from 'node:assert'
+import { createPartition, type PartitionOptions } from '../../src/client/partition.ts'
+import { silentLogger } from '../../src/logger.ts'
+import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { type Call, createQuoteCache, type Lookup, type Served } from '../../src/quotes/quote-cache.ts'
+import { createQuoteReader } from '../../src/quotes/quote-call.ts'
+import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
+import { createProviderClock } from '../../src/upstream/provider-clock.ts'
+import { createProvider, type SimulatedProvider } from './provider.ts'
+import { createTraffic, type Scenario, type SimulatedRequest } from './traffic.ts'
+import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
+
+export type Mode = PartitionOptions['mode']
+
+/** From the one that shares least to the one that shares most. */
+export const modes: readonly Mode[] = ['ip', 'prefix', 'header', 'none']
+
+export interface Settings {
+  mode: Mode
+  refreshAheadMs: number
+}
+
+export interface Totals {
+  requests: number
+  upstreamCalls: number
+  lookups: Record<Lookup, number>
+  refreshes: number
+  /** Requests whose answer was not there at the moment they came. */
+  waited: number
+  /** Of all quotes that were handed out, the one closest to its expiry. */
+  leastLifeLeftMs: number
+}
+
+const placeHeader = 'cf-ipcountry'
+
+/** The defaults of QUOTE_CACHE_ENTRIES, QUOTE_CACHE_BYTES and QUOTE_MAX_BYTES. */
+const bounds = { entriesMost: 100_000, bytesMost: 67_108_864, maxBytes: 16_384 }
+
+// Any moment well above 0 does; lru-cache takes 0 for "no time".
+const startMs = Date.UTC(2026, 0, 1)
+
+/** Sends a scenario's traffic through one gateway's cache and counts; throws if the cache breaks a promise. */
+export async function simulate(scenario: Scenario, settings: Settings): Promise<Totals> {
+  const time = createVirtualTime(startMs)
+  const provider = createProvider({
+    time,
+    latencyMs: scenario.upstreamLatencyMs,
+    quoteLifeMs: scenario.quoteLifeMs,
+  })
+  const replica = createReplica({ time, provider, settings })
+  const traffic = createTraffic(scenario)
+  for (const request of traffic) time.at(startMs + request.atMs, () => replica.ask(request))
+  await time.run()
+
+  const totals = replica.totals()
+  checkTotals(totals, traffic.length, provider.calls)
+  return { ...totals, upstreamCalls: provider.calls }
+}
+
+interface Replica {
+  ask(request: SimulatedRequest): void
+  /** Throws what went wrong on the way. */
+  totals(): Omit<Totals, 'upstreamCalls'>
+}
+
+/** The parts of a gateway's quote route, put together as gateway.ts does it. */
+function createReplica(parts: {
+  time: VirtualTime
+  provider: SimulatedProvider
+  settings: Settings
+}): Replica {
+  const { time, provider, settings } = parts
+  const lookups: Totals['lookups'] = { hit: 0, miss: 0, expired: 0, collapsed: 0, bypass: 0 }
+  const counts = { requests: 0, refreshes: 0, waited: 0, leastLifeLeftMs: Number.POSITIVE_INFINITY }
+  const failures: unknown[] = []
+  let answered = 0
+
+  const providerClock = createProviderClock({ clock: time, log: silentLogger() })
+  const partitionOf = createPartition({ mode: settings.mode, header: placeHeader })
+  const keyOf = createQuoteKey({ salt: 'simulation' })
+  const readAnswer = createQuoteReader({
+    clock: time,
+    providerClock,
+    maxBytes: bounds.maxBytes,
+    obeyCacheControl: false,
+    onQuote: () => {},
+    onIgnoredCacheControl: () => {},
+  })
+  const cache = createQuoteCache({
+    store: createMemoryQuoteStore(bounds),
+    providerClock,
+    minValidityMs: 0,
+    refreshAheadMs: settings.refreshAheadMs,
+    onLookup: (result) => {
+      lookups[result] += 1
+    },
+    onNotKept: (reason) => assert.fail(`a quote was not kept: ${reason}`),
+    onRefresh: (outcome) => {
+      counts.refreshes += 1
+      if (outcome === 'failed') failures.push(new Error('a refresh failed'))
+    },
+  })
+
+  function callFor(request: QuoteRequest): Call {
+    const fetch = provider.quote({ pair: request.pair, amount: request.amount, mark: markOf(request) })
+    return { answer: readAnswer(fetch, request), abort: fetch.abort }
+  }
+
+  function checkServed(quote: { id: string; expiresAtMs: number }, request: QuoteRequest): void {
+    answered += 1
+    // The provider's clock is ours here, so that the truth is known and no estimate of it is trusted.
+    const lifeLeftMs = quote.expiresAtMs - time.nowMs()
+    assert.ok(lifeLeftMs > 0, `a quote was served ${-lifeLeftMs} ms past its expiry`)
+    assert.ok(quote.id.startsWith(`${markOf(request)}#`), 'a quote was served to another partition')
+    counts.leastLifeLeftMs = Math.min(counts.leastLifeLeftMs, lifeLeftMs)
+  }
+
+  return {
+    ask({ client, pair, amount }) {
+      counts.requests += 1
+      const { address, place } = client
+      const partition = partitionOf({ address, peerTrusted: true }, [placeHeader, place])
+      assert.ok(partition !== undefined, 'a client with an address has a partition')
+      const request = quoteRequest(pair, amount, partition)
+      const key = keyOf(request)
+      const call = () => callFor(request)
+      // First the fast lane, then the route, as in the gateway.
+      const live = cache.getLive(key, call)
+      if (live !== undefined) {
+        checkServed(live, request)
+        return
+      }
+      counts.waited += 1
+      cache
+        .getOrFetch(key, call)
+        .served.then((served) => checkServed(servedQuote(served), request))
+        .catch((error: unknown) => failures.push(error))
+    },
+    totals() {
+      if (failures.length > 0) throw failures[0]
+      assert.equal(answered, counts.requests, 'every request is answered')
+      return { ...counts, lookups }
+    },
+  }
+}
+
+/** One backend asks for all of its clients, so what it sends of itself is the same on every request. */
+const keyedHeaders: QuoteRequest['keyedHeaders'] = [
+  ['app-name', 'wallet'],
+  ['app-version', '1.0.0'],
+  ['user-agent', 'wallet-backend/1.0'],
+  ['authorization', undefined],
+]
+
+function quoteRequest(pair: string, amount: string, partition: string): QuoteRequest {
+  const target = `/v3/pairs/${pair}/quotes?amount=${amount}`
+  return { pair, amount, canonicalAmount: amount, keyedHeaders, partition, query: '', target }
+}
+
+function markOf({ pair, amount, partition }: QuoteRequest): string {
+  return `${pair} ${amount} ${partition}`
+}
+
+function servedQuote(served: Served): { id: string; expiresAtMs: number } {
+  if (served.how === 'hit') return served.quote
+  const { quote } = served.answer
+  assert.ok(quote !== undefined, 'the simulated provider answers with quotes only')
+  return { id: quote.id, expiresAtMs: quote.expiryMs }
+}
+
+function checkTotals(totals: Omit<Totals, 'upstreamCalls'>, sent: number, calls: number): void {
+  const { hit, miss, expired, collapsed, bypass } = totals.lookups
+  assert.equal(totals.requests, sent, 'every request of the script is sent')
+  assert.equal(hit + miss + expired + collapsed, sent, 'every request is one lookup')
+  assert.equal(bypass, 0, 'every request may share')
+  assert.equal(totals.waited, sent - hit, 'only a hit is answered at once')
+  assert.equal(miss + expired + totals.refreshes, calls, 'a call has one cause')
+}

@@ -1,0 +1,94 @@
+import type { Clock } from '../../src/clock.ts'
+
+export interface VirtualTime extends Clock {
+  /** Events of one moment happen in the order in which they were planned. */
+  at(atMs: number, action: () => void): void
+  /** Lets everything happen that is planned, and what that plans in turn. */
+  run(): Promise<void>
+}
+
+interface PlannedEvent {
+  atMs: number
+  turn: number
+  action: () => void
+}
+
+/** A clock that jumps from event to event and stands still while the code that an event set off runs. */
+export function createVirtualTime(startMs: number): VirtualTime {
+  const queue = new EventQueue()
+  let nowMs = startMs
+  let turn = 0
+
+  return {
+    nowMs: () => nowMs,
+    at(atMs, action) {
+      if (atMs < nowMs) throw new RangeError(`an event planned ${nowMs - atMs} ms in the past`)
+      queue.push({ atMs, turn, action })
+      turn += 1
+    },
+    async run() {
+      for (let event = queue.shift(); event !== undefined; event = queue.shift()) {
+        nowMs = event.atMs
+        event.action()
+        await settled()
+      }
+    },
+  }
+}
+
+/**
+ * Resolves when every promise that can go on has gone on, however long its chain. Node runs a tick that was asked
+ * for within a microtask only once the microtask queue is empty; the first await makes sure that we are within
+ * one. Unlike a fixed number of awaits this guesses no depth, and unlike `setImmediate` it waits for no I/O.
+ */
+async function settled(): Promise<void> {
+  await undefined
+  await new Promise<void>((resolve) => process.nextTick(resolve))
+}
+
+/** A binary heap: the earliest event first, of one moment the first planned. */
+class EventQueue {
+  readonly #heap: PlannedEvent[] = []
+
+  push(event: PlannedEvent): void {
+    const heap = this.#heap
+    let index = heap.length
+    while (index > 0) {
+      const parentIndex = (index - 1) >> 1
+      const parent = heap[parentIndex]
+      if (parent === undefined || isBefore(parent, event)) break
+      heap[index] = parent
+      index = parentIndex
+    }
+    heap[index] = event
+  }
+
+  shift(): PlannedEvent | undefined {
+    const heap = this.#heap
+    const first = heap[0]
+    const last = heap.pop()
+    if (last !== undefined && heap.length > 0) this.#sink(last)
+    return first
+  }
+
+  #sink(event: PlannedEvent): void {
+    const heap = this.#heap
+    let index = 0
+    for (;;) {
+      const leftIndex = 2 * index + 1
+      const left = heap[leftIndex]
+      if (left === undefined) break
+      const right = heap[leftIndex + 1]
+      const isRightFirst = right !== undefined && isBefore(right, left)
+      const child = isRightFirst ? right : left
+      if (isBefore(event, child)) break
+      heap[index] = child
+      index = isRightFirst ? leftIndex + 1 : leftIndex
+    }
+    heap[index] = event
+  }
+}
+
+function isBefore(left: PlannedEvent, right: PlannedEvent): boolean {
+  return left.atMs < right.atMs || (left.atMs === right.atMs && left.turn < right.turn)
+}

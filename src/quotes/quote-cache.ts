@@ -1,0 +1,202 @@
+import type { ProviderClock } from '../upstream/provider-clock.ts'
+import type { MemoryQuoteStore } from './memory-quote-store.ts'
+import { isExpired } from './quote.ts'
+import type { QuoteAnswer } from './quote-call.ts'
+import type { StoredQuote } from './quote-store.ts'
+
+/** A call to the upstream that can be given up. */
+export interface Call {
+  answer: Promise<QuoteAnswer>
+  abort(): void
+}
+
+/** How one caller came by its answer. */
+export type Served =
+  | { how: 'hit'; quote: StoredQuote }
+  | { how: 'fetched' | 'collapsed'; answer: QuoteAnswer }
+
+export interface Asking {
+  served: Promise<Served>
+  /** The caller has left: it waits no longer, and if nobody does, the call is given up. */
+  leave(): void
+}
+
+export type Lookup = 'hit' | 'miss' | 'expired' | 'collapsed' | 'bypass'
+
+export interface QuoteCache {
+  /** A live quote from memory, or nothing. Counts hits only: whoever finds nothing asks `getOrFetch`. */
+  getLive(key: string, call: () => Call): StoredQuote | undefined
+  getOrFetch(key: string, call: () => Call): Asking
+  /** For a request that shares with nobody. */
+  fetchAlone(call: () => Call): Asking
+}
+
+export interface QuoteCacheOptions {
+  store: MemoryQuoteStore
+  providerClock: ProviderClock
+  minValidityMs: number
+  refreshAheadMs: number
+  onLookup(result: Lookup): void
+  onNotKept(reason: NonNullable<QuoteAnswer['notKept']>): void
+  onRefresh(outcome: 'stored' | 'failed'): void
+}
+
+/** Quotes by key: from the store while they live, else fetched by one call for all who ask meanwhile. */
+export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
+  const { store, providerClock, onLookup } = options
+  const flights = new Map<string, Flight>()
+  /** Quotes whose refresh was tried: one try each, or a failing upstream would be asked at every hit. */
+  const refreshed = new WeakSet<StoredQuote>()
+  /** How close to its expiry a quote that a refresh brought is refreshed itself. */
+  const refreshWithinMs = new WeakMap<StoredQuote, number>()
+
+  function getLive(key: string, call: () => Call): StoredQuote | undefined {
+    const quote = store.get(key)
+    if (quote === undefined) return undefined
+    const latestMs = providerClock.latestMs()
+    if (isExpired(quote.expiresAtMs - options.minValidityMs, latestMs)) return undefined
+    onLookup('hit')
+    if (quote.expiresAtMs - latestMs < (refreshWithinMs.get(quote) ?? options.refreshAheadMs))
+      refresh(key, quote, call)
+    return quote
+  }
+
+  function refresh(key: string, quote: StoredQuote, call: () => Call): void {
+    if (refreshed.has(quote) || flights.has(key)) return
+    refreshed.add(quote)
+    const flight = takeOff(key, call, { background: true })
+    flight.answer.then(
+      ({ stored }) => {
+        if (stored !== undefined) limitRefresh(stored)
+        options.onRefresh(stored === undefined ? 'failed' : 'stored')
+      },
+      () => options.onRefresh('failed'),
+    )
+  }
+
+  /** Half a life apart at least: where quotes live shorter than the setting, one refresh would cause the next. */
+  function limitRefresh(stored: StoredQuote): void {
+    const halfLifeMs = (stored.expiresAtMs - providerClock.latestMs()) / 2
+    if (halfLifeMs < options.refreshAheadMs) refreshWithinMs.set(stored, halfLifeMs)
+  }
+
+  /** No await between "is one under way?" and "this one is": two callers must never both see none. */
+  function takeOff(key: string, call: () => Call, { background }: { background: boolean }): Flight {
+    const flight = new Flight(call(), background, () => {
+      if (flights.get(key) === flight) flights.delete(key)
+    })
+    flights.set(key, flight)
+    flight.answer.then(
+      (answer) => {
+        keep(key, answer)
+        flight.land()
+      },
+      () => flight.land(),
+    )
+    return flight
+  }
+
+  function keep(key: string, answer: QuoteAnswer): void {
+    if (answer.stored !== undefined) store.set(key, answer.stored)
+    if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
+  }
+
+  function getOrFetch(key: string, call: () => Call): Asking {
+    const live = getLive(key, call)
+    if (live !== undefined) return { served: Promise.resolve({ how: 'hit', quote: live }), leave: () => {} }
+    const underWay = flights.get(key)
+    if (underWay !== undefined) {
+      onLookup('collapsed')
+      return waitFor(key, underWay, { how: 'collapsed', call })
+    }
+    onLookup(store.get(key) === undefined ? 'miss' : 'expired')
+    return waitFor(key, takeOff(key, call, { background: false }), { how: 'fetched', call })
+  }
+
+  function waitFor(
+    key: string,
+    flight: Flight,
+    { how, call }: { how: 'fetched' | 'collapsed'; call: () => Call },
+  ): Asking {
+    let left = false
+    let leaveCall = () => flight.leave()
+    flight.join()
+    const served = flight.answer.then((answer): Served | Promise<Served> => {
+      if (answer.shared || left) return { how, answer }
+      // For one caller alone: the first still here; each other asks for itself.
+      if (flight.claim()) return { how: 'fetched', answer }
+      const own = callFor(call, (answered) => keep(key, answered))
+      leaveCall = own.leave
+      return own.served
+    })
+    return {
+      served,
+      leave() {
+        if (left) return
+        left = true
+        leaveCall()
+      },
+    }
+  }
+
+  function fetchAlone(call: () => Call): Asking {
+    onLookup('bypass')
+    return callFor(call, (answer) => {
+      if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
+    })
+  }
+
+  function callFor(call: () => Call, onAnswer: (answer: QuoteAnswer) => void): Asking {
+    const { answer, abort } = call()
+    const served = answer.then((whole): Served => {
+      onAnswer(whole)
+      return { how: 'fetched', answer: whole }
+    })
+    return { served, leave: abort }
+  }
+
+  return { getLive, getOrFetch, fetchAlone }
+}
+
+/** One upstream call and those who wait for it. */
+class Flight {
+  readonly answer: Promise<QuoteAnswer>
+  readonly #abort: () => void
+  readonly #takeOut: () => void
+  /** A refresh that nobody waits for goes on all the same. */
+  readonly #background: boolean
+  #waiting = 0
+  #claimed = false
+  #landed = false
+
+  constructor(call: Call, background: boolean, takeOut: () => void) {
+    this.answer = call.answer
+    this.#abort = call.abort
+    this.#background = background
+    this.#takeOut = takeOut
+  }
+
+  join(): void {
+    this.#waiting += 1
+  }
+
+  leave(): void {
+    this.#waiting -= 1
+    if (this.#waiting > 0 || this.#background || this.#landed) return
+    // Out of the table first: a newcomer must not join a call that is being given up.
+    this.land()
+    this.#abort()
+  }
+
+  land(): void {
+    this.#landed = true
+    this.#takeOut()
+  }
+
+  /** An answer that may not be shared goes to the first who takes it. */
+  claim(): boolean {
+    const first = !this.#claimed
+    this.#claimed = true
+    return first
+  }
+}

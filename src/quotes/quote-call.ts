@@ -1,0 +1,153 @@
+import type { Clock } from '../clock.ts'
+import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
+import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
+import type { ProviderClock } from '../upstream/provider-clock.ts'
+import { type Quote, readQuote, type UnusableReason } from './quote.ts'
+import type { QuoteRequest } from './quote-key.ts'
+import type { StoredQuote } from './quote-store.ts'
+
+/** Why an answer is not kept. */
+export type NotKeptReason =
+  | UnusableReason
+  | 'expired'
+  | 'status'
+  | 'content-coding'
+  | 'vary'
+  | 'cache-control'
+  | 'too-large'
+
+export const notKeptReasons: readonly NotKeptReason[] = [
+  'status',
+  'not-json',
+  'not-a-quote',
+  'no-expiry',
+  'expiry-in-seconds',
+  'expiry-too-far',
+  'expired',
+  'content-coding',
+  'vary',
+  'cache-control',
+  'too-large',
+]
+
+/** What one quote call brought. */
+export interface QuoteAnswer {
+  status: number
+  reason: string
+  /** End-to-end headers as received, less cookies. */
+  headers: readonly string[]
+  body: Buffer
+  /** A live quote, kept or not. */
+  quote: Quote | undefined
+  /** What goes into the store, if anything does. */
+  stored: StoredQuote | undefined
+  notKept: NotKeptReason | undefined
+  /** Whether it may be given to others who asked the same. */
+  shared: boolean
+}
+
+export interface QuoteCallOptions {
+  clock: Clock
+  providerClock: ProviderClock
+  maxBytes: number
+  obeyCacheControl: boolean
+  /** Told of every quote that was read, expired ones too. */
+  onQuote(quote: Quote, request: QuoteRequest): void
+  /** Told of a mark in Cache-Control that is not obeyed. */
+  onIgnoredCacheControl(directive: string): void
+}
+
+/** Turns the answer of a quote call into what may be served, kept and shared. */
+export function createQuoteReader(options: QuoteCallOptions) {
+  const { clock, providerClock, maxBytes } = options
+
+  return async function readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer> {
+    const answer = await call.answer
+    // The answer that carries a quote counts before its quote is judged.
+    providerClock.observe(answer)
+    const headers = endToEndHeaders(
+      answer.rawHeaders,
+      (name) => name === 'set-cookie' || name === 'set-cookie2',
+    )
+    const { status, reason, body } = answer
+    const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
+    if (status !== 200) return { ...base, notKept: 'status' }
+    const personal = personalReason(answer)
+    if (hasContentCoding(answer)) return { ...base, notKept: 'content-coding', shared: false }
+
+    const reading = readQuote(body, providerClock.latestMs())
+    if (reading.quote !== undefined) options.onQuote(reading.quote, request)
+    if (reading.reason !== undefined)
+      return { ...base, notKept: reading.reason, shared: personal === undefined }
+    const { quote } = reading
+    if (personal !== undefined) return { ...base, quote, notKept: personal, shared: false }
+    if (body.length > maxBytes) return { ...base, quote, notKept: 'too-large' }
+    return { ...base, quote, notKept: undefined, stored: toStored(quote, answer) }
+  }
+
+  /** Why an answer is for one caller alone. */
+  function personalReason({ rawHeaders }: WholeAnswer): 'vary' | 'cache-control' | undefined {
+    // Any other Vary needs nothing: the upstream only saw headers that are part of the key.
+    if (listedIn(rawHeaders, 'vary').includes('*')) return 'vary'
+    const directive = listedIn(rawHeaders, 'cache-control').find((part) =>
+      /^(?:no-store|private)(?:$|=)/.test(part),
+    )
+    if (directive === undefined) return undefined
+    if (options.obeyCacheControl) return 'cache-control'
+    options.onIgnoredCacheControl(directive)
+    return undefined
+  }
+
+  function toStored(quote: Quote, answer: WholeAnswer): StoredQuote {
+    return {
+      id: quote.id,
+      body: answer.body.toString('latin1'),
+      headers: repeatableHeaders(answer.rawHeaders),
+      storedAtMs: clock.nowMs(),
+      expiresAtMs: quote.expiryMs,
+    }
+  }
+}
+
+/** Those that are as true of a later answer with the same quote, or of another client's, as of the first. */
+export function repeatableHeaders(rawHeaders: readonly string[]): string[] {
+  return endToEndHeaders(rawHeaders, isOfOneExchange)
+}
+
+function hasContentCoding({ rawHeaders }: WholeAnswer): boolean {
+  return listedIn(rawHeaders, 'content-encoding').some((coding) => coding !== 'identity')
+}
+
+function listedIn(rawHeaders: readonly string[], lowerCaseName: string): string[] {
+  return headerValues(rawHeaders, lowerCaseName)
+    .flatMap((value) => value.split(','))
+    .map((part) => part.trim().toLowerCase())
+    .filter((part) => part !== '')
+}
+
+const ofOneExchange = new Set(
+  `age alt-svc b3 baggage cache-control cache-status cf-cache-status cf-ray cf-request-id content-length date
+  expires fly-request-id nel pragma proxy-status report-to request-id retry-after sentry-trace server-timing
+  set-cookie set-cookie2 traceparent traceresponse tracestate uber-trace-id via x-amz-id-2 x-amz-request-id
+  x-azure-ref x-cache x-cache-hits x-cloud-trace-context x-correlation-id x-envoy-upstream-service-time
+  x-fastly-request-id x-ms-request-id x-rate-limit x-ratelimit x-request-id x-response-time x-runtime x-served-by
+  x-timer x-vercel-id`.split(/\s+/),
+)
+const ofOneExchangePrefixes = [
+  'ratelimit',
+  'x-ratelimit-',
+  'x-rate-limit-',
+  'x-amz-cf-',
+  'x-amzn-',
+  'x-b3-',
+  'x-trace',
+  'x-datadog-',
+]
+
+/** Says something of the one exchange that brought the quote, and would be false of a later one. */
+function isOfOneExchange(lowerCaseName: string): boolean {
+  return (
+    ofOneExchange.has(lowerCaseName) ||
+    ofOneExchangePrefixes.some((prefix) => lowerCaseName.startsWith(prefix))
+  )
+}

@@ -1,0 +1,159 @@
+import { createExpiryQueue } from './expiry-queue.ts'
+import type { OrderTerms } from './order.ts'
+import { isExpired } from './quote.ts'
+import { createTermsIndex, lastToExpire, type QuoteTerms } from './terms-index.ts'
+
+/** A quote that passed. */
+export interface NotedQuote extends QuoteTerms {
+  readonly id: string
+  readonly expiresAtMs: number
+  /** Where the quote lies in the cache, so that it can be forgotten there; empty once terms no longer find it. */
+  readonly cacheKey: string
+}
+
+export type MatchedBy = 'id' | 'terms'
+
+export type Verdict =
+  | { state: 'live'; quote: NotedQuote; matchedBy: MatchedBy }
+  // 0 while it is only the margin that has begun.
+  | { state: 'expired'; quote: NotedQuote; matchedBy: MatchedBy; expiredForMs: number }
+  | { state: 'unknown' }
+
+export interface Judgement {
+  application: string | undefined
+  /** The earliest time that the provider's clock may show: doubt must not refuse an order. */
+  providerEarliestMs: number
+  /** A quote with no more than this left counts as expired. */
+  marginMs: number
+}
+
+export interface QuoteLedger {
+  readonly size: number
+  note(quote: NotedQuote, providerEarliestMs: number): void
+  verdict(order: OrderTerms, judgement: Judgement): Verdict
+  /** Whether the quote has expired is not asked. */
+  findById(id: string): NotedQuote | undefined
+}
+
+export interface QuoteLedgerOptions {
+  entries: number
+  /** How long past its expiry a quote is found by its id. */
+  retentionMs: number
+  /** How long past its expiry a quote is found by its terms. */
+  termsMs: number
+}
+
+interface Entry extends NotedQuote {
+  expiresAtMs: number
+  cacheKey: string
+}
+
+// More than one, so that what is past its time goes faster than quotes come; few, so that the first quote after
+// a quiet day does not stop everything for as long as it takes to drop a day's quotes.
+const MAX_STEPS_A_NOTE = 8
+
+const NO_LONGER_CACHED = ''
+
+/**
+ * Every quote that passed, remembered past its expiry so that a late order hears "expired" and not "unknown".
+ *
+ * When there are too many, the one that expires first is dropped. So nothing live goes while anything expired is
+ * left that an order could be refused for: no bound can make a live quote look expired.
+ */
+export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
+  const { retentionMs } = options
+  const termsMs = Math.min(options.termsMs, retentionMs)
+  const recent = createExpiryQueue<Entry>()
+  // Found by id alone, in half the memory: of a day's quotes that is nearly all.
+  const old = createExpiryQueue<Entry>()
+  const byId = new Map<string, Entry>()
+  const byTerms = createTermsIndex<Entry>()
+
+  function add(quote: NotedQuote): void {
+    const { id, pairId, application, fromValue, toValue, expiresAtMs, cacheKey } = quote
+    // Nearly always equal, and then one string does for both.
+    const requestedAmount = quote.requestedAmount === fromValue ? fromValue : quote.requestedAmount
+    const entry = { id, pairId, application, fromValue, requestedAmount, toValue, expiresAtMs, cacheKey }
+    recent.add(entry)
+    if (lastToExpire(entry, byId.get(id)) === entry) byId.set(id, entry)
+    byTerms.add(entry)
+  }
+
+  function tidy(providerEarliestMs: number): void {
+    for (let steps = 0; steps < MAX_STEPS_A_NOTE; steps += 1) {
+      const queue = old.size > 0 ? old : recent
+      const earliest = queue.earliest()
+      if (earliest === undefined) return
+      const isOver = isExpired(earliest.expiresAtMs + retentionMs, providerEarliestMs)
+      if (isOver || recent.size + old.size > options.entries) {
+        queue.removeEarliest()
+        if (byId.get(earliest.id) === earliest) byId.delete(earliest.id)
+        byTerms.delete(earliest)
+      } else if (!setAside(providerEarliestMs)) return
+    }
+  }
+
+  function setAside(providerEarliestMs: number): boolean {
+    const entry = recent.earliest()
+    if (entry === undefined || !isExpired(entry.expiresAtMs + termsMs, providerEarliestMs)) return false
+    recent.removeEarliest()
+    byTerms.delete(entry)
+    entry.cacheKey = NO_LONGER_CACHED
+    old.add(entry)
+    return true
+  }
+
+  return {
+    get size() {
+      return recent.size + old.size
+    },
+
+    note(quote, providerEarliestMs) {
+      const known = byId.get(quote.id)
+      const isAgain =
+        known !== undefined && known.cacheKey !== NO_LONGER_CACHED && haveEqualTerms(known, quote)
+      if (!isAgain) add(quote)
+      else if (quote.expiresAtMs >= known.expiresAtMs) {
+        known.expiresAtMs = quote.expiresAtMs
+        known.cacheKey = quote.cacheKey
+        byTerms.add(known)
+      }
+      tidy(providerEarliestMs)
+    },
+
+    verdict(order, { application, providerEarliestMs, marginMs }) {
+      const named = order.quoteIds.map((id) => byId.get(id)).reduce(lastToExpire, undefined)
+      if (named !== undefined && !isExpired(named.expiresAtMs + retentionMs, providerEarliestMs)) {
+        return judge(named, 'id', providerEarliestMs, marginMs)
+      }
+      const meant = byTerms.find(order, application)
+      if (meant !== undefined && !isExpired(meant.expiresAtMs + termsMs, providerEarliestMs)) {
+        return judge(meant, 'terms', providerEarliestMs, marginMs)
+      }
+      return { state: 'unknown' }
+    },
+
+    findById: (id) => byId.get(id),
+  }
+}
+
+function judge(
+  quote: NotedQuote,
+  matchedBy: MatchedBy,
+  providerEarliestMs: number,
+  marginMs: number,
+): Verdict {
+  if (!isExpired(quote.expiresAtMs - marginMs, providerEarliestMs)) return { state: 'live', quote, matchedBy }
+  const expiredForMs = Math.max(0, providerEarliestMs - quote.expiresAtMs)
+  return { state: 'expired', quote, matchedBy, expiredForMs }
+}
+
+function haveEqualTerms(left: QuoteTerms, right: QuoteTerms): boolean {
+  return (
+    left.pairId === right.pairId &&
+    left.application === right.application &&
+    left.fromValue === right.fromValue &&
+    left.requestedAmount === right.requestedAmount &&
+    left.toValue === right.toValue
+  )
+}

@@ -1,0 +1,181 @@
+import type { Clock } from '../clock.ts'
+import type { FloatOrderDecision } from '../metrics.ts'
+import { Problem } from '../problem.ts'
+import { type OrderTerms, readOrder } from '../quotes/order.ts'
+import type { NotedQuote, QuoteLedger, Verdict } from '../quotes/quote-ledger.ts'
+import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
+import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
+import type { ProviderClock } from '../upstream/provider-clock.ts'
+import { readUpTo } from '../upstream/read-body.ts'
+import { ClientGone, type RequestBody } from '../upstream/request-body.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { Exchange } from './exchange.ts'
+
+export interface OrderRouteOptions {
+  upstream: Upstream
+  ledger: QuoteLedger
+  clock: Clock
+  providerClock: ProviderClock
+  quoteIdFields: readonly string[]
+  unknownQuote: 'forward' | 'refuse'
+  expiryMarginMs: number
+  totalTimeoutMs: number
+  bodyIdleTimeoutMs: number
+  /** App-Name as the upstream sees it. */
+  applicationOf(exchange: Exchange): string | undefined
+  swapHeaders(exchange: Exchange): string[]
+  passThrough(exchange: Exchange, body: Buffer | RequestBody): void
+  /** An order that the upstream accepted has used this quote. */
+  onUsed(quote: NotedQuote): void
+  onDecision(decision: FloatOrderDecision, quoteAgeMs: number | undefined): void
+}
+
+export interface OrderRoute {
+  /** POST /v3/orders/float. */
+  floatOrder(exchange: Exchange): Promise<void>
+  /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
+  plainOrder(exchange: Exchange): Promise<void>
+}
+
+const orderBytesMost = 65_536
+
+export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
+  const { clock, ledger, providerClock, upstream } = options
+
+  function judge(order: OrderTerms, exchange: Exchange): Verdict {
+    return ledger.verdict(order, {
+      application: options.applicationOf(exchange),
+      // Uncertainty about the provider's clock never refuses a live order: it may still be this early.
+      providerEarliestMs: providerClock.earliestMs(),
+      marginMs: options.expiryMarginMs,
+    })
+  }
+
+  function ageOf(quote: NotedQuote): number {
+    return Math.max(0, clock.nowMs() - ((quote as { notedAtMs?: number }).notedAtMs ?? clock.nowMs()))
+  }
+
+  /** The quote that the order uses, if one is known; throws when the order must not go on. */
+  function admit(order: OrderTerms, exchange: Exchange): NotedQuote | undefined {
+    const verdict = judge(order, exchange)
+    switch (verdict.state) {
+      case 'live':
+        options.onDecision('forwarded-live', ageOf(verdict.quote))
+        return verdict.quote
+      case 'expired':
+        options.onDecision('refused-expired', ageOf(verdict.quote))
+        throw expiredProblem(order, verdict.quote)
+      case 'unknown':
+        if (options.unknownQuote === 'forward') {
+          options.onDecision('forwarded-unknown', undefined)
+          return undefined
+        }
+        options.onDecision('refused-unknown', undefined)
+        throw new Problem('quote-unknown', {
+          detail:
+            'No quote that this gateway has served matches the order by id or by its terms (pairId, fromAmount, ' +
+            'toAmount, App-Name). Ask for a quote here, then order.',
+        })
+    }
+  }
+
+  function expiredProblem(order: OrderTerms, quote: NotedQuote): Problem {
+    const expiredForMs = Math.max(0, Math.round(providerClock.earliestMs() - quote.expiresAtMs))
+    const amount = order.fromAmount?.text ?? quote.requestedAmount
+    return new Problem('quote-expired', {
+      detail:
+        'The price of this order is no longer firm. Nothing was sent to the provider. Ask for a new quote at ' +
+        '`requote`, show it, and order again.',
+      members: {
+        quoteId: quote.id,
+        pairId: quote.pairId,
+        expiry: quote.expiresAtMs,
+        expiredForMs,
+        requote: `/v3/pairs/${encodeURIComponent(quote.pairId)}/quotes?amount=${encodeURIComponent(amount)}`,
+      },
+    })
+  }
+
+  async function floatOrder(exchange: Exchange): Promise<void> {
+    const { request, response } = exchange
+    const headers = options.swapHeaders(exchange)
+    refuseCoding(request.rawHeaders)
+    refuseLength(request.rawHeaders)
+    const { bytes, rest } = await readUpTo(request, {
+      bytesMost: orderBytesMost,
+      idleTimeoutMs: options.bodyIdleTimeoutMs,
+    })
+    if (rest !== undefined) throw tooLarge()
+    const { order, problem } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
+    if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
+
+    let used: NotedQuote | undefined
+    const { answer } = fetchWhole({
+      upstream,
+      clock,
+      totalTimeoutMs: options.totalTimeoutMs,
+      request: { method: 'POST', target: exchange.target, headers, body: bytes },
+      // Not before: an order that waited for a connection is judged when it goes out, not when it came.
+      beforeSend() {
+        if (response.destroyed) throw new ClientGone('the client left before its order was sent')
+        used = admit(order, exchange)
+      },
+    })
+    // Read to its end even if the client leaves: a quote that was used must be forgotten.
+    const whole = await answer
+    providerClock.observe(whole)
+    if (used !== undefined && whole.status >= 200 && whole.status < 300) options.onUsed(used)
+    if (!response.destroyed) relay(exchange, whole)
+  }
+
+  async function plainOrder(exchange: Exchange): Promise<void> {
+    const { bytes, rest } = await readUpTo(exchange.request, {
+      bytesMost: orderBytesMost,
+      idleTimeoutMs: options.bodyIdleTimeoutMs,
+    })
+    if (rest === undefined && !hasCoding(exchange.request.rawHeaders)) refuseQuoteId(bytes)
+    options.passThrough(exchange, rest ?? bytes)
+  }
+
+  function refuseQuoteId(bytes: Buffer): void {
+    const { order } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
+    const id = order?.quoteIds.find((quoteId) => ledger.findById(quoteId) !== undefined)
+    if (id === undefined) return
+    throw new Problem('float-order-required', {
+      detail: 'This order names a quote. An order for a quote goes to POST /v3/orders/float.',
+      members: { quoteId: id, use: '/v3/orders/float' },
+    })
+  }
+
+  return { floatOrder, plainOrder }
+}
+
+/** The upstream's answer, untouched. */
+function relay({ response }: Exchange, { status, reason, rawHeaders, body }: WholeAnswer): void {
+  const headers = endToEndHeaders(rawHeaders, (name) => status === 204 && name === 'content-length')
+  const stated = headerValues(headers, 'content-length').length > 0
+  if (!stated && status !== 204 && status !== 304) headers.push('Content-Length', String(body.length))
+  response.sendDate = false
+  response.writeHead(status, reason, headers)
+  response.end(body)
+}
+
+function hasCoding(rawHeaders: readonly string[]): boolean {
+  return headerValues(rawHeaders, 'content-encoding').some((coding) => !/^\s*(?:identity)?\s*$/i.test(coding))
+}
+
+function refuseCoding(rawHeaders: readonly string[]): void {
+  if (!hasCoding(rawHeaders)) return
+  throw new Problem('content-coding', {
+    detail: 'An order is read before it is sent on, so it must come without a Content-Encoding.',
+    headers: { 'Accept-Encoding': 'identity' },
+  })
+}
+
+function refuseLength(rawHeaders: readonly string[]): void {
+  if (Number(headerValues(rawHeaders, 'content-length')[0] ?? 0) > orderBytesMost) throw tooLarge()
+}
+
+function tooLarge(): Problem {
+  return new Problem('order-too-large', { detail: `An order has at most ${orderBytesMost} bytes here.` })
+}

@@ -1,0 +1,69 @@
+import { Problem } from '../problem.ts'
+import type { QuoteRequest } from '../quotes/quote-key.ts'
+import { formatForwarded } from '../upstream/forwarded.ts'
+import { headerValues, nominatedHeaders } from '../upstream/headers.ts'
+import type { Exchange } from './exchange.ts'
+import type { SwapDefaults } from './request-headers.ts'
+
+export type KeyedHeaders = QuoteRequest['keyedHeaders']
+
+export interface QuoteHeaders {
+  /** The client's headers that the upstream will see, every one of which is part of the key. */
+  keyed(exchange: Exchange): KeyedHeaders
+  /** App-Name as the upstream sees it. */
+  application(exchange: Exchange): string | undefined
+  /** All headers of a quote call; the request id and trace context are those of whoever caused it. */
+  call(keyed: KeyedHeaders, exchange: Exchange): string[]
+}
+
+/** Several lines of one header are one value of the key; no header line holds a line break. */
+const lineBreak = '\n'
+
+export function createQuoteHeaders(keyHeaders: readonly string[], defaults: SwapDefaults): QuoteHeaders {
+  // A map, because a header may be called `constructor`.
+  const supplied = new Map([
+    ['app-name', defaults.appName],
+    ['app-version', defaults.appVersion],
+    ['authorization', defaults.authorization],
+  ])
+
+  return {
+    application({ request: { rawHeaders } }) {
+      const lines = headerValues(rawHeaders, 'app-name')
+      return lines.length === 0 ? defaults.appName : lines.join(lineBreak)
+    },
+    keyed({ request: { rawHeaders } }) {
+      const nominated = nominatedHeaders(rawHeaders)
+      return keyHeaders.map((name) => {
+        const lines = nominated?.has(name) ? [] : headerValues(rawHeaders, name)
+        const value = lines.length === 0 ? supplied.get(name) : lines.join(lineBreak)
+        if (name === 'app-name' && (value === undefined || value.trim() === '')) {
+          throw new Problem('app-name-missing', {
+            detail: 'The swap API wants to know the application: send App-Name, or set SWAP_APP_NAME.',
+            members: { header: 'App-Name' },
+          })
+        }
+        return [name, value] as const
+      })
+    },
+    call(keyed, exchange) {
+      const headers: string[] = []
+      for (const [name, value] of keyed) {
+        if (value === undefined) continue
+        for (const line of value.split(lineBreak)) headers.push(wireName(name), line)
+      }
+      headers.push('Accept', 'application/json', 'Accept-Encoding', 'identity')
+      for (const name of ['traceparent', 'tracestate']) {
+        for (const value of headerValues(exchange.request.rawHeaders, name)) headers.push(name, value)
+      }
+      headers.push('X-Request-Id', exchange.id)
+      headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')
+      return headers
+    },
+  }
+}
+
+/** app-name as App-Name: names are case-insensitive, but not to every reader of logs. */
+function wireName(lowerCaseName: string): string {
+  return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+}

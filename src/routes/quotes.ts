@@ -1,0 +1,194 @@
+import type { Partition } from '../client/partition.ts'
+import { Problem, UpstreamFailure } from '../problem.ts'
+import { readAmount, readQuoteTarget } from '../quotes/amount-parameter.ts'
+import { isExpired } from '../quotes/quote.ts'
+import type { Call, QuoteCache, Served } from '../quotes/quote-cache.ts'
+import { repeatableHeaders } from '../quotes/quote-call.ts'
+import type { QuoteRequest } from '../quotes/quote-key.ts'
+import type { StoredQuote } from '../quotes/quote-store.ts'
+import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
+import type { ProviderClock } from '../upstream/provider-clock.ts'
+import type { Exchange } from './exchange.ts'
+import type { QuoteHeaders } from './quote-headers.ts'
+import { refuseLoop } from './request-headers.ts'
+
+export interface QuoteRouteOptions {
+  cache: QuoteCache
+  keyOf(request: QuoteRequest): string
+  partitionOf: Partition
+  quoteHeaders: QuoteHeaders
+  providerClock: ProviderClock
+  /** Asks the upstream, on behalf of the exchange that caused it. */
+  callUpstream(request: QuoteRequest, exchange: Exchange): Call
+  fail(exchange: Exchange, error: unknown): void
+}
+
+export interface QuoteRoute {
+  /** Answers from memory if it can; what the fast lane asks first. */
+  answerCached(exchange: Exchange): boolean
+  answer(exchange: Exchange): void
+}
+
+interface KeyedRequest {
+  request: QuoteRequest
+  /** Undefined: this client shares with nobody. */
+  key: string | undefined
+}
+
+/** GET and HEAD /v3/pairs/:pairId/quotes. */
+export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
+  const { cache, callUpstream, fail, keyOf, partitionOf, providerClock, quoteHeaders } = options
+
+  function readRequest(exchange: Exchange): KeyedRequest {
+    const { method, rawHeaders } = exchange.request
+    if (method !== 'GET' && method !== 'HEAD') {
+      throw new Problem('method-not-allowed', {
+        detail: 'A quote is asked for with GET.',
+        headers: { Allow: 'GET, HEAD, OPTIONS' },
+      })
+    }
+    const { target } = exchange
+    refuseLoop(rawHeaders)
+    const keyedHeaders = quoteHeaders.keyed(exchange)
+    const parts = readQuoteTarget(target)
+    if (parts === undefined) throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
+    const amount = readAmount(parts.query)
+    if (amount.problem !== undefined) {
+      throw new Problem('bad-amount', { detail: amount.problem, members: { parameter: 'amount' } })
+    }
+    const partition = partitionOf(exchange.client, rawHeaders)
+    const request: QuoteRequest = {
+      pair: parts.pair,
+      amount: amount.amount,
+      canonicalAmount: amount.canonical,
+      keyedHeaders,
+      partition: partition ?? '',
+      query: amount.otherParameters,
+      target,
+    }
+    return { request, key: partition === undefined ? undefined : keyOf(request) }
+  }
+
+  function answerHit(exchange: Exchange, quote: StoredQuote): void {
+    const { response } = exchange
+    const ttl = secondsLeft(quote.expiresAtMs)
+    response.writeHead(200, [
+      ...quote.headers,
+      'Content-Length',
+      String(quote.body.length),
+      ...ownHeaders(ttl, `quotegate; hit; ttl=${ttl}`),
+      'X-Request-Id',
+      exchange.id,
+    ])
+    // A latin1 string is joined with the head into one write, a Buffer is not.
+    response.end(quote.body, 'latin1')
+  }
+
+  function answerServed(exchange: Exchange, served: Served, shares: boolean): void {
+    if (served.how === 'hit') {
+      answerHit(exchange, served.quote)
+      return
+    }
+    const { answer, how } = served
+    const { response } = exchange
+    const detail = answer.notKept ?? (shares ? undefined : 'unknown-client')
+    const bypass = `quotegate; fwd=bypass; detail=${detail}`
+    // Not a quote: as the upstream said it, with a word on why it was not kept.
+    let headers = [...answer.headers, 'Cache-Status', bypass]
+    if (answer.quote !== undefined) {
+      const ttl = secondsLeft(answer.quote.expiryMs)
+      const status =
+        how === 'collapsed'
+          ? 'quotegate; fwd=uri-miss; collapsed'
+          : `quotegate; fwd=uri-miss; stored; ttl=${ttl}`
+      // The exchange behind a shared quote was somebody else's: his request id and trace are not for this one.
+      const received =
+        how === 'collapsed' ? repeatableHeaders(answer.headers) : endToEndHeaders(answer.headers, isCaching)
+      headers = [...received, ...ownHeaders(ttl, detail === undefined ? status : bypass)]
+      if (how === 'collapsed') headers.push('X-Request-Id', exchange.id)
+    }
+    response.sendDate = how === 'collapsed' && answer.quote !== undefined
+    if (!hasLength(headers) && answer.status !== 204)
+      headers.push('Content-Length', String(answer.body.length))
+    response.writeHead(answer.status, answer.reason, headers)
+    response.end(answer.body)
+  }
+
+  /** A quote whose time ran out between its arrival and the turn of this client's answer. */
+  function isTooLate(served: Served): boolean {
+    const expiresAtMs = served.how === 'hit' ? served.quote.expiresAtMs : served.answer.quote?.expiryMs
+    return expiresAtMs !== undefined && isExpired(expiresAtMs, providerClock.latestMs())
+  }
+
+  function secondsLeft(expiresAtMs: number): number {
+    const leftMs = expiresAtMs - providerClock.latestMs()
+    return leftMs > 0 ? Math.floor(leftMs / 1_000) : 0
+  }
+
+  return {
+    answerCached(exchange) {
+      const { request, key } = readRequest(exchange)
+      if (key === undefined) return false
+      const quote = cache.getLive(key, () => callUpstream(request, exchange))
+      if (quote === undefined) return false
+      answerHit(exchange, quote)
+      return true
+    },
+    answer(exchange) {
+      const { request, key } = readRequest(exchange)
+      const call = () => callUpstream(request, exchange)
+      const ask = () => (key === undefined ? cache.fetchAlone(call) : cache.getOrFetch(key, call))
+      let asking = ask()
+      let gone = false
+      exchange.response.once('close', () => {
+        if (exchange.response.writableFinished) return
+        gone = true
+        asking.leave()
+      })
+
+      function serve(served: Served, askedTimes: number): void {
+        if (gone) return
+        if (isTooLate(served) && askedTimes < asksMost) {
+          asking = ask()
+          wait(askedTimes + 1)
+          return
+        }
+        try {
+          answerServed(exchange, served, key !== undefined)
+        } catch (error) {
+          fail(exchange, unwritable(error))
+        }
+      }
+
+      function wait(askedTimes: number): void {
+        asking.served.then(
+          (served) => serve(served, askedTimes),
+          (error) => {
+            if (!gone) fail(exchange, error)
+          },
+        )
+      }
+      wait(1)
+    },
+  }
+}
+
+/** How often a client's quote may turn out to have expired while its answer waited for its turn. */
+const asksMost = 3
+
+/** undici reads more kinds of head than Node writes, such as a control character in a reason phrase. */
+function unwritable(error: unknown): UpstreamFailure {
+  return new UpstreamFailure('swap', { fault: 'http_protocol_error', maybeSeen: true, cause: error })
+}
+
+function ownHeaders(ttl: number, cacheStatus: string): string[] {
+  // Without Age beside it: max-age is what is left from now, and a cache would take Age off once more.
+  return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
+}
+
+const caching = new Set(['cache-control', 'expires', 'pragma', 'age'])
+const isCaching = (name: string) => caching.has(name)
+
+function hasLength(headers: readonly string[]): boolean {
+  return headerValues(headers, 'content-length').length > 0
+}

@@ -1,0 +1,132 @@
+import { createPartition } from './client/partition.ts'
+import type { Clock } from './clock.ts'
+import type { Config } from './config.ts'
+import type { Logger } from './logger.ts'
+import type { Metrics } from './metrics.ts'
+import { createMemoryQuoteStore } from './quotes/memory-quote-store.ts'
+import { createQuoteCache } from './quotes/quote-cache.ts'
+import { createQuoteReader } from './quotes/quote-call.ts'
+import { createQuoteKey, type QuoteRequest } from './quotes/quote-key.ts'
+import { createQuoteLedger, type NotedQuote } from './quotes/quote-ledger.ts'
+import { parseDecimal } from './quotes/decimal.ts'
+import type { Quote } from './quotes/quote.ts'
+import type { Exchanges } from './routes/exchange.ts'
+import { createOrderRoute, type OrderRoute } from './routes/orders.ts'
+import type { PassThroughRoute } from './routes/passthrough.ts'
+import { createQuoteHeaders } from './routes/quote-headers.ts'
+import { createQuoteRoute, type QuoteRoute } from './routes/quotes.ts'
+import { createSwapHeaders } from './routes/request-headers.ts'
+import { fetchWhole } from './upstream/fetch.ts'
+import { createProviderClock } from './upstream/provider-clock.ts'
+import type { Upstream } from './upstream/upstream.ts'
+
+export interface SwapSideParts {
+  config: Config
+  clock: Clock
+  log: Logger
+  metrics: Metrics
+  upstream: Upstream
+  passThrough: PassThroughRoute
+  fail: Exchanges['fail']
+}
+
+/** The quote and order routes with what they share: the cache, the ledger and the provider's clock. */
+export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orders: OrderRoute } {
+  const { config, clock, log, metrics, upstream, fail } = parts
+  const providerClock = createProviderClock({ clock, log })
+  const store = createMemoryQuoteStore({
+    entriesMost: config.quotes.cacheEntries,
+    bytesMost: config.quotes.cacheBytes,
+    onEvicted: () => metrics.cacheEvictions.inc(),
+  })
+  const ledger = createQuoteLedger(config.ledger)
+  const keyOf = createQuoteKey()
+  const quoteHeaders = createQuoteHeaders(config.quotes.keyHeaders, config.swap)
+  metrics.observe({
+    cacheEntries: () => store.entries,
+    cacheBytes: () => store.bytes,
+    clockOffsetMs: () => providerClock.offset().estimateMs,
+  })
+
+  const readAnswer = createQuoteReader({
+    clock,
+    providerClock,
+    maxBytes: config.quotes.maxBytes,
+    obeyCacheControl: config.quotes.obeyCacheControl,
+    onQuote: (quote, request) =>
+      ledger.note(notedQuote(quote, request, keyOf(request)), providerClock.earliestMs()),
+    onIgnoredCacheControl: once((directive: string) =>
+      log.info(
+        { directive },
+        'the provider marks its quotes with Cache-Control; their own expiry decides (QUOTE_OBEY_CACHE_CONTROL)',
+      ),
+    ),
+  })
+  const cache = createQuoteCache({
+    store,
+    providerClock,
+    minValidityMs: config.quotes.minValidityMs,
+    refreshAheadMs: config.quotes.refreshAheadMs,
+    onLookup: (result) => metrics.cacheLookups[result].inc(),
+    onNotKept: metrics.quotesNotKept,
+    onRefresh: (outcome) => metrics.refreshes[outcome].inc(),
+  })
+  const quotes = createQuoteRoute({
+    cache,
+    keyOf,
+    partitionOf: createPartition(config.quotes.partition),
+    quoteHeaders,
+    providerClock,
+    fail,
+    callUpstream(request, exchange) {
+      const headers = quoteHeaders.call(request.keyedHeaders, exchange)
+      const call = fetchWhole({
+        upstream,
+        clock,
+        totalTimeoutMs: config.upstream.totalTimeoutMs,
+        request: { method: 'GET', target: request.target, headers, body: null },
+      })
+      return { answer: readAnswer(call, request), abort: call.abort }
+    },
+  })
+  const orders = createOrderRoute({
+    ...config.orders,
+    upstream,
+    ledger,
+    clock,
+    providerClock,
+    totalTimeoutMs: config.upstream.totalTimeoutMs,
+    bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
+    applicationOf: (exchange) => quoteHeaders.application(exchange),
+    swapHeaders: createSwapHeaders(config.swap),
+    passThrough: parts.passThrough,
+    onUsed: (quote) => {
+      if (config.quotes.evictOnOrder) store.forget(quote.cacheKey, quote.id)
+    },
+    onDecision: metrics.countFloatOrder,
+  })
+  return { quotes, orders }
+}
+
+/** What an order may be matched with: the quote's own amounts, and the amount that was asked for. */
+function notedQuote(quote: Quote, request: QuoteRequest, cacheKey: string): NotedQuote {
+  return {
+    id: quote.id,
+    pairId: quote.pairId,
+    fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
+    toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
+    requestedAmount: request.canonicalAmount,
+    application: request.keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? '',
+    expiresAtMs: quote.expiryMs,
+    cacheKey,
+  }
+}
+
+function once<Argument>(action: (argument: Argument) => void): (argument: Argument) => void {
+  let done = false
+  return (argument) => {
+    if (done) return
+    done = true
+    action(argument)
+  }
+}

@@ -1,0 +1,142 @@
+import type { Clock } from '../clock.ts'
+import { UpstreamFailure } from '../problem.ts'
+import { faultOf } from './failure.ts'
+import { headerValues, latin1Headers, reasonBytes } from './headers.ts'
+import type { Upstream, UpstreamHandler, UpstreamRequest } from './upstream.ts'
+
+/** A whole answer in memory, every byte as it came. */
+export interface WholeAnswer {
+  status: number
+  reason: string
+  rawHeaders: string[]
+  body: Buffer
+  /** Our wall clock just before the request went out, and when the head of the answer was there. */
+  sentAtMs: number
+  receivedAtMs: number
+}
+
+export interface FetchOptions {
+  upstream: Upstream
+  request: UpstreamRequest
+  clock: Clock
+  totalTimeoutMs: number
+  /** Called just before the first byte is written; what it throws keeps the request from being sent. */
+  beforeSend?(): void
+}
+
+export interface Fetch {
+  answer: Promise<WholeAnswer>
+  /** Gives the call up; the answer rejects. */
+  abort(): void
+}
+
+/** No quote and no order comes near it; an endless answer must not fill the memory. */
+const bodyBytesMost = 4_194_304
+
+/** One call whose answer is read to its end: for quotes and orders, which are small and have one deadline. */
+export function fetchWhole(options: FetchOptions): Fetch {
+  const reader = new Reader(options)
+  options.upstream.dispatch(options.request, reader)
+  return { answer: reader.answer, abort: () => reader.giveUp(new Error('nobody waits any more')) }
+}
+
+class Reader implements UpstreamHandler {
+  readonly answer: Promise<WholeAnswer>
+  readonly #options: FetchOptions
+  readonly #deadline: NodeJS.Timeout
+  #resolve!: (answer: WholeAnswer) => void
+  #reject!: (error: Error) => void
+  #abort: ((reason?: Error) => void) | undefined
+  #settled = false
+  #sentAtMs = 0
+  #head: Omit<WholeAnswer, 'body'> | undefined
+  #chunks: Buffer[] = []
+  #bytes = 0
+
+  constructor(options: FetchOptions) {
+    this.#options = options
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
+    this.#deadline = setTimeout(() => {
+      this.giveUp(
+        this.#failure('http_response_timeout', new Error(`no whole answer in ${options.totalTimeoutMs} ms`)),
+      )
+    }, options.totalTimeoutMs)
+  }
+
+  onConnect(abort: (reason?: Error) => void): void {
+    // Given up while it waited for a connection: nothing is sent.
+    if (this.#settled) throw new Error('given up before it was sent')
+    try {
+      this.#options.beforeSend?.()
+    } catch (error) {
+      this.#settle()
+      this.#reject(error as Error)
+      throw error
+    }
+    this.#abort = abort
+    this.#sentAtMs = this.#options.clock.nowMs()
+  }
+
+  onHeaders(status: number, rawHeaders: Buffer[], _resume: () => void, reason: string): boolean {
+    if (status < 200) return true
+    const headers = latin1Headers(rawHeaders)
+    // No other coding was offered, and without its name nobody could undo it (RFC 9112 6.1).
+    if (headerValues(headers, 'transfer-encoding').some((coding) => coding.toLowerCase() !== 'chunked')) {
+      throw this.#failure('http_protocol_error', new Error('a transfer coding that nobody asked for'))
+    }
+    this.#head = {
+      status,
+      reason: reasonBytes(reason),
+      rawHeaders: headers,
+      sentAtMs: this.#sentAtMs,
+      receivedAtMs: this.#options.clock.nowMs(),
+    }
+    return true
+  }
+
+  onData(chunk: Buffer): boolean {
+    this.#bytes += chunk.length
+    if (this.#bytes > bodyBytesMost) {
+      this.giveUp(this.#failure('http_response_body_size', new Error(`more than ${bodyBytesMost} bytes`)))
+      return false
+    }
+    this.#chunks.push(chunk)
+    return true
+  }
+
+  onComplete(): void {
+    if (this.#settled || this.#head === undefined) return
+    this.#settle()
+    const [first = Buffer.alloc(0)] = this.#chunks
+    const body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first
+    this.#resolve({ ...this.#head, body })
+  }
+
+  onError(error: Error): void {
+    if (this.#settled) return
+    this.#settle()
+    // A head without its whole body: the answer is cut short, whatever the connection died of.
+    const fault = this.#head ? 'http_response_incomplete' : faultOf(error, this.#abort !== undefined)
+    this.#reject(error instanceof UpstreamFailure ? error : this.#failure(fault, error))
+  }
+
+  giveUp(reason: Error): void {
+    if (this.#settled) return
+    this.#settle()
+    this.#reject(reason)
+    this.#abort?.(reason)
+  }
+
+  #settle(): void {
+    this.#settled = true
+    clearTimeout(this.#deadline)
+  }
+
+  #failure(fault: UpstreamFailure['fault'], cause: Error): UpstreamFailure {
+    const maybeSeen = this.#abort !== undefined
+    return new UpstreamFailure(this.#options.upstream.name, { fault, maybeSeen, cause })
+  }
+}

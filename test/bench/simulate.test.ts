@@ -1,0 +1,174 @@
+import { readFileSync } from 'node:fs'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { createRandom } from '../../bench/simulation/random.ts'
+import { callsTable, describeScenario, type Result, replaceGenerated } from '../../bench/simulation/report.ts'
+import { modes, type Settings, simulate } from '../../bench/simulation/run.ts'
+import { createClients, createTraffic, type Scenario, scriptedHour } from '../../bench/simulation/traffic.ts'
+import { createVirtualTime } from '../../bench/simulation/virtual-time.ts'
+
+/** Few pairs, so that even a few clients meet. */
+const fiveMinutes: Scenario = {
+  ...scriptedHour,
+  durationMs: 300_000,
+  clients: 150,
+  countries: 3,
+  pairs: 4,
+  amounts: 2,
+}
+
+describe('the simulation', () => {
+  const results: Result[] = []
+
+  beforeAll(async () => {
+    for (const refreshAheadMs of [0, 5_000]) {
+      for (const mode of modes) results.push(await run({ mode, refreshAheadMs }))
+    }
+  })
+
+  async function run(settings: Settings): Promise<Result> {
+    return { scenario: fiveMinutes, ...settings, totals: await simulate(fiveMinutes, settings) }
+  }
+
+  it('gives the same numbers every time', async () => {
+    for (const { mode, refreshAheadMs, totals } of results) {
+      expect((await run({ mode, refreshAheadMs })).totals).toEqual(totals)
+    }
+  })
+
+  it('gives other numbers for another seed', () => {
+    expect(createTraffic({ ...fiveMinutes, seed: 1 })).not.toEqual(createTraffic(fiveMinutes))
+  })
+
+  it('counts each request as one lookup and each call by one cause', () => {
+    const sent = createTraffic(fiveMinutes).length
+    expect(sent).toBeGreaterThan(500)
+    for (const { totals } of results) {
+      const { hit, miss, expired, collapsed, bypass } = totals.lookups
+      expect(totals.requests).toBe(sent)
+      expect(hit + miss + expired + collapsed + bypass).toBe(sent)
+      expect(miss + expired + totals.refreshes).toBe(totals.upstreamCalls)
+    }
+  })
+
+  it('never needs more calls for a partition that holds more clients', () => {
+    for (const refreshAheadMs of [0, 5_000]) {
+      const calls = results
+        .filter((result) => result.refreshAheadMs === refreshAheadMs)
+        .map(({ totals }) => totals.upstreamCalls)
+      expect(calls).toEqual(calls.toSorted((left, right) => right - left))
+      expect(calls.at(-1)).toBeLessThan(calls[0] ?? 0)
+    }
+  })
+
+  it('serves no quote that has expired, and some that are about to', () => {
+    for (const { totals } of results) {
+      expect(totals.leastLifeLeftMs).toBeGreaterThan(0)
+      expect(totals.leastLifeLeftMs).toBeLessThan(1_000)
+    }
+  })
+
+  it('lets fewer requests wait when quotes are refreshed ahead', () => {
+    for (const mode of modes) {
+      const [off, on] = results.filter((result) => result.mode === mode)
+      expect(off?.totals.refreshes).toBe(0)
+      expect(on?.totals.refreshes).toBeGreaterThan(0)
+      expect(on?.totals.waited).toBeLessThan(off?.totals.waited ?? 0)
+    }
+  })
+})
+
+describe('the scripted hour', () => {
+  it('has the clients, pairs, amounts and lifetimes of the issue', () => {
+    expect(scriptedHour).toMatchObject({
+      clients: 1_000,
+      pairs: 200,
+      amounts: 20,
+      quoteLifeMs: 30_000,
+      durationMs: 3_600_000,
+    })
+  })
+
+  it('gives every client an address of its own', () => {
+    const clients = createClients(scriptedHour, createRandom(scriptedHour.seed))
+    expect(new Set(clients.map(({ address }) => address)).size).toBe(1_000)
+  })
+
+  it('asks as often at its start as at its end', () => {
+    const requests = createTraffic(scriptedHour)
+    const tenths = Array.from({ length: 10 }, (_tenth, index) => {
+      const isOfTenth = ({ atMs }: { atMs: number }) => Math.floor(atMs / 360_000) === index
+      return requests.filter(isOfTenth).length
+    })
+    const mean = requests.length / 10
+    for (const tenth of tenths) expect(Math.abs(tenth - mean) / mean).toBeLessThan(0.1)
+  })
+})
+
+describe('virtual time', () => {
+  it('runs events by time, those of one moment as planned, also when planned on the way', async () => {
+    const time = createVirtualTime(1_000)
+    const seen: string[] = []
+    const note = (name: string) => () => seen.push(`${name} ${time.nowMs()}`)
+    time.at(1_030, note('late'))
+    time.at(1_010, () => {
+      note('first')()
+      time.at(1_020, note('planned on the way'))
+      time.at(1_010, note('at once'))
+    })
+    time.at(1_010, note('second'))
+    await time.run()
+    expect(seen).toEqual([
+      'first 1010',
+      'second 1010',
+      'at once 1010',
+      'planned on the way 1020',
+      'late 1030',
+    ])
+  })
+
+  it('finishes the longest chain of promises before the clock moves on', async () => {
+    const time = createVirtualTime(1_000)
+    let finishedAtMs = 0
+    time.at(1_001, () => {
+      let chain = Promise.resolve()
+      for (let link = 0; link < 1_000; link += 1) chain = chain.then(async () => undefined)
+      void chain.then(() => {
+        finishedAtMs = time.nowMs()
+      })
+    })
+    time.at(1_002, () => expect(finishedAtMs).toBe(1_001))
+    await time.run()
+    expect(finishedAtMs).toBe(1_001)
+  })
+
+  it('refuses an event in the past', () => {
+    expect(() => createVirtualTime(1_000).at(999, () => {})).toThrow(RangeError)
+  })
+})
+
+describe('docs/partitions.md', () => {
+  const page = readFileSync(new URL('../../docs/partitions.md', import.meta.url), 'utf8')
+  const chart = readFileSync(new URL('../../docs/partitions.svg', import.meta.url), 'utf8')
+
+  it('was written for the scenario as it is now', () => {
+    expect(page).toContain(describeScenario(scriptedHour))
+    expect(page).toContain(callsTable([]))
+    const requests = createTraffic(scriptedHour).length.toLocaleString('en-US')
+    for (const mode of modes) expect(page).toContain(`| ${mode} | off | ${requests} |`)
+  })
+
+  it('has a chart of the same numbers', () => {
+    const rows = page.matchAll(/^\| (?:ip|prefix|header|none) \| (?:off|5,000 ms) \| \S+ \| (\S+) \|/gm)
+    const calls = Array.from(rows, ([, upstreamCalls]) => upstreamCalls)
+    expect(calls).toHaveLength(8)
+    for (const upstreamCalls of calls) expect(chart).toContain(`>${upstreamCalls}</text>`)
+  })
+
+  it('keeps its prose when the numbers are written anew', () => {
+    const rewritten = replaceGenerated(page, 'anew\n')
+    expect(rewritten).toContain('# Who may share a quote')
+    expect(rewritten).toContain('### How to read it')
+    expect(rewritten).not.toContain('### Calls by mode')
+    expect(replaceGenerated(rewritten, 'anew\n')).toBe(rewritten)
+  })
+})

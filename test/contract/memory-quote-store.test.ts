@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest'
+import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { describeBounds, describeQuoteStore, type StoreOptions, storedQuote } from './quote-store.ts'
+
+function create(options: StoreOptions) {
+  const store = createMemoryQuoteStore(options)
+  return { store, sizes: () => ({ entries: store.entries, bytes: store.bytes }) }
+}
+
+describeQuoteStore('the memory store', create)
+describeBounds('the memory store', create)
+
+it('tells of what it dropped for lack of room, and of nothing else', () => {
+  let evicted = 0
+  const store = createMemoryQuoteStore({
+    entriesMost: 2,
+    bytesMost: 1_000_000,
+    onEvicted: () => {
+      evicted += 1
+    },
+  })
+  store.set('a', storedQuote())
+  store.set('a', storedQuote())
+  store.set('b', storedQuote())
+  store.forget('b', 'quote-1')
+  expect(evicted).toBe(0)
+  store.set('c', storedQuote())
+  store.set('d', storedQuote())
+  expect(evicted).toBe(1)
+})

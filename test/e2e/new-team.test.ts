@@ -1,0 +1,55 @@
+import { describe, expect, test } from 'vitest'
+import { startGateway } from '../support/gateway.ts'
+import { keptLog, levels } from '../support/log-lines.ts'
+import { closing, everyWay, setStage, valuesOf } from './support.ts'
+
+const quoteTarget = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
+
+/** Story 8: a new team tries the gateway without a setting, then points its staging at it and forgets one. */
+describe.each(everyWay)('the new team, through %s,', (_way, open) => {
+  test('gets a quote without any setting, from a sandbox that says it is one', async () => {
+    const gateway = closing(await startGateway())
+    const { status, body, headers } = await open(gateway)('get', quoteTarget).set('App-Name', 'demo')
+    expect([status, headers.sandbox]).toEqual([200, 'quotegate'])
+    expect(body).toMatchObject({ pairId: 'ETH_USDC', fromAmount: { assetId: 'ETH', value: '0.1' } })
+  })
+
+  test('plays with the lifetime of a quote and with errors, at the port that the sandbox has', async () => {
+    const gateway = closing(await startGateway())
+    const setFaults = (faults: object) =>
+      fetch(`${gateway.sandboxUrl}/sandbox/faults`, { method: 'PUT', body: JSON.stringify(faults) })
+    const ask = open(gateway)
+    await setFaults({ quoteLifetimeMs: 3_600_000 })
+    const { body } = await ask('get', quoteTarget).set('App-Name', 'demo')
+    expect(body.expiry).toBeGreaterThan(Date.now() + 3_000_000)
+    await setFaults({ errorRate: 1 })
+    expect((await ask('get', '/v3/pairs')).status).toBe(503)
+  })
+
+  test('forgets TRUST_PROXY, and is told so once by the log, and by a metric', async () => {
+    const log = await keptLog('info')
+    const { sandbox, gateway } = await setStage({}, { overrides: { logger: log.logger } })
+    const ask = open(gateway)
+    for (const user of ['198.51.100.7', '198.51.100.8', '198.51.100.9']) {
+      const { status } = await ask('get', quoteTarget).set('App-Name', 'demo').set('Forwarded', `for=${user}`)
+      expect(status).toBe(200)
+    }
+    for (const { rawHeaders } of sandbox.requests) {
+      expect(valuesOf(rawHeaders, 'Forwarded')).toEqual(['for=127.0.0.1'])
+    }
+    expect(log.lines(levels.warn).map(({ msg }) => msg)).toEqual([
+      '127.0.0.1 sent Forwarded but is not in TRUST_PROXY: all its users look like 127.0.0.1 to the provider',
+    ])
+    const ignored = 'quotegate_client_address_headers_ignored_total{reason="untrusted-header"} 3'
+    expect(await gateway.metrics()).toContain(ignored)
+  })
+
+  test('sets TRUST_PROXY, and is told nothing more', async () => {
+    const log = await keptLog('info')
+    const settings = { TRUST_PROXY: 'loopback' }
+    const { sandbox, gateway } = await setStage(settings, { overrides: { logger: log.logger } })
+    await open(gateway)('get', quoteTarget).set('App-Name', 'demo').set('Forwarded', 'for=198.51.100.7')
+    expect(valuesOf(sandbox.requests[0]?.rawHeaders, 'Forwarded')).toEqual(['for=198.51.100.7'])
+    expect(log.lines(levels.warn)).toEqual([])
+  })
+})

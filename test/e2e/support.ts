@@ -1,0 +1,53 @@
+import request, { type Test } from 'supertest'
+import { afterEach } from 'vitest'
+import type { SettingValue } from '../../src/config.ts'
+import type { GatewayOverrides } from '../../src/gateway.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
+import { type RunningGateway, startGateway } from '../support/gateway.ts'
+
+const open: { close(): Promise<void> }[] = []
+afterEach(async () => {
+  for (const part of open.splice(0).reverse()) await part.close()
+})
+
+/** Closes it after the test, the last first. */
+export function closing<Part extends { close(): Promise<void> }>(part: Part): Part {
+  open.push(part)
+  return part
+}
+
+export interface Stage {
+  sandbox: Sandbox
+  gateway: RunningGateway
+}
+
+/** A gateway in front of a sandbox whose requests the test can look into. */
+export async function setStage(
+  settings: Record<string, SettingValue> = {},
+  options: { sandbox?: SandboxOptions; overrides?: GatewayOverrides } = {},
+): Promise<Stage> {
+  const sandbox = closing(await startSandbox(options.sandbox))
+  const baseUrls = { SWAP_BASE_URL: sandbox.url, PAYMENTS_BASE_URL: sandbox.url }
+  const gateway = closing(await startGateway({ ...baseUrls, ...settings }, options.overrides))
+  return { sandbox, gateway }
+}
+
+type Method = 'get' | 'post' | 'put' | 'delete'
+type Ask = (method: Method, target: string) => Test
+
+/** The ways in which the service can be had: each story plays on all of them. */
+export const ways: Record<string, (gateway: RunningGateway) => Ask> = {
+  'the app': (gateway) => (method, target) => request(gateway.app)[method](target),
+  'the listener': (gateway) => (method, target) => request(gateway.listener)[method](target),
+  'the listening service': (gateway) => (method, target) => request(gateway.url)[method](target),
+}
+
+export const everyWay = Object.entries(ways)
+
+/** The values of one header among raw ones. */
+export function valuesOf(rawHeaders: readonly string[] | undefined, name: string): string[] {
+  const lowerCaseName = name.toLowerCase()
+  return (rawHeaders ?? []).filter(
+    (_, index, all) => index % 2 === 1 && all[index - 1]?.toLowerCase() === lowerCaseName,
+  )
+}

@@ -1,0 +1,122 @@
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { settingNames } from '../src/settings/table.ts'
+import { killPrograms, startProgram } from './support/program.ts'
+
+const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
+
+afterEach(killPrograms)
+
+const run = (flags: readonly string[], settings?: Record<string, string>) =>
+  startProgram(flags, settings).exit
+
+describe('--help', () => {
+  test.each(['--help', '-h'])('%s shows usage, the flags and every setting, and exits 0', async (flag) => {
+    const { code, stdout, stderr } = await run([flag])
+    expect([code, stderr]).toEqual([0, ''])
+    for (const word of ['--help', '--version', '--check-config', '--print-config', '--sandbox']) {
+      expect(stdout).toContain(word)
+    }
+    for (const name of settingNames) expect(stdout).toMatch(new RegExp(`^  ${name}\\s`, 'm'))
+  })
+
+  test('works where the settings are wrong', async () => {
+    expect((await run(['--help'], { PORT: 'nonsense' })).code).toBe(0)
+  })
+})
+
+test.each(['--version', '-v'])('%s prints the version and exits 0', async (flag) => {
+  expect(await run([flag])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' })
+})
+
+describe('--check-config', () => {
+  test('says that good settings are good and exits 0', async () => {
+    const { code, stdout } = await run(['--check-config'], { PORT: '0', TRUST_PROXY: 'loopback' })
+    expect([code, stdout]).toEqual([0, 'The settings are good.\n'])
+  })
+
+  test('says what good settings are worth a warning for', async () => {
+    const settings = { HOST: '0.0.0.0', SWAP_AUTHORIZATION: 'Bearer sk_live_1' }
+    const { code, stderr } = await run(['--check-config'], settings)
+    expect(code).toBe(0)
+    expect(stderr).toMatch(/^warning: HOST=0\.0\.0\.0 /)
+    expect(stderr).not.toContain('sk_live')
+  })
+
+  test('lists every problem at once and exits 1', async () => {
+    const settings = { PORT: '70000', FAST_LANE: 'maybe', SWAP_BASE_URL: 'ftp://user:sk_live_1@x' }
+    const { code, stdout, stderr } = await run(['--check-config'], settings)
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toContain('There are 3 problems')
+    for (const name of Object.keys(settings))
+      expect(stderr).toMatch(new RegExp(`^  ${name}=.* expected: `, 'm'))
+    expect(stderr).not.toMatch(/sk_live|^\s+at /m)
+  })
+
+  test('takes a near-miss for an error, and names the setting that was meant', async () => {
+    const { code, stderr } = await run(['--check-config'], { SWAP_BASEURL: 'https://swap.example' })
+    expect(code).toBe(1)
+    expect(stderr).toContain('SWAP_BASE_URL, if that is meant')
+  })
+})
+
+test('--print-config shows every value with its source, secrets masked', async () => {
+  const settings = {
+    SWAP_AUTHORIZATION: 'Bearer sk_live_1',
+    SWAP_BASE_URL: 'https://swap.example/sk/',
+  }
+  const { code, stdout } = await run(['--print-config'], settings)
+  expect(code).toBe(0)
+  for (const name of settingNames) expect(stdout).toMatch(new RegExp(`^${name}=.*\\(.+\\)$`, 'm'))
+  expect(stdout).toContain('SWAP_AUTHORIZATION=****  (environment)')
+  expect(stdout).toContain('PORT=8080  (default)')
+  expect(stdout).not.toContain('sk_live')
+})
+
+describe('what cannot start', () => {
+  test.each([['--sandboxx'], ['sandbox'], ['--sandbox=yes']])(
+    'is told the flags there are, without a stack: %s',
+    async (flag) => {
+      const { code, stderr } = await run([flag])
+      expect(code).toBe(1)
+      expect(stderr).toContain('--help, --version, --check-config, --print-config, --sandbox')
+      expect(stderr).not.toMatch(/^\s+at /m)
+    },
+  )
+
+  test('is production without a swap upstream', async () => {
+    const { code, stderr } = await run([], { NODE_ENV: 'production', PORT: '0', ADMIN_PORT: '0' })
+    expect(code).toBe(1)
+    expect(stderr).toContain('SWAP_BASE_URL is not set - expected: ')
+  })
+
+  test.each([[[]], [['--sandbox']]])('is production before the sandbox, flags %j', async (flags) => {
+    const settings = { NODE_ENV: 'production', SWAP_BASE_URL: 'sandbox', PORT: '0', ADMIN_PORT: '0' }
+    expect((await run(flags, settings)).code).toBe(1)
+  })
+
+  test.each([
+    ['PORT', []],
+    ['ADMIN_PORT', []],
+    ['PORT', ['--sandbox']],
+  ])('is a taken %s, told in one clear line (flags: %j)', async (name, flags) => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as AddressInfo
+    const { code, stdout, stderr } = await run(flags, { PORT: '0', ADMIN_PORT: '0', [name]: String(port) })
+    other.close()
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toBe(`127.0.0.1:${port} is already in use: choose another ${name}\n`)
+  })
+
+  test.each([
+    ['HOST or ADMIN_HOST', []],
+    ['HOST', ['--sandbox']],
+  ])('is an address of another machine, told in one line that names %s', async (names, flags) => {
+    const { code, stderr } = await run(flags, { HOST: '192.0.2.1', PORT: '0', ADMIN_PORT: '0' })
+    expect(code).toBe(1)
+    expect(stderr).toBe(`192.0.2.1:0 is no address of this machine: choose another ${names}\n`)
+  })
+})

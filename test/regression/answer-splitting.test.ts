@@ -1,0 +1,60 @@
+import { afterEach, describe, expect, it } from 'vitest'
+import { attack, expectProblem, startAttackedGateway } from '../support/attack.ts'
+import { type RunningGateway, startGateway } from '../support/gateway.ts'
+import { type RawUpstream, startRawUpstream } from '../support/raw-upstream.ts'
+
+let upstream: RawUpstream | undefined
+let gateway: RunningGateway | undefined
+afterEach(async () => {
+  await gateway?.close()
+  await upstream?.close()
+})
+
+const get = (target: string, headers = '') =>
+  `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}Connection: close\r\n\r\n`
+
+// A CR or LF from a header value, written into an answer, ends it early: the rest is an answer that the
+// attacker wrote, for the next request on that connection.
+describe('no answer can be split', () => {
+  it.each([
+    'X: y\rSet-Cookie: a=b\r\n',
+    'X: y\nSet-Cookie: a=b\r\n',
+    'X: y\r\n Set-Cookie: a=b\r\n',
+    'X: y\0Set-Cookie: a=b\r\n',
+    'X\rSet-Cookie: a=b\r\n',
+  ])('by an upstream that sends %j', async (lines) => {
+    upstream = await startRawUpstream((socket) => {
+      socket.end(`HTTP/1.1 200 OK\r\n${lines}Content-Length: 2\r\n\r\nok`, 'latin1')
+    })
+    gateway = await startGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })
+    const { answers, rest } = await attack(gateway.url, get('/checkouts/x'))
+    expect(answers.length).toBe(1)
+    expect(rest).toBe('')
+    // Either the whole answer is refused, or the odd line end has become part of one clean value.
+    expect(answers[0]?.headers.has('set-cookie')).toBe(false)
+    if (answers[0]?.status !== 200) expectProblem(answers[0], 502, 'upstream-invalid')
+  })
+
+  it('by a reason phrase', async () => {
+    upstream = await startRawUpstream((socket) => {
+      socket.end('HTTP/1.1 200 OK\rSet-Cookie: a=b\r\nContent-Length: 2\r\n\r\nok')
+    })
+    gateway = await startGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })
+    const { answers, rest } = await attack(gateway.url, get('/checkouts/x'))
+    expect(answers.length).toBe(1)
+    expect(rest).toBe('')
+    expect(answers[0]?.headers.has('set-cookie')).toBe(false)
+  })
+
+  // The one value of a request that is shown in answers is the request id.
+  it.each(['a b', 'a"b', 'a\x80b', 'a'.repeat(200), '<script>', 'a,b'])(
+    'by a request id such as %j, which is replaced',
+    async (id) => {
+      const attacked = await startAttackedGateway()
+      const { answers } = await attack(attacked.url, get('/nope', `X-Request-Id: ${id}\r\n`))
+      await attacked.close()
+      expectProblem(answers[0], 404, 'not-found')
+      expect(answers[0]?.headers.get('x-request-id')).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
+    },
+  )
+})

@@ -1,0 +1,168 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  type AttackedGateway,
+  attack,
+  expectRefusal,
+  smuggled,
+  startAttackedGateway,
+} from '../support/attack.ts'
+
+let gateway: AttackedGateway
+beforeAll(async () => {
+  gateway = await startAttackedGateway()
+})
+afterAll(() => gateway.close())
+
+let count = 0
+
+/** A POST of its own target with a smuggled request behind it, and what the upstream saw of both. */
+async function post(framing: string, body: string, version = '1.1') {
+  count += 1
+  const target = `/checkouts/framing-${count}`
+  const outcome = await attack(
+    gateway.url,
+    `POST ${target} HTTP/${version}\r\nHost: gateway\r\n${framing}\r\n${body}${smuggled}`,
+  )
+  const seen = gateway.received.filter((request) => request.target === target)
+  return { outcome, seen }
+}
+
+async function expectRefusedUnseen(framing: string, body: string, version = '1.1') {
+  const { outcome, seen } = await post(framing, body, version)
+  expectRefusal(outcome, 400, 'malformed-request')
+  expect(seen).toEqual([])
+  expect(gateway.received.filter((request) => request.target.includes('smuggled'))).toEqual([])
+}
+
+// Two servers in a row that differ about where a body ends read different requests from the same bytes: the
+// one behind takes a part of the body for a request that the one in front has never judged.
+describe('refuses two opinions about the end of a body', () => {
+  it.concurrent.each([
+    ['Content-Length before Transfer-Encoding', 'Content-Length: 5\r\nTransfer-Encoding: chunked\r\n'],
+    ['Transfer-Encoding before Content-Length', 'Transfer-Encoding: chunked\r\nContent-Length: 5\r\n'],
+    ['the same length twice', 'Content-Length: 5\r\nContent-Length: 5\r\n'],
+    ['two lengths', 'Content-Length: 5\r\nContent-Length: 6\r\n'],
+    ['two lengths in one line', 'Content-Length: 5, 5\r\n'],
+    ['a coding named twice', 'Transfer-Encoding: chunked, chunked\r\n'],
+    ['two coding lines', 'Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n'],
+    [
+      'a second coding line that says identity',
+      'Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n',
+    ],
+  ])('%s', async (_name, framing) => {
+    await expectRefusedUnseen(framing, '0\r\n\r\n')
+  })
+})
+
+// strtol, parseInt and a strict reader make different numbers of these.
+describe('refuses a length that is not plain digits', () => {
+  it.concurrent.each(['-5', '+5', '0x5', '5.0', '5 5', '', '5\t', '\x0b5', '5;', '99999999999999999999999'])(
+    'Content-Length: %j',
+    async (length) => {
+      await expectRefusedUnseen(`Content-Length: ${length}\r\n`, 'hello')
+    },
+  )
+
+  // Past 2^53 a double is no longer the number that was written.
+  it.concurrent('a length of more digits than can be counted exactly', async () => {
+    await expectRefusedUnseen('Content-Length: 9007199254740993\r\n', 'hello')
+  })
+})
+
+// The server behind may know a coding that this one does not, or not know that it does not.
+describe('refuses every coding but chunked', () => {
+  it.concurrent.each([
+    'gzip',
+    'identity',
+    'gzip, chunked',
+    'chunked, gzip',
+    ',chunked',
+    'xchunked',
+    '"chunked"',
+    'chunked;q=1',
+    '\x0bchunked',
+    '',
+  ])('Transfer-Encoding: %j', async (coding) => {
+    await expectRefusedUnseen(`Transfer-Encoding: ${coding}\r\n`, '0\r\n\r\n')
+  })
+
+  // RFC 9112 6.1: who speaks HTTP/1.0 cannot know the coding, so somebody in between forwarded it blindly.
+  it.concurrent('chunked over HTTP/1.0', async () => {
+    await expectRefusedUnseen(
+      'Transfer-Encoding: chunked\r\nConnection: keep-alive\r\n',
+      '5\r\nhello\r\n0\r\n\r\n',
+      '1.0',
+    )
+  })
+})
+
+// "Transfer-Encoding : chunked" is a header of another name to one server and the coding to the next; a folded
+// line is a value to one and a header to the other.
+describe('refuses framing headers in disguise', () => {
+  it.concurrent.each([
+    ['a space before the colon of the coding', 'Transfer-Encoding : chunked\r\n'],
+    ['a tab before the colon of the length', 'Content-Length\t: 5\r\n'],
+    ['a folded coding', 'Transfer-Encoding:\r\n chunked\r\n'],
+    ['a coding behind a bare CR', 'X-A: b\rTransfer-Encoding: chunked\r\n'],
+    ['a coding behind a bare LF', 'X-A: b\nTransfer-Encoding: chunked\r\n'],
+    ['a coding behind a NUL', 'X-A: b\0Transfer-Encoding: chunked\r\n'],
+  ])('%s', async (_name, framing) => {
+    await expectRefusedUnseen(framing, '0\r\n\r\n')
+  })
+})
+
+// The head was good and may have gone to the upstream already; the body must never look whole there.
+describe('answers a broken chunked body with 400 and never ends it upstream', () => {
+  it.concurrent.each([
+    ['a hexadecimal prefix', '0x5\r\nhello\r\n0\r\n\r\n'],
+    ['a negative size', '-5\r\nhello\r\n0\r\n\r\n'],
+    ['a size with a plus', '+5\r\nhello\r\n0\r\n\r\n'],
+    ['a space before the size', ' 5\r\nhello\r\n0\r\n\r\n'],
+    ['a space after the size', '5 \r\nhello\r\n0\r\n\r\n'],
+    ['no size', '\r\nhello\r\n0\r\n\r\n'],
+    ['a size past 64 bits', 'FFFFFFFFFFFFFFFFF\r\nhello\r\n0\r\n\r\n'],
+    ['a size that is 5 modulo 2^64', '10000000000000005\r\nhello\r\n0\r\n\r\n'],
+    ['no line end behind the data', '5\r\nhello0\r\n\r\n'],
+    ['more data than was announced', '5\r\nhelloXX\r\n0\r\n\r\n'],
+    ['bare LF line ends', '5\nhello\n0\n\n'],
+    ['bare CR line ends', '5\rhello\r0\r\r'],
+    ['a bare LF in a chunk extension', '5;a\nhello\r\n0\r\n\r\n'],
+    ['a bare CR in a chunk extension', '5;a\rb\r\nhello\r\n0\r\n\r\n'],
+    ['a length among the trailers', '5\r\nhello\r\n0\r\nContent-Length: 5\r\n\r\n'],
+    ['a trailer that is no header', '5\r\nhello\r\n0\r\nX T: u\r\n\r\n'],
+    ['a chunk extension of 20 KiB', `5;${'a'.repeat(20_480)}\r\nhello\r\n0\r\n\r\n`],
+    ['trailers of 80 KiB', `5\r\nhello\r\n0\r\n${'X-T: '.padEnd(81_920, 'u')}\r\n\r\n`],
+  ])('%s', async (_name, body) => {
+    const { outcome, seen } = await post('Transfer-Encoding: chunked\r\n', body)
+    expect(outcome.answers.map((answer) => answer.status)).toEqual([expect.toBeOneOf([400, 431])])
+    expect(outcome.rest).toBe('')
+    expect(seen.filter((request) => request.complete)).toEqual([])
+  })
+})
+
+// Legal, and nothing of it may reach an upstream that would read it differently.
+describe('passes a chunked body on without what was odd about it', () => {
+  it.concurrent.each([
+    ['chunk extensions', '5;a=b\r\nhello\r\n0;c\r\n\r\n'],
+    ['quoted chunk extensions', '5;a="b;c"\r\nhello\r\n0\r\n\r\n'],
+    ['leading zeros', '0005\r\nhello\r\n000\r\n\r\n'],
+    ['trailers', '5\r\nhello\r\n0\r\nX-T: u\r\n\r\n'],
+    ['capitals', '5\r\nhello\r\n0\r\n\r\n', 'CHUNKED'],
+  ])('%s', async (_name, body, coding = 'chunked') => {
+    count += 1
+    const target = `/checkouts/framing-${count}`
+    const outcome = await attack(
+      gateway.url,
+      `POST ${target} HTTP/1.1\r\nHost: gateway\r\nTransfer-Encoding: ${coding}\r\n\r\n${body}` +
+        `GET ${target}/behind HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n`,
+    )
+    expect(outcome.answers.map((answer) => answer.body)).toEqual([target, `${target}/behind`])
+    const seen = gateway.received.filter((request) => request.target.startsWith(target))
+    expect(seen.map((request) => [request.method, request.body.toString()])).toEqual([
+      ['POST', 'hello'],
+      ['GET', ''],
+    ])
+    expect(seen[0]?.headers).toMatchObject({ 'transfer-encoding': 'chunked' })
+    expect(seen[0]?.headers).not.toHaveProperty('x-t')
+  })
+})

@@ -1,0 +1,117 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import {
+  type AttackedGateway,
+  after,
+  attack,
+  expectProblem,
+  expectRefusal,
+  smuggled,
+  startAttackedGateway,
+} from '../support/attack.ts'
+
+let gateway: AttackedGateway
+beforeAll(async () => {
+  gateway = await startAttackedGateway()
+})
+afterAll(() => gateway.close())
+beforeEach(() => {
+  gateway.received.length = 0
+})
+
+const headOf = (headers: string, target = '/checkouts/limits') =>
+  `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n`
+const headersOf = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: v\r\n`).join('')
+
+// Node drops headers past a number without a word. The last one is often Authorization: the request then goes
+// on as somebody else's, or as nobody's.
+describe('the number of headers', () => {
+  it('brings every one of 200 headers to the upstream, the last Authorization too', async () => {
+    await attack(gateway.url, headOf(`${headersOf(197)}Connection: close\r\nAuthorization: last\r\n`))
+    expect(gateway.received[0]?.headers).toMatchObject({ 'x-0': 'v', 'x-196': 'v', authorization: 'last' })
+  })
+
+  it.each([200, 500, 2_000])('refuses Host and %d more with 431', async (count) => {
+    expectRefusal(await attack(gateway.url, headOf(headersOf(count)) + smuggled), 431, 'head-too-large')
+    expect(gateway.received).toEqual([])
+  })
+})
+
+// An unlimited head is memory for the asking; one that is cut is another request.
+describe('the size of a head', () => {
+  // Cookies and signed tokens of 8 KiB and more are a fact; nginx's default of 8k is a common complaint.
+  it('passes a value of 9 KB whole', async () => {
+    const value = 'a'.repeat(9_000)
+    await attack(gateway.url, headOf(`X-A: ${value}\r\nConnection: close\r\n`))
+    expect(gateway.received[0]?.headers['x-a']).toBe(value)
+  })
+
+  it.each([16_384, 30_000, 50_000, 300_000])('refuses a value of %d bytes with 431', async (size) => {
+    const outcome = await attack(gateway.url, headOf(`X-A: ${'a'.repeat(size)}\r\n`) + smuggled)
+    expectRefusal(outcome, 431, 'head-too-large')
+    expect(gateway.received).toEqual([])
+  })
+
+  it('refuses many middling headers that are too much together', async () => {
+    const outcome = await attack(gateway.url, headOf(`X-A: ${'a'.repeat(180)}\r\n`.repeat(100)) + smuggled)
+    expectRefusal(outcome, 431, 'head-too-large')
+  })
+
+  // In pieces the parser only shows the last one, which may look like anything.
+  it('refuses with 431 also when the value comes in many pieces', async () => {
+    const pieces = Array.from({ length: 40 }, () => ['a'.repeat(2_000), 1]).flat()
+    const outcome = await attack(gateway.url, ['GET /checkouts HTTP/1.1\r\nHost: a\r\nX-A: ', 20, ...pieces])
+    expect(outcome.answers.map((answer) => answer.status)).toEqual([431])
+    expectProblem(outcome.answers[0], 431, 'head-too-large')
+  })
+})
+
+// A target that is refused as a large head sends whoever reads it to the wrong place: it was the query.
+describe('the length of a target', () => {
+  it('passes 8192 bytes', async () => {
+    const target = '/checkouts/'.padEnd(8_192, 'a')
+    await attack(gateway.url, headOf('Connection: close\r\n', target))
+    expect(gateway.received.map((request) => request.target)).toEqual([target])
+  })
+
+  it.each([8_193, 9_216, 17_408, 40_960, 100_000])('refuses %d bytes with 414', async (size) => {
+    const outcome = await attack(gateway.url, headOf('', '/checkouts/'.padEnd(size, 'a')) + smuggled)
+    expectRefusal(outcome, 414, 'target-too-long')
+    expect(gateway.received).toEqual([])
+  })
+
+  it('refuses it with 414 on a kept connection and in pieces too', async () => {
+    const pieces = Array.from({ length: 9 }, () => ['a'.repeat(1_000), 1]).flat()
+    const outcome = await attack(gateway.url, [
+      headOf('', '/checkouts/first'),
+      (socket) => new Promise((resolve) => socket.once('data', resolve)),
+      'GET /checkouts/',
+      ...pieces,
+      ' HTTP/1.1\r\nHost: a\r\n\r\n',
+    ])
+    expect(outcome.answers.map((answer) => answer.status)).toEqual([200, 414])
+    expectProblem(outcome.answers[1], 414, 'target-too-long')
+  })
+})
+
+// Closing with bytes unread resets the connection, and a reset discards an answer that is still on its way.
+it.each([
+  ['a head that is too large', headOf(`X-A: ${'a'.repeat(50_000)}\r\n`)],
+  ['a bad target', 'POST /checkouts/.. HTTP/1.1\r\nHost: a\r\nContent-Length: 8388608\r\n\r\n'],
+  ['two hosts', 'POST /checkouts HTTP/1.1\r\nHost: a\r\nHost: b\r\nContent-Length: 8388608\r\n\r\n'],
+  ['an unknown path', 'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 8388608\r\n\r\n'],
+  [
+    'an unknown path, chunked',
+    'POST /nope HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n800000\r\n',
+  ],
+])('gives the sender of 8 MiB behind %s its whole answer', async (_name, head) => {
+  const outcome = await attack(gateway.url, [
+    head,
+    Buffer.alloc(4_194_304, 97),
+    50,
+    Buffer.alloc(4_194_304, 97),
+    after.bind(null, 1),
+  ])
+  expect(outcome.answers.map((answer) => answer.status)).toEqual([expect.toBeOneOf([400, 404, 431])])
+  expect(outcome.error).toBeUndefined()
+  expect(gateway.received).toEqual([])
+})

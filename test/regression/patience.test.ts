@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import {
+  type AttackedGateway,
+  attack,
+  expectProblem,
+  expectRefusal,
+  type Step,
+  startAttackedGateway,
+} from '../support/attack.ts'
+
+const headTimeoutMs = 400
+
+let gateway: AttackedGateway
+beforeAll(async () => {
+  gateway = await startAttackedGateway({ REQUEST_HEAD_TIMEOUT_MS: headTimeoutMs })
+})
+afterAll(() => gateway.close())
+
+const get = (target: string, headers = '') => `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n`
+const answered: Step = (socket) => new Promise((resolve) => socket.once('data', resolve))
+/** Far longer than anybody may take, in pieces that are never far apart; attack() stops at the other's end. */
+const trickle = (bytes: string): Step[] => Array.from({ length: 400 }, () => [bytes, 50]).flat()
+
+// Slowloris: a byte now and then keeps an inactivity timer from ever running out, and the connection with it.
+describe('a request head that trickles in', () => {
+  it.each<[string, Step[]]>([
+    ['nothing at all', []],
+    ['an endless target', ['GET /checkouts/', ...trickle('a')]],
+    ['endless headers', ['GET /checkouts HTTP/1.1\r\nHost: a\r\n', ...trickle('X-A: b\r\n')]],
+    ['a head without its end', ['GET /checkouts HTTP/1.1\r\nHost: a\r\n']],
+    ['empty lines', trickle('\r\n')],
+  ])('is answered with 408 at its deadline: %s', async (_name, steps) => {
+    const startedAtMs = performance.now()
+    const outcome = await attack(gateway.url, steps)
+    expectRefusal(outcome, 408, 'request-timeout')
+    expect(JSON.parse(outcome.answers[0]?.body ?? '')).toMatchObject({ retryable: true })
+    expect(performance.now() - startedAtMs).toBeGreaterThan(headTimeoutMs - 50)
+  })
+
+  it('is answered with 408 on a kept connection too', async () => {
+    const outcome = await attack(gateway.url, [
+      get('/checkouts/1'),
+      answered,
+      'GET /checkouts/',
+      ...trickle('a'),
+    ])
+    expect(outcome.answers.map((answer) => answer.status)).toEqual([200, 408])
+    expectProblem(outcome.answers[1], 408, 'request-timeout')
+  })
+
+  // A 408 that overtakes the answer in front of it would be taken for that answer.
+  it('gets its 408 behind the answer that is still being waited for', async () => {
+    const slow = '/checkouts/1?delay=1500'
+    const outcome = await attack(gateway.url, [`${get(slow)}GET /checkouts/2`, ...trickle('a')])
+    expect(outcome.answers.map((answer) => answer.status)).toEqual([200, 408])
+    expect(outcome.answers[0]?.body).toBe(slow)
+  })
+})
+
+// The deadline is for the head alone: an answer that takes longer is the upstream's matter.
+it('waits longer than the deadline of a head for an answer', async () => {
+  const { answers } = await attack(gateway.url, get('/checkouts/1?delay=1200', 'Connection: close\r\n'))
+  expect(answers.map((answer) => answer.status)).toEqual([200])
+})
+
+// A small body of an answered request is read so that the connection can be kept. Sent a byte at a time it would
+// keep it for ever.
+describe('the body of an answered request does not hold its connection for ever', () => {
+  it.each([
+    ['an unknown path', 'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 404],
+    ['a bad target', 'POST /checkouts/.. HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 400],
+    [
+      'a bad host',
+      'POST /checkouts HTTP/1.1\r\nHost: a/b\r\nTransfer-Encoding: chunked\r\n\r\n60000\r\n',
+      400,
+    ],
+    [
+      'OPTIONS answered here',
+      'OPTIONS /checkouts HTTP/1.1\r\nHost: a\r\nMax-Forwards: 0\r\nContent-Length: 60000\r\n\r\n',
+      204,
+    ],
+    ['OPTIONS of everything', 'OPTIONS * HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 204],
+  ])('%s', async (_name, head, status) => {
+    const outcome = await attack(gateway.url, [head, ...trickle('a')])
+    expect(outcome.answers.map((answer) => answer.status)).toEqual([status])
+  })
+})

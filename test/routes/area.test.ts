@@ -1,0 +1,195 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { createAreaReader } from '../../src/routes/area.ts'
+
+const read = createAreaReader(['/checkouts', '/subscriptions', '/refunds', '/pay/v1'])
+
+function areaOf(target: string): string {
+  const reading = read(target)
+  return 'area' in reading ? reading.area : 'problem' in reading ? 'refused' : 'asterisk'
+}
+
+describe('the area of a target', () => {
+  test.each([
+    ['/v3/pairs/ETH_USDC/quotes', 'quote'],
+    ['/v3/pairs/ETH_USDC/quotes?amount=1', 'quote'],
+    ['/v3/pairs/ETH%2FUSDC/quotes?amount=1', 'quote'],
+    ['/v3/pairs/quotes/quotes', 'quote'],
+    ['/v3/pairs/quotes', 'swap'],
+    ['/v3/pairs//quotes', 'swap'],
+    ['/v3/pairs/ETH_USDC/quotes/', 'swap'],
+    ['/v3/pairs/ETH_USDC/quotes/1', 'swap'],
+    ['/v3/pairs/ETH_USDC/Quotes', 'swap'],
+    ['/v3/pairs/ETH_USDC/%71uotes', 'swap'],
+    ['/v3//pairs/ETH_USDC/quotes', 'swap'],
+    ['/v3/pairs/ETH_USDC/rates', 'swap'],
+    ['/v3', 'swap'],
+    ['/v3/', 'swap'],
+    ['/v3?a', 'swap'],
+    ['/v3x', 'none'],
+    ['/v3x/pairs', 'none'],
+    ['/v30/pairs', 'none'],
+    ['/v3.1', 'none'],
+    ['/V3/pairs', 'none'],
+    ['/%763/pairs', 'none'],
+    ['/v3%2Fpairs', 'none'],
+    ['/x/v3', 'none'],
+    ['//v3', 'none'],
+    ['/checkouts', 'payments'],
+    ['/checkouts/', 'payments'],
+    ['/checkouts//x', 'payments'],
+    ['/checkouts?x', 'payments'],
+    ['/checkouts/1/cancel', 'payments'],
+    ['/subscriptions/x', 'payments'],
+    ['/refunds', 'payments'],
+    ['/pay/v1/x', 'payments'],
+    ['/pay/v12', 'none'],
+    ['/pay', 'none'],
+    ['/Checkouts', 'none'],
+    ['/checkoutsx', 'none'],
+    ['/checkout', 'none'],
+    ['/checkouts%2Fx', 'none'],
+    ['/webhooks', 'webhooks'],
+    ['/webhooks/a/b', 'webhooks'],
+    ['/webhooksx', 'none'],
+    ['/', 'none'],
+    ['*', 'asterisk'],
+    ['http://evil.example/v3/pairs', 'swap'],
+    ['HTTPS://evil.example:1/checkouts?x', 'payments'],
+    ['http://evil.example', 'none'],
+    ['http://evil.example?/v3', 'none'],
+  ])('%s is %s', (target, area) => expect(areaOf(target)).toBe(area))
+
+  test.each([
+    ['/x', 'payments'],
+    ['//evil.example/x', 'payments'],
+    ['/V3', 'payments'],
+    ['/v3x', 'payments'],
+    ['/v3', 'swap'],
+    ['/webhooks/x', 'webhooks'],
+  ])('%s is %s when every path is a payments path', (target, area) => {
+    expect(createAreaReader(['/'])(target)).toMatchObject({ area, target })
+  })
+})
+
+describe('a path that upstream routers may fold to an order path', () => {
+  test.each([
+    ['/v3/orders/float', 'float-order'],
+    ['/v3/orders/float/', 'float-order'],
+    ['/v3/orders/float?x=/', 'float-order'],
+    ['/v3/ORDERS/Float', 'float-order'],
+    ['/v3//orders///float//', 'float-order'],
+    ['/v3/%6frders/flo%61t', 'float-order'],
+    ['/v3/%4Frders/float', 'float-order'],
+    ['/v3/orders', 'order'],
+    ['/v3/orders/', 'order'],
+    ['/v3/Orders//', 'order'],
+    ['/v3/orders?x', 'order'],
+    ['/v3/orders/1', 'swap'],
+    ['/v3/orders/float/1', 'swap'],
+    ['/v3/orders/floats', 'swap'],
+    ['/v3/orders%2Ffloat', 'swap'],
+    ['/v3/order', 'swap'],
+    // Escaped twice is another path to everyone.
+    ['/v3/%256frders', 'swap'],
+  ])('%s is judged as %s, and goes on as it came', (target, area) => {
+    expect(read(target)).toMatchObject({ area, target })
+  })
+
+  const spelled = (text: string) =>
+    fc
+      .tuple(...[...text].map((character) => fc.tuple(fc.constant(character), fc.nat({ max: 4 }))))
+      .map((parts) => parts.map(([character, way]) => spell(character, way)).join(''))
+
+  test.each([
+    ['/orders/float', 'float-order'],
+    ['/orders', 'order'],
+  ])('%s is recognised in every spelling', (path, area) => {
+    fc.assert(
+      fc.property(spelled(path), fc.constantFrom('', '/', '//'), (spelling, end) => {
+        const target = `/v3${spelling}${end}`
+        expect(read(target)).toMatchObject({ area, target })
+      }),
+    )
+  })
+})
+
+function spell(character: string, way: number): string {
+  if (character === '/') return '/'.repeat(1 + (way % 3))
+  const code = (letter: string) => letter.charCodeAt(0).toString(16)
+  const upper = character.toUpperCase()
+  const ways = [character, upper, `%${code(character)}`, `%${code(upper)}`, `%${code(character).toUpperCase()}`]
+  return ways[way] ?? character
+}
+
+describe('a target that is refused', () => {
+  test.each([
+    '/v3/./pairs',
+    '/v3/../checkouts',
+    '/..',
+    '/.',
+    '/checkouts/..',
+    '/checkouts/%2e%2E/x',
+    '/checkouts/.%2e',
+    '/checkouts/%2e./x',
+    '/checkouts/..%2fx',
+    '/checkouts/x%2F..%2Fy',
+    '/checkouts/x%5c..',
+    '/checkouts/..;/x',
+    '/checkouts/..;a=b/x',
+    '/checkouts/%2e%2e%3bx',
+    '/checkouts\\x',
+    '/checkouts/\x01',
+    '/checkouts/a b',
+    '/checkouts/\xe9',
+    '/checkouts/\x7f',
+    '/checkouts/%',
+    '/checkouts/%4',
+    '/checkouts/%zz',
+    '/checkouts#x',
+    '/checkouts?x#y',
+    '/checkouts?x y',
+    '/checkouts?\x00',
+    'checkouts',
+    '',
+    '?x',
+    'ftp://g/checkouts',
+    'http:/checkouts',
+    '**',
+  ])('is %j', (target) => expect(areaOf(target)).toBe('refused'))
+
+  test('is every path with a dot segment, in any spelling, at any place', () => {
+    const segment = fc.stringMatching(/^[A-Za-z0-9._~-]{0,6}$/)
+    const dot = fc.constantFrom('.', '%2e', '%2E')
+    const dots = fc.oneof(dot, fc.tuple(dot, dot).map((two) => two.join('')))
+    const slash = fc.constantFrom('/', '%2f', '%2F', '%5c', '%5C')
+    const tail = fc.constantFrom('', '?a=b', '/', '/x', ';x', '%3Bx', '%2fx', '%5cx')
+    fc.assert(
+      fc.property(fc.constantFrom('/v3', '/checkouts', ''), fc.array(segment), slash, dots, tail, (start, before, separator, dotted, end) => {
+        const path = [start, ...before].join('/')
+        const target = `${path.startsWith('/') ? path : '/x'}${separator}${dotted}${end}`
+        expect(areaOf(target)).toBe('refused')
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('is none whose dots are only part of a segment', () => {
+    for (const path of ['/checkouts/...', '/checkouts/.a', '/checkouts/a.', '/checkouts/a..b', '/checkouts/%2ea', '/checkouts/....', '/checkouts/%2e%2e%2e']) {
+      expect(areaOf(path)).toBe('payments')
+    }
+  })
+})
+
+test('every legal target is either refused or goes on exactly as it came', () => {
+  const piece = fc.constantFrom('/', '//', 'v3', 'V3', 'orders', 'float', 'checkouts', '.', '..', '%2e', '%2F', '%', '?', '&a=b', ';', 'x', '~', '%c3%a9', '\\')
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 10 }), (pieces) => {
+      const target = `/${pieces.join('')}`
+      const reading = read(target)
+      if ('problem' in reading) return
+      expect(reading).toMatchObject({ target, path: target.split('?')[0] })
+    }),
+    { numRuns: 1000 },
+  )
+})

@@ -1,0 +1,249 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { gatewayTo, recordingUpstream } from '../support/between.ts'
+import { type RunningGateway, startGateway } from '../support/gateway.ts'
+import { ask, asking, giveQuote, quoteBody, quotePath } from '../support/quotes.ts'
+import { rawExchange } from '../support/raw-connection.ts'
+import { type RecordingUpstream, startRecordingUpstream } from '../support/recording-upstream.ts'
+
+let upstream: RecordingUpstream
+let gateway: RunningGateway
+
+beforeAll(async () => {
+  upstream = await startRecordingUpstream((_request, response) => giveQuote(response))
+  gateway = await startGateway({ SWAP_BASE_URL: upstream.url })
+})
+beforeEach(() => {
+  upstream.requests.length = 0
+})
+afterAll(async () => {
+  await gateway.close()
+  await upstream.close()
+})
+
+/** So that each test has a key of its own. */
+let users = 0
+function freshUser(): string[] {
+  users += 1
+  return ['App-Name', `wallet-${users}`]
+}
+
+const raw = (query: string) =>
+  rawExchange(
+    gateway.url,
+    `GET ${quotePath}${query} HTTP/1.1\r\nHost: g\r\nApp-Name: ${freshUser()[1]}\r\n\r\n`,
+  )
+
+describe('App-Name', () => {
+  it.each([
+    [[]],
+    [['App-Name', '']],
+    [['App-Name', ' ']],
+    [['App-Name', '', 'App-Name', '']],
+    [['X-App-Name', 'a']],
+  ])('is asked for with 400 after %j, and the upstream sees nothing', async (headers) => {
+    const answer = await asking(gateway.url, '0.1', headers)
+    expect(answer.status).toBe(400)
+    expect(JSON.parse(answer.body)).toMatchObject({
+      type: 'urn:quotegate:problem:app-name-missing',
+      header: 'App-Name',
+    })
+    expect(upstream.requests).toEqual([])
+  })
+
+  it('is supplied by SWAP_APP_NAME when the caller sent none', async () => {
+    const own = await recordingUpstream((_request, response) => giveQuote(response))
+    const supplying = await gatewayTo(own.url, { SWAP_APP_NAME: 'ours' })
+    expect((await asking(supplying.url, '0.1', [])).status).toBe(200)
+    expect(own.requests[0]?.headers['app-name']).toBe('ours')
+  })
+
+  it('is the same application whether it was sent or supplied, and another one is not', async () => {
+    const own = await recordingUpstream((_request, response) => giveQuote(response))
+    const supplying = await gatewayTo(own.url, { SWAP_APP_NAME: 'ours' })
+    const ids = []
+    for (const headers of [[], ['app-NAME', 'ours'], ['App-Name', 'theirs']])
+      ids.push(JSON.parse((await asking(supplying.url, '0.1', headers)).body).id)
+    expect(ids[1]).toBe(ids[0])
+    expect(ids[2]).not.toBe(ids[0])
+    expect(own.requests.map(({ headers }) => headers['app-name'])).toEqual(['ours', 'theirs'])
+  })
+})
+
+describe('an amount', () => {
+  const digits = (count: number) => '9'.repeat(count)
+
+  it.each([
+    ...[
+      '',
+      '?',
+      '?x=1',
+      '?Amount=1',
+      '?amounts=1',
+      '?amount',
+      '?amount=',
+      '?amount=&amount=',
+      '?amount%00=1',
+    ],
+    ...['?amount=1&amount=1', '?amount=1&%61mount=2', '?amount=1&amount', '?amount=1&x=2&amount=3'],
+    ...['?amount[]=1', '?amount[0]=1', '?amount%5B%5D=1', '?amount=1&amount[]=2', '?amount=1&amount[x]=2'],
+    ...['?amount=0', '?amount=0.0', '?amount=00', '?amount=0e5', '?amount=-0', '?amount=-1', '?amount=-0.1'],
+    ...['?amount=NaN', '?amount=Infinity', '?amount=-Infinity', '?amount=inf', '?amount=null'],
+    ...['?amount=0x10', '?amount=0b1', '?amount=0o7', '?amount=1n', '?amount=1_000', '?amount=%2B1'],
+    ...[
+      '?amount=1,5',
+      '?amount=1,000',
+      '?amount=1%2C5',
+      '?amount=1.2.3',
+      '?amount=.',
+      '?amount=e5',
+      '?amount=1e',
+    ],
+    ...[
+      '?amount=%201',
+      '?amount=1%20',
+      '?amount=1+',
+      '?amount=+1',
+      '?amount=1%09',
+      '?amount=1%0A',
+      '?amount=1%00',
+    ],
+    ...['?amount=%D9%A1', '?amount=%EF%BC%91', '?amount=%B2', '?amount=%2531', '?amount=%zz', '?amount=1%2'],
+    ...[
+      '?amount=1e999999',
+      '?amount=1e1000',
+      '?amount=1e80',
+      '?amount=1e-80',
+      '?amount=1e99999999999999999999',
+    ],
+    ...[`?amount=${digits(81)}`, `?amount=0.${digits(80)}`, `?amount=${digits(5_000)}`, '?amount=1;amount=2'],
+  ])('in %j is refused with 400 that names it, and the upstream sees nothing', async (query) => {
+    const answer = await raw(query)
+    expect(answer.status).toBe(400)
+    const problem = JSON.parse(answer.body.toString())
+    expect(problem).toMatchObject({ type: 'urn:quotegate:problem:bad-amount', parameter: 'amount' })
+    expect(problem.detail).toContain('amount')
+    expect(upstream.requests).toEqual([])
+  })
+
+  it.each(['1', '0.1', '.5', '5.', '1e3', '1E3', '1e-7', '1e%2B21', digits(80), `0.${digits(79)}`, '1e79'])(
+    'of %s is asked for',
+    async (amount) => {
+      expect((await raw(`?amount=${amount}`)).status).toBe(200)
+      expect(upstream.requests).toHaveLength(1)
+    },
+  )
+
+  it('is one however it is spelled', async () => {
+    const user = freshUser()
+    const bodies = new Set<string>()
+    for (const amount of ['0.1', '0.10', '00.1', '1e-1', '.1', '1E-1', '%30.1', '0.01e1', '10e-2'])
+      bodies.add((await asking(gateway.url, amount, user)).body)
+    expect(bodies.size).toBe(1)
+    expect(upstream.requests.map(({ target }) => target)).toEqual([`${quotePath}?amount=0.1`])
+  })
+
+  it.each([
+    ['9007199254740992', '9007199254740993'],
+    ['0.1', '0.1000000000000000055'],
+    ['1e-79', '1e-78'],
+    ['123456789.123456789', '123456789.12345679'],
+  ])('of %s is not one of %s', async (one, other) => {
+    const user = freshUser()
+    const first = await asking(gateway.url, one, user)
+    const second = await asking(gateway.url, other, user)
+    expect(second.body).not.toBe(first.body)
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('does not cost the connection when it is refused', async () => {
+    const head = `Host: g\r\nApp-Name: ${freshUser()[1]}\r\n`
+    const answer = await rawExchange(
+      gateway.url,
+      `GET ${quotePath}?amount=x HTTP/1.1\r\n${head}\r\nGET ${quotePath}?amount=1 HTTP/1.1\r\n${head}\r\n`,
+    )
+    expect(answer.status).toBe(400)
+    expect(answer.rawHeaders).not.toContain('close')
+  })
+})
+
+describe('the target', () => {
+  it.each([
+    `${quotePath}?amount=0.10`,
+    `${quotePath}?x=%20+y&amount=00.1&&z=%e2%82%ac&amountless=1&q=?/../`,
+    `${quotePath}?%61mount=%30.1`,
+    `${quotePath}?amount=1&caf%e9=%ff|~^'\`{}"<>`,
+    '/v3/pairs/ETH%5FUSDC/quotes?amount=1',
+    '/v3/pairs/eth_usdc/quotes?amount=1',
+    '/v3/pairs/ETH%2FUSDC/quotes?amount=1',
+    '/v3/pairs/a;b=c/quotes?amount=1',
+  ])('%s goes out exactly as written, and its answer is kept for exactly it', async (target) => {
+    const head = `Host: g\r\nApp-Name: ${freshUser()[1]}\r\n\r\n`
+    const first = await rawExchange(gateway.url, `GET ${target} HTTP/1.1\r\n${head}`)
+    const second = await rawExchange(gateway.url, `GET ${target} HTTP/1.1\r\n${head}`)
+    expect([first.status, second.body.toString()]).toEqual([200, first.body.toString()])
+    expect(upstream.requests.map((request) => request.target)).toEqual([target])
+  })
+
+  it('makes another quote of another pair, in another case, with other escapes or further parameters', async () => {
+    const user = freshUser()
+    const paths = ['ETH_USDC', 'eth_usdc', 'ETH%5FUSDC', 'ETH%5fUSDC', 'ETH_USDC '].map(
+      (pair) => `/v3/pairs/${pair.trim()}${pair.endsWith(' ') ? '%20' : ''}/quotes?amount=1`,
+    )
+    for (const more of ['&x=1', '&x=2', '&x=1&x=2', '&x=2&x=1', '&x', '&X=1', '&x=%31'])
+      paths.push(`${quotePath}?amount=1${more}`)
+    const bodies = new Set<string>()
+    for (const path of paths) bodies.add((await ask(gateway.url, { path, headers: user })).body)
+    expect(bodies.size).toBe(paths.length)
+    expect(upstream.requests).toHaveLength(paths.length)
+  })
+
+  it('means the same with the amount before and behind the further parameters', async () => {
+    const user = freshUser()
+    for (const query of ['amount=1&x=1&y=2', 'x=1&amount=1.0&y=2', 'x=1&y=2&amount=1e0'])
+      await ask(gateway.url, { path: `${quotePath}?${query}`, headers: user })
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('in absolute form means the same, whatever host it names', async () => {
+    const head = `Host: g\r\nApp-Name: ${freshUser()[1]}\r\n\r\n`
+    await rawExchange(gateway.url, `GET http://evil.example${quotePath}?amount=1 HTTP/1.1\r\n${head}`)
+    await rawExchange(gateway.url, `GET ${quotePath}?amount=1 HTTP/1.1\r\n${head}`)
+    expect(upstream.requests.map((request) => request.target)).toEqual([`${quotePath}?amount=1`])
+    expect(upstream.requests[0]?.headers.host).toBe(new URL(upstream.url).host)
+  })
+})
+
+describe('methods', () => {
+  it('answers HEAD with the head of a GET, from one upstream GET for both', async () => {
+    const headers = freshUser()
+    upstream.answer((_request, response) => giveQuote(response, quoteBody({ more: 'x'.repeat(100) })))
+    const head = await ask(gateway.url, { method: 'HEAD', headers })
+    const get = await ask(gateway.url, { headers })
+    const again = await ask(gateway.url, { method: 'HEAD', headers })
+    expect([head.status, get.status, again.status]).toEqual([200, 200, 200])
+    expect([head.body, again.body]).toEqual(['', ''])
+    expect(get.body.length).toBeGreaterThan(100)
+    for (const { headers: received } of [head, get, again])
+      expect(received['content-length']).toBe(String(get.body.length))
+    expect(again.headers['cache-status']).toMatch(/^quotegate; hit; ttl=\d+$/)
+    expect(upstream.requests.map(({ method }) => method)).toEqual(['GET'])
+  })
+
+  it('passes OPTIONS to the upstream, without asking for an amount', async () => {
+    upstream.answer((_request, response) =>
+      response.writeHead(204, { Allow: 'GET', 'X-From': 'upstream' }).end(),
+    )
+    const answer = await ask(gateway.url, { method: 'OPTIONS', path: quotePath, headers: [] })
+    expect([answer.status, answer.headers['x-from']]).toEqual([204, 'upstream'])
+    expect(upstream.requests.map(({ method, target }) => [method, target])).toEqual([['OPTIONS', quotePath]])
+  })
+
+  it.each(['POST', 'PUT', 'PATCH', 'DELETE', 'PROPFIND'])(
+    'refuses %s with 405 and says what is allowed',
+    async (method) => {
+      const answer = await ask(gateway.url, { method, headers: freshUser() })
+      expect([answer.status, answer.headers.allow]).toEqual([405, 'GET, HEAD, OPTIONS'])
+      expect(upstream.requests).toEqual([])
+    },
+  )
+})

@@ -1,0 +1,177 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { gatewayTo, rawUpstream, recordingUpstream } from '../support/between.ts'
+import { type ParsedAnswer, RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/raw-connection.ts'
+
+const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
+
+/** What the client gets when the upstream says exactly these bytes. */
+async function relayed(answer: string | Buffer, request = get): Promise<ParsedAnswer> {
+  const upstream = await rawUpstream((socket) => {
+    socket.end(typeof answer === 'string' ? Buffer.from(answer, 'latin1') : answer)
+  })
+  const gateway = await gatewayTo(upstream.url)
+  return rawExchange(gateway.url, request)
+}
+
+describe('the headers of an answer', () => {
+  test('keep their order, case, duplicates and latin1 bytes; nothing is added, not even a Date', async () => {
+    const lines = [
+      'x-first: 1',
+      'SET-COOKIE: a=b; Path=/',
+      'Content-Type: application/json',
+      'Set-Cookie: c=d',
+      'X-Latin: caf\xe9 \xff',
+      'Vary: A',
+      'vary: B',
+      'X-Empty: ',
+      'ETag: W/"1"',
+      'Content-Length: 2',
+      'Cache-Control: no-store',
+      'Via: 1.1 other',
+      'Server: upstream',
+      'X-Request-Id: theirs',
+    ]
+    const answer = await relayed(`HTTP/1.1 200 OK\r\n${lines.join('\r\n')}\r\n\r\n{}`)
+    expect(withoutHopByHop(answer.rawHeaders)).toEqual(
+      lines.flatMap((line) => [line.slice(0, line.indexOf(':')), line.slice(line.indexOf(':') + 2)]),
+    )
+    expect(answer.body.toString()).toBe('{}')
+  })
+
+  test('keep the Date of the upstream', async () => {
+    const date = 'Thu, 01 Jan 1970 00:00:00 GMT'
+    const answer = await relayed(`HTTP/1.1 200 OK\r\nDate: ${date}\r\nContent-Length: 0\r\n\r\n`)
+    expect(valuesOf(answer.rawHeaders, 'date')).toEqual([date])
+  })
+
+  test('keep latin1 bytes when the body comes long after the head', async () => {
+    const upstream = await rawUpstream((socket) => {
+      socket.write(Buffer.from('HTTP/1.1 200 OK\r\nX-Latin: \xe9\r\nContent-Length: 2\r\n\r\n', 'latin1'))
+    })
+    const gateway = await gatewayTo(upstream.url)
+    const client = new RawConnection(gateway.url)
+    client.write(get)
+    // Without a body yet the head has to be on its way: an event stream may say nothing for a long time.
+    while (!client.received.includes('\r\n\r\n')) await new Promise((resolve) => setTimeout(resolve, 5))
+    expect(client.received.toString('latin1')).toContain('X-Latin: \xe9\r\n')
+    client.socket.destroy()
+  })
+})
+
+describe('the status line of an answer', () => {
+  test.each([
+    ['200 OK', 200, 'OK'],
+    ['200 All Good', 200, 'All Good'],
+    ['200 ', 200, ''],
+    ['299 Odd \t Reason: (x)', 299, 'Odd \t Reason: (x)'],
+    ['404 Nichts da', 404, 'Nichts da'],
+    ['418 \xc3\xa9t\xc3\xa9 \xe2\x82\xac', 418, '\xc3\xa9t\xc3\xa9 \xe2\x82\xac'],
+    ['500 Oops', 500, 'Oops'],
+    ['599 Far', 599, 'Far'],
+    ['999 Further', 999, 'Further'],
+  ])('%j is relayed as it is', async (statusLine, status, reason) => {
+    const answer = await relayed(`HTTP/1.1 ${statusLine}\r\nContent-Length: 2\r\n\r\nhi`)
+    expect([answer.status, answer.reason, answer.body.toString()]).toEqual([status, reason, 'hi'])
+  })
+
+  test('with a reason that is neither ASCII nor UTF-8 goes without one and keeps its status', async () => {
+    const answer = await relayed('HTTP/1.1 404 Non trouv\xe9\r\nContent-Length: 2\r\n\r\nhi')
+    expect([answer.status, answer.reason, answer.body.toString()]).toEqual([404, '', 'hi'])
+  })
+
+  test('that is an error of the upstream is relayed with its body untouched', async () => {
+    const answer = await relayed(
+      'HTTP/1.1 500 Internal\r\nContent-Type: text/plain\r\nContent-Length: 4\r\n\r\noops',
+    )
+    expect(answer.status).toBe(500)
+    expect(withoutHopByHop(answer.rawHeaders)).toEqual(['Content-Type', 'text/plain', 'Content-Length', '4'])
+    expect(answer.body.toString()).toBe('oops')
+  })
+})
+
+describe('the body of an answer', () => {
+  test('that is gzip stays gzip', async () => {
+    const body = gzipSync('{"a":1}')
+    const head = `HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: ${body.length}\r\n\r\n`
+    const answer = await relayed(Buffer.concat([Buffer.from(head), body]))
+    expect(answer.body).toEqual(body)
+    expect(valuesOf(answer.rawHeaders, 'content-encoding')).toEqual(['gzip'])
+  })
+
+  test('that is chunked arrives whole and chunked', async () => {
+    const answer = await relayed(
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n5;a=b\r\nhello\r\n1\r\n!\r\n0\r\nX-T: 1\r\n\r\n',
+    )
+    expect(answer.body.toString()).toBe('hello!')
+    expect(answer.framing).toBe('chunked')
+    expect(withoutHopByHop(answer.rawHeaders)).toEqual([])
+  })
+
+  test('that ends with the connection arrives whole', async () => {
+    const answer = await relayed('HTTP/1.1 200 OK\r\nX-A: 1\r\n\r\nuntil the end')
+    expect(answer.body.toString()).toBe('until the end')
+    expect(answer.whole).toBe(true)
+  })
+
+  test('of an HTTP/1.0 upstream arrives whole', async () => {
+    const answer = await relayed('HTTP/1.0 200 Old\r\nX-A: 1\r\n\r\nold')
+    expect([answer.status, answer.reason, answer.body.toString()]).toEqual([200, 'Old', 'old'])
+  })
+
+  test('that is empty has its length stated as 0', async () => {
+    const answer = await relayed('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')
+    expect(withoutHopByHop(answer.rawHeaders)).toEqual(['Content-Length', '0'])
+  })
+
+  test('reaches an HTTP/1.0 client without chunks, and the connection ends it', async () => {
+    const answer = await relayed(
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n',
+      'GET /checkouts HTTP/1.0\r\n\r\n',
+    )
+    expect([answer.framing, answer.body.toString()]).toEqual(['close', 'abc'])
+  })
+})
+
+describe('an answer without a body', () => {
+  test('to HEAD keeps the length that GET would have, and the connection serves the next request', async () => {
+    const upstream = await recordingUpstream((_request, response) => {
+      response.sendDate = false
+      response.writeHead(200, ['Content-Length', '1234', 'ETag', '"x"']).end()
+    })
+    const gateway = await gatewayTo(upstream.url)
+    const client = new RawConnection(gateway.url)
+    client.write(get.replace('GET', 'HEAD').repeat(2))
+    for (const _ of [1, 2]) {
+      const answer = await client.answer({ toHead: true })
+      expect(withoutHopByHop(answer.rawHeaders)).toEqual(['Content-Length', '1234', 'ETag', '"x"'])
+    }
+    expect(client.received).toHaveLength(0)
+    expect(upstream.requests.map(({ method }) => method)).toEqual(['HEAD', 'HEAD'])
+  })
+
+  test('to HEAD of a chunked resource has neither length nor coding', async () => {
+    const upstream = await rawUpstream((socket) =>
+      socket.end('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nX-A: 1\r\n\r\n'),
+    )
+    const gateway = await gatewayTo(upstream.url)
+    const client = new RawConnection(gateway.url)
+    client.write(get.replace('GET', 'HEAD'))
+    const answer = await client.answer({ toHead: true })
+    expect(withoutHopByHop(answer.rawHeaders)).toEqual(['X-A', '1'])
+    expect(valuesOf(answer.rawHeaders, 'transfer-encoding')).toEqual([])
+  })
+
+  test('that is a 204 loses its Content-Length and nothing else', async () => {
+    const answer = await relayed('HTTP/1.1 204 Gone Quiet\r\nContent-Length: 0\r\nX-A: 1\r\n\r\n')
+    expect([answer.status, answer.reason]).toEqual([204, 'Gone Quiet'])
+    expect(withoutHopByHop(answer.rawHeaders)).toEqual(['X-A', '1'])
+    expect(valuesOf(answer.rawHeaders, 'transfer-encoding')).toEqual([])
+  })
+
+  test('that is a 304 keeps the length of what was not sent', async () => {
+    const answer = await relayed('HTTP/1.1 304 Not Modified\r\nETag: "x"\r\nContent-Length: 77\r\n\r\n')
+    expect(answer.status).toBe(304)
+    expect(withoutHopByHop(answer.rawHeaders)).toEqual(['ETag', '"x"', 'Content-Length', '77'])
+  })
+})
