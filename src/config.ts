@@ -35,6 +35,10 @@ export interface Config {
     readonly bodyTimeoutMs: number
     readonly connections: number
     readonly totalTimeoutMs: number
+    readonly queue: number
+    readonly retries: number
+    readonly breakerFailures: number
+    readonly breakerOpenMs: number
   }
   readonly quotes: {
     readonly partition: {
@@ -178,6 +182,10 @@ function toConfig(values: SettingValues): Config {
       bodyTimeoutMs: values.UPSTREAM_BODY_TIMEOUT_MS,
       connections: values.UPSTREAM_CONNECTIONS,
       totalTimeoutMs: values.UPSTREAM_TOTAL_TIMEOUT_MS,
+      queue: values.UPSTREAM_QUEUE,
+      retries: values.UPSTREAM_RETRIES,
+      breakerFailures: values.BREAKER_FAILURES,
+      breakerOpenMs: values.BREAKER_OPEN_MS,
     },
     quotes: {
       partition: { mode: values.QUOTE_PARTITION, header: values.QUOTE_PARTITION_HEADER },

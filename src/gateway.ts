@@ -6,7 +6,7 @@ import { type Clock, systemClock } from './clock.ts'
 import { type Config, loadConfig, type SettingValue } from './config.ts'
 import { createFastLane, type Listener } from './fast-lane.ts'
 import { type Logger, silentLogger } from './logger.ts'
-import { createMetrics } from './metrics.ts'
+import { createMetrics, type Metrics } from './metrics.ts'
 import { createOperationsApp } from './operations/operations-app.ts'
 import { notKeptReasons } from './quotes/quote-call.ts'
 import { createAreaReader } from './routes/area.ts'
@@ -50,7 +50,7 @@ export async function buildGateway(config: Config, overrides: GatewayOverrides =
   const clock = overrides.clock ?? systemClock
   const metrics = createMetrics({ version, notKeptReasons })
   const sandbox = await sandboxIfNeeded(config, clock)
-  const upstreams = createUpstreams(config, sandbox)
+  const upstreams = createUpstreams(config, { sandbox, metrics, log })
 
   const exchanges = createExchanges({
     log,
@@ -63,6 +63,7 @@ export async function buildGateway(config: Config, overrides: GatewayOverrides =
     paymentsPaths: config.payments.paths,
     swapDefaults: config.swap,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
+    stallMs: config.upstream.bodyTimeoutMs,
     fail: exchanges.fail,
   })
   const swapSide = createSwapSide({
@@ -116,12 +117,22 @@ async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | 
   return needed ? startSandbox({ clock }) : undefined
 }
 
-function createUpstreams(config: Config, sandbox: Sandbox | undefined) {
+function createUpstreams(
+  config: Config,
+  { sandbox, metrics, log }: { sandbox: Sandbox | undefined; metrics: Metrics; log: Logger },
+) {
   function upstream(name: UpstreamName, baseUrl: string): Upstream {
     return createUpstream({
       name,
       baseUrl: baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl,
       limits: config.upstream,
+      observer: {
+        ...metrics.upstreams[name],
+        onBreaker(state) {
+          metrics.upstreams[name].onBreaker(state)
+          log.warn({ upstream: name, state }, `the breaker of the ${name} upstream is ${state}`)
+        },
+      },
     })
   }
   const { swap, payments, webhooks } = config

@@ -24,6 +24,32 @@ const floatOrderDecisions = [
 ] as const
 export type FloatOrderDecision = (typeof floatOrderDecisions)[number]
 
+const upstreamNames = ['swap', 'payments', 'webhooks'] as const
+const outcomes = [
+  'answered',
+  'failed-status',
+  'given-up',
+  'connection_refused',
+  'connection_timeout',
+  'connection_terminated',
+  'connection_limit_reached',
+  'destination_unavailable',
+  'dns_error',
+  'tls_certificate_error',
+  'http_response_timeout',
+  'http_response_incomplete',
+  'http_response_body_size',
+  'http_protocol_error',
+  'breaker_open',
+] as const
+const breakerStates = ['closed', 'open', 'half-open'] as const
+
+export interface UpstreamMetrics {
+  onRequest(outcome: (typeof outcomes)[number], durationMs: number): void
+  onRetry(): void
+  onBreaker(state: (typeof breakerStates)[number]): void
+}
+
 /** Everything the gateway counts, in a registry of its own: two gateways in one process share nothing. */
 export interface Metrics {
   cacheLookups: Readonly<Record<'hit' | 'miss' | 'expired' | 'collapsed' | 'bypass', Increment>>
@@ -31,6 +57,7 @@ export interface Metrics {
   refreshes: Readonly<Record<'stored' | 'failed', Increment>>
   quotesNotKept(reason: string): void
   countFloatOrder(decision: FloatOrderDecision, quoteAgeMs: number | undefined): void
+  upstreams: Readonly<Record<(typeof upstreamNames)[number], UpstreamMetrics>>
   /** What is read at each scrape rather than counted. */
   observe(gauges: Gauges): void
   /** A status of 0 is a request whose client left, or whose answer broke off. */
@@ -118,6 +145,55 @@ export function createMetrics(options: { version: string; notKeptReasons: readon
       return [name, child]
     }),
   ) as Record<FloatOrderDecision, Increment>
+  const upstreamRequests = new Counter({
+    name: 'quotegate_upstream_requests_total',
+    help: 'Requests meant for an upstream, by how they ended',
+    labelNames: ['upstream', 'outcome'],
+    registers,
+  })
+  const upstreamDuration = new Histogram({
+    name: 'quotegate_upstream_request_duration_seconds',
+    help: 'Time from a request to the end of the answer of its upstream',
+    labelNames: ['upstream'],
+    buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers,
+  })
+  const upstreamRetries = new Counter({
+    name: 'quotegate_upstream_retries_total',
+    help: 'Requests that were sent again',
+    labelNames: ['upstream'],
+    registers,
+  })
+  const breakerState = new Gauge({
+    name: 'quotegate_breaker_state',
+    help: 'Whether the breaker of an upstream is in this state: 1 or 0',
+    labelNames: ['upstream', 'state'],
+    registers,
+  })
+
+  function upstreamMetrics(upstream: string): UpstreamMetrics {
+    const counters = Object.fromEntries(
+      outcomes.map((outcome) => [outcome, upstreamRequests.labels(upstream, outcome)]),
+    )
+    for (const counter of Object.values(counters)) counter.inc(0)
+    upstreamDuration.zero({ upstream })
+    const durations = upstreamDuration.labels(upstream)
+    const retries = upstreamRetries.labels(upstream)
+    retries.inc(0)
+    const onBreaker = (state: string) => {
+      for (const name of breakerStates) breakerState.labels(upstream, name).set(name === state ? 1 : 0)
+    }
+    onBreaker('closed')
+    return {
+      onRequest(outcome, durationMs) {
+        counters[outcome]?.inc()
+        durations.observe(durationMs / 1_000)
+      },
+      onRetry: () => retries.inc(),
+      onBreaker,
+    }
+  }
+
   const quoteAge = new Histogram({
     name: 'quotegate_float_order_quote_age_seconds',
     help: 'Age of the quote that a float order was matched with',
@@ -156,6 +232,11 @@ export function createMetrics(options: { version: string; notKeptReasons: readon
       const statusClass = statusClasses[Math.floor(status / 100)] ?? '5xx'
       const known = requestCounters.get(area + method + statusClass)
       ;(known ?? requestCounters.get(`${area}other${statusClass}`))?.inc()
+    },
+    upstreams: {
+      swap: upstreamMetrics('swap'),
+      payments: upstreamMetrics('payments'),
+      webhooks: upstreamMetrics('webhooks'),
     },
     cacheLookups: children(lookups, ['hit', 'miss', 'expired', 'collapsed', 'bypass']),
     cacheEvictions: children(evictions, ['capacity']).capacity,

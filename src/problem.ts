@@ -41,6 +41,7 @@ export const problemTypes = {
   'upstream-reset': { status: 502, title: 'The upstream broke the connection' },
   'upstream-invalid': { status: 502, title: 'The upstream sent an invalid answer' },
   saturated: { status: 503, title: 'Too many requests are waiting for the upstream', retryable: true },
+  'breaker-open': { status: 503, title: 'The upstream is failing and is not asked', retryable: true },
   'upstream-timeout': { status: 504, title: 'The upstream did not answer in time' },
   'loop-detected': { status: 508, title: 'The request has been through quotegate before' },
 } as const satisfies Record<string, ProblemType>
@@ -96,6 +97,8 @@ export type UpstreamFault =
   | 'http_response_incomplete'
   | 'http_response_body_size'
   | 'http_protocol_error'
+  /** Ours: not asked, because it has been failing. Told as destination_unavailable. */
+  | 'breaker_open'
 
 /** An upstream gave no answer that could be passed on. */
 export class UpstreamFailure extends Error {
@@ -104,12 +107,17 @@ export class UpstreamFailure extends Error {
   readonly fault: UpstreamFault
   /** Whether the upstream may have seen the request: then a POST must not be sent again. */
   readonly maybeSeen: boolean
+  readonly retryAfterMs: number
 
-  constructor(upstream: string, options: { fault: UpstreamFault; maybeSeen: boolean; cause?: unknown }) {
+  constructor(
+    upstream: string,
+    options: { fault: UpstreamFault; maybeSeen: boolean; cause?: unknown; retryAfterMs?: number },
+  ) {
     super(`${upstream} upstream: ${options.fault}`, { cause: options.cause })
     this.upstream = upstream
     this.fault = options.fault
     this.maybeSeen = options.maybeSeen
+    this.retryAfterMs = options.retryAfterMs ?? 0
   }
 }
 
@@ -126,6 +134,10 @@ const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string 
   http_response_timeout: {
     slug: 'upstream-timeout',
     detail: 'It took the request and did not answer in time.',
+  },
+  breaker_open: {
+    slug: 'breaker-open',
+    detail: 'It has failed several times in a row and is left alone for a moment.',
   },
   connection_limit_reached: {
     slug: 'saturated',
@@ -144,8 +156,10 @@ export function problemOf(error: unknown, method: string): Problem {
     return new Problem(slug, {
       detail: `${detail} ${again ? 'The request can be sent again.' : 'It may have been carried out: ask before you send it again.'}`,
       headers: {
-        'Proxy-Status': `quotegate; error=${error.fault}`,
-        ...(slug === 'saturated' ? { 'Retry-After': '1' } : {}),
+        'Proxy-Status': `quotegate; error=${error.fault === 'breaker_open' ? 'destination_unavailable' : error.fault}`,
+        ...(problemTypes[slug].status === 503
+          ? { 'Retry-After': String(Math.max(1, Math.ceil(error.retryAfterMs / 1_000))) }
+          : {}),
       },
       members: { upstream: error.upstream },
       retryable: again,

@@ -1,15 +1,16 @@
+import { hash } from 'node:crypto'
 import { createPartition } from './client/partition.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
+import { parseDecimal } from './quotes/decimal.ts'
 import { createMemoryQuoteStore } from './quotes/memory-quote-store.ts'
+import type { Quote } from './quotes/quote.ts'
 import { createQuoteCache } from './quotes/quote-cache.ts'
 import { createQuoteReader } from './quotes/quote-call.ts'
 import { createQuoteKey, type QuoteRequest } from './quotes/quote-key.ts'
 import { createQuoteLedger, type NotedQuote } from './quotes/quote-ledger.ts'
-import { parseDecimal } from './quotes/decimal.ts'
-import type { Quote } from './quotes/quote.ts'
 import type { Exchanges } from './routes/exchange.ts'
 import { createOrderRoute, type OrderRoute } from './routes/orders.ts'
 import type { PassThroughRoute } from './routes/passthrough.ts'
@@ -48,13 +49,27 @@ export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orde
     clockOffsetMs: () => providerClock.offset().estimateMs,
   })
 
+  /** What an order may be matched with: the quote's own amounts, and the amount that was asked for. */
+  function noted(quote: Quote, request: QuoteRequest): NotedQuote {
+    return {
+      id: quote.id,
+      pairId: quote.pairId,
+      fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
+      toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
+      requestedAmount: request.canonicalAmount,
+      application: briefName(request.keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? ''),
+      expiresAtMs: quote.expiryMs,
+      cacheKey: keyOf(request),
+      notedAtMs: clock.nowMs(),
+    }
+  }
+
   const readAnswer = createQuoteReader({
     clock,
     providerClock,
     maxBytes: config.quotes.maxBytes,
     obeyCacheControl: config.quotes.obeyCacheControl,
-    onQuote: (quote, request) =>
-      ledger.note(notedQuote(quote, request, keyOf(request)), providerClock.earliestMs()),
+    onQuote: (quote, request) => ledger.note(noted(quote, request), providerClock.earliestMs()),
     onIgnoredCacheControl: once((directive: string) =>
       log.info(
         { directive },
@@ -97,7 +112,7 @@ export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orde
     providerClock,
     totalTimeoutMs: config.upstream.totalTimeoutMs,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
-    applicationOf: (exchange) => quoteHeaders.application(exchange),
+    applicationOf: (exchange) => briefName(quoteHeaders.application(exchange) ?? ''),
     swapHeaders: createSwapHeaders(config.swap),
     passThrough: parts.passThrough,
     onUsed: (quote) => {
@@ -108,18 +123,9 @@ export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orde
   return { quotes, orders }
 }
 
-/** What an order may be matched with: the quote's own amounts, and the amount that was asked for. */
-function notedQuote(quote: Quote, request: QuoteRequest, cacheKey: string): NotedQuote {
-  return {
-    id: quote.id,
-    pairId: quote.pairId,
-    fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
-    toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
-    requestedAmount: request.canonicalAmount,
-    application: request.keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? '',
-    expiresAtMs: quote.expiryMs,
-    cacheKey,
-  }
+/** The ledger counts its entries, not their bytes, and a header may have thousands of them. */
+function briefName(name: string): string {
+  return name.length <= 128 ? name : hash('sha256', name, 'base64url')
 }
 
 function once<Argument>(action: (argument: Argument) => void): (argument: Argument) => void {

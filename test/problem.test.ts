@@ -21,6 +21,7 @@ const faults: Record<UpstreamFault, string> = {
   connection_timeout: 'upstream-timeout',
   http_response_timeout: 'upstream-timeout',
   connection_limit_reached: 'saturated',
+  breaker_open: 'breaker-open',
 }
 const everyFault = Object.entries(faults) as [UpstreamFault, string][]
 
@@ -41,7 +42,7 @@ describe('docs/problems.md', () => {
     expect(sections).toHaveLength(documented.size)
   })
 
-  const seen = new Set(Object.values(faults).filter((slug) => slug !== 'saturated'))
+  const seen = new Set(Object.values(faults))
   test.each(Object.entries(problemTypes))('says of %s what the code does', (slug, type) => {
     const again = 'retryable' in type ? 'always' : seen.has(slug) ? 'if it was not seen' : 'never'
     const closes = 'closes' in type ? ' · closes the connection' : ''
@@ -88,7 +89,8 @@ describe('a failure of an upstream', () => {
   test.each(everyFault)('%s becomes %s and is named in Proxy-Status', (fault, slug) => {
     const problem = problemOf(failure(fault, false), 'GET')
     expect(problem.slug).toBe(slug)
-    expect(problem.headers['Proxy-Status']).toBe(`quotegate; error=${fault}`)
+    const named = fault === 'breaker_open' ? 'destination_unavailable' : fault
+    expect(problem.headers['Proxy-Status']).toBe(`quotegate; error=${named}`)
     expect(problem.members).toEqual({ upstream: 'payments' })
   })
 

@@ -52,7 +52,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   }
 
   function ageOf(quote: NotedQuote): number {
-    return Math.max(0, clock.nowMs() - ((quote as { notedAtMs?: number }).notedAtMs ?? clock.nowMs()))
+    return Math.max(0, clock.nowMs() - quote.notedAtMs)
   }
 
   /** The quote that the order uses, if one is known; throws when the order must not go on. */
@@ -64,7 +64,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         return verdict.quote
       case 'expired':
         options.onDecision('refused-expired', ageOf(verdict.quote))
-        throw expiredProblem(order, verdict.quote)
+        throw expiredProblem(order, verdict.quote, verdict.expiredForMs)
       case 'unknown':
         if (options.unknownQuote === 'forward') {
           options.onDecision('forwarded-unknown', undefined)
@@ -79,8 +79,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     }
   }
 
-  function expiredProblem(order: OrderTerms, quote: NotedQuote): Problem {
-    const expiredForMs = Math.max(0, Math.round(providerClock.earliestMs() - quote.expiresAtMs))
+  function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForMs: number): Problem {
     const amount = order.fromAmount?.text ?? quote.requestedAmount
     return new Problem('quote-expired', {
       detail:
@@ -90,7 +89,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         quoteId: quote.id,
         pairId: quote.pairId,
         expiry: quote.expiresAtMs,
-        expiredForMs,
+        expiredForMs: Math.round(expiredForMs),
         requote: `/v3/pairs/${encodeURIComponent(quote.pairId)}/quotes?amount=${encodeURIComponent(amount)}`,
       },
     })

@@ -12,6 +12,7 @@ export interface PassThroughRouteOptions {
   paymentsPaths: readonly string[]
   swapDefaults: SwapDefaults
   bodyIdleTimeoutMs: number
+  stallMs: number
   fail(exchange: Exchange, error: unknown): void
 }
 
@@ -20,7 +21,7 @@ export type PassThroughRoute = (exchange: Exchange, body?: Buffer | RequestBody)
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
-  const { bodyIdleTimeoutMs, fail } = options
+  const { bodyIdleTimeoutMs, fail, stallMs } = options
   const swapHeaders = createSwapHeaders(options.swapDefaults)
 
   return function passThroughRoute(exchange, body) {
@@ -34,6 +35,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
       target: reading.target,
       headers: upstream === options.swap ? swapHeaders(exchange) : untouchedHeaders(exchange),
       body: body ?? requestBody(request, bodyIdleTimeoutMs),
+      stallMs,
       onFailure: (error) => fail(exchange, error),
     })
   }

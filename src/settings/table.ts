@@ -234,13 +234,41 @@ export const settings = z.object({
     group: 'Limits',
     meaning: "Time from the end of the request's body to the head of the upstream's answer.",
   }),
-  UPSTREAM_BODY_TIMEOUT_MS: milliseconds().prefault('30000').register(facts, {
-    group: 'Limits',
-    meaning: "Longest pause between two chunks of an upstream's answer.",
-  }),
+  UPSTREAM_BODY_TIMEOUT_MS: milliseconds()
+    .prefault('30000')
+    .register(facts, {
+      group: 'Limits',
+      meaning:
+        "Longest pause between two chunks of an upstream's answer, and the longest that a client may stop " +
+        'reading it.',
+    }),
   UPSTREAM_CONNECTIONS: wholeNumber(1, 65_535).prefault('128').register(facts, {
     group: 'Limits',
     meaning: 'Connections per upstream.',
+  }),
+  UPSTREAM_QUEUE: wholeNumber(0, 1_000_000).prefault('1024').register(facts, {
+    group: 'Limits',
+    meaning: 'Requests per upstream that may wait for a connection; past that: 503 with Retry-After at once.',
+  }),
+  UPSTREAM_RETRIES: wholeNumber(0, 5)
+    .prefault('1')
+    .register(facts, {
+      group: 'Limits',
+      meaning:
+        'How often a request is sent again that the upstream cannot have seen, or a GET or HEAD whose ' +
+        'connection died before any answer; within 10% of the recent requests. 0: never.',
+    }),
+  BREAKER_FAILURES: wholeNumber(1, 1_000_000)
+    .prefault('5')
+    .register(facts, {
+      group: 'Limits',
+      meaning:
+        'Failures in a row after which an upstream is not asked for a while: failed connections, resets, ' +
+        'timeouts, 502, 503 and 504; on the payments side and for webhooks failed connections only.',
+    }),
+  BREAKER_OPEN_MS: milliseconds().prefault('5000').register(facts, {
+    group: 'Limits',
+    meaning: 'How long it is not asked before one request may try; meanwhile: 503 with Retry-After.',
   }),
   REQUEST_HEAD_TIMEOUT_MS: milliseconds().prefault('10000').register(facts, {
     group: 'Limits',

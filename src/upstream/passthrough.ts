@@ -14,6 +14,8 @@ export interface PassThroughOptions {
   /** The request's headers as the upstream is to see them. */
   headers: string[]
   body: Buffer | RequestBody | null
+  /** How long a client may stop reading its answer: meanwhile it holds a connection to the upstream. */
+  stallMs: number
   /** Told of whatever keeps the upstream's answer from the client; the client having left is not told. */
   onFailure(error: unknown): void
 }
@@ -36,10 +38,12 @@ class Relay implements UpstreamHandler {
   #ended = false
   #began = false
   #bodyBegan = false
+  #stallTimer: NodeJS.Timeout | undefined
 
   constructor(options: PassThroughOptions) {
     this.#options = options
     const giveUp = () => {
+      clearTimeout(this.#stallTimer)
       if (this.#ended) return
       this.#clientGone = true
       this.#dropBody()
@@ -88,7 +92,21 @@ class Relay implements UpstreamHandler {
 
   onData(chunk: Buffer): boolean {
     this.#bodyBegan = true
-    return this.#options.response.write(chunk)
+    const taken = this.#options.response.write(chunk)
+    if (!taken) this.#watchForStall()
+    return taken
+  }
+
+  /** undici's own timer stands still while an answer is paused, so a client that never reads needs another. */
+  #watchForStall(): void {
+    const { response, stallMs } = this.#options
+    if (this.#stallTimer) {
+      this.#stallTimer.refresh()
+      return
+    }
+    this.#stallTimer = setTimeout(() => {
+      if (response.writableNeedDrain) response.destroy()
+    }, stallMs)
   }
 
   onComplete(): void {
@@ -101,15 +119,19 @@ class Relay implements UpstreamHandler {
     // Whoever reads the rest of the request now must not find it paused by a body that nobody takes.
     this.#dropBody()
     if (this.#clientGone || error instanceof ClientGone) return
-    const { onFailure, request, response, upstream } = this.#options
+    const { onFailure, request, response } = this.#options
     // An HTTP/1.0 answer may end with its connection: only a reset tells a broken one from a whole one.
     if (response.headersSent && request.httpVersionMinor === 0) request.socket.resetAndDestroy()
-    if (error instanceof Problem || error instanceof UpstreamFailure) return onFailure(error)
+    onFailure(error instanceof Problem || error instanceof UpstreamFailure ? error : this.#failure(error))
+  }
+
+  #failure(error: Error): UpstreamFailure {
+    const { response, upstream } = this.#options
     const named = faultOf(error, this.#began)
     // undici calls a head incomplete that it cannot read, once it has seen a length in it.
-    const fault =
-      named === 'http_response_incomplete' && !response.headersSent ? 'http_protocol_error' : named
-    onFailure(new UpstreamFailure(upstream.name, { fault, maybeSeen: this.#began, cause: error }))
+    const unread = named === 'http_response_incomplete' && !response.headersSent
+    const fault = unread ? 'http_protocol_error' : named
+    return new UpstreamFailure(upstream.name, { fault, maybeSeen: this.#began, cause: error })
   }
 
   #dropBody(): void {

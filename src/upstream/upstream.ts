@@ -1,4 +1,9 @@
+import type { LookupFunction } from 'node:net'
 import { type Dispatcher, Pool } from 'undici'
+import { UpstreamFailure } from '../problem.ts'
+import { Attempt, type Outcome } from './attempt.ts'
+import { type Breaker, type BreakerState, createBreaker } from './breaker.ts'
+import { createRetryBudget } from './retry-budget.ts'
 
 export type UpstreamName = 'swap' | 'payments' | 'webhooks'
 
@@ -7,6 +12,18 @@ export interface UpstreamLimits {
   headersTimeoutMs: number
   bodyTimeoutMs: number
   connections: number
+  /** Requests that may wait for a connection. */
+  queue: number
+  retries: number
+  breakerFailures: number
+  breakerOpenMs: number
+}
+
+/** What is counted of an upstream. */
+export interface UpstreamObserver {
+  onRequest(outcome: Outcome, durationMs: number): void
+  onRetry(): void
+  onBreaker(state: BreakerState): void
 }
 
 export interface UpstreamRequest {
@@ -30,6 +47,9 @@ export interface UpstreamHandler {
 /** One upstream: where it is, and how many connections and how much patience it gets. */
 export interface Upstream {
   readonly name: UpstreamName
+  readonly breaker: Breaker
+  /** Requests that are under way or wait for a connection. */
+  readonly inFlight: number
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): void
   close(): Promise<void>
 }
@@ -42,18 +62,23 @@ const idleMostMs = 60_000
 const connectionLifeMs = 60_000
 const answerHeadBytes = 65_536
 
-export function createUpstream(options: {
+export interface UpstreamOptions {
   name: UpstreamName
   baseUrl: string
   limits: UpstreamLimits
-}): Upstream {
-  const { name, limits } = options
+  observer: UpstreamObserver
+  /** How names are resolved; the system's way unless a test says otherwise. */
+  lookup?: LookupFunction
+}
+
+export function createUpstream(options: UpstreamOptions): Upstream {
+  const { name, limits, observer } = options
   const { origin, pathname } = new URL(options.baseUrl)
   const basePath = pathname.replace(/\/+$/, '')
   const pool = new Pool(origin, {
     connections: limits.connections,
     pipelining: 1,
-    connect: { timeout: limits.connectTimeoutMs },
+    connect: { timeout: limits.connectTimeoutMs, ...(options.lookup ? { lookup: options.lookup } : {}) },
     headersTimeout: limits.headersTimeoutMs,
     bodyTimeout: limits.bodyTimeoutMs,
     keepAliveTimeout: idleMs,
@@ -62,19 +87,66 @@ export function createUpstream(options: {
     clientTtl: connectionLifeMs,
     maxHeaderSize: answerHeadBytes,
   })
+  const nowMs = () => performance.now()
+  const breaker = createBreaker({
+    failures: limits.breakerFailures,
+    openMs: limits.breakerOpenMs,
+    nowMs,
+    onChange: (state) => observer.onBreaker(state),
+  })
+  const budget = createRetryBudget(nowMs)
+  const inFlightMost = limits.connections + limits.queue
+  let inFlight = 0
+
+  function send(request: UpstreamRequest, handler: UpstreamHandler): void {
+    pool.dispatch(
+      {
+        method: request.method as Dispatcher.HttpMethod,
+        // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
+        path: basePath + request.target,
+        headers: request.headers,
+        body: request.body ?? null,
+      },
+      handler,
+    )
+  }
+
+  function refuse(handler: UpstreamHandler, fault: 'connection_limit_reached' | 'breaker_open'): void {
+    observer.onRequest(fault, 0)
+    const retryAfterMs = breaker.retryAfterMs
+    // Not before dispatch has returned, as with any other failure.
+    process.nextTick(() =>
+      handler.onError(new UpstreamFailure(name, { fault, maybeSeen: false, retryAfterMs })),
+    )
+  }
+
   return {
     name,
+    breaker,
+    get inFlight() {
+      return inFlight
+    },
     dispatch(request, handler) {
-      pool.dispatch(
-        {
-          method: request.method as Dispatcher.HttpMethod,
-          // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
-          path: basePath + request.target,
-          headers: request.headers,
-          body: request.body ?? null,
-        },
+      if (inFlight >= inFlightMost) return refuse(handler, 'connection_limit_reached')
+      const pass = breaker.admit()
+      if (pass === undefined) return refuse(handler, 'breaker_open')
+      const startedAtMs = nowMs()
+      inFlight += 1
+      budget.countRequest()
+      new Attempt({
+        request,
         handler,
-      )
+        pass,
+        countsConnectOnly: name !== 'swap',
+        retries: limits.retries,
+        send,
+        mayRetry: budget.take,
+        onRetry: () => observer.onRetry(),
+        onOver(outcome) {
+          inFlight -= 1
+          observer.onRequest(outcome, nowMs() - startedAtMs)
+        },
+      })
     },
     close: () => pool.destroy(),
   }

@@ -7,7 +7,10 @@ const size = 5 * 1024 * 1024
 const tooLarge = 'HTTP/1.1 413 Too Large\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\ntoo large'
 
 /** Sends a whole large body, and reads nothing before all of it is sent, as many clients do. */
-async function upload(url: string, options: { path: string; headers?: string; chunked?: boolean }): Promise<RawConnection> {
+async function upload(
+  url: string,
+  options: { path: string; headers?: string; chunked?: boolean },
+): Promise<RawConnection> {
   const client = new RawConnection(url)
   const framing = options.chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${size}`
   client.write(`POST ${options.path} HTTP/1.1\r\nHost: g\r\n${options.headers ?? ''}${framing}\r\n\r\n`)
@@ -45,17 +48,20 @@ describe('an upstream that answers before it has read the body', () => {
     expect(client.error).toBeUndefined()
   })
 
-  test.each(['', 'Connection: close\r\n'])('and reads no more: the sender gets all of its 413 (%j)', async (headers) => {
-    const upstream = await rawUpstream((socket) => {
-      socket.pause()
-      socket.write(tooLarge)
-    })
-    const gateway = await gatewayTo(upstream.url)
-    const client = await upload(gateway.url, { path: '/checkouts', headers })
-    const answer = await client.answer()
-    expect([answer.status, answer.body.toString()]).toEqual([413, 'too large'])
-    expect(client.error).toBeUndefined()
-  })
+  test.each(['', 'Connection: close\r\n'])(
+    'and reads no more: the sender gets all of its 413 (%j)',
+    async (headers) => {
+      const upstream = await rawUpstream((socket) => {
+        socket.pause()
+        socket.write(tooLarge)
+      })
+      const gateway = await gatewayTo(upstream.url)
+      const client = await upload(gateway.url, { path: '/checkouts', headers })
+      const answer = await client.answer()
+      expect([answer.status, answer.body.toString()]).toEqual([413, 'too large'])
+      expect(client.error).toBeUndefined()
+    },
+  )
 
   test('with chunks: the sender sees their end as well', async () => {
     const upstream = await recordingUpstream(undefined, {
@@ -96,13 +102,16 @@ describe('an upstream that answers before it has read the body', () => {
 })
 
 describe('a refusal by the gateway itself', () => {
-  test.each(['', 'Connection: close\r\n'])('reaches the sender of 5 MiB whole, without a reset (%j)', async (headers) => {
-    const gateway = await gatewayTo('http://127.0.0.1:9')
-    const client = await upload(gateway.url, { path: '/nowhere', headers })
-    expectProblem(await client.answer(), 404, 'not-found')
-    await client.closed()
-    expect(client.error).toBeUndefined()
-  })
+  test.each(['', 'Connection: close\r\n'])(
+    'reaches the sender of 5 MiB whole, without a reset (%j)',
+    async (headers) => {
+      const gateway = await gatewayTo('http://127.0.0.1:9')
+      const client = await upload(gateway.url, { path: '/nowhere', headers })
+      expectProblem(await client.answer(), 404, 'not-found')
+      await client.closed()
+      expect(client.error).toBeUndefined()
+    },
+  )
 
   test('reaches a sender that is slow but does not stop', async () => {
     const gateway = await gatewayTo('http://127.0.0.1:9')

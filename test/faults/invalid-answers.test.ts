@@ -1,23 +1,11 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { gatewayTo, pause, rawUpstream } from '../support/between.ts'
+import { escapedErrors } from '../support/escaped-errors.ts'
 import { expectProblem, proxyStatus } from '../support/problems.ts'
 import { RawConnection, rawExchange } from '../support/raw-connection.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 const good = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
-
-/** Whatever escapes to the process during a test, which would end a real one. */
-function watchProcess(): unknown[] {
-  const escaped: unknown[] = []
-  const note = (error: unknown) => escaped.push(error)
-  process.on('unhandledRejection', note)
-  process.on('uncaughtException', note)
-  onTestFinished(() => {
-    process.off('unhandledRejection', note)
-    process.off('uncaughtException', note)
-  })
-  return escaped
-}
 
 describe('an answer that is not valid HTTP', () => {
   test.each([
@@ -30,17 +18,32 @@ describe('an answer that is not valid HTTP', () => {
     ['has a bare CR in a header', 'HTTP/1.1 200 OK\r\nX-A: a\rX-B: b\r\nContent-Length: 2\r\n\r\nok'],
     ['has a space in a header name', 'HTTP/1.1 200 OK\r\nX A: 1\r\nContent-Length: 2\r\n\r\nok'],
     ['has a header without a name', 'HTTP/1.1 200 OK\r\n: 1\r\nContent-Length: 2\r\n\r\nok'],
-    ['has a length and chunks', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+    [
+      'has a length and chunks',
+      'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+    ],
     ['has two lengths that differ', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!'],
     ['has a length that is no number', 'HTTP/1.1 200 OK\r\nContent-Length: 2x\r\n\r\nok'],
     ['has a negative length', 'HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok'],
-    ['has a coding that nobody asked for', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n'],
+    [
+      'has a coding that nobody asked for',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+    ],
     ['has a control character in its reason', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok'],
-    ['switches protocols unasked', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'],
-    ['has a head of more than 64 KiB', `HTTP/1.1 200 OK\r\nX-Big: ${'a'.repeat(70_000)}\r\nContent-Length: 2\r\n\r\nok`],
-    ['has a head of more than 64 KiB in many headers', `HTTP/1.1 200 OK\r\n${'X-Big: aaaaaaaaaaaaaaaa\r\n'.repeat(4_000)}\r\nok`],
+    [
+      'switches protocols unasked',
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+    ],
+    [
+      'has a head of more than 64 KiB',
+      `HTTP/1.1 200 OK\r\nX-Big: ${'a'.repeat(70_000)}\r\nContent-Length: 2\r\n\r\nok`,
+    ],
+    [
+      'has a head of more than 64 KiB in many headers',
+      `HTTP/1.1 200 OK\r\n${'X-Big: aaaaaaaaaaaaaaaa\r\n'.repeat(4_000)}\r\nok`,
+    ],
   ])('since it %s: a 502 with Proxy-Status, and the gateway lives on', async (_what, bytes) => {
-    const escaped = watchProcess()
+    const escaped = escapedErrors()
     let answers = 0
     const upstream = await rawUpstream((socket) => {
       answers += 1
@@ -57,7 +60,10 @@ describe('an answer that is not valid HTTP', () => {
 
   test.each([
     ['has a broken chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\nzz\r\n'],
-    ['has a chunk longer than it says', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n'],
+    [
+      'has a chunk longer than it says',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n',
+    ],
   ])('since it %s: the client cannot take it for whole', async (_what, bytes) => {
     const upstream = await rawUpstream((socket) => socket.write(bytes))
     const gateway = await gatewayTo(upstream.url)
@@ -87,8 +93,10 @@ describe('an answer that is valid, if odd', () => {
   })
 
   test('is cut where its length says, and what follows reaches nobody', async () => {
-    const escaped = watchProcess()
-    const upstream = await rawUpstream((socket) => socket.write(`${good}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray`))
+    const escaped = escapedErrors()
+    const upstream = await rawUpstream((socket) =>
+      socket.write(`${good}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray`),
+    )
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)
     client.write(get)
@@ -100,7 +108,9 @@ describe('an answer that is valid, if odd', () => {
 
   test('has a head of just under 64 KiB, and all of it is relayed', async () => {
     const value = 'a'.repeat(60_000)
-    const upstream = await rawUpstream((socket) => socket.end(`HTTP/1.1 200 OK\r\nX-Big: ${value}\r\nContent-Length: 2\r\n\r\nok`))
+    const upstream = await rawUpstream((socket) =>
+      socket.end(`HTTP/1.1 200 OK\r\nX-Big: ${value}\r\nContent-Length: 2\r\n\r\nok`),
+    )
     const gateway = await gatewayTo(upstream.url)
     expect((await rawExchange(gateway.url, get)).rawHeaders).toContain(value)
   })

@@ -13,7 +13,9 @@ const post = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}
 async function deafUpstream(): Promise<string> {
   const script =
     "require('net').createServer().listen({port:0,host:'127.0.0.1',backlog:1},function(){process.stdout.write(String(this.address().port))})"
-  const child: ChildProcess = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child: ChildProcess = spawn(process.execPath, ['-e', script], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   onTestFinished(() => {
     child.kill('SIGKILL')
   })
@@ -57,7 +59,9 @@ describe('an upstream that is too slow', () => {
   })
 
   test('within its body breaks the connection after UPSTREAM_BODY_TIMEOUT_MS', async () => {
-    const upstream = await rawUpstream((socket) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort'))
+    const upstream = await rawUpstream((socket) =>
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort'),
+    )
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_BODY_TIMEOUT_MS: 300 })
     const client = new RawConnection(gateway.url)
     client.write(get)
@@ -73,7 +77,10 @@ describe('an upstream that is too slow', () => {
       }
       response.end()
     })
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_BODY_TIMEOUT_MS: 2_500, UPSTREAM_HEADERS_TIMEOUT_MS: 2_500 })
+    const gateway = await gatewayTo(upstream.url, {
+      UPSTREAM_BODY_TIMEOUT_MS: 2_500,
+      UPSTREAM_HEADERS_TIMEOUT_MS: 2_500,
+    })
     expect((await rawExchange(gateway.url, get)).body.toString()).toBe('........')
   })
 })

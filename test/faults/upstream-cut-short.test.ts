@@ -7,14 +7,19 @@ const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 const post = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}'
 
 describe('an upstream that breaks off before its head', () => {
-  test.each(['close', 'reset'])('by a %s is a 502; a POST that it may have seen is not to be sent again', async (how) => {
-    const upstream = await rawUpstream((socket) => (how === 'close' ? socket.end() : socket.resetAndDestroy()))
-    const gateway = await gatewayTo(upstream.url)
-    const answer = await rawExchange(gateway.url, post)
-    expect(expectProblem(answer, 502, 'upstream-reset')).toMatchObject({ retryable: false })
-    expect(proxyStatus(answer)).toBe('quotegate; error=connection_terminated')
-    expect(upstream.received).toHaveLength(1)
-  })
+  test.each(['close', 'reset'])(
+    'by a %s is a 502; a POST that it may have seen is not to be sent again',
+    async (how) => {
+      const upstream = await rawUpstream((socket) =>
+        how === 'close' ? socket.end() : socket.resetAndDestroy(),
+      )
+      const gateway = await gatewayTo(upstream.url)
+      const answer = await rawExchange(gateway.url, post)
+      expect(expectProblem(answer, 502, 'upstream-reset')).toMatchObject({ retryable: false })
+      expect(proxyStatus(answer)).toBe('quotegate; error=connection_terminated')
+      expect(upstream.received).toHaveLength(1)
+    },
+  )
 
   test.each([
     ['DELETE', false],
@@ -44,8 +49,14 @@ describe('an upstream that breaks off within its body', () => {
     ['a stated length', 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort'],
     ['chunks', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n'],
     ['a chunk', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nshort'],
-    ['chunks but for the last line', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n0\r\n'],
-    ['a stated length and Connection: close', 'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\nshort'],
+    [
+      'chunks but for the last line',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n0\r\n',
+    ],
+    [
+      'a stated length and Connection: close',
+      'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 10\r\n\r\nshort',
+    ],
     ['HTTP/1.0 and a stated length', 'HTTP/1.0 200 OK\r\nContent-Length: 10\r\n\r\nshort'],
   ]
 
@@ -54,18 +65,23 @@ describe('an upstream that breaks off within its body', () => {
       [what, 'closes', bytes],
       [what, 'resets', bytes],
     ]),
-  )("with %s, and %s: the client's connection breaks, and its answer cannot be taken for whole", async (_what, how, bytes) => {
-    const upstream = await rawUpstream((socket) => {
-      socket.write(bytes as string, () => (how === 'closes' ? socket.end() : setTimeout(() => socket.resetAndDestroy(), 50)))
-    })
-    const gateway = await gatewayTo(upstream.url)
-    const client = new RawConnection(gateway.url)
-    client.write(get)
-    await client.closed()
-    const answer = await client.answer()
-    expect(answer.whole).toBe(false)
-    expect(client.received.toString()).not.toContain('\r\n0\r\n\r\n')
-  })
+  )(
+    "with %s, and %s: the client's connection breaks, and its answer cannot be taken for whole",
+    async (_what, how, bytes) => {
+      const upstream = await rawUpstream((socket) => {
+        socket.write(bytes as string, () =>
+          how === 'closes' ? socket.end() : setTimeout(() => socket.resetAndDestroy(), 50),
+        )
+      })
+      const gateway = await gatewayTo(upstream.url)
+      const client = new RawConnection(gateway.url)
+      client.write(get)
+      await client.closed()
+      const answer = await client.answer()
+      expect(answer.whole).toBe(false)
+      expect(client.received.toString()).not.toContain('\r\n0\r\n\r\n')
+    },
+  )
 
   test("with chunks: an HTTP/1.0 client's connection is reset, since its end would mean that all is there", async () => {
     const upstream = await rawUpstream((socket) => {
@@ -83,7 +99,11 @@ describe('an upstream that breaks off within its body', () => {
     let answers = 0
     const upstream = await rawUpstream((socket) => {
       answers += 1
-      socket.end(answers === 1 ? 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort' : 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      socket.end(
+        answers === 1
+          ? 'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort'
+          : 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok',
+      )
     })
     const gateway = await gatewayTo(upstream.url)
     const first = new RawConnection(gateway.url)

@@ -19,12 +19,15 @@ const requests: [string, string][] = [
 ]
 
 describe('an upstream that refuses connections', () => {
-  test.each(requests)('is a 502 for a %s, which can be sent again as nobody has seen it', async (_method, bytes) => {
-    const gateway = await gatewayTo(await nobodyThere())
-    const answer = await rawExchange(gateway.url, bytes)
-    expect(expectProblem(answer, 502, 'upstream-unreachable')).toMatchObject({ retryable: true })
-    expect(proxyStatus(answer)).toBe('quotegate; error=connection_refused')
-  })
+  test.each(requests)(
+    'is a 502 for a %s, which can be sent again as nobody has seen it',
+    async (_method, bytes) => {
+      const gateway = await gatewayTo(await nobodyThere())
+      const answer = await rawExchange(gateway.url, bytes)
+      expect(expectProblem(answer, 502, 'upstream-unreachable')).toMatchObject({ retryable: true })
+      expect(proxyStatus(answer)).toBe('quotegate; error=connection_refused')
+    },
+  )
 
   test('is a 502 that reaches the sender of a large body whole', async () => {
     const gateway = await gatewayTo(await nobodyThere())

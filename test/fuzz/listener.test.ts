@@ -12,7 +12,7 @@ import { type HostileStream, hostileStream } from '../support/hostile-streams.ts
 
 // biome-ignore lint/style/noProcessEnv: how a failure is run again, or another seed is tried.
 const seed = Number(process.env.FUZZ_SEED ?? 20_250_711)
-const streamsCount = 9_000
+const streamsCount = 14_000
 const atOnce = 200
 const quietMs = 25
 
@@ -65,7 +65,13 @@ beforeAll(async () => {
   })
   await listen(upstream)
   const url = `http://127.0.0.1:${portOf(upstream)}`
-  gateway = await createGateway({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url, ...laneUnderTest() })
+  gateway = await createGateway({
+    SWAP_BASE_URL: url,
+    PAYMENTS_BASE_URL: url,
+    // Short, so that what is left behind by a broken body comes to light within the test.
+    REQUEST_BODY_IDLE_TIMEOUT_MS: 700,
+    ...laneUnderTest(),
+  })
   server = createTrafficServer({
     listener: gateway.listener,
     headTimeoutMs: 500,
@@ -123,11 +129,7 @@ async function play(stream: HostileStream): Promise<{ text: string; ended: boole
 
 function check(stream: HostileStream, { text, ended }: { text: string; ended: boolean }): void {
   const sent = Buffer.concat(stream.pieces).toString('latin1')
-  // An answer to HEAD has a length and no body, so what it was an answer to has to be known; a spoilt stream
-  // does not tell, and its answers are read one way or the other.
-  const heads = sent.includes('HEAD')
-  const { answers, rest } = heads ? { answers: [], rest: '' } : readAnswers(text)
-  if (heads) expect(text).toMatch(/^(?:HTTP\/1\.1 [1-5]\d\d |$)/)
+  const { answers, rest } = readAnswers(text, sent.includes('HEAD') ? 'unknown' : [])
   if (ended) expect(rest).toBe('')
   // No request ends without an empty line, and whatever is malformed is answered once, at the end.
   expect(answers.length).toBeLessThanOrEqual([...sent.matchAll(/\n\r?(?=\n)/g)].length + 1)

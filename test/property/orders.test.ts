@@ -108,8 +108,23 @@ function live(steps: readonly Step[], entries: number, judge: (moment: Moment) =
     if (current.quote !== undefined) {
       const { lifeMs, rounds, ...terms } = current.quote
       const requestedAmount = rounds ?? terms.fromValue
-      noted.push({ ...terms, requestedAmount, expiresAtMs: nowMs + lifeMs, cacheKey: `key ${index}` })
-      ledger.note({ ...terms, requestedAmount, expiresAtMs: nowMs + lifeMs, cacheKey: `key ${index}` }, nowMs)
+      noted.push({
+        ...terms,
+        requestedAmount,
+        expiresAtMs: nowMs + lifeMs,
+        cacheKey: `key ${index}`,
+        notedAtMs: nowMs,
+      })
+      ledger.note(
+        {
+          ...terms,
+          requestedAmount,
+          expiresAtMs: nowMs + lifeMs,
+          cacheKey: `key ${index}`,
+          notedAtMs: nowMs,
+        },
+        nowMs,
+      )
     }
     const reading = readOrder(Buffer.from(current.order), { quoteIdFields: ['quoteId', 'id'] })
     if (reading.order === undefined) throw new Error(reading.problem)

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { type OrderTerms, readOrder } from '../../src/quotes/order.ts'
-import { createQuoteLedger, type NotedQuote } from '../../src/quotes/quote-ledger.ts'
+import { createQuoteLedger, type Judgement, type NotedQuote } from '../../src/quotes/quote-ledger.ts'
 
 const EXPIRY = 1_763_651_841_481
 const NOTED = EXPIRY - 30_000
@@ -16,6 +16,7 @@ const quote: NotedQuote = {
   application: 'wallet',
   expiresAtMs: EXPIRY,
   cacheKey: 'key 1',
+  notedAtMs: NOTED,
 }
 
 function ledgerOf(quotes: readonly NotedQuote[], entries = 1_000) {
@@ -109,7 +110,7 @@ describe('an order that names its quote', () => {
 })
 
 describe('the terms', () => {
-  const stateOf = (json: object | string, options = at(NOTED)) =>
+  const stateOf = (json: object | string, options: Judgement = at(NOTED)) =>
     ledgerOf([quote]).verdict(order(json), options).state
 
   it.each([
@@ -136,16 +137,9 @@ describe('the terms', () => {
   })
 
   it('do not run into each other', () => {
-    const odd = {
-      ...quote,
-      pairId: 'A',
-      application: 'B 1',
-      fromValue: '2',
-      requestedAmount: '2',
-      toValue: '3',
-    }
-    const asked = order({ pairId: 'A B', fromAmount: 1, toAmount: 2 })
-    expect(ledgerOf([odd]).verdict(asked, { ...at(NOTED), application: '' })).toEqual({ state: 'unknown' })
+    const odd = { ...quote, pairId: 'A', application: 'B 1' }
+    const asked = order({ pairId: 'A B', fromAmount: 0.1, toAmount: 289.645 })
+    expect(ledgerOf([odd]).verdict(asked, { ...at(NOTED), application: '1' })).toEqual({ state: 'unknown' })
   })
 
   it('are found in the numbers that a browser makes of long decimals, while strings mean themselves', () => {
@@ -161,7 +155,8 @@ describe('the terms', () => {
   })
 
   it('tell amounts apart that share a double, if the order does', () => {
-    const [even, odd] = ['9007199254740992', '9007199254740993']
+    const even = '9007199254740992'
+    const odd = '9007199254740993'
     const ledger = ledgerOf([
       { ...quote, id: 'even', fromValue: even, requestedAmount: even },
       { ...quote, id: 'odd', fromValue: odd, requestedAmount: odd, expiresAtMs: EXPIRY + 1 },
@@ -171,6 +166,20 @@ describe('the terms', () => {
     expect(verdictOn(`"${even}"`)).toMatchObject({ state: 'expired', quote: { id: 'even' } })
     expect(verdictOn(odd)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
     expect(verdictOn(even)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
+  })
+
+  it.each(['toValue', 'requestedAmount'] as const)('tell two of %s apart that share a double', (field) => {
+    const even = '9007199254740992'
+    const odd = '9007199254740993'
+    const ledger = ledgerOf([
+      { ...quote, id: 'even', [field]: even },
+      { ...quote, id: 'odd', [field]: odd, expiresAtMs: EXPIRY + 1 },
+    ])
+    const named = field === 'toValue' ? 'toAmount' : 'fromAmount'
+    const verdictOn = (amount: string) =>
+      ledger.verdict(order({ pairId: 'ETH_USDC', fromAmount: 0.1, [named]: amount }), at(EXPIRY))
+    expect(verdictOn(even)).toMatchObject({ state: 'expired', quote: { id: 'even' } })
+    expect(verdictOn(odd)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
   })
 
   it('find a quote by the amount that was asked for, and by the one that the upstream made of it', () => {
@@ -203,18 +212,17 @@ describe('the terms', () => {
     expect(ledgerOf(many.reverse()).verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live' })
   })
 
-  it('stay bounded when a thousand amounts share a double, and the live one is still found', () => {
+  it('that share a double are bounded by what expires first, so that the live one stays', () => {
     const shared = Array.from({ length: 1_000 }, (_, index) => {
       const fromValue = `0.1${'0'.repeat(20)}${index + 1}1`
-      return {
-        ...quote,
-        id: `s${index}`,
-        fromValue,
-        requestedAmount: fromValue,
-        expiresAtMs: EXPIRY - (index % 7),
-      }
+      return { ...quote, id: `s${index}`, fromValue, requestedAmount: fromValue, expiresAtMs: EXPIRY - index }
     })
-    expect(ledgerOf(shared).verdict(openTerms, at(EXPIRY - 1)).state).toBe('live')
+    const exactly = (index: number) =>
+      order({ pairId: 'ETH_USDC', fromAmount: `0.1${'0'.repeat(20)}${index + 1}1` })
+    const ledger = ledgerOf(shared)
+    expect(ledger.verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live', quote: { id: 's0' } })
+    expect(ledger.verdict(exactly(63), at(EXPIRY)).state).toBe('expired')
+    expect(ledger.verdict(exactly(64), at(EXPIRY)).state).toBe('unknown')
   })
 })
 
@@ -224,6 +232,14 @@ describe('a quote that is noted again', () => {
     expect(ledger.size).toBe(1)
     expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: EXPIRY + 10, cacheKey: 'key 2' })
     expect(ledger.verdict(byTerms, at(EXPIRY + 9)).state).toBe('live')
+  })
+
+  it('keeps the time when it was first noted', () => {
+    const ledger = ledgerOf([
+      { ...quote, notedAtMs: NOTED },
+      { ...quote, notedAtMs: NOTED + 5 },
+    ])
+    expect(ledger.verdict(byId, at(NOTED + 5))).toMatchObject({ quote: { notedAtMs: NOTED } })
   })
 
   it('counts as the last to expire of its terms once it is', () => {
@@ -279,6 +295,21 @@ describe('the bounds', () => {
     for (const noted of numbered(100, (index) => EXPIRY + index)) ledger.note(noted, EXPIRY + 200)
     expect(ledger.verdict(order({ id: 'long' }), at(EXPIRY + 200)).state).toBe('live')
     expect(ledger.verdict(byTerms, at(EXPIRY + 200))).toMatchObject({ state: 'live', quote: { id: 'long' } })
+  })
+
+  it('keep a quote that was long expired and then noted anew', () => {
+    const ledger = ledgerOf([quote], 5)
+    const nowMs = EXPIRY + TERMS
+    ledger.note({ ...quote, id: 'q2' }, nowMs)
+    ledger.note({ ...quote, expiresAtMs: nowMs + 60_000 }, nowMs)
+    for (const noted of numbered(20, (index) => EXPIRY + index)) ledger.note(noted, nowMs)
+    expect(ledger.verdict(byId, at(nowMs)).state).toBe('live')
+  })
+
+  it('take what they drop out of every index', () => {
+    const ledger = ledgerOf([quote, { ...quote, id: 'q2', pairId: 'A_B', expiresAtMs: EXPIRY + 1 }], 1)
+    for (const gone of [byId, byTerms, openTerms])
+      expect(ledger.verdict(gone, at(NOTED)).state).toBe('unknown')
   })
 
   it('keep a quote whose expiry has moved on', () => {

@@ -66,7 +66,7 @@ it('waits longer than the deadline of a head for an answer', async () => {
 // A small body of an answered request is read so that the connection can be kept. Sent a byte at a time it would
 // keep it for ever.
 describe('the body of an answered request does not hold its connection for ever', () => {
-  it.each([
+  it.concurrent.each([
     ['an unknown path', 'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 404],
     ['a bad target', 'POST /checkouts/.. HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 400],
     [

@@ -21,8 +21,11 @@ export interface Outcome {
 const headForm =
   /^HTTP\/1\.1 ([1-5]\d\d) [\t\x20-\x7e\x80-\xff]*\r\n((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[\t\x20-\x7e\x80-\xff]*\r\n)*)\r\n/
 
-/** Reads a stream of responses strictly; `methods` says which of them answer a HEAD. */
-export function readAnswers(text: string, methods: readonly string[] = []): Omit<Outcome, 'error'> {
+/** Reads a stream of responses strictly; `methods` says, if that is known, which of them answer a HEAD. */
+export function readAnswers(
+  text: string,
+  methods: readonly string[] | 'unknown' = [],
+): Omit<Outcome, 'error'> {
   const answers: Answer[] = []
   const informational: number[] = []
   let rest = text
@@ -42,7 +45,11 @@ export function readAnswers(text: string, methods: readonly string[] = []): Omit
       rest = after
       continue
     }
-    const bodiless = status === 204 || status === 304 || methods[answers.length] === 'HEAD'
+    const toHead =
+      methods === 'unknown'
+        ? after === '' || after.startsWith('HTTP/1.1 ')
+        : methods[answers.length] === 'HEAD'
+    const bodiless = status === 204 || status === 304 || toHead
     const read = bodiless ? { body: '', length: 0 } : readBody(after, headers)
     if (read === undefined) break
     answers.push({ status, headers, body: read.body })

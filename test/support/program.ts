@@ -30,7 +30,9 @@ export function startProgram(
   if (!existsSync(builtProgram)) throw new Error('dist/main.js is missing: npm run build (npm test does it)')
   // biome-ignore lint/style/noProcessEnv: a child process needs the PATH that this one has.
   const path = process.env.PATH ?? ''
-  const child = spawn(process.execPath, [builtProgram, ...flags], { env: { PATH: path, ...laneUnderTest(), ...settings } })
+  const child = spawn(process.execPath, [builtProgram, ...flags], {
+    env: { PATH: path, ...laneUnderTest(), ...settings },
+  })
   running.add(child)
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {

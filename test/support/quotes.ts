@@ -27,7 +27,8 @@ export function giveQuote(
 ): void {
   response.sendDate = !headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'date')
   response.writeHead(200, [...headers, 'Content-Length', String(Buffer.byteLength(body))])
-  response.end(body)
+  // A string would take the head with it into UTF-8.
+  response.end(typeof body === 'string' ? Buffer.from(body) : body)
 }
 
 export interface Answered {
@@ -137,4 +138,15 @@ export function createTestClock(startMs = Date.UTC(2025, 10, 20, 15, 17, 21)) {
       nowMs += ms
     },
   }
+}
+
+/** A promise that the test settles. */
+export function deferred<Value>() {
+  let resolve: (value: Value) => void = () => {}
+  let reject: (error: Error) => void = () => {}
+  const promise = new Promise<Value>((onResolve, onReject) => {
+    resolve = onResolve
+    reject = onReject
+  })
+  return { promise, resolve, reject }
 }

@@ -135,10 +135,11 @@ function parseAnswer(
 function readBody(
   bytes: Buffer,
   options: { rawHeaders: string[]; status: number; toHead: boolean; ended: boolean },
-): Pick<ParsedAnswer, 'body' | 'whole' | 'framing'> & { consumed: number } | undefined {
+): (Pick<ParsedAnswer, 'body' | 'whole' | 'framing'> & { consumed: number }) | undefined {
   const { rawHeaders, status, toHead, ended } = options
   const none = Buffer.alloc(0)
-  if (toHead || status === 204 || status === 304) return { body: none, whole: true, framing: 'none', consumed: 0 }
+  if (toHead || status === 204 || status === 304)
+    return { body: none, whole: true, framing: 'none', consumed: 0 }
   if (valuesOf(rawHeaders, 'transfer-encoding').includes('chunked')) {
     const { body, consumed, whole } = readChunks(bytes)
     return whole || ended ? { body, whole, framing: 'chunked', consumed } : undefined
@@ -157,7 +158,8 @@ function readChunks(bytes: Buffer): { body: Buffer; consumed: number; whole: boo
   let position = 0
   for (;;) {
     const lineEnd = bytes.indexOf('\r\n', position)
-    const size = lineEnd === -1 ? Number.NaN : Number.parseInt(bytes.toString('latin1', position, lineEnd), 16)
+    const size =
+      lineEnd === -1 ? Number.NaN : Number.parseInt(bytes.toString('latin1', position, lineEnd), 16)
     const end = lineEnd + 2 + size
     if (Number.isNaN(size) || bytes.length < end + 2) {
       return { body: Buffer.concat(parts), consumed: bytes.length, whole: false }
@@ -170,7 +172,9 @@ function readChunks(bytes: Buffer): { body: Buffer; consumed: number; whole: boo
 
 /** All values of one header of a raw list. */
 export function valuesOf(rawHeaders: readonly string[], lowerCaseName: string): string[] {
-  return rawHeaders.filter((_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === lowerCaseName)
+  return rawHeaders.filter(
+    (_, index) => index % 2 === 1 && rawHeaders[index - 1]?.toLowerCase() === lowerCaseName,
+  )
 }
 
 /** A raw list without the lines that a hop may change. */

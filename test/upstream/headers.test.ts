@@ -9,8 +9,10 @@ import {
 } from '../../src/upstream/headers.ts'
 
 const keepsAll = () => false
-const hopByHop = 'connection keep-alive proxy-connection te trailer transfer-encoding upgrade http2-settings'.split(' ')
-const protectedNames = 'host content-length user-agent authorization forwarded via app-name app-version app-x'.split(' ')
+const hopByHop =
+  'connection keep-alive proxy-connection te trailer transfer-encoding upgrade http2-settings'.split(' ')
+const protectedNames =
+  'host content-length user-agent authorization forwarded via app-name app-version app-x'.split(' ')
 
 const anyName = fc.oneof(
   fc.mixedCase(fc.constantFrom(...hopByHop, ...protectedNames, 'x-a', 'x-b', 'cookie', 'app', 'x-app-name')),
@@ -60,10 +62,13 @@ describe('end-to-end headers', () => {
 
   test('can be dropped by name, and only those that would be kept are asked about, in lower case', () => {
     const asked: string[] = []
-    const kept = endToEndHeaders(['X-A', '1', 'Connection', 'X-B', 'X-B', '2', 'TE', 'x', 'HOST', 'h'], (name) => {
-      asked.push(name)
-      return name === 'host'
-    })
+    const kept = endToEndHeaders(
+      ['X-A', '1', 'Connection', 'X-B', 'X-B', '2', 'TE', 'x', 'HOST', 'h'],
+      (name) => {
+        asked.push(name)
+        return name === 'host'
+      },
+    )
     expect(kept).toEqual(['X-A', '1'])
     expect(asked).toEqual(['x-a', 'host'])
   })
@@ -74,7 +79,10 @@ describe('nominated headers', () => {
     [['Connection', 'close'], undefined],
     [['Connection', 'Keep-Alive, CLOSE ,,'], undefined],
     [['Connection', 'x-a'], ['x-a']],
-    [['connection', ' X-A ,x-b', 'CONNECTION', 'x-c'], ['x-a', 'x-b', 'x-c']],
+    [
+      ['connection', ' X-A ,x-b', 'CONNECTION', 'x-c'],
+      ['x-a', 'x-b', 'x-c'],
+    ],
     [['Connections', 'x-a', 'X', 'connection'], undefined],
     [['Connection', 'Host, Content-Length, App-Name, VIA, x-a'], ['x-a']],
   ])('in %j are %j', (raw, names) => {
@@ -87,15 +95,22 @@ test('all values of a header come in the order of its lines, whatever their case
 })
 
 describe('Via names us', () => {
-  test.each(['1.1 quotegate', ' 1.0\tquotegate', 'HTTP/1.1 quotegate', '1.1 QUOTEGATE', '1.1 a, 2 quotegate (x)'])(
-    'in %j',
-    (value) => expect(viaNamesUs(['VIA', value])).toBe(true),
-  )
+  test.each([
+    '1.1 quotegate',
+    ' 1.0\tquotegate',
+    'HTTP/1.1 quotegate',
+    '1.1 QUOTEGATE',
+    '1.1 a, 2 quotegate (x)',
+  ])('in %j', (value) => expect(viaNamesUs(['VIA', value])).toBe(true))
 
-  test.each(['1.1 quotegate2', '1.1 my-quotegate', 'quotegate', '1.1 a (quotegate)', '1.1 quotegate.example', ''])(
-    'but not in %j',
-    (value) => expect(viaNamesUs(['Via', value])).toBe(false),
-  )
+  test.each([
+    '1.1 quotegate2',
+    '1.1 my-quotegate',
+    'quotegate',
+    '1.1 a (quotegate)',
+    '1.1 quotegate.example',
+    '',
+  ])('but not in %j', (value) => expect(viaNamesUs(['Via', value])).toBe(false))
 
   test('on any of its lines', () => {
     expect(viaNamesUs(['Via', '1.1 a', 'X-Via', '1.1 quotegate'])).toBe(false)
@@ -106,8 +121,8 @@ describe('Via names us', () => {
 describe('the bytes of a reason phrase', () => {
   test('are those that undici read as UTF-8', () => {
     fc.assert(
-      fc.property(fc.string({ unit: 'grapheme' }), (reason) => {
-        fc.pre(!reason.includes('\ufffd') && reason.isWellFormed())
+      fc.property(fc.string({ unit: 'grapheme-composite' }), (reason) => {
+        fc.pre(!reason.includes('\ufffd'))
         expect(Buffer.from(reasonBytes(reason), 'latin1').toString('utf8')).toBe(reason)
       }),
     )

@@ -21,7 +21,7 @@ describe('the request line on the payments side', () => {
     '/checkouts//7',
     '/checkouts/a%2Fb',
     '/checkouts/%E2%82%AC%7e',
-    '/checkouts/a;b=1,c(d)!$&\'*+@:',
+    "/checkouts/a;b=1,c(d)!$&'*+@:",
     '/checkouts/CaSe',
     '/checkouts?',
     '/checkouts??a=b?c',
@@ -66,7 +66,9 @@ describe('the request line on the payments side', () => {
   })
 
   test('the absolute form goes on as its path, and its host chooses nothing', async () => {
-    const got = await forwarded('GET http://evil.example/checkouts?a=b HTTP/1.1\r\nHost: evil.example\r\n\r\n')
+    const got = await forwarded(
+      'GET http://evil.example/checkouts?a=b HTTP/1.1\r\nHost: evil.example\r\n\r\n',
+    )
     expect(got.target).toBe('/checkouts?a=b')
     expect(got.headers.host).toMatch(/^127\.0\.0\.1:/)
   })
@@ -118,7 +120,9 @@ describe('the headers of a payments request', () => {
   })
 
   test('are not given a request id, not even when the client sent an unfit one', async () => {
-    const { rawHeaders } = await forwarded('GET /checkouts HTTP/1.1\r\nHost: g\r\nX-Request-Id: a b"c\r\n\r\n')
+    const { rawHeaders } = await forwarded(
+      'GET /checkouts HTTP/1.1\r\nHost: g\r\nX-Request-Id: a b"c\r\n\r\n',
+    )
     expect(withoutHopByHop(rawHeaders)).toEqual(['X-Request-Id', 'a b"c'])
   })
 
@@ -131,7 +135,14 @@ describe('the headers of a payments request', () => {
     )
     const [got] = upstream.requests
     expect(got?.target).toBe('/in/webhooks/a?b')
-    expect(withoutHopByHop(got?.rawHeaders ?? [])).toEqual(['X-Sig', '1', 'Forwarded', 'for=x', 'content-length', '3'])
+    expect(withoutHopByHop(got?.rawHeaders ?? [])).toEqual([
+      'X-Sig',
+      '1',
+      'Forwarded',
+      'for=x',
+      'content-length',
+      '3',
+    ])
     expect(got?.body.toString()).toBe('{ }')
   })
 })
@@ -162,7 +173,12 @@ describe('the body of a payments request', () => {
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)
     client.write(`${method} /checkouts HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n`)
-    for (const chunk of ['5\r\nhello\r\n', '1;ext=1\r\n \r\n', '005\r\nworld\r\n', '0\r\nX-Trailer: t\r\n\r\n']) {
+    for (const chunk of [
+      '5\r\nhello\r\n',
+      '1;ext=1\r\n \r\n',
+      '005\r\nworld\r\n',
+      '0\r\nX-Trailer: t\r\n\r\n',
+    ]) {
       client.write(chunk)
       await new Promise((resolve) => setTimeout(resolve, 10))
     }
@@ -192,14 +208,22 @@ describe('the body of a payments request', () => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)
-    client.write('POST /checkouts HTTP/1.1\r\nHost: g\r\nExpect: 100-continue\r\nX-A: 1\r\nContent-Length: 2\r\n\r\n')
-    while (!client.received.includes('100 Continue\r\n\r\n')) await new Promise((resolve) => setTimeout(resolve, 5))
+    client.write(
+      'POST /checkouts HTTP/1.1\r\nHost: g\r\nExpect: 100-continue\r\nX-A: 1\r\nContent-Length: 2\r\n\r\n',
+    )
+    while (!client.received.includes('100 Continue\r\n\r\n'))
+      await new Promise((resolve) => setTimeout(resolve, 5))
     client.write('ok')
     const answer = await client.answer()
     expect(answer.informational).toEqual([100])
     expect(answer.status).toBe(200)
     expect(upstream.requests[0]?.body.toString()).toBe('ok')
-    expect(withoutHopByHop(upstream.requests[0]?.rawHeaders ?? [])).toEqual(['X-A', '1', 'content-length', '2'])
+    expect(withoutHopByHop(upstream.requests[0]?.rawHeaders ?? [])).toEqual([
+      'X-A',
+      '1',
+      'content-length',
+      '2',
+    ])
   })
 
   test('is kept apart from the next request on the same connection', async () => {

@@ -30,7 +30,10 @@ describe('Forwarded on the swap side', () => {
 
   test('carries the client that a trusted peer names in Forwarded', async () => {
     const got = await swapHeaders(
-      ['Forwarded: for=198.51.100.9;proto=https, for="[2001:db8::17]:4711";by=_edge', 'X-Real-IP: 198.51.100.2'],
+      [
+        'Forwarded: for=198.51.100.9;proto=https, for="[2001:db8::17]:4711";by=_edge',
+        'X-Real-IP: 198.51.100.2',
+      ],
       { TRUST_PROXY: 'loopback' },
     )
     expect(valuesOf(got, 'forwarded')).toEqual(['for="[2001:db8::17]"'])
@@ -38,10 +41,13 @@ describe('Forwarded on the swap side', () => {
   })
 
   test('carries the client that a trusted peer names in X-Forwarded-For', async () => {
-    const got = await swapHeaders(['X-Forwarded-For: 198.51.100.1, 203.0.113.7', 'Forwarded: for=198.51.100.9'], {
-      TRUST_PROXY: 'loopback',
-      CLIENT_IP_HEADER: 'x-forwarded-for',
-    })
+    const got = await swapHeaders(
+      ['X-Forwarded-For: 198.51.100.1, 203.0.113.7', 'Forwarded: for=198.51.100.9'],
+      {
+        TRUST_PROXY: 'loopback',
+        CLIENT_IP_HEADER: 'x-forwarded-for',
+      },
+    )
     expect(valuesOf(got, 'forwarded')).toEqual(['for=203.0.113.7'])
     expect(valuesOf(got, 'x-forwarded-for')).toEqual([])
   })
@@ -72,10 +78,15 @@ describe('Via on the swap side', () => {
     async (via) => {
       const upstream = await recordingUpstream()
       const gateway = await gatewayTo(upstream.url)
-      const answer = await rawExchange(gateway.url, `GET /v3/pairs HTTP/1.1\r\nHost: g\r\nVia: ${via}\r\n\r\n`)
+      const answer = await rawExchange(
+        gateway.url,
+        `GET /v3/pairs HTTP/1.1\r\nHost: g\r\nVia: ${via}\r\n\r\n`,
+      )
       expect(answer.status).toBe(508)
       expect(valuesOf(answer.rawHeaders, 'proxy-status')).toEqual(['quotegate; error=proxy_loop_detected'])
-      expect(JSON.parse(answer.body.toString())).toMatchObject({ type: 'urn:quotegate:problem:loop-detected' })
+      expect(JSON.parse(answer.body.toString())).toMatchObject({
+        type: 'urn:quotegate:problem:loop-detected',
+      })
       expect(upstream.requests).toEqual([])
     },
   )
@@ -111,7 +122,10 @@ describe('what SWAP_ settings supply', () => {
   })
 
   test("does not replace or join the caller's own", async () => {
-    const got = await swapHeaders(['app-name: theirs', 'APP-VERSION: 1', 'authorization: Bearer theirs'], settings)
+    const got = await swapHeaders(
+      ['app-name: theirs', 'APP-VERSION: 1', 'authorization: Bearer theirs'],
+      settings,
+    )
     expect(valuesOf(got, 'app-name')).toEqual(['theirs'])
     expect(valuesOf(got, 'app-version')).toEqual(['1'])
     expect(valuesOf(got, 'authorization')).toEqual(['Bearer theirs'])
@@ -142,7 +156,13 @@ describe('X-Request-Id on the swap side', () => {
 })
 
 test('a swap request keeps its other headers in order, with ours behind them', async () => {
-  const got = await swapHeaders(['Accept: */*', 'user-agent: caf\xe9', 'X-Dup: 1', 'x-dup: 2', 'X-Request-Id: r'])
+  const got = await swapHeaders([
+    'Accept: */*',
+    'user-agent: caf\xe9',
+    'X-Dup: 1',
+    'x-dup: 2',
+    'X-Request-Id: r',
+  ])
   expect(got).toEqual([
     ...['Accept', '*/*', 'user-agent', 'caf\xe9', 'X-Dup', '1', 'x-dup', '2', 'X-Request-Id', 'r'],
     ...['Forwarded', 'for=127.0.0.1', 'Via', '1.1 quotegate'],

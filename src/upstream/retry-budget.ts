@@ -1,0 +1,44 @@
+const slots = 10
+const slotMs = 1_000
+/** Share of the recent requests that may be sent again. */
+const share = 0.1
+/** Always allowed in the window, or a quiet service could never try again. */
+const least = 3
+
+export interface RetryBudget {
+  countRequest(): void
+  /** Takes one retry from the budget, if there is one left. */
+  take(): boolean
+}
+
+/** Keeps retries a fraction of the traffic: an upstream in trouble is not helped by being asked twice. */
+export function createRetryBudget(nowMs: () => number): RetryBudget {
+  const requests = new Array<number>(slots).fill(0)
+  const retries = new Array<number>(slots).fill(0)
+  let newestSlot = Math.floor(nowMs() / slotMs)
+
+  function slotNow(): number {
+    const slot = Math.floor(nowMs() / slotMs)
+    for (let stale = Math.max(newestSlot + 1, slot - slots + 1); stale <= slot; stale += 1) {
+      requests[stale % slots] = 0
+      retries[stale % slots] = 0
+    }
+    newestSlot = Math.max(newestSlot, slot)
+    return newestSlot % slots
+  }
+
+  const add = (counts: number[], slot: number) => {
+    counts[slot] = (counts[slot] ?? 0) + 1
+  }
+  const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
+
+  return {
+    countRequest: () => add(requests, slotNow()),
+    take() {
+      const slot = slotNow()
+      if (sum(retries) >= Math.max(least, sum(requests) * share)) return false
+      add(retries, slot)
+      return true
+    },
+  }
+}

@@ -1,0 +1,93 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { expect, test } from 'vitest'
+import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/between.ts'
+import { escapedErrors } from '../support/escaped-errors.ts'
+import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+
+const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
+const post = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 1000\r\n\r\nsome'
+const good = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+
+test('an upstream that answers when the client has just left harms nobody', async () => {
+  const escaped = escapedErrors()
+  const waiting: ServerResponse[] = []
+  const upstream = await recordingUpstream((_request, response) => waiting.push(response))
+  const gateway = await gatewayTo(upstream.url)
+  for (let count = 0; count < 20; count += 1) {
+    const client = new RawConnection(gateway.url)
+    client.write(get)
+    await until(() => waiting.length === count + 1, 'the request to arrive')
+    client.socket.destroy()
+    waiting[count]?.write('late')
+    waiting[count]?.end('later')
+  }
+  await pause(100)
+  upstream.answer((_request, response) => response.end('alive'))
+  expect((await rawExchange(gateway.url, get)).body.toString()).toBe('alive')
+  expect(escaped).toEqual([])
+})
+
+test.each([
+  ['before the head', '', get],
+  ['within the body', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome', get],
+  ['within both bodies', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n', post],
+  ['before the head, with a body on its way', '', post],
+])('both sides that close at once %s harm nobody', async (_when, said, request) => {
+  const escaped = escapedErrors()
+  const sockets: Socket[] = []
+  const upstream = await rawUpstream((socket) => {
+    sockets.push(socket)
+    if (said !== '') socket.write(said)
+  })
+  const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 0 })
+  for (let count = 0; count < 24; count += 1) {
+    const client = new RawConnection(gateway.url)
+    client.write(request)
+    await until(() => sockets.length === count + 1, 'the request to arrive')
+    if (said !== '') await until(() => client.received.length > 0, 'the answer to begin')
+    const closes = [() => client.socket.resetAndDestroy(), () => sockets[count]?.destroy()]
+    if (count % 2 === 0) closes.reverse()
+    for (const close of closes) close()
+  }
+  await pause(100)
+  const answered = rawExchange(gateway.url, get)
+  await until(() => sockets.length === 25, 'another request to arrive')
+  sockets[24]?.end(said === '' ? good : '')
+  expect((await answered).status).toBe(200)
+  expect(escaped).toEqual([])
+})
+
+test('an upstream that closes its kept connection just as a request comes costs a GET nothing worse than a 502', async () => {
+  const escaped = escapedErrors()
+  const upstream = await recordingUpstream((_request, response) => {
+    response.end('ok', () => setImmediate(() => response.socket?.destroy()))
+  })
+  const gateway = await gatewayTo(upstream.url)
+  for (let count = 0; count < 30; count += 1) {
+    expect([200, 502]).toContain((await rawExchange(gateway.url, get)).status)
+  }
+  expect(escaped).toEqual([])
+})
+
+test("a client's broken chunk while the upstream answers: one answer at the most, and the gateway lives on", async () => {
+  const escaped = escapedErrors()
+  const waiting: ServerResponse[] = []
+  const upstream = await recordingUpstream(undefined, {
+    listener: (_request, response) => waiting.push(response),
+  })
+  const gateway = await gatewayTo(upstream.url)
+  for (let count = 0; count < 10; count += 1) {
+    const client = new RawConnection(gateway.url)
+    client.write('POST /checkouts HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n')
+    await until(() => waiting.length === count + 1, 'the request to arrive')
+    client.write('zz\r\n')
+    waiting[count]?.end('answer')
+    const answer = await client.answer()
+    expect([0, 200, 400]).toContain(answer.status)
+    expect(client.received.toString()).not.toContain('HTTP/1.1')
+    client.socket.destroy()
+  }
+  await pause(100)
+  expect(escaped).toEqual([])
+})

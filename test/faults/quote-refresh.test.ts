@@ -1,0 +1,161 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { recordingUpstream, until } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import {
+  type Answered,
+  ask,
+  counted,
+  createTestClock,
+  giveQuote,
+  lookups,
+  quoteBody,
+  untilCounted,
+  watchForUnhandled,
+} from '../support/quotes.ts'
+
+const lifeMs = 30_000
+const aheadMs = 10_000
+const refreshes = (outcome: string) => `quotegate_quote_refreshes_total{outcome="${outcome}"}`
+
+/** A gateway with one quote in its cache, whose later upstream calls are answered by the test. */
+async function withOneQuote(settings: Record<string, string> = {}, life = lifeMs) {
+  const clock = createTestClock()
+  const bodyNow = () => quoteBody({ expiry: clock.nowMs() + life })
+  const undated = ['Date', 'none']
+  const waiting: ServerResponse[] = []
+  const upstream = await recordingUpstream((_request, response) => giveQuote(response, bodyNow(), undated))
+  const gateway = await startGateway(
+    {
+      SWAP_BASE_URL: upstream.url,
+      QUOTE_REFRESH_AHEAD_MS: String(aheadMs),
+      UPSTREAM_RETRIES: '0',
+      ...settings,
+    },
+    { clock },
+  )
+  onTestFinished(() => gateway.close())
+  const startMs = clock.nowMs()
+  const first = await ask(gateway.url)
+  upstream.answer((_request, response) => waiting.push(response))
+  const give = (index: number) => giveQuote(waiting[index] as ServerResponse, bodyNow(), undated)
+  return { clock, startMs, upstream, gateway, waiting, first, give }
+}
+
+const how = ({ headers }: Answered) => headers['cache-status']?.toString().split('; ')[1]
+
+describe('refresh-ahead', () => {
+  it('is started by a hit that close to expiry, not by an earlier one, and that hit waits for nothing', async () => {
+    const { clock, startMs, upstream, gateway, first, waiting, give } = await withOneQuote()
+    clock.set(startMs + lifeMs - aheadMs)
+    expect(how(await ask(gateway.url))).toBe('hit')
+    expect(upstream.requests).toHaveLength(1)
+    clock.set(startMs + lifeMs - aheadMs + 1)
+    const hit = await ask(gateway.url)
+    expect([how(hit), hit.body]).toEqual(['hit', first.body])
+    await until(() => waiting.length === 1, 'the background fetch')
+    give(0)
+    await untilCounted(gateway, refreshes('stored'), 1)
+    const refreshed = await ask(gateway.url)
+    expect(how(refreshed)).toBe('hit')
+    expect(refreshed.body).not.toBe(first.body)
+  })
+
+  it('makes one call, however many hits there are meanwhile', async () => {
+    const { clock, startMs, upstream, gateway, waiting } = await withOneQuote()
+    clock.set(startMs + lifeMs - 1_000)
+    const hits = await Promise.all(Array.from({ length: 50 }, () => ask(gateway.url)))
+    expect(hits.map(how)).toEqual(Array(50).fill('hit'))
+    await until(() => waiting.length === 1, 'the background fetch')
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('shows the users of a pair in demand no miss: every answer after the first is a hit', async () => {
+    const { clock, gateway, upstream, first } = await withOneQuote()
+    upstream.answer((_request, response) =>
+      giveQuote(response, quoteBody({ expiry: clock.nowMs() + lifeMs }), ['Date', 'none']),
+    )
+    const bodies = new Set([first.body])
+    for (let second = 0; second < 120; second += 1) {
+      clock.advance(1_000)
+      const before = await counted(gateway, refreshes('stored'))
+      const answer = await ask(gateway.url)
+      expect(how(answer)).toBe('hit')
+      bodies.add(answer.body)
+      const calls = upstream.requests.length
+      if (calls - 1 > before) await untilCounted(gateway, refreshes('stored'), calls - 1)
+    }
+    expect(bodies.size).toBeGreaterThanOrEqual(5)
+    expect(upstream.requests.length).toBeLessThanOrEqual(8)
+  })
+
+  it('leaves a pair alone that nobody asks for', async () => {
+    const { clock, startMs, upstream, gateway } = await withOneQuote()
+    for (let afterMs = 0; afterMs < 3 * lifeMs; afterMs += 1_000) clock.set(startMs + afterMs)
+    expect(await counted(gateway, refreshes('stored'))).toBe(0)
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('is off unless it is asked for', async () => {
+    const { clock, startMs, upstream, gateway } = await withOneQuote({ QUOTE_REFRESH_AHEAD_MS: '0' })
+    clock.set(startMs + lifeMs - 1)
+    expect(how(await ask(gateway.url))).toBe('hit')
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it.each([
+    ['an error', (response: ServerResponse) => response.writeHead(503, { Date: 'none' }).end('busy')],
+    ['a reset', (response: ServerResponse) => response.socket?.resetAndDestroy()],
+    ['no quote', (response: ServerResponse) => response.writeHead(200, { Date: 'none' }).end('{}')],
+  ])(
+    'that brings %s is seen by no client, counted, and not tried again for the same quote',
+    async (_what, fail) => {
+      const { clock, startMs, upstream, gateway, waiting, first } = await withOneQuote()
+      const unhandled = watchForUnhandled()
+      clock.set(startMs + lifeMs - 1_000)
+      await ask(gateway.url)
+      await until(() => waiting.length === 1, 'the background fetch')
+      fail(waiting[0] as ServerResponse)
+      await untilCounted(gateway, refreshes('failed'), 1)
+      const later = await ask(gateway.url)
+      expect([later.status, how(later), later.body]).toEqual([200, 'hit', first.body])
+      expect(upstream.requests).toHaveLength(2)
+      expect(unhandled).toEqual([])
+    },
+  )
+
+  it('is joined by a client whose quote has expired meanwhile, and goes on when that one leaves', async () => {
+    const { clock, startMs, upstream, gateway, waiting, give } = await withOneQuote()
+    clock.set(startMs + lifeMs - 1_000)
+    await ask(gateway.url)
+    await until(() => waiting.length === 1, 'the background fetch')
+    clock.set(startMs + lifeMs)
+    const leaving = new AbortController()
+    const left = ask(gateway.url, { signal: leaving.signal }).catch(() => 'left')
+    await untilCounted(gateway, lookups('collapsed'), 1)
+    leaving.abort()
+    expect(await left).toBe('left')
+    const staying = ask(gateway.url)
+    await untilCounted(gateway, lookups('collapsed'), 2)
+    give(0)
+    expect((await staying).headers['cache-status']).toBe('quotegate; fwd=uri-miss; collapsed')
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  // A setting larger than the life of a quote would otherwise ask the provider without a pause.
+  it('of quotes that live shorter than the setting happens twice in a life at most', async () => {
+    const { clock, upstream, gateway } = await withOneQuote({}, 4_000)
+    upstream.answer((_request, response) =>
+      giveQuote(response, quoteBody({ expiry: clock.nowMs() + 4_000 }), ['Date', 'none']),
+    )
+    for (let step = 0; step < 80; step += 1) {
+      expect(how(await ask(gateway.url))).toBe('hit')
+      const calls = upstream.requests.length - 1
+      await untilCounted(gateway, refreshes('stored'), calls)
+      clock.advance(100)
+    }
+    // 8 s of hits, and one call more for the very first.
+    expect(upstream.requests.length).toBeGreaterThanOrEqual(3)
+    expect(upstream.requests.length).toBeLessThanOrEqual(6)
+  })
+})

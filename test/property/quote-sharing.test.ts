@@ -1,0 +1,173 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { createPartition, type PartitionOptions } from '../../src/client/partition.ts'
+import { silentLogger } from '../../src/logger.ts'
+import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { createQuoteCache, type Served } from '../../src/quotes/quote-cache.ts'
+import type { QuoteAnswer } from '../../src/quotes/quote-call.ts'
+import { createQuoteKey } from '../../src/quotes/quote-key.ts'
+import { createProviderClock } from '../../src/upstream/provider-clock.ts'
+import { createTestClock, deferred } from '../support/quotes.ts'
+
+const mode = fc.constantFrom<PartitionOptions>(
+  { mode: 'ip' },
+  { mode: 'prefix' },
+  { mode: 'header', header: 'place' },
+  { mode: 'none' },
+)
+// Few values, so that clients meet often, and treacherous ones, so that they meet wrongly if they can.
+const client = fc.record({
+  address: fc.constantFrom(
+    '203.0.113.7',
+    '203.0.113.8',
+    '203.0.114.7',
+    '2001:db8::1',
+    '2001:db8:0:100::1',
+    undefined,
+  ),
+  peerTrusted: fc.boolean(),
+  place: fc.constantFrom('', 'DE', 'FR', 'XX', '203.0.113.7', 'ip:203.0.113.7', 'net:203.0.113'),
+  amount: fc.constantFrom('1', '1', '2'),
+  appName: fc.constantFrom('a', 'a', 'a', 'b', '1:a'),
+})
+type Client = typeof client extends fc.Arbitrary<infer Value> ? Value : never
+
+const step = fc.record({
+  client,
+  doing: fc.constantFrom('ask', 'ask', 'ask', 'leave', 'answer', 'answer', 'fail', 'wait'),
+  pick: fc.nat(5),
+  lifeMs: fc.constantFrom(0, 1, 1_000, 30_000),
+  shared: fc.constantFrom(true, true, true, false),
+  waitMs: fc.constantFrom(1, 999, 1_000, 29_999, 30_000),
+})
+
+let strangers = 0
+
+/** Who may share, said once more and differently from the code. */
+function circleOf(
+  { mode }: PartitionOptions,
+  { address, peerTrusted, place, amount, appName }: Client,
+): string {
+  // Who is not known shares with nobody, not even with another unknown.
+  strangers += 1
+  const stranger = address === undefined ? ` ${strangers}` : ''
+  const network = address?.startsWith('2001') ? `v6-${address === '2001:db8::1'}` : address?.slice(0, 9)
+  const byAddress = `a ${address}${stranger}`
+  const where = {
+    none: 'all',
+    ip: byAddress,
+    prefix: `n ${network}${stranger}`,
+    header: peerTrusted && !['', 'XX'].includes(place) ? `p ${place}` : byAddress,
+  }[mode]
+  return JSON.stringify([where, amount, appName])
+}
+
+it('in every mode a quote fetched for one partition is never served to another, nor an expired one to anybody', async () => {
+  let hits = 0
+  let collapsed = 0
+  await fc.assert(
+    fc.asyncProperty(
+      mode,
+      fc.integer({ min: 0, max: 20_000 }),
+      fc.array(step, { minLength: 60, maxLength: 120 }),
+      async (options, refreshAheadMs, steps) => {
+        const clock = createTestClock()
+        const partitionOf = createPartition(options)
+        const keyOf = createQuoteKey()
+        const cache = createQuoteCache({
+          store: createMemoryQuoteStore({ entriesMost: 4, bytesMost: 100_000 }),
+          providerClock: createProviderClock({ clock, log: silentLogger() }),
+          minValidityMs: 0,
+          refreshAheadMs,
+          onLookup: () => {},
+          onNotKept: () => {},
+          onRefresh: () => {},
+        })
+        const open: { circle: string; settle(change: (typeof steps)[number]): void }[] = []
+        const leavers: (() => void)[] = []
+
+        function callFor(circle: string) {
+          const { promise, resolve, reject } = deferred<QuoteAnswer>()
+          const call = {
+            circle,
+            settle({ doing, lifeMs, shared }: (typeof steps)[number]) {
+              if (doing === 'fail') return reject(new Error('down'))
+              const quote = {
+                id: circle,
+                body: circle,
+                headers: [],
+                storedAtMs: 0,
+                expiresAtMs: clock.nowMs() + lifeMs,
+              }
+              const stored = lifeMs > 0 && shared ? quote : undefined
+              const base = { status: 200, reason: '', headers: [], quote: undefined, notKept: undefined }
+              resolve({ ...base, body: Buffer.from(circle), stored, shared })
+            },
+          }
+          open.push(call)
+          return { answer: promise, abort: () => reject(new Error('given up')) }
+        }
+
+        function check(circle: string, served: Served): void {
+          if (served.how === 'hit') {
+            hits += 1
+            expect(served.quote.body).toBe(circle)
+            return
+          }
+          if (served.how === 'collapsed') collapsed += 1
+          expect(served.answer.body.toString()).toBe(circle)
+        }
+
+        for (const now of steps) {
+          if (now.doing === 'wait') clock.advance(now.waitMs)
+          else if (now.doing === 'leave') leavers[now.pick % Math.max(leavers.length, 1)]?.()
+          else if (now.doing !== 'ask') open.splice(now.pick % Math.max(open.length, 1), 1)[0]?.settle(now)
+          else {
+            const circle = circleOf(options, now.client)
+            const partition = partitionOf(now.client, ['Place', now.client.place])
+            const { appName, amount } = now.client
+            const key =
+              partition === undefined
+                ? undefined
+                : keyOf({
+                    pair: 'p',
+                    amount,
+                    canonicalAmount: amount,
+                    partition,
+                    query: '',
+                    target: '/',
+                    keyedHeaders: [['app-name', appName]],
+                  })
+            const call = () => callFor(circle)
+            const live = key === undefined ? undefined : cache.getLive(key, call)
+            // At this very instant: nothing is handed out that is over.
+            if (live !== undefined) expect(live.expiresAtMs).toBeGreaterThan(clock.nowMs())
+            const asking = key === undefined ? cache.fetchAlone(call) : cache.getOrFetch(key, call)
+            leavers.push(asking.leave)
+            asking.served.then(
+              (served) => wrong.push(...failureOf(() => check(circle, served))),
+              () => {},
+            )
+          }
+          await new Promise((resolve) => setImmediate(resolve))
+        }
+        expect(wrong.splice(0)).toEqual([])
+      },
+    ),
+    { numRuns: 400 },
+  )
+  // The steps met one another, or nothing has been shown.
+  expect(hits).toBeGreaterThan(100)
+  expect(collapsed).toBeGreaterThan(100)
+})
+
+const wrong: unknown[] = []
+
+function failureOf(check: () => void): unknown[] {
+  try {
+    check()
+    return []
+  } catch (error) {
+    return [error]
+  }
+}

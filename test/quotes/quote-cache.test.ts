@@ -1,0 +1,215 @@
+import { describe, expect, it } from 'vitest'
+import { silentLogger } from '../../src/logger.ts'
+import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { createQuoteCache, type Lookup, type QuoteCacheOptions } from '../../src/quotes/quote-cache.ts'
+import type { QuoteAnswer } from '../../src/quotes/quote-call.ts'
+import { createProviderClock } from '../../src/upstream/provider-clock.ts'
+import { createTestClock, deferred } from '../support/quotes.ts'
+
+const lifeMs = 30_000
+
+/** The real cache, store and clock, with calls that the test answers. */
+function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refreshAheadMs'>> = {}) {
+  const clock = createTestClock()
+  const looked: Lookup[] = []
+  const notKept: string[] = []
+  const refreshes: string[] = []
+  const cache = createQuoteCache({
+    store: createMemoryQuoteStore({ entriesMost: 100, bytesMost: 100_000 }),
+    providerClock: createProviderClock({ clock, log: silentLogger() }),
+    minValidityMs: 0,
+    refreshAheadMs: 0,
+    ...options,
+    onLookup: (result) => looked.push(result),
+    onNotKept: (reason) => notKept.push(reason),
+    onRefresh: (outcome) => refreshes.push(outcome),
+  })
+  const calls: { resolve(answer: QuoteAnswer): void; reject(error: Error): void; aborted: boolean }[] = []
+  function call() {
+    const { promise, resolve, reject } = deferred<QuoteAnswer>()
+    const made = { resolve, reject, aborted: false }
+    calls.push(made)
+    return {
+      answer: promise,
+      abort() {
+        made.aborted = true
+        reject(new Error('given up'))
+      },
+    }
+  }
+  function answer(id: string, changes: Partial<QuoteAnswer> = {}): QuoteAnswer {
+    const expiresAtMs = clock.nowMs() + lifeMs
+    return {
+      status: 200,
+      reason: 'OK',
+      headers: [],
+      body: Buffer.from(id),
+      quote: undefined,
+      stored: { id, body: id, headers: [], storedAtMs: clock.nowMs(), expiresAtMs },
+      notKept: undefined,
+      shared: true,
+      ...changes,
+    }
+  }
+  const get = (key = 'key') => cache.getOrFetch(key, call)
+  return { cache, clock, calls, call, answer, get, looked, notKept, refreshes }
+}
+
+const alone = (reason: 'vary' | 'status') => ({
+  stored: undefined,
+  notKept: reason,
+  shared: reason === 'status',
+})
+
+describe('a quote in the cache', () => {
+  it.each([
+    [0, lifeMs - 1, lifeMs],
+    [5_000, lifeMs - 5_001, lifeMs - 4_999],
+  ])(
+    'with %d ms of least validity is served after %d ms, and no more after %d ms',
+    async (minValidityMs, last, over) => {
+      const { cache, clock, calls, call, answer, get } = setUp({ minValidityMs })
+      const startMs = clock.nowMs()
+      const asking = get()
+      calls[0]?.resolve(answer('one'))
+      await asking.served
+      clock.set(startMs + last)
+      expect(cache.getLive('key', call)?.id).toBe('one')
+      expect((await get().served).how).toBe('hit')
+      clock.set(startMs + over)
+      expect(cache.getLive('key', call)).toBeUndefined()
+      expect(calls).toHaveLength(1)
+    },
+  )
+
+  it('is that of its own key alone', async () => {
+    const { calls, answer, get } = setUp()
+    const [one, other] = [get('one'), get('other')]
+    expect(calls).toHaveLength(2)
+    calls[1]?.resolve(answer('for other'))
+    calls[0]?.resolve(answer('for one'))
+    await Promise.all([one.served, other.served])
+    expect(await get('one').served).toMatchObject({ how: 'hit', quote: { id: 'for one' } })
+    expect(await get('other').served).toMatchObject({ how: 'hit', quote: { id: 'for other' } })
+  })
+})
+
+describe('a call', () => {
+  it('is taken out of the table before anybody could join it, when the last who waits leaves', async () => {
+    const { calls, answer, get } = setUp()
+    const [first, second] = [get(), get()]
+    first.leave()
+    expect(calls[0]?.aborted).toBe(false)
+    second.leave()
+    expect(calls[0]?.aborted).toBe(true)
+    // In the same tick: the call has been given up, but has not yet failed.
+    const newcomer = get()
+    expect(calls).toHaveLength(2)
+    await expect(first.served).rejects.toThrow('given up')
+    const joined = get()
+    calls[1]?.resolve(answer('new'))
+    expect(await newcomer.served).toMatchObject({ how: 'fetched' })
+    // The end of the old call has not taken the new one out of the table.
+    expect(await joined.served).toMatchObject({ how: 'collapsed' })
+    expect(calls).toHaveLength(2)
+    await expect(second.served).rejects.toThrow('given up')
+  })
+
+  it('is not given up by one caller who leaves twice', () => {
+    const { calls, get } = setUp()
+    const [first] = [get(), get()]
+    first?.leave()
+    first?.leave()
+    expect(calls[0]?.aborted).toBe(false)
+  })
+
+  it('that has been answered is not given up any more', async () => {
+    const { calls, answer, get } = setUp()
+    const asking = get()
+    calls[0]?.resolve(answer('one'))
+    await asking.served
+    asking.leave()
+    expect(calls[0]?.aborted).toBe(false)
+  })
+
+  it('that fails fails for all who wait, is not kept, and does not stand in the way of the next', async () => {
+    const { calls, answer, get } = setUp()
+    const all = [get(), get(), get()]
+    calls[0]?.reject(new Error('down'))
+    for (const { served } of all) await expect(served).rejects.toThrow('down')
+    const next = get()
+    calls[1]?.resolve(answer('up'))
+    expect(await next.served).toMatchObject({ how: 'fetched', answer: { body: Buffer.from('up') } })
+  })
+
+  it('whose answer nobody may share leaves it to the first who is still here; the others ask again', async () => {
+    const { calls, answer, get, looked, notKept } = setUp()
+    const [leaver, first, second] = [get(), get(), get()]
+    leaver.leave()
+    calls[0]?.resolve(answer('mine', alone('vary')))
+    expect(await first.served).toMatchObject({ how: 'fetched', answer: { body: Buffer.from('mine') } })
+    expect(calls).toHaveLength(2)
+    calls[1]?.resolve(answer('own', alone('vary')))
+    expect(await second.served).toMatchObject({ how: 'fetched', answer: { body: Buffer.from('own') } })
+    expect(notKept).toEqual(['vary', 'vary'])
+    // One count a request.
+    expect(looked).toEqual(['miss', 'collapsed', 'collapsed'])
+  })
+
+  it('that somebody makes again for himself keeps what may be kept after all', async () => {
+    const { calls, answer, get } = setUp()
+    const [first, second] = [get(), get()]
+    calls[0]?.resolve(answer('mine', alone('vary')))
+    await first.served
+    calls[1]?.resolve(answer('kept'))
+    await second.served
+    expect(await get().served).toMatchObject({ how: 'hit', quote: { id: 'kept' } })
+  })
+
+  it('for a client that shares with nobody joins none, is joined by none, and keeps nothing', async () => {
+    const { cache, calls, call, answer, get, looked } = setUp()
+    const alone = cache.fetchAlone(call)
+    const other = get()
+    expect(calls).toHaveLength(2)
+    calls[0]?.resolve(answer('alone'))
+    await alone.served
+    calls[1]?.resolve(answer('other'))
+    await other.served
+    expect(await get().served).toMatchObject({ quote: { id: 'other' } })
+    const leaving = cache.fetchAlone(call)
+    leaving.leave()
+    expect(calls[2]?.aborted).toBe(true)
+    await expect(leaving.served).rejects.toThrow('given up')
+    expect(looked).toEqual(['bypass', 'miss', 'hit', 'bypass'])
+  })
+})
+
+it('an expired quote is not a miss in the counts, and an error is counted by its reason', async () => {
+  const { clock, calls, answer, get, looked, notKept } = setUp()
+  const first = get()
+  calls[0]?.resolve(answer('one'))
+  await first.served
+  clock.advance(lifeMs)
+  const second = get()
+  calls[1]?.resolve(answer('no', alone('status')))
+  await second.served
+  expect(looked).toEqual(['miss', 'expired'])
+  expect(notKept).toEqual(['status'])
+})
+
+it('a background fetch that everybody left goes on, and what it brings is kept', async () => {
+  const { cache, clock, calls, call, answer, get, refreshes } = setUp({ refreshAheadMs: 10_000 })
+  const first = get()
+  calls[0]?.resolve(answer('one'))
+  await first.served
+  clock.advance(lifeMs - 5_000)
+  expect(cache.getLive('key', call)?.id).toBe('one')
+  clock.advance(5_000)
+  const joined = get()
+  joined.leave()
+  expect(calls[1]?.aborted).toBe(false)
+  calls[1]?.resolve(answer('two'))
+  await joined.served
+  expect(refreshes).toEqual(['stored'])
+  expect(await get().served).toMatchObject({ how: 'hit', quote: { id: 'two' } })
+})

@@ -1,0 +1,171 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { recordingUpstream } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import { keptLog, levels } from '../support/log-lines.ts'
+import { ask, asking, counted, createTestClock, giveQuote, lookups, quoteBody } from '../support/quotes.ts'
+
+const lifeMs = 30_000
+
+/** A gateway and a provider whose clocks stand still until they are set. The provider's is ahead by `offsetMs`. */
+async function timed(settings: Record<string, string> = {}, level = 'silent') {
+  const clock = createTestClock()
+  const provider = { offsetMs: 0, lifeMs, lagMs: 0 }
+  const expiries: number[] = []
+  const upstream = await recordingUpstream((_request, response) => {
+    const nowMs = clock.nowMs() + provider.offsetMs
+    const expiry = nowMs + provider.lifeMs
+    expiries.push(expiry)
+    giveQuote(response, quoteBody({ expiry }), ['Date', new Date(nowMs - provider.lagMs).toUTCString()])
+  })
+  const log = await keptLog(level)
+  const gateway = await startGateway(
+    { SWAP_BASE_URL: upstream.url, ...settings },
+    { clock, logger: log.logger },
+  )
+  onTestFinished(() => gateway.close())
+  const how = async () =>
+    (await ask(gateway.url)).headers['cache-status']?.toString().split('; ').slice(1, 3).join(' ')
+  const offsetSeconds = () => counted(gateway, 'quotegate_upstream_clock_offset_seconds{upstream="swap"}')
+  return { clock, provider, upstream, gateway, log, how, expiries, offsetSeconds }
+}
+
+describe('a cached quote', () => {
+  it('is served until one millisecond before its expiry, and fetched anew at it', async () => {
+    const { clock, how, gateway } = await timed()
+    const startMs = clock.nowMs()
+    await how()
+    clock.set(startMs + lifeMs - 1)
+    expect(await how()).toBe('hit ttl=0')
+    clock.set(startMs + lifeMs)
+    expect(await how()).toBe('fwd=uri-miss stored')
+    expect(await counted(gateway, lookups('expired'))).toBe(1)
+  })
+
+  it('says the seconds left of it, rounded down, at each instant', async () => {
+    const { clock, gateway } = await timed()
+    const startMs = clock.nowMs()
+    await ask(gateway.url)
+    for (const [afterMs, ttl] of [
+      [0, 30],
+      [1, 29],
+      [999, 29],
+      [1_000, 29],
+      [1_001, 28],
+      [29_000, 1],
+      [29_001, 0],
+    ] as const) {
+      clock.set(startMs + afterMs)
+      const { headers } = await ask(gateway.url)
+      expect(headers['cache-control']).toBe(`private, max-age=${ttl}`)
+      expect(headers['cache-status']).toBe(`quotegate; hit; ttl=${ttl}`)
+    }
+  })
+
+  it('needs QUOTE_MIN_VALIDITY_MS more to be served', async () => {
+    const { clock, how, upstream } = await timed({ QUOTE_MIN_VALIDITY_MS: '5000' })
+    const startMs = clock.nowMs()
+    await how()
+    clock.set(startMs + lifeMs - 5_001)
+    expect(await how()).toMatch(/^hit/)
+    clock.set(startMs + lifeMs - 4_999)
+    expect(await how()).toBe('fwd=uri-miss stored')
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('is not believed for a moment after our own clock was set back: nothing is known until the next answer', async () => {
+    const { clock, how } = await timed()
+    await how()
+    clock.advance(-10_000)
+    expect(await how()).toBe('fwd=uri-miss stored')
+    expect(await how()).toMatch(/^hit/)
+  })
+})
+
+describe("the provider's clock", () => {
+  it.each([30_000, -30_000, 3_600_000, -3_600_000])(
+    'is the one that counts when it is %d ms ahead: never a quote past its true expiry, at most 1.5 s lost',
+    async (offsetMs) => {
+      const { clock, provider, gateway, expiries } = await timed()
+      provider.offsetMs = offsetMs
+      let hits = 0
+      for (let step = 0; step < 600; step += 1) {
+        const calls = expiries.length
+        await ask(gateway.url)
+        const providerMs = clock.nowMs() + offsetMs
+        if (expiries.length === calls) {
+          hits += 1
+          expect(providerMs).toBeLessThan(expiries[calls - 1] ?? 0)
+        } else if (calls > 0) {
+          expect((expiries[calls - 1] ?? 0) - providerMs).toBeLessThanOrEqual(1_500)
+        }
+        clock.advance(250 + ((step * 37) % 100))
+      }
+      expect(hits).toBeGreaterThan(500)
+    },
+  )
+
+  it.each([0, 120, 250])('counts as ours, exactly, while its Date lags by %d ms at most', async (lagMs) => {
+    const { clock, provider, gateway, offsetSeconds } = await timed()
+    provider.lagMs = lagMs
+    for (let step = 0; step < 100; step += 1) {
+      await asking(gateway.url, String(step + 1))
+      expect(await offsetSeconds()).toBe(0)
+      clock.advance(1 + ((step * 977) % 5_000))
+    }
+  })
+
+  it('is believed at once when it was 30 s off and is set right', async () => {
+    const { clock, provider, gateway, offsetSeconds } = await timed()
+    provider.offsetMs = 30_000
+    await asking(gateway.url, '1')
+    expect(await offsetSeconds()).toBeGreaterThan(28)
+    provider.offsetMs = 0
+    clock.advance(2_000)
+    await asking(gateway.url, '2')
+    expect(await offsetSeconds()).toBe(0)
+  })
+
+  it.each([1_600, -1_600, 800, -800])(
+    'is believed within a minute of answers when it was %d ms off and is set right',
+    async (offsetMs) => {
+      const { clock, provider, gateway, offsetSeconds } = await timed()
+      provider.offsetMs = offsetMs
+      let amount = 0
+      const forSeconds = async (seconds: number) => {
+        for (let second = 0; second < seconds; second += 2) {
+          amount += 1
+          await asking(gateway.url, String(amount))
+          clock.advance(2_117)
+        }
+      }
+      await forSeconds(40)
+      expect(Math.sign(await offsetSeconds())).toBe(Math.sign(offsetMs))
+      provider.offsetMs = 0
+      await forSeconds(62)
+      expect(await offsetSeconds()).toBe(0)
+    },
+  )
+
+  it('is named in the log when it is more than 2 s off, once, and not when it is less', async () => {
+    for (const [offsetMs, warnings] of [
+      [30_000, 1],
+      [-30_000, 1],
+      [1_000, 0],
+    ] as const) {
+      const { provider, gateway, log } = await timed({}, 'warn')
+      provider.offsetMs = offsetMs
+      for (const amount of ['1', '2', '3']) await asking(gateway.url, amount)
+      const lines = log.lines(levels.warn).filter(({ msg }) => msg.includes("provider's clock"))
+      expect(lines).toHaveLength(warnings)
+    }
+  })
+
+  it('counts from the answer that carries the quote: one that is already over by it is not kept', async () => {
+    const { provider, how, upstream } = await timed()
+    provider.offsetMs = 60_000
+    provider.lifeMs = -5_000
+    expect(await how()).toBe('fwd=bypass detail=expired')
+    expect(await how()).toBe('fwd=bypass detail=expired')
+    expect(upstream.requests).toHaveLength(2)
+  })
+})

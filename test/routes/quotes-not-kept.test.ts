@@ -1,0 +1,230 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { gatewayTo, rawUpstream, recordingUpstream } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import { keptLog } from '../support/log-lines.ts'
+import { ask, asking, counted, giveQuote, lookups, notKept, quoteBody, quotePath } from '../support/quotes.ts'
+import { rawExchange, valuesOf, withoutHopByHop } from '../support/raw-connection.ts'
+
+const request = `GET ${quotePath}?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n`
+const hour = 3_600_000
+const soon = () => Date.now() + 30_000
+
+interface Given {
+  status?: number
+  body: string | Buffer
+  headers?: readonly string[]
+}
+
+async function answering({ status = 200, body, headers = [] }: Given, settings = {}) {
+  const upstream = await recordingUpstream((_request, response) => {
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body
+    response.sendDate = false
+    response.writeHead(status, 'Odd Phrase', [...headers, 'Content-Length', String(bytes.length)])
+    response.end(bytes)
+  })
+  return { upstream, gateway: await gatewayTo(upstream.url, settings) }
+}
+
+const { expiry: _expiry, ...withoutExpiry } = JSON.parse(quoteBody())
+
+describe('what is not a quote', () => {
+  const cases: [reason: string, what: string, given: () => Given][] = [
+    ['status', 'a refusal', () => ({ status: 403, body: '{"code":"RESTRICTED_GEOLOCATION"}' })],
+    ['status', 'a quote with another status', () => ({ status: 203, body: quoteBody() })],
+    ['status', 'an error without a body', () => ({ status: 500, body: '' })],
+    ['status', 'a 404', () => ({ status: 404, body: '<h1>\u20ac</h1>' })],
+    [
+      'status',
+      'a redirect',
+      () => ({ status: 302, body: '', headers: ['Location', 'http://evil.example/'] }),
+    ],
+    [
+      'status',
+      'a refusal for haste',
+      () => ({ status: 429, body: 'x', headers: ['Retry-After', '7', 'X-RateLimit-Remaining', '0'] }),
+    ],
+    ['not-json', 'a page', () => ({ body: '<html></html>' })],
+    ['not-json', 'nothing', () => ({ body: '' })],
+    [
+      'not-json',
+      'bytes that are not UTF-8',
+      () => ({ body: Buffer.from(quoteBody({ id: '\xe9' }), 'latin1') }),
+    ],
+    ['not-json', 'half a quote that says it is whole', () => ({ body: quoteBody().slice(0, 80) })],
+    ['not-a-quote', 'a list', () => ({ body: '[]' })],
+    ['not-a-quote', 'an error that says 200', () => ({ body: '{"code":"NO_LIQUIDITY"}' })],
+    ['not-a-quote', 'a quote without an id', () => ({ body: quoteBody({ id: undefined }) })],
+    ['not-a-quote', 'amounts that are numbers', () => ({ body: quoteBody({ fromAmount: 0.1 }) })],
+    ['no-expiry', 'a quote without an expiry', () => ({ body: JSON.stringify(withoutExpiry) })],
+    ['no-expiry', 'an expiry that is text', () => ({ body: quoteBody({ expiry: String(soon()) }) })],
+    ['no-expiry', 'an expiry of null', () => ({ body: quoteBody({ expiry: null }) })],
+    [
+      'expiry-in-seconds',
+      'an expiry in seconds',
+      () => ({ body: quoteBody({ expiry: Math.floor(soon() / 1_000) }) }),
+    ],
+    [
+      'expiry-too-far',
+      'an expiry in 25 hours',
+      () => ({ body: quoteBody({ expiry: Date.now() + 25 * hour }) }),
+    ],
+    ['expiry-too-far', 'an expiry in microseconds', () => ({ body: quoteBody({ expiry: soon() * 1_000 }) })],
+    ['expired', 'an expiry in the past', () => ({ body: quoteBody({ expiry: Date.now() - hour }) })],
+    ['expired', 'an expiry a moment ago', () => ({ body: quoteBody({ expiry: Date.now() - 1 }) })],
+    [
+      'content-coding',
+      'a coding nobody asked for',
+      () => ({ body: gzipSync(quoteBody()), headers: ['Content-Encoding', 'gzip'] }),
+    ],
+  ]
+
+  it.each(cases)('(%s) %s is relayed untouched, not kept, and counted', async (reason, _what, given) => {
+    const answer = given()
+    const headers = ['Content-TYPE', 'x/odd; \xe9', 'Cache-Control', 'max-age=9', 'Age', '3', 'Expires', '0']
+    answer.headers = [...headers, ...(answer.headers ?? [])]
+    const { upstream, gateway } = await answering(answer)
+    for (let times = 1; times <= 2; times += 1) {
+      const got = await rawExchange(gateway.url, request)
+      expect([got.status, got.reason]).toEqual([answer.status ?? 200, 'Odd Phrase'])
+      expect(got.body.equals(Buffer.from(answer.body))).toBe(true)
+      const own = ['Cache-Status', `quotegate; fwd=bypass; detail=${reason}`]
+      const length = ['Content-Length', String(Buffer.byteLength(answer.body))]
+      expect(withoutHopByHop(got.rawHeaders)).toEqual([...answer.headers, ...length, ...own])
+      expect(upstream.requests).toHaveLength(times)
+      expect(await counted(gateway, notKept(reason))).toBe(times)
+    }
+    expect(await counted(gateway, 'quotegate_cache_entries')).toBe(0)
+  })
+
+  it('may have an expiry up to 24 h ahead, and is a quote then', async () => {
+    const { upstream, gateway } = await answering({
+      body: quoteBody({ expiry: Date.now() + 24 * hour - 60_000 }),
+    })
+    for (let times = 0; times < 2; times += 1) await ask(gateway.url)
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('does not spoil the live quote that comes after it', async () => {
+    const { upstream, gateway } = await answering({ status: 500, body: 'no' })
+    expect((await ask(gateway.url)).status).toBe(500)
+    upstream.answer((_request, response) => giveQuote(response))
+    expect((await ask(gateway.url)).headers['cache-status']).toContain('stored')
+    expect((await ask(gateway.url)).headers['cache-status']).toContain('hit')
+  })
+})
+
+describe('a quote that is not kept', () => {
+  it('is one that says Vary: *, on any of its lines', async () => {
+    const headers = ['Vary', 'Accept', 'vary', 'Origin, *']
+    const { upstream, gateway } = await answering({ body: quoteBody(), headers })
+    for (let times = 0; times < 2; times += 1)
+      expect((await ask(gateway.url)).headers['cache-status']).toBe('quotegate; fwd=bypass; detail=vary')
+    expect(upstream.requests).toHaveLength(2)
+    expect(await counted(gateway, notKept('vary'))).toBe(2)
+  })
+
+  it.each(['Accept-Encoding, User-Agent, Cookie', 'x-star*'])(
+    'is not one that says Vary: %s',
+    async (vary) => {
+      const { upstream, gateway } = await answering({ body: quoteBody(), headers: ['Vary', vary] })
+      for (let times = 0; times < 2; times += 1) await ask(gateway.url)
+      expect(upstream.requests).toHaveLength(1)
+    },
+  )
+
+  it('is not one whose coding is named identity', async () => {
+    const { upstream, gateway } = await answering({
+      body: quoteBody(),
+      headers: ['Content-Encoding', 'Identity'],
+    })
+    for (let times = 0; times < 2; times += 1) await ask(gateway.url)
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('is one of more than QUOTE_MAX_BYTES, to the byte', async () => {
+    const body = quoteBody({ padding: 'x'.repeat(500) })
+    const size = Buffer.byteLength(body)
+    for (const [most, calls] of [
+      [size, 1],
+      [size - 1, 2],
+    ] as const) {
+      const { upstream, gateway } = await answering({ body }, { QUOTE_MAX_BYTES: String(most) })
+      for (let times = 0; times < 2; times += 1) {
+        const answer = await ask(gateway.url)
+        expect(answer.body).toBe(body)
+        expect(answer.headers['cache-control']).toMatch(/^private, max-age=\d+$/)
+      }
+      expect(upstream.requests).toHaveLength(calls)
+      expect(await counted(gateway, notKept('too-large'))).toBe(calls === 1 ? 0 : 2)
+    }
+  })
+
+  it.each([
+    'no-store',
+    'private',
+    'max-age=60, NO-STORE',
+    'private="x", no-cache',
+    'public\r\nCache-Control: no-store',
+  ])('is one that says Cache-Control: %s, if QUOTE_OBEY_CACHE_CONTROL, and only then', async (value) => {
+    const lines = value.split('\r\nCache-Control: ')
+    const headers = lines.flatMap((line) => ['Cache-Control', line])
+    for (const [setting, calls] of [
+      ['true', 2],
+      ['false', 1],
+    ] as const) {
+      const { upstream, gateway } = await answering(
+        { body: quoteBody(), headers },
+        { QUOTE_OBEY_CACHE_CONTROL: setting },
+      )
+      for (let times = 0; times < 2; times += 1) await ask(gateway.url)
+      expect(upstream.requests).toHaveLength(calls)
+      expect(await counted(gateway, notKept('cache-control'))).toBe(calls === 1 ? 0 : 2)
+    }
+  })
+
+  it.each(['no-cache', 'max-age=0', 'private-ish', 'x=private', 'must-revalidate'])(
+    'is not one that says Cache-Control: %s, even then',
+    async (value) => {
+      const headers = ['Cache-Control', value]
+      const { upstream, gateway } = await answering(
+        { body: quoteBody(), headers },
+        { QUOTE_OBEY_CACHE_CONTROL: 'true' },
+      )
+      for (let times = 0; times < 2; times += 1) await ask(gateway.url)
+      expect(upstream.requests).toHaveLength(1)
+    },
+  )
+})
+
+it('tells the log once, not at each quote, that a no-store of the provider is not obeyed', async () => {
+  const upstream = await recordingUpstream((_request, response) =>
+    giveQuote(response, quoteBody(), ['Cache-Control', 'no-store']),
+  )
+  const log = await keptLog('info')
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { logger: log.logger })
+  for (const amount of ['1', '2', '3']) await asking(gateway.url, amount)
+  await gateway.close()
+  expect(log.lines().filter(({ msg }) => msg.includes('QUOTE_OBEY_CACHE_CONTROL'))).toHaveLength(1)
+})
+
+describe('an answer that is no whole answer', () => {
+  const body = quoteBody()
+  it.each([
+    ['cut short of its length', `Content-Length: ${body.length + 1}\r\n\r\n${body}`],
+    ['cut in its chunks', `Transfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n`],
+    ['larger than 4 MiB', `Content-Length: 4194305\r\n\r\n${'x'.repeat(4_194_305)}`],
+  ])('%s is a 502, and nothing of it is relayed or kept', async (_what, rest) => {
+    const upstream = await rawUpstream((socket) => socket.end(`HTTP/1.1 200 OK\r\n${rest}`))
+    const gateway = await gatewayTo(upstream.url)
+    for (let times = 1; times <= 2; times += 1) {
+      const answer = await rawExchange(gateway.url, request)
+      expect([answer.status, answer.whole]).toEqual([502, true])
+      expect(valuesOf(answer.rawHeaders, 'proxy-status')).toEqual([
+        expect.stringMatching(/^quotegate; error=http_response_/),
+      ])
+      expect(upstream.received).toHaveLength(times)
+    }
+    expect(await counted(gateway, lookups('hit'))).toBe(0)
+  })
+})

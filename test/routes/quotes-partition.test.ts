@@ -1,0 +1,172 @@
+import { describe, expect, it } from 'vitest'
+import { gatewayTo, recordingUpstream } from '../support/between.ts'
+import { ask, giveQuote } from '../support/quotes.ts'
+
+/** Which of these requests share a quote: a letter each, the same for the same quote. */
+async function sharing(settings: Record<string, string>, requests: string[][]) {
+  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+  const gateway = await gatewayTo(upstream.url, settings)
+  const ids: string[] = []
+  let letters = ''
+  for (const headers of requests) {
+    const { body } = await ask(gateway.url, { headers: ['App-Name', 'a', ...headers] })
+    const id: string = JSON.parse(body).id
+    if (!ids.includes(id)) ids.push(id)
+    letters += String.fromCharCode(97 + ids.indexOf(id))
+  }
+  return { letters, upstream }
+}
+
+const from = (address: string, ...more: string[]) => [
+  'Forwarded',
+  `for="${address.includes(':') ? `[${address}]` : address}"`,
+  ...more,
+]
+const trusting = { TRUST_PROXY: 'loopback' }
+
+describe('by ip, the default', () => {
+  it('shares a quote between the requests of one address, however it is written, and with no other', async () => {
+    const { letters, upstream } = await sharing(trusting, [
+      from('203.0.113.7'),
+      from('203.0.113.7'),
+      from('::ffff:203.0.113.7'),
+      from('203.0.113.8'),
+      from('2001:db8::1'),
+      from('2001:0DB8:0:0::1'),
+      from('2001:db8::2'),
+      [],
+    ])
+    expect(letters).toBe('aaabccde')
+    expect(upstream.requests.map(({ headers }) => headers.forwarded)).toEqual([
+      'for=203.0.113.7',
+      'for=203.0.113.8',
+      'for="[2001:db8::1]"',
+      'for="[2001:db8::2]"',
+      'for=127.0.0.1',
+    ])
+  })
+
+  it.each(['Forwarded', 'X-Forwarded-For', 'X-Real-IP', 'CF-Connecting-IP', 'True-Client-IP'])(
+    'does not let an untrusted peer choose another address with %s',
+    async (name) => {
+      const value = (address: string) => (name === 'Forwarded' ? `for=${address}` : address)
+      const { letters, upstream } = await sharing({}, [
+        [name, value('203.0.113.7')],
+        [name, value('203.0.113.8')],
+        [],
+      ])
+      expect(letters).toBe('aaa')
+      expect(upstream.requests[0]?.headers.forwarded).toBe('for=127.0.0.1')
+    },
+  )
+
+  it('believes of a trusted peer the one header of CLIENT_IP_HEADER, not its neighbours', async () => {
+    const settings = { ...trusting, CLIENT_IP_HEADER: 'cf-connecting-ip' }
+    const { letters } = await sharing(settings, [
+      ['CF-Connecting-IP', '203.0.113.7', 'X-Forwarded-For', '203.0.113.8'],
+      ['CF-Connecting-IP', '203.0.113.7', 'Forwarded', 'for=203.0.113.9'],
+      ['cf-connecting-ip', '203.0.113.8'],
+    ])
+    expect(letters).toBe('aab')
+  })
+
+  it('believes the right-most address that is not trusted, not what a client wrote to its left', async () => {
+    const { letters } = await sharing(trusting, [
+      ['Forwarded', 'for=198.51.100.1, for=203.0.113.7'],
+      ['Forwarded', 'for=198.51.100.2', 'Forwarded', 'for=203.0.113.7, for=127.0.0.5'],
+      ['Forwarded', 'for=198.51.100.1'],
+    ])
+    expect(letters).toBe('aab')
+  })
+})
+
+describe('by prefix', () => {
+  it('shares a quote within a /24 and a /56, and not beyond', async () => {
+    const { letters } = await sharing({ ...trusting, QUOTE_PARTITION: 'prefix' }, [
+      from('203.0.113.7'),
+      from('203.0.113.255'),
+      from('203.0.112.7'),
+      from('2001:db8:1:200::1'),
+      from('2001:db8:1:2ff:ffff::1'),
+      from('2001:db8:1:300::1'),
+    ])
+    expect(letters).toBe('aabccd')
+  })
+})
+
+describe('by header', () => {
+  const settings = { ...trusting, QUOTE_PARTITION: 'header', QUOTE_PARTITION_HEADER: 'CF-IPCountry' }
+
+  it('shares a quote within a place that a trusted peer names, and asks the upstream once for it', async () => {
+    const { letters, upstream } = await sharing(settings, [
+      from('203.0.113.7', 'CF-IPCountry', 'DE'),
+      from('198.51.100.1', 'cf-ipcountry', 'DE'),
+      from('198.51.100.1', 'cf-ipcountry', 'FR'),
+    ])
+    expect(letters).toBe('aab')
+    for (const { rawHeaders } of upstream.requests)
+      expect(rawHeaders.join(' ').toLowerCase()).not.toContain('cf-ipcountry')
+  })
+
+  it('goes by ip where the place is absent, empty, unknown, repeated or a list', async () => {
+    for (const place of [[], ['CF-IPCountry', ''], ['CF-IPCountry', 'XX'], ['CF-IPCountry', 't1']]) {
+      const { letters } = await sharing(settings, [
+        from('203.0.113.7', ...place),
+        from('203.0.113.8', ...place),
+      ])
+      expect(letters).toBe('ab')
+    }
+    for (const place of [
+      ['CF-IPCountry', 'DE', 'cf-ipcountry', 'DE'],
+      ['CF-IPCountry', 'DE, FR'],
+    ]) {
+      const { letters } = await sharing(settings, [
+        from('203.0.113.7', 'CF-IPCountry', 'DE'),
+        from('203.0.113.7', ...place),
+        from('203.0.113.8', ...place),
+      ])
+      expect(letters).toBe('abc')
+    }
+  })
+
+  it('goes by ip where a peer that nobody trusts names a place, which it could choose', async () => {
+    const untrusting = { ...settings, TRUST_PROXY: '192.0.2.1' }
+    const { letters, upstream } = await sharing(untrusting, [
+      ['CF-IPCountry', 'DE'],
+      ['CF-IPCountry', 'FR'],
+      [],
+    ])
+    expect(letters).toBe('aaa')
+    expect(upstream.requests[0]?.headers).not.toHaveProperty('cf-ipcountry')
+  })
+
+  it('never takes a place for an address or the other way round', async () => {
+    const { letters } = await sharing(settings, [
+      from('203.0.113.7'),
+      from('203.0.113.8', 'CF-IPCountry', '203.0.113.7'),
+      from('203.0.113.9', 'CF-IPCountry', 'ip:203.0.113.7'),
+    ])
+    expect(letters).toBe('abc')
+  })
+})
+
+describe('none', () => {
+  it('shares a quote between everybody, but not across what is keyed', async () => {
+    const { letters } = await sharing({ ...trusting, QUOTE_PARTITION: 'none' }, [
+      from('203.0.113.7'),
+      from('198.51.100.1', 'Accept-Language', 'de'),
+      ['User-Agent', 'other'],
+    ])
+    expect(letters).toBe('aab')
+  })
+})
+
+it('a second gateway in the same process shares nothing with the first', async () => {
+  const upstream = await recordingUpstream((_request, response) => setTimeout(() => giveQuote(response), 50))
+  const gateways = [await gatewayTo(upstream.url), await gatewayTo(upstream.url)]
+  const together = await Promise.all(gateways.map(({ url }) => ask(url)))
+  expect(upstream.requests).toHaveLength(2)
+  const later = await Promise.all(gateways.map(({ url }) => ask(url)))
+  expect(later.map(({ body }) => body)).toEqual(together.map(({ body }) => body))
+  expect(later[0]?.body).not.toBe(later[1]?.body)
+})
