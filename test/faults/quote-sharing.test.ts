@@ -19,10 +19,16 @@ const many = 64
 
 /** An upstream whose answers are given by the test, and a gateway in front of it. */
 async function held(settings: Record<string, string> = {}) {
-  // A GET whose connection died is sent once more, which is another test's matter.
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream((_request, response) => waiting.push(response))
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: '0', ...settings })
+  const gateway = await gatewayTo(upstream.url, {
+    // A GET whose connection died is sent once more, which is another test's matter.
+    UPSTREAM_RETRIES: '0',
+    // Nothing but the callers' leaving may end a call while a test looks.
+    UPSTREAM_HEADERS_TIMEOUT_MS: '600000',
+    UPSTREAM_TOTAL_TIMEOUT_MS: '600000',
+    ...settings,
+  })
   const crowd = (size: number) => Array.from({ length: size }, () => ask(gateway.url))
   /** Once all of them have joined the one call that is under way. */
   async function joined(count: number): Promise<void> {

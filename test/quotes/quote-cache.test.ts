@@ -213,3 +213,24 @@ it('a background fetch that everybody left goes on, and what it brings is kept',
   expect(refreshes).toEqual(['stored'])
   expect(await get().served).toMatchObject({ how: 'hit', quote: { id: 'two' } })
 })
+
+it('a background fetch that failed is not tried again for the same quote, but for the next', async () => {
+  const { cache, clock, calls, call, answer, get, refreshes } = setUp({ refreshAheadMs: 10_000 })
+  const first = get()
+  calls[0]?.resolve(answer('one'))
+  await first.served
+  clock.advance(lifeMs - 5_000)
+  cache.getLive('key', call)
+  calls[1]?.reject(new Error('down'))
+  await new Promise((resolve) => setImmediate(resolve))
+  expect(cache.getLive('key', call)?.id).toBe('one')
+  expect(calls).toHaveLength(2)
+  clock.advance(5_000)
+  const second = get()
+  calls[2]?.resolve(answer('two'))
+  await second.served
+  clock.advance(lifeMs - 5_000)
+  cache.getLive('key', call)
+  expect(calls).toHaveLength(4)
+  expect(refreshes).toEqual(['failed'])
+})

@@ -14,7 +14,10 @@ export async function startGateway(
   settings: Record<string, SettingValue | undefined> = {},
   overrides: GatewayOverrides = {},
 ): Promise<RunningGateway> {
-  const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...laneUnderTest(), ...settings }, overrides)
+  const gateway = await createGateway(
+    { PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...laneUnderTest(), ...settings },
+    overrides,
+  )
   const { trafficUrl, operationsUrl } = await gateway.listen()
   return { ...gateway, url: trafficUrl, operationsUrl }
 }
