@@ -60,6 +60,7 @@ export interface Config {
     readonly quoteIdFields: readonly string[]
   }
   readonly ledger: { readonly entries: number; readonly retentionMs: number; readonly termsMs: number }
+  readonly metrics: { readonly pairs: readonly string[] }
   readonly requests: { readonly headTimeoutMs: number; readonly bodyIdleTimeoutMs: number }
   readonly fastLane: boolean
   readonly log: { readonly level: SettingValues['LOG_LEVEL']; readonly format: SettingValues['LOG_FORMAT'] }
@@ -208,6 +209,7 @@ function toConfig(values: SettingValues): Config {
       retentionMs: values.LEDGER_RETENTION_MS,
       termsMs: values.LEDGER_TERMS_MS,
     },
+    metrics: { pairs: values.METRICS_PAIRS ?? [] },
     requests: {
       headTimeoutMs: values.REQUEST_HEAD_TIMEOUT_MS,
       bodyIdleTimeoutMs: values.REQUEST_BODY_IDLE_TIMEOUT_MS,

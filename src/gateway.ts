@@ -48,7 +48,7 @@ export async function createGateway(
 export async function buildGateway(config: Config, overrides: GatewayOverrides = {}): Promise<Gateway> {
   const log = overrides.logger ?? silentLogger()
   const clock = overrides.clock ?? systemClock
-  const metrics = createMetrics({ version, notKeptReasons })
+  const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
   const sandbox = await sandboxIfNeeded(config, clock)
   const upstreams = createUpstreams(config, { sandbox, metrics, log })
 
@@ -122,7 +122,7 @@ function createUpstreams(
   { sandbox, metrics, log }: { sandbox: Sandbox | undefined; metrics: Metrics; log: Logger },
 ) {
   function upstream(name: UpstreamName, baseUrl: string): Upstream {
-    return createUpstream({
+    const created = createUpstream({
       name,
       baseUrl: baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl,
       limits: config.upstream,
@@ -134,6 +134,8 @@ function createUpstreams(
         },
       },
     })
+    metrics.upstreams[name].watch(created)
+    return created
   }
   const { swap, payments, webhooks } = config
   return {

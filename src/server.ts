@@ -67,6 +67,10 @@ export function createTrafficServer(options: TrafficServerOptions): Server {
     }
     connections.set(socket, connection)
     socket.once('close', () => clearTimeout(connection.idleTimer))
+    // Node reads on after every answer, whoever paused.
+    socket.on('resume', () => {
+      if (connection.paused) socket.pause()
+    })
     return connection
   }
 
@@ -101,7 +105,7 @@ export function createTrafficServer(options: TrafficServerOptions): Server {
       next(socket, connection)
     })
     if (turns.length === 1) begin(turn)
-    else if (turns.length > pipelinedMost) {
+    else if (turns.length > pipelinedMost && !connection.paused) {
       connection.paused = true
       socket.pause()
     }

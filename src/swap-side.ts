@@ -6,6 +6,7 @@ import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
 import { parseDecimal } from './quotes/decimal.ts'
 import { createMemoryQuoteStore } from './quotes/memory-quote-store.ts'
+import { createObservedQuoteStore } from './quotes/observed-quote-store.ts'
 import type { Quote } from './quotes/quote.ts'
 import { createQuoteCache } from './quotes/quote-cache.ts'
 import { createQuoteReader } from './quotes/quote-call.ts'
@@ -35,10 +36,14 @@ export interface SwapSideParts {
 export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orders: OrderRoute } {
   const { config, clock, log, metrics, upstream, fail } = parts
   const providerClock = createProviderClock({ clock, log })
-  const store = createMemoryQuoteStore({
+  const memory = createMemoryQuoteStore({
     entriesMost: config.quotes.cacheEntries,
     bytesMost: config.quotes.cacheBytes,
-    onEvicted: () => metrics.cacheEvictions.inc(),
+    onEvicted: () => metrics.cacheEvictions.capacity.inc(),
+  })
+  const store = createObservedQuoteStore(memory, {
+    onStored: (quote) => metrics.quoteStored(Math.max(0, quote.expiresAtMs - providerClock.latestMs())),
+    onDrift: metrics.quoteDrifted,
   })
   const ledger = createQuoteLedger(config.ledger)
   const keyOf = createQuoteKey()
@@ -46,6 +51,7 @@ export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orde
   metrics.observe({
     cacheEntries: () => store.entries,
     cacheBytes: () => store.bytes,
+    ledgerEntries: () => ledger.size,
     clockOffsetMs: () => providerClock.offset().estimateMs,
   })
 
@@ -93,7 +99,9 @@ export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orde
     quoteHeaders,
     providerClock,
     fail,
+    onServed: metrics.quoteServed,
     callUpstream(request, exchange) {
+      metrics.quoteCalled(request.pair)
       const headers = quoteHeaders.call(request.keyedHeaders, exchange)
       const call = fetchWhole({
         upstream,
@@ -116,7 +124,8 @@ export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orde
     swapHeaders: createSwapHeaders(config.swap),
     passThrough: parts.passThrough,
     onUsed: (quote) => {
-      if (config.quotes.evictOnOrder) store.forget(quote.cacheKey, quote.id)
+      if (config.quotes.evictOnOrder && store.forget(quote.cacheKey, quote.id))
+        metrics.cacheEvictions.order.inc()
     },
     onDecision: metrics.countFloatOrder,
   })

@@ -26,6 +26,7 @@ const forbidden: Record<string, readonly string[]> = {
   'src/problem.ts': ['./gateway.ts', './upstream/failure.ts', './config.ts', 'pino'],
   'src/logger.ts': ['./routes/exchange.ts', 'prom-client'],
   'src/metrics.ts': ['./upstream/upstream.ts', 'pino'],
+  'src/metrics/sample.ts': ['../upstream/upstream.ts', '../gateway.ts', 'pino'],
   'src/new-folder/sample.ts': ['../problem.ts', 'left-pad'],
 }
 
@@ -45,7 +46,8 @@ const allowed: Record<string, readonly string[]> = {
   'src/upstream/sample.ts': ['../problem-answer.ts', './headers.ts', 'undici'],
   'src/sandbox/sample.ts': ['../clock.ts', './answer.ts', 'express', 'zod'],
   'src/logger.ts': ['pino', 'pino-pretty'],
-  'src/metrics.ts': ['./problem.ts', 'prom-client'],
+  'src/metrics.ts': ['./problem.ts', './metrics/tallies.ts', 'prom-client'],
+  'src/metrics/sample.ts': ['./tallies.ts', '../problem.ts', 'prom-client'],
   'test/sample.ts': ['../src/sandbox/sandbox.ts', '../src/upstream/upstream.ts', 'supertest'],
 }
 

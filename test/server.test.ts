@@ -1,7 +1,8 @@
-import type { Server } from 'node:http'
+import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
 import type { Listener } from '../src/fast-lane.ts'
+import { headRefusal } from '../src/head-checks.ts'
 import { silentLogger } from '../src/logger.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { createTrafficServer } from '../src/server.ts'
@@ -14,6 +15,7 @@ afterEach(
       if (!server) return resolve()
       server.close(() => resolve())
       server.closeAllConnections()
+      server = undefined
     }),
 )
 
@@ -38,7 +40,7 @@ const answered: Step = (socket) => new Promise((resolve) => socket.once('data', 
 it.each<[string, Step[]]>([
   ['says nothing', []],
   ['sends one empty line', ['\r\n']],
-  ['sends empty lines all the time', Array.from({ length: 400 }, () => ['\r\n', 50] as const).flat()],
+  ['sends empty lines all the time', Array.from({ length: 1_200 }, () => ['\r\n', 50] as const).flat()],
 ])('closes a kept connection whose client %s', async (_name, steps) => {
   const url = await serve((_request, response) => {
     response.end('ok')
@@ -77,21 +79,39 @@ it('leaves a client that is waiting for its answer alone', async () => {
 
 // Each of a thousand parsed requests costs far more memory than its bytes.
 it('stops reading from a client that sends more requests than it has answers', async () => {
+  let waiting: (() => void) | undefined
   let began = 0
   const url = await serve((_request, response) => {
     began += 1
-    setTimeout(() => response.end('ok'), began === 1 ? 1_000 : 0)
+    if (began <= 5) response.end('ok')
+    else waiting = () => response.end('ok')
   })
-  let unreadBytes = 0
-  const many = Buffer.from(get.repeat(400_000))
+  let readBytes = () => 0
+  server?.once('connection', (socket) => {
+    readBytes = () => socket.bytesRead
+  })
   await attack(url, [
-    many,
-    500,
+    Buffer.from(get.repeat(200_000)),
+    1_500,
     (socket) => {
-      unreadBytes = socket.writableLength
       socket.destroy()
     },
   ])
-  expect(began).toBe(1)
-  expect(unreadBytes).toBeGreaterThan(0)
+  expect(waiting).toBeDefined()
+  expect(began).toBe(6)
+  expect(readBytes()).toBeLessThan(1_048_576)
+})
+
+// Node's parser refuses these by itself today. Which of them it does has changed between its versions, and
+// changes with --insecure-http-parser.
+it.each<[string, string[]]>([
+  ['two lengths', ['Host', 'a', 'Content-Length', '5', 'Content-Length', '5']],
+  ['two codings', ['Host', 'a', 'Transfer-Encoding', 'chunked', 'Transfer-Encoding', 'chunked']],
+  ['a length and a coding', ['Host', 'a', 'Content-Length', '5', 'Transfer-Encoding', 'chunked']],
+  ['a length that is no number', ['Host', 'a', 'Content-Length', '+5']],
+  ['a CR in a value', ['Host', 'a', 'X-A', 'b\rc']],
+  ['a NUL in a value', ['Host', 'a', 'X-A', 'b\0c']],
+])('refuses %s even if the parser let it pass', (_name, rawHeaders) => {
+  const request = { httpVersion: '1.1', method: 'POST', url: '/', rawHeaders } as IncomingMessage
+  expect(headRefusal(request)?.slug).toBe('malformed-request')
 })

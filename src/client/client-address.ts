@@ -1,8 +1,9 @@
+import { claimsClientAddress } from '../address-headers.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from '../upstream/forwarded.ts'
 import { type AddressBlock, blocksHold, normalizeAddress, parseAddressBlock } from './address.ts'
 
 export interface ClientAddressOptions {
-  /** Entries that `trustProxyProblem` has nothing against. */
+  /** As the settings have checked them. */
   trustProxy: readonly string[]
   /** Lower case: `forwarded`, `x-forwarded-for`, or a header of exactly one address. */
   ipHeader: string
@@ -26,20 +27,6 @@ export type ReadClientAddress = (
   rawHeaders: readonly string[],
 ) => ClientAddress
 
-/** Every header, lower case, that claims a client's address; `x-forwarded-…` is matched by its prefix. */
-export const clientAddressHeaders: ReadonlySet<string> = new Set(
-  `forwarded forwarded-for x-forwarded x-original-forwarded-for x-vercel-forwarded-for x-vercel-proxied-for
-  x-real-ip x-client-ip client-ip x-cluster-client-ip proxy-client-ip wl-proxy-client-ip x-proxyuser-ip
-  true-client-ip x-true-client-ip fastly-client-ip fly-client-ip incap-client-ip x-nf-client-connection-ip
-  cf-connecting-ip cf-connecting-ipv6 cf-pseudo-ipv4 do-connecting-ip cloudfront-viewer-address
-  x-azure-clientip x-azure-socketip x-sucuri-clientip x-appengine-user-ip x-envoy-external-address
-  ali-cdn-real-ip cdn-src-ip x-host-ip x-originating-ip x-remote-ip x-remote-addr`.split(/\s+/),
-)
-
-export function claimsClientAddress(lowerCaseName: string): boolean {
-  return clientAddressHeaders.has(lowerCaseName) || lowerCaseName.startsWith('x-forwarded-')
-}
-
 /** The names that an entry may have instead of an address: Express's own, since people know them from there. */
 const namedBlocks: ReadonlyMap<string, readonly string[]> = new Map([
   ['loopback', ['127.0.0.0/8', '::1']],
@@ -50,17 +37,6 @@ const namedBlocks: ReadonlyMap<string, readonly string[]> = new Map([
 export interface TrustedProxies {
   /** The address is canonical. */
   trusts(address: string): boolean
-}
-
-/** What is wrong with one entry of TRUST_PROXY; undefined: nothing. */
-export function trustProxyProblem(entry: string): string | undefined {
-  for (const text of writtenBlocks(entry)) {
-    const block = parseAddressBlock(text)
-    if ('problem' in block) {
-      return `${block.problem}; an entry is an address, a CIDR such as 10.0.0.0/8, or ${[...namedBlocks.keys()].join(', ')}`
-    }
-  }
-  return undefined
 }
 
 export function parseTrustProxy(entries: readonly string[]): TrustedProxies {

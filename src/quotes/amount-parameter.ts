@@ -26,7 +26,7 @@ export interface AmountReading {
   /** The value as the caller wrote it, percent-decoded. */
   amount: string
   canonical: string
-  /** The rest of the query as sent and in order. */
+  /** What else of the query tells two quotes apart, as sent and in order. */
   otherParameters: string
   problem?: undefined
 }
@@ -36,7 +36,7 @@ export interface AmountProblem {
   problem: string
 }
 
-/** Reads the amount out of a query (without its "?") the way an upstream would: as a form, decoded once. */
+/** Reads the amount out of a query (without its "?"), percent-decoded once. */
 export function readAmount(query: string): AmountReading | AmountProblem {
   let amount: string | undefined
   let otherParameters = ''
@@ -44,14 +44,16 @@ export function readAmount(query: string): AmountReading | AmountProblem {
     // An empty part is no parameter (WHATWG URL 5.1).
     if (part === '') continue
     const equals = part.indexOf('=')
-    const name = decodeFormText(equals === -1 ? part : part.slice(0, equals))
+    const name = percentDecode(equals === -1 ? part : part.slice(0, equals))
     if (name === 'amount') {
       if (amount !== undefined) return refuse('must be given once')
-      amount = equals === -1 ? '' : decodeFormText(part.slice(equals + 1))
+      amount = equals === -1 ? '' : percentDecode(part.slice(equals + 1))
+      // Some upstreams read a plus as a blank, and "1e 21" perhaps as 1: such a spelling shares with no other.
+      if (part.includes('+')) otherParameters = append(otherParameters, part)
     } else if (isArrayForm(name)) {
       return refuse('must be given once, not as a list')
     } else {
-      otherParameters = otherParameters === '' ? part : `${otherParameters}&${part}`
+      otherParameters = append(otherParameters, part)
     }
   }
   if (amount === undefined) return refuse('is missing')
@@ -71,8 +73,6 @@ function whyNoAmount(amount: string): string {
   if (amount === '') return 'is empty'
   if (amount.startsWith('-') && parseDecimal(amount.slice(1)) !== undefined)
     return 'must be greater than zero'
-  if (amount.includes(' '))
-    return 'holds a blank; in a query a plus sign means one, so write 1e+21 as 1e21 or 1e%2B21'
   return 'must be a decimal number such as 0.1 or 1e-7, with at most 80 digits and three digits of exponent'
 }
 
@@ -80,13 +80,17 @@ function refuse(reason: string): AmountProblem {
   return { problem: `The query parameter "amount" ${reason}.` }
 }
 
+function append(parameters: string, part: string): string {
+  return parameters === '' ? part : `${parameters}&${part}`
+}
+
 /**
  * Byte by byte rather than as UTF-8, so that it never throws. All that matters here is ASCII, and no other
  * sequence can decode to that.
  */
-function decodeFormText(text: string): string {
-  if (!text.includes('%') && !text.includes('+')) return text
-  return text
-    .replaceAll('+', ' ')
-    .replaceAll(/%([0-9A-Fa-f]{2})/g, (_escape, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
+function percentDecode(text: string): string {
+  if (!text.includes('%')) return text
+  return text.replaceAll(/%([0-9A-Fa-f]{2})/g, (_escape, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  )
 }

@@ -73,6 +73,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       this.request = request
       this.response = response
       this.reading = readTarget(request.url ?? '')
+      metrics.requestBegan()
       response.once('close', () => this.#over())
     }
 
@@ -109,7 +110,8 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       const { response, area, request } = this
       const aborted = !response.writableFinished
       const durationMs = performance.now() - this.startedAtMs
-      metrics.countRequest({ area, method: request.method ?? '', status: aborted ? 0 : response.statusCode })
+      const status = aborted ? 0 : response.statusCode
+      metrics.requestOver({ area, method: request.method ?? '', status, durationMs })
       if (!log.isLevelEnabled('debug')) return
       log.debug(
         {

@@ -21,6 +21,8 @@ export interface QuoteRouteOptions {
   /** Asks the upstream, on behalf of the exchange that caused it. */
   callUpstream(request: QuoteRequest, exchange: Exchange): Call
   fail(exchange: Exchange, error: unknown): void
+  /** Told of every quote that goes out, with what it has left. */
+  onServed(pair: string, remainingMs: number): void
 }
 
 export interface QuoteRoute {
@@ -37,7 +39,7 @@ interface KeyedRequest {
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
-  const { cache, callUpstream, fail, keyOf, partitionOf, providerClock, quoteHeaders } = options
+  const { cache, callUpstream, fail, keyOf, onServed, partitionOf, providerClock, quoteHeaders } = options
 
   function readRequest(exchange: Exchange): KeyedRequest {
     const { method, rawHeaders } = exchange.request
@@ -69,9 +71,9 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     return { request, key: partition === undefined ? undefined : keyOf(request) }
   }
 
-  function answerHit(exchange: Exchange, quote: StoredQuote): void {
+  function answerHit(exchange: Exchange, quote: StoredQuote, pair: string): void {
     const { response } = exchange
-    const ttl = secondsLeft(quote.expiresAtMs)
+    const ttl = serveFor(pair, quote.expiresAtMs)
     response.writeHead(200, [
       ...quote.headers,
       'Content-Length',
@@ -84,19 +86,19 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     response.end(quote.body, 'latin1')
   }
 
-  function answerServed(exchange: Exchange, served: Served, shares: boolean): void {
+  function answerServed(exchange: Exchange, served: Served, { request, key }: KeyedRequest): void {
     if (served.how === 'hit') {
-      answerHit(exchange, served.quote)
+      answerHit(exchange, served.quote, request.pair)
       return
     }
     const { answer, how } = served
     const { response } = exchange
-    const detail = answer.notKept ?? (shares ? undefined : 'unknown-client')
+    const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     // Not a quote: as the upstream said it, with a word on why it was not kept.
     let headers = [...answer.headers, 'Cache-Status', bypass]
     if (answer.quote !== undefined) {
-      const ttl = secondsLeft(answer.quote.expiryMs)
+      const ttl = serveFor(request.pair, answer.quote.expiryMs)
       const status =
         how === 'collapsed'
           ? 'quotegate; fwd=uri-miss; collapsed'
@@ -120,9 +122,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     return expiresAtMs !== undefined && isExpired(expiresAtMs, providerClock.latestMs())
   }
 
-  function secondsLeft(expiresAtMs: number): number {
-    const leftMs = expiresAtMs - providerClock.latestMs()
-    return leftMs > 0 ? Math.floor(leftMs / 1_000) : 0
+  /** The whole seconds that a quote has left as it goes out. */
+  function serveFor(pair: string, expiresAtMs: number): number {
+    const leftMs = Math.max(0, expiresAtMs - providerClock.latestMs())
+    onServed(pair, leftMs)
+    return Math.floor(leftMs / 1_000)
   }
 
   return {
@@ -131,7 +135,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (key === undefined) return false
       const quote = cache.getLive(key, () => callUpstream(request, exchange))
       if (quote === undefined) return false
-      answerHit(exchange, quote)
+      answerHit(exchange, quote, request.pair)
       return true
     },
     answer(exchange) {
@@ -154,7 +158,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
           return
         }
         try {
-          answerServed(exchange, served, key !== undefined)
+          answerServed(exchange, served, { request, key })
         } catch (error) {
           fail(exchange, unwritable(error))
         }

@@ -1,4 +1,4 @@
-import { claimsClientAddress } from '../client/client-address.ts'
+import { claimsClientAddress } from '../address-headers.ts'
 import { Problem } from '../problem.ts'
 import { formatForwarded } from '../upstream/forwarded.ts'
 import { endToEndHeaders, viaNamesUs } from '../upstream/headers.ts'

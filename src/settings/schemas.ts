@@ -1,5 +1,6 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { z } from 'zod'
+import { claimsClientAddress } from '../address-headers.ts'
 import { canonicalHost } from './host-names.ts'
 
 // Every schema reads trimmed text and says, when it fails, what would be right. No message may repeat the
@@ -157,15 +158,15 @@ export const headerName = z
 // What the gateway sets itself on a quote call, what belongs to one connection, and cookies, which would
 // make every quote somebody's own.
 const neverKeyed = new Set(
-  `accept accept-encoding connection content-length content-type cookie expect forwarded host http2-settings
+  `accept accept-encoding connection content-length content-type cookie expect host http2-settings
   keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
-  transfer-encoding upgrade via x-real-ip x-request-id`.split(/\s+/),
+  transfer-encoding upgrade via x-request-id`.split(/\s+/),
 )
 
 function keyHeaderProblem(name: string): string | undefined {
   if (!headerNamePattern.test(name.toLowerCase())) return 'no header name'
   const lowerCaseName = name.toLowerCase()
-  if (neverKeyed.has(lowerCaseName) || lowerCaseName.startsWith('x-forwarded-')) {
+  if (neverKeyed.has(lowerCaseName) || claimsClientAddress(lowerCaseName)) {
     return 'never sent on a quote as the client wrote it'
   }
   return undefined
@@ -177,6 +178,10 @@ export const quoteKeyHeaders = list(
 )
   .transform((names) => [...new Set(names.map((name) => name.toLowerCase()))])
   .refine((names) => names.includes('app-name'), 'a list with app-name in it: the provider requires it')
+
+export const metricsPairs = list('a comma-separated list of pairs such as ETH_USDC,BTC_USDC', (pair) =>
+  /^[\w.~:-]{1,64}$/.test(pair) ? undefined : 'no pair',
+).refine((pairs) => pairs.length <= 50, 'at most 50 pairs: each is a dozen lines on the metrics page')
 
 export const quoteIdFields = list(
   'a comma-separated list of member names such as quoteId,quote.id',

@@ -7,6 +7,7 @@ import {
   headerName,
   headerValue,
   host,
+  metricsPairs,
   milliseconds,
   oneOf,
   onOrOff,
@@ -190,6 +191,12 @@ export const settings = z.object({
   QUOTE_EVICT_ON_ORDER: onOrOff.prefault('true').register(facts, {
     group: 'Quotes',
     meaning: 'A quote that an accepted order used is not handed out again.',
+  }),
+  METRICS_PAIRS: metricsPairs.optional().register(facts, {
+    group: 'Quotes',
+    meaning:
+      'Pairs that get a label of their own in the metrics, 50 at most, separated by commas; every other pair ' +
+      'is counted as other.',
   }),
   ORDER_UNKNOWN_QUOTE: oneOf(['forward', 'refuse']).prefault('forward').register(facts, {
     group: 'Orders',

@@ -97,14 +97,19 @@ function checkProduction(values: SettingValues): Problem[] {
   return problems
 }
 
-function checkPartition(values: SettingValues): Problem[] {
-  if (values.QUOTE_PARTITION !== 'header' || values.QUOTE_PARTITION_HEADER !== undefined) return []
-  return [
-    {
-      name: 'QUOTE_PARTITION_HEADER',
-      expected: 'a header name such as cf-ipcountry: QUOTE_PARTITION is header',
-    },
-  ]
+function checkPartition({
+  QUOTE_PARTITION,
+  QUOTE_PARTITION_HEADER: header,
+  QUOTE_KEY_HEADERS,
+}: SettingValues): Problem[] {
+  const name = 'QUOTE_PARTITION_HEADER'
+  if (QUOTE_PARTITION === 'header' && header === undefined) {
+    return [{ name, expected: 'a header name such as cf-ipcountry: QUOTE_PARTITION is header' }]
+  }
+  if (header !== undefined && QUOTE_KEY_HEADERS.includes(header)) {
+    return [{ name, expected: 'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider' }]
+  }
+  return []
 }
 
 function warningsFor(values: SettingValues): string[] {

@@ -1,8 +1,9 @@
 import { Problem, UpstreamFailure, type UpstreamFault } from '../problem.ts'
 import type { Pass } from './breaker.ts'
-import { faultOf } from './failure.ts'
+import type { Try, TryHandler } from './connections.ts'
+import { faultOf, isOurOwn } from './failure.ts'
 import { ClientGone } from './request-body.ts'
-import type { UpstreamHandler, UpstreamRequest } from './upstream.ts'
+import type { UnderWay, UpstreamHandler, UpstreamRequest } from './upstream.ts'
 
 export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
 
@@ -13,24 +14,24 @@ export interface AttemptOptions {
   /** Payments: an upstream's own failures are its own affair, only failures to connect count. */
   countsConnectOnly: boolean
   retries: number
-  send(request: UpstreamRequest, handler: UpstreamHandler): void
+  send(request: UpstreamRequest, handler: TryHandler): Try
   mayRetry(): boolean
   onRetry(): void
   onOver(outcome: Outcome): void
 }
 
-/** Faults before any connection was there, which another try may not meet. */
+/** Faults before any connection was there that are over at once, so that another try may not meet them. */
 const worthAnotherConnection: ReadonlySet<UpstreamFault> = new Set([
   'connection_refused',
-  'connection_timeout',
+  'connection_terminated',
   'destination_unavailable',
   'dns_error',
 ])
 /** A strange answer is an answer: one bad pair must not close the swap side for everybody. */
 const countedFaults: ReadonlySet<UpstreamFault> = new Set([
   ...worthAnotherConnection,
+  'connection_timeout',
   'tls_certificate_error',
-  'connection_terminated',
   'http_response_timeout',
   'http_response_incomplete',
 ])
@@ -41,9 +42,10 @@ const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
  * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. Reports to the breaker
  * once, however many tries there were.
  */
-export class Attempt implements UpstreamHandler {
+export class Attempt implements TryHandler, UnderWay {
   readonly #options: AttemptOptions
   #triesLeft: number
+  #try: Try | undefined
   #began = false
   #status = 0
   #givenUp = false
@@ -51,13 +53,21 @@ export class Attempt implements UpstreamHandler {
 
   constructor(options: AttemptOptions) {
     this.#options = options
-    this.#triesLeft = options.retries
-    options.send(options.request, this)
+    // A trial is one try: an upstream that is just getting up is not asked twice.
+    this.#triesLeft = options.pass.isTrial ? 0 : options.retries
+    this.#try = options.send(options.request, this)
+  }
+
+  withdraw(reason: Error): void {
+    if (!this.#try?.withdraw()) return
+    this.#end('given-up', 'abandoned')
+    this.#options.handler.onError(reason)
   }
 
   onConnect(abort: (reason?: Error) => void): void {
+    const { countsConnectOnly, handler, pass } = this.#options
     try {
-      this.#options.handler.onConnect((reason) => {
+      handler.onConnect((reason) => {
         // Our own deadline is the upstream's failure; a client that left is nobody's.
         this.#givenUp = !(reason instanceof UpstreamFailure)
         abort(reason)
@@ -67,10 +77,12 @@ export class Attempt implements UpstreamHandler {
       throw error
     }
     this.#began = true
+    if (countsConnectOnly) pass.answering()
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
     this.#status = status
+    if (status >= 200 && !failedStatuses.has(status)) this.#options.pass.answering()
     return this.#options.handler.onHeaders(status, rawHeaders, resume, reason)
   }
 
@@ -80,39 +92,40 @@ export class Attempt implements UpstreamHandler {
 
   onComplete(): void {
     const failed = failedStatuses.has(this.#status)
-    this.#end(failed ? 'failed-status' : 'answered', failed && !this.#options.countsConnectOnly)
+    const counts = failed && !this.#options.countsConnectOnly
+    this.#end(failed ? 'failed-status' : 'answered', counts ? 'failed' : 'succeeded')
     this.#options.handler.onComplete()
   }
 
-  onError(error: Error): void {
+  onError(error: Error, answerBegan: boolean): void {
     this.#givenUp ||= isClientsDoing(error)
     const fault = error instanceof UpstreamFailure ? error.fault : faultOf(error, this.#began)
-    if (this.#isSafeToRepeat(fault) && this.#triesLeft > 0 && this.#options.mayRetry()) {
+    const saysNothing = this.#givenUp || isOurOwn(error)
+    const mayRepeat = !saysNothing && !answerBegan && this.#isSafeToRepeat(fault)
+    if (mayRepeat && this.#triesLeft > 0 && this.#options.mayRetry()) {
       this.#triesLeft -= 1
       this.#began = false
       this.#options.onRetry()
-      this.#options.send(this.#options.request, this)
+      this.#try = this.#options.send(this.#options.request, this)
       return
     }
     const counts = countedFaults.has(fault) && (!this.#began || !this.#options.countsConnectOnly)
-    this.#end(this.#givenUp ? 'given-up' : fault, counts)
+    const verdict = counts ? 'failed' : 'succeeded'
+    this.#end(this.#givenUp ? 'given-up' : fault, saysNothing ? 'abandoned' : verdict)
     this.#options.handler.onError(error)
   }
 
   #isSafeToRepeat(fault: UpstreamFault): boolean {
-    if (this.#givenUp || this.#status !== 0) return false
+    if (this.#status !== 0) return false
     if (!this.#began) return worthAnotherConnection.has(fault)
     const { method, body } = this.#options.request
     return (method === 'GET' || method === 'HEAD') && body === null && fault === 'connection_terminated'
   }
 
-  #end(outcome: Outcome, failed: boolean): void {
+  #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned'): void {
     if (this.#over) return
     this.#over = true
-    const { pass } = this.#options
-    if (outcome === 'given-up') pass.abandoned()
-    else if (failed) pass.failed()
-    else pass.succeeded()
+    this.#options.pass[verdict]()
     this.#options.onOver(outcome)
   }
 }

@@ -10,8 +10,12 @@ export interface BreakerOptions {
   onChange?: (state: BreakerState) => void
 }
 
-/** What a request that was let out must report, exactly once. */
+/** What a request that was let out must report: one of the last three, exactly once. */
 export interface Pass {
+  /** The one request that tries whether an outage is over. */
+  readonly isTrial: boolean
+  /** A good answer has begun. However long the rest takes, the outage is over. */
+  answering(): void
   succeeded(): void
   failed(): void
   /** The client left, or the request never went out: it says nothing of the upstream. */
@@ -32,6 +36,7 @@ export function createBreaker(options: BreakerOptions): Breaker {
   let failuresInARow = 0
   let openUntilMs = 0
   let trialUnderWay = false
+  let ordinary = ordinaryPass()
 
   function change(next: BreakerState): void {
     if (state === next) return
@@ -46,30 +51,55 @@ export function createBreaker(options: BreakerOptions): Breaker {
 
   function close(): void {
     failuresInARow = 0
+    // Requests from before the outage may still time out, one after another: that is the old outage.
+    ordinary = ordinaryPass()
     change('closed')
   }
 
-  const ordinary: Pass = {
-    succeeded() {
-      // An answer to a request from before the outage does not end it; the trial does.
-      if (state === 'closed') failuresInARow = 0
-    },
-    failed() {
-      if (state !== 'closed') return
-      failuresInARow += 1
-      if (failuresInARow >= options.failures) open()
-    },
-    abandoned() {},
+  function ordinaryPass(): Pass {
+    const isCurrent = () => state === 'closed' && ordinary === pass
+    const pass: Pass = {
+      isTrial: false,
+      answering() {},
+      succeeded() {
+        if (isCurrent()) failuresInARow = 0
+      },
+      failed() {
+        if (!isCurrent()) return
+        failuresInARow += 1
+        if (failuresInARow >= options.failures) open()
+      },
+      abandoned() {},
+    }
+    return pass
   }
 
-  function endTrial(next: () => void): () => void {
-    return () => {
+  function trialPass(): Pass {
+    let after: Pass | undefined
+    function endTrial(next?: () => void): void {
       trialUnderWay = false
-      next()
+      next?.()
+    }
+    return {
+      isTrial: true,
+      answering() {
+        if (after) return
+        endTrial(close)
+        after = ordinary
+      },
+      succeeded() {
+        if (after) after.succeeded()
+        else endTrial(close)
+      },
+      failed() {
+        if (after) after.failed()
+        else endTrial(open)
+      },
+      abandoned() {
+        if (!after) endTrial()
+      },
     }
   }
-
-  const trial: Pass = { succeeded: endTrial(close), failed: endTrial(open), abandoned: endTrial(() => {}) }
 
   return {
     get state() {
@@ -83,7 +113,7 @@ export function createBreaker(options: BreakerOptions): Breaker {
       if (trialUnderWay || options.nowMs() < openUntilMs) return undefined
       trialUnderWay = true
       change('half-open')
-      return trial
+      return trialPass()
     },
   }
 }

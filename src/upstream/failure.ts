@@ -37,6 +37,21 @@ export function faultOf(error: unknown, requestBegan: boolean): UpstreamFault {
   return requestBegan && beforeConnection.has(fault) ? 'connection_terminated' : fault
 }
 
+const ownCodes: ReadonlySet<unknown> = new Set([
+  'UND_ERR_INVALID_ARG',
+  'UND_ERR_NOT_SUPPORTED',
+  'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH',
+  'UND_ERR_DESTROYED',
+  'UND_ERR_CLOSED',
+  'EMFILE',
+  'ENFILE',
+])
+
+/** Whether it says nothing of the upstream: a request that cannot be written, no descriptor left, shut down. */
+export function isOurOwn(error: Error): boolean {
+  return ownCodes.has((error as { code?: unknown }).code)
+}
+
 function namedFault(error: unknown): UpstreamFault {
   const { code, name, message } = (error ?? {}) as { code?: unknown; name?: string; message?: string }
   if (typeof code === 'string') {

@@ -1,8 +1,9 @@
 import type { LookupFunction } from 'node:net'
-import { type Dispatcher, Pool } from 'undici'
+import type { Dispatcher } from 'undici'
 import { UpstreamFailure } from '../problem.ts'
 import { Attempt, type Outcome } from './attempt.ts'
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts'
+import { Connections, type TryHandler } from './connections.ts'
 import { createRetryBudget } from './retry-budget.ts'
 
 export type UpstreamName = 'swap' | 'payments' | 'webhooks'
@@ -44,13 +45,19 @@ export interface UpstreamHandler {
   onError(error: Error): void
 }
 
+/** A request that was taken on. */
+export interface UnderWay {
+  /** Nobody wants it any more: if it still waits for a connection it makes room, and its handler gets the reason. */
+  withdraw(reason: Error): void
+}
+
 /** One upstream: where it is, and how many connections and how much patience it gets. */
 export interface Upstream {
   readonly name: UpstreamName
   readonly breaker: Breaker
   /** Requests that are under way or wait for a connection. */
   readonly inFlight: number
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): void
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler): UnderWay
   close(): Promise<void>
 }
 
@@ -69,25 +76,30 @@ export interface UpstreamOptions {
   observer: UpstreamObserver
   /** How names are resolved; the system's way unless a test says otherwise. */
   lookup?: LookupFunction
+  connectionLifeMs?: number
 }
 
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { name, limits, observer } = options
   const { origin, pathname } = new URL(options.baseUrl)
   const basePath = pathname.replace(/\/+$/, '')
-  const pool = new Pool(origin, {
-    connections: limits.connections,
-    pipelining: 1,
-    connect: { timeout: limits.connectTimeoutMs, ...(options.lookup ? { lookup: options.lookup } : {}) },
-    headersTimeout: limits.headersTimeoutMs,
-    bodyTimeout: limits.bodyTimeoutMs,
-    keepAliveTimeout: idleMs,
-    keepAliveTimeoutThreshold: idleMarginMs,
-    keepAliveMaxTimeout: idleMostMs,
-    clientTtl: connectionLifeMs,
-    maxHeaderSize: answerHeadBytes,
-  })
   const nowMs = () => performance.now()
+  const connections = new Connections({
+    origin,
+    most: limits.connections,
+    lifeMs: options.connectionLifeMs ?? connectionLifeMs,
+    connectTimeoutMs: limits.connectTimeoutMs,
+    lookup: options.lookup,
+    client: {
+      headersTimeout: limits.headersTimeoutMs,
+      bodyTimeout: limits.bodyTimeoutMs,
+      keepAliveTimeout: idleMs,
+      keepAliveTimeoutThreshold: idleMarginMs,
+      keepAliveMaxTimeout: idleMostMs,
+      maxHeaderSize: answerHeadBytes,
+    },
+    nowMs,
+  })
   const breaker = createBreaker({
     failures: limits.breakerFailures,
     openMs: limits.breakerOpenMs,
@@ -98,8 +110,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const inFlightMost = limits.connections + limits.queue
   let inFlight = 0
 
-  function send(request: UpstreamRequest, handler: UpstreamHandler): void {
-    pool.dispatch(
+  function send(request: UpstreamRequest, handler: TryHandler) {
+    return connections.dispatch(
       {
         method: request.method as Dispatcher.HttpMethod,
         // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
@@ -111,13 +123,14 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     )
   }
 
-  function refuse(handler: UpstreamHandler, fault: 'connection_limit_reached' | 'breaker_open'): void {
+  function refuse(handler: UpstreamHandler, fault: 'connection_limit_reached' | 'breaker_open'): UnderWay {
     observer.onRequest(fault, 0)
     const retryAfterMs = breaker.retryAfterMs
     // Not before dispatch has returned, as with any other failure.
     process.nextTick(() =>
       handler.onError(new UpstreamFailure(name, { fault, maybeSeen: false, retryAfterMs })),
     )
+    return { withdraw() {} }
   }
 
   return {
@@ -133,7 +146,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       const startedAtMs = nowMs()
       inFlight += 1
       budget.countRequest()
-      new Attempt({
+      return new Attempt({
         request,
         handler,
         pass,
@@ -148,6 +161,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         },
       })
     },
-    close: () => pool.destroy(),
+    close: () => connections.close(),
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseTrustProxy, trustProxyProblem } from '../../src/client/client-address.ts'
+import { parseTrustProxy } from '../../src/client/client-address.ts'
 
 describe('TRUST_PROXY', () => {
   test.each<[string, string[], string[]]>([
@@ -23,7 +23,6 @@ describe('TRUST_PROXY', () => {
       ['172.15.0.1', '172.32.0.1', 'fe00::1'],
     ],
   ])('%s trusts exactly what it says', (entry, inside, outside) => {
-    expect(trustProxyProblem(entry)).toBeUndefined()
     const { trusts } = parseTrustProxy(['198.51.100.99', entry])
     for (const address of inside) expect(trusts(address), address).toBe(true)
     for (const address of outside) expect(trusts(address), address).toBe(false)
@@ -52,9 +51,8 @@ describe('TRUST_PROXY', () => {
     ['10.0.0.0/8/8', 'from 0 to 32'],
     ['10.0.0.0/255.0.0.0', 'from 0 to 32'],
     ['::ffff:10.0.0.0/90', 'at least 96'],
-  ])('%j is refused, with what would be right', (entry, reason) => {
-    expect(trustProxyProblem(entry)).toContain(reason)
-    expect(trustProxyProblem(entry)).toContain('loopback, linklocal, uniquelocal')
+  ])('%j is refused, with the reason', (entry, reason) => {
     expect(() => parseTrustProxy([entry])).toThrow(RangeError)
+    expect(() => parseTrustProxy([entry])).toThrow(reason)
   })
 })

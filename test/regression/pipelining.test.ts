@@ -122,6 +122,17 @@ describe('a malformed request behind a good one', () => {
     expect(seen()).toEqual(['GET /checkouts/1?delay=50', 'GET /checkouts/2'])
   })
 
+  it('is refused in its turn when it has two hosts, and nothing behind it is served', async () => {
+    const bad = get('/checkouts/2', 'Host: other\r\n')
+    const { answers } = await attack(
+      gateway.url,
+      get('/checkouts/1?delay=50') + bad + smuggled + smuggled + get('/checkouts/..'),
+    )
+    expect(answers.map((answer) => answer.status)).toEqual([200, 400])
+    await after(50)
+    expect(seen()).toEqual(['GET /checkouts/1?delay=50'])
+  })
+
   it('is refused in its turn when it is too large', async () => {
     const large = get('/checkouts/2', 'X-A: '.padEnd(60_000, 'a'))
     const { answers } = await attack(gateway.url, get('/checkouts/1?delay=50') + large)

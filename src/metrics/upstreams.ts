@@ -1,0 +1,113 @@
+import type { Registry } from 'prom-client'
+import { createDistributionsBy, createGauge, createTallies, createTalliesBy, type Tally } from './tallies.ts'
+
+const upstreamNames = ['swap', 'payments', 'webhooks'] as const
+/** Never sent: these took no time of the upstream. */
+const refusals = ['connection_limit_reached', 'breaker_open'] as const
+const outcomes = [
+  'answered',
+  'failed-status',
+  'given-up',
+  'connection_refused',
+  'connection_timeout',
+  'connection_terminated',
+  'destination_unavailable',
+  'dns_error',
+  'tls_certificate_error',
+  'http_response_timeout',
+  'http_response_incomplete',
+  'http_response_body_size',
+  'http_protocol_error',
+  ...refusals,
+] as const
+const breakerStates = ['closed', 'open', 'half-open'] as const
+
+type UpstreamName = (typeof upstreamNames)[number]
+type Outcome = (typeof outcomes)[number]
+type BreakerState = (typeof breakerStates)[number]
+
+const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30]
+
+export interface UpstreamMetrics {
+  onRequest(outcome: Outcome, durationMs: number): void
+  onRetry(): void
+  onBreaker(state: BreakerState): void
+  /** Read at each scrape. */
+  watch(upstream: { readonly inFlight: number }): void
+}
+
+export function createUpstreamMetrics(registry: Registry): Readonly<Record<UpstreamName, UpstreamMetrics>> {
+  const requests = createTallies(
+    {
+      registry,
+      name: 'quotegate_upstream_requests_total',
+      help: 'Requests meant for an upstream, by how they ended',
+    },
+    upstreamNames.flatMap((upstream) => outcomes.map((outcome) => ({ upstream, outcome }))),
+  )
+  const durations = createDistributionsBy(
+    {
+      registry,
+      name: 'quotegate_upstream_request_duration_seconds',
+      help: 'Time from a request that was sent to the end of the answer of its upstream, retries included',
+    },
+    durationBounds,
+    { label: 'upstream', values: upstreamNames },
+  )
+  const retries = createTalliesBy(
+    { registry, name: 'quotegate_upstream_retries_total', help: 'Requests that were sent again' },
+    'upstream',
+    upstreamNames,
+  )
+  const breakers = new Map<UpstreamName, BreakerState>()
+  createGauge(
+    {
+      registry,
+      name: 'quotegate_breaker_state',
+      help: 'Whether the breaker of an upstream is in this state: 1 or 0',
+    },
+    upstreamNames.flatMap((upstream) =>
+      breakerStates.map((state) => ({
+        labels: { upstream, state },
+        read: () => ((breakers.get(upstream) ?? 'closed') === state ? 1 : 0),
+      })),
+    ),
+  )
+  const watched = new Map<UpstreamName, { readonly inFlight: number }>()
+  createGauge(
+    {
+      registry,
+      name: 'quotegate_upstream_requests_in_flight',
+      help: 'Requests that an upstream is working on, or that wait for a connection to it',
+    },
+    upstreamNames.map((upstream) => ({
+      labels: { upstream },
+      read: () => watched.get(upstream)?.inFlight ?? 0,
+    })),
+  )
+
+  const metricsOf = (upstream: UpstreamName, index: number): UpstreamMetrics => {
+    const first = index * outcomes.length
+    const byOutcome = Object.fromEntries(
+      outcomes.map((outcome, place) => [outcome, requests[first + place]]),
+    ) as Record<Outcome, Tally>
+    const duration = durations[upstream]
+    return {
+      onRequest(outcome, durationMs) {
+        byOutcome[outcome].inc()
+        if (!isRefusal(outcome)) duration.observe(durationMs / 1_000)
+      },
+      onRetry: () => retries[upstream].inc(),
+      onBreaker: (state) => breakers.set(upstream, state),
+      watch: (parts) => watched.set(upstream, parts),
+    }
+  }
+  return Object.fromEntries(upstreamNames.map((name, index) => [name, metricsOf(name, index)])) as Record<
+    UpstreamName,
+    UpstreamMetrics
+  >
+}
+
+function isRefusal(outcome: Outcome): boolean {
+  return (refusals as readonly Outcome[]).includes(outcome)
+}

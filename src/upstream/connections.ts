@@ -1,0 +1,199 @@
+import type { LookupFunction, Socket } from 'node:net'
+import { buildConnector, Client, type Dispatcher, errors } from 'undici'
+
+export interface ConnectionsOptions {
+  origin: string
+  /** Connections at most. */
+  most: number
+  /** How old a connection may get before another one takes its place. */
+  lifeMs: number
+  connectTimeoutMs: number
+  lookup: LookupFunction | undefined
+  client: Client.Options
+  nowMs(): number
+}
+
+/** undici's raw handler, told besides whether any byte of an answer came before the error. */
+export interface TryHandler {
+  onConnect(abort: (reason?: Error) => void): void
+  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean
+  onData(chunk: Buffer): boolean
+  onComplete(): void
+  onError(error: Error, answerBegan: boolean): void
+}
+
+export interface Try {
+  /** Leaves the queue. False if it is out of it already. */
+  withdraw(): boolean
+}
+
+/**
+ * The connections to one origin, one request at a time on each, and those who wait for one. Not undici's Pool:
+ * its `clientTtl` leaves a request waiting for the next one when every client is due at once, and a client that
+ * failed to connect leaves its count yet goes on to serve its queue, past the limit (7.30.2).
+ */
+export class Connections {
+  readonly #options: ConnectionsOptions
+  readonly #connector: buildConnector.connector
+  readonly #all: Connection[] = []
+  /** The one used last is taken first, so that those not needed grow old and close. */
+  readonly #free: Connection[] = []
+  readonly #waiting = new Set<Turn>()
+  #closed: Error | undefined
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options
+    this.#connector = buildConnector({
+      timeout: options.connectTimeoutMs,
+      ...(options.lookup ? { lookup: options.lookup } : {}),
+    })
+  }
+
+  dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler): Try {
+    const turn = new Turn(request, handler, this.#waiting, (connection) => this.#release(connection))
+    const connection = this.#free.pop() ?? this.#another()
+    const closed = this.#closed
+    if (closed) process.nextTick(() => turn.onError(closed))
+    else if (connection) turn.start(connection)
+    else this.#waiting.add(turn)
+    return turn
+  }
+
+  async close(): Promise<void> {
+    const error = new errors.ClientDestroyedError('the gateway is shutting down')
+    this.#closed = error
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    for (const turn of waiting) turn.onError(error)
+    await Promise.all(this.#all.map((connection) => connection.close(error)))
+  }
+
+  #another(): Connection | undefined {
+    if (this.#all.length >= this.#options.most) return undefined
+    const connection = new Connection(this.#options, this.#connector)
+    this.#all.push(connection)
+    return connection
+  }
+
+  #release(connection: Connection): void {
+    const [next] = this.#waiting
+    if (next) {
+      this.#waiting.delete(next)
+      next.start(connection)
+    } else if (connection.isOpen) this.#free.push(connection)
+    else this.#free.unshift(connection)
+  }
+}
+
+/** A place for one connection; it connects when it is used and has none, or one that is too old. */
+class Connection {
+  readonly #options: ConnectionsOptions
+  readonly #connector: buildConnector.connector
+  #client: Client
+  #socket: Socket | undefined
+  #connectedAtMs = 0
+
+  constructor(options: ConnectionsOptions, connector: buildConnector.connector) {
+    this.#options = options
+    this.#connector = connector
+    this.#client = this.#newClient()
+  }
+
+  get isOpen(): boolean {
+    return this.#socket?.destroyed === false
+  }
+
+  get bytesRead(): number {
+    return this.#socket?.bytesRead ?? 0
+  }
+
+  dispatch(request: Dispatcher.DispatchOptions, turn: Turn): void {
+    const isOld = this.#options.nowMs() - this.#connectedAtMs > this.#options.lifeMs
+    if (isOld && this.isOpen) {
+      void this.#client.destroy()
+      this.#client = this.#newClient()
+    }
+    this.#client.dispatch(request, turn)
+  }
+
+  close(error: Error): Promise<void> {
+    return this.#client.destroy(error)
+  }
+
+  #newClient(): Client {
+    return new Client(this.#options.origin, {
+      ...this.#options.client,
+      pipelining: 1,
+      connect: (target, callback) => {
+        this.#connector(target, (...[error, socket]) => {
+          if (error) return callback(error, null)
+          this.#socket = socket
+          this.#connectedAtMs = this.#options.nowMs()
+          callback(null, socket)
+        })
+      },
+    })
+  }
+}
+
+/** One request's turn on a connection: waits for one, holds it, gives it back. */
+class Turn implements Try {
+  readonly #request: Dispatcher.DispatchOptions
+  readonly #handler: TryHandler
+  readonly #queue: Set<Turn>
+  readonly #release: (connection: Connection) => void
+  #connection: Connection | undefined
+  #bytesReadBefore: number | undefined
+
+  constructor(
+    request: Dispatcher.DispatchOptions,
+    handler: TryHandler,
+    queue: Set<Turn>,
+    release: (connection: Connection) => void,
+  ) {
+    this.#request = request
+    this.#handler = handler
+    this.#queue = queue
+    this.#release = release
+  }
+
+  withdraw(): boolean {
+    return this.#queue.delete(this)
+  }
+
+  start(connection: Connection): void {
+    this.#connection = connection
+    connection.dispatch(this.#request, this)
+  }
+
+  onConnect(abort: (reason?: Error) => void): void {
+    this.#bytesReadBefore = this.#connection?.bytesRead
+    this.#handler.onConnect(abort)
+  }
+
+  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
+    return this.#handler.onHeaders(status, rawHeaders, resume, reason)
+  }
+
+  onData(chunk: Buffer): boolean {
+    return this.#handler.onData(chunk)
+  }
+
+  onComplete(): void {
+    this.#giveBack()
+    this.#handler.onComplete()
+  }
+
+  onError(error: Error): void {
+    const answerBegan =
+      this.#bytesReadBefore !== undefined && this.#connection?.bytesRead !== this.#bytesReadBefore
+    this.#giveBack()
+    this.#handler.onError(error, answerBegan)
+  }
+
+  #giveBack(): void {
+    const connection = this.#connection
+    // undici is still busy with this request; and only an idle connection is looked at before it is used again.
+    if (connection) queueMicrotask(() => this.#release(connection))
+  }
+}

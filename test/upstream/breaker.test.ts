@@ -1,0 +1,195 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type BreakerState, createBreaker, type Pass } from '../../src/upstream/breaker.ts'
+
+const openMs = 5_000
+
+function breakerOf(failures: number) {
+  let nowMs = 1_000_000
+  const states: BreakerState[] = []
+  const breaker = createBreaker({
+    failures,
+    openMs,
+    nowMs: () => nowMs,
+    onChange: (state) => states.push(state),
+  })
+  return {
+    breaker,
+    states,
+    advance: (ms: number) => {
+      nowMs += ms
+    },
+    admitted(): Pass {
+      const pass = breaker.admit()
+      if (pass === undefined) throw new Error('nobody was let out')
+      return pass
+    },
+    fail(times: number) {
+      for (let count = 0; count < times; count += 1) this.admitted().failed()
+    },
+  }
+}
+
+describe('a closed breaker', () => {
+  test('opens at the last of BREAKER_FAILURES failures in a row, not before', () => {
+    const at = breakerOf(3)
+    at.fail(2)
+    expect(at.breaker.state).toBe('closed')
+    at.fail(1)
+    expect(at.breaker.state).toBe('open')
+  })
+
+  test('starts to count anew after each success', () => {
+    const at = breakerOf(3)
+    for (let round = 0; round < 4; round += 1) {
+      at.fail(2)
+      at.admitted().succeeded()
+    }
+    expect(at.breaker.state).toBe('closed')
+  })
+
+  test('takes a client that left for neither a failure nor a success', () => {
+    const at = breakerOf(3)
+    at.fail(2)
+    at.admitted().abandoned()
+    expect(at.breaker.state).toBe('closed')
+    at.fail(1)
+    expect(at.breaker.state).toBe('open')
+  })
+
+  test('tells nobody to wait', () => {
+    expect(breakerOf(3).breaker.retryAfterMs).toBe(0)
+  })
+})
+
+describe('an open breaker', () => {
+  test('lets nobody out for BREAKER_OPEN_MS and says how long that still is', () => {
+    const at = breakerOf(1)
+    at.fail(1)
+    at.advance(openMs - 1)
+    expect(at.breaker.admit()).toBeUndefined()
+    expect(at.breaker.retryAfterMs).toBe(1)
+  })
+
+  test('then lets out exactly one, until that one has reported', () => {
+    const at = breakerOf(1)
+    at.fail(1)
+    at.advance(openMs)
+    expect(at.admitted().isTrial).toBe(true)
+    at.advance(100 * openMs)
+    expect([at.breaker.admit(), at.breaker.admit()]).toEqual([undefined, undefined])
+    expect(at.states).toEqual(['open', 'half-open'])
+  })
+
+  test('closes when that one succeeds, and opens for as long again when it fails', () => {
+    const at = breakerOf(3)
+    at.fail(3)
+    at.advance(openMs)
+    at.admitted().failed()
+    expect(at.breaker.retryAfterMs).toBe(openMs)
+    at.advance(openMs)
+    at.admitted().succeeded()
+    expect(at.states).toEqual(['open', 'half-open', 'open', 'half-open', 'closed'])
+    at.fail(2)
+    expect(at.breaker.state).toBe('closed')
+  })
+
+  test('closes as soon as a good answer to that one begins, however long the rest of it takes', () => {
+    const at = breakerOf(2)
+    at.fail(2)
+    at.advance(openMs)
+    const trial = at.admitted()
+    trial.answering()
+    expect(at.breaker.state).toBe('closed')
+    trial.failed()
+    expect(at.breaker.state).toBe('closed')
+    at.fail(1)
+    expect(at.breaker.state).toBe('open')
+  })
+
+  test('lets out another at once when the client of that one leaves', () => {
+    const at = breakerOf(1)
+    at.fail(1)
+    at.advance(openMs)
+    at.admitted().abandoned()
+    expect(at.admitted().isTrial).toBe(true)
+  })
+
+  test('is not closed by the late success of a request from before', () => {
+    const at = breakerOf(1)
+    const early = at.admitted()
+    at.fail(1)
+    early.succeeded()
+    expect(at.breaker.state).toBe('open')
+  })
+
+  test('once closed again does not count the late failures of requests from before', () => {
+    const at = breakerOf(2)
+    const early = [at.admitted(), at.admitted(), at.admitted()]
+    at.fail(2)
+    at.advance(openMs)
+    at.admitted().succeeded()
+    for (const pass of early) pass.failed()
+    expect(at.breaker.state).toBe('closed')
+  })
+})
+
+type Ending = 'succeeded' | 'failed' | 'abandoned'
+const step = fc.oneof(
+  fc.record({ what: fc.constant('admit' as const) }),
+  fc.record({ what: fc.constant('wait' as const), ms: fc.integer({ min: 0, max: 2 * openMs }) }),
+  fc.record({
+    what: fc.constant('end' as const),
+    which: fc.nat(),
+    how: fc.constantFrom<Ending>('succeeded', 'failed', 'failed', 'abandoned'),
+    answering: fc.boolean(),
+  }),
+)
+
+test('whatever the order of events, only one tries at a time, and no trial is ever lost', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 120 }), (failures, steps) => {
+      const at = breakerOf(failures)
+      const out: Pass[] = []
+      const trials = () => out.filter(({ isTrial }) => isTrial).length
+      for (const event of steps) {
+        const before = at.breaker.state
+        if (event.what === 'wait') at.advance(event.ms)
+        else if (event.what === 'admit') {
+          const mayTry = before !== 'closed' && at.breaker.retryAfterMs === 0 && trials() === 0
+          const pass = at.breaker.admit()
+          expect(pass !== undefined).toBe(before === 'closed' || mayTry)
+          expect(pass?.isTrial ?? false).toBe(mayTry)
+          if (pass) out.push(pass)
+        } else if (out.length > 0) {
+          const [pass] = out.splice(event.which % out.length, 1)
+          if (event.answering && !pass?.isTrial) pass?.answering()
+          pass?.[event.how]()
+          if (!pass?.isTrial && before !== 'closed') expect(at.breaker.state).toBe(before)
+        }
+      }
+      for (const pass of out) pass.abandoned()
+      at.advance(openMs)
+      at.admitted().succeeded()
+      expect(at.breaker.state).toBe('closed')
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('it opens exactly when that many requests of one spell have failed in a row', () => {
+  const ending = fc.constantFrom<Ending>('succeeded', 'failed', 'failed', 'failed', 'abandoned')
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 5 }), fc.array(ending, { maxLength: 60 }), (failures, endings) => {
+      const at = breakerOf(failures)
+      const telling = endings.filter((how) => how !== 'abandoned')
+      const expected = telling.some((_, index) => {
+        const run = telling.slice(index, index + failures)
+        return run.length === failures && run.every((how) => how === 'failed')
+      })
+      for (const how of endings) at.breaker.admit()?.[how]()
+      expect(at.breaker.state).toBe(expected ? 'open' : 'closed')
+    }),
+    { numRuns: 2_000 },
+  )
+})
