@@ -9,7 +9,7 @@ import { createGateway } from '../src/gateway.ts'
 import { createMetrics, type Metrics } from '../src/metrics.ts'
 import { notKeptReasons } from '../src/quotes/quote-call.ts'
 
-const pairs = Array.from({ length: 50 }, (_, index) => `A${index}_B${index}`)
+const pairs = Array.from({ length: 20 }, (_, index) => `A${index}_B${index}`)
 const connections = 2_000
 const mostNsARequest = 1_000
 const mostMsAScrape = 10
@@ -37,7 +37,7 @@ const quantile = (sorted: readonly number[], share: number): number =>
 function countHit(metrics: Metrics, index: number): void {
   metrics.requestBegan()
   metrics.cacheLookups.hit.inc()
-  metrics.quoteServed(pairs[index % 64] ?? 'ETH_USDC', index % 30_000)
+  metrics.quoteServed(pairs[index % 32] ?? 'ETH_USDC', index % 30_000)
   metrics.requestOver({ area: 'quote', method: 'GET', status: 200, durationMs: (index % 100) / 50 })
 }
 
@@ -88,8 +88,8 @@ async function openConnections(url: string): Promise<Socket[]> {
   )
 }
 
-async function measureScrapes(): Promise<number> {
-  const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, METRICS_PAIRS: pairs.join() })
+async function measureScrapes(labelled: readonly string[]): Promise<number> {
+  const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, METRICS_PAIRS: labelled.join() })
   const { trafficUrl } = await gateway.listen()
   const sockets = await openConnections(trafficUrl)
   const headers = { 'App-Name': 'bench' }
@@ -122,5 +122,5 @@ say(
   `${cpus().length} cores, Node ${process.versions.node}, ${new Date().toISOString().slice(0, 10)}`,
 )
 const requestNs = measureRequests()
-const scrapeMs = await measureScrapes()
-if (Math.max(...requestNs) > mostNsARequest || scrapeMs > mostMsAScrape) process.exitCode = 1
+const scrapesMs = [await measureScrapes([]), await measureScrapes(pairs)]
+if (Math.max(...requestNs) > mostNsARequest || Math.max(...scrapesMs) > mostMsAScrape) process.exitCode = 1

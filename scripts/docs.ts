@@ -1,5 +1,7 @@
-/** Writes the pages under docs/ that come from the code. */
+/** Writes the pages under docs/ that come from the code, and the dashboard. */
 import { writeFileSync } from 'node:fs'
 import { settingsPage } from '../src/settings/text.ts'
+import { dashboardJson } from './dashboard/dashboard.ts'
 
 writeFileSync(new URL('../docs/settings.md', import.meta.url), settingsPage())
+writeFileSync(new URL('../grafana/dashboards/quotegate.json', import.meta.url), dashboardJson())

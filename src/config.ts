@@ -14,7 +14,12 @@ import { checkTogether } from './settings/together.ts'
 export interface Config {
   readonly production: boolean
   readonly traffic: { readonly host: string; readonly port: number }
-  readonly admin: { readonly host: string; readonly port: number }
+  readonly admin: {
+    readonly host: string
+    readonly port: number
+    readonly token: string | undefined
+    readonly allowedHosts: readonly string[]
+  }
   readonly swap: {
     /** 'sandbox', or a URL without a trailing slash. */
     readonly baseUrl: string
@@ -60,8 +65,19 @@ export interface Config {
     readonly quoteIdFields: readonly string[]
   }
   readonly ledger: { readonly entries: number; readonly retentionMs: number; readonly termsMs: number }
+  readonly rateLimit: {
+    /** 0: none. */
+    readonly perMinute: number
+    readonly by: SettingValues['RATE_LIMIT_BY']
+    readonly countsHits: boolean
+  }
   readonly metrics: { readonly pairs: readonly string[] }
-  readonly requests: { readonly headTimeoutMs: number; readonly bodyIdleTimeoutMs: number }
+  readonly requests: {
+    readonly connections: number
+    readonly headTimeoutMs: number
+    readonly bodyIdleTimeoutMs: number
+  }
+  readonly drain: { readonly delayMs: number; readonly timeoutMs: number }
   readonly fastLane: boolean
   readonly log: { readonly level: SettingValues['LOG_LEVEL']; readonly format: SettingValues['LOG_FORMAT'] }
 }
@@ -163,11 +179,20 @@ function paymentsBaseUrl(values: SettingValues): string | undefined {
   return values.PAYMENTS_BASE_URL ?? (values.SWAP_BASE_URL === 'sandbox' ? 'sandbox' : undefined)
 }
 
+function drainDelayMs(values: SettingValues): number {
+  return values.DRAIN_DELAY_MS ?? (values.NODE_ENV === 'production' ? 5_000 : 0)
+}
+
 function toConfig(values: SettingValues): Config {
   return {
     production: values.NODE_ENV === 'production',
     traffic: { host: values.HOST, port: values.PORT },
-    admin: { host: values.ADMIN_HOST ?? values.HOST, port: values.ADMIN_PORT },
+    admin: {
+      host: values.ADMIN_HOST ?? values.HOST,
+      port: values.ADMIN_PORT,
+      token: values.ADMIN_TOKEN,
+      allowedHosts: values.ADMIN_ALLOWED_HOSTS ?? [],
+    },
     swap: {
       baseUrl: values.SWAP_BASE_URL,
       appName: values.SWAP_APP_NAME,
@@ -209,11 +234,18 @@ function toConfig(values: SettingValues): Config {
       retentionMs: values.LEDGER_RETENTION_MS,
       termsMs: values.LEDGER_TERMS_MS,
     },
+    rateLimit: {
+      perMinute: values.RATE_LIMIT_PER_MINUTE,
+      by: values.RATE_LIMIT_BY,
+      countsHits: values.RATE_LIMIT_HITS,
+    },
     metrics: { pairs: values.METRICS_PAIRS ?? [] },
     requests: {
+      connections: values.CLIENT_CONNECTIONS,
       headTimeoutMs: values.REQUEST_HEAD_TIMEOUT_MS,
       bodyIdleTimeoutMs: values.REQUEST_BODY_IDLE_TIMEOUT_MS,
     },
+    drain: { delayMs: drainDelayMs(values), timeoutMs: values.DRAIN_TIMEOUT_MS },
     fastLane: values.FAST_LANE,
     log: { level: values.LOG_LEVEL, format: values.LOG_FORMAT },
   }
@@ -229,6 +261,7 @@ function sourcesOf(values: SettingValues, texts: ReadonlyMap<string, string>): L
   const derived = new Map<SettingName, EffectiveSetting>([
     ['ADMIN_HOST', { value: values.HOST, source: 'derived from HOST' }],
     ['PAYMENTS_BASE_URL', { value: paymentsBaseUrl(values) ?? '', source: 'derived from SWAP_BASE_URL' }],
+    ['DRAIN_DELAY_MS', { value: String(drainDelayMs(values)), source: 'derived from NODE_ENV' }],
   ])
   const effective = (name: SettingName): EffectiveSetting => {
     if (!texts.has(name)) return derived.get(name) ?? { value: fixedDefault(name) ?? '', source: 'default' }

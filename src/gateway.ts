@@ -1,17 +1,24 @@
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
 import { createApp, type Routes } from './app.ts'
 import { createClientAddress } from './client/client-address.ts'
+import { createMemoryRateLimiter, type RateLimiter } from './client/rate-limiter.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { type Config, loadConfig, type SettingValue } from './config.ts'
+import { type Config, type LoadedConfig, loadConfig, type SettingValue } from './config.ts'
+import { connectionsByDescriptors } from './descriptors.ts'
+import { closeServer } from './drain.ts'
 import { createFastLane, type Listener } from './fast-lane.ts'
+import { listen } from './listen.ts'
 import { type Logger, silentLogger } from './logger.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
+import { createActivity } from './operations/activity.ts'
 import { createOperationsApp } from './operations/operations-app.ts'
+import { createOperationsView, watchFor } from './operations-side.ts'
 import { notKeptReasons } from './quotes/quote-call.ts'
 import { createAreaReader } from './routes/area.ts'
 import { createExchanges } from './routes/exchange.ts'
 import { createPassThroughRoute } from './routes/passthrough.ts'
+import { createRateLimit, type RateLimit } from './routes/rate-limit.ts'
 import { type Sandbox, startSandbox } from './sandbox/sandbox.ts'
 import { createTrafficServer } from './server.ts'
 import { createSwapSide } from './swap-side.ts'
@@ -28,13 +35,18 @@ export interface Gateway {
   /** Where the built-in sandbox listens, when one of the upstreams is the sandbox. */
   readonly sandboxUrl: string | undefined
   listen(): Promise<{ trafficUrl: string; operationsUrl: string }>
-  close(): Promise<void>
+  /**
+   * Ends it: requests in flight are answered, within DRAIN_TIMEOUT_MS. For `delayMs` before that new connections
+   * are still served, while /readyz says that they should go elsewhere. A second call cuts the delay short.
+   */
+  close(options?: { delayMs?: number }): Promise<void>
   metrics(): Promise<string>
 }
 
 export interface GatewayOverrides {
   clock?: Clock
   logger?: Logger
+  rateLimiter?: RateLimiter
 }
 
 /** Builds a gateway from settings by their environment names; reads nothing from the environment itself. */
@@ -42,28 +54,40 @@ export async function createGateway(
   settings: Readonly<Record<string, SettingValue | undefined>> = {},
   overrides: GatewayOverrides = {},
 ): Promise<Gateway> {
-  return buildGateway(loadConfig(settings).config, overrides)
+  return buildGateway(loadConfig(settings), overrides)
 }
 
-export async function buildGateway(config: Config, overrides: GatewayOverrides = {}): Promise<Gateway> {
+/** Enough for a scrape that is being answered. */
+const operationsCloseWithinMs = 2_000
+
+export async function buildGateway(
+  loaded: Pick<LoadedConfig, 'config' | 'sources'>,
+  overrides: GatewayOverrides = {},
+): Promise<Gateway> {
+  const { config } = loaded
   const log = overrides.logger ?? silentLogger()
   const clock = overrides.clock ?? systemClock
   const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
   const sandbox = await sandboxIfNeeded(config, clock)
-  const upstreams = createUpstreams(config, { sandbox, metrics, log })
+  const activity = createActivity()
+  const watching = watchFor(activity, clock)
+  const upstreams = createUpstreams(config, { sandbox, metrics, log, onFailed: activity.upstreamFailed })
 
   const exchanges = createExchanges({
     log,
     metrics,
     readTarget: createAreaReader(config.payments.paths),
     readClientAddress: createClientAddress(config.client),
+    onOver: watching.onOver,
   })
+  const rateLimit = rateLimitIfSet(config, { metrics, limiter: overrides.rateLimiter })
   const passThrough = createPassThroughRoute({
     ...upstreams,
     paymentsPaths: config.payments.paths,
     swapDefaults: config.swap,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     stallMs: config.upstream.bodyTimeoutMs,
+    rateLimit,
     fail: exchanges.fail,
   })
   const swapSide = createSwapSide({
@@ -73,43 +97,110 @@ export async function buildGateway(config: Config, overrides: GatewayOverrides =
     metrics,
     passThrough,
     upstream: upstreams.swap,
+    rateLimit,
     fail: exchanges.fail,
+    onOrderRefused: watching.onOrderRefused,
   })
   const routes: Routes = { ...swapSide, passThrough }
   const app: Listener = createApp(exchanges, routes)
   const listener = config.fastLane ? createFastLane(app, exchanges, routes) : app
 
   let ready = false
-  const operations: Listener = createOperationsApp({ metrics, isReady: () => ready })
+  let openTrafficUrl: string | undefined
+  const operations = createOperationsApp({
+    metrics,
+    activity,
+    isReady: () => ready,
+    access: { ...config.admin, production: config.production },
+    view: createOperationsView({
+      loaded,
+      clock,
+      version,
+      exchanges,
+      upstreams,
+      swapSide,
+      sandbox,
+      trafficUrl: () => openTrafficUrl,
+    }),
+  })
   const trafficServer = createTrafficServer({
     listener,
     headTimeoutMs: config.requests.headTimeoutMs,
+    connectionsMost: connectionsMost(config, log),
     log,
     metrics,
   })
-  const operationsServer = createServer(operations)
+  const operationsServer = createServer(operations.listener)
+
+  const drainDelay = new AbortController()
+  let closing: Promise<void> | undefined
+  async function close(delayMs: number): Promise<void> {
+    await setTimeout(delayMs, undefined, { signal: drainDelay.signal }).catch(() => {})
+    await closeServer(trafficServer, {
+      timeoutMs: config.drain.timeoutMs,
+      closeSilent: trafficServer.closeSilentConnections,
+      cut: trafficServer.cutConnections,
+    })
+    await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
+    await sandbox?.close()
+    // Last, so that the end can be watched.
+    operations.close()
+    operations.close()
+    await closeServer(operationsServer, { timeoutMs: operationsCloseWithinMs })
+  }
 
   return {
     config,
     app,
     listener,
-    operations,
+    operations: operations.listener,
     sandboxUrl: sandbox?.url,
     async listen() {
-      const operationsUrl = await listen(operationsServer, config.admin, 'ADMIN_PORT')
-      const trafficUrl = await listen(trafficServer, config.traffic, 'PORT')
+      const onLateError = (error: Error) => log.error({ cause: error }, 'a listener failed to accept')
+      const operationsUrl = await listen(operationsServer, config.admin, {
+        setting: 'ADMIN_PORT',
+        onLateError,
+      })
+      const trafficUrl = await listen(trafficServer, config.traffic, { setting: 'PORT', onLateError })
+      openTrafficUrl = trafficUrl
       ready = true
       return { trafficUrl, operationsUrl }
     },
-    async close() {
+    close({ delayMs = 0 } = {}) {
       ready = false
-      await closeServer(trafficServer)
-      await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
-      await sandbox?.close()
-      await closeServer(operationsServer)
+      trafficServer.announceEnd()
+      if (delayMs === 0) drainDelay.abort()
+      closing ??= close(delayMs)
+      return closing
     },
     metrics: metrics.render,
   }
+}
+
+function rateLimitIfSet(
+  { rateLimit: { perMinute, by, countsHits }, swap }: Config,
+  { metrics, limiter }: { metrics: Metrics; limiter: RateLimiter | undefined },
+): RateLimit | undefined {
+  if (perMinute === 0) return undefined
+  return createRateLimit({
+    limiter: limiter ?? createMemoryRateLimiter({ perMinute }),
+    by,
+    countsHits,
+    appName: swap.appName,
+    onRefused: (route) => metrics.rateLimited[route]?.inc(),
+  })
+}
+
+function connectionsMost(config: Config, log: Logger): number {
+  const { connections } = config.requests
+  const possible = connectionsByDescriptors() ?? connections
+  if (possible < connections) {
+    log.warn(
+      { connections: possible },
+      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may have (ulimit -n)`,
+    )
+  }
+  return Math.min(connections, possible)
 }
 
 async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
@@ -119,7 +210,12 @@ async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | 
 
 function createUpstreams(
   config: Config,
-  { sandbox, metrics, log }: { sandbox: Sandbox | undefined; metrics: Metrics; log: Logger },
+  {
+    sandbox,
+    metrics,
+    log,
+    onFailed,
+  }: { sandbox: Sandbox | undefined; metrics: Metrics; log: Logger; onFailed: () => void },
 ) {
   function upstream(name: UpstreamName, baseUrl: string): Upstream {
     const created = createUpstream({
@@ -128,6 +224,10 @@ function createUpstreams(
       limits: config.upstream,
       observer: {
         ...metrics.upstreams[name],
+        onRequest(outcome, durationMs) {
+          metrics.upstreams[name].onRequest(outcome, durationMs)
+          if (outcome !== 'answered' && outcome !== 'given-up') onFailed()
+        },
         onBreaker(state) {
           metrics.upstreams[name].onBreaker(state)
           log.warn({ upstream: name, state }, `the breaker of the ${name} upstream is ${state}`)
@@ -143,60 +243,4 @@ function createUpstreams(
     payments: payments.baseUrl === undefined ? undefined : upstream('payments', payments.baseUrl),
     webhooks: webhooks.baseUrl === undefined ? undefined : upstream('webhooks', webhooks.baseUrl),
   }
-}
-
-/** A port that could not be taken, told in one line. */
-export class ListenError extends Error {
-  override readonly name = 'ListenError'
-}
-
-const listenFailures: Record<string, string> = {
-  EADDRINUSE: 'is already in use',
-  EACCES: 'may not be listened on by this user',
-  EADDRNOTAVAIL: 'is no address of this machine',
-  ENOTFOUND: 'is no address of this machine',
-}
-
-export function listenError(
-  error: NodeJS.ErrnoException,
-  { host, port }: { host: string; port: number },
-  setting: 'PORT' | 'ADMIN_PORT',
-): ListenError {
-  const why = listenFailures[error.code ?? ''] ?? `cannot be listened on (${error.code})`
-  const byAddress = setting === 'PORT' ? 'HOST' : 'HOST or ADMIN_HOST'
-  const other = why === listenFailures.EADDRNOTAVAIL ? byAddress : setting
-  return new ListenError(`${host}:${port} ${why}: choose another ${other}`, { cause: error })
-}
-
-function listen(
-  server: Server,
-  at: { host: string; port: number },
-  setting: 'PORT' | 'ADMIN_PORT',
-): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const onError = (error: Error) => reject(listenError(error, at, setting))
-    server.once('error', onError)
-    server.listen(at.port, at.host, () => {
-      server.off('error', onError)
-      const { address, port, family } = server.address() as AddressInfo
-      resolve(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`)
-    })
-  })
-}
-
-const closeWithinMs = 5_000
-
-function closeServer(server: Server): Promise<void> {
-  if (!server.listening) return Promise.resolve()
-  return new Promise((resolve) => {
-    // An answer that finishes during the close leaves its kept connection idle; it has to be closed as well.
-    const sweep = setInterval(() => server.closeIdleConnections(), 50)
-    const cut = setTimeout(() => server.closeAllConnections(), closeWithinMs)
-    server.close(() => {
-      clearInterval(sweep)
-      clearTimeout(cut)
-      resolve()
-    })
-    server.closeIdleConnections()
-  })
 }

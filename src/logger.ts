@@ -1,4 +1,6 @@
+import { Writable } from 'node:stream'
 import { type DestinationStream, pino } from 'pino'
+import { createLogOutput, type LogOutput } from './log-output.ts'
 
 /** Without children: pino lets what they are born with past the formatter that blots secrets out. */
 export type Logger = pino.BaseLogger & Pick<pino.Logger, 'isLevelEnabled'>
@@ -32,20 +34,35 @@ export async function createLogger(options: LoggerOptions): Promise<Logger> {
     // Errors are plain data by then, which pino would take for an error again.
     serializers: { err: (plain) => plain },
   }
-  if (!pretty) return options.destination ? pino(settings, options.destination) : pino(settings)
+  const output = options.destination ?? standardOutput((lines) => logger.warn({ lines }, lostLines))
+  const destination = pretty ? await prettied(output, options.destination === undefined) : output
+  const logger = pino(settings, destination)
+  return logger
+}
+
+const lostLines = 'lines of this log were lost: nobody took them'
+
+function standardOutput(onLost: (lines: number) => void): LogOutput {
+  // Asked for, because that makes a pipe give an error where it would otherwise block the whole process.
+  void process.stdout.writable
+  return createLogOutput({ fd: 1, onLost })
+}
+
+async function prettied(output: DestinationStream, isStandardOutput: boolean): Promise<DestinationStream> {
   // Loaded only where a person reads along; a server starts without it.
   const { default: prettyStream } = await import('pino-pretty')
-  const destination = options.destination as NodeJS.WritableStream | undefined
-  return pino(
-    settings,
-    prettyStream({
-      colorize: destination === undefined && process.stdout.isTTY === true,
-      translateTime: 'SYS:HH:MM:ss.l',
-      ignore: 'pid,hostname',
-      sync: true,
-      ...(destination ? { destination } : {}),
+  return prettyStream({
+    colorize: isStandardOutput && process.stdout.isTTY === true,
+    translateTime: 'SYS:HH:MM:ss.l',
+    ignore: 'pid,hostname',
+    destination: new Writable({
+      decodeStrings: false,
+      write(lines: string, _encoding, done) {
+        output.write(lines)
+        done()
+      },
     }),
-  )
+  })
 }
 
 export function silentLogger(): Logger {

@@ -1,8 +1,10 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
 import { type LoadedConfig, loadConfig, SettingsError } from './config.ts'
-import { buildGateway, type Gateway, ListenError, listenError } from './gateway.ts'
+import { buildGateway, type Gateway } from './gateway.ts'
+import { ListenError, listenError } from './listen.ts'
 import { createLogger } from './logger.ts'
+import { endOnCrash, endOnSignal, ignoreClosedOutput } from './process-end.ts'
 import { startSandbox } from './sandbox/sandbox.ts'
 import { helpText, printConfig } from './settings/text.ts'
 import { version } from './version.ts'
@@ -56,8 +58,10 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   const { config } = loaded
   const logger = await createLogger(config.log)
   for (const warning of loaded.warnings) logger.warn(warning)
-  const gateway = await buildGateway(config, { logger })
-  stopOnSignal(() => gateway.close())
+  const gateway = await buildGateway(loaded, { logger })
+  const close = () => gateway.close(config.drain)
+  endOnSignal(close)
+  endOnCrash({ log: logger, close })
   const { trafficUrl, operationsUrl } = await gateway.listen()
   logger.info(
     { version, trafficUrl, operationsUrl, sandboxUrl: gateway.sandboxUrl },
@@ -71,7 +75,8 @@ async function runSandbox({ config }: LoadedConfig): Promise<void> {
   const sandbox = await startSandbox(config.traffic).catch((error) => {
     throw listenError(error, config.traffic, 'PORT')
   })
-  stopOnSignal(() => sandbox.close())
+  endOnSignal(() => sandbox.close())
+  endOnCrash({ log: logger, close: () => sandbox.close() })
   logger.info({ version, url: sandbox.url }, 'the sandbox alone is listening')
 }
 
@@ -94,17 +99,6 @@ function sandboxBanner({ sandboxUrl }: Gateway, trafficUrl: string, operationsUr
 `
 }
 
-function stopOnSignal(close: () => Promise<void>): void {
-  let stopping = false
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (stopping) process.exit(1)
-      stopping = true
-      close().then(() => process.exit(0), fail)
-    })
-  }
-}
-
 function environment(): NodeJS.ProcessEnv {
   // biome-ignore lint/style/noProcessEnv: this is the one place where the environment is read.
   return process.env
@@ -125,4 +119,5 @@ function fail(error: unknown): void {
   process.exit(1)
 }
 
+ignoreClosedOutput()
 main().catch(fail)

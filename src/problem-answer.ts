@@ -5,7 +5,7 @@ import { type Problem, problemBody } from './problem.ts'
 /** A body up to this size is read to its end, so that the connection can be kept. */
 const keptBodyBytes = 65_536
 /** How long a refused sender may pause and is still listened to: closing at once would reset away the answer. */
-export const lingerMs = 2_000
+const lingerMs = 2_000
 /** Many clients read the answer only when all is sent, and a large upload on a slow line takes its time. */
 const lingerMostMs = 15_000
 
@@ -31,9 +31,9 @@ export function whenAnsweredInstead(response: ServerResponse, callback: () => vo
 export function answerProblem(
   request: IncomingMessage,
   response: ServerResponse,
-  options: { problem: Problem; requestId: string },
+  options: { problem: Problem; requestId: string; fields?: readonly string[] },
 ): void {
-  const { problem, requestId } = options
+  const { problem, requestId, fields = [] } = options
   interrupted.get(response)?.()
   const body = Buffer.from(problemBody(problem, requestId))
   const closes = problem.closes || !bodyIsSmall(request)
@@ -48,6 +48,7 @@ export function answerProblem(
     requestId,
   ]
   for (const [name, value] of Object.entries(problem.headers)) headers.push(name, value)
+  headers.push(...fields)
   if (closes) {
     headers.push('Connection', 'close')
     refuseFurther(request.socket)
@@ -62,6 +63,27 @@ export function answerProblem(
   }
   response.write(body)
   endOnceRead(request, response)
+}
+
+/** Answers where Node has no response to write to; nothing more is served on this connection. */
+export function answerSocket(
+  socket: Duplex,
+  { problem, requestId }: { problem: Problem; requestId: string },
+): void {
+  refuseFurther(socket)
+  const body = problemBody(problem, requestId)
+  const head = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    `X-Request-Id: ${requestId}`,
+    ...Object.entries(problem.headers).map(([name, value]) => `${name}: ${value}`),
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  const timer = setTimeout(() => socket.destroy(), lingerMs)
+  socket.once('close', () => clearTimeout(timer))
 }
 
 /** Ends an answer that may have come before the whole request did. */

@@ -1,18 +1,22 @@
 import { randomUUID } from 'node:crypto'
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Listener } from './fast-lane.ts'
 import { headRefusal, problemOfParser, upgradeMayHideBytes } from './head-checks.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
-import { Problem, problemBody } from './problem.ts'
-import { answerProblem, isRefused, lingerMs, refuseFurther } from './problem-answer.ts'
+import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
+import { Problem } from './problem.ts'
+import { answerProblem, answerSocket, destroyUnlessRead, isRefused } from './problem-answer.ts'
 
 export interface TrafficServerOptions {
   listener: Listener
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
+  /** Connections at most. */
+  connectionsMost?: number
   log: Logger
   metrics: Metrics
 }
@@ -21,6 +25,8 @@ export interface TrafficServerOptions {
 const keepAliveDefaultMs = 65_000
 /** Far past the limits of head-checks, which can then judge nearly every head by what is in it. */
 const parserHeadBytesMost = 49_152
+/** Refused connections that are still being told so; past this many, a flood is not told as patiently. */
+const turningAwayMost = 1_000
 /** Requests waiting behind one another on a connection, past which nothing more is read from it. */
 const pipelinedMost = 64
 
@@ -41,15 +47,19 @@ interface Connection {
   readonly idleTimer: NodeJS.Timeout
 }
 
+export type TrafficServer = Server & OrderlyEnd
+
 /**
  * The HTTP server in front of the gateway: the limits and checks that Node leaves to its user. A refused
  * connection serves nothing more, pipelined or not: whatever follows a malformed request may be smuggled.
  */
-export function createTrafficServer(options: TrafficServerOptions): Server {
+export function createTrafficServer(options: TrafficServerOptions): TrafficServer {
   const { listener, headTimeoutMs, keepAliveMs = keepAliveDefaultMs, log, metrics } = options
   /** As long as an idle connection and the head that ends its idleness may take together. */
   const stillMs = keepAliveMs + headTimeoutMs
   const connections = new WeakMap<Duplex, Connection>()
+  const open = createOpenConnections(options.connectionsMost ?? Number.POSITIVE_INFINITY)
+  let turningAway = 0
 
   function connectionOf(socket: Duplex): Connection {
     const known = connections.get(socket)
@@ -74,6 +84,20 @@ export function createTrafficServer(options: TrafficServerOptions): Server {
     return connection
   }
 
+  function accept(socket: Socket): void {
+    if (!open.add(socket, connectionOf(socket))) turnAway(socket)
+  }
+
+  function turnAway(socket: Socket): void {
+    turningAway += 1
+    socket.once('close', () => {
+      turningAway -= 1
+    })
+    const detail = 'This gateway has as many connections as it takes. Try again shortly.'
+    refuseSocket(socket, new Problem('too-many-connections', { detail, headers: { 'Retry-After': '1' } }))
+    if (turningAway > turningAwayMost) socket.destroySoon()
+  }
+
   function report(problem: Problem): string {
     const requestId = randomUUID()
     metrics.problems[problem.slug].inc()
@@ -83,6 +107,11 @@ export function createTrafficServer(options: TrafficServerOptions): Server {
 
   function refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
     answerProblem(request, response, { problem, requestId: report(problem) })
+  }
+
+  /** Where Node has no response to write to. */
+  function refuseSocket(socket: Duplex, problem: Problem): void {
+    answerSocket(socket, { problem, requestId: report(problem) })
   }
 
   /**
@@ -100,7 +129,9 @@ export function createTrafficServer(options: TrafficServerOptions): Server {
     }
     const turn = { request, response, serve }
     turns.push(turn)
+    open.tookOn(connection)
     response.once('close', () => {
+      if (!request.complete) endBody(request)
       turns.splice(turns.indexOf(turn), 1)
       next(socket, connection)
     })
@@ -151,7 +182,7 @@ export function createTrafficServer(options: TrafficServerOptions): Server {
     if (connectionOf(socket).turns.length === 0 || socket.writableLength > 0) socket.destroy()
     else socket.setTimeout(stillMs)
   })
-  server.on('connection', connectionOf)
+  server.on('connection', accept)
   server.on('checkContinue', (request, response) => {
     // The body is asked for only once the head has been found good.
     take(request, response, (checked, answer) => {
@@ -172,8 +203,11 @@ export function createTrafficServer(options: TrafficServerOptions): Server {
     const connection = connectionOf(socket)
     if (isRefused(socket) || connection.takesNoMore) return
     connection.takesNoMore = true
-    const problem = new Problem('method-not-allowed', { detail: 'CONNECT is never passed on.' })
-    if (connection.turns.length === 0) answerSocket(socket, problem)
+    const problem = new Problem('method-not-allowed', {
+      detail: 'CONNECT is never passed on.',
+      headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' },
+    })
+    if (connection.turns.length === 0) refuseSocket(socket, problem)
     // Node no longer drains the answers in front of it, and this one must not be taken for theirs.
     else socket.destroy()
   })
@@ -191,29 +225,21 @@ export function createTrafficServer(options: TrafficServerOptions): Server {
     const { turns } = connection
     const last = turns.at(-1)
     // The requests in front keep their answers, and a refusal written now would be taken for one of them.
-    if (last === undefined) answerSocket(socket, problem)
-    else if (last.request.complete) connection.atEnd = () => answerSocket(socket, problem)
+    if (last === undefined) refuseSocket(socket, problem)
+    else if (last.request.complete) connection.atEnd = () => refuseSocket(socket, problem)
     else if (turns.length > 1) last.serve = (request, response) => refuse(request, response, problem)
     else if (last.response.headersSent) socket.destroy()
     else refuse(last.request, last.response, problem)
   })
 
-  /** Answers where Node has no response to write to. */
-  function answerSocket(socket: Duplex, problem: Problem): void {
-    refuseFurther(socket)
-    const requestId = report(problem)
-    const body = problemBody(problem, requestId)
-    socket.end(
-      `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n` +
-        'Content-Type: application/problem+json\r\n' +
-        `Content-Length: ${Buffer.byteLength(body)}\r\n` +
-        `Cache-Control: no-store\r\nX-Request-Id: ${requestId}\r\n` +
-        `${problem.slug === 'method-not-allowed' ? 'Allow: GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS\r\n' : ''}` +
-        `Connection: close\r\n\r\n${body}`,
-    )
-    const timer = setTimeout(() => socket.destroy(), lingerMs)
-    socket.once('close', () => clearTimeout(timer))
-  }
+  return Object.assign(server, open.end)
+}
 
-  return server
+/** For a body that is still on its way when its answer is over. */
+function endBody(request: IncomingMessage): void {
+  // Whoever answers without a look at the body leaves its end to Node, which waits for it for ever.
+  if (request.listenerCount('data') === 0) destroyUnlessRead(request)
+  // Node no longer tells a reader of it that the connection has ended.
+  if (request.socket.destroyed) request.destroy()
+  else request.socket.once('close', () => request.destroy())
 }

@@ -1,25 +1,31 @@
-import { hash } from 'node:crypto'
+import { briefName } from './client/brief-name.ts'
 import { createPartition } from './client/partition.ts'
 import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
 import { parseDecimal } from './quotes/decimal.ts'
-import { createMemoryQuoteStore } from './quotes/memory-quote-store.ts'
+import {
+  createMemoryQuoteStore,
+  type MemoryQuoteStore,
+  type QuoteListing,
+} from './quotes/memory-quote-store.ts'
 import { createObservedQuoteStore } from './quotes/observed-quote-store.ts'
+import type { OrderTerms } from './quotes/order.ts'
 import type { Quote } from './quotes/quote.ts'
 import { createQuoteCache } from './quotes/quote-cache.ts'
 import { createQuoteReader } from './quotes/quote-call.ts'
 import { createQuoteKey, type QuoteRequest } from './quotes/quote-key.ts'
-import { createQuoteLedger, type NotedQuote } from './quotes/quote-ledger.ts'
-import type { Exchanges } from './routes/exchange.ts'
+import { createQuoteLedger, type NotedQuote, type QuoteLedger, type Verdict } from './quotes/quote-ledger.ts'
+import type { Exchange, Exchanges } from './routes/exchange.ts'
 import { createOrderRoute, type OrderRoute } from './routes/orders.ts'
 import type { PassThroughRoute } from './routes/passthrough.ts'
 import { createQuoteHeaders } from './routes/quote-headers.ts'
 import { createQuoteRoute, type QuoteRoute } from './routes/quotes.ts'
+import type { RateLimit } from './routes/rate-limit.ts'
 import { createSwapHeaders } from './routes/request-headers.ts'
 import { fetchWhole } from './upstream/fetch.ts'
-import { createProviderClock } from './upstream/provider-clock.ts'
+import { createProviderClock, type ProviderClock } from './upstream/provider-clock.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
 export interface SwapSideParts {
@@ -29,12 +35,34 @@ export interface SwapSideParts {
   metrics: Metrics
   upstream: Upstream
   passThrough: PassThroughRoute
+  rateLimit: RateLimit | undefined
   fail: Exchanges['fail']
+  onOrderRefused(refused: RefusedFloatOrder): void
+}
+
+export interface RefusedFloatOrder {
+  order: OrderTerms
+  exchange: Exchange
+  verdict: Verdict
+  application: string
+}
+
+export interface SwapSide {
+  quotes: QuoteRoute
+  orders: OrderRoute
+  /** For whoever looks in from the operations side. */
+  inside: {
+    memory: MemoryQuoteStore & QuoteListing
+    ledger: QuoteLedger
+    providerClock: ProviderClock
+    /** The application as the ledger has it. */
+    applicationNamed(name: string): string
+  }
 }
 
 /** The quote and order routes with what they share: the cache, the ledger and the provider's clock. */
-export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orders: OrderRoute } {
-  const { config, clock, log, metrics, upstream, fail } = parts
+export function createSwapSide(parts: SwapSideParts): SwapSide {
+  const { config, clock, log, metrics, upstream, rateLimit, fail } = parts
   const providerClock = createProviderClock({ clock, log })
   const memory = createMemoryQuoteStore({
     entriesMost: config.quotes.cacheEntries,
@@ -98,6 +126,7 @@ export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orde
     partitionOf: createPartition(config.quotes.partition),
     quoteHeaders,
     providerClock,
+    rateLimit,
     fail,
     onServed: metrics.quoteServed,
     callUpstream(request, exchange) {
@@ -109,12 +138,19 @@ export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orde
         totalTimeoutMs: config.upstream.totalTimeoutMs,
         request: { method: 'GET', target: request.target, headers, body: null },
       })
+      call.answer.then(
+        (whole) => {
+          exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
+        },
+        () => {},
+      )
       return { answer: readAnswer(call, request), abort: call.abort }
     },
   })
   const orders = createOrderRoute({
     ...config.orders,
     upstream,
+    rateLimit,
     ledger,
     clock,
     providerClock,
@@ -128,13 +164,17 @@ export function createSwapSide(parts: SwapSideParts): { quotes: QuoteRoute; orde
         metrics.cacheEvictions.order.inc()
     },
     onDecision: metrics.countFloatOrder,
+    onRefused(order, exchange, verdict) {
+      parts.onOrderRefused({
+        order,
+        exchange,
+        verdict,
+        application: quoteHeaders.application(exchange) ?? '',
+      })
+    },
   })
-  return { quotes, orders }
-}
-
-/** The ledger counts its entries, not their bytes, and a header may have thousands of them. */
-function briefName(name: string): string {
-  return name.length <= 128 ? name : hash('sha256', name, 'base64url')
+  const applicationNamed = (name: string) => briefName(name === '' ? (config.swap.appName ?? '') : name)
+  return { quotes, orders, inside: { memory, ledger, providerClock, applicationNamed } }
 }
 
 function once<Argument>(action: (argument: Argument) => void): (argument: Argument) => void {

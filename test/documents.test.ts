@@ -5,7 +5,8 @@ import { isSettingName } from '../src/settings/table.ts'
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const decisions = readdirSync(new URL('docs/decisions/', root)).map((name) => `docs/decisions/${name}`)
-const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'docs/problems.md', ...decisions]
+const written = ['problems', 'metrics', 'operations'].map((name) => `docs/${name}.md`)
+const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...written, ...decisions]
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 
 describe.each(pages)('%s', (page) => {
@@ -29,7 +30,7 @@ describe.each(pages)('%s', (page) => {
 
   test('names settings that are there', () => {
     const named = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
-    const others = ['RESTRICTED_GEOLOCATION']
+    const others = ['RESTRICTED_GEOLOCATION', 'NODE_OPTIONS']
     expect(named.filter((name) => !isSettingName(name) && !others.includes(name))).toEqual([])
   })
 })

@@ -26,6 +26,8 @@ export interface RequestMetrics {
   /** A status of 0 is a request whose client left, or whose answer broke off. */
   requestOver(request: { area: Route; method: string; status: number; durationMs: number }): void
   problems: Readonly<Record<ProblemSlug, Tally>>
+  /** Those of the swap side alone: nothing else is limited. */
+  rateLimited: Readonly<Partial<Record<Route, Tally>>>
   clientAddressNotes: Readonly<Record<'malformed-header' | 'untrusted-header', Tally>>
 }
 
@@ -69,6 +71,15 @@ export function createRequestMetrics(registry: Registry): RequestMetrics {
       },
       'type',
       Object.keys(problemTypes) as ProblemSlug[],
+    ),
+    rateLimited: createTalliesBy(
+      {
+        registry,
+        name: 'quotegate_rate_limited_total',
+        help: 'Requests refused by RATE_LIMIT_PER_MINUTE, by part of the service',
+      },
+      'route',
+      ['quote', 'float-order', 'order', 'swap'],
     ),
     clientAddressNotes: createTalliesBy(
       {

@@ -27,27 +27,56 @@ class Total implements Tally {
   }
 }
 
-/**
- * A counter with one series for each set of labels, all of them there from the start. Counting is one addition:
- * prom-client's own children build and look up a hash of their labels each time, and it gets the totals when it
- * is asked for them.
- */
-export function createTallies(
-  { registry, name, help }: MetricName,
-  labelSets: readonly Labels[],
-): readonly Tally[] {
+/** As prom-client writes it: labels that keep their object are written out once and not at every scrape. */
+interface Line {
+  metricName?: string
+  sharedLabels: Labels
+  labels?: Labels
+  value: number
+}
+
+// prom-client's own children build and look up a hash of their labels at every count, and a histogram of its own
+// cannot be handed whole buckets. So counting is an addition here, and these two say the totals when asked.
+class CountedCounter extends Counter {
+  readonly #page: () => object
+
+  constructor(metric: MetricName, labelNames: string[], lines: () => Line[]) {
+    const { registry, name, help } = metric
+    super({ name, help, labelNames, registers: [registry] })
+    this.#page = () => ({ name, help, type: 'counter', values: lines() })
+  }
+
+  /** What a registry asks for when it writes its page. */
+  async getForPromString() {
+    return this.#page()
+  }
+}
+
+class CountedHistogram extends Histogram {
+  readonly #page: () => object
+
+  constructor(metric: MetricName, labelNames: string[], lines: () => Line[]) {
+    const { registry, name, help } = metric
+    super({ name, help, labelNames, registers: [registry] })
+    this.#page = () => ({ name, help, type: 'histogram', values: lines() })
+  }
+
+  async getForPromString() {
+    return this.#page()
+  }
+}
+
+/** A counter with one series for each set of labels, all of them there from the start. */
+export function createTallies(metric: MetricName, labelSets: readonly Labels[]): readonly Tally[] {
   const series = labelSets.map((labels) => ({ labels, total: new Total() }))
-  new Counter({
-    name,
-    help,
-    labelNames: Object.keys(labelSets[0] ?? {}),
-    registers: [registry],
-    collect() {
-      this.reset()
-      for (const { labels, total } of series) this.inc(labels, total.value)
-    },
-  })
+  new CountedCounter(metric, namesOf(labelSets), () =>
+    series.map(({ labels, total }) => ({ sharedLabels: labels, value: total.value })),
+  )
   return series.map(({ total }) => total)
+}
+
+function namesOf(labelSets: readonly Labels[]): string[] {
+  return Object.keys(labelSets[0] ?? {})
 }
 
 /** A counter with one label: its series by the label's value. */
@@ -67,11 +96,13 @@ class Buckets implements Distribution {
   readonly #bounds: readonly number[]
   /** How many fell into each bucket and none below it; the last is for what is past every bound. */
   readonly #counts: number[]
+  readonly #upTo: readonly Labels[]
   #sum = 0
 
   constructor(bounds: readonly number[]) {
     this.#bounds = bounds
     this.#counts = new Array<number>(bounds.length + 1).fill(0)
+    this.#upTo = [...bounds.map(String), '+Inf'].map((le) => ({ le }))
   }
 
   observe(value: number): void {
@@ -82,38 +113,16 @@ class Buckets implements Distribution {
     this.#sum += value
   }
 
-  values(name: string, labels: Labels) {
+  lines(name: string, labels: Labels): Line[] {
     let count = 0
-    const values = this.#counts.map((inBucket, index) => {
+    const lines: Line[] = this.#counts.map((inBucket, index) => {
       count += inBucket
-      const le = String(this.#bounds[index] ?? '+Inf')
-      return { metricName: `${name}_bucket`, labels: { ...labels, le }, value: count }
+      const le = this.#upTo[index] as Labels
+      return { metricName: `${name}_bucket`, sharedLabels: labels, labels: le, value: count }
     })
-    return [
-      ...values,
-      { metricName: `${name}_sum`, labels, value: this.#sum },
-      { metricName: `${name}_count`, labels, value: count },
-    ]
-  }
-}
-
-/** A histogram that counts as cheaply; prom-client has no way to be handed whole buckets but this. */
-class CountedHistogram extends Histogram {
-  readonly #metric: MetricName
-  readonly #series: readonly { labels: Labels; buckets: Buckets }[]
-
-  constructor(metric: MetricName, series: readonly { labels: Labels; buckets: Buckets }[]) {
-    const { registry, name, help } = metric
-    super({ name, help, labelNames: Object.keys(series[0]?.labels ?? {}), registers: [registry] })
-    this.#metric = metric
-    this.#series = series
-  }
-
-  /** What a registry asks a histogram for when it writes its page. */
-  async getForPromString() {
-    const { name, help } = this.#metric
-    const values = this.#series.flatMap(({ labels, buckets }) => buckets.values(name, labels))
-    return { name, help, type: 'histogram', values }
+    lines.push({ metricName: `${name}_sum`, sharedLabels: labels, value: this.#sum })
+    lines.push({ metricName: `${name}_count`, sharedLabels: labels, value: count })
+    return lines
   }
 }
 
@@ -123,7 +132,9 @@ export function createDistributions(
   labelSets: readonly Labels[] = [{}],
 ): readonly Distribution[] {
   const series = labelSets.map((labels) => ({ labels, buckets: new Buckets(bounds) }))
-  new CountedHistogram(metric, series)
+  new CountedHistogram(metric, namesOf(labelSets), () =>
+    series.flatMap(({ labels, buckets }) => buckets.lines(metric.name, labels)),
+  )
   return series.map(({ buckets }) => buckets)
 }
 

@@ -1,14 +1,36 @@
-import express, { type Express, type NextFunction, type Request, type Response } from 'express'
+import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Metrics } from '../metrics.ts'
+import { type AccessOptions, createAccess, type Level } from './access.ts'
+import { createActions } from './actions.ts'
+import type { Activity } from './activity.ts'
+import { createConsoleFiles, pageHeaders } from './console-files.ts'
+import { createLiveStream } from './live-stream.ts'
+import { statusOf } from './status.ts'
+import type { OperationsView } from './view.ts'
 
 export interface OperationsOptions {
   metrics: Metrics
+  view: OperationsView
+  activity: Activity
+  access: AccessOptions
   /** Whether both listeners accept; false again as soon as the gateway is asked to stop. */
   isReady(): boolean
 }
 
+export interface OperationsApp {
+  listener: express.Express
+  /** How many look at the console now. */
+  readonly viewers: number
+  /** Ends the live streams, which would otherwise hold up the end of the listener. */
+  close(): void
+}
+
 /** What Prometheus and the person on call ask; never reachable on the traffic port. */
-export function createOperationsApp({ metrics, isReady }: OperationsOptions): Express {
+export function createOperationsApp(options: OperationsOptions): OperationsApp {
+  const { metrics, view, isReady } = options
+  const access = createAccess(options.access)
+  const live = createLiveStream({ ...options, needsToken: access.needsToken })
+  const files = createConsoleFiles()
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -27,12 +49,63 @@ export function createOperationsApp({ metrics, isReady }: OperationsOptions): Ex
   app.get('/metrics', async (_request: Request, response: Response) => {
     response.type(metrics.contentType).send(await metrics.render())
   })
+
+  // From here on, nothing answers to a name that is not ours.
+  app.use((request: Request, response: Response, next: NextFunction) => {
+    response.set(pageHeaders)
+    const refused = access.refuseHost(request)
+    if (refused === undefined) next()
+    else response.status(refused.status).json({ error: refused.error })
+  })
+  const leveled = (answer: (response: Response, level: Level) => void) => {
+    return (request: Request, response: Response) => {
+      const level = access.levelOf(request)
+      if (typeof level === 'string') answer(response, level)
+      else response.status(level.status).json({ error: level.error })
+    }
+  }
+  app.get(
+    '/status',
+    leveled((response, level) => {
+      response.type('json').send(JSON.stringify(statusOf(options, level), null, 2))
+    }),
+  )
+  app.get(
+    '/stream',
+    (request: Request, response: Response, next: NextFunction) => {
+      // It could not read a thing, but it could take every place.
+      const refused = access.refuseForeignPage(request)
+      if (refused === undefined) next()
+      else response.status(refused.status).json({ error: refused.error })
+    },
+    leveled((response, level) => {
+      if (live.join(response, level)) return
+      response.status(503).json({ error: 'Too many look at this console already.' })
+    }),
+  )
+  app.use('/actions', createActions(view, access))
+  app.get(['/', '/:file'], async (request: Request, response: Response, next: NextFunction) => {
+    const { file: name = 'index.html' } = request.params
+    const file = typeof name === 'string' ? await files(name) : undefined
+    if (file === undefined) next()
+    else response.type(file.type).send(file.body)
+  })
   app.use((_request: Request, response: Response) => {
-    response.status(404).json({ error: 'Here are /metrics, /healthz and /readyz.' })
+    response
+      .status(404)
+      .json({ error: 'Here are the console at /, /status, /metrics, /healthz and /readyz.' })
   })
-  app.use((_error: unknown, _request: Request, response: Response, _next: NextFunction) => {
+  app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
+    const { status = 500 } = error as { status?: number }
     if (response.headersSent) response.destroy()
-    else response.status(500).json({ error: 'The operations listener failed.' })
+    else if (status >= 500) response.status(500).json({ error: 'The operations listener failed.' })
+    else response.status(status).json({ error: 'The request cannot be read.' })
   })
-  return app
+  return {
+    listener: app,
+    get viewers() {
+      return live.viewers
+    },
+    close: live.close,
+  }
 }

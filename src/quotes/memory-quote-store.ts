@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache'
+import { type KeptQuote, priceOf } from './listed-quote.ts'
 import type { QuoteStore, StoredQuote } from './quote-store.ts'
 
 export interface MemoryQuoteStore extends QuoteStore {
@@ -7,6 +8,18 @@ export interface MemoryQuoteStore extends QuoteStore {
   forget(key: string, quoteId: string): boolean
   readonly entries: number
   readonly bytes: number
+}
+
+/** For people who look into the cache; nothing is decided by it. */
+export interface QuoteListing {
+  /** The most recently used first; looking at them uses none. */
+  kept(): Iterable<KeptQuote>
+  drop(quoteId: string): number
+  dropAll(): number
+}
+
+interface Kept extends KeptQuote {
+  hits: number
 }
 
 export interface MemoryQuoteStoreOptions {
@@ -19,22 +32,44 @@ export interface MemoryQuoteStoreOptions {
 const entryOverheadBytes = 200
 
 /** Quotes in this process. The LRU bounds memory; its ttl is not used, because its clock is not the wall's. */
-export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): MemoryQuoteStore {
-  const quotes = new LRUCache<string, StoredQuote>({
+export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): MemoryQuoteStore & QuoteListing {
+  const quotes = new LRUCache<string, Kept>({
     max: options.entriesMost,
     maxSize: options.bytesMost,
-    sizeCalculation: bytesOf,
-    disposeAfter: (_quote, _key, reason) => {
+    sizeCalculation: ({ quote }, key) => bytesOf(quote, key),
+    disposeAfter: (_kept, _key, reason) => {
       if (reason === 'evict') options.onEvicted?.()
     },
   })
   return {
-    get: (key) => quotes.get(key),
+    get(key) {
+      const kept = quotes.get(key)
+      if (kept === undefined) return undefined
+      kept.hits += 1
+      return kept.quote
+    },
     set(key, quote) {
-      quotes.set(key, quote)
+      const before = quotes.peek(key)
+      quotes.set(key, {
+        quote,
+        hits: 0,
+        asked: before === undefined ? 0 : before.asked + before.hits,
+        drift: before && priceOf(quote) / priceOf(before.quote) - 1,
+      })
     },
     forget(key, quoteId) {
-      return quotes.peek(key)?.id === quoteId && quotes.delete(key)
+      return quotes.peek(key)?.quote.id === quoteId && quotes.delete(key)
+    },
+    kept: () => quotes.values(),
+    drop(quoteId) {
+      const keys = [...quotes.entries()].filter(([, { quote }]) => quote.id === quoteId).map(([key]) => key)
+      for (const key of keys) quotes.delete(key)
+      return keys.length
+    },
+    dropAll() {
+      const dropped = quotes.size
+      quotes.clear()
+      return dropped
     },
     get entries() {
       return quotes.size

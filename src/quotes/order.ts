@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { LosslessNumber, parse } from 'lossless-json'
-import { parseDecimal, sameAsDouble } from './decimal.ts'
+import { isZero, parseDecimal, sameAsDouble } from './decimal.ts'
 
 export interface AmountClaim {
-  /** As the order spells it: a number's source text, since a double would lose digits that count. */
+  /** As the order spells it, if that is a decimal: a double would lose digits that count. */
   text: string
   canonical: string
   isNumber: boolean
@@ -79,13 +79,12 @@ export function amountMatches(claim: AmountClaim, decimal: string): boolean {
 
 function readTerms(json: object, options: OrderOptions): OrderTerms {
   const pair = ownProperty(json, 'pairId')
+  const toAmount = amountIn(json, 'toAmount')
   return {
     quoteIds: options.quoteIdFields.map((path) => readId(json, path)).filter((id) => id !== undefined),
     pair: typeof pair === 'string' && pair !== '' ? pair : undefined,
-    fromAmount: readAmount(ownProperty(json, 'fromAmount')),
-    toAmount: Object.hasOwn(json, 'toAmount')
-      ? (readAmount(ownProperty(json, 'toAmount')) ?? 'unreadable')
-      : undefined,
+    fromAmount: readAmount(amountIn(json, 'fromAmount')),
+    toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
   }
 }
 
@@ -96,16 +95,24 @@ function readId(json: object, path: string): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-function readAmount(value: unknown): AmountClaim | undefined {
-  return readDecimal(isObject(value) ? ownProperty(value, 'value') : value)
+/** `null` states no amount, just as a member that is missing. */
+function amountIn(json: object, name: string): unknown {
+  const value = ownProperty(json, name)
+  return (isObject(value) ? ownProperty(value, 'value') : value) ?? undefined
 }
 
-function readDecimal(value: unknown): AmountClaim | undefined {
+function readAmount(value: unknown): AmountClaim | undefined {
   const isNumber = value instanceof LosslessNumber
   const text = isNumber ? value.value : value
   if (typeof text !== 'string') return undefined
   const canonical = parseDecimal(text)
-  return canonical === undefined ? undefined : { text, canonical, isNumber }
+  if (canonical !== undefined) return { text, canonical, isNumber }
+  // Blanks, a plus, a hundred digits: an upstream may put up with them, and no odd spelling walks round the guard.
+  const double = String(Number(text))
+  const lenient = parseDecimal(double)
+  // Number() reads much as 0 that is no number at all.
+  if (lenient === undefined || isZero(lenient)) return undefined
+  return { text: double, canonical: lenient, isNumber: true }
 }
 
 /**

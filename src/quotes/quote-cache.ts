@@ -26,7 +26,8 @@ export type Lookup = 'hit' | 'miss' | 'expired' | 'collapsed' | 'bypass'
 export interface QuoteCache {
   /** A live quote from memory, or nothing. Counts hits only: whoever finds nothing asks `getOrFetch`. */
   getLive(key: string, call: () => Call): StoredQuote | undefined
-  getOrFetch(key: string, call: () => Call): Asking
+  /** `refresh` where a call that nobody waits for is another one. */
+  getOrFetch(key: string, call: () => Call, refresh?: () => Call): Asking
   /** For a request that shares with nobody. */
   fetchAlone(call: () => Call): Asking
 }
@@ -101,8 +102,8 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
   }
 
-  function getOrFetch(key: string, call: () => Call): Asking {
-    const live = getLive(key, call)
+  function getOrFetch(key: string, call: () => Call, refresh = call): Asking {
+    const live = getLive(key, refresh)
     if (live !== undefined) return { served: Promise.resolve({ how: 'hit', quote: live }), leave: () => {} }
     const underWay = flights.get(key)
     if (underWay !== undefined) {

@@ -75,12 +75,19 @@ function swapArea(path: string): Area {
   return 'swap'
 }
 
+// What ends a path segment to a Java server, which takes it off before it routes.
+const pathParameters = /(?:;|%3b)[^/]*/gi
+// Servers that decode a path before they route it (WSGI) see no difference between this and "/".
+const encodedSlash = /%2f/gi
 const unreservedEscape = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/g
 
 function foldPath(path: string): string {
   const unescaped = path.replace(unreservedEscape, (escaped) =>
     String.fromCharCode(Number.parseInt(escaped.slice(1), 16)),
   )
-  const single = unescaped.replace(/\/{2,}/g, '/')
+  const single = unescaped
+    .replace(encodedSlash, '/')
+    .replace(pathParameters, '')
+    .replace(/\/{2,}/g, '/')
   return (single.endsWith('/') ? single.slice(0, -1) : single).toLowerCase()
 }

@@ -7,6 +7,7 @@ import { type Problem, problemOf, UpstreamFailure } from '../problem.ts'
 import { answerProblem } from '../problem-answer.ts'
 import { headerValues } from '../upstream/headers.ts'
 import type { Area, TargetReading } from './area.ts'
+import type { RateLimitStanding } from './rate-limit.ts'
 
 /** One request on its way through the gateway. */
 export interface Exchange {
@@ -22,6 +23,14 @@ export interface Exchange {
   readonly callersId: boolean
   /** Whose request it is; read only where it matters. */
   readonly client: ClientAddress
+  /** The same, if it mattered so far. */
+  readonly clientRead: ClientAddress | undefined
+  /** What the routes tell of it, for whoever looks on; nothing is decided by it. */
+  cacheStatus: string | undefined
+  upstreamMs: number | undefined
+  why: string | undefined
+  /** Once it was counted against a rate limit. */
+  rateLimit: RateLimitStanding | undefined
 }
 
 /** Begins exchanges, and ends those that failed; each is counted and logged once when it is over. */
@@ -30,6 +39,10 @@ export interface Exchanges {
   begin(request: IncomingMessage, response: ServerResponse): Exchange
   /** The one place where an error becomes an answer. */
   fail(exchange: Exchange, error: unknown): void
+  /** Requests without a complete answer. */
+  readonly inFlight: number
+  /** Peers that sent a client-address header and are not believed. */
+  readonly namedPeers: ReadonlySet<string>
 }
 
 export interface ExchangesOptions {
@@ -37,6 +50,8 @@ export interface ExchangesOptions {
   metrics: Metrics
   readTarget: (rawTarget: string) => TargetReading
   readClientAddress: ReadClientAddress
+  /** Told when an exchange is over; a status of 0 is one that was broken off. */
+  onOver?(exchange: Exchange, over: { status: number; durationMs: number }): void
 }
 
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
@@ -45,6 +60,7 @@ const namedPeersMost = 1_000
 export function createExchanges(options: ExchangesOptions): Exchanges {
   const { log, metrics, readTarget, readClientAddress } = options
   const namedPeers = new Set<string>()
+  let inFlight = 0
   const begun = new WeakMap<IncomingMessage, Exchange>()
 
   function noteAddress(client: ClientAddress): void {
@@ -65,6 +81,10 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     readonly response: ServerResponse
     readonly reading: TargetReading
     readonly startedAtMs = performance.now()
+    cacheStatus: string | undefined = undefined
+    upstreamMs: number | undefined = undefined
+    why: string | undefined = undefined
+    rateLimit: RateLimitStanding | undefined = undefined
     #id: string | undefined
     #callersId = false
     #client: ClientAddress | undefined
@@ -73,6 +93,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       this.request = request
       this.response = response
       this.reading = readTarget(request.url ?? '')
+      inFlight += 1
       metrics.requestBegan()
       response.once('close', () => this.#over())
     }
@@ -98,6 +119,10 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       return this.id !== '' && this.#callersId
     }
 
+    get clientRead(): ClientAddress | undefined {
+      return this.#client
+    }
+
     get client(): ClientAddress {
       if (this.#client === undefined) {
         this.#client = readClientAddress(this.request.socket.remoteAddress, this.request.rawHeaders)
@@ -111,7 +136,9 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       const aborted = !response.writableFinished
       const durationMs = performance.now() - this.startedAtMs
       const status = aborted ? 0 : response.statusCode
+      inFlight -= 1
       metrics.requestOver({ area, method: request.method ?? '', status, durationMs })
+      options.onOver?.(this, { status, durationMs })
       if (!log.isLevelEnabled('debug')) return
       log.debug(
         {
@@ -128,6 +155,10 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
   }
 
   return {
+    namedPeers,
+    get inFlight() {
+      return inFlight
+    },
     begin(request, response) {
       const known = begun.get(request)
       if (known !== undefined) return known
@@ -141,19 +172,24 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       if (response.destroyed) return
       const problem = problemOf(error, request.method ?? '')
       metrics.problems[problem.slug].inc()
+      exchange.why = `${problem.slug}: ${problem.detail}`
       logProblem(log, exchange, problem)
       if (response.headersSent) {
         // Part of an answer is out: a broken connection is the only honest end (Go's ErrAbortHandler).
         response.destroy()
         return
       }
-      answerProblem(request, response, { problem, requestId: exchange.id })
+      answerProblem(request, response, {
+        problem,
+        requestId: exchange.id,
+        fields: exchange.rateLimit?.fields ?? [],
+      })
     },
   }
 }
 
 /** Without its query on the payments side, where it may hold anything. */
-function loggedPath({ reading, area }: Exchange): string | undefined {
+export function loggedPath({ reading, area }: Exchange): string | undefined {
   if (!('target' in reading)) return undefined
   return area === 'quote' || area === 'swap' ? reading.target : reading.path
 }

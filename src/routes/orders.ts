@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { FloatOrderDecision } from '../metrics.ts'
-import { Problem } from '../problem.ts'
+import { Problem, UpstreamFailure } from '../problem.ts'
+import { isZero } from '../quotes/decimal.ts'
 import { type OrderTerms, readOrder } from '../quotes/order.ts'
 import type { NotedQuote, QuoteLedger, Verdict } from '../quotes/quote-ledger.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
@@ -10,6 +11,7 @@ import { readUpTo } from '../upstream/read-body.ts'
 import { ClientGone, type RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
+import { type RateLimit, rateLimitFields } from './rate-limit.ts'
 
 export interface OrderRouteOptions {
   upstream: Upstream
@@ -21,6 +23,7 @@ export interface OrderRouteOptions {
   expiryMarginMs: number
   totalTimeoutMs: number
   bodyIdleTimeoutMs: number
+  rateLimit: RateLimit | undefined
   /** App-Name as the upstream sees it. */
   applicationOf(exchange: Exchange): string | undefined
   swapHeaders(exchange: Exchange): string[]
@@ -28,6 +31,15 @@ export interface OrderRouteOptions {
   /** An order that the upstream accepted has used this quote. */
   onUsed(quote: NotedQuote): void
   onDecision(decision: FloatOrderDecision, quoteAgeMs: number | undefined): void
+  /** Told of an order that nothing was sent for, with the quote that was too old, if one was known. */
+  onRefused(order: OrderTerms, exchange: Exchange, verdict: Verdict): void
+}
+
+/** What would become of an order. */
+export interface OrderExplanation {
+  problem?: string
+  order?: OrderTerms
+  verdict?: Verdict
 }
 
 export interface OrderRoute {
@@ -35,6 +47,8 @@ export interface OrderRoute {
   floatOrder(exchange: Exchange): Promise<void>
   /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
   plainOrder(exchange: Exchange): Promise<void>
+  /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
+  explain(body: Buffer, application: string | undefined): OrderExplanation
 }
 
 const orderBytesMost = 65_536
@@ -42,9 +56,9 @@ const orderBytesMost = 65_536
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   const { clock, ledger, providerClock, upstream } = options
 
-  function judge(order: OrderTerms, exchange: Exchange): Verdict {
+  function judge(order: OrderTerms, application: string | undefined): Verdict {
     return ledger.verdict(order, {
-      application: options.applicationOf(exchange),
+      application,
       // Uncertainty about the provider's clock never refuses a live order: it may still be this early.
       providerEarliestMs: providerClock.earliestMs(),
       marginMs: options.expiryMarginMs,
@@ -57,20 +71,19 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
 
   /** The quote that the order uses, if one is known; throws when the order must not go on. */
   function admit(order: OrderTerms, exchange: Exchange): NotedQuote | undefined {
-    const verdict = judge(order, exchange)
+    const verdict = judge(order, options.applicationOf(exchange))
+    exchange.why = reasonOf(verdict)
     switch (verdict.state) {
       case 'live':
-        options.onDecision('forwarded-live', ageOf(verdict.quote))
         return verdict.quote
       case 'expired':
         options.onDecision('refused-expired', ageOf(verdict.quote))
+        options.onRefused(order, exchange, verdict)
         throw expiredProblem(order, verdict.quote, verdict.expiredForMs)
       case 'unknown':
-        if (options.unknownQuote === 'forward') {
-          options.onDecision('forwarded-unknown', undefined)
-          return undefined
-        }
+        if (options.unknownQuote === 'forward') return undefined
         options.onDecision('refused-unknown', undefined)
+        options.onRefused(order, exchange, verdict)
         throw new Problem('quote-unknown', {
           detail:
             'No quote that this gateway has served matches the order by id or by its terms (pairId, fromAmount, ' +
@@ -80,7 +93,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   }
 
   function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForMs: number): Problem {
-    const amount = order.fromAmount?.text ?? quote.requestedAmount
+    const stated = order.fromAmount
+    const amount = stated === undefined || isZero(stated.canonical) ? quote.requestedAmount : stated.text
     return new Problem('quote-expired', {
       detail:
         'The price of this order is no longer firm. Nothing was sent to the provider. Ask for a new quote at ' +
@@ -104,27 +118,49 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       bytesMost: orderBytesMost,
       idleTimeoutMs: options.bodyIdleTimeoutMs,
     })
-    if (rest !== undefined) throw tooLarge()
+    if (rest !== undefined) {
+      // Or it would hold up the reading that a refusal does, and fail later with nobody listening.
+      rest.destroy()
+      throw tooLarge()
+    }
     const { order, problem } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
+    // What is too late by now needs no connection to be told so, nor an upstream that works.
+    admit(order, exchange)
+    await options.rateLimit?.count(exchange)
     let used: NotedQuote | undefined
     const { answer } = fetchWhole({
       upstream,
       clock,
       totalTimeoutMs: options.totalTimeoutMs,
       request: { method: 'POST', target: exchange.target, headers, body: bytes },
-      // Not before: an order that waited for a connection is judged when it goes out, not when it came.
+      // And once more: an order that waited for a connection is judged when it goes out, not when it came.
       beforeSend() {
         if (response.destroyed) throw new ClientGone('the client left before its order was sent')
         used = admit(order, exchange)
+        options.onDecision(used ? 'forwarded-live' : 'forwarded-unknown', used && ageOf(used))
       },
+      // Whatever becomes of the rest of the answer: the order was accepted.
+      onStatus(status) {
+        if (used !== undefined && status >= 200 && status < 300) options.onUsed(used)
+      },
+    })
+    answer.catch((error) => {
+      // Refused or left alone when its turn came: nothing was sent.
+      if (error instanceof Problem || error instanceof ClientGone) options.rateLimit?.giveBack(exchange)
     })
     // Read to its end even if the client leaves: a quote that was used must be forgotten.
     const whole = await answer
     providerClock.observe(whole)
-    if (used !== undefined && whole.status >= 200 && whole.status < 300) options.onUsed(used)
-    if (!response.destroyed) relay(exchange, whole)
+    exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
+    if (response.destroyed) return
+    try {
+      relay(exchange, whole)
+    } catch (cause) {
+      // undici reads more kinds of head than Node writes, such as a control character in a reason phrase.
+      throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true, cause })
+    }
   }
 
   async function plainOrder(exchange: Exchange): Promise<void> {
@@ -146,14 +182,28 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     })
   }
 
-  return { floatOrder, plainOrder }
+  return {
+    floatOrder,
+    plainOrder,
+    explain(body, application) {
+      const { order, problem } = readOrder(body, { quoteIdFields: options.quoteIdFields })
+      return problem === undefined ? { order, verdict: judge(order, application) } : { problem }
+    },
+  }
+}
+
+function reasonOf(verdict: Verdict): string {
+  if (verdict.state === 'unknown') return 'The order matches no quote that was seen here.'
+  return `The order matches a quote by its ${verdict.matchedBy}; the quote is ${verdict.state}.`
 }
 
 /** The upstream's answer, untouched. */
-function relay({ response }: Exchange, { status, reason, rawHeaders, body }: WholeAnswer): void {
+function relay(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAnswer): void {
+  const { response } = exchange
   const headers = endToEndHeaders(rawHeaders, (name) => status === 204 && name === 'content-length')
   const stated = headerValues(headers, 'content-length').length > 0
   if (!stated && status !== 204 && status !== 304) headers.push('Content-Length', String(body.length))
+  headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false
   response.writeHead(status, reason, headers)
   response.end(body)

@@ -1,8 +1,9 @@
 import { Problem } from '../problem.ts'
 import { passThrough } from '../upstream/passthrough.ts'
-import { type RequestBody, requestBody } from '../upstream/request-body.ts'
+import { ClientGone, RequestBody, requestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
+import { type RateLimit, rateLimitFields } from './rate-limit.ts'
 import { createSwapHeaders, type SwapDefaults, untouchedHeaders } from './request-headers.ts'
 
 export interface PassThroughRouteOptions {
@@ -13,6 +14,8 @@ export interface PassThroughRouteOptions {
   swapDefaults: SwapDefaults
   bodyIdleTimeoutMs: number
   stallMs: number
+  /** Of the swap side; undefined: none. */
+  rateLimit: RateLimit | undefined
   fail(exchange: Exchange, error: unknown): void
 }
 
@@ -21,24 +24,60 @@ export type PassThroughRoute = (exchange: Exchange, body?: Buffer | RequestBody)
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
-  const { bodyIdleTimeoutMs, fail, stallMs } = options
+  const { bodyIdleTimeoutMs, fail, rateLimit, stallMs } = options
   const swapHeaders = createSwapHeaders(options.swapDefaults)
 
   return function passThroughRoute(exchange, body) {
     const { request, response, reading } = exchange
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'There is nothing to ask for.' })
     const upstream = upstreamFor(exchange.area, options)
-    passThrough({
+    const toSwap = upstream === options.swap
+    const parts = {
       upstream,
       request,
       response,
       target: reading.target,
-      headers: upstream === options.swap ? swapHeaders(exchange) : untouchedHeaders(exchange),
-      body: body ?? requestBody(request, bodyIdleTimeoutMs),
+      headers: toSwap ? swapHeaders(exchange) : untouchedHeaders(exchange),
       stallMs,
-      onFailure: (error) => fail(exchange, error),
-    })
+      onFailure: (error: unknown) => fail(exchange, error),
+    }
+    if (!toSwap || rateLimit === undefined) {
+      passThrough({ ...parts, body: body ?? requestBody(request, bodyIdleTimeoutMs) })
+      return
+    }
+    const ownHeaders = (received: readonly string[]) => rateLimitFields(exchange, received)
+    counted(rateLimit, exchange, body)
+      .then(() => {
+        if (response.destroyed || response.headersSent) {
+          rateLimit.giveBack(exchange)
+          return
+        }
+        passThrough({ ...parts, ownHeaders, body: body ?? requestBody(request, bodyIdleTimeoutMs) })
+      })
+      .catch((error) => {
+        if (!(error instanceof ClientGone)) fail(exchange, error)
+      })
   }
+}
+
+async function counted(
+  rateLimit: RateLimit,
+  exchange: Exchange,
+  body: Buffer | RequestBody | undefined,
+): Promise<void> {
+  if (!(body instanceof RequestBody)) return rateLimit.count(exchange)
+  // A stream that breaks off while nobody listens to it would end the process.
+  const ignore = () => {}
+  body.on('error', ignore)
+  try {
+    await rateLimit.count(exchange)
+  } catch (error) {
+    body.destroy()
+    throw error
+  }
+  if (!body.errored) return
+  rateLimit.giveBack(exchange)
+  throw body.errored
 }
 
 function upstreamFor(area: Exchange['area'], options: PassThroughRouteOptions): Upstream {

@@ -10,6 +10,7 @@ import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { Exchange } from './exchange.ts'
 import type { QuoteHeaders } from './quote-headers.ts'
+import { isAnothersRefusal, type RateLimit, rateLimitFields } from './rate-limit.ts'
 import { refuseLoop } from './request-headers.ts'
 
 export interface QuoteRouteOptions {
@@ -20,6 +21,8 @@ export interface QuoteRouteOptions {
   providerClock: ProviderClock
   /** Asks the upstream, on behalf of the exchange that caused it. */
   callUpstream(request: QuoteRequest, exchange: Exchange): Call
+  /** Undefined: none. */
+  rateLimit: RateLimit | undefined
   fail(exchange: Exchange, error: unknown): void
   /** Told of every quote that goes out, with what it has left. */
   onServed(pair: string, remainingMs: number): void
@@ -28,7 +31,7 @@ export interface QuoteRouteOptions {
 export interface QuoteRoute {
   /** Answers from memory if it can; what the fast lane asks first. */
   answerCached(exchange: Exchange): boolean
-  answer(exchange: Exchange): void
+  answer(exchange: Exchange): void | Promise<void>
 }
 
 interface KeyedRequest {
@@ -39,7 +42,8 @@ interface KeyedRequest {
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
-  const { cache, callUpstream, fail, keyOf, onServed, partitionOf, providerClock, quoteHeaders } = options
+  const { cache, callUpstream, fail, keyOf, onServed, partitionOf, providerClock, quoteHeaders, rateLimit } =
+    options
 
   function readRequest(exchange: Exchange): KeyedRequest {
     const { method, rawHeaders } = exchange.request
@@ -74,13 +78,16 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   function answerHit(exchange: Exchange, quote: StoredQuote, pair: string): void {
     const { response } = exchange
     const ttl = serveFor(pair, quote.expiresAtMs)
+    const status = `quotegate; hit; ttl=${ttl}`
+    exchange.cacheStatus = status
     response.writeHead(200, [
       ...quote.headers,
       'Content-Length',
       String(quote.body.length),
-      ...ownHeaders(ttl, `quotegate; hit; ttl=${ttl}`),
+      ...ownHeaders(ttl, status),
       'X-Request-Id',
       exchange.id,
+      ...rateLimitFields(exchange),
     ])
     // A latin1 string is joined with the head into one write, a Buffer is not.
     response.end(quote.body, 'latin1')
@@ -97,6 +104,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     // Not a quote: as the upstream said it, with a word on why it was not kept.
     let headers = [...answer.headers, 'Cache-Status', bypass]
+    exchange.cacheStatus = bypass
     if (answer.quote !== undefined) {
       const ttl = serveFor(request.pair, answer.quote.expiryMs)
       const status =
@@ -106,9 +114,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       // The exchange behind a shared quote was somebody else's: his request id and trace are not for this one.
       const received =
         how === 'collapsed' ? repeatableHeaders(answer.headers) : endToEndHeaders(answer.headers, isCaching)
-      headers = [...received, ...ownHeaders(ttl, detail === undefined ? status : bypass)]
+      if (detail === undefined) exchange.cacheStatus = status
+      headers = [...received, ...ownHeaders(ttl, exchange.cacheStatus)]
       if (how === 'collapsed') headers.push('X-Request-Id', exchange.id)
     }
+    headers.push(...rateLimitFields(exchange, headers))
     response.sendDate = how === 'collapsed' && answer.quote !== undefined
     if (!hasLength(headers) && answer.status !== 204)
       headers.push('Content-Length', String(answer.body.length))
@@ -131,6 +141,8 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
 
   return {
     answerCached(exchange) {
+      // Counting may have to wait for a store, which is nothing for a lane that answers at once.
+      if (rateLimit?.countsHits) return false
       const { request, key } = readRequest(exchange)
       if (key === undefined) return false
       const quote = cache.getLive(key, () => callUpstream(request, exchange))
@@ -139,41 +151,56 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       return true
     },
     answer(exchange) {
-      const { request, key } = readRequest(exchange)
-      const call = () => callUpstream(request, exchange)
-      const ask = () => (key === undefined ? cache.fetchAlone(call) : cache.getOrFetch(key, call))
-      let asking = ask()
-      let gone = false
-      exchange.response.once('close', () => {
-        if (exchange.response.writableFinished) return
-        gone = true
-        asking.leave()
-      })
-
-      function serve(served: Served, askedTimes: number): void {
-        if (gone) return
-        if (isTooLate(served) && askedTimes < asksMost) {
-          asking = ask()
-          wait(askedTimes + 1)
-          return
-        }
-        try {
-          answerServed(exchange, served, { request, key })
-        } catch (error) {
-          fail(exchange, unwritable(error))
-        }
-      }
-
-      function wait(askedTimes: number): void {
-        asking.served.then(
-          (served) => serve(served, askedTimes),
-          (error) => {
-            if (!gone) fail(exchange, error)
-          },
-        )
-      }
-      wait(1)
+      const keyed = readRequest(exchange)
+      if (!rateLimit?.countsHits) return fetchFor(exchange, keyed)
+      return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
     },
+  }
+
+  function fetchFor(exchange: Exchange, { request, key }: KeyedRequest): void {
+    const { response } = exchange
+    if (response.destroyed) return
+    const refresh = () => callUpstream(request, exchange)
+    const call = () => rateLimit?.countedCall(exchange, refresh) ?? refresh()
+    const ask = () => (key === undefined ? cache.fetchAlone(call) : cache.getOrFetch(key, call, refresh))
+    let asking = ask()
+    let gone = false
+    response.once('close', () => {
+      if (response.writableFinished) return
+      gone = true
+      asking.leave()
+    })
+
+    function serve(served: Served, askedTimes: number): void {
+      if (gone) return
+      if (isTooLate(served) && askedTimes < asksMost) {
+        asking = ask()
+        wait(askedTimes + 1)
+        return
+      }
+      try {
+        answerServed(exchange, served, { request, key })
+      } catch (error) {
+        fail(exchange, unwritable(error))
+      }
+    }
+
+    function wait(askedTimes: number): void {
+      asking.served.then(
+        (served) => serve(served, askedTimes),
+        (error) => {
+          if (gone) return
+          if (!isAnothersRefusal(exchange, error)) {
+            fail(exchange, error)
+            return
+          }
+          // Each such round answers at least the one who was refused.
+          asking = ask()
+          wait(askedTimes)
+        },
+      )
+    }
+    wait(1)
   }
 }
 

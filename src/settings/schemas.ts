@@ -181,7 +181,7 @@ export const quoteKeyHeaders = list(
 
 export const metricsPairs = list('a comma-separated list of pairs such as ETH_USDC,BTC_USDC', (pair) =>
   /^[\w.~:-]{1,64}$/.test(pair) ? undefined : 'no pair',
-).refine((pairs) => pairs.length <= 50, 'at most 50 pairs: each is a dozen lines on the metrics page')
+).refine((pairs) => pairs.length <= 20, 'at most 20 pairs: each is three dozen lines of the metrics page')
 
 export const quoteIdFields = list(
   'a comma-separated list of member names such as quoteId,quote.id',
@@ -197,6 +197,16 @@ export const clientIpHeader = z
     (name) => !neverAnAddress.has(name),
     "a header that holds a client's address; this one means something else",
   )
+
+/** Long enough that nobody guesses it: the operations listener counts no wrong ones. */
+export const token = z
+  .string()
+  .regex(/^[\x21-\x7e]{16,512}$/, 'a secret of 16 to 512 visible ASCII characters, without spaces')
+
+export const hostNames = list(
+  'a comma-separated list of host names such as gateway.internal, without ports',
+  (name) => (isHost(name) ? undefined : 'no host name'),
+).transform((names) => [...new Set(names.map(canonicalHost))])
 
 export const headerValue = z
   .string()

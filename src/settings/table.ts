@@ -7,6 +7,7 @@ import {
   headerName,
   headerValue,
   host,
+  hostNames,
   metricsPairs,
   milliseconds,
   oneOf,
@@ -15,6 +16,7 @@ import {
   port,
   quoteIdFields,
   quoteKeyHeaders,
+  token,
   trustedPeers,
   wholeNumber,
 } from './schemas.ts'
@@ -62,6 +64,20 @@ export const settings = z.object({
   ADMIN_PORT: port.prefault('8081').register(facts, {
     group: 'Listeners',
     meaning: 'Port of the operations listener; 0 takes any free port and prints it.',
+  }),
+  ADMIN_TOKEN: token.optional().register(facts, {
+    group: 'Listeners',
+    secret: 'whole',
+    meaning:
+      'What the console has to be told before it shows request details or changes anything, sent as ' +
+      'Authorization: Bearer. Without one: everybody who reaches the operations listener may, but in ' +
+      'production nobody.',
+  }),
+  ADMIN_ALLOWED_HOSTS: hostNames.optional().register(facts, {
+    group: 'Listeners',
+    meaning:
+      'Names by which the console and /status may be reached, besides localhost and any IP address; to other ' +
+      'names they do not answer (DNS rebinding). /metrics, /healthz and /readyz answer to any name.',
   }),
   FAST_LANE: onOrOff.prefault('on').register(facts, {
     group: 'Listeners',
@@ -195,7 +211,7 @@ export const settings = z.object({
   METRICS_PAIRS: metricsPairs.optional().register(facts, {
     group: 'Quotes',
     meaning:
-      'Pairs that get a label of their own in the metrics, 50 at most, separated by commas; every other pair ' +
+      'Pairs that get a label of their own in the metrics, 20 at most, separated by commas; every other pair ' +
       'is counted as other.',
   }),
   ORDER_UNKNOWN_QUOTE: oneOf(['forward', 'refuse']).prefault('forward').register(facts, {
@@ -277,6 +293,31 @@ export const settings = z.object({
     group: 'Limits',
     meaning: 'How long it is not asked before one request may try; meanwhile: 503 with Retry-After.',
   }),
+  CLIENT_CONNECTIONS: wholeNumber(1, 1_000_000).prefault('10000').register(facts, {
+    group: 'Limits',
+    meaning: 'Connections of clients; one more is answered with 503 and Retry-After and closed.',
+  }),
+  RATE_LIMIT_PER_MINUTE: wholeNumber(0, 10_000_000)
+    .prefault('0')
+    .register(facts, {
+      group: 'Limits',
+      meaning:
+        'Requests a minute that one client may send to the swap upstream; past it: 429 with Retry-After. It ' +
+        'protects the upstream: quotes from the cache or from a call under way, and orders refused here, are ' +
+        'free. Payments and webhooks never count. 0: no limit.',
+    }),
+  RATE_LIMIT_BY: oneOf(['app-name', 'client-ip', 'both'])
+    .prefault('app-name')
+    .register(facts, {
+      group: 'Limits',
+      meaning:
+        'What one client is to that limit: an App-Name (SWAP_APP_NAME where there is none), a client address ' +
+        '(see TRUST_PROXY; unknown ones share one limit), or an App-Name at an address.',
+    }),
+  RATE_LIMIT_HITS: onOrOff.prefault('false').register(facts, {
+    group: 'Limits',
+    meaning: 'true: every quote counts, also from the cache or from a call under way.',
+  }),
   REQUEST_HEAD_TIMEOUT_MS: milliseconds().prefault('10000').register(facts, {
     group: 'Limits',
     meaning: "Deadline for a client's request head.",
@@ -284,6 +325,19 @@ export const settings = z.object({
   REQUEST_BODY_IDLE_TIMEOUT_MS: milliseconds().prefault('30000').register(facts, {
     group: 'Limits',
     meaning: "Longest pause in a client's request body; past it: 408.",
+  }),
+  DRAIN_DELAY_MS: milliseconds(0)
+    .optional()
+    .register(facts, {
+      group: 'Limits',
+      defaultText: '5000 in production, else 0',
+      meaning:
+        'After SIGTERM: how long new connections are still served while /readyz says 503 already, so that a ' +
+        'load balancer has noticed before anybody is refused.',
+    }),
+  DRAIN_TIMEOUT_MS: milliseconds(0).prefault('25000').register(facts, {
+    group: 'Limits',
+    meaning: 'How long requests in flight may take from then on; what is left is cut.',
   }),
   LOG_LEVEL: oneOf(logLevels)
     .prefault('info')

@@ -22,6 +22,8 @@ export interface FetchOptions {
   totalTimeoutMs: number
   /** Called just before the first byte is written; what it throws keeps the request from being sent. */
   beforeSend?(): void
+  /** Called when the head of the answer is there, whether or not the rest comes. */
+  onStatus?(status: number): void
 }
 
 export interface Fetch {
@@ -82,6 +84,7 @@ class Reader implements UpstreamHandler {
 
   onHeaders(status: number, rawHeaders: Buffer[], _resume: () => void, reason: string): boolean {
     if (status < 200) return true
+    this.#options.onStatus?.(status)
     const headers = latin1Headers(rawHeaders)
     // No other coding was offered, and without its name nobody could undo it (RFC 9112 6.1).
     if (headerValues(headers, 'transfer-encoding').some((coding) => coding.toLowerCase() !== 'chunked')) {

@@ -14,6 +14,8 @@ export interface PassThroughOptions {
   /** The request's headers as the upstream is to see them. */
   headers: string[]
   body: Buffer | RequestBody | null
+  /** Headers to add to the answer that has these. */
+  ownHeaders?(received: readonly string[]): readonly string[]
   /** How long a client may stop reading its answer: meanwhile it holds a connection to the upstream. */
   stallMs: number
   /** Told of whatever keeps the upstream's answer from the client; the client having left is not told. */
@@ -63,7 +65,7 @@ class Relay implements UpstreamHandler {
 
   onHeaders(status: number, rawHeaderBytes: Buffer[], resume: () => void, reason: string): boolean {
     if (status < 200) return true
-    const { response, upstream } = this.#options
+    const { ownHeaders, response, upstream } = this.#options
     const rawHeaders = latin1Headers(rawHeaderBytes)
     // No other coding was offered, and without its name nobody could undo it (RFC 9112 6.1).
     if (headerValues(rawHeaders, 'transfer-encoding').some((coding) => coding.toLowerCase() !== 'chunked')) {
@@ -73,6 +75,7 @@ class Relay implements UpstreamHandler {
       // RFC 9110 8.6: a 204 has no length; some upstreams send one.
       status === 204 ? name === 'content-length' : false,
     )
+    if (ownHeaders) headers.push(...ownHeaders(headers))
     response.sendDate = false
     response.writeHead(status, reasonBytes(reason), headers)
     if (status === 204 || status === 304) {

@@ -55,7 +55,8 @@ beforeAll(async () => {
       headers.upgrade !== undefined
     if (wrong) misfits.push(`${method} ${url} ${rawHeaders.join('|')}`)
     request.on('error', () => {})
-    request.resume().on('end', () => response.end(`${method} ${url}`))
+    const answer = () => response.end(`${method} ${url}`)
+    request.resume().on('end', () => (url.endsWith('/leader') ? setTimeout(answer, 4) : answer()))
   })
   upstream.maxHeadersCount = 0
   upstream.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -139,6 +140,8 @@ function check(stream: HostileStream, { text, ended }: { text: string; ended: bo
     const closes = answer.headers.get('connection')?.includes('close') ?? false
     if (closes) expect(index).toBe(answers.length - 1)
   }
+  // A refusal that overtakes the answer in front of it would be taken for that answer.
+  if (stream.led && answers[0]) expect(answers[0].body).toBe('GET /checkouts/leader')
   // What was answered by the upstream was asked for, in this order.
   let from = 0
   for (const answer of answers) {

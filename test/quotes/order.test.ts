@@ -51,12 +51,55 @@ describe('the terms of an order', () => {
   })
 
   it.each([
-    ...['null', 'true', '-1', '-0', '"-1"', '"+1"', '""', '" 1"', '"1,5"', '"0x10"', '"Infinity"', '"one"'],
-    ...['1e80', '1e9999999', `1${'0'.repeat(80)}`, `"${'9'.repeat(81)}"`, '[]', '[1]', '["1"]', '{}'],
-    ...['{"value":null}', '{"value":{"value":"1"}}', '{"value":["1"]}', '{"amount":"1"}'],
+    ...[
+      'true',
+      '-1',
+      '-0',
+      '""',
+      '" "',
+      '"0x0"',
+      '"-1"',
+      '"1,5"',
+      '"Infinity"',
+      '"one"',
+      '{"value":{"value":"1"}}',
+    ],
+    ...[
+      '1e80',
+      '1e9999999',
+      `1${'0'.repeat(80)}`,
+      `"${'9'.repeat(81)}"`,
+      '[]',
+      '[1]',
+      '["1"]',
+      '{"value":["1"]}',
+    ],
   ])('tell an amount that is none, %s, from one left open', (json) => {
     expect(fromAmountOf(json)).toBeUndefined()
     expect(orderOf(`{"toAmount":${json}}`).toAmount).toBe('unreadable')
+  })
+
+  it.each(['null', '{}', '{"value":null}', '{"assetId":"ETH"}'])(
+    'take an amount for left open in %s',
+    (json) => {
+      expect(fromAmountOf(json)).toBeUndefined()
+      expect(orderOf(`{"toAmount":${json}}`).toAmount).toBeUndefined()
+    },
+  )
+
+  it.each([
+    ...[
+      '" 0.1"',
+      '"0.1 "',
+      '"+0.1"',
+      '"\\t0.1\\n"',
+      '"0.1e0000"',
+      `"0.1${'0'.repeat(90)}"`,
+      `0.1${'0'.repeat(90)}`,
+    ],
+    ...[`"${'0'.repeat(90)}.1"`, `{"value":" 0.1"}`, `0.1${'0'.repeat(60_000)}`],
+  ])('read the odd spelling %.24s as a lenient upstream would: as the nearest double', (json) => {
+    expect(fromAmountOf(json)).toEqual({ text: '0.1', canonical: '0.1', isNumber: true })
   })
 
   it.each(['null', '1', '""', '["ETH_USDC"]', '{}'])('have no pair in %s', (json) => {

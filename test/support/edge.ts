@@ -61,7 +61,10 @@ export async function edgeTo(
       body: requestBody(request, 30_000),
       stallMs: 30_000,
       onFailure(error) {
-        if (response.headersSent) return response.destroy()
+        if (response.headersSent) {
+          response.destroy()
+          return
+        }
         const problem = problemOf(error, request.method ?? 'GET')
         request.resume()
         response.writeHead(problem.status, problem.headers)

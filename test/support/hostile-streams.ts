@@ -3,6 +3,8 @@ import fc from 'fast-check'
 export interface HostileStream {
   /** What the client writes, in the pieces in which it writes it. */
   pieces: Buffer[]
+  /** Whether a good request goes first, in the same piece as what follows it. */
+  led: boolean
   /** How many requests it was made of before it was spoilt. */
   requests: number
   /** What the client does when nothing more comes. */
@@ -135,6 +137,9 @@ const request = fc
     return `${lines.join('\r\n')}${parts.lineEnd}\r\n${parts.framing.body}`
   })
 
+/** The good request that leads some of the streams. */
+export const leader = 'GET /checkouts/leader HTTP/1.1\r\nHost: gateway\r\n\r\n'
+
 const fraction = fc.double({ min: 0, max: 1, noNaN: true })
 const spoiling = fc.record({
   kind: fc.constantFrom('insert', 'remove', 'replace', 'repeat', 'cut'),
@@ -164,17 +169,23 @@ export const hostileStream: fc.Arbitrary<HostileStream> = fc
   .record({
     requests: fc.array(request, { minLength: 1, maxLength: 5 }),
     spoilings: fc.array(spoiling, { maxLength: 2 }),
+    led: fc.boolean(),
     cuts: fc.array(fraction, { maxLength: 3 }),
     ending: fc.constantFrom('wait', 'end', 'end', 'end', 'end', 'reset') as fc.Arbitrary<
       HostileStream['ending']
     >,
   })
-  .map(({ requests, spoilings, cuts, ending }) => {
+  .map(({ requests, spoilings, led, cuts, ending }) => {
     const valid = requests.map((make, index) => make(index)).join('')
-    const text = spoilings.reduce(spoil, valid)
+    const text = (led ? leader : '') + spoilings.reduce(spoil, valid)
     const positions = cuts.map((cut) => Math.floor(cut * text.length)).sort((a, b) => a - b)
     const pieces = [0, ...positions].map((from, index) =>
       Buffer.from(text.slice(from, positions[index] ?? text.length), 'latin1'),
     )
-    return { pieces: pieces.filter((piece) => piece.length > 0), requests: requests.length, ending }
+    return {
+      pieces: pieces.filter((piece) => piece.length > 0),
+      led,
+      requests: requests.length + (led ? 1 : 0),
+      ending,
+    }
   })

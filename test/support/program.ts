@@ -26,11 +26,16 @@ const running = new Set<ChildProcess>()
 export function startProgram(
   flags: readonly string[],
   settings: Record<string, string> = {},
+  { descriptors }: { descriptors?: number } = {},
 ): RunningProgram {
   if (!existsSync(builtProgram)) throw new Error('dist/main.js is missing: npm run build (npm test does it)')
   // biome-ignore lint/style/noProcessEnv: a child process needs the PATH that this one has.
   const path = process.env.PATH ?? ''
-  const child = spawn(process.execPath, [builtProgram, ...flags], {
+  const command = [process.execPath, builtProgram, ...flags]
+  // Node raises its limit to the most it may have, so that has to be lowered, and before it starts.
+  const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command]
+  const [file = '', ...parameters] = descriptors === undefined ? command : limited
+  const child = spawn(file, parameters, {
     env: { PATH: path, ...laneUnderTest(), ...settings },
   })
   running.add(child)

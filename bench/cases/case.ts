@@ -1,0 +1,32 @@
+import type { Contender } from '../contenders/contender.ts'
+import type { CaseResult } from '../harness/result.ts'
+import type { Figures } from '../harness/rounds.ts'
+import type { Placed, Stage } from '../harness/stage.ts'
+import { type Load, wrk } from '../harness/wrk.ts'
+
+export interface CaseContext {
+  stage: Stage
+  contenders: readonly Contender[]
+  quick: boolean
+  rounds: number
+  seconds: number
+  progress(text: string): void
+}
+
+/** What one part of the bench comes to; it may be several tables. */
+export type BenchCase = (context: CaseContext) => Promise<CaseResult[]>
+
+/** Loads one server and tells what it did and what that cost it. */
+export async function loadServer(placed: Placed, load: Omit<Load, 'port'>): Promise<Figures> {
+  const before = placed.process.cpuSeconds()
+  const { requests, requestsPerSecond, p50Ms, p99Ms } = await wrk({ ...load, port: placed.port })
+  const cpuMicros = ((placed.process.cpuSeconds() - before) * 1e6) / requests
+  return { requestsPerSecond, cpuMicros, p50Ms, p99Ms }
+}
+
+export const throughputColumns = [
+  { figure: 'requestsPerSecond', title: 'requests/s', digits: 0 },
+  { figure: 'cpuMicros', title: 'CPU µs a request', digits: 1 },
+  { figure: 'p50Ms', title: 'p50 ms', digits: 2 },
+  { figure: 'p99Ms', title: 'p99 ms', digits: 2 },
+]

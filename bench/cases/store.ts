@@ -1,0 +1,123 @@
+import { execFile } from 'node:child_process'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
+import { appHeaderLines, appHeaders, gateway } from '../contenders/contender.ts'
+import { checkHit } from '../harness/check-answers.ts'
+import { benchDirectory } from '../harness/machine.ts'
+import { RawConnection, requestText } from '../harness/raw-client.ts'
+import { type Figures, interleave } from '../harness/rounds.ts'
+import { type Placed, type Stage, stopAll } from '../harness/stage.ts'
+import { type BenchCase, type CaseContext, loadServer } from './case.ts'
+
+const counted = (quotes: number) => `${quotes.toLocaleString('en')} quotes`
+const sizes = (quick: boolean) => (quick ? [1_000, 20_000] : [1_000, 100_000, 1_000_000])
+
+/** What a cached quote takes, and whether many of them slow the gateway down. */
+export const quoteStore: BenchCase = async (context) => [
+  await storeAlone(context),
+  await wholeGateway(context),
+]
+
+const run = promisify(execFile)
+
+async function storeAlone({ stage, quick, rounds, progress }: CaseContext) {
+  const core = stage.options.pinned?.server
+  const variants = [1_000, 100_000, 1_000_000].slice(0, quick ? 2 : 3).map((quotes) => ({
+    name: counted(quotes),
+    async measure(): Promise<Figures> {
+      const script = join(benchDirectory, 'load', 'store.mjs')
+      const line = [process.execPath, '--expose-gc', script, dirname(stage.options.program), String(quotes)]
+      const [command = '', ...rest] = core === undefined ? line : ['taskset', '-c', String(core), ...line]
+      return JSON.parse((await run(command, rest)).stdout) as Figures
+    },
+  }))
+  return {
+    id: 'store',
+    title: 'the memory store by itself',
+    columns: [
+      { figure: 'heapBytes', title: 'bytes of heap a quote', digits: 0 },
+      { figure: 'outsideBytes', title: 'outside the heap', digits: 0 },
+      { figure: 'getNanos', title: 'ns a look-up', digits: 0 },
+      { figure: 'setNanos', title: 'ns a quote put in', digits: 0 },
+    ],
+    rows: await interleave(variants, rounds, progress),
+    promises: [
+      {
+        what: 'bytes of heap a cached quote',
+        figure: 'heapBytes',
+        of: counted(100_000),
+        bound: 500,
+        is: 'at most' as const,
+      },
+    ],
+  }
+}
+
+async function wholeGateway({ stage, quick, rounds, seconds, progress }: CaseContext) {
+  const variants = []
+  const placed: Placed[] = []
+  for (const quotes of sizes(quick)) {
+    const settings = {
+      QUOTE_CACHE_ENTRIES: String(quotes * 2),
+      QUOTE_CACHE_BYTES: String(4e9),
+      LEDGER_ENTRIES: '1000',
+    }
+    const one = await stage.place(gateway(counted(quotes), settings))
+    placed.push(one)
+    await fill(one, quotes, stage, progress)
+    // Any of them, so that no look-up finds the last one's memory warm.
+    const requestScript = `function request()
+      return wrk.format(nil, "/v3/pairs/ETH_USDC/quotes?amount=" .. math.random(${quotes}))
+    end`
+    const load = { target: '/', headers: appHeaders, requestScript, connections: 64 }
+    if (!quick) await loadServer(one, { ...load, seconds: 3 })
+    variants.push({ name: one.contender.name, measure: () => loadServer(one, { ...load, seconds }) })
+  }
+  const rows = await interleave(variants, rounds, progress)
+  await stopAll(placed)
+  const smallest = counted(1_000)
+  const largest = rows.at(-1)?.name ?? smallest
+  return {
+    id: 'many-quotes',
+    title: 'cached hit, any of many quotes, 64 connections',
+    columns: [
+      { figure: 'requestsPerSecond', title: 'requests/s', digits: 0 },
+      { figure: 'cpuMicros', title: 'CPU µs a request', digits: 1 },
+      { figure: 'p99Ms', title: 'p99 ms', digits: 2 },
+    ],
+    rows,
+    promises: [
+      {
+        what: 'throughput with the most quotes over the fewest',
+        figure: 'requestsPerSecond',
+        of: largest,
+        over: smallest,
+        bound: 0.9,
+        is: 'at least' as const,
+      },
+    ],
+  }
+}
+
+async function fill(
+  placed: Placed,
+  quotes: number,
+  stage: Stage,
+  progress: (text: string) => void,
+): Promise<void> {
+  await checkHit(placed, stage)
+  let next = 1
+  const fillFrom = async (connection: RawConnection): Promise<void> => {
+    while (next <= quotes) {
+      const amount = next++
+      if (amount % 10_000 === 0)
+        progress(`filling the cache: ${amount.toLocaleString('en')} of ${counted(quotes)}`)
+      const target = `/v3/pairs/ETH_USDC/quotes?amount=${amount}`
+      const { status } = await connection.ask(requestText({ target, headers: appHeaderLines }))
+      if (status !== 200) throw new Error(`status ${status} while the cache was filled`)
+    }
+    connection.close()
+  }
+  const connections = await Promise.all(Array.from({ length: 64 }, () => RawConnection.open(placed.port)))
+  await Promise.all(connections.map(fillFrom))
+}

@@ -1,0 +1,86 @@
+interface Ports {
+  port: number
+  upstreamPort: number
+}
+
+/** One worker, kept connections on both sides, no access log; a cold key waits for the first caller's answer. */
+export function nginxConfig({ port, upstreamPort }: Ports): string {
+  // Its worker would otherwise give up root's rights, and with them the directory that it was given.
+  const user = process.getuid?.() === 0 ? 'user root;\n' : ''
+  return `${user}daemon off;
+worker_processes 1;
+pid nginx.pid;
+error_log stderr warn;
+events { worker_connections 4096; }
+http {
+  access_log off;
+  keepalive_requests 1000000000;
+  keepalive_timeout 65s;
+  client_body_buffer_size 128k;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  proxy_cache_path cache keys_zone=quotes:64m inactive=24h max_size=256m;
+  upstream api {
+    server 127.0.0.1:${upstreamPort};
+    keepalive 128;
+    keepalive_requests 1000000000;
+  }
+  server {
+    listen 127.0.0.1:${port} backlog=4096;
+    proxy_http_version 1.1;
+    proxy_set_header Connection "";
+    location /v3/pairs/ {
+      proxy_pass http://api;
+      proxy_cache quotes;
+      proxy_cache_key $request_uri$http_app_name;
+      proxy_cache_lock on;
+    }
+    location / { proxy_pass http://api; }
+  }
+}
+`
+}
+
+/** A second quote request waits for the first's answer by default; what is no quote is passed. */
+export function varnishConfig(upstreamPort: number): string {
+  return `vcl 4.1;
+backend default { .host = "127.0.0.1"; .port = "${upstreamPort}"; }
+sub vcl_recv {
+  if (req.url ~ "^/v3/pairs/") { return (hash); }
+  return (pass);
+}
+sub vcl_hash { hash_data(req.url); hash_data(req.http.App-Name); return (lookup); }
+`
+}
+
+/** haproxy's cache does not collapse requests. */
+export function haproxyConfig({ port, upstreamPort }: Ports): string {
+  return `global
+  nbthread 1
+  maxconn 4096
+cache quotes
+  total-max-size 64
+  max-object-size 20000
+  max-age 3600
+defaults
+  mode http
+  option http-keep-alive
+  http-reuse always
+  timeout connect 3s
+  timeout client 65s
+  timeout server 30s
+frontend clients
+  bind 127.0.0.1:${port}
+  use_backend quotes if { path_beg /v3/pairs/ }
+  default_backend plain
+backend quotes
+  http-request cache-use quotes
+  http-response cache-store quotes
+  server api 127.0.0.1:${upstreamPort}
+backend plain
+  server api 127.0.0.1:${upstreamPort}
+`
+}

@@ -1,0 +1,76 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { cpus, totalmem, type } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+export interface Machine {
+  processor: string
+  cores: number
+  memoryGiB: number
+  system: string
+  node: string
+  /** The cores that servers and load run on; empty: nothing is pinned. */
+  pinned: Pinning | undefined
+  /** Of the peers that are programs of their own. */
+  versions: Record<string, string>
+}
+
+export interface Pinning {
+  server: number
+  load: number
+}
+
+const versionFlags: Record<string, string> = { nginx: '-v', varnishd: '-V', haproxy: '-v', wrk: '-v' }
+
+/** The programs that are here, with their versions; undefined: not installed. */
+export function installedVersion(program: string): string | undefined {
+  const { error, stdout, stderr } = spawnSync(program, [versionFlags[program] ?? '-v'], { encoding: 'utf8' })
+  if (error) return undefined
+  return /\d+\.\d+(?:\.\d+)?/.exec(`${stdout}${stderr}`)?.[0] ?? 'unknown'
+}
+
+/** The first two cores that this process may use, if there are two and taskset to choose among them. */
+function choosePinning(): Pinning | undefined {
+  const { status, stdout } = spawnSync('taskset', ['-cp', String(process.pid)], { encoding: 'utf8' })
+  if (status !== 0) return undefined
+  const list = stdout.slice(stdout.lastIndexOf(':') + 1).trim()
+  const allowed = list.split(',').flatMap((part) => {
+    const [first = 0, last = first] = part.split('-').map(Number)
+    return Array.from({ length: last - first + 1 }, (_, index) => first + index)
+  })
+  const [server, load] = allowed
+  return server === undefined || load === undefined ? undefined : { server, load }
+}
+
+/** Puts this process and all it starts on the load's core; servers are started on theirs. */
+export function pinLoad(): Pinning | undefined {
+  const pinning = choosePinning()
+  if (pinning) spawnSync('taskset', ['-acp', String(pinning.load), String(process.pid)])
+  return pinning
+}
+
+export function describeMachine(pinned: Pinning | undefined): Machine {
+  const versions: Record<string, string> = {}
+  for (const program of Object.keys(versionFlags)) {
+    const version = installedVersion(program)
+    if (version !== undefined) versions[program] = version
+  }
+  return {
+    processor: cpus()[0]?.model.trim() ?? 'unknown',
+    cores: cpus().length,
+    memoryGiB: Math.round(totalmem() / 2 ** 30),
+    system: `${type()} ${spawnSync('uname', ['-r'], { encoding: 'utf8' }).stdout.trim()}`,
+    node: process.version,
+    pinned,
+    versions,
+  }
+}
+
+export const benchDirectory = fileURLToPath(new URL('..', import.meta.url))
+
+/** The peers live in bench/node_modules, which the product never sees. */
+export function installPeers(say: (text: string) => void): void {
+  if (existsSync(`${benchDirectory}/node_modules/fastify`)) return
+  say('installing the peers (npm ci --prefix bench)')
+  execFileSync('npm', ['ci', '--prefix', benchDirectory, '--no-audit', '--no-fund'], { stdio: 'ignore' })
+}

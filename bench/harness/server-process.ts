@@ -1,0 +1,145 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { dirname } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { askOnce, type RawRequest } from './raw-client.ts'
+
+export interface Launch {
+  command: string
+  arguments: readonly string[]
+  environment?: Record<string, string>
+  /** Written before the start: paths and contents. */
+  files?: Record<string, string>
+}
+
+export interface ServerProcess {
+  readonly port: number
+  /** From the start of the process to its first answer. */
+  readonly readyMs: number
+  /** Of all its processes, since they began. */
+  cpuSeconds(): number
+  stop(): Promise<void>
+}
+
+const readyWithinMs = 20_000
+const stopWithinMs = 3_000
+const running = new Set<ChildProcess>()
+
+// Whatever ends the run, nothing of it stays behind.
+process.on('exit', () => {
+  for (const child of running) signalGroup(child, 'SIGKILL')
+})
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
+
+export async function refuseBusyPort(port: number): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', () =>
+      reject(
+        new Error(`port ${port} is busy: what listens there would be measured instead; try --port-base`),
+      ),
+    )
+    probe.listen(port, '127.0.0.1', () => probe.close(() => resolve()))
+  })
+}
+
+/** Starts a server on a core of its own and waits until it answers `probe`. */
+export async function startServer(
+  launch: Launch,
+  options: { name: string; core: number | undefined; port: number; probe: RawRequest; probePort?: number },
+): Promise<ServerProcess> {
+  const { name, core, port, probe, probePort = port } = options
+  await refuseBusyPort(port)
+  for (const [path, content] of Object.entries(launch.files ?? {})) {
+    mkdirSync(dirname(path), { recursive: true })
+    writeFileSync(path, content)
+  }
+  const line = [launch.command, ...launch.arguments]
+  const [command = '', ...rest] = core === undefined ? line : ['taskset', '-c', String(core), ...line]
+  const beganMs = performance.now()
+  const environment = {
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    ...launch.environment,
+  }
+  const child = spawn(command, rest, {
+    env: environment,
+    detached: true,
+    stdio: ['ignore', 'ignore', 'pipe'],
+  })
+  running.add(child)
+  let complaint = ''
+  child.stderr.on('data', (chunk: Buffer) => {
+    complaint = `${complaint}${chunk}`.slice(-2_000)
+  })
+  let ended: string | undefined
+  child.once('error', (error) => {
+    ended = error.message
+  })
+  child.once('exit', (code, signal) => {
+    ended ??= `ended with ${code ?? signal}`
+    running.delete(child)
+  })
+  for (;;) {
+    if (ended !== undefined) throw new Error(`${name} ${ended} before it answered: ${complaint}`)
+    const answer = await askOnce(probePort, probe).catch(() => undefined)
+    if (answer && answer.status < 500) break
+    if (performance.now() - beganMs > readyWithinMs) {
+      signalGroup(child, 'SIGKILL')
+      throw new Error(`${name} did not answer within ${readyWithinMs} ms: ${complaint}`)
+    }
+    await wait(2)
+  }
+  return {
+    port,
+    readyMs: performance.now() - beganMs,
+    cpuSeconds: () => cpuSecondsOf(child.pid ?? 0),
+    stop: () => stop(child),
+  }
+}
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const ended = new Promise((resolve) => child.once('exit', resolve))
+  signalGroup(child, 'SIGTERM')
+  const inTime = await Promise.race([ended.then(() => true), wait(stopWithinMs, false, { ref: false })])
+  if (inTime === false) signalGroup(child, 'SIGKILL')
+  await ended
+}
+
+function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
+  try {
+    if (child.pid !== undefined) process.kill(-child.pid, signal)
+  } catch {
+    // Gone already.
+  }
+}
+
+const ticksPerSecond = 100
+
+/** A server is the process that was started and all below it (nginx and Varnish work in children). */
+function cpuSecondsOf(root: number): number {
+  const parents = new Map<number, number>()
+  const seconds = new Map<number, number>()
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    try {
+      // The name of a process may hold blanks and brackets; what follows the last bracket is plain.
+      const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
+      const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+      parents.set(Number(name), Number(fields[1]))
+      seconds.set(Number(name), (Number(fields[11]) + Number(fields[12])) / ticksPerSecond)
+    } catch {
+      // It ended while the list was read.
+    }
+  }
+  let sum = 0
+  for (const [id, used] of seconds) {
+    for (let at: number | undefined = id; at !== undefined && at > 1; at = parents.get(at)) {
+      if (at !== root) continue
+      sum += used
+      break
+    }
+  }
+  return sum
+}

@@ -1,0 +1,94 @@
+/**
+ * The upstream of every contender: constant answers straight from a socket, so that it is the fastest thing in
+ * the room. Run: node upstream.mjs PORT
+ *
+ * Quotes of pairs that begin with SLOW take 50 ms and are counted at /calls. A request with X-Echo is answered
+ * with its own bytes, head and all, for the check before the timing.
+ */
+import { createServer } from 'node:net'
+
+const port = Number(process.argv[2])
+const slowMs = 50
+const quoteBytes = 209
+const expiresAtMs = Date.now() + 6 * 3_600_000
+
+const json = (body, more = '') =>
+  Buffer.from(
+    'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n' +
+      `Content-Length: ${Buffer.byteLength(body)}\r\n${more}\r\n${body}`,
+    'latin1',
+  )
+
+function quoteFor(pair) {
+  const quote = {
+    fromAmount: { assetId: 'ETH', value: '0.1' },
+    id: '',
+    pairId: pair,
+    toAmount: { assetId: 'USDC', value: '289.645' },
+    expiry: expiresAtMs,
+  }
+  quote.id = 'f'.repeat(quoteBytes - JSON.stringify(quote).length)
+  // max-age is for the contenders that go by it; the gateway goes by the quote's own expiry.
+  return json(JSON.stringify(quote), 'Cache-Control: public, max-age=3600\r\n')
+}
+
+const quote = quoteFor('ETH_USDC')
+const checkout = json('{"id":"co_1","state":"open","amount":"10.00","currency":"USD"}')
+const created = json('{"id":"co_2","state":"created"}')
+let slowCalls = 0
+
+function answer(socket, head, body) {
+  if (/\r\nx-echo:/i.test(head)) {
+    const echoed = Buffer.concat([Buffer.from(head, 'latin1'), body])
+    socket.write(json(echoed.toString('latin1')))
+    return
+  }
+  const target = head.slice(head.indexOf(' ') + 1, head.indexOf(' ', head.indexOf(' ') + 1))
+  if (target.startsWith('/v3/pairs/SLOW')) {
+    slowCalls += 1
+    const slow = quoteFor(target.split('/')[3])
+    setTimeout(() => socket.write(slow), slowMs)
+  } else if (target.startsWith('/v3/pairs/')) socket.write(quote)
+  else if (target === '/calls') socket.write(json(JSON.stringify({ slowCalls })))
+  else socket.write(head.startsWith('POST') ? created : checkout)
+}
+
+function serve(socket) {
+  let waiting = Buffer.alloc(0)
+  let head = ''
+  let bodyLeft = 0
+  let body = []
+  socket.setNoDelay(true)
+  socket.on('error', () => socket.destroy())
+  socket.on('data', (chunk) => {
+    let bytes = waiting.length === 0 ? chunk : Buffer.concat([waiting, chunk])
+    waiting = Buffer.alloc(0)
+    while (bytes.length > 0) {
+      if (head === '') {
+        const end = bytes.indexOf('\r\n\r\n')
+        if (end === -1) {
+          waiting = bytes
+          return
+        }
+        head = bytes.latin1Slice(0, end + 4)
+        bytes = bytes.subarray(end + 4)
+        const length = /\r\ncontent-length: *(\d+)/i.exec(head)
+        if (length === null && /\r\ntransfer-encoding:/i.test(head)) {
+          socket.end('HTTP/1.1 501 This upstream wants lengths\r\nContent-Length: 0\r\n\r\n')
+          return
+        }
+        bodyLeft = length === null ? 0 : Number(length[1])
+        body = []
+      }
+      const part = bytes.subarray(0, bodyLeft)
+      bytes = bytes.subarray(part.length)
+      bodyLeft -= part.length
+      body.push(part)
+      if (bodyLeft > 0) return
+      answer(socket, head, Buffer.concat(body))
+      head = ''
+    }
+  })
+}
+
+createServer(serve).listen(port, '127.0.0.1', 4_096, () => process.stdout.write('ready\n'))

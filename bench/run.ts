@@ -1,0 +1,164 @@
+/**
+ * The gateway beside what else a team could put in its place. Run: npm run bench, or in about a minute:
+ * npm run bench -- --quick
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { BenchCase } from './cases/case.ts'
+import { coldKey } from './cases/cold-key.ts'
+import { cachedHit } from './cases/hit.ts'
+import { noise } from './cases/noise.ts'
+import { passThrough } from './cases/pass-through.ts'
+import { startToReady } from './cases/start.ts'
+import { quoteStore } from './cases/store.ts'
+import { availableContenders } from './contenders/contender.ts'
+import {
+  benchDirectory,
+  describeMachine,
+  installedVersion,
+  installPeers,
+  pinLoad,
+} from './harness/machine.ts'
+import type { CaseResult, Results } from './harness/result.ts'
+import { openStage } from './harness/stage.ts'
+import { rounded } from './harness/statistics.ts'
+import { drawChart } from './report/chart.ts'
+import { fillPage } from './report/page.ts'
+import { caseAsText, resultsAsText } from './report/text.ts'
+
+const cases: Record<string, BenchCase> = {
+  hit: cachedHit,
+  pass: passThrough,
+  cold: coldKey,
+  store: quoteStore,
+  noise,
+  start: startToReady,
+}
+
+const usage = `npm run bench -- [flags]
+  --quick            one short round, about a minute: shows that all of it works, not how fast it is
+  --only NAMES       some cases of ${Object.keys(cases).join(',')}
+  --rounds N         rounds of each case (5; quick: 1)
+  --seconds N        seconds of each measurement (4; quick: 1)
+  --gateway PATH     another built gateway than dist/main.js
+  --port-base N      the first of the ports it takes (18100)
+  --page             no run: write bench/README.md and the chart again from results/latest.json
+`
+
+const { values: flags } = parseArgs({
+  options: {
+    quick: { type: 'boolean', default: false },
+    only: { type: 'string' },
+    rounds: { type: 'string' },
+    seconds: { type: 'string' },
+    gateway: { type: 'string', default: join(benchDirectory, '..', 'dist', 'main.js') },
+    'port-base': { type: 'string', default: '18100' },
+    page: { type: 'boolean', default: false },
+    help: { type: 'boolean', short: 'h', default: false },
+  },
+})
+
+const say = (text: string) => process.stdout.write(`${text}\n`)
+const results = join(benchDirectory, 'results')
+const beganMs = performance.now()
+
+/** One line that is written over in a terminal, and plain lines elsewhere. */
+function progress(text: string): void {
+  const line = `  ${String(Math.round((performance.now() - beganMs) / 1_000)).padStart(4)} s  ${text}`
+  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${line}` : `${line}\n`)
+}
+
+function positive(text: string | undefined, fallback: number): number {
+  if (text === undefined) return fallback
+  const value = Number(text)
+  if (!Number.isInteger(value) || value < 1) throw new Error(`${text} is no positive whole number`)
+  return value
+}
+
+async function bench(): Promise<void> {
+  const program = resolve(flags.gateway)
+  const { quick } = flags
+  const rounds = positive(flags.rounds, quick ? 1 : 5)
+  const seconds = positive(flags.seconds, quick ? 1 : 4)
+  const names = flags.only?.split(',') ?? Object.keys(cases)
+  for (const name of names) if (!(name in cases)) throw new Error(`no case is called ${name}\n${usage}`)
+  if (!existsSync(program)) throw new Error(`${program} is not there: npm run build`)
+  if (installedVersion('wrk') === undefined) throw new Error('wrk makes the load: apt-get install wrk')
+  installPeers(say)
+  const pinned = pinLoad()
+  if (pinned === undefined) say('Two cores and taskset are not there: server and load share what there is.')
+  const { present, missing } = availableContenders()
+  if (missing.length > 0)
+    say(`Not installed, so left out: ${missing.join(', ')} (apt-get install nginx varnish haproxy)`)
+
+  const run: Results = {
+    date: new Date().toISOString(),
+    mode: quick ? 'quick' : 'full',
+    rounds,
+    seconds,
+    machine: describeMachine(pinned),
+    missing,
+    cases: [],
+  }
+  const stage = await openStage({ portBase: positive(flags['port-base'], 0), pinned, program, say })
+  for (const name of names) {
+    const measured = await cases[name]?.({
+      stage,
+      contenders: present,
+      quick,
+      rounds,
+      seconds,
+      progress: (text) => progress(`${name}: ${text}`),
+    })
+    if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
+    for (const result of measured ?? []) {
+      run.cases.push(result)
+      say(caseAsText(result))
+    }
+  }
+  await stage.close()
+  say(resultsAsText(run))
+  keep(run, !quick && flags.only === undefined)
+}
+
+/** Only a full run of everything becomes the one that the pages show. */
+function keep(run: Results, whole: boolean): void {
+  mkdirSync(results, { recursive: true })
+  const name = whole ? 'latest' : 'partial'
+  writeFileSync(
+    join(results, `${name}.json`),
+    `${JSON.stringify({ ...run, cases: run.cases.map(shortened) }, null, 1)}\n`,
+  )
+  writeFileSync(join(results, `${name}.svg`), drawChart(run))
+  say(`written: bench/results/${name}.json and ${name}.svg`)
+  if (whole) writePages(run)
+}
+
+function shortened(result: CaseResult): CaseResult {
+  const short = (figures: Record<string, number>) =>
+    Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, rounded(value)]))
+  return { ...result, rows: result.rows.map(({ name, rounds }) => ({ name, rounds: rounds.map(short) })) }
+}
+
+function writePages(run: Results): void {
+  fillPage(join(benchDirectory, 'README.md'), run)
+  say('written: the tables in bench/README.md')
+}
+
+if (flags.help) say(usage)
+else if (flags.page) {
+  const latest = join(results, 'latest.json')
+  if (!existsSync(latest)) throw new Error('there is no results/latest.json: npm run bench')
+  const run = JSON.parse(readFileSync(latest, 'utf8')) as Results
+  writeFileSync(join(results, 'latest.svg'), drawChart(run))
+  writePages(run)
+} else {
+  await bench().then(
+    () => process.exit(0),
+    (error) => {
+      process.stderr.write(`\n${error instanceof Error ? error.message : error}\n`)
+      process.exit(1)
+    },
+  )
+}

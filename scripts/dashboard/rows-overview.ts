@@ -1,0 +1,97 @@
+import { of, type Panel, quantile, type Row, rate, redFrom, type Step } from './panel.ts'
+import { thresholds } from './thresholds.ts'
+
+const savedLookups = rate('quotegate_cache_lookups_total', 'result=~"hit|collapsed"')
+const allLookups = rate('quotegate_cache_lookups_total')
+export const refusedShare =
+  `sum(${rate('quotegate_float_orders_total', 'decision="refused"')}) / ` +
+  `sum(${rate('quotegate_float_orders_total')})`
+
+const availabilitySteps: readonly Step[] = [
+  { from: null, color: 'red' },
+  { from: 1 - thresholds.burnsFast, color: 'yellow' },
+  { from: 1 - thresholds.burnsSlowly, color: 'green' },
+]
+
+const anyBreaker: Panel = {
+  title: 'Breakers not closed',
+  description:
+    'Good: 0. Each one more is an upstream that is failing and is not asked; cached quotes are served meanwhile.',
+  kind: 'stat',
+  unit: 'none',
+  queries: [{ expr: `sum(${of('quotegate_breaker_state', 'state!="closed"')})`, legend: 'not closed' }],
+  // Whole numbers: more than none is one.
+  steps: redFrom(thresholds.breakersNotClosed + 1),
+  runbook: 'quotegatebreakeropen',
+}
+
+export const overview: Row = {
+  title: 'At a glance',
+  panels: [
+    {
+      title: 'Availability, 1 h',
+      description:
+        'The share of requests of the last hour that were not answered with a 5xx. Good: 99.9 % and more. Red: at ' +
+        'this pace the month is used up in two days.',
+      kind: 'stat',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr:
+            `1 - sum(${rate('quotegate_http_requests_total', 'status_class="5xx"', '1h')}) / ` +
+            `sum(${rate('quotegate_http_requests_total', '', '1h')})`,
+          legend: 'availability',
+        },
+      ],
+      steps: availabilitySteps,
+      runbook: 'quotegateavailabilityburnsfast',
+    },
+    {
+      title: 'Hit ratio',
+      description:
+        'The share of quote requests that cost the provider no call of their own. Good: what it was yesterday; how ' +
+        'high that is depends on who may share a quote (docs/partitions.md).',
+      kind: 'stat',
+      unit: 'percentunit',
+      queries: [{ expr: `sum(${savedLookups}) / sum(${allLookups})`, legend: 'hit ratio' }],
+      runbook: 'quotegatehitratiocollapsed',
+    },
+    {
+      title: 'p95',
+      description:
+        'The time that 95 of 100 requests stay below. Good: near that of the upstreams, or far below it where quotes ' +
+        'are hits.',
+      kind: 'stat',
+      unit: 's',
+      queries: [{ expr: quantile(0.95, 'quotegate_http_request_duration_seconds'), legend: 'p95' }],
+      runbook: 'it-is-slow',
+    },
+    {
+      title: 'Upstream errors',
+      description:
+        'The share of requests to upstreams that ended without a usable answer, clients that left aside. Good: below 1 %.',
+      kind: 'stat',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr:
+            `sum(${rate('quotegate_upstream_requests_total', 'outcome!~"answered|given-up"')}) / ` +
+            `sum(${rate('quotegate_upstream_requests_total')})`,
+          legend: 'errors',
+        },
+      ],
+      runbook: 'quotegatebreakeropen',
+    },
+    {
+      title: 'Orders refused',
+      description:
+        'The share of float orders that were refused because their quote had expired or was unknown. Good: a few per cent.',
+      kind: 'stat',
+      unit: 'percentunit',
+      queries: [{ expr: refusedShare, legend: 'refused' }],
+      steps: redFrom(thresholds.refusedShare),
+      runbook: 'quotegateordersrefused',
+    },
+    anyBreaker,
+  ],
+}

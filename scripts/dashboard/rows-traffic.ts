@@ -1,0 +1,227 @@
+import { of, quantile, type Row, rate, type Step } from './panel.ts'
+import { thresholds } from './thresholds.ts'
+
+const lookups = (over: string, matchers = '') =>
+  `sum(${rate('quotegate_cache_lookups_total', matchers, over)})`
+const hitRatio = (over: string) => `${lookups(over, 'result=~"hit|collapsed"')} / ${lookups(over)}`
+
+const errorSteps: readonly Step[] = [
+  { from: null, color: 'green' },
+  { from: thresholds.burnsSlowly, color: 'yellow' },
+  { from: thresholds.burnsFast, color: 'red' },
+]
+
+export const traffic: Row = {
+  title: 'Traffic',
+  panels: [
+    {
+      title: 'Requests by route',
+      description:
+        'What clients ask for. Good: the usual day. none is what nobody serves: a wrong path, a scanner.',
+      kind: 'timeseries',
+      unit: 'reqps',
+      queries: [{ expr: `sum by (route) (${rate('quotegate_http_requests_total')})`, legend: '{{route}}' }],
+      stacked: true,
+      least: 0,
+    },
+    {
+      title: 'Requests by status',
+      description:
+        'How they ended. Good: 2xx. aborted are clients that left before their answer was whole, or answers that an ' +
+        'upstream broke off.',
+      kind: 'timeseries',
+      unit: 'reqps',
+      queries: [
+        {
+          expr: `sum by (status_class) (${rate('quotegate_http_requests_total')})`,
+          legend: '{{status_class}}',
+        },
+      ],
+      stacked: true,
+      least: 0,
+      runbook: 'quotegateavailabilityburnsfast',
+    },
+    {
+      title: 'Share of 5xx',
+      description: 'Good: below 0.1 %, the objective. The lines are where the two availability alerts begin.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr:
+            `sum(${rate('quotegate_http_requests_total', 'status_class="5xx"')}) / ` +
+            `sum(${rate('quotegate_http_requests_total')})`,
+          legend: '5xx',
+        },
+      ],
+      steps: errorSteps,
+      least: 0,
+      runbook: 'quotegateavailabilityburnsfast',
+    },
+    {
+      title: 'Duration',
+      description:
+        'From the head of a request to the end of its answer. Good: a median below a millisecond where most quotes ' +
+        'are hits, and a p99 like that of the upstreams.',
+      kind: 'timeseries',
+      unit: 's',
+      queries: [0.5, 0.95, 0.99].map((share) => ({
+        expr: quantile(share, 'quotegate_http_request_duration_seconds'),
+        legend: `p${share * 100}`,
+      })),
+      least: 0,
+      runbook: 'it-is-slow',
+    },
+    {
+      title: 'p95 by route',
+      description:
+        'Good: each near its upstream. One alone that rises is that upstream; all together, this process.',
+      kind: 'timeseries',
+      unit: 's',
+      queries: [
+        {
+          expr: quantile(0.95, 'quotegate_http_request_duration_seconds', 'le, route'),
+          legend: '{{route}}',
+        },
+      ],
+      least: 0,
+      runbook: 'it-is-slow',
+    },
+    {
+      title: 'Requests in flight',
+      description: 'Good: small and flat. A ramp is an upstream that has stopped answering.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [{ expr: of('quotegate_http_requests_in_flight'), legend: '{{instance}}' }],
+      least: 0,
+      runbook: 'it-is-slow',
+    },
+    {
+      title: 'Problems by type',
+      description:
+        'Answers that the gateway made itself, each explained in docs/problems.md. Good: none of the 5xx kind, few of ' +
+        'the others.',
+      kind: 'timeseries',
+      unit: 'reqps',
+      queries: [{ expr: `sum by (type) (${rate('quotegate_problems_total')}) > 0`, legend: '{{type}}' }],
+      stacked: true,
+      least: 0,
+      runbook: 'quotegateavailabilityburnsfast',
+    },
+    {
+      title: 'Requests over the rate limit',
+      description: 'Refused with 429 by RATE_LIMIT_PER_MINUTE. Good: 0, or one client that is known for it.',
+      kind: 'timeseries',
+      unit: 'reqps',
+      queries: [{ expr: `sum by (route) (${rate('quotegate_rate_limited_total')})`, legend: '{{route}}' }],
+      least: 0,
+      runbook: 'clients-hear-429',
+    },
+    {
+      title: 'Client-address headers ignored',
+      description:
+        'Good: 0. untrusted-header: a peer in our own network is not in TRUST_PROXY, and all its users look like that ' +
+        'peer to the provider.',
+      kind: 'timeseries',
+      unit: 'reqps',
+      queries: [
+        {
+          expr: `sum by (reason) (${rate('quotegate_client_address_headers_ignored_total')})`,
+          legend: '{{reason}}',
+        },
+      ],
+      least: 0,
+      runbook: 'users-look-as-if-they-were-one',
+    },
+  ],
+}
+
+export const cache: Row = {
+  title: 'Cache',
+  panels: [
+    {
+      title: 'Lookups by result',
+      description: 'Good: mostly hit and collapsed. bypass: a client with whom nothing may be shared.',
+      kind: 'timeseries',
+      unit: 'reqps',
+      queries: [{ expr: `sum by (result) (${rate('quotegate_cache_lookups_total')})`, legend: '{{result}}' }],
+      stacked: true,
+      least: 0,
+      runbook: 'quotegatehitratiocollapsed',
+    },
+    {
+      title: 'Hit ratio against the last day',
+      description:
+        'The hit ratio of 15 minutes, as a share of that of a day. Good: about 1. Below the line: the alert.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [{ expr: `(${hitRatio('15m')}) / (${hitRatio('1d')})`, legend: 'of the day' }],
+      steps: [
+        { from: null, color: 'red' },
+        { from: thresholds.hitRatioOfTheDay, color: 'green' },
+      ],
+      least: 0,
+      runbook: 'quotegatehitratiocollapsed',
+    },
+    {
+      title: 'Quotes in memory',
+      description:
+        'Good: below QUOTE_CACHE_ENTRIES. Expired ones stay until they are replaced or room is needed. ledger: quotes ' +
+        'remembered for late orders.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [
+        { expr: of('quotegate_cache_entries'), legend: 'cache {{instance}}' },
+        { expr: of('quotegate_ledger_entries'), legend: 'ledger {{instance}}' },
+      ],
+      least: 0,
+      runbook: 'size',
+    },
+    {
+      title: 'Bytes of quotes in memory',
+      description: 'Good: below QUOTE_CACHE_BYTES, 64 MiB unless set.',
+      kind: 'timeseries',
+      unit: 'bytes',
+      queries: [{ expr: of('quotegate_cache_bytes'), legend: '{{instance}}' }],
+      least: 0,
+      runbook: 'size',
+    },
+    {
+      title: 'Evictions and refreshes',
+      description:
+        'Good: order (a quote that was used) and stored (a quote fetched ahead of its expiry) only. capacity: the ' +
+        'bounds of the cache are too small. failed: the provider did not give a new quote in time.',
+      kind: 'timeseries',
+      unit: 'ops',
+      queries: [
+        {
+          expr: `sum by (reason) (${rate('quotegate_cache_evictions_total')})`,
+          legend: 'evicted: {{reason}}',
+        },
+        {
+          expr: `sum by (outcome) (${rate('quotegate_quote_refreshes_total')})`,
+          legend: 'refresh: {{outcome}}',
+        },
+      ],
+      least: 0,
+      runbook: 'size',
+    },
+    {
+      title: 'Answers not kept',
+      description:
+        'Good: only status, the errors of the provider. Anything else on every answer means that nothing is cached: ' +
+        'the provider changed what it says.',
+      kind: 'timeseries',
+      unit: 'ops',
+      queries: [
+        {
+          expr: `sum by (reason) (${rate('quotegate_quotes_uncacheable_total')}) > 0`,
+          legend: '{{reason}}',
+        },
+      ],
+      stacked: true,
+      least: 0,
+      runbook: 'quotegatehitratiocollapsed',
+    },
+  ],
+}

@@ -1,0 +1,174 @@
+import { of, quantile, type Row, rate, redFrom } from './panel.ts'
+import { thresholds } from './thresholds.ts'
+
+export const upstreams: Row = {
+  title: 'Upstreams',
+  panels: [
+    {
+      title: 'Requests by outcome',
+      description:
+        'How requests to upstreams ended. Good: answered. given-up: the client left. breaker_open and ' +
+        'connection_limit_reached were never sent.',
+      kind: 'timeseries',
+      unit: 'reqps',
+      queries: [
+        {
+          expr: `sum by (upstream, outcome) (${rate('quotegate_upstream_requests_total')}) > 0`,
+          legend: '{{upstream}}: {{outcome}}',
+        },
+      ],
+      stacked: true,
+      least: 0,
+      runbook: 'quotegatebreakeropen',
+    },
+    {
+      title: 'Upstream duration, p95',
+      description: "Good: flat. Compare with p95 by route: the difference is the gateway's own.",
+      kind: 'timeseries',
+      unit: 's',
+      queries: [
+        {
+          expr: quantile(0.95, 'quotegate_upstream_request_duration_seconds', 'le, upstream'),
+          legend: '{{upstream}}',
+        },
+      ],
+      least: 0,
+      runbook: 'it-is-slow',
+    },
+    {
+      title: 'Upstream requests in flight',
+      description:
+        'Under way or waiting for a connection. Good: below UPSTREAM_CONNECTIONS (128); what is past it waits, and ' +
+        'past UPSTREAM_QUEUE more it is refused.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [{ expr: of('quotegate_upstream_requests_in_flight'), legend: '{{upstream}} {{instance}}' }],
+      least: 0,
+      runbook: 'it-is-slow',
+    },
+    {
+      title: 'Retries',
+      description: 'Requests sent again. Good: near 0; at most a tenth of the requests, by the budget.',
+      kind: 'timeseries',
+      unit: 'reqps',
+      queries: [
+        { expr: `sum by (upstream) (${rate('quotegate_upstream_retries_total')})`, legend: '{{upstream}}' },
+      ],
+      least: 0,
+      runbook: 'quotegatebreakeropen',
+    },
+    {
+      title: 'Breakers not closed, by upstream',
+      description:
+        'Good: 0 throughout. 1 while an upstream is not asked (open) or tried with one request (half-open).',
+      kind: 'state-timeline',
+      unit: 'none',
+      queries: [
+        {
+          expr: `sum by (upstream, instance) (${of('quotegate_breaker_state', 'state!="closed"')})`,
+          legend: '{{upstream}} {{instance}}',
+        },
+      ],
+      steps: redFrom(thresholds.breakersNotClosed + 1),
+      runbook: 'quotegatebreakeropen',
+    },
+    {
+      title: "The provider's clock less ours",
+      description: 'Good: 0. Past 2 s either way quotes seem to live longer or shorter than they do.',
+      kind: 'timeseries',
+      unit: 's',
+      queries: [{ expr: of('quotegate_upstream_clock_offset_seconds'), legend: '{{upstream}} {{instance}}' }],
+      steps: [
+        { from: null, color: 'red' },
+        { from: -thresholds.clockOffsetSeconds, color: 'green' },
+        { from: thresholds.clockOffsetSeconds, color: 'red' },
+      ],
+      runbook: 'quotegateclockoffset',
+    },
+  ],
+}
+
+export const process: Row = {
+  title: 'Process',
+  panels: [
+    {
+      title: 'Event loop lag, p99',
+      description:
+        'How late the one thread is. Good: below 20 ms. Past the line every request waits that long.',
+      kind: 'timeseries',
+      unit: 's',
+      queries: [{ expr: of('nodejs_eventloop_lag_p99_seconds'), legend: '{{instance}}' }],
+      steps: redFrom(thresholds.eventLoopLagSeconds),
+      least: 0,
+      runbook: 'quotegateeventlooplag',
+    },
+    {
+      title: 'Processor',
+      description: 'One process uses one core. Good: below 0.7; past that, another replica.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [{ expr: rate('process_cpu_seconds_total'), legend: '{{instance}}' }],
+      least: 0,
+      runbook: 'size',
+    },
+    {
+      title: 'Memory',
+      description: 'Good: flat once the cache and the ledger are full. A ramp that never ends is a leak.',
+      kind: 'timeseries',
+      unit: 'bytes',
+      queries: [
+        { expr: of('process_resident_memory_bytes'), legend: 'resident {{instance}}' },
+        { expr: of('nodejs_heap_size_used_bytes'), legend: 'heap used {{instance}}' },
+      ],
+      least: 0,
+      runbook: 'size',
+    },
+    {
+      title: 'Time spent collecting garbage',
+      description: 'As a share of all time. Good: below 5 %.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [{ expr: `sum by (kind) (${rate('nodejs_gc_duration_seconds_sum')})`, legend: '{{kind}}' }],
+      stacked: true,
+      least: 0,
+      runbook: 'quotegateeventlooplag',
+    },
+    {
+      title: 'Descriptors in use',
+      description: 'Connections and files, as a share of what the system allows. Good: below 80 %.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [{ expr: `${of('process_open_fds')} / ${of('process_max_fds')}`, legend: '{{instance}}' }],
+      least: 0,
+      most: 1,
+      runbook: 'size',
+    },
+    {
+      title: 'Instances that answer Prometheus',
+      description: 'Good: as many as there are replicas.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [{ expr: `sum by (job) (${of('up')})`, legend: '{{job}}' }],
+      least: 0,
+      runbook: 'quotegatetargetabsent',
+    },
+    {
+      title: 'Uptime',
+      description: 'Good: since the last deployment. The purple marks are restarts.',
+      kind: 'stat',
+      unit: 's',
+      queries: [{ expr: `time() - ${of('process_start_time_seconds')}`, legend: '{{instance}}' }],
+      width: 12,
+      runbook: 'restart',
+    },
+    {
+      title: 'Versions',
+      description: 'Instances by version. Good: one version, but for the minutes of a deployment.',
+      kind: 'stat',
+      unit: 'none',
+      queries: [{ expr: `count by (version) (${of('quotegate_build_info')})`, legend: '{{version}}' }],
+      width: 12,
+      runbook: 'deploy',
+    },
+  ],
+}

@@ -1,0 +1,13 @@
+/** The numbers at which the rules of grafana/alerts.yml fire; a test compares the two. */
+export const thresholds = {
+  /** Of all requests: 14.4 and 6 times what an objective of 99.9 % allows. */
+  burnsFast: 14.4 * 0.001,
+  burnsSlowly: 6 * 0.001,
+  /** Of the hit ratio of the last day. */
+  hitRatioOfTheDay: 0.5,
+  /** Of the float orders. */
+  refusedShare: 0.2,
+  clockOffsetSeconds: 2,
+  breakersNotClosed: 0,
+  eventLoopLagSeconds: 0.1,
+}

@@ -1,0 +1,44 @@
+import type { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+/** A port that could not be taken, told in one line. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError'
+}
+
+const listenFailures: Record<string, string> = {
+  EADDRINUSE: 'is already in use',
+  EACCES: 'may not be listened on by this user',
+  EADDRNOTAVAIL: 'is no address of this machine',
+  ENOTFOUND: 'is no address of this machine',
+}
+
+export function listenError(
+  error: NodeJS.ErrnoException,
+  { host, port }: { host: string; port: number },
+  setting: 'PORT' | 'ADMIN_PORT',
+): ListenError {
+  const why = listenFailures[error.code ?? ''] ?? `cannot be listened on (${error.code})`
+  const byAddress = setting === 'PORT' ? 'HOST' : 'HOST or ADMIN_HOST'
+  const other = why === listenFailures.EADDRNOTAVAIL ? byAddress : setting
+  return new ListenError(`${host}:${port} ${why}: choose another ${other}`, { cause: error })
+}
+
+/** Resolves to the URL that the server can be reached at. */
+export function listen(
+  server: Server,
+  at: { host: string; port: number },
+  { setting, onLateError }: { setting: 'PORT' | 'ADMIN_PORT'; onLateError(error: Error): void },
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const onError = (error: Error) => reject(listenError(error, at, setting))
+    server.once('error', onError)
+    server.listen(at.port, at.host, () => {
+      server.off('error', onError)
+      // Such as an accept that fails for want of a descriptor: without a listener it would end the process.
+      server.on('error', onLateError)
+      const { address, port, family } = server.address() as AddressInfo
+      resolve(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`)
+    })
+  })
+}

@@ -1,0 +1,69 @@
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** What has to be known of a connection to bring it to its end. */
+export interface EndableConnection {
+  /** The requests that have no complete answer yet. */
+  readonly turns: readonly { readonly response: ServerResponse }[]
+  takesNoMore: boolean
+}
+
+/** The steps of an orderly end; drain.ts says when. */
+export interface OrderlyEnd {
+  /** From now on each connection is told with its next answer that it is the last. */
+  announceEnd(): void
+  /** Closes connections on which not a byte was ever received. */
+  closeSilentConnections(): void
+  /** Ends everything at once; an answer that was under way must not look whole. */
+  cutConnections(): void
+}
+
+export interface OpenConnections {
+  /** False if it is one too many. */
+  add(socket: Socket, connection: EndableConnection): boolean
+  /** A request was taken on. */
+  tookOn(connection: EndableConnection): void
+  readonly end: OrderlyEnd
+}
+
+/** The clients' connections that are served, at most so many, and how they end. */
+export function createOpenConnections(most: number): OpenConnections {
+  const open = new Map<Socket, EndableConnection>()
+  let isEnding = false
+
+  /** RFC 9112 9.6: what was taken on is answered, the last of it with "Connection: close"; no more is taken. */
+  function endWithLastAnswer(connection: EndableConnection): void {
+    const last = connection.turns.at(-1)
+    if (last === undefined || last.response.headersSent) return
+    last.response.shouldKeepAlive = false
+    connection.takesNoMore = true
+  }
+
+  return {
+    add(socket, connection) {
+      if (open.size >= most) return false
+      open.set(socket, connection)
+      socket.once('close', () => open.delete(socket))
+      return true
+    },
+    tookOn(connection) {
+      if (isEnding) endWithLastAnswer(connection)
+    },
+    end: {
+      announceEnd() {
+        isEnding = true
+        for (const connection of open.values()) endWithLastAnswer(connection)
+      },
+      closeSilentConnections() {
+        for (const socket of open.keys()) if (socket.bytesRead === 0) socket.destroy()
+      },
+      cutConnections() {
+        for (const [socket, { turns }] of open) {
+          // A body that ends with its connection would be taken for whole if that was closed the usual way.
+          if (turns.length > 0) socket.resetAndDestroy()
+          else socket.destroy()
+        }
+      },
+    },
+  }
+}

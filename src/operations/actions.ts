@@ -1,0 +1,61 @@
+import express, { type NextFunction, type Request, type Response, Router } from 'express'
+import type { Access } from './access.ts'
+import { BadTrial, tryIt } from './try-it.ts'
+import type { OperationsView } from './view.ts'
+
+const bodyMost = '160kb'
+
+/** What the console can do, each a POST with a JSON object. */
+export function createActions(view: OperationsView, access: Access): Router {
+  const router = Router()
+  router.use((request: Request, response: Response, next: NextFunction) => {
+    const refused = access.refuseAction(request)
+    if (refused === undefined) return next()
+    response.status(refused.status).json({ error: refused.error })
+  })
+  router.use(express.json({ limit: bodyMost }))
+  router.use((request: Request, response: Response, next: NextFunction) => {
+    if (isObject(request.body)) return next()
+    response.status(415).json({ error: 'An action takes a JSON object, with its Content-Type.' })
+  })
+
+  router.post('/drop', (request: Request, response: Response) => {
+    const { id } = request.body as { id?: unknown }
+    if (typeof id !== 'string' || id === '') {
+      response.status(400).json({ error: 'Which quote? Its id is missing.' })
+      return
+    }
+    response.json({ dropped: view.cache.drop(id) })
+  })
+  router.post('/drop-all', (_request: Request, response: Response) => {
+    response.json({ dropped: view.cache.dropAll() })
+  })
+  router.post('/explain', (request: Request, response: Response) => {
+    const { body, application } = request.body as { body?: unknown; application?: unknown }
+    response.json(view.explainOrder(String(body ?? ''), String(application ?? '')))
+  })
+  router.post('/try', async (request: Request, response: Response) => {
+    try {
+      response.json(await tryIt(request.body, view.traffic))
+    } catch (error) {
+      const status = error instanceof BadTrial ? 400 : 502
+      response.status(status).json({ error: (error as Error).message })
+    }
+  })
+  router.post('/faults', (request: Request, response: Response) => {
+    if (view.sandbox === undefined) {
+      response.status(404).json({ error: 'There is no sandbox here.' })
+      return
+    }
+    try {
+      response.json(view.sandbox.set(request.body))
+    } catch (error) {
+      response.status(400).json({ error: (error as Error).message })
+    }
+  })
+  return router
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

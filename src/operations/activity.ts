@@ -1,0 +1,192 @@
+import { Durations } from './durations.ts'
+
+/** One request that is over, as the console shows it. */
+export interface SeenRequest {
+  readonly at: number
+  readonly method: string
+  readonly route: string
+  readonly path: string
+  /** 0: the client left, or the answer broke off. */
+  readonly status: number
+  readonly cacheStatus: string | null
+  readonly durationMs: number
+  readonly upstreamMs: number | null
+  readonly requestId: string
+  /** Masked. */
+  readonly client: string
+  readonly application: string
+  readonly why: string
+}
+
+export interface RefusedOrder {
+  readonly at: number
+  readonly reason: 'expired' | 'unknown'
+  readonly pair: string
+  readonly amount: string
+  readonly application: string
+  readonly quoteId: string | null
+  readonly quoteAgeMs: number | null
+  readonly expiredForMs: number | null
+  readonly requestId: string
+}
+
+/** What happened within one second. */
+export interface Sample {
+  readonly requests: number
+  readonly quotes: number
+  readonly hits: number
+  readonly p95Ms: number | null
+  readonly upstreamErrors: number
+  readonly refused: number
+  readonly inFlight: number
+}
+
+export interface SecondPassed {
+  readonly sample: Sample
+  /** Of all the seconds that are remembered. */
+  readonly p95Ms: number | null
+  /** Those that are over since the last time, the oldest first. */
+  readonly requests: readonly (SeenRequest & { seq: number })[]
+  /** Further requests that were counted and not kept. */
+  readonly skipped: number
+  readonly refusals: readonly RefusedOrder[]
+}
+
+/**
+ * What goes on, for those who look. Orders that were refused are always remembered, because they are few and the
+ * person on call comes after the event; everything else only while `watched`.
+ */
+export interface Activity {
+  readonly watched: boolean
+  watch(): void
+  unwatch(): void
+  requestOver(request: { durationMs: number; isQuote: boolean; isHit: boolean }): void
+  /** Whether another request with this status would be kept: a flood is counted, and not described. */
+  hasRoom(status: number): boolean
+  keep(request: SeenRequest): void
+  upstreamFailed(): void
+  orderRefused(order: RefusedOrder): void
+  readonly refusals: readonly RefusedOrder[]
+  readonly refusedTotal: number
+  readonly samples: readonly Sample[]
+  readonly requests: readonly (SeenRequest & { seq: number })[]
+  /** Closes the current second. */
+  tick(inFlight: number): SecondPassed
+}
+
+const secondsKept = 60
+const requestsKept = 200
+const refusalsKept = 50
+const plainASecond = 60
+const failedASecond = 60
+
+export function createActivity(): Activity {
+  let watched = false
+  let requests: (SeenRequest & { seq: number })[] = []
+  let samples: Sample[] = []
+  let durations: Durations[] = []
+  let fresh: (SeenRequest & { seq: number })[] = []
+  const refusals: RefusedOrder[] = []
+  let second = newSecond()
+  let seq = 0
+  let refusedTotal = 0
+  let refusedBefore = 0
+
+  function forget(): void {
+    requests = []
+    samples = []
+    durations = []
+    fresh = []
+    second = newSecond()
+    refusedBefore = refusedTotal
+  }
+
+  return {
+    get watched() {
+      return watched
+    },
+    watch() {
+      watched = true
+      forget()
+    },
+    unwatch() {
+      watched = false
+      forget()
+    },
+    requestOver({ durationMs, isQuote, isHit }) {
+      second.requests += 1
+      if (isQuote) second.quotes += 1
+      if (isHit) second.hits += 1
+      second.durations.add(durationMs)
+    },
+    hasRoom(status) {
+      if (status >= 200 && status < 400) return second.plain < plainASecond
+      return second.failed < failedASecond
+    },
+    keep(request) {
+      if (request.status >= 200 && request.status < 400) second.plain += 1
+      else second.failed += 1
+      fresh.push({ ...request, seq: seq++ })
+    },
+    upstreamFailed() {
+      if (watched) second.upstreamErrors += 1
+    },
+    orderRefused(order) {
+      refusedTotal += 1
+      refusals.unshift(order)
+      if (refusals.length > refusalsKept) refusals.pop()
+    },
+    get refusals() {
+      return refusals
+    },
+    get refusedTotal() {
+      return refusedTotal
+    },
+    get samples() {
+      return samples
+    },
+    get requests() {
+      return requests
+    },
+    tick(inFlight) {
+      const { durations: taken, requests: counted, quotes, hits, upstreamErrors, plain, failed } = second
+      const sample: Sample = {
+        requests: counted,
+        quotes,
+        hits,
+        upstreamErrors,
+        refused: refusedTotal - refusedBefore,
+        p95Ms: taken.quantile(0.95),
+        inFlight,
+      }
+      samples = [...samples, sample].slice(-secondsKept)
+      durations = [...durations, taken].slice(-secondsKept)
+      requests = [...requests, ...fresh].slice(-requestsKept)
+      const all = new Durations()
+      for (const one of durations) all.merge(one)
+      const passed: SecondPassed = {
+        sample,
+        p95Ms: all.quantile(0.95),
+        requests: fresh,
+        skipped: Math.max(0, counted - plain - failed),
+        refusals: refusals.slice(0, sample.refused),
+      }
+      fresh = []
+      second = newSecond()
+      refusedBefore = refusedTotal
+      return passed
+    },
+  }
+}
+
+function newSecond() {
+  return {
+    requests: 0,
+    quotes: 0,
+    hits: 0,
+    upstreamErrors: 0,
+    plain: 0,
+    failed: 0,
+    durations: new Durations(),
+  }
+}

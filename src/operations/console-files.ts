@@ -1,0 +1,56 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { extname } from 'node:path'
+
+export interface ConsoleFile {
+  type: string
+  body: Buffer
+}
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml',
+}
+
+const folder = new URL('./console/', import.meta.url)
+
+/** By name; read when somebody first looks, and only what lies in the folder: no path is ever made from a request. */
+export function createConsoleFiles(): (name: string) => Promise<ConsoleFile | undefined> {
+  let reading: Promise<ReadonlyMap<string, ConsoleFile>> | undefined
+
+  async function readAll(): Promise<ReadonlyMap<string, ConsoleFile>> {
+    const files = new Map<string, ConsoleFile>()
+    for (const name of await readdir(folder)) {
+      const type = types[extname(name)]
+      if (type !== undefined) files.set(name, { type, body: await readFile(new URL(name, folder)) })
+    }
+    return files
+  }
+
+  return async (name) => {
+    reading ??= readAll()
+    return (await reading).get(name)
+  }
+}
+
+/** Nothing inline, nothing from elsewhere, no markup made from text. */
+export const pageHeaders: Readonly<Record<string, string>> = {
+  'Content-Security-Policy': [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+    "trusted-types 'none'",
+  ].join('; '),
+  'X-Content-Type-Options': 'nosniff',
+  'X-Frame-Options': 'DENY',
+  'Referrer-Policy': 'no-referrer',
+  'Cross-Origin-Opener-Policy': 'same-origin',
+  'Cross-Origin-Resource-Policy': 'same-origin',
+}

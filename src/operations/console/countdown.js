@@ -1,0 +1,35 @@
+import { element, setText } from './dom.js'
+
+/** What is left of a quote, as a bar and in seconds; the same in the table and beside a trial. */
+export function createCountdown() {
+  const fill = element('div', { class: 'fill' })
+  const left = element('span', { class: 'left' })
+  const node = element(
+    'div',
+    { class: 'life' },
+    element('div', { class: 'track', 'aria-hidden': 'true' }, fill),
+    left,
+  )
+  let endsAt = 0
+  let lifeMs = 1
+
+  return {
+    node,
+    /** Both by the gateway's clock, so that this computer's own may be wrong. */
+    set(next) {
+      endsAt = performance.now() + next.leftMs
+      lifeMs = Math.max(next.lifeMs, next.leftMs, 1)
+      this.update()
+    },
+    get leftMs() {
+      return Math.max(0, endsAt - performance.now())
+    },
+    update() {
+      const { leftMs } = this
+      const share = leftMs / lifeMs
+      fill.style.transform = `scaleX(${share.toFixed(4)})`
+      fill.className = `fill${share < 0.15 ? ' last' : share < 0.4 ? ' low' : ''}`
+      setText(left, `${(leftMs / 1000).toFixed(1)} s`)
+    },
+  }
+}

@@ -1,0 +1,47 @@
+export function milliseconds(ms) {
+  if (ms === null || ms === undefined) return '–'
+  if (ms < 1) return ms.toFixed(2)
+  if (ms < 10) return ms.toFixed(1)
+  return Math.round(ms).toLocaleString('en')
+}
+
+/** A span of time, in the unit in which it is read at a glance. */
+export function span(ms) {
+  if (ms === null || ms === undefined) return '–'
+  const seconds = ms / 1000
+  if (Math.abs(seconds) < 10) return `${seconds.toFixed(1)} s`
+  if (Math.abs(seconds) < 120) return `${Math.round(seconds)} s`
+  const minutes = seconds / 60
+  if (minutes < 120) return `${Math.floor(minutes)} min`
+  const hours = minutes / 60
+  return hours < 48 ? `${Math.floor(hours)} h ${Math.floor(minutes % 60)} min` : `${Math.floor(hours / 24)} d`
+}
+
+export function count(number) {
+  if (number < 10_000) return number.toLocaleString('en')
+  return number < 1_000_000 ? `${(number / 1000).toFixed(1)}k` : `${(number / 1_000_000).toFixed(1)}M`
+}
+
+export function bytes(number) {
+  if (number < 1024) return `${number} B`
+  return number < 1_048_576 ? `${(number / 1024).toFixed(0)} KiB` : `${(number / 1_048_576).toFixed(1)} MiB`
+}
+
+export function percent(share, digits = 1) {
+  return `${(share * 100).toFixed(digits)}%`
+}
+
+export function signedPercent(share) {
+  const text = (Math.abs(share) * 100).toFixed(3)
+  if (Number(text) === 0) return '0%'
+  return `${share > 0 ? '+' : '−'}${text}%`
+}
+
+export function clockTime(at) {
+  return new Date(at).toLocaleTimeString('en-GB')
+}
+
+export function statusClass(status) {
+  if (status === 0 || status >= 500) return 'bad'
+  return status >= 400 ? 'warn' : 'good'
+}

@@ -1,0 +1,82 @@
+import { element, setText } from './dom.js'
+import { bytes, count, span } from './format.js'
+
+const breakerClass = { closed: 'good', 'half-open': 'warn', open: 'bad' }
+
+/** The line at the top: what the gateway is, and how it and its upstreams are. */
+export function createHeader() {
+  const mode = document.getElementById('mode')
+  const version = document.getElementById('version')
+  const list = document.getElementById('health')
+  const items = new Map()
+
+  function item(key) {
+    let found = items.get(key)
+    if (found === undefined) {
+      found = {
+        dot: element('span', { class: 'dot', 'aria-hidden': 'true' }),
+        name: element('span'),
+        value: element('span', { class: 'dim' }),
+      }
+      list.append(element('li', { 'data-item': key }, found.dot, found.name, found.value))
+      items.set(key, found)
+    }
+    return found
+  }
+
+  function set(key, { name, value, tone, title }) {
+    const { dot, name: nameNode, value: valueNode } = item(key)
+    dot.className = `dot ${tone}`
+    setText(nameNode, name)
+    setText(valueNode, value)
+    nameNode.parentElement.title = title ?? ''
+  }
+
+  function upstreamText({ breaker, inFlight, retryAfterMs, sandbox }) {
+    if (breaker === 'open') return `breaker open, next try in ${span(retryAfterMs)}`
+    if (breaker === 'half-open') return 'breaker half-open'
+    return `${sandbox ? 'sandbox, ' : ''}breaker closed${inFlight > 0 ? `, ${inFlight} in flight` : ''}`
+  }
+
+  function clockText({ estimateMs, lowMs }) {
+    if (lowMs === null) return { value: 'not known yet', tone: '' }
+    if (estimateMs === 0) return { value: 'agrees with ours', tone: 'good' }
+    const side = estimateMs > 0 ? 'ahead' : 'behind'
+    return {
+      value: `${span(Math.abs(estimateMs))} ${side}`,
+      tone: Math.abs(estimateMs) > 2_000 ? 'bad' : 'warn',
+    }
+  }
+
+  function show({ health }) {
+    setText(mode, health.mode)
+    mode.className = `badge ${health.mode.toLowerCase()}`
+    setText(version, `v${health.version}`)
+    set('ready', {
+      name: health.ready ? 'ready' : 'not ready',
+      value: `up ${span(health.uptimeMs)}`,
+      tone: health.ready ? 'good' : 'bad',
+    })
+    for (const upstream of health.upstreams) {
+      set(`upstream-${upstream.name}`, {
+        name: upstream.name,
+        value: upstreamText(upstream),
+        tone: breakerClass[upstream.breaker] ?? '',
+        title: `At most ${upstream.connectionsMost} connections, and ${upstream.queueMost} that wait for one`,
+      })
+    }
+    set('store', {
+      name: `store: ${health.store.kind}`,
+      value: `${count(health.cache.entries)} quotes, ${bytes(health.cache.bytes)}; ledger ${count(health.ledger.entries)}`,
+      tone: health.store.up ? 'good' : 'warn',
+    })
+    const { lowMs, highMs } = health.clock
+    set('clock', {
+      name: "provider's clock",
+      ...clockText(health.clock),
+      title:
+        lowMs === null ? '' : `It is between ${Math.round(lowMs)} and ${Math.round(highMs)} ms ahead of ours`,
+    })
+  }
+  return { hello: show, tick: show }
+}

@@ -1,0 +1,122 @@
+import type { ServerResponse } from 'node:http'
+import type { Level } from './access.ts'
+import { healthOf, type StatusParts, shownPeers, shownRefusals } from './status.ts'
+
+export interface LiveStream {
+  readonly viewers: number
+  /** False when there are too many viewers already. */
+  join(response: ServerResponse, level: Level): boolean
+  close(): void
+}
+
+interface Viewer {
+  response: ServerResponse
+  level: Level
+  ticksMissed: number
+}
+
+const tickMs = 1_000
+const viewersMost = 200
+const quotesShown = 100
+const ticksMissedMost = 30
+
+/** One event a second for all who look; without anybody there is no timer, and nothing is recorded. */
+export function createLiveStream(parts: StatusParts & { needsToken: boolean }): LiveStream {
+  const { view, activity } = parts
+  const viewers = new Set<Viewer>()
+  let timer: NodeJS.Timeout | undefined
+
+  function hello(level: Level): string {
+    return event('hello', {
+      ...frame(level),
+      access: level,
+      needsToken: parts.needsToken,
+      settings: view.settings,
+      samples: activity.samples,
+      requests: level === 'full' ? activity.requests : [],
+      refusals: shownRefusals(activity.refusals, level),
+      refusedTotal: activity.refusedTotal,
+      faults: level === 'full' ? (view.sandbox?.faults() ?? null) : null,
+      traffic: {
+        url: view.traffic.url() ?? null,
+        clientIpHeader: view.traffic.clientIpHeader,
+        loopbackTrusted: view.traffic.loopbackTrusted,
+      },
+    })
+  }
+
+  function frame(level: Level) {
+    const quotes = view.cache.list(quotesShown)
+    return {
+      health: healthOf(parts),
+      quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
+      untrustedPeers: shownPeers(view, level),
+    }
+  }
+
+  function tick(): void {
+    const passed = activity.tick(view.inFlight())
+    // Written out once for all who may see the same.
+    const texts = new Map<Level, string>()
+    for (const viewer of viewers) {
+      const { level, response } = viewer
+      if (response.writableNeedDrain) {
+        viewer.ticksMissed += 1
+        if (viewer.ticksMissed > ticksMissedMost) response.destroy()
+        continue
+      }
+      viewer.ticksMissed = 0
+      let text = texts.get(level)
+      if (text === undefined) {
+        text = event('tick', {
+          ...frame(level),
+          sample: passed.sample,
+          p95Ms: passed.p95Ms,
+          requests: level === 'full' ? passed.requests : [],
+          skipped: passed.skipped,
+          refusals: shownRefusals(passed.refusals, level),
+          refusedTotal: activity.refusedTotal,
+        })
+        texts.set(level, text)
+      }
+      response.write(text)
+    }
+  }
+
+  function leave(viewer: Viewer): void {
+    viewers.delete(viewer)
+    if (viewers.size > 0) return
+    clearInterval(timer)
+    timer = undefined
+    activity.unwatch()
+  }
+
+  return {
+    get viewers() {
+      return viewers.size
+    },
+    join(response, level) {
+      if (viewers.size >= viewersMost) return false
+      const viewer: Viewer = { response, level, ticksMissed: 0 }
+      viewers.add(viewer)
+      response.once('close', () => leave(viewer))
+      if (timer === undefined) {
+        activity.watch()
+        timer = setInterval(tick, tickMs)
+      }
+      response.writeHead(200, {
+        'Content-Type': 'text/event-stream; charset=utf-8',
+        'X-Accel-Buffering': 'no',
+      })
+      response.write(hello(level))
+      return true
+    },
+    close() {
+      for (const { response } of viewers) response.end()
+    },
+  }
+}
+
+function event(name: string, data: unknown): string {
+  return `event: ${name}\ndata: ${JSON.stringify(data)}\n\n`
+}

@@ -1,0 +1,56 @@
+import type { Level } from './access.ts'
+import type { Activity, RefusedOrder } from './activity.ts'
+import type { OperationsView } from './view.ts'
+
+export interface StatusParts {
+  view: OperationsView
+  activity: Activity
+  isReady(): boolean
+}
+
+/** How the gateway is, from one second to the next; nothing of it is about one request. */
+export function healthOf({ view, isReady }: StatusParts) {
+  return {
+    version: view.version,
+    mode: view.mode,
+    uptimeMs: Math.round(view.uptimeMs()),
+    ready: isReady(),
+    upstreams: view.upstreams(),
+    clock: view.clock(),
+    store: { kind: 'memory', up: true },
+    cache: { entries: view.cache.entries, bytes: view.cache.bytes },
+    ledger: { entries: view.ledgerEntries() },
+    inFlight: view.inFlight(),
+  }
+}
+
+/** GET /status. */
+export function statusOf(parts: StatusParts, level: Level) {
+  const { view, activity } = parts
+  return {
+    ...healthOf(parts),
+    access: level,
+    ordersRefused: activity.refusedTotal,
+    lastRefusals: shownRefusals(activity.refusals, level),
+    untrustedPeers: shownPeers(view, level),
+    settings: view.settings.map(({ name, value, source }) => ({ name, value, source })),
+  }
+}
+
+export function shownRefusals(refusals: readonly RefusedOrder[], level: Level): readonly RefusedOrder[] {
+  if (level === 'full') return refusals
+  return refusals.map((order) => ({
+    ...order,
+    pair: '',
+    amount: '',
+    application: '',
+    quoteId: null,
+    requestId: '',
+  }))
+}
+
+/** Peers are proxies, not people: whoever sets TRUST_PROXY needs their whole address. */
+export function shownPeers(view: OperationsView, level: Level) {
+  const peers = view.untrustedPeers()
+  return { count: peers.length, peers: level === 'full' ? peers.slice(0, 20) : [] }
+}

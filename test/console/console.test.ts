@@ -1,0 +1,214 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { floatOrder, gatewayWith, production, quote } from '../operations/support.ts'
+import { pause, until } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
+
+const hostileName = '<img src=x onerror=document.title=1>'
+
+useBrowser()
+
+describeInBrowser('the console', () => {
+  test('counts a quote down to zero, and then its row goes', async () => {
+    const gateway = await gatewayWith()
+    await fetch(`${gateway.sandboxUrl}/sandbox/faults`, {
+      method: 'PUT',
+      headers: { 'Content-Type': 'application/json' },
+      body: '{"quoteLifetimeMs":4000}',
+    })
+    const watched = await openPage(gateway.operationsUrl)
+    await quote(gateway)
+    const row = watched.page.locator('#quotes tbody tr')
+    await row.waitFor()
+    const seen: number[] = []
+    const widths: number[] = []
+    while ((await row.count()) > 0) {
+      const text = await row
+        .locator('.left')
+        .textContent({ timeout: 500 })
+        .catch(() => null)
+      const box = await row
+        .locator('.fill')
+        .boundingBox({ timeout: 500 })
+        .catch(() => null)
+      if (text !== null) seen.push(Number.parseFloat(text))
+      if (box !== null) widths.push(box.width)
+      await pause(100)
+    }
+    expect(seen.length).toBeGreaterThan(5)
+    expect(seen).toEqual([...seen].sort((left, right) => right - left))
+    expect(seen[0]).toBeGreaterThan(1)
+    expect(seen.at(-1)).toBeLessThan(0.8)
+    expect(widths.at(-1)).toBeLessThan((widths[0] ?? 0) / 2)
+    await watched.page.locator('#quotes [data-role="empty"]').waitFor()
+    expectPeace(watched, gateway.operationsUrl)
+  })
+
+  test('shows a miss, then a hit, then the 409 of an order that came too late', async () => {
+    const gateway = await gatewayWith()
+    const watched = await openPage(gateway.operationsUrl)
+    const { page } = watched
+    await page.locator('[name="quoteLifetimeMs"]').fill('2000')
+    await expect
+      .poll(async () => (await quote(gateway, { amount: '9' })).expiry - Date.now())
+      .toBeLessThanOrEqual(2_000)
+    const ask = page.getByRole('button', { name: 'Ask for a quote' })
+    await ask.click()
+    await page.locator('#try .steps li').nth(0).waitFor()
+    await ask.click()
+    await page.locator('#try .steps li').nth(1).waitFor()
+    expect(await page.locator('#try .steps li').allTextContents()).toEqual(['miss', 'hit'])
+    expect(await page.locator('#try pre.curl').textContent()).toContain(
+      `'${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=0.1'`,
+    )
+    await expect.poll(() => page.locator('#try .left').textContent(), { timeout: 5_000 }).toBe('0.0 s')
+    await page.waitForTimeout(1_500)
+    await page.getByRole('button', { name: 'Place the order' }).click()
+    await page.locator('#try .status', { hasText: '409' }).waitFor()
+    expect(await page.locator('#try pre.body').textContent()).toContain('urn:quotegate:problem:quote-expired')
+    await page.locator('#orders tbody tr', { hasText: 'ETH_USDC' }).waitFor()
+    await page.locator('#requests tbody tr', { hasText: '409' }).waitFor()
+    await page.locator('#requests .chip', { hasText: 'hit' }).first().waitFor()
+    expectPeace(watched, gateway.operationsUrl)
+  })
+
+  test('shows what a client calls itself as text', async () => {
+    const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
+    await quote(gateway, { application: hostileName })
+    await floatOrder(gateway, { application: hostileName })
+    const watched = await openPage(gateway.operationsUrl)
+    const { page } = watched
+    await quote(gateway, { application: hostileName, pair: `%3Cimg src=x onerror=document.title=1%3E` })
+    await page.locator('#orders tbody', { hasText: hostileName }).waitFor()
+    await page.locator('#requests .open').first().click()
+    await page.locator('#requests .detail', { hasText: hostileName }).waitFor()
+    await page.fill('#orders [name="application"]', hostileName)
+    await page.getByRole('button', { name: 'Explain' }).click()
+    await page.locator('#orders .outcome', { hasText: hostileName }).waitFor()
+    await page.fill('#try [name="application"]', hostileName)
+    await page.getByRole('button', { name: 'Ask for a quote' }).click()
+    await page.locator('#try pre.curl', { hasText: hostileName }).waitFor()
+    expect(await page.locator('main img').count()).toBe(0)
+    expect(await page.title()).toBe('quotegate')
+    expectPeace(watched, gateway.operationsUrl)
+  })
+
+  test('finds the gateway again after a restart', async () => {
+    const first = await startGateway()
+    const port = Number(new URL(first.operationsUrl).port)
+    const { page } = await openPage(first.operationsUrl)
+    await first.close()
+    await page.locator('#connection[data-state="waiting"]').waitFor()
+    const second = await startGateway({ ADMIN_PORT: port })
+    onTestFinished(() => second.close())
+    await page.locator('#connection[data-state="live"]').waitFor()
+    await quote(second, { pair: 'BTC_USDC' })
+    await page.locator('#quotes tbody tr[data-pair="BTC_USDC"]').waitFor()
+  })
+
+  test('stops while it is paused, and then shows what is', async () => {
+    const gateway = await gatewayWith()
+    const { page } = await openPage(gateway.operationsUrl)
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await quote(gateway)
+    await page.waitForTimeout(2_200)
+    expect(await page.locator('#quotes tbody tr').count()).toBe(0)
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await page.locator('#quotes tbody tr').waitFor()
+  })
+
+  test('filters, sorts and drops, by keyboard alone', async () => {
+    const gateway = await gatewayWith()
+    for (const amount of ['2', '10', '0.5']) await quote(gateway, { amount })
+    await quote(gateway, { pair: 'BTC_USDC' })
+    const watched = await openPage(gateway.operationsUrl)
+    const { page } = watched
+    const amounts = () => page.locator('#quotes tbody tr:not([hidden]) td:nth-child(2)').allTextContents()
+    await page.locator('#quotes [data-role="filter"]').focus()
+    await page.keyboard.type('eth')
+    await expect.poll(async () => (await amounts()).length).toBe(3)
+    await page.locator('#quotes th[data-column="amount"] button').focus()
+    await page.keyboard.press('Enter')
+    expect(await amounts()).toEqual(['10', '2', '0.5'])
+    expect(await page.locator('#quotes th[aria-sort]').getAttribute('aria-sort')).toBe('descending')
+    await page.getByRole('button', { name: 'Drop ETH_USDC 10' }).focus()
+    await page.keyboard.press('Enter')
+    await expect.poll(amounts).toEqual(['2', '0.5'])
+    await page.waitForTimeout(1_200)
+    expect(await amounts()).toEqual(['2', '0.5'])
+    expectPeace(watched, gateway.operationsUrl)
+  })
+
+  test('asks for the ADMIN_TOKEN before it shows requests, and says when it is wrong', async () => {
+    const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: 'correct-horse-battery' })
+    const { page, complaints } = await openPage(gateway.operationsUrl)
+    await page.locator('.notice', { hasText: 'Unlock with the ADMIN_TOKEN' }).waitFor()
+    expect(await page.locator('#try form').isVisible()).toBe(false)
+    for (const [token, expected] of [
+      ['wrong-wrong-wrong-wrong', 'That is not the ADMIN_TOKEN.'],
+      ['correct-horse-battery', undefined],
+    ] as const) {
+      await page.locator('#unlock').click()
+      await page.fill('dialog input', token)
+      await page.keyboard.press('Enter')
+      if (expected) await page.locator('.notice', { hasText: expected }).waitFor()
+    }
+    await page.locator('#try form').waitFor()
+    await quote(gateway)
+    await page.locator('#requests tbody tr', { hasText: 'ETH_USDC' }).waitFor()
+    // The browser itself reports the answer to the wrong one.
+    expect(complaints.filter((text) => !text.includes('401'))).toEqual([])
+  })
+
+  test('is read-only in production without a token', async () => {
+    const gateway = await gatewayWith(production)
+    const watched = await openPage(gateway.operationsUrl)
+    const { page } = watched
+    await page.locator('.notice', { hasText: 'Read-only' }).waitFor()
+    await quote(gateway)
+    await expect
+      .poll(() => page.locator('[data-tile="requests"] .more').textContent())
+      .toContain('1 a minute')
+    expect(await page.locator('#requests tbody tr').count()).toBe(0)
+    for (const hidden of [
+      '#try form',
+      '#orders form',
+      '#sandbox',
+      '#unlock',
+      '#quotes [data-role="drop-all"]',
+    ]) {
+      expect(await page.locator(hidden).isVisible(), hidden).toBe(false)
+    }
+    expectPeace(watched, gateway.operationsUrl)
+  })
+
+  test('tells a new team that it forgot TRUST_PROXY', async () => {
+    const gateway = await gatewayWith()
+    const { page } = await openPage(gateway.operationsUrl)
+    await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {
+      headers: { 'App-Name': 'demo', Forwarded: 'for=198.51.100.7' },
+    })
+    await page
+      .locator('.notice', { hasText: '127.0.0.1 sent a client-address header but is not in TRUST_PROXY' })
+      .waitFor()
+  })
+
+  test('asks for nothing any more a while after its tab was hidden', async () => {
+    const gateway = await gatewayWith()
+    const { page } = await openPage(gateway.operationsUrl)
+    await page.clock.install()
+    await page.evaluate(`Object.defineProperty(document, 'hidden', { value: true, configurable: true })
+      document.dispatchEvent(new Event('visibilitychange'))`)
+    await page.clock.fastForward(11_000)
+    await page
+      .locator('#connection[data-state="waiting"]')
+      .waitFor({ timeout: 1_000 })
+      .catch(() => {})
+    const streams: string[] = []
+    page.on('request', (request) => streams.push(request.url()))
+    await page.clock.fastForward(60_000)
+    expect(streams).toEqual([])
+    await page.evaluate(`delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))`)
+    await until(() => streams.some((url) => url.endsWith('/stream')), 'it looks again')
+  })
+})

@@ -1,0 +1,196 @@
+import type { ServerResponse } from 'node:http'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { loadConfig } from '../src/config.ts'
+import { gatewayTo, pause, recordingUpstream, until } from './support/between.ts'
+import { startGateway } from './support/gateway.ts'
+import { killPrograms, startProgram } from './support/program.ts'
+import { RawConnection, rawExchange, valuesOf } from './support/raw-connection.ts'
+
+afterEach(killPrograms)
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
+const connectionOf = (answer: { rawHeaders: string[] }) => valuesOf(answer.rawHeaders, 'connection')
+/** Far longer than any test: whoever waits for it never comes to its end. */
+const veryLongMs = 600_000
+
+/** An upstream that answers when it is told to, and a gateway in front of it. */
+async function gatewayThatWaits(settings: Record<string, number> = {}) {
+  const waiting: ServerResponse[] = []
+  const upstream = await recordingUpstream(({ target }, response) => {
+    if (target === '/checkouts/now') response.end('now')
+    else waiting.push(response)
+  })
+  return { upstream, waiting, gateway: await gatewayTo(upstream.url, settings) }
+}
+
+async function startBuiltGateway(settings: Record<string, string>) {
+  const program = startProgram([], { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', ...settings })
+  const found = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
+  return { program, url: found[1] ?? '', operationsUrl: found[2] ?? '' }
+}
+
+const statusOf = async (url: string) => (await rawExchange(url, get('/readyz'))).status
+
+describe('while a load balancer has not noticed yet', () => {
+  test('readiness fails at once, and new connections are served, each for one last answer', async () => {
+    const { gateway } = await gatewayThatWaits()
+    expect(await statusOf(gateway.operationsUrl)).toBe(200)
+    const closed = gateway.close({ delayMs: veryLongMs })
+    expect(await statusOf(gateway.operationsUrl)).toBe(503)
+    const answer = await rawExchange(gateway.url, get('/checkouts/now'))
+    expect([answer.status, answer.body.toString(), connectionOf(answer)]).toEqual([200, 'now', ['close']])
+    await gateway.close()
+    await closed
+  })
+
+  test('a kept connection has one more request served, and is told that it was the last', async () => {
+    const { gateway, upstream } = await gatewayThatWaits()
+    const client = new RawConnection(gateway.url)
+    client.write(get('/checkouts/now'))
+    expect(connectionOf(await client.answer())).toEqual(['keep-alive'])
+    void gateway.close({ delayMs: veryLongMs })
+    client.write(`${get('/checkouts/now')}${get('/checkouts/too-late')}`)
+    const last = await client.answer()
+    expect([last.status, connectionOf(last)]).toEqual([200, ['close']])
+    await client.closed()
+    expect(client.received.toString()).toBe('')
+    expect(upstream.requests.map(({ target }) => target)).not.toContain('/checkouts/too-late')
+  })
+
+  test('an answer that was on its way says that it is the last', async () => {
+    const { gateway, waiting } = await gatewayThatWaits()
+    const client = new RawConnection(gateway.url)
+    client.write(get('/checkouts/1'))
+    await until(() => waiting.length === 1, 'the request to arrive')
+    void gateway.close({ delayMs: veryLongMs })
+    waiting[0]?.end('one')
+    const answer = await client.answer()
+    expect([answer.body.toString(), connectionOf(answer)]).toEqual(['one', ['close']])
+    await client.closed()
+  })
+
+  test('requests that were pipelined before are all answered, the last with "Connection: close"', async () => {
+    const { gateway, waiting } = await gatewayThatWaits()
+    const client = new RawConnection(gateway.url)
+    client.write(`${get('/checkouts/1')}${get('/checkouts/now')}`)
+    await until(() => waiting.length === 1, 'the first request to arrive')
+    void gateway.close({ delayMs: veryLongMs })
+    waiting[0]?.end('one')
+    const answers = [await client.answer(), await client.answer()]
+    expect(answers.map(({ body }) => body.toString())).toEqual(['one', 'now'])
+    expect(answers.map(connectionOf)).toEqual([['keep-alive'], ['close']])
+  })
+})
+
+describe('the end itself', () => {
+  test('comes without any delay when a library user asks for it, and requests in flight are answered', async () => {
+    const { gateway, waiting } = await gatewayThatWaits({ DRAIN_DELAY_MS: veryLongMs })
+    const client = new RawConnection(gateway.url)
+    client.write(get('/checkouts/1'))
+    await until(() => waiting.length === 1, 'the request to arrive')
+    let closed = false
+    const closing = gateway.close().then(() => {
+      closed = true
+    })
+    await expect(rawExchange(gateway.url, get('/checkouts/now'))).resolves.toMatchObject({ status: 0 })
+    expect((await rawExchange(gateway.operationsUrl, get('/metrics'))).status).toBe(200)
+    expect(closed).toBe(false)
+    waiting[0]?.end('one')
+    expect((await client.answer()).body.toString()).toBe('one')
+    await closing
+  })
+
+  test('closes connections that are idle, and those that never said a word', async () => {
+    const longest = { DRAIN_TIMEOUT_MS: veryLongMs, REQUEST_HEAD_TIMEOUT_MS: veryLongMs }
+    const { gateway } = await gatewayThatWaits(longest)
+    const idle = new RawConnection(gateway.url)
+    idle.write(get('/checkouts/now'))
+    await idle.answer()
+    const silent = new RawConnection(gateway.url)
+    await new Promise((resolve) => silent.socket.once('connect', resolve))
+    await gateway.close()
+    await Promise.all([idle.closed(), silent.closed()])
+  })
+
+  // A body without a length ends with its connection, so an orderly end of that would make half of it look whole.
+  test('DRAIN_TIMEOUT_MS cuts what is left, and no half answer looks whole', async () => {
+    const { gateway, waiting } = await gatewayThatWaits({ DRAIN_TIMEOUT_MS: 300 })
+    const client = new RawConnection(gateway.url)
+    client.write('GET /checkouts/1 HTTP/1.0\r\n\r\n')
+    await until(() => waiting.length === 1, 'the request to arrive')
+    waiting[0]?.write('half')
+    await until(() => client.received.includes('half'), 'half of the answer')
+    await gateway.close()
+    await client.closed()
+    expect(client.error).toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  test('can be asked for twice', async () => {
+    const { gateway } = await gatewayThatWaits()
+    await Promise.all([gateway.close(), gateway.close()])
+    await gateway.close()
+  })
+})
+
+describe('SIGTERM', () => {
+  test('leaves the listener open for DRAIN_DELAY_MS, then ends with exit code 0', async () => {
+    const { program, url, operationsUrl } = await startBuiltGateway({ DRAIN_DELAY_MS: '2000' })
+    program.child.kill('SIGTERM')
+    await untilUnready(operationsUrl)
+    const answer = await rawExchange(url, get('/v3/pairs'))
+    expect([answer.status, connectionOf(answer)]).toEqual([200, ['close']])
+    expect((await program.exit).code).toBe(0)
+  })
+
+  test('ends with exit code 0 though a request is never answered, after DRAIN_TIMEOUT_MS', async () => {
+    const { program } = await hangingRequest({ DRAIN_TIMEOUT_MS: '300' })
+    program.child.kill('SIGTERM')
+    expect((await program.exit).code).toBe(0)
+  })
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'a second signal (%s) ends at once, with exit code 1',
+    async (signal) => {
+      const { program, operationsUrl } = await hangingRequest({ DRAIN_DELAY_MS: String(veryLongMs) })
+      program.child.kill('SIGTERM')
+      await untilUnready(operationsUrl)
+      program.child.kill(signal)
+      expect((await program.exit).code).toBe(1)
+    },
+  )
+
+  async function untilUnready(operationsUrl: string): Promise<void> {
+    while ((await statusOf(operationsUrl)) !== 503) await pause(5)
+  }
+
+  async function hangingRequest(settings: Record<string, string>) {
+    const upstream = await recordingUpstream(() => {})
+    const started = await startBuiltGateway({ SWAP_BASE_URL: upstream.url, ...settings })
+    new RawConnection(started.url).write(get('/v3/pairs'))
+    await until(() => upstream.requests.length === 1, 'the request to arrive')
+    return started
+  }
+})
+
+describe('the time for a load balancer', () => {
+  test('is five seconds in production and none elsewhere, unless told otherwise', () => {
+    const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'https://swap.example' }
+    expect(loadConfig({}).config.drain).toEqual({ delayMs: 0, timeoutMs: 25_000 })
+    expect(loadConfig(production).config.drain.delayMs).toBe(5_000)
+    expect(loadConfig({ ...production, DRAIN_DELAY_MS: 0 }).config.drain.delayMs).toBe(0)
+    expect(loadConfig(production).sources.DRAIN_DELAY_MS).toEqual({
+      value: '5000',
+      source: 'derived from NODE_ENV',
+    })
+  })
+})
+
+test('a gateway in a test closes in no time, whatever its clients keep open', async () => {
+  const gateway = await startGateway()
+  onTestFinished(() => gateway.close())
+  const client = new RawConnection(gateway.url)
+  client.write(get('/v3/pairs'))
+  expect((await client.answer()).status).toBe(200)
+  await gateway.close()
+  await client.closed()
+})

@@ -1,0 +1,123 @@
+import { describe, expect, test } from 'vitest'
+import { gatewayTo, pause, recordingUpstream } from '../support/between.ts'
+import { expectProblem, proxyStatus } from '../support/problems.ts'
+import { ask, asking, counted, giveQuote, quoteBody, quotePath } from '../support/quotes.ts'
+import { rawExchange, valuesOf } from '../support/raw-connection.ts'
+import type { Recorded } from '../support/recording-upstream.ts'
+
+const settings = { BREAKER_FAILURES: 3, BREAKER_OPEN_MS: 60_000, UPSTREAM_RETRIES: 0 }
+const state = (upstream: string, name: string) =>
+  `quotegate_breaker_state{upstream="${upstream}",state="${name}"}`
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
+
+function order(fields: object): string {
+  const body = JSON.stringify(fields)
+  return (
+    'POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\nContent-Type: application/json\r\n' +
+    `Content-Length: ${body.length}\r\n\r\n${body}`
+  )
+}
+
+/** An upstream that gives quotes until it is told to fail. */
+async function quotingUpstream() {
+  const upstream = await recordingUpstream((request, response) => {
+    if (request.target.startsWith(quotePath)) giveQuote(response, quoteBody({ id: 'the-quote' }))
+    else response.end('ok')
+  })
+  return {
+    ...upstream,
+    failSwap: () =>
+      upstream.answer((request: Recorded, response) => {
+        if (request.target.startsWith('/v3')) response.writeHead(503).end()
+        else response.end('ok')
+      }),
+  }
+}
+
+describe('a swap upstream that has failed three times in a row', () => {
+  test('is not asked for quotes, which are a 503 breaker-open at once', async () => {
+    const upstream = await quotingUpstream()
+    const gateway = await gatewayTo(upstream.url, settings)
+    upstream.failSwap()
+    for (const amount of ['1', '2', '3']) expect((await asking(gateway.url, amount)).status).toBe(503)
+    expect(upstream.requests).toHaveLength(3)
+    const answer = await rawExchange(gateway.url, get(`${quotePath}?amount=4`))
+    expect(expectProblem(answer, 503, 'breaker-open')).toMatchObject({ retryable: true, upstream: 'swap' })
+    expect(proxyStatus(answer)).toBe('quotegate; error=destination_unavailable')
+    expect(Number(valuesOf(answer.rawHeaders, 'retry-after')[0])).toBeGreaterThanOrEqual(1)
+    expect(upstream.requests).toHaveLength(3)
+    expect(await counted(gateway, state('swap', 'open'))).toBe(1)
+  })
+
+  test('leaves cached quotes to be served, and the payments side at the same address alone', async () => {
+    const upstream = await quotingUpstream()
+    const gateway = await gatewayTo(upstream.url, settings)
+    const quote = await asking(gateway.url, '0.1')
+    upstream.failSwap()
+    for (let count = 0; count < 4; count += 1) await rawExchange(gateway.url, get('/v3/assets'))
+    const cached = await asking(gateway.url, '0.10')
+    expect([cached.status, cached.body]).toEqual([200, quote.body])
+    expect(cached.headers['cache-status']).toMatch(/^quotegate; hit/)
+    expect((await rawExchange(gateway.url, get('/checkouts'))).status).toBe(200)
+    expect(await counted(gateway, state('payments', 'closed'))).toBe(1)
+  })
+
+  test('gets no float order: it is refused as one that may be sent again, and never arrives', async () => {
+    const upstream = await quotingUpstream()
+    const gateway = await gatewayTo(upstream.url, settings)
+    await asking(gateway.url, '0.1')
+    upstream.failSwap()
+    for (let count = 0; count < 3; count += 1) await rawExchange(gateway.url, get('/v3/assets'))
+    const answer = await rawExchange(gateway.url, order({ quoteId: 'the-quote' }))
+    expect(expectProblem(answer, 503, 'breaker-open').retryable).toBe(true)
+    expect(upstream.requests.filter(({ method }) => method === 'POST')).toEqual([])
+  })
+
+  test('is asked by one after BREAKER_OPEN_MS, and by all when that one is answered', async () => {
+    const upstream = await quotingUpstream()
+    const gateway = await gatewayTo(upstream.url, { ...settings, BREAKER_OPEN_MS: 300 })
+    upstream.failSwap()
+    for (let count = 0; count < 3; count += 1) await rawExchange(gateway.url, get('/v3/assets'))
+    upstream.answer((_request, response) => response.end('back'))
+    await pause(350)
+    for (let count = 0; count < 5; count += 1) {
+      expect((await rawExchange(gateway.url, get('/v3/assets'))).body.toString()).toBe('back')
+    }
+    expect(await counted(gateway, state('swap', 'closed'))).toBe(1)
+  })
+})
+
+test('each side has a breaker of its own, also where all have the same dead address', async () => {
+  const gateway = await gatewayTo('http://127.0.0.1:9', {
+    ...settings,
+    WEBHOOKS_BASE_URL: 'http://127.0.0.1:9',
+  })
+  for (const path of ['/v3/assets', '/checkouts', '/webhooks/a']) {
+    for (let count = 0; count < 3; count += 1) {
+      expectProblem(await rawExchange(gateway.url, get(path)), 502, 'upstream-unreachable')
+    }
+    expectProblem(await rawExchange(gateway.url, get(path)), 503, 'breaker-open')
+  }
+})
+
+test("the payments upstream's own errors are relayed, however many, and open nothing", async () => {
+  const upstream = await recordingUpstream((_request, response) => response.writeHead(503).end('mine'))
+  const gateway = await gatewayTo(upstream.url, { ...settings, BREAKER_FAILURES: 1 })
+  for (let count = 0; count < 5; count += 1) {
+    const answer = await rawExchange(gateway.url, get('/checkouts'))
+    expect([answer.status, answer.body.toString()]).toEqual([503, 'mine'])
+  }
+})
+
+test('clients who leave while their quotes are asked for open nothing', async () => {
+  const upstream = await recordingUpstream(() => {})
+  const gateway = await gatewayTo(upstream.url, { ...settings, BREAKER_FAILURES: 1 })
+  for (let count = 1; count <= 4; count += 1) {
+    const leaving = new AbortController()
+    const asked = ask(gateway.url, { path: `${quotePath}?amount=${count}`, signal: leaving.signal })
+    while (upstream.requests.length < count) await pause(5)
+    leaving.abort()
+    await expect(asked).rejects.toThrow()
+  }
+  expect(await counted(gateway, state('swap', 'closed'))).toBe(1)
+})

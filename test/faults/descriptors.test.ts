@@ -1,0 +1,102 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
+import { connect, type Socket } from 'node:net'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { connectionsByDescriptors } from '../../src/descriptors.ts'
+import { pause, recordingUpstream, until } from '../support/between.ts'
+import { killPrograms, startProgram } from '../support/program.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/raw-connection.ts'
+
+afterEach(killPrograms)
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
+
+async function startGatewayProgram(settings: Record<string, string> = {}, descriptors?: number) {
+  const upstream = await recordingUpstream(({ target }, response) => {
+    response.setHeader('Connection', 'close')
+    response.end(target)
+  })
+  const flags = { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', SWAP_BASE_URL: upstream.url, ...settings }
+  const program = startProgram([], flags, descriptors === undefined ? {} : { descriptors })
+  const found = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
+  return { program, pid: program.child.pid, upstream, url: found[1] ?? '', operationsUrl: found[2] ?? '' }
+}
+
+function connectMany(url: string, count: number): Socket[] {
+  const sockets = Array.from({ length: count }, () => connect(Number(new URL(url).port), '127.0.0.1'))
+  for (const socket of sockets) socket.on('error', () => {}).resume()
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  return sockets
+}
+
+const openDescriptors = (pid: number | undefined) => readdirSync(`/proc/${pid}/fd`).length
+
+function allowDescriptors(pid: number | undefined, most: number): void {
+  const { status, stderr } = spawnSync('prlimit', ['--pid', String(pid), `--nofile=${most}:4096`])
+  if (status !== 0) throw new Error(`prlimit: ${stderr}`)
+}
+
+/** Time on a processor, in ticks of 10 ms. */
+function ticks(pid: number | undefined): number {
+  const fields = (readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1] ?? '').split(' ')
+  return Number(fields[11]) + Number(fields[12])
+}
+
+test('a process that may open few files takes fewer clients, says so, and refuses the others aloud', async () => {
+  const { program, url, operationsUrl } = await startGatewayProgram({}, 128)
+  expect(program.stdout()).toContain('CLIENT_CONNECTIONS=10000 needs more file descriptors')
+  connectMany(url, 64)
+  await pause(200)
+  const refused = await rawExchange(url, get('/v3/pairs'))
+  expect([refused.status, valuesOf(refused.rawHeaders, 'retry-after')]).toEqual([503, ['1']])
+  expect((await rawExchange(operationsUrl, get('/readyz'))).status).toBe(200)
+  program.child.kill('SIGTERM')
+  expect((await program.exit).code).toBe(0)
+})
+
+test('out of descriptors: who is connected is served, an upstream that cannot be connected to is a 503, and all is well afterwards', async () => {
+  const { program, pid, url } = await startGatewayProgram({ QUOTE_PARTITION: 'none' })
+  const kept = new RawConnection(url)
+  kept.write(get('/v3/pairs'))
+  expect((await kept.answer()).status).toBe(200)
+  const many = connectMany(url, 30)
+  await until(() => openDescriptors(pid) > 30, 'the connections to be accepted')
+  allowDescriptors(pid, openDescriptors(pid))
+
+  const late = connectMany(url, 100)
+  const ticksBefore = ticks(pid)
+  await pause(1_000)
+  // A listener that is woken again and again for what it cannot accept would burn all of it: 100 ticks.
+  expect(ticks(pid) - ticksBefore).toBeLessThan(50)
+
+  for (let count = 0; count < 5; count += 1) {
+    kept.write(get('/v3/pairs'))
+    const answer = await kept.answer()
+    expect([answer.status, valuesOf(answer.rawHeaders, 'proxy-status')]).toEqual([
+      503,
+      ['quotegate; error=connection_limit_reached'],
+    ])
+    expect(JSON.parse(answer.body.toString())).toMatchObject({ retryable: true })
+  }
+
+  for (const socket of [...many, ...late]) socket.destroy()
+  await until(() => openDescriptors(pid) < 40, 'the connections to be closed')
+  expect((await rawExchange(url, get('/v3/pairs'))).status).toBe(200)
+  kept.write(get('/v3/pairs'))
+  expect((await kept.answer()).status).toBe(200)
+  program.child.kill('SIGTERM')
+  expect((await program.exit).code).toBe(0)
+})
+
+test.each([
+  ['Max open files            1048576              1048576              files', 786_432],
+  ['Max open files            1024                 524288               files', 768],
+  ['Max open files            128                  128                  files', 64],
+  ['Max open files            20                   20                   files', 1],
+  ['Max open files            unlimited            unlimited            files', undefined],
+  ['', undefined],
+])('of %j so many are for clients: %s', (limits, connections) => {
+  expect(connectionsByDescriptors(() => limits)).toBe(connections)
+})

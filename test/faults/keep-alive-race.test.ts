@@ -1,0 +1,59 @@
+import { describe, expect, test } from 'vitest'
+import { gatewayTo, pause } from '../support/between.ts'
+import { racingUpstream } from '../support/racing-upstream.ts'
+import { RawConnection } from '../support/raw-connection.ts'
+
+/** POSTs, so many at a time with a pause between; how many of them came back with which status. */
+async function postInBursts(
+  gatewayUrl: string,
+  options: { bursts: number; atOnce: number; pauseMs: () => number },
+): Promise<Record<number, number>> {
+  const statuses: Record<number, number> = {}
+  const clients = Array.from({ length: options.atOnce }, () => new RawConnection(gatewayUrl))
+  for (let burst = 0; burst < options.bursts; burst += 1) {
+    await Promise.all(
+      clients.map(async (client, index) => {
+        client.write(`POST /checkouts/${burst}-${index} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`)
+        const { status } = await client.answer()
+        statuses[status] = (statuses[status] ?? 0) + 1
+      }),
+    )
+    await pause(options.pauseMs())
+  }
+  return statuses
+}
+
+const between = (least: number, most: number) => () => least + Math.random() * (most - least)
+const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
+
+describe('an upstream that closes idle connections just as the next POST goes out', () => {
+  test('loses none where it announces Keep-Alive: timeout, and sees none twice', async () => {
+    const [bursts, atOnce] = [6, 250]
+    // It closes at the very time that it announced; the gateway lets go of them a second earlier.
+    const upstream = await racingUpstream({ idleMs: [1_950, 2_000], announce: 'Keep-Alive: timeout=2\r\n' })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce })
+    let burst = 0
+    const pauses = [960, 1_960, 1_000, 1_985, 980, 1_940, 1_020, 2_000]
+    const statuses = await postInBursts(gateway.url, {
+      bursts,
+      atOnce,
+      pauseMs: () => pauses[burst++ % pauses.length] ?? 0,
+    })
+    expect(statuses).toEqual({ 200: bursts * atOnce })
+    const seen = Object.values(await upstream.seen())
+    expect([seen.length, sum(seen)]).toEqual([bursts * atOnce, bursts * atOnce])
+  })
+
+  test('sees none twice where it closes unannounced: what it closed upon is a 502', async () => {
+    const [bursts, atOnce] = [100, 20]
+    const upstream = await racingUpstream({ idleMs: [0, 12], announce: '' })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce, UPSTREAM_RETRIES: 5 })
+    const statuses = await postInBursts(gateway.url, { bursts, atOnce, pauseMs: between(0, 12) })
+    const { 200: answered = 0, 502: lost = 0 } = statuses
+    process.stdout.write(`closed unannounced: ${lost} of ${bursts * atOnce} POSTs were a 502\n`)
+    expect(answered + lost).toBe(bursts * atOnce)
+    const seen = Object.values(await upstream.seen())
+    expect(seen.filter((times) => times > 1)).toEqual([])
+    expect(seen.length).toBeGreaterThanOrEqual(answered)
+  })
+})

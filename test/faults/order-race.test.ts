@@ -1,0 +1,206 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { pause, until } from '../support/between.ts'
+import { escapedErrors } from '../support/escaped-errors.ts'
+import { orderStage, post, termsOf } from '../support/orders.ts'
+import { expectProblem, proxyStatus } from '../support/problems.ts'
+import { counted, untilCounted } from '../support/quotes.ts'
+import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+
+const text = (body: object) => JSON.stringify(body)
+
+/** One connection to the provider, held by a request that it takes its time with and no total deadline ends. */
+async function busyStage(settings: Record<string, string | number> = {}) {
+  const stage = await orderStage({ UPSTREAM_CONNECTIONS: 1, ...settings })
+  const given = await stage.quote()
+  const held: ServerResponse[] = []
+  stage.provider.takeOrder = (_request, response) => {
+    held.push(response)
+  }
+  const first = stage.order('{"first":true}', { method: 'PATCH', path: '/v3/orders/1' })
+  await until(() => held.length === 1, 'the first request to arrive')
+  function release(): void {
+    stage.provider.takeOrder = (_request, response) => response.writeHead(201).end()
+    for (const response of held) response.writeHead(201).end()
+  }
+  return { ...stage, given, first, held, release }
+}
+
+/** Nothing outside shows that a request has joined the queue; what stands in front of it takes far less. */
+const queueing = () => pause(150)
+
+describe('an order that waits here', () => {
+  it('for a connection until its quote has expired is refused when its turn comes, and not sent', async () => {
+    const { arrived, clock, decided, first, given, order, release } = await busyStage()
+    clock.set(given.expiry - 1)
+    const waiting = order(termsOf(given))
+    await queueing()
+    clock.set(given.expiry + 2)
+    release()
+    expect((await first).status).toBe(201)
+    expect(expectProblem(await waiting, 409, 'quote-expired').expiredForMs).toBe(2)
+    expect(arrived()).toHaveLength(1)
+    expect([await decided('refused', 'expired'), await decided('forwarded', 'live')]).toEqual([1, 0])
+    // The connection and the place in the queue are free again.
+    expect((await order('{}')).status).toBe(201)
+  })
+
+  it('for a connection and is still in time goes on when its turn comes', async () => {
+    const { arrived, clock, decided, first, given, order, release } = await busyStage()
+    const waiting = order(termsOf(given))
+    await queueing()
+    clock.set(given.expiry - 1)
+    release()
+    expect([(await first).status, (await waiting).status]).toEqual([201, 201])
+    expect(arrived()).toHaveLength(2)
+    expect(await decided('forwarded', 'live')).toBe(1)
+  })
+
+  it('does not when it comes too late, nor needs a provider that works: it is refused at once', async () => {
+    const { arrived, clock, first, given, release, order } = await busyStage({ UPSTREAM_QUEUE: 0 })
+    clock.set(given.expiry)
+    expectProblem(await order(termsOf(given)), 409, 'quote-expired')
+    expect(arrived()).toHaveLength(1)
+    expectProblem(await order('{}'), 503, 'saturated')
+    release()
+    await first
+  })
+
+  it('is refused at once where the provider cannot be reached', async () => {
+    const { clock, order, quote, upstream } = await orderStage()
+    const given = await quote()
+    await upstream.close()
+    expect(expectProblem(await order(termsOf(given)), 502, 'upstream-unreachable').retryable).toBe(true)
+    clock.set(given.expiry)
+    expectProblem(await order(termsOf(given)), 409, 'quote-expired')
+  })
+
+  it('for the rest of its own body is judged when that is there', async () => {
+    for (const [lateMs, status] of [
+      [-1, 201],
+      [0, 409],
+    ] as const) {
+      const { arrived, clock, gateway, quote } = await orderStage()
+      const given = await quote()
+      const bytes = post(text(termsOf(given)))
+      const client = new RawConnection(gateway.url)
+      client.write(bytes.subarray(0, -5))
+      await pause(100)
+      clock.set(given.expiry + lateMs)
+      client.write(bytes.subarray(-5))
+      expect((await client.answer()).status).toBe(status)
+      expect(arrived()).toHaveLength(status === 201 ? 1 : 0)
+    }
+  })
+
+  it('and expires on its way is for the provider to judge', async () => {
+    const { arrived, clock, gateway, provider, quote } = await orderStage()
+    const given = await quote()
+    clock.set(given.expiry - 1)
+    provider.takeOrder = (_request, response) => {
+      clock.set(given.expiry + 60_000)
+      response.writeHead(422, { 'Content-Length': 14 }).end('{"code":"OLD"}')
+    }
+    const { status, body } = await rawExchange(gateway.url, post(text(termsOf(given))))
+    expect([status, body.toString()]).toEqual([422, '{"code":"OLD"}'])
+    expect(arrived()).toHaveLength(1)
+  })
+})
+
+describe('the client of an order leaves', () => {
+  it.each(['destroy', 'resetAndDestroy'] as const)(
+    'after it was sent (%s): the answer is read all the same, and the quote that was used is forgotten',
+    async (leave) => {
+      const escaped = escapedErrors()
+      const { gateway, provider, quote } = await orderStage()
+      const given = await quote()
+      const held: ServerResponse[] = []
+      provider.takeOrder = (_request, response) => {
+        held.push(response)
+      }
+      const client = new RawConnection(gateway.url)
+      client.write(post(text(termsOf(given))))
+      await until(() => held.length === 1, 'the order to arrive')
+      client.socket[leave]()
+      await pause(100)
+      expect((await quote()).id).toBe(given.id)
+      held[0]?.writeHead(201).end('{"id":"order-1"}')
+      const answered = 'quotegate_upstream_requests_total{upstream="swap",outcome="answered"}'
+      await untilCounted(gateway, answered, 2)
+      expect((await quote()).id).not.toBe(given.id)
+      expect(escaped).toEqual([])
+    },
+  )
+
+  it.each(['destroy', 'resetAndDestroy'] as const)(
+    'while it waits for a connection (%s): it is never sent',
+    async (leave) => {
+      const { arrived, decided, first, gateway, given, order, release } = await busyStage()
+      const client = new RawConnection(gateway.url)
+      client.write(post(text(termsOf(given))))
+      await queueing()
+      client.socket[leave]()
+      await queueing()
+      release()
+      await first
+      expect((await order('{"last":true}')).status).toBe(201)
+      expect(arrived().map(({ body }) => body.toString())).toEqual(['{"first":true}', '{"last":true}'])
+      expect(await decided('forwarded', 'live')).toBe(0)
+    },
+  )
+
+  it.each(['destroy', 'resetAndDestroy'] as const)(
+    'in the middle of its body (%s): it is never sent, and nobody is blamed',
+    async (leave) => {
+      const escaped = escapedErrors()
+      const { arrived, gateway } = await orderStage()
+      const client = new RawConnection(gateway.url)
+      client.write(post('{"a":', { headers: ['Content-Length: 100'] }))
+      await pause(100)
+      client.socket[leave]()
+      // Ends with the last connection.
+      await gateway.close()
+      expect(arrived()).toHaveLength(0)
+      expect(await counted(gateway, 'quotegate_problems_total{type="internal-error"}')).toBe(0)
+      expect(escaped).toEqual([])
+    },
+  )
+
+  it('after a refusal of its endless body: nothing is left that could fail later', async () => {
+    const escaped = escapedErrors()
+    const { gateway } = await orderStage({ REQUEST_BODY_IDLE_TIMEOUT_MS: 500 })
+    const client = new RawConnection(gateway.url)
+    client.write(post('', { headers: ['Transfer-Encoding: chunked'] }))
+    client.write(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
+    expectProblem(await client.answer(), 413, 'order-too-large')
+    await client.closed()
+    await pause(1_000)
+    expect(escaped).toEqual([])
+  })
+})
+
+describe('an order that takes longer than UPSTREAM_TOTAL_TIMEOUT_MS', () => {
+  it('at the provider may have been carried out: it must not be sent again', async () => {
+    const { arrived, order, provider, quote } = await orderStage({ UPSTREAM_TOTAL_TIMEOUT_MS: 300 })
+    const given = await quote()
+    provider.takeOrder = () => {}
+    const answer = await order(termsOf(given))
+    expect(expectProblem(answer, 504, 'upstream-timeout').retryable).toBe(false)
+    expect(proxyStatus(answer)).toBe('quotegate; error=http_response_timeout')
+    expect(arrived()).toHaveLength(1)
+    expect((await quote()).id).toBe(given.id)
+  })
+
+  it('here was not sent and never will be: it may be sent again', async () => {
+    const { arrived, decided, first, given, order, release } = await busyStage({
+      UPSTREAM_TOTAL_TIMEOUT_MS: 300,
+    })
+    const answer = await order(termsOf(given))
+    expect(expectProblem(answer, 504, 'upstream-timeout').retryable).toBe(true)
+    release()
+    await first
+    expect((await order('{"last":true}')).status).toBe(201)
+    expect(arrived().map(({ body }) => body.toString())).toEqual(['{"first":true}', '{"last":true}'])
+    expect(await decided('forwarded', 'live')).toBe(0)
+  })
+})

@@ -1,0 +1,87 @@
+import { expect, test } from 'vitest'
+import { pause, recordingUpstream, until } from '../support/between.ts'
+import { edgeTo } from '../support/edge.ts'
+import { escapedErrors } from '../support/escaped-errors.ts'
+import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+
+const forMs = 4_000
+const any = <Value>(...values: Value[]): Value => values[Math.floor(Math.random() * values.length)] as Value
+
+/** Answers, fails, stalls and hangs as chance will have it. */
+function misbehaving() {
+  return recordingUpstream((_request, response) => {
+    const { socket } = response
+    const acts = [
+      () => response.end('ok'),
+      () => response.end('ok'),
+      () => response.end(Buffer.alloc(200_000)),
+      () => setTimeout(() => response.end('late'), 30),
+      () => response.writeHead(any(500, 502, 503, 504)).end(),
+      () => socket?.resetAndDestroy(),
+      () => socket?.end(),
+      () => socket?.end('HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort'),
+      () => socket?.end('garbage\r\n\r\n'),
+      () => response.write('never ends'),
+      () => undefined,
+    ]
+    any(...acts)()
+  })
+}
+
+function request(id: number): string {
+  const method = any('GET', 'GET', 'HEAD', 'POST', 'POST')
+  if (method !== 'POST') return `${method} /${id} HTTP/1.1\r\nHost: g\r\n\r\n`
+  const size = any(2, 2, 70_000)
+  // Some never send all of it.
+  const sent = any(size, size, size, 1)
+  return `POST /post-${id} HTTP/1.1\r\nHost: g\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(sent)}`
+}
+
+test('200 clients at a time through an upstream that fails at random: nothing hangs, nothing leaks, no POST twice', async () => {
+  const escaped = escapedErrors()
+  const upstream = await misbehaving()
+  const edge = await edgeTo(upstream.url, {
+    connections: 40,
+    queue: 100,
+    headersTimeoutMs: 200,
+    bodyTimeoutMs: 200,
+    breakerFailures: 4,
+    breakerOpenMs: 20,
+  })
+  const endsAt = performance.now() + forMs
+  let sent = 0
+  let answered = 0
+  await Promise.all(
+    Array.from({ length: 200 }, async () => {
+      while (performance.now() < endsAt) {
+        const client = new RawConnection(edge.url)
+        const bytes = request(sent++)
+        client.write(bytes)
+        const patienceMs = any(0, 1, 10, 50, 500, 5_000)
+        const answer = client.answer({ toHead: bytes.startsWith('HEAD') })
+        await Promise.race([answer, pause(patienceMs)])
+        client.socket[any('destroy' as const, 'resetAndDestroy' as const)]()
+        if ((await answer).status > 0) answered += 1
+      }
+    }),
+  )
+  await until(() => edge.upstream.inFlight === 0, 'every request to have ended')
+  upstream.answer((_request, response) => response.end('fine'))
+  await pause(60)
+  // The breaker may still be open or half-open; one request settles it.
+  await rawExchange(edge.url, 'GET /settle HTTP/1.1\r\nHost: g\r\n\r\n')
+  const last = await Promise.all(
+    Array.from({ length: 140 }, () => rawExchange(edge.url, 'GET /last HTTP/1.1\r\nHost: g\r\n\r\n')),
+  )
+  expect(last.map(({ status }) => status)).toEqual(Array(140).fill(200))
+  expect(edge.upstream.inFlight).toBe(0)
+  const posts = upstream.requests.map(({ target }) => target).filter((target) => target.startsWith('/post'))
+  expect(new Set(posts).size).toBe(posts.length)
+  const outcomes = new Set(edge.outcomes)
+  for (const outcome of ['answered', 'failed-status', 'given-up', 'connection_terminated', 'breaker_open']) {
+    expect(outcomes).toContain(outcome)
+  }
+  expect(edge.states).toContain('closed')
+  expect(escaped).toEqual([])
+  process.stdout.write(`stress: ${sent} requests, ${answered} answered, ${edge.retries} sent again\n`)
+})

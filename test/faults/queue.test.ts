@@ -1,0 +1,181 @@
+import { describe, expect, test } from 'vitest'
+import type { UpstreamHandler } from '../../src/upstream/upstream.ts'
+import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/between.ts'
+import { edgeTo } from '../support/edge.ts'
+import { expectProblem, proxyStatus } from '../support/problems.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/raw-connection.ts'
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
+
+function client(url: string, request: string): RawConnection {
+  const connection = new RawConnection(url)
+  connection.write(request)
+  return connection
+}
+
+describe.each([
+  ['swap', '/v3/assets'],
+  ['payments', '/checkouts'],
+])('past UPSTREAM_CONNECTIONS and UPSTREAM_QUEUE (%s)', (upstreamName, path) => {
+  test('the next one gets a 503 with Retry-After at once, and those before it their answers', async () => {
+    const waiting: (() => void)[] = []
+    const upstream = await recordingUpstream((_request, response) => {
+      waiting.push(() => response.end('late'))
+    })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 2, UPSTREAM_QUEUE: 3 })
+    const accepted = Array.from({ length: 5 }, () => client(gateway.url, get(path)))
+    await until(() => waiting.length === 2, 'both connections to be busy')
+    // The upstream has answered nobody yet.
+    const refused = await rawExchange(gateway.url, get(path))
+    expect(expectProblem(refused, 503, 'saturated')).toMatchObject({
+      retryable: true,
+      upstream: upstreamName,
+    })
+    expect(valuesOf(refused.rawHeaders, 'retry-after')).toEqual(['1'])
+    expect(proxyStatus(refused)).toBe('quotegate; error=connection_limit_reached')
+    for (let count = 0; count < 5; count += 1) {
+      await until(() => waiting.length > count, 'the next one to arrive')
+      waiting[count]?.()
+    }
+    for (const connection of accepted) expect((await connection.answer()).body.toString()).toBe('late')
+    expect(upstream.requests).toHaveLength(5)
+  })
+})
+
+test('with UPSTREAM_QUEUE=0 a request is taken only if a connection is free', async () => {
+  const upstream = await rawUpstream(() => {})
+  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, UPSTREAM_QUEUE: 0 })
+  client(gateway.url, get('/checkouts'))
+  await until(() => upstream.received.length === 1, 'the first one to arrive')
+  expectProblem(await rawExchange(gateway.url, get('/checkouts')), 503, 'saturated')
+})
+
+test('a POST that was refused because of the queue was not sent and may be sent again', async () => {
+  const upstream = await rawUpstream(() => {})
+  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, UPSTREAM_QUEUE: 0 })
+  client(gateway.url, get('/checkouts'))
+  await until(() => upstream.received.length === 1, 'the first one to arrive')
+  const post = 'POST /checkouts/second HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}'
+  expect(expectProblem(await rawExchange(gateway.url, post), 503, 'saturated').retryable).toBe(true)
+  expect(Buffer.concat(upstream.received).toString()).not.toContain('second')
+})
+
+test('those who wait are sent on in the order in which they came', async () => {
+  let release = () => {}
+  const upstream = await recordingUpstream((request, response) => {
+    if (request.target === '/0') release = () => response.end('ok')
+    else response.end('ok')
+  })
+  const edge = await edgeTo(upstream.url, { connections: 1 })
+  const answers: Promise<unknown>[] = []
+  for (let count = 0; count < 40; count += 1) {
+    answers.push(client(edge.url, get(`/${count}`)).answer())
+    await until(() => edge.upstream.inFlight === count + 1, 'it to be taken on')
+  }
+  await until(() => upstream.requests.length === 1, 'the first one to arrive')
+  release()
+  await Promise.all(answers)
+  expect(upstream.requests.map(({ target }) => target)).toEqual(answers.map((_, index) => `/${index}`))
+})
+
+describe('the connections to an upstream', () => {
+  test('are never more than UPSTREAM_CONNECTIONS, under load and after failures to connect', async () => {
+    let most = 0
+    const upstream = await recordingUpstream((_request, response) => {
+      most = Math.max(most, upstream.connections.size)
+      setTimeout(() => response.end('ok'), 2)
+    })
+    let failing = 60
+    const edge = await edgeTo(
+      `http://upstream.test:${upstream.port}`,
+      { connections: 3, retries: 0 },
+      {
+        lookup: (_name, options, callback) => {
+          failing -= 1
+          if (failing >= 0) {
+            const error = Object.assign(new Error('no such name'), { code: 'ENOTFOUND' })
+            setTimeout(() => callback(error, []), 2)
+          } else if (options.all) callback(null, [{ address: '127.0.0.1', family: 4 }])
+          else callback(null, '127.0.0.1', 4)
+        },
+      },
+    )
+    const statuses: number[] = []
+    for (let round = 0; round < 20; round += 1) {
+      const answers = await Promise.all(Array.from({ length: 20 }, () => rawExchange(edge.url, get('/'))))
+      statuses.push(...answers.map(({ status }) => status))
+    }
+    expect(statuses.filter((status) => status === 502)).toHaveLength(60)
+    expect(statuses.filter((status) => status === 200)).toHaveLength(340)
+    expect(most).toBe(3)
+    expect(edge.upstream.inFlight).toBe(0)
+  })
+
+  test('are used again: a request after another needs no new one', async () => {
+    let connections = 0
+    const upstream = await recordingUpstream((_request, response) => response.end('ok'))
+    const edge = await edgeTo(upstream.url, { connections: 8 })
+    const seen = new Set<unknown>()
+    for (let count = 0; count < 20; count += 1) {
+      await rawExchange(edge.url, get('/'))
+      for (const socket of upstream.connections) seen.add(socket)
+      connections = seen.size
+    }
+    expect(connections).toBe(1)
+  })
+})
+
+describe('a request that nobody wants any more', () => {
+  function handlerInto(log: string[]): UpstreamHandler {
+    return {
+      onConnect: () => log.push('connect'),
+      onHeaders: () => true,
+      onData: () => true,
+      onComplete: () => log.push('complete'),
+      onError: (error) => log.push(error.message),
+    }
+  }
+  const request = { method: 'GET', target: '/', headers: [], body: null }
+
+  test('makes room at once if it was still waiting, and is never sent', async () => {
+    const upstream = await rawUpstream(() => {})
+    const { upstream: edge, outcomes } = await edgeTo(upstream.url, { connections: 1, queue: 1 })
+    const log: string[] = []
+    edge.dispatch(request, handlerInto([]))
+    const waiting = edge.dispatch(request, handlerInto(log))
+    expect(edge.inFlight).toBe(2)
+    waiting.withdraw(new Error('nobody waits'))
+    waiting.withdraw(new Error('nobody waits'))
+    expect([log, edge.inFlight, outcomes]).toEqual([['nobody waits'], 1, ['given-up']])
+    edge.dispatch(request, handlerInto([]))
+    expect(outcomes).toEqual(['given-up'])
+  })
+
+  test('goes on if it is out of the queue: its handler ends it', async () => {
+    const upstream = await recordingUpstream()
+    const { upstream: edge } = await edgeTo(upstream.url, { connections: 1 })
+    const log: string[] = []
+    edge.dispatch(request, handlerInto(log)).withdraw(new Error('nobody waits'))
+    await until(() => log.includes('complete'), 'the answer')
+    expect(log).toEqual(['connect', 'complete'])
+  })
+})
+
+test('a shutdown ends those who wait and those under way; whoever comes later is refused, too', async () => {
+  const upstream = await rawUpstream(() => {})
+  const edge = await edgeTo(upstream.url, { connections: 2 })
+  const clients = ['/a', '/b', '/c'].map((path) => client(edge.url, get(path)))
+  await until(() => upstream.received.length === 2 && edge.upstream.inFlight === 3, 'all to be taken on')
+  await edge.upstream.close()
+  for (const connection of clients) expect((await connection.answer()).status).toBe(502)
+  expect((await rawExchange(edge.url, get('/d'))).status).toBe(502)
+  expect([edge.upstream.inFlight, edge.retries, upstream.received.length]).toEqual([0, 0, 2])
+})
+
+test('after a shutdown no connection is made, though not all there may be were ever used', async () => {
+  const upstream = await recordingUpstream()
+  const edge = await edgeTo(upstream.url, { connections: 5 })
+  await edge.upstream.close()
+  expect((await rawExchange(edge.url, get('/'))).status).toBe(502)
+  expect(upstream.requests).toEqual([])
+})

@@ -1,0 +1,159 @@
+import { readFileSync } from 'node:fs'
+import { describe, expect, test } from 'vitest'
+import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
+import { escapeXml } from '../../scripts/dashboard/draw-panel.ts'
+import { thresholds } from '../../scripts/dashboard/thresholds.ts'
+import { createMetrics } from '../../src/metrics.ts'
+import { alertRules, anchorsOf, dashboard, panels, readGrafana } from '../support/grafana.ts'
+
+const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+
+test('the dashboard is what npm run docs writes', () => {
+  expect(readGrafana('dashboards/quotegate.json')).toBe(dashboardJson())
+})
+
+test('the dashboard has a row for each part, the single figures first', () => {
+  const rows = dashboard.panels.filter(({ type }) => type === 'row').map(({ title }) => title)
+  expect(rows).toEqual([
+    'At a glance',
+    'Traffic',
+    'Cache',
+    'Quote freshness',
+    'Float orders',
+    'Upstreams',
+    'Process',
+  ])
+  const secondRow = dashboard.panels.findIndex(({ title }) => title === 'Traffic')
+  expect(dashboard.panels.slice(1, secondRow).map(({ type }) => type)).toEqual(Array(6).fill('stat'))
+})
+
+test('the dashboard asks which data source, job and instance, and shares its crosshair', () => {
+  expect(dashboard.templating.list.map(({ name }) => name)).toEqual([
+    'datasource',
+    'job',
+    'instance',
+    'runbook',
+  ])
+  expect(dashboard.graphTooltip).toBe(1)
+})
+
+test('no two panels lie on one another, and none reaches past the 24 columns', () => {
+  const taken = new Set<string>()
+  for (const { title, gridPos } of dashboard.panels) {
+    expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24)
+    for (let x = gridPos.x; x < gridPos.x + gridPos.w; x += 1) {
+      for (let y = gridPos.y; y < gridPos.y + gridPos.h; y += 1) {
+        expect(taken.has(`${x},${y}`), title).toBe(false)
+        taken.add(`${x},${y}`)
+      }
+    }
+  }
+})
+
+describe.each(panels.map((panel) => [panel.title, panel] as const))('the panel "%s"', (_title, panel) => {
+  test('says what it shows, what good looks like, in which unit, and what each line is', () => {
+    expect(panel.description).toMatch(/Good:/)
+    expect(panel.fieldConfig?.defaults.unit).toBeTruthy()
+    expect(panel.targets?.length).toBeGreaterThan(0)
+    for (const { legendFormat } of panel.targets ?? []) expect(legendFormat).not.toBe('')
+  })
+
+  test('asks for the chosen jobs and instances only', () => {
+    for (const { expr } of panel.targets ?? []) {
+      const selectors = expr.match(/\b(?:quotegate_|nodejs_|process_|up\{)[\w{]*[^}]*\}/g) ?? []
+      expect(selectors.length).toBeGreaterThan(0)
+      for (const selector of selectors) expect(selector).toContain('{job=~"$job",instance=~"$instance"')
+    }
+  })
+
+  test('links to a section that is in the runbook, if it links', () => {
+    const linked = (panel.links ?? []).map(({ url }) => url.replace(/^\$runbook#/, ''))
+    expect(linked.filter((anchor) => !anchorsOf(runbook).has(anchor))).toEqual([])
+  })
+})
+
+/** The panel that shows what a rule judges, and where its colour changes. */
+const shown: Record<string, { panels: string[]; threshold: number; inRule: string }> = {
+  QuotegateAvailabilityBurnsFast: {
+    panels: ['Share of 5xx'],
+    threshold: thresholds.burnsFast,
+    inRule: '> 14.4 * 0.001',
+  },
+  QuotegateAvailabilityBurnsSlowly: {
+    panels: ['Share of 5xx'],
+    threshold: thresholds.burnsSlowly,
+    inRule: '> 6 * 0.001',
+  },
+  QuotegateHitRatioCollapsed: {
+    panels: ['Hit ratio against the last day'],
+    threshold: thresholds.hitRatioOfTheDay,
+    inRule: `< ${thresholds.hitRatioOfTheDay}`,
+  },
+  QuotegateOrdersRefused: {
+    panels: ['Share of orders refused', 'Orders refused'],
+    threshold: thresholds.refusedShare,
+    inRule: `> ${thresholds.refusedShare}`,
+  },
+  QuotegateClockOffset: {
+    panels: ["The provider's clock less ours"],
+    threshold: thresholds.clockOffsetSeconds,
+    inRule: `> ${thresholds.clockOffsetSeconds}`,
+  },
+  QuotegateBreakerOpen: {
+    panels: ['Breakers not closed', 'Breakers not closed, by upstream'],
+    threshold: thresholds.breakersNotClosed + 1,
+    inRule: `> ${thresholds.breakersNotClosed}`,
+  },
+  QuotegateEventLoopLag: {
+    panels: ['Event loop lag, p99'],
+    threshold: thresholds.eventLoopLagSeconds,
+    inRule: `> ${thresholds.eventLoopLagSeconds}`,
+  },
+}
+
+test.each(Object.entries(shown))(
+  '%s fires where its panels change colour',
+  (alert, { threshold, inRule, ...is }) => {
+    expect(alertRules.find((rule) => rule.alert === alert)?.expr).toContain(inRule)
+    for (const title of is.panels) {
+      const steps = panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds.steps
+      expect(
+        steps?.map(({ value }) => value),
+        title,
+      ).toContain(threshold)
+    }
+  },
+)
+
+test('every alert with a threshold has a panel that shows it', () => {
+  // Whether a target answers is no matter of degree.
+  const without = ['QuotegateTargetAbsent']
+  expect(alertRules.map(({ alert }) => alert).sort()).toEqual([...Object.keys(shown), ...without].sort())
+})
+
+test('a word under grafana/ that begins with quotegate_ is a metric', async () => {
+  const page = await createMetrics({ version: 'test', notKeptReasons: ['status'] }).render()
+  const files = [
+    'dashboards/quotegate.json',
+    'alerts.yml',
+    'alerts.test.yml',
+    'prometheus.yml',
+    'provisioning/datasources/prometheus.yml',
+    'provisioning/dashboards/quotegate.yml',
+  ]
+  // What depends on the parts of a gateway is not on the page of metrics alone.
+  const observed = /^quotegate_(?:cache_entries|cache_bytes|ledger_entries|upstream_clock_offset_seconds)$/
+  const words = files.flatMap((file) => readGrafana(file).match(/\bquotegate_\w+/g) ?? [])
+  expect(words.length).toBeGreaterThan(50)
+  expect(words.filter((word) => !observed.test(word) && !new RegExp(`^${word}[{ ]`, 'm').test(page))).toEqual(
+    [],
+  )
+})
+
+test('docs/dashboard.svg shows every panel, and says that it is not Grafana', () => {
+  const preview = readFileSync(new URL('../../docs/dashboard.svg', import.meta.url), 'utf8')
+  expect(preview).toContain('Not a screenshot of Grafana')
+  const missing = dashboard.panels.filter(({ title }) => !preview.includes(`>${escapeXml(title)}<`))
+  expect(missing.map(({ title }) => title)).toEqual([])
+  expect(preview).not.toContain('no data')
+})

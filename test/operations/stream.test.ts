@@ -1,0 +1,169 @@
+import { connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import { createActivity } from '../../src/operations/activity.ts'
+import { Durations } from '../../src/operations/durations.ts'
+import { pause, until } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import { floatOrder, gatewayWith, look, production, quote } from './support.ts'
+
+interface Tick {
+  sample: { requests: number; quotes: number; hits: number; refused: number }
+  requests: { path: string; client: string; application: string; cacheStatus: string | null; why: string }[]
+  quotes: { pair: string; hits: number; leftMs: number; drift: number | null }[]
+  refusals: { pair: string }[]
+  skipped: number
+}
+
+const ticksOf = (viewer: { frames: { event: string; data: object }[] }) =>
+  viewer.frames.filter(({ event }) => event === 'tick').map(({ data }) => data as Tick)
+
+test('begins with all there is, then tells once a second what is new', async () => {
+  const gateway = await gatewayWith()
+  await quote(gateway)
+  const viewer = await look(gateway.operationsUrl)
+  await until(() => viewer.frames.length >= 1, 'the first frame')
+  expect(viewer.frames[0]).toMatchObject({
+    event: 'hello',
+    data: { access: 'full', quotes: [{ pair: 'ETH_USDC' }] },
+  })
+  await quote(gateway)
+  await quote(gateway)
+  await until(() => ticksOf(viewer).some(({ requests }) => requests.length > 0), 'a tick with requests')
+  const tick = ticksOf(viewer).find(({ requests }) => requests.length > 0)
+  expect(tick?.sample).toMatchObject({ requests: 2, quotes: 2, hits: 2 })
+  expect(tick?.quotes).toMatchObject([{ pair: 'ETH_USDC', hits: 2 }])
+  expect(tick?.requests[0]).toMatchObject({
+    path: '/v3/pairs/ETH_USDC/quotes?amount=0.1',
+    client: '127.0.0.x',
+    application: 'demo',
+    cacheStatus: expect.stringContaining('hit'),
+  })
+  const before = viewer.frames.length
+  await pause(2_500)
+  expect(viewer.frames.length - before).toBeGreaterThanOrEqual(2)
+  expect(viewer.frames.length - before).toBeLessThanOrEqual(3)
+  await viewer.leave()
+})
+
+test('never shows the query of a payments path, nor a key', async () => {
+  const gateway = await gatewayWith()
+  const viewer = await look(gateway.operationsUrl)
+  await fetch(`${gateway.url}/checkouts?email=a%40b.example`, {
+    headers: { Authorization: 'Bearer pay-secret' },
+  })
+  await until(() => ticksOf(viewer).some(({ requests }) => requests.length > 0), 'the request')
+  const text = JSON.stringify(viewer.frames)
+  expect(text).toContain('"/checkouts"')
+  expect(text).not.toMatch(/b\.example|pay-secret/)
+  await viewer.leave()
+})
+
+test('says why a request was refused', async () => {
+  const gateway = await gatewayWith({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+  const viewer = await look(gateway.operationsUrl)
+  await floatOrder(gateway)
+  await until(() => ticksOf(viewer).some(({ refusals }) => refusals.length > 0), 'the refusal')
+  const tick = ticksOf(viewer).find(({ refusals }) => refusals.length > 0)
+  expect(tick).toMatchObject({ sample: { refused: 1 }, refusals: [{ pair: 'ETH_USDC' }] })
+  expect(tick?.requests[0]?.why).toContain('quote-unknown')
+  await viewer.leave()
+})
+
+test('tells a viewer without rights how things are, and of no request', async () => {
+  const gateway = await gatewayWith({ ...production, ORDER_UNKNOWN_QUOTE: 'refuse' })
+  const viewer = await look(gateway.operationsUrl)
+  await floatOrder(gateway, { pair: 'SECRET_PAIR', application: 'secret-app' })
+  await until(() => ticksOf(viewer).some(({ sample }) => sample.requests > 0), 'the count')
+  const text = JSON.stringify(viewer.frames)
+  expect(text.toLowerCase()).not.toMatch(/secret_pair|secret-app|127\.0\.0\.x/)
+  await viewer.leave()
+})
+
+test('keeps the same pace for fifty viewers, and forgets them when they leave', async () => {
+  const gateway = await gatewayWith()
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
+  const before = timers()
+  const viewers = await Promise.all(Array.from({ length: 50 }, () => look(gateway.operationsUrl)))
+  await until(() => viewers.every((viewer) => ticksOf(viewer).length >= 2), 'two ticks for everybody')
+  expect(viewers.every((viewer) => ticksOf(viewer).length <= 4)).toBe(true)
+  await Promise.all(viewers.map((viewer) => viewer.leave()))
+  await until(() => timers() <= before, 'no timer is left')
+  const late = await look(gateway.operationsUrl)
+  await until(() => late.frames.length > 0, 'the first frame')
+  expect(late.frames[0]?.data).toMatchObject({ samples: [], requests: [] })
+  await late.leave()
+})
+
+test('leaves no place and no timer behind after a thousand viewers came and went', async () => {
+  const gateway = await gatewayWith()
+  for (let round = 0; round < 20; round += 1) {
+    const viewers = await Promise.all(Array.from({ length: 50 }, () => look(gateway.operationsUrl)))
+    await Promise.all(viewers.map((viewer) => viewer.leave()))
+  }
+  const viewer = await look(gateway.operationsUrl)
+  await until(() => viewer.frames.length > 0, 'a place is free')
+  await viewer.leave()
+})
+
+test('takes two hundred viewers and tells the next that there are too many', async () => {
+  const gateway = await gatewayWith()
+  const viewers = await Promise.all(Array.from({ length: 200 }, () => look(gateway.operationsUrl)))
+  await expect(look(gateway.operationsUrl)).rejects.toThrow('503')
+  await Promise.all(viewers.map((viewer) => viewer.leave()))
+})
+
+test('refuses a page of another origin a place', async () => {
+  const { operationsUrl } = await gatewayWith()
+  await expect(look(operationsUrl, { 'Sec-Fetch-Site': 'cross-site' })).rejects.toThrow('403')
+})
+
+test('does not hold up the end of the gateway, nor does a viewer who stopped reading', async () => {
+  const gateway = await startGateway()
+  const viewer = await look(gateway.operationsUrl)
+  const { port } = new URL(gateway.operationsUrl)
+  const stalled = connect(Number(port), '127.0.0.1')
+  onTestFinished(() => {
+    stalled.destroy()
+  })
+  stalled.write('GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  stalled.pause()
+  await until(() => viewer.frames.length >= 2, 'it is live')
+  const startedAt = performance.now()
+  await gateway.close()
+  expect(performance.now() - startedAt).toBeLessThan(4_000)
+  await viewer.leave()
+})
+
+test('a flood is counted to the last, and described in part', () => {
+  const activity = createActivity()
+  activity.watch()
+  for (let request = 0; request < 5_000; request += 1) {
+    activity.requestOver({ durationMs: 1, isQuote: true, isHit: true })
+    if (activity.hasRoom(200)) activity.keep({ status: 200 } as never)
+  }
+  const passed = activity.tick(0)
+  expect(passed.sample).toMatchObject({ requests: 5_000, hits: 5_000 })
+  expect(passed.requests).toHaveLength(60)
+  expect(passed.skipped).toBe(4_940)
+  for (let second = 0; second < 100; second += 1) {
+    for (let request = 0; request < 60; request += 1) activity.keep({ status: 500 } as never)
+    activity.tick(0)
+  }
+  expect(activity.requests).toHaveLength(200)
+  expect(activity.samples).toHaveLength(60)
+  activity.unwatch()
+  expect(activity.requests).toEqual([])
+})
+
+test('a quantile is right to a tenth', () => {
+  const durations = new Durations()
+  expect(durations.quantile(0.95)).toBeNull()
+  for (let ms = 1; ms <= 1_000; ms += 1) durations.add(ms)
+  const p95 = durations.quantile(0.95) ?? 0
+  expect(p95).toBeGreaterThanOrEqual(950)
+  expect(p95).toBeLessThanOrEqual(950 * 1.1)
+  const other = new Durations()
+  other.add(0)
+  other.merge(durations)
+  expect(other.quantile(0)).toBeLessThan(0.1)
+})

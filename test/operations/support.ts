@@ -1,0 +1,113 @@
+import { request } from 'node:http'
+import { onTestFinished } from 'vitest'
+import type { SettingValue } from '../../src/config.ts'
+import { type RunningGateway, startGateway } from '../support/gateway.ts'
+
+/** A gateway that ends with its test. */
+export async function gatewayWith(
+  settings: Record<string, SettingValue | undefined> = {},
+): Promise<RunningGateway> {
+  const gateway = await startGateway(settings)
+  onTestFinished(() => gateway.close())
+  return gateway
+}
+
+/** What production needs before it starts; nothing is sent there. */
+export const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'http://127.0.0.1:9' }
+
+export interface Asked {
+  status: number
+  headers: NodeJS.Dict<string | string[]>
+  body: string
+}
+
+/** With any Host header, which fetch does not allow. */
+export function ask(
+  url: string,
+  {
+    headers = {},
+    method = 'GET',
+    body = '',
+  }: { headers?: Record<string, string>; method?: string; body?: string } = {},
+): Promise<Asked> {
+  return new Promise((resolve, reject) => {
+    const sent = request(url, { method, headers, agent: false }, (answer) => {
+      let text = ''
+      answer.setEncoding('utf8')
+      answer.on('data', (chunk) => {
+        text += chunk
+      })
+      answer.on('end', () => resolve({ status: answer.statusCode ?? 0, headers: answer.headers, body: text }))
+    })
+    sent.on('error', reject)
+    sent.end(body)
+  })
+}
+
+/** As the page itself would. */
+export function act(
+  { operationsUrl }: RunningGateway,
+  action: string,
+  body: object = {},
+  headers: Record<string, string> = {},
+): Promise<Asked> {
+  return ask(`${operationsUrl}/actions/${action}`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json', 'X-Quotegate-Console': '1', ...headers },
+    body: JSON.stringify(body),
+  })
+}
+
+export async function quote(
+  { url }: RunningGateway,
+  { pair = 'ETH_USDC', amount = '0.1', application = 'demo' } = {},
+): Promise<{ id: string; expiry: number }> {
+  const answer = await fetch(`${url}/v3/pairs/${pair}/quotes?amount=${amount}`, {
+    headers: { 'App-Name': application },
+  })
+  return (await answer.json()) as { id: string; expiry: number }
+}
+
+export async function floatOrder(
+  { url }: RunningGateway,
+  { pair = 'ETH_USDC', amount = '0.1', application = 'demo' } = {},
+): Promise<number> {
+  const answer = await fetch(`${url}/v3/orders/float`, {
+    method: 'POST',
+    headers: { 'App-Name': application, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ pairId: pair, fromAmount: amount }),
+  })
+  await answer.arrayBuffer()
+  return answer.status
+}
+
+export interface Viewer {
+  frames: { event: string; data: Record<string, unknown> }[]
+  leave(): Promise<void>
+}
+
+/** Somebody who looks at the console. */
+export async function look(operationsUrl: string, headers: Record<string, string> = {}): Promise<Viewer> {
+  const leaving = new AbortController()
+  const answer = await fetch(`${operationsUrl}/stream`, { headers, signal: leaving.signal })
+  if (!answer.ok || answer.body === null) throw new Error(`the stream answered ${answer.status}`)
+  const frames: Viewer['frames'] = []
+  const reading = (async () => {
+    let pending = ''
+    for await (const chunk of answer.body ?? []) {
+      const events = (pending + Buffer.from(chunk).toString('utf8')).split('\n\n')
+      pending = events.pop() ?? ''
+      for (const text of events) {
+        const [first = '', second = ''] = text.split('\n')
+        frames.push({ event: first.slice(7), data: JSON.parse(second.slice(6)) })
+      }
+    }
+  })().catch(() => {})
+  return {
+    frames,
+    async leave() {
+      leaving.abort()
+      await reading
+    },
+  }
+}

@@ -1,0 +1,53 @@
+import { expect, test } from 'vitest'
+import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { createObservedQuoteStore } from '../../src/quotes/observed-quote-store.ts'
+import type { StoredQuote } from '../../src/quotes/quote-store.ts'
+
+function quote(fromValue: string, toValue: string): StoredQuote {
+  const body = JSON.stringify({
+    id: `${fromValue}-${toValue}`,
+    pairId: 'ETH_USDC',
+    fromAmount: { assetId: 'ETH', value: fromValue },
+    toAmount: { assetId: 'USDC', value: toValue },
+  })
+  return { id: 'q', body, headers: [], storedAtMs: 1_000, expiresAtMs: 31_000 }
+}
+
+function observed() {
+  const moves: [string, number][] = []
+  const stored: StoredQuote[] = []
+  const store = createObservedQuoteStore(createMemoryQuoteStore({ entriesMost: 10, bytesMost: 100_000 }), {
+    onStored: (each) => stored.push(each),
+    onDrift: (pair, move) => moves.push([pair, Math.round(move * 1e9) / 1e9]),
+  })
+  return { store, moves, stored }
+}
+
+test('tells how much more or less the next quote for the same key gives', () => {
+  const { store, moves } = observed()
+  store.set('a', quote('0.1', '200'))
+  store.set('a', quote('0.1', '202'))
+  store.set('a', quote('0.1', '101'))
+  expect(moves).toEqual([
+    ['ETH_USDC', 0.01],
+    ['ETH_USDC', -0.5],
+  ])
+})
+
+test('compares prices, in case the provider rounds the amount that is swapped', () => {
+  const { store, moves } = observed()
+  store.set('a', quote('0.1', '200'))
+  store.set('a', quote('0.2', '400'))
+  expect(moves).toEqual([['ETH_USDC', 0]])
+})
+
+test('tells of every quote, but of no drift between two keys, or from one that was forgotten', () => {
+  const { store, moves, stored } = observed()
+  store.set('a', quote('0.1', '200'))
+  store.set('b', quote('0.1', '300'))
+  store.forget('a', 'q')
+  store.set('a', quote('0.1', '400'))
+  expect(moves).toEqual([])
+  expect(stored.length).toBe(3)
+  expect(store.entries).toBe(2)
+})

@@ -1,0 +1,181 @@
+import { describe, expect, it } from 'vitest'
+import { rawUpstream } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import { orderStage, post, termsOf } from '../support/orders.ts'
+import { expectProblem, proxyStatus } from '../support/problems.ts'
+import { counted } from '../support/quotes.ts'
+import { RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/raw-connection.ts'
+
+describe('an order whose quote has expired', () => {
+  it('is told which quote, since when, and where to get a new one; the connection goes on', async () => {
+    const { arrived, clock, gateway, quote } = await orderStage()
+    const given = await quote()
+    clock.set(given.expiry + 1_234)
+    const client = new RawConnection(gateway.url)
+    for (let time = 0; time < 2; time += 1) {
+      client.write(post(JSON.stringify(termsOf(given))))
+      const answer = await client.answer()
+      const { type, title, status, detail, instance, requestId, retryable, ...members } = expectProblem(
+        answer,
+        409,
+        'quote-expired',
+      )
+      expect(members).toEqual({
+        quoteId: given.id,
+        pairId: 'ETH_USDC',
+        expiry: given.expiry,
+        expiredForMs: 1_234,
+        requote: '/v3/pairs/ETH_USDC/quotes?amount=0.1',
+      })
+      expect(retryable).toBe(false)
+      expect(valuesOf(answer.rawHeaders, 'cache-control')).toEqual(['no-store'])
+      expect(proxyStatus(answer)).toBeUndefined()
+    }
+    expect(arrived()).toHaveLength(0)
+  })
+
+  it.each([
+    ['0.1', '0.10', '0.10'],
+    ['0.1', '"1e-1"', '1e-1'],
+    ['0.1', '{"value":"0.100"}', '0.100'],
+    ['1000000000000000000000', '1e+21', '1e%2B21'],
+    ['0.1', '" 0.1 "', '0.1'],
+    ['0.10', undefined, '0.1'],
+    ['0.10', '0', '0.1'],
+  ])(
+    'gets a new quote for %s where it is sent, in its own spelling: %s',
+    async (amount, spelled, requoted) => {
+      const { arrived, clock, order, provider, quote } = await orderStage()
+      provider.quote = { fromAmount: { assetId: 'ETH', value: amount } }
+      const given = await quote(amount)
+      clock.set(given.expiry)
+      const fromAmount = spelled === undefined ? '' : `,"fromAmount":${spelled}`
+      const refused = await order(`{"pairId":"ETH_USDC","quoteId":"${given.id}"${fromAmount}}`)
+      const requote = String(expectProblem(refused, 409, 'quote-expired').requote)
+      expect(requote).toBe(`/v3/pairs/ETH_USDC/quotes?amount=${requoted}`)
+      const next = await quote('', { path: requote })
+      expect(next.id).not.toBe(given.id)
+      expect((await order(`{"pairId":"ETH_USDC","quoteId":"${next.id}"}`)).status).toBe(201)
+      expect(arrived()).toHaveLength(1)
+    },
+  )
+
+  it('of a pair with an odd name gets a path that means it', async () => {
+    const { clock, order, provider, quote } = await orderStage()
+    provider.quote = { pairId: 'A/B?c=d&e#f %g€' }
+    const given = await quote()
+    clock.set(given.expiry)
+    const { requote } = expectProblem(await order(termsOf(given)), 409, 'quote-expired')
+    expect(requote).toBe('/v3/pairs/A%2FB%3Fc%3Dd%26e%23f%20%25g%E2%82%AC/quotes?amount=0.1')
+    expect((await quote('', { path: String(requote) })).id).not.toBe(given.id)
+  })
+})
+
+describe('an order that goes on', () => {
+  it('carries its own headers, the Forwarded of its client, Via, and what the team lends', async () => {
+    const { arrived, order } = await orderStage({
+      ORDER_UNKNOWN_QUOTE: 'forward',
+      SWAP_APP_NAME: 'ours',
+      SWAP_APP_VERSION: '2',
+      SWAP_AUTHORIZATION: 'Bearer lent',
+      TRUST_PROXY: 'loopback',
+    })
+    const own = ['App-Version: 1', 'X-Odd:  kept ', 'x-odd: twice', 'Via: 1.1 cdn']
+    const hidden = [
+      'Forwarded: for=198.51.100.7',
+      'X-Forwarded-For: 1.2.3.4',
+      'Connection: X-Hop',
+      'X-Hop: x',
+    ]
+    await order('{ }', {
+      headers: [...own, ...hidden, 'Content-Type: application/json', 'X-Request-Id: mine'],
+    })
+    const [received] = arrived()
+    expect(received?.headers['content-length']).toBe('3')
+    expect(withoutHopByHop(received?.rawHeaders ?? [], 'content-length')).toEqual([
+      ...['App-Version', '1', 'X-Odd', 'kept', 'x-odd', 'twice', 'Via', '1.1 cdn'],
+      ...['Content-Type', 'application/json', 'X-Request-Id', 'mine'],
+      ...['App-Name', 'ours', 'Authorization', 'Bearer lent'],
+      ...['Forwarded', 'for=198.51.100.7', 'Via', '1.1 quotegate'],
+    ])
+  })
+
+  it('that has been through a quotegate before is refused', async () => {
+    const { arrived, order } = await orderStage()
+    expectProblem(await order('{}', { headers: ['Via: 1.1 quotegate'] }), 508, 'loop-detected')
+    expect(arrived()).toHaveLength(0)
+  })
+
+  const date = 'Date: Thu, 20 Nov 2025 15:17:21 GMT'
+  it.each([
+    ['HTTP/1.1 201 Created', [date, 'Content-Length: 11'], '{"id": "1"}'],
+    [
+      'HTTP/1.1 201 Made Up',
+      [date, 'X-ODD: a', 'x-odd: \xe9\xff', 'Content-Length: 2', 'Set-Cookie: s=1'],
+      '{}',
+    ],
+    ['HTTP/1.1 422 No Such \xc3\xa9', [date, 'Content-Type: text/x', 'Content-Length: 3'], 'no\n'],
+    ['HTTP/1.1 500 Internal Server Error', ['Retry-After: 7', 'Content-Length: 0'], ''],
+    ['HTTP/1.1 409 Conflict', [date, 'Content-Type: application/problem+json', 'Content-Length: 2'], '{}'],
+    ['HTTP/1.1 202 Accepted', [date, 'Content-Encoding: gzip', 'Content-Length: 4'], '\x1f\x8b\x00\xff'],
+    ['HTTP/1.1 204 No Content', [date, 'ETag: "x"'], ''],
+    ['HTTP/1.1 302 Found', [date, 'Location: http://elsewhere.example/', 'Content-Length: 0'], ''],
+    ['HTTP/1.1 599 ', ['Content-Length: 1'], 'x'],
+  ])('gets the answer of the provider, untouched: %s', async (line, headers, body) => {
+    const upstream = await rawUpstream((socket) => {
+      socket.write(Buffer.from(`${line}\r\n${headers.join('\r\n')}\r\n\r\n${body}`, 'latin1'))
+    })
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url })
+    const client = new RawConnection(gateway.url)
+    client.write(post('{}'))
+    const { reason, rawHeaders, ...answer } = await client.answer()
+    expect(`HTTP/1.1 ${answer.status} ${reason}`).toBe(line)
+    const lines = headers.flatMap((header) => header.split(/: (.*)/).slice(0, 2))
+    expect(withoutHopByHop(rawHeaders)).toEqual(lines)
+    expect(answer.body.toString('latin1')).toBe(body)
+    expect(answer.whole).toBe(true)
+    await gateway.close()
+  })
+
+  it('gets an answer that came in chunks with its length', async () => {
+    const upstream = await rawUpstream((socket) => {
+      socket.write(
+        'HTTP/1.1 201 Created\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{"a\r\n4\r\n":1}\r\n0\r\n\r\n',
+      )
+    })
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url })
+    const { rawHeaders, body } = await rawExchange(gateway.url, post('{}'))
+    expect(body.toString()).toBe('{"a":1}')
+    expect(withoutHopByHop(rawHeaders)).toEqual(['Content-Length', '7'])
+    await gateway.close()
+  })
+
+  it('hears of an answer that cannot be written that the order may have been carried out', async () => {
+    const upstream = await rawUpstream((socket) => {
+      socket.write(Buffer.from('HTTP/1.1 201 Cre\x01ated\r\nContent-Length: 2\r\n\r\n{}', 'latin1'))
+    })
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url })
+    const answer = await rawExchange(gateway.url, post('{}'))
+    expect(expectProblem(answer, 502, 'upstream-invalid').retryable).toBe(false)
+    expect(proxyStatus(answer)).toBe('quotegate; error=http_protocol_error')
+    await gateway.close()
+  })
+})
+
+describe('the age of the quotes that orders use', () => {
+  it('is counted from when the quote was given first, for those that go on and those that are too late', async () => {
+    const { clock, gateway, order, provider, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
+    const ages = (what: string) => counted(gateway, `quotegate_float_order_quote_age_seconds_${what}`)
+    provider.lifeMs = 60_000
+    const given = await quote()
+    clock.advance(12_000)
+    expect((await quote()).id).toBe(given.id)
+    await order(termsOf(given))
+    expect([await ages('sum'), await ages('count')]).toEqual([12, 1])
+    clock.set(given.expiry + 15_000)
+    await order(termsOf(given))
+    expect([await ages('sum'), await ages('count')]).toEqual([12 + 75, 2])
+    await order({ pairId: 'ETH_USDC', fromAmount: 7 })
+    expect(await ages('count')).toBe(2)
+  })
+})

@@ -1,0 +1,210 @@
+import { Readable } from 'node:stream'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { pause } from '../support/between.ts'
+import { orderStage, post } from '../support/orders.ts'
+import { expectProblem } from '../support/problems.ts'
+import { type ParsedAnswer, RawConnection, valuesOf } from '../support/raw-connection.ts'
+
+const most = 65_536
+const plain = '{"pairId":"ETH_USDC","fromAmount":0.1}'
+const chunked = ['App-Name: wallet', 'Transfer-Encoding: chunked']
+const inChunks = (bytes: Buffer, size: number) =>
+  Buffer.concat([
+    ...Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) => {
+      const part = bytes.subarray(index * size, (index + 1) * size)
+      return Buffer.concat([Buffer.from(`${part.length.toString(16)}\r\n`), part, Buffer.from('\r\n')])
+    }),
+    Buffer.from('0\r\n\r\n'),
+  ])
+/** A JSON object of exactly so many bytes. */
+const ofBytes = (count: number) => `{"a":"${'x'.repeat(count - 8)}"}`
+
+describe('the bytes of an order', () => {
+  const bodies: [what: string, body: string][] = [
+    ['odd spacing', ' \r\n\t{ "pairId"\n:"ETH_USDC" ,\r\n"fromAmount": 0.1\t}\n\n'],
+    [
+      'digits that a double would lose',
+      '{"pairId":"ETH_USDC","fromAmount":0.1000000000000000055,"big":12345678901234567890}',
+    ],
+    ['spellings of numbers', '{"fromAmount":1E-1,"a":-0,"b":1.0e+00,"c":0.10}'],
+    ['characters of every length, escaped and not', '{"note":"äß€😀\\u00e4\\ud83d\\ude00\\/\\u0000","é":1}'],
+    ['lone surrogates', '{"note":"\\ud800"}'],
+    ['keys in their order', '{"b":1,"a":2,"10":3,"9":4}'],
+    [
+      'keys that are no keys elsewhere',
+      '{"__proto__":{"pairId":"X"},"constructor":{"prototype":{}},"toString":null}',
+    ],
+    ['what it is not an order without', '{}'],
+  ]
+
+  it.each(bodies)('go on as they came: %s', async (_what, body) => {
+    const { arrived, order } = await orderStage()
+    expect((await order(body)).status).toBe(201)
+    expect(arrived().map((request) => request.body.toString())).toEqual([body])
+  })
+
+  it.each(bodies)('go on as they came in chunks, one byte each: %s', async (_what, body) => {
+    const { arrived, order } = await orderStage()
+    expect((await order(inChunks(Buffer.from(body), 1), { headers: chunked })).status).toBe(201)
+    expect(arrived().map((request) => request.body.toString())).toEqual([body])
+  })
+
+  it('go on as they came slowly, in pieces that cut characters apart', async () => {
+    const { arrived, gateway, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    await quote()
+    const body = Buffer.from('{"note":"😀€","pairId":"ETH_USDC", "fromAmount":"0.10"}')
+    const bytes = post(body)
+    const client = new RawConnection(gateway.url)
+    for (let at = 0; at < bytes.length; at += 7) {
+      client.write(bytes.subarray(at, at + 7))
+      await pause(2)
+    }
+    expect((await client.answer()).status).toBe(201)
+    expect(arrived()[0]?.body.equals(body)).toBe(true)
+  })
+
+  it.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'application/vnd.api+json',
+    'text/plain',
+    undefined,
+  ])('count whatever they are said to be: %s', async (type) => {
+    const { arrived, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    await quote()
+    const headers = ['App-Name: wallet', ...(type === undefined ? [] : [`Content-Type: ${type}`])]
+    expect((await order(plain, { headers })).status).toBe(201)
+    expect(arrived()[0]?.headers['content-type']).toBe(type)
+  })
+
+  it.each(['identity', 'Identity', ''])('may be said to have no coding: %j', async (coding) => {
+    const { arrived, order } = await orderStage()
+    const headers = ['App-Name: wallet', `Content-Encoding: ${coding}`]
+    expect((await order(plain, { headers })).status).toBe(201)
+    expect(arrived()[0]?.body.toString()).toBe(plain)
+  })
+
+  it.each([
+    ['with a length', (body: string) => post(body)],
+    ['in chunks', (body: string) => post(inChunks(Buffer.from(body), 10_000), { headers: chunked })],
+  ])('are at most 65,536, %s', async (_how, request) => {
+    const { arrived, gateway } = await orderStage()
+    const client = new RawConnection(gateway.url)
+    client.write(request(ofBytes(most)))
+    expect((await client.answer()).status).toBe(201)
+    expect(arrived()[0]?.body.length).toBe(most)
+    client.write(request(ofBytes(most + 1)))
+    expectProblem(await client.answer(), 413, 'order-too-large')
+    expect(arrived()).toHaveLength(1)
+  })
+})
+
+describe('an order that cannot be read', () => {
+  const levels = (count: number) => `{"a":${'['.repeat(count - 1)}${']'.repeat(count - 1)}}`
+  const utf16 = Buffer.from(plain, 'utf16le')
+
+  it.each<[what: string, body: string | Buffer, detail: RegExp]>([
+    ['is empty', '', /empty/],
+    ['is blank', ' \n', /not valid JSON/],
+    ['is text', 'pairId=ETH_USDC&fromAmount=0.1', /not valid JSON/],
+    ['breaks off', plain.slice(0, -1), /not valid JSON/],
+    ['goes on behind its end', `${plain}}`, /not valid JSON/],
+    ['is two orders', `${plain}\n${plain}`, /not valid JSON/],
+    ['holds a comment', '{"pairId":"ETH_USDC"/* 0.1 */}', /not valid JSON/],
+    ['ends with a comma', '{"pairId":"ETH_USDC",}', /not valid JSON/],
+    ['is quoted with apostrophes', "{'pairId':'ETH_USDC'}", /not valid JSON/],
+    ['holds NaN', '{"fromAmount":NaN}', /not valid JSON/],
+    ['holds Infinity', '{"fromAmount":-Infinity}', /not valid JSON/],
+    ['holds a hexadecimal number', '{"fromAmount":0x10}', /not valid JSON/],
+    ['holds a number with leading zeros', '{"fromAmount":00.1}', /not valid JSON/],
+    ['holds a line break in a string', '{"a":"\n"}', /not valid JSON/],
+    ['is an array', `[${plain}]`, /not a JSON object/],
+    ['is null', 'null', /not a JSON object/],
+    ['is a number', '0.1', /not a JSON object/],
+    ['is a string', JSON.stringify(plain), /not a JSON object/],
+    ['has a key twice', '{"fromAmount":0.1,"fromAmount":0.2}', /same key twice/],
+    ['has a key twice with the same value', '{"fromAmount":0.1,"fromAmount":0.1}', /same key twice/],
+    ['has a key twice in two spellings', '{"fromAmount":0.1,"from\\u0041mount":0.2}', /same key twice/],
+    ['has a key twice further in', '{"a":[{"id":1,"id":2}]}', /same key twice/],
+    ['is 33 levels deep', levels(33), /32 levels/],
+    ['is as deep as it is long', '['.repeat(60_000), /32 levels/],
+    ['begins with a byte order mark', `\ufeff${plain}`, /byte order mark/],
+    ['is not UTF-8', Buffer.from('{"note":"\xff"}', 'latin1'), /UTF-8/],
+    ['is UTF-16', utf16, /not valid JSON/],
+    ['is UTF-16 with its mark', Buffer.concat([Buffer.from('\xff\xfe', 'latin1'), utf16]), /UTF-8/],
+  ])('because it %s, is refused, and the connection goes on', async (_what, body, detail) => {
+    const { arrived, gateway } = await orderStage()
+    const client = new RawConnection(gateway.url)
+    client.write(post(body))
+    const answer = await client.answer()
+    expect(expectProblem(answer, 400, 'bad-order').detail).toMatch(detail)
+    expect(arrived()).toHaveLength(0)
+    await expectToGoOn(client)
+  })
+
+  it('is none that is 32 levels deep', async () => {
+    const { order } = await orderStage()
+    expect((await order(levels(32))).status).toBe(201)
+  })
+
+  it.each(['gzip', 'br', 'identity, gzip', 'x-unheard-of'])(
+    'because of its content coding %s, hears that none is accepted, and the connection goes on',
+    async (coding) => {
+      const { arrived, gateway } = await orderStage()
+      const client = new RawConnection(gateway.url)
+      client.write(post(gzipSync(plain), { headers: [`Content-Encoding: ${coding}`] }))
+      const answer = await client.answer()
+      expectProblem(answer, 415, 'content-coding')
+      expect(valuesOf(answer.rawHeaders, 'accept-encoding')).toEqual(['identity'])
+      expect(arrived()).toHaveLength(0)
+      await expectToGoOn(client)
+    },
+  )
+})
+
+describe('an order of more than 65,536 bytes', () => {
+  it('is refused by its stated length at once, without waiting for it', async () => {
+    const { arrived, gateway } = await orderStage()
+    const client = new RawConnection(gateway.url)
+    client.write(post('', { headers: [`Content-Length: ${most + 1}`] }))
+    expectClosing(await client.answer())
+    await client.closed()
+    expect(client.error).toBeUndefined()
+    expect(arrived()).toHaveLength(0)
+  })
+
+  it.each([
+    ['with a length', (body: Buffer) => post(body)],
+    ['in chunks', (body: Buffer) => post(inChunks(body, 60_000), { headers: chunked })],
+  ])('gets its whole answer though it is sent to its end first, %s', async (_how, request) => {
+    const { arrived, gateway } = await orderStage()
+    const client = new RawConnection(gateway.url)
+    client.socket.pause()
+    const bytes = request(Buffer.alloc(8_000_000, 'x'))
+    // The next piece only once this one has gone: what nobody reads on the other side stops it.
+    for await (const piece of Readable.from(pieces(bytes))) {
+      await new Promise<void>((resolve) => client.socket.write(piece, () => resolve()))
+    }
+    client.socket.resume()
+    expectClosing(await client.answer())
+    await client.closed()
+    expect(client.error).toBeUndefined()
+    expect(arrived()).toHaveLength(0)
+  })
+})
+
+function* pieces(bytes: Buffer): Generator<Buffer> {
+  for (let at = 0; at < bytes.length; at += 100_000) yield bytes.subarray(at, at + 100_000)
+}
+
+function expectClosing(answer: ParsedAnswer): void {
+  expectProblem(answer, 413, 'order-too-large')
+  expect(answer.whole).toBe(true)
+  expect(valuesOf(answer.rawHeaders, 'connection')).toEqual(['close'])
+}
+
+async function expectToGoOn(client: RawConnection): Promise<void> {
+  client.write(post(plain))
+  expect((await client.answer()).status).toBe(201)
+}

@@ -1,0 +1,160 @@
+import { describe, expect, it } from 'vitest'
+import { type GivenQuote, orderStage, termsOf } from '../support/orders.ts'
+import { expectProblem } from '../support/problems.ts'
+
+const lifeMs = 30_000
+const marginMs = 2_000
+const retentionMs = 120_000
+const termsMs = 60_000
+
+const orders: Record<string, (quote: GivenQuote) => object> = {
+  'its id': ({ id }) => ({ quoteId: id }),
+  'its terms': termsOf,
+  'its terms less the to amount': (quote) => ({ ...termsOf(quote), toAmount: undefined }),
+  nothing: (quote) => ({ ...termsOf(quote), fromAmount: 7, quoteId: 'never-seen' }),
+}
+
+const byIdOrTerms = ['its id', 'its terms', 'its terms less the to amount']
+/** When, by which order, with which margin: what is said of it then. */
+const moments: [by: string[], afterMs: number, marginMs: number, becomes: 'live' | 'expired' | 'unknown'][] =
+  [
+    [byIdOrTerms, 0, 0, 'live'],
+    [byIdOrTerms, lifeMs - 1, 0, 'live'],
+    [byIdOrTerms, lifeMs, 0, 'expired'],
+    [byIdOrTerms, lifeMs + 1, 0, 'expired'],
+    [byIdOrTerms, lifeMs - marginMs - 1, marginMs, 'live'],
+    [byIdOrTerms, lifeMs - marginMs, marginMs, 'expired'],
+    [byIdOrTerms, lifeMs - 1, marginMs, 'expired'],
+    [byIdOrTerms, lifeMs + 1, marginMs, 'expired'],
+    [byIdOrTerms, lifeMs + termsMs - 1, 0, 'expired'],
+    [['its id'], lifeMs + termsMs, 0, 'expired'],
+    [['its terms', 'its terms less the to amount'], lifeMs + termsMs, 0, 'unknown'],
+    [['its id'], lifeMs + retentionMs - 1, marginMs, 'expired'],
+    [['its id'], lifeMs + retentionMs, 0, 'unknown'],
+    [['nothing'], 0, 0, 'unknown'],
+    [['nothing'], lifeMs - 1, marginMs, 'unknown'],
+    [['nothing'], lifeMs, 0, 'unknown'],
+  ]
+const table = moments.flatMap(([by, afterMs, margin, becomes]) =>
+  by.flatMap((kind) =>
+    (['forward', 'refuse'] as const).map(
+      (unknownQuote) => [kind, afterMs - lifeMs, margin, unknownQuote, becomes] as const,
+    ),
+  ),
+)
+
+describe('an order that names a quote by', () => {
+  it.each(table)(
+    '%s, %d ms after its expiry, with a margin of %d ms, strangers to %s: the quote is %s',
+    async (kind, sinceExpiryMs, margin, unknownQuote, becomes) => {
+      const { arrived, clock, decided, order, quote } = await orderStage({
+        ORDER_EXPIRY_MARGIN_MS: margin,
+        ORDER_UNKNOWN_QUOTE: unknownQuote,
+        LEDGER_RETENTION_MS: retentionMs,
+        LEDGER_TERMS_MS: termsMs,
+      })
+      const given = await quote()
+      clock.set(given.expiry + sinceExpiryMs)
+      const answer = await order(orders[kind]?.(given) ?? {})
+      const counts = {
+        'forwarded live': await decided('forwarded', 'live'),
+        'forwarded unknown': await decided('forwarded', 'unknown'),
+        'refused expired': await decided('refused', 'expired'),
+        'refused unknown': await decided('refused', 'unknown'),
+      }
+      const goesOn = becomes === 'live' || (becomes === 'unknown' && unknownQuote === 'forward')
+      expect(counts).toEqual({
+        ...{ 'forwarded live': 0, 'forwarded unknown': 0, 'refused expired': 0, 'refused unknown': 0 },
+        [`${goesOn ? 'forwarded' : 'refused'} ${becomes}`]: 1,
+      })
+      expect(arrived()).toHaveLength(goesOn ? 1 : 0)
+      if (goesOn) {
+        expect(answer.status).toBe(201)
+      } else if (becomes === 'unknown') {
+        expectProblem(answer, 409, 'quote-unknown')
+      } else {
+        expect(expectProblem(answer, 409, 'quote-expired')).toMatchObject({
+          quoteId: given.id,
+          pairId: 'ETH_USDC',
+          expiry: given.expiry,
+          expiredForMs: Math.max(0, sinceExpiryMs),
+        })
+      }
+    },
+  )
+})
+
+describe('of several quotes', () => {
+  it('with equal terms the one that expires last counts, whichever came first', async () => {
+    for (const lives of [
+      [20_000, 30_000],
+      [30_000, 20_000],
+    ]) {
+      const { arrived, clock, order, provider, quote } = await orderStage({ QUOTE_MIN_VALIDITY_MS: 60_000 })
+      const given: GivenQuote[] = []
+      for (const lifeMs of lives) {
+        provider.lifeMs = lifeMs
+        given.push(await quote())
+      }
+      const lastExpiry = Math.max(...given.map(({ expiry }) => expiry))
+      clock.set(lastExpiry - 1)
+      expect((await order(termsOf(given[0] as GivenQuote))).status).toBe(201)
+      clock.set(lastExpiry)
+      expectProblem(await order(termsOf(given[0] as GivenQuote)), 409, 'quote-expired')
+      expect(arrived()).toHaveLength(1)
+    }
+  })
+
+  it('the one that the order names decides alone, though its terms are those of a live one', async () => {
+    const { clock, order, provider, quote } = await orderStage({ QUOTE_MIN_VALIDITY_MS: 60_000 })
+    provider.lifeMs = 1_000
+    const first = await quote()
+    provider.lifeMs = 30_000
+    await quote()
+    clock.advance(1_000)
+    expect((await order(termsOf(first))).status).toBe(201)
+    const refused = await order({ ...termsOf(first), quoteId: first.id })
+    expect(expectProblem(refused, 409, 'quote-expired').quoteId).toBe(first.id)
+  })
+})
+
+describe('the application', () => {
+  it('of an order that names its quote does not matter', async () => {
+    const { clock, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const { id, expiry } = await quote()
+    for (const headers of [['App-Name: another'], []]) {
+      expect((await order({ quoteId: id }, { headers })).status).toBe(201)
+    }
+    clock.set(expiry)
+    expectProblem(await order({ quoteId: id }, { headers: ['App-Name: another'] }), 409, 'quote-expired')
+  })
+
+  it.each([
+    ['another', ['App-Name: another']],
+    ['none', []],
+    ['one that only differs in case', ['App-Name: Wallet']],
+  ])('of an order that names none has to be the one that was given the quote: %s', async (_what, headers) => {
+    const { order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const given = await quote()
+    expectProblem(await order(termsOf(given), { headers }), 409, 'quote-unknown')
+    expect((await order(termsOf(given))).status).toBe(201)
+  })
+
+  it('is SWAP_APP_NAME where the caller sends none, on the quote or on the order', async () => {
+    const { clock, order, quote } = await orderStage({ SWAP_APP_NAME: 'ours', ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const given = await quote('0.1', { headers: [] })
+    for (const headers of [[], ['App-Name: ours']]) {
+      expect((await order(termsOf(given), { headers })).status).toBe(201)
+    }
+    clock.set(given.expiry)
+    expectProblem(await order(termsOf(given), { headers: [] }), 409, 'quote-expired')
+  })
+
+  it('is told from another one though its name is thousands of bytes long', async () => {
+    const { order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const name = 'n'.repeat(5_000)
+    const given = await quote('0.1', { headers: ['App-Name', name] })
+    expect((await order(termsOf(given), { headers: [`App-Name: ${name}`] })).status).toBe(201)
+    expectProblem(await order(termsOf(given), { headers: [`App-Name: ${name}n`] }), 409, 'quote-unknown')
+  })
+})

@@ -1,0 +1,123 @@
+import { describe, expect, it } from 'vitest'
+import { orderStage, termsOf } from '../support/orders.ts'
+import { expectProblem } from '../support/problems.ts'
+
+/** Whether a body is an order for the one quote that was given: live before its expiry, expired after. */
+async function isFor(
+  body: string,
+  settings: Record<string, string> = {},
+  given: { amount?: string; quote?: Record<string, unknown> } = {},
+): Promise<boolean> {
+  const { clock, order, provider, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse', ...settings })
+  provider.quote = given.quote ?? {}
+  const { id, expiry } = await quote(given.amount ?? '0.1')
+  const named = body.replaceAll('<id>', id)
+  const before = await order(named)
+  clock.set(expiry)
+  const after = await order(named)
+  if (before.status === 201) {
+    expectProblem(after, 409, 'quote-expired')
+    return true
+  }
+  expectProblem(before, 409, 'quote-unknown')
+  expectProblem(after, 409, 'quote-unknown')
+  return false
+}
+
+describe('an order for 0.1 ETH at 289.645 USDC', () => {
+  it.each([
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0x1","toAddress":"0x2","toAmount":289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"}',
+    '{"pairId":"ETH_USDC","fromAmount":{"assetId":"ETH","value":"0.1"},"toAmount":{"assetId":"USDC","value":"289.645"}}',
+    '{"pairId":"ETH_USDC","fromAmount":{"value":0.1},"toAmount":289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":0.10,"toAmount":289.6450}',
+    '{"pairId":"ETH_USDC","fromAmount":1e-1,"toAmount":2.89645E+2}',
+    '{"pairId":"ETH_USDC","fromAmount":"1e-1","toAmount":"289645e-3"}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":null}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":{"assetId":"USDC"}}',
+    '{"\\u0070airId":"ETH\\u005fUSDC","from\\u0041mount":"\\u0030.1"}',
+    '{"pairId":"ETH_USDC","fromAmount":" 0.1","toAmount":"+289.645 "}',
+    `{"pairId":"ETH_USDC","fromAmount":0.1${'0'.repeat(200)}}`,
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"never-seen","id":"mine","quote":{"id":7}}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":null,"quote":"q","id":["<id>"]}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"__proto__":{"toAmount":"7"}}',
+  ])('is recognised in %s', async (body) => expect(await isFor(body)).toBe(true))
+
+  it.each([
+    '{"quoteId":"<id>"}',
+    '{"quote":{"id":"<id>"}}',
+    '{"id":"<id>"}',
+    '{"id":"mine","quoteId":"<id>"}',
+    '{"quoteId":"mine","id":"<id>"}',
+    '{"quoteId":"<id>","pairId":"OTHER_PAIR","fromAmount":7,"toAmount":"?"}',
+  ])('is recognised by the id in %s', async (body) => expect(await isFor(body)).toBe(true))
+
+  it.each([
+    '{"pairId":"ETH_USDC","fromAmount":0.2,"toAmount":289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.646}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":"about 290"}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":-289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":1e400}',
+    '{"pairId":"ETH_USDC","fromAmount":1e400,"toAmount":289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":-0.1}',
+    '{"pairId":"ETH_USDC","fromAmount":true}',
+    '{"pairId":"ETH_USDC","fromAmount":["0.1"]}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1000000000000000055}',
+    '{"pairId":"ETH_USDC","toAmount":289.645}',
+    '{"pairId":"ETH_EURC","fromAmount":0.1}',
+    '{"pairId":["ETH_USDC"],"fromAmount":0.1}',
+    '{"fromAmount":0.1,"toAmount":289.645}',
+    '{"__proto__":{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"<id>"}}',
+    '{"QuoteId":"<id>","quote.id":"<id>","quote":["<id>"]}',
+    '{"quoteId":{"id":"<id>"}}',
+    '{}',
+  ])('is not seen in %s', async (body) => expect(await isFor(body)).toBe(false))
+
+  it('is found by the fields of ORDER_QUOTE_ID_FIELDS and by no other', async () => {
+    const settings = { ORDER_QUOTE_ID_FIELDS: 'offer.ref' }
+    expect(await isFor('{"offer":{"ref":"<id>"}}', settings)).toBe(true)
+    expect(await isFor('{"quoteId":"<id>","id":"<id>","quote":{"id":"<id>"}}', settings)).toBe(false)
+  })
+})
+
+describe('amounts', () => {
+  const long = '123456789.123456789'
+  const ofLong = { amount: long, quote: { fromAmount: { assetId: 'ETH', value: long } } }
+  const rounded = { amount: '0.123456789', quote: { fromAmount: { assetId: 'ETH', value: '0.1234567' } } }
+
+  it.each([
+    ['the number that a browser makes of it', '123456789.12345679', true],
+    ['a number with all its digits', long, true],
+    ['a string with all its digits', `"${long}"`, true],
+    ['an Amount object', `{"assetId":"ETH","value":"${long}"}`, true],
+    ['a string that is only near it', '"123456789.12345679"', false],
+    ['a number with other digits', '123456789.123456788', false],
+  ])('too long for a double are recognised in %s', async (_what, amount, recognised) => {
+    expect(await isFor(`{"pairId":"ETH_USDC","fromAmount":${amount}}`, {}, ofLong)).toBe(recognised)
+  })
+
+  it.each(['0.123456789', '"0.123456789"', '0.1234567', '"0.12345670"'])(
+    'that the provider rounded are recognised as asked for and as given: %s',
+    async (amount) => {
+      expect(await isFor(`{"pairId":"ETH_USDC","fromAmount":${amount}}`, {}, rounded)).toBe(true)
+    },
+  )
+
+  it('that lie between the two are those of neither', async () => {
+    expect(await isFor('{"pairId":"ETH_USDC","fromAmount":0.12345678}', {}, rounded)).toBe(false)
+  })
+
+  it('are told apart by the to amount where an order states it', async () => {
+    const { clock, order, provider, quote } = await orderStage({ QUOTE_MIN_VALIDITY_MS: 60_000 })
+    provider.lifeMs = 1_000
+    const first = await quote()
+    provider.lifeMs = 30_000
+    provider.quote = { toAmount: { assetId: 'USDC', value: '290' } }
+    const second = await quote()
+    clock.advance(1_000)
+    expectProblem(await order(termsOf(first)), 409, 'quote-expired')
+    expect((await order(termsOf(second))).status).toBe(201)
+    expect((await order({ ...termsOf(first), toAmount: undefined })).status).toBe(201)
+  })
+})

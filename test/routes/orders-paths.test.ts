@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest'
+import { orderStage, post, termsOf } from '../support/orders.ts'
+import { expectProblem } from '../support/problems.ts'
+import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+
+describe('there is no way round the guard:', () => {
+  it.each([
+    '/v3/orders/float',
+    '/v3/orders/float/',
+    '/v3//orders/float',
+    '/v3/orders//float//',
+    '/v3/orders/Float',
+    '/v3/ORDERS/FLOAT',
+    '/v3/orders/%66loat',
+    '/v3/%6F%72ders/%66%6c%6F%61%74%2F',
+    '/v3/orders%2Ffloat',
+    '/v3/orders/float;jsessionid=1',
+    '/v3/orders;a=b/float',
+    '/v3/orders/float?x=1',
+    '/v3/orders/float?',
+    '/v3/orders/float/?pairId=OTHER&%zz',
+  ])('%s is judged, and goes out as it came', async (path) => {
+    const { arrived, clock, order, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
+    const given = await quote()
+    expect((await order(termsOf(given), { path })).status).toBe(201)
+    clock.set(given.expiry)
+    expectProblem(await order(termsOf(given), { path }), 409, 'quote-expired')
+    expect(arrived().map(({ target }) => target)).toEqual([path])
+  })
+
+  it('the absolute form is judged, and chooses no host', async () => {
+    const { arrived, clock, order, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
+    const given = await quote()
+    const path = 'http://evil.example/v3/orders/float?x'
+    expect((await order(termsOf(given), { path })).status).toBe(201)
+    clock.set(given.expiry)
+    expectProblem(await order(termsOf(given), { path }), 409, 'quote-expired')
+    expect(arrived().map(({ target }) => target)).toEqual(['/v3/orders/float?x'])
+  })
+
+  it.each(['/V3/orders/float', '//v3/orders/float', '/%763/orders/float', '/x/v3/orders/float'])(
+    '%s leads nowhere',
+    async (path) => {
+      const { arrived, order, quote } = await orderStage()
+      expectProblem(await order(termsOf(await quote()), { path }), 404, 'not-found')
+      expect(arrived()).toHaveLength(0)
+    },
+  )
+
+  it.each(['/v3/orders/./float', '/v3/x/../orders/float', '/v3/orders/%2e/float', '/v3/orders\\float'])(
+    '%s is no target',
+    async (path) => {
+      const { arrived, order, quote } = await orderStage()
+      expectProblem(await order(termsOf(await quote()), { path }), 400, 'bad-target')
+      expect(arrived()).toHaveLength(0)
+    },
+  )
+
+  it('a header that names another method changes nothing', async () => {
+    const { arrived, clock, order, quote } = await orderStage()
+    const given = await quote()
+    clock.set(given.expiry)
+    for (const name of ['X-HTTP-Method-Override', 'X-HTTP-Method', 'X-Method-Override']) {
+      const headers = [
+        'App-Name: wallet',
+        `${name}: PUT`,
+        'X-Original-URL: /v3/pairs',
+        'X-Rewrite-URL: /v3/pairs',
+      ]
+      expectProblem(await order(termsOf(given), { headers }), 409, 'quote-expired')
+    }
+    expect(arrived()).toHaveLength(0)
+  })
+
+  it('HTTP/1.0 is judged', async () => {
+    const { arrived, clock, gateway, quote } = await orderStage()
+    const given = await quote()
+    const request = post(JSON.stringify(termsOf(given)))
+      .toString()
+      .replace('HTTP/1.1', 'HTTP/1.0')
+    expect((await rawExchange(gateway.url, request)).status).toBe(201)
+    clock.set(given.expiry)
+    expectProblem(await rawExchange(gateway.url, request), 409, 'quote-expired')
+    expect(arrived()).toHaveLength(1)
+  })
+
+  it('every order of several in one write is judged, in turn', async () => {
+    const { arrived, clock, gateway, quote } = await orderStage()
+    const given = await quote()
+    clock.set(given.expiry)
+    const late = post(JSON.stringify(termsOf(given)))
+    const unknown = post('{"pairId":"ETH_USDC","fromAmount":7}')
+    const client = new RawConnection(gateway.url)
+    client.write(Buffer.concat([late, unknown, late, post('{'), unknown]))
+    const statuses: number[] = []
+    for (let turn = 0; turn < 5; turn += 1) statuses.push((await client.answer()).status)
+    expect(statuses).toEqual([409, 201, 409, 400, 201])
+    expect(arrived()).toHaveLength(2)
+  })
+
+  it('a quote and the order for it in one write are judged in that order', async () => {
+    const { arrived, gateway } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const client = new RawConnection(gateway.url)
+    const get = 'GET /v3/pairs/ETH_USDC/quotes?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n'
+    client.write(Buffer.concat([Buffer.from(get), post('{"pairId":"ETH_USDC","fromAmount":0.1}')]))
+    expect([(await client.answer()).status, (await client.answer()).status]).toEqual([200, 201])
+    expect(arrived()).toHaveLength(1)
+  })
+
+  it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('%s is no order and passes', async (method) => {
+    const { gateway, provider, upstream } = await orderStage()
+    provider.takeOrder = (_request, response) => response.writeHead(405).end()
+    const request = post('{"a": 1 ', { method })
+    expect((await rawExchange(gateway.url, request)).status).toBe(method === 'GET' ? 200 : 405)
+    expect(upstream.requests.map(({ body }) => body.toString())).toEqual(['{"a": 1 '])
+  })
+})

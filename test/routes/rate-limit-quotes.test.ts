@@ -1,0 +1,116 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { gatewayTo, recordingUpstream, until } from '../support/between.ts'
+import { type Answered, ask, asking, giveQuote, lookups, quoteBody, untilCounted } from '../support/quotes.ts'
+
+async function limited(perMinute: number, settings: Record<string, string> = {}) {
+  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+  const gateway = await gatewayTo(upstream.url, { RATE_LIMIT_PER_MINUTE: perMinute, ...settings })
+  return { upstream, gateway }
+}
+
+const left = ({ headers }: Answered) => /r=(\d+)/.exec(String(headers.ratelimit))?.[1]
+const hits = { RATE_LIMIT_HITS: 'true' }
+
+describe('quotes under a rate limit', () => {
+  it('count when the upstream is asked, and are free from the cache, even for one who has nothing left', async () => {
+    const { gateway, upstream } = await limited(2)
+    expect(left(await asking(gateway.url, '1'))).toBe('1')
+    for (let count = 0; count < 5; count++) {
+      const hit = await asking(gateway.url, '1.0')
+      expect([hit.status, left(hit)]).toEqual([200, undefined])
+      expect(hit.headers['cache-status']).toContain('hit')
+    }
+    expect(left(await asking(gateway.url, '2'))).toBe('0')
+    expect((await asking(gateway.url, '3')).status).toBe(429)
+    expect((await asking(gateway.url, '1')).status).toBe(200)
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('share their bucket with everything else that goes to the swap upstream', async () => {
+    const { gateway } = await limited(2)
+    await asking(gateway.url, '1')
+    await ask(gateway.url, { path: '/v3/assets' })
+    expect((await asking(gateway.url, '2')).status).toBe(429)
+    expect((await ask(gateway.url, { path: '/v3/assets' })).status).toBe(429)
+  })
+
+  it('cost a crowd that asks for the same one request in all', async () => {
+    const { gateway, upstream } = await limited(1)
+    const waiting: ServerResponse[] = []
+    upstream.answer((_request, response) => waiting.push(response))
+    const crowd = Array.from({ length: 64 }, () => asking(gateway.url, '1'))
+    await untilCounted(gateway, lookups('collapsed'), 63)
+    await until(() => waiting.length > 0, 'the upstream call')
+    giveQuote(waiting[0] as ServerResponse)
+    const answers = await Promise.all(crowd)
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(64)
+    expect(answers.filter((answer) => left(answer) !== undefined)).toHaveLength(1)
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('that cannot be shared count for each who asks for one', async () => {
+    const { gateway, upstream } = await limited(2)
+    const waiting: ServerResponse[] = []
+    upstream.answer((_request, response) => waiting.push(response))
+    const crowd = Array.from({ length: 3 }, () => asking(gateway.url, '1'))
+    await untilCounted(gateway, lookups('collapsed'), 2)
+    await until(() => waiting.length > 0, 'the upstream call')
+    upstream.answer((_request, response) => giveQuote(response, quoteBody(), ['Vary', '*']))
+    giveQuote(waiting[0] as ServerResponse, quoteBody(), ['Vary', '*'])
+    expect((await Promise.all(crowd)).map(({ status }) => status).sort()).toEqual([200, 200, 429])
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('that are fetched in the background are on nobody’s account', async () => {
+    const { gateway, upstream } = await limited(1, { QUOTE_REFRESH_AHEAD_MS: '60000' })
+    await asking(gateway.url, '1')
+    expect((await asking(gateway.url, '1')).status).toBe(200)
+    await until(() => upstream.requests.length === 2, 'the refresh')
+  })
+
+  it('are refused alike with HEAD, without a body', async () => {
+    const { gateway } = await limited(1)
+    await asking(gateway.url, '1')
+    const path = '/v3/pairs/ETH_USDC/quotes?amount=2'
+    const refused = await ask(gateway.url, { path, method: 'HEAD' })
+    expect([refused.status, refused.body, left(refused)]).toEqual([429, '', '0'])
+  })
+})
+
+describe('with RATE_LIMIT_HITS', () => {
+  it('a hit counts as well, and says what is left', async () => {
+    const { gateway, upstream } = await limited(3, hits)
+    const answers: Answered[] = []
+    for (let count = 0; count < 4; count++) answers.push(await asking(gateway.url, '1'))
+    expect(answers.map((answer) => [answer.status, left(answer)])).toEqual([
+      [200, '2'],
+      [200, '1'],
+      [200, '0'],
+      [429, '0'],
+    ])
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('whoever joins a call under way counts as well, each once', async () => {
+    const { gateway, upstream } = await limited(5, hits)
+    const waiting: ServerResponse[] = []
+    upstream.answer((_request, response) => waiting.push(response))
+    const crowd = Array.from({ length: 8 }, () => asking(gateway.url, '1'))
+    await untilCounted(gateway, lookups('collapsed'), 4)
+    await until(() => waiting.length > 0, 'the upstream call')
+    giveQuote(waiting[0] as ServerResponse)
+    const answers = await Promise.all(crowd)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(3)
+    const told = answers.filter(({ status }) => status === 200).map(left)
+    expect(told.sort()).toEqual(['0', '1', '2', '3', '4'])
+  })
+
+  it('a hit is refused with the problem that a miss would get', async () => {
+    const { gateway } = await limited(1, hits)
+    await asking(gateway.url, '1')
+    const refused = await asking(gateway.url, '1')
+    expect(JSON.parse(refused.body).type).toBe('urn:quotegate:problem:rate-limited')
+    expect(refused.headers['retry-after']).toMatch(/^\d+$/)
+  })
+})

@@ -1,0 +1,211 @@
+import { request } from 'node:http'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { RateLimiter, Taken } from '../../src/client/rate-limiter.ts'
+import type { Clock } from '../../src/clock.ts'
+import { recordingUpstream, until } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import {
+  ask,
+  asking,
+  createTestClock,
+  deferred,
+  giveQuote,
+  lookups,
+  quoteBody,
+  untilCounted,
+  watchForUnhandled,
+} from '../support/quotes.ts'
+
+interface Counting {
+  bucket: string
+  allow(): void
+  refuse(): void
+}
+
+/** A rate limiter as slow as a store on another machine may be: the test answers for it. */
+function slowLimiter() {
+  const countings: Counting[] = []
+  const givenBack: string[] = []
+  const limiter: RateLimiter = {
+    perMinute: 10,
+    take(bucket) {
+      const { promise, resolve } = deferred<Taken>()
+      countings.push({
+        bucket,
+        allow: () => resolve({ allowed: true, remaining: 5, resetMs: 30_000 }),
+        refuse: () => resolve({ allowed: false, remaining: 0, resetMs: 30_000 }),
+      })
+      return promise
+    },
+    async giveBack(bucket) {
+      givenBack.push(bucket)
+    },
+  }
+  const counting = async (index: number) => {
+    await until(() => countings.length > index, `counting ${index}`)
+    return countings[index] as Counting
+  }
+  return { limiter, countings, counting, givenBack }
+}
+
+async function slowlyLimited(settings: Record<string, string> = {}, clock?: Clock) {
+  const slow = slowLimiter()
+  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+  const gateway = await startGateway(
+    {
+      SWAP_BASE_URL: upstream.url,
+      RATE_LIMIT_PER_MINUTE: 10,
+      RATE_LIMIT_BY: 'client-ip',
+      QUOTE_PARTITION: 'none',
+      TRUST_PROXY: 'loopback',
+      ...settings,
+    },
+    { rateLimiter: slow.limiter, ...(clock ? { clock } : {}) },
+  )
+  onTestFinished(() => gateway.close())
+  const quoteFor = (address: string, signal?: AbortSignal) =>
+    ask(gateway.url, {
+      headers: ['App-Name', 'wallet', 'Forwarded', `for=${address}`],
+      ...(signal ? { signal } : {}),
+    })
+  return { ...slow, upstream, gateway, quoteFor }
+}
+
+const statuses = (answers: { status: number }[]) => answers.map(({ status }) => status)
+
+describe('while a slow store counts', () => {
+  it('a crowd waits for the one that will ask the upstream, and is not counted', async () => {
+    const { counting, countings, gateway, quoteFor, upstream } = await slowlyLimited()
+    const crowd = Array.from({ length: 64 }, () => quoteFor('203.0.113.7'))
+    await untilCounted(gateway, lookups('collapsed'), 63)
+    expect(upstream.requests).toHaveLength(0)
+    const first = await counting(0)
+    first.allow()
+    const answers = await Promise.all(crowd)
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(64)
+    expect([countings.length, upstream.requests.length]).toEqual([1, 1])
+  })
+
+  it('the refusal of the first is not that of the others: the next who may starts the call', async () => {
+    const { counting, countings, gateway, quoteFor, upstream } = await slowlyLimited()
+    const first = quoteFor('203.0.113.1')
+    expect((await counting(0)).bucket).toBe('203.0.113.1')
+    const others = Array.from({ length: 63 }, (_, index) => quoteFor(`203.0.113.${index + 2}`))
+    await untilCounted(gateway, lookups('collapsed'), 63)
+    countings[0]?.refuse()
+    expect((await first).status).toBe(429)
+    const second = await counting(1)
+    second.refuse()
+    const third = await counting(2)
+    expect(upstream.requests).toHaveLength(0)
+    third.allow()
+    const answers = await Promise.all(others)
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(62)
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(1)
+    expect(upstream.requests).toHaveLength(1)
+    expect(upstream.requests[0]?.headers.forwarded).toBe(`for=${third.bucket}`)
+    expect(new Set(countings.map(({ bucket }) => bucket)).size).toBe(3)
+  })
+
+  it('and refuses everybody, each gets a 429 of its own and nobody waits on', async () => {
+    const { counting, gateway, quoteFor, upstream } = await slowlyLimited()
+    const crowd = Array.from({ length: 5 }, (_, index) => quoteFor(`203.0.113.${index}`))
+    await untilCounted(gateway, lookups('collapsed'), 4)
+    for (let index = 0; index < 5; index++) (await counting(index)).refuse()
+    expect(statuses(await Promise.all(crowd))).toEqual([429, 429, 429, 429, 429])
+    expect(upstream.requests).toHaveLength(0)
+  })
+
+  it('and everybody leaves, the upstream is not asked and the count is given back', async () => {
+    const unhandled = watchForUnhandled()
+    const { counting, gateway, givenBack, quoteFor, upstream } = await slowlyLimited()
+    const leaving = new AbortController()
+    const crowd = [quoteFor('203.0.113.7', leaving.signal), quoteFor('203.0.113.7', leaving.signal)]
+    await untilCounted(gateway, lookups('collapsed'), 1)
+    leaving.abort()
+    await Promise.allSettled(crowd)
+    const aborted = 'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
+    await untilCounted(gateway, aborted, 2)
+    const first = await counting(0)
+    first.allow()
+    await until(() => givenBack.length > 0, 'the count to be given back')
+    expect(givenBack).toEqual(['203.0.113.7'])
+    expect(upstream.requests).toHaveLength(0)
+    expect(unhandled).toEqual([])
+  })
+
+  it('the first leaves, the others still get the quote that it was counted for', async () => {
+    const { counting, gateway, quoteFor, upstream } = await slowlyLimited()
+    const leaving = new AbortController()
+    const first = quoteFor('203.0.113.1', leaving.signal)
+    const { allow } = await counting(0)
+    const second = quoteFor('203.0.113.2')
+    await untilCounted(gateway, lookups('collapsed'), 1)
+    leaving.abort()
+    await Promise.allSettled([first])
+    allow()
+    expect((await second).status).toBe(200)
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('an upload breaks off, nothing is sent and nothing is thrown', async () => {
+    const unhandled = watchForUnhandled()
+    const { counting, gateway, givenBack, upstream } = await slowlyLimited()
+    // The order has been read as far as it is looked at, so that the stream of its rest is open while it is
+    // counted. Neither is so large that its socket is paused, which would not tell that the client has left.
+    const uploads = [
+      { path: '/v3/anything', bytes: 100 },
+      { path: '/v3/orders', bytes: 70_000 },
+    ]
+    for (const [index, { path, bytes }] of uploads.entries()) {
+      const { hostname, port } = new URL(gateway.url)
+      const upload = request({ hostname, port, path, method: 'POST', agent: false })
+      upload.on('error', () => {})
+      upload.setHeader('Content-Length', 1_000_000)
+      upload.write('n'.repeat(bytes))
+      const { allow } = await counting(index)
+      upload.socket?.resetAndDestroy()
+      const route = path === '/v3/orders' ? 'order' : 'swap'
+      const aborted = `quotegate_http_requests_total{route="${route}",method="POST",status_class="aborted"}`
+      await untilCounted(gateway, aborted, 1)
+      allow()
+    }
+    expect(statuses([await afterwards(gateway.url, counting)])).toEqual([200])
+    expect(upstream.requests.map(({ method }) => method)).toEqual(['GET'])
+    expect(givenBack).toEqual(['127.0.0.1', '127.0.0.1'])
+    expect(unhandled).toEqual([])
+  })
+
+  it('an order becomes too late, it is refused when its turn comes and the count is given back', async () => {
+    const clock = createTestClock()
+    const { counting, gateway, givenBack, upstream } = await slowlyLimited({}, clock)
+    upstream.answer((_request, response) => {
+      const expiry = clock.nowMs() + 30_000
+      const date = new Date(clock.nowMs()).toUTCString()
+      giveQuote(response, quoteBody({ id: 'quote', expiry }), ['Date', date])
+    })
+    const quote = asking(gateway.url, '1')
+    const first = await counting(0)
+    first.allow()
+    expect((await quote).status).toBe(200)
+    const order = fetch(`${gateway.url}/v3/orders/float`, {
+      method: 'POST',
+      headers: { 'App-Name': 'wallet' },
+      body: '{"quoteId":"quote"}',
+    })
+    const second = await counting(1)
+    clock.advance(60_000)
+    second.allow()
+    const { headers, status } = await order
+    expect([status, headers.get('ratelimit')]).toEqual([409, null])
+    expect(givenBack).toEqual(['127.0.0.1'])
+    expect(upstream.requests).toHaveLength(1)
+  })
+})
+
+async function afterwards(url: string, counting: (index: number) => Promise<Counting>) {
+  const answer = asking(url, '1')
+  const third = await counting(2)
+  third.allow()
+  return answer
+}

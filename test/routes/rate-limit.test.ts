@@ -1,0 +1,242 @@
+import { once } from 'node:events'
+import { createServer, get } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { gatewayTo, recordingUpstream } from '../support/between.ts'
+import { type Answered, ask, asking, counted, giveQuote } from '../support/quotes.ts'
+
+/** Quotes where they are asked for, else a short answer. */
+async function limited(settings: Record<string, string | number> = {}) {
+  const upstream = await recordingUpstream(({ target }, response) => {
+    if (target.includes('/quotes')) giveQuote(response)
+    else response.end('ok')
+  })
+  const gateway = await gatewayTo(upstream.url, {
+    WEBHOOKS_BASE_URL: upstream.url,
+    TRUST_PROXY: 'loopback',
+    ...settings,
+  })
+  return { upstream, gateway }
+}
+
+const from = (address: string) => ['App-Name', 'wallet', 'Forwarded', `for="${address}"`]
+const passing = (url: string, headers?: readonly string[]) =>
+  ask(url, { path: '/v3/assets', ...(headers ? { headers } : {}) })
+const statuses = (answers: Answered[]) => answers.map(({ status }) => status)
+
+/** Each after the answer of the one before. */
+async function inTurn(requests: (() => Promise<Answered>)[]): Promise<Answered[]> {
+  const answers: Answered[] = []
+  for (const request of requests) answers.push(await request())
+  return answers
+}
+
+const times = (count: number, request: () => Promise<Answered>) =>
+  inTurn(Array.from({ length: count }, () => request))
+
+describe('what a client is told', () => {
+  it('on every counted answer: the policy, and what is left for how long', async () => {
+    const { gateway } = await limited({ RATE_LIMIT_PER_MINUTE: 100 })
+    const answers = [await passing(gateway.url), await asking(gateway.url, '1')]
+    for (const [index, { headers }] of answers.entries()) {
+      expect(headers['ratelimit-policy']).toBe('"default";q=100;w=60')
+      const [, left, seconds] = /^"default";r=(\d+);t=(\d+)$/.exec(String(headers.ratelimit)) ?? []
+      expect(Number(left)).toBe(99 - index)
+      expect(Number(seconds)).toBeGreaterThan(0)
+      expect(Number(seconds)).toBeLessThanOrEqual(60)
+    }
+  })
+
+  it('when it has had its share: 429, when to come back, and that it may', async () => {
+    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
+    const [, refused] = await times(2, () => passing(gateway.url))
+    expect(refused?.status).toBe(429)
+    expect(refused?.headers['content-type']).toBe('application/problem+json')
+    const seconds = Number(refused?.headers['retry-after'])
+    expect(seconds).toBeGreaterThan(0)
+    expect(seconds).toBeLessThanOrEqual(60)
+    expect(refused?.headers['ratelimit-policy']).toBe('"default";q=1;w=60')
+    expect(refused?.headers.ratelimit).toBe(`"default";r=0;t=${seconds}`)
+    expect(JSON.parse(refused?.body ?? '')).toMatchObject({
+      type: 'urn:quotegate:problem:rate-limited',
+      retryable: true,
+    })
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('of an upstream that fails: what is left all the same', async () => {
+    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 5 })
+    upstream.answer((_request, response) => response.socket?.resetAndDestroy())
+    const answers = [
+      await ask(gateway.url, { path: '/v3/orders/1', method: 'DELETE' }),
+      await asking(gateway.url, '1'),
+    ]
+    expect(answers.map(({ status, headers }) => [status, headers['ratelimit-policy']])).toEqual([
+      [502, '"default";q=5;w=60'],
+      [502, '"default";q=5;w=60'],
+    ])
+  })
+
+  it.each([
+    ['RateLimit', '"theirs";r=7;t=3'],
+    ['RateLimit-Policy', '"theirs";q=9;w=30'],
+  ])("of an upstream that sends %s itself: the upstream's word, unchanged and alone", async (name, value) => {
+    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 5 })
+    upstream.answer((_request, response) => giveQuote(response, undefined, [name, value]))
+    const order = await fetch(`${gateway.url}/v3/orders/float`, { method: 'POST', body: '{"id":"none"}' })
+    expect([...order.headers].filter(([field]) => field.startsWith('ratelimit'))).toEqual([
+      [name.toLowerCase(), value],
+    ])
+    for (const answer of [await passing(gateway.url), await asking(gateway.url, '1')]) {
+      const said = answer.rawHeaders.filter((part) => /^ratelimit/i.test(part))
+      expect(said).toEqual([name])
+      expect(answer.headers[name.toLowerCase()]).toBe(value)
+    }
+  })
+
+  it("of an upstream's refusal with the older fields: theirs and ours, each under its own name", async () => {
+    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 5 })
+    upstream.answer((_request, response) =>
+      response.writeHead(429, { 'Retry-After': '9', 'X-RateLimit-Remaining': '0' }).end('slow down'),
+    )
+    const { body, headers, status } = await passing(gateway.url)
+    expect([status, body, headers['retry-after'], headers['x-ratelimit-remaining']]).toEqual([
+      429,
+      'slow down',
+      '9',
+      '0',
+    ])
+    expect(headers.ratelimit).toMatch(/^"default";r=4;/)
+  })
+
+  it('without a limit: nothing', async () => {
+    const { gateway } = await limited()
+    const answers = [
+      ...(await times(5, () => passing(gateway.url))),
+      await asking(gateway.url, '1'),
+      await asking(gateway.url, ''),
+    ]
+    for (const { rawHeaders } of answers) expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
+  })
+})
+
+describe('who is one client', () => {
+  const one = { RATE_LIMIT_PER_MINUTE: 1 }
+
+  it('by default an App-Name, wherever it asks from', async () => {
+    const { gateway } = await limited(one)
+    const answers = await inTurn([
+      () => passing(gateway.url, ['App-Name', 'wallet', 'Forwarded', 'for=203.0.113.7']),
+      () => passing(gateway.url, ['app-name', 'wallet', 'Forwarded', 'for=203.0.113.8']),
+      () => passing(gateway.url, ['App-Name', 'other', 'Forwarded', 'for=203.0.113.7']),
+    ])
+    expect(statuses(answers)).toEqual([200, 429, 200])
+  })
+
+  it('is SWAP_APP_NAME where there is no App-Name', async () => {
+    const { gateway } = await limited({ ...one, SWAP_APP_NAME: 'house' })
+    const answers = await inTurn([
+      () => passing(gateway.url, []),
+      () => passing(gateway.url, ['App-Name', 'house']),
+      () => passing(gateway.url, ['App-Name', 'wallet']),
+    ])
+    expect(statuses(answers)).toEqual([200, 429, 200])
+  })
+
+  it('is told apart by all of a long App-Name', async () => {
+    const { gateway } = await limited(one)
+    const long = 'n'.repeat(4_000)
+    const answers = await inTurn([
+      () => passing(gateway.url, ['App-Name', `${long}a`]),
+      () => passing(gateway.url, ['App-Name', `${long}b`]),
+      () => passing(gateway.url, ['App-Name', `${long}a`]),
+    ])
+    expect(statuses(answers)).toEqual([200, 200, 429])
+  })
+
+  it('by client-ip an address, however it is written and whatever it calls itself', async () => {
+    const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip' })
+    const answers = await inTurn([
+      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for="[2001:db8::1]"']),
+      () => passing(gateway.url, ['App-Name', 'b', 'Forwarded', 'for="[2001:DB8:0::1]"']),
+      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for=203.0.113.7']),
+    ])
+    expect(statuses(answers)).toEqual([200, 429, 200])
+  })
+
+  it('by client-ip cannot make itself another with a header that nobody trusts', async () => {
+    const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip', TRUST_PROXY: '192.0.2.1' })
+    const answers = await inTurn(
+      ['203.0.113.7', '203.0.113.8'].map((a) => () => passing(gateway.url, from(a))),
+    )
+    expect(statuses(answers)).toEqual([200, 429])
+  })
+
+  it('by client-ip everybody whose address is not known, together', async () => {
+    const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip' })
+    const path = join(tmpdir(), `quotegate-${process.pid}-${Date.now()}.sock`)
+    const server = createServer(gateway.listener).listen(path)
+    onTestFinished(() => {
+      server.close()
+    })
+    await once(server, 'listening')
+    const overSocket = (name: string) =>
+      new Promise((resolve, reject) => {
+        const options = { socketPath: path, path: '/v3/assets', headers: { 'App-Name': name }, agent: false }
+        get(options, (response) => {
+          response.resume().on('end', () => resolve(response.statusCode))
+        }).on('error', reject)
+      })
+    expect([await overSocket('a'), await overSocket('b')]).toEqual([200, 429])
+  })
+
+  it('by both an App-Name at an address', async () => {
+    const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'both' })
+    const answers = await inTurn([
+      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for=203.0.113.7']),
+      () => passing(gateway.url, ['App-Name', 'b', 'Forwarded', 'for=203.0.113.7']),
+      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for=203.0.113.8']),
+      () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for=203.0.113.7']),
+    ])
+    expect(statuses(answers)).toEqual([200, 200, 200, 429])
+  })
+})
+
+describe('what is not limited', () => {
+  it('payments and webhooks, which are told nothing of a limit either', async () => {
+    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
+    await passing(gateway.url)
+    for (const path of ['/checkouts', '/subscriptions/1', '/webhooks/in']) {
+      const answers = await times(3, () => ask(gateway.url, { path, method: 'POST' }))
+      expect(statuses(answers)).toEqual([200, 200, 200])
+      for (const { rawHeaders } of answers) expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
+    }
+    expect(upstream.requests).toHaveLength(10)
+    expect((await passing(gateway.url)).status).toBe(429)
+  })
+
+  it('a request that is refused before it is anybody to the upstream', async () => {
+    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
+    const refused = await inTurn([
+      () => asking(gateway.url, 'nonsense'),
+      () => asking(gateway.url, '1', []),
+      () => passing(gateway.url, ['App-Name', 'wallet', 'Via', '1.1 quotegate']),
+      () => ask(gateway.url, { path: '/v3/../x' }),
+      () => ask(gateway.url, { path: '/nowhere' }),
+    ])
+    expect(statuses(refused)).toEqual([400, 400, 508, 400, 404])
+    for (const { rawHeaders } of refused) expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
+    expect((await passing(gateway.url)).status).toBe(200)
+    expect(upstream.requests).toHaveLength(1)
+  })
+})
+
+it('counts refusals by part of the service', async () => {
+  const { gateway } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
+  await times(3, () => passing(gateway.url))
+  await asking(gateway.url, '1')
+  const refused = (route: string) => counted(gateway, `quotegate_rate_limited_total{route="${route}"}`)
+  expect([await refused('swap'), await refused('quote'), await refused('order')]).toEqual([2, 1, 0])
+  expect(await counted(gateway, 'quotegate_problems_total{type="rate-limited"}')).toBe(3)
+})

@@ -1,0 +1,76 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { pause } from './between.ts'
+
+export interface Backend {
+  url: string
+  operationsUrl: string
+}
+
+export interface Balancer {
+  url: string
+  /** New connections go to those of these that say that they are ready. */
+  backends: Set<Backend>
+  /** How many connections each backend was given. */
+  given: Map<Backend, number>
+  close(): void
+}
+
+const healthCheckEveryMs = 100
+
+/** A TCP load balancer like those in front of a deployment: it knows connections and health checks, nothing else. */
+export async function startBalancer(backends: Set<Backend>): Promise<Balancer> {
+  const given = new Map<Backend, number>()
+  const sockets = new Set<Socket>()
+  let ready: Backend[] = []
+  let turn = 0
+  let closed = false
+
+  async function check(): Promise<void> {
+    const asked = [...backends].map(async (backend) => {
+      const answer = await fetch(`${backend.operationsUrl}/readyz`).catch(() => undefined)
+      await answer?.arrayBuffer()
+      return answer?.status === 200 ? backend : undefined
+    })
+    ready = (await Promise.all(asked)).filter((backend) => backend !== undefined)
+  }
+
+  const server = createServer({ allowHalfOpen: true }, (client) => {
+    turn += 1
+    const backend = ready[turn % ready.length]
+    if (backend === undefined) {
+      client.destroy()
+      return
+    }
+    given.set(backend, (given.get(backend) ?? 0) + 1)
+    const { hostname, port } = new URL(backend.url)
+    const upstream = connect({ host: hostname, port: Number(port), allowHalfOpen: true })
+    for (const [from, to] of [
+      [client, upstream],
+      [upstream, client],
+    ] as const) {
+      sockets.add(from)
+      from.pipe(to)
+      from.on('error', () => to.destroy())
+      from.on('close', () => sockets.delete(from))
+    }
+  })
+  await check()
+  const checking = (async () => {
+    while (!closed) {
+      await pause(healthCheckEveryMs)
+      await check()
+    }
+  })()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    backends,
+    given,
+    close() {
+      closed = true
+      void checking
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+}

@@ -1,0 +1,240 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Problem, UpstreamFailure } from '../../src/problem.ts'
+import { Attempt, type Outcome } from '../../src/upstream/attempt.ts'
+import type { TryHandler } from '../../src/upstream/connections.ts'
+import { ClientGone } from '../../src/upstream/request-body.ts'
+
+const coded = (code: string) => Object.assign(new Error(code), { code })
+const failure = (fault: UpstreamFailure['fault']) => new UpstreamFailure('swap', { fault, maybeSeen: true })
+
+interface Trial {
+  method?: string
+  body?: string | null
+  retries?: number
+  countsConnectOnly?: boolean
+  isTrial?: boolean
+  mayRetry?: () => boolean
+}
+
+/** An attempt whose tries the test plays, and everything that it reported. */
+function attempt(options: Trial = {}) {
+  const tries: TryHandler[] = []
+  const verdicts: string[] = []
+  const outcomes: Outcome[] = []
+  const told: string[] = []
+  let giveUp: (reason?: Error) => void = () => {}
+  const subject = new Attempt({
+    request: { method: options.method ?? 'GET', target: '/', headers: [], body: options.body ?? null },
+    handler: {
+      onConnect: (abort) => {
+        giveUp = abort
+      },
+      onHeaders: () => true,
+      onData: () => true,
+      onComplete: () => told.push('complete'),
+      onError: () => told.push('error'),
+    },
+    pass: {
+      isTrial: options.isTrial ?? false,
+      answering: () => {},
+      succeeded: () => verdicts.push('succeeded'),
+      failed: () => verdicts.push('failed'),
+      abandoned: () => verdicts.push('abandoned'),
+    },
+    countsConnectOnly: options.countsConnectOnly ?? false,
+    retries: options.retries ?? 1,
+    send(_request, handler) {
+      tries.push(handler)
+      return { withdraw: () => false }
+    },
+    mayRetry: options.mayRetry ?? (() => true),
+    onRetry: () => {},
+    onOver: (outcome) => outcomes.push(outcome),
+  })
+  const latest = () => tries.at(-1) as TryHandler
+  return {
+    subject,
+    tries,
+    verdicts,
+    outcomes,
+    told,
+    latest,
+    connect: () => latest().onConnect((reason) => latest().onError(reason ?? new Error('aborted'), false)),
+    giveUp: (reason: Error) => giveUp(reason),
+    head: (status: number) => latest().onHeaders(status, [], () => {}, ''),
+    fail: (error: Error, answerBegan = false) => latest().onError(error, answerBegan),
+  }
+}
+
+describe('before a connection was there', () => {
+  test.each([
+    ['ECONNREFUSED', 2, 'failed'],
+    ['ECONNRESET', 2, 'failed'],
+    ['EHOSTUNREACH', 2, 'failed'],
+    ['ENOTFOUND', 2, 'failed'],
+    ['EAI_AGAIN', 2, 'failed'],
+    ['UND_ERR_CONNECT_TIMEOUT', 1, 'failed'],
+    ['CERT_HAS_EXPIRED', 1, 'failed'],
+    ['EMFILE', 1, 'abandoned'],
+    ['UND_ERR_INVALID_ARG', 1, 'abandoned'],
+    ['UND_ERR_NOT_SUPPORTED', 1, 'abandoned'],
+    ['UND_ERR_DESTROYED', 1, 'abandoned'],
+  ])('%s is tried %i times in all, and then it has %s', (code, tries, verdict) => {
+    for (const countsConnectOnly of [true, false]) {
+      for (const method of ['GET', 'POST']) {
+        const it = attempt({ method, body: method === 'POST' ? '{}' : null, countsConnectOnly })
+        for (let count = 0; count < tries; count += 1) {
+          expect(it.outcomes).toEqual([])
+          it.fail(coded(code))
+        }
+        expect([it.tries.length, it.verdicts, it.told]).toEqual([tries, [verdict], ['error']])
+      }
+    }
+  })
+})
+
+describe('once it was written', () => {
+  test.each([
+    ['GET', null, false, 2],
+    ['HEAD', null, false, 2],
+    ['GET', null, true, 1],
+    ['GET', 'a body', false, 1],
+    ['OPTIONS', null, false, 1],
+    ['POST', null, false, 1],
+    ['POST', '{}', false, 1],
+    ['PUT', '{}', false, 1],
+    ['PATCH', '{}', false, 1],
+    ['DELETE', null, false, 1],
+  ])(
+    'a %s (body: %j, some byte of an answer: %j) whose connection dies is sent %i times',
+    (method, body, began, sent) => {
+      const it = attempt({ method, body, retries: 1 })
+      for (let count = 0; count < sent; count += 1) {
+        it.connect()
+        it.fail(coded('ECONNRESET'), began)
+      }
+      expect([it.tries.length, it.told, it.verdicts]).toEqual([sent, ['error'], ['failed']])
+    },
+  )
+
+  test.each([
+    'UND_ERR_HEADERS_TIMEOUT',
+    'UND_ERR_BODY_TIMEOUT',
+    'HPE_INVALID_CONSTANT',
+    'UND_ERR_HEADERS_OVERFLOW',
+  ])('a GET is not sent again after %s', (code) => {
+    const it = attempt()
+    it.connect()
+    it.fail(coded(code))
+    expect(it.tries).toHaveLength(1)
+  })
+
+  test.each([103, 200, 503])('a GET is not sent again after a %i', (status) => {
+    const it = attempt()
+    it.connect()
+    it.head(status)
+    it.fail(coded('ECONNRESET'))
+    expect(it.tries).toHaveLength(1)
+  })
+})
+
+test.each([0, 1, 2, 5])('UPSTREAM_RETRIES=%i is how often it is sent again at the most', (retries) => {
+  const it = attempt({ retries })
+  for (let count = 0; count <= retries; count += 1) it.fail(coded('ECONNREFUSED'))
+  expect([it.tries.length, it.told, it.verdicts]).toEqual([retries + 1, ['error'], ['failed']])
+})
+
+test('a request that tries whether an outage is over is one try', () => {
+  const it = attempt({ isTrial: true, retries: 5 })
+  it.fail(coded('ECONNREFUSED'))
+  expect(it.tries).toHaveLength(1)
+})
+
+test('without budget nothing is sent again', () => {
+  const it = attempt({ mayRetry: () => false })
+  it.fail(coded('ECONNREFUSED'))
+  expect([it.tries.length, it.told]).toEqual([1, ['error']])
+})
+
+describe('for the breaker', () => {
+  test.each([
+    [500, 'succeeded', 'succeeded'],
+    [501, 'succeeded', 'succeeded'],
+    [404, 'succeeded', 'succeeded'],
+    [429, 'succeeded', 'succeeded'],
+    [502, 'failed', 'succeeded'],
+    [503, 'failed', 'succeeded'],
+    [504, 'failed', 'succeeded'],
+  ])('a %i has %s on the swap side and %s on the payments side', (status, swap, payments) => {
+    for (const [countsConnectOnly, verdict] of [[false, swap] as const, [true, payments] as const]) {
+      const it = attempt({ countsConnectOnly })
+      it.connect()
+      it.head(status)
+      it.latest().onComplete()
+      expect(it.verdicts).toEqual([verdict])
+    }
+  })
+
+  test.each([
+    [new ClientGone('left'), 'abandoned'],
+    [new Problem('request-timeout', { detail: 'slow' }), 'abandoned'],
+    [new Error('nobody waits any more'), 'abandoned'],
+    [failure('http_response_timeout'), 'failed'],
+    [failure('http_response_body_size'), 'succeeded'],
+  ])('what was given up because of %s has %s', (reason, verdict) => {
+    const it = attempt()
+    it.connect()
+    it.giveUp(reason)
+    expect([it.verdicts, it.tries.length]).toEqual([[verdict], 1])
+  })
+
+  test('an upstream that breaks off after a connection was made has failed on the swap side alone', () => {
+    for (const [countsConnectOnly, verdict] of [[false, 'failed'] as const, [true, 'succeeded'] as const]) {
+      const it = attempt({ countsConnectOnly, method: 'POST', body: '{}' })
+      it.connect()
+      it.fail(coded('ECONNRESET'))
+      expect(it.verdicts).toEqual([verdict])
+    }
+  })
+})
+
+test('whatever happens in whatever order: one report to the breaker, one end, no try too many', () => {
+  const code = fc.constantFrom(
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EMFILE',
+    'UND_ERR_HEADERS_TIMEOUT',
+    'UND_ERR_ABORTED',
+  )
+  const event = fc.oneof(
+    fc.constant({ what: 'connect' as const }),
+    fc.record({ what: fc.constant('head' as const), status: fc.constantFrom(103, 200, 503) }),
+    fc.constant({ what: 'complete' as const }),
+    fc.record({ what: fc.constant('error' as const), code, began: fc.boolean() }),
+    fc.constant({ what: 'give-up' as const }),
+  )
+  const method = fc.constantFrom('GET', 'POST')
+  fc.assert(
+    fc.property(method, fc.nat({ max: 3 }), fc.array(event, { maxLength: 20 }), (verb, retries, events) => {
+      const it = attempt({ method: verb, retries })
+      let connected = 0
+      for (const happening of events) {
+        if (it.outcomes.length > 0) break
+        if (happening.what === 'connect') {
+          it.connect()
+          connected = it.tries.length
+        } else if (happening.what === 'give-up') it.giveUp(new ClientGone('left'))
+        else if (happening.what === 'error') it.fail(coded(happening.code), happening.began)
+        else if (connected !== it.tries.length) continue
+        else if (happening.what === 'head') it.head(happening.status)
+        else it.latest().onComplete()
+        if (verb === 'POST' && connected > 0) expect(it.tries.length).toBe(connected)
+      }
+      if (it.outcomes.length === 0) it.fail(coded('UND_ERR_DESTROYED'))
+      expect([it.verdicts.length, it.outcomes.length, it.told.length]).toEqual([1, 1, 1])
+      expect(it.tries.length).toBeLessThanOrEqual(retries + 1)
+    }),
+    { numRuns: 2_000 },
+  )
+})
