@@ -20,11 +20,13 @@ export function isRefused(socket: Duplex): boolean {
   return refusedConnections.has(socket)
 }
 
-const interrupted = new WeakMap<ServerResponse, () => void>()
+// On the response itself: a WeakMap of all responses keeps the garbage collector busy.
+const interrupted = Symbol('interrupted')
+type Interruptible = ServerResponse & { [interrupted]?: () => void }
 
 /** Has whoever is at work on a response told that a problem was answered in its place. */
 export function whenAnsweredInstead(response: ServerResponse, callback: () => void): void {
-  interrupted.set(response, callback)
+  ;(response as Interruptible)[interrupted] = callback
 }
 
 /** Answers a request with a problem. The caller has made sure that nothing of another answer was sent. */
@@ -34,7 +36,7 @@ export function answerProblem(
   options: { problem: Problem; requestId: string; fields?: readonly string[] },
 ): void {
   const { problem, requestId, fields = [] } = options
-  interrupted.get(response)?.()
+  ;(response as Interruptible)[interrupted]?.()
   const body = Buffer.from(problemBody(problem, requestId))
   const closes = problem.closes || !bodyIsSmall(request)
   const headers = [

@@ -5,12 +5,12 @@ import type { Config } from './config.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
 import { parseDecimal } from './quotes/decimal.ts'
+import { pairOf } from './quotes/listed-quote.ts'
 import {
   createMemoryQuoteStore,
   type MemoryQuoteStore,
   type QuoteListing,
 } from './quotes/memory-quote-store.ts'
-import { createObservedQuoteStore } from './quotes/observed-quote-store.ts'
 import type { OrderTerms } from './quotes/order.ts'
 import type { Quote } from './quotes/quote.ts'
 import { createQuoteCache } from './quotes/quote-cache.ts'
@@ -64,14 +64,14 @@ export interface SwapSide {
 export function createSwapSide(parts: SwapSideParts): SwapSide {
   const { config, clock, log, metrics, upstream, rateLimit, fail } = parts
   const providerClock = createProviderClock({ clock, log })
-  const memory = createMemoryQuoteStore({
+  const store = createMemoryQuoteStore({
     entriesMost: config.quotes.cacheEntries,
     bytesMost: config.quotes.cacheBytes,
     onEvicted: () => metrics.cacheEvictions.capacity.inc(),
-  })
-  const store = createObservedQuoteStore(memory, {
-    onStored: (quote) => metrics.quoteStored(Math.max(0, quote.expiresAtMs - providerClock.latestMs())),
-    onDrift: metrics.quoteDrifted,
+    onStored(quote, drift) {
+      metrics.quoteStored(Math.max(0, quote.expiresAtMs - providerClock.latestMs()))
+      if (drift !== undefined && Number.isFinite(drift)) metrics.quoteDrifted(pairOf(quote), drift)
+    },
   })
   const ledger = createQuoteLedger(config.ledger)
   const keyOf = createQuoteKey()
@@ -174,7 +174,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     },
   })
   const applicationNamed = (name: string) => briefName(name === '' ? (config.swap.appName ?? '') : name)
-  return { quotes, orders, inside: { memory, ledger, providerClock, applicationNamed } }
+  return { quotes, orders, inside: { memory: store, ledger, providerClock, applicationNamed } }
 }
 
 function once<Argument>(action: (argument: Argument) => void): (argument: Argument) => void {

@@ -95,8 +95,8 @@ describe('a log that cannot be written', () => {
 
   async function servesAndEnds({ child, url, exit }: Awaited<ReturnType<typeof startWithOutput>>) {
     // Far more than the 64 KiB that a pipe takes.
-    for (let count = 0; count < 600; count += 1) {
-      const { status } = await rawExchange(url, get(`/v3/pairs?${'a'.repeat(200)}`))
+    for (let count = 0; count < 200; count += 1) {
+      const { status } = await rawExchange(url, get(`/v3/pairs?${'a'.repeat(1_000)}`))
       expect(status).toBe(200)
     }
     child.kill('SIGTERM')

@@ -28,12 +28,19 @@ type BreakerState = (typeof breakerStates)[number]
 
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30]
 
+const connectionStates = ['busy', 'idle'] as const
+
+export interface WatchedUpstream {
+  readonly inFlight: number
+  readonly connections: Readonly<Record<(typeof connectionStates)[number], number>>
+}
+
 export interface UpstreamMetrics {
   onRequest(outcome: Outcome, durationMs: number): void
   onRetry(): void
   onBreaker(state: BreakerState): void
   /** Read at each scrape. */
-  watch(upstream: { readonly inFlight: number }): void
+  watch(upstream: WatchedUpstream): void
 }
 
 export function createUpstreamMetrics(registry: Registry): Readonly<Record<UpstreamName, UpstreamMetrics>> {
@@ -73,7 +80,7 @@ export function createUpstreamMetrics(registry: Registry): Readonly<Record<Upstr
       })),
     ),
   )
-  const watched = new Map<UpstreamName, { readonly inFlight: number }>()
+  const watched = new Map<UpstreamName, WatchedUpstream>()
   createGauge(
     {
       registry,
@@ -84,6 +91,15 @@ export function createUpstreamMetrics(registry: Registry): Readonly<Record<Upstr
       labels: { upstream },
       read: () => watched.get(upstream)?.inFlight ?? 0,
     })),
+  )
+  createGauge(
+    { registry, name: 'quotegate_upstream_connections', help: 'Connections to an upstream, by what they do' },
+    upstreamNames.flatMap((upstream) =>
+      connectionStates.map((state) => ({
+        labels: { upstream, state },
+        read: () => watched.get(upstream)?.connections[state] ?? 0,
+      })),
+    ),
   )
 
   const metricsOf = (upstream: UpstreamName, index: number): UpstreamMetrics => {

@@ -58,6 +58,10 @@ export function priceOf(quote: StoredQuote): number {
     : Number(written.toAmount.value) / Number(written.fromAmount.value)
 }
 
+export function pairOf(quote: StoredQuote): string {
+  return read(quote)?.pairId ?? ''
+}
+
 function listed({ quote, hits, drift }: KeptQuote, written: Written, nowMs: number): ListedQuote {
   return {
     id: quote.id,

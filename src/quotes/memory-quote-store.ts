@@ -26,6 +26,8 @@ export interface MemoryQuoteStoreOptions {
   entriesMost: number
   bytesMost: number
   onEvicted?: () => void
+  /** Told of each quote, and how far the price has moved since the one that it replaces. */
+  onStored?: (quote: StoredQuote, drift: number | undefined) => void
 }
 
 /** What an entry takes besides its text: the object, its slots in the LRU and its place in the map. */
@@ -50,12 +52,10 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
     },
     set(key, quote) {
       const before = quotes.peek(key)
-      quotes.set(key, {
-        quote,
-        hits: 0,
-        asked: before === undefined ? 0 : before.asked + before.hits,
-        drift: before && priceOf(quote) / priceOf(before.quote) - 1,
-      })
+      const drift = before && priceOf(quote) / priceOf(before.quote) - 1
+      const asked = before === undefined ? 0 : before.asked + before.hits
+      quotes.set(key, { quote, hits: 0, asked, drift })
+      options.onStored?.(quote, drift)
     },
     forget(key, quoteId) {
       return quotes.peek(key)?.quote.id === quoteId && quotes.delete(key)

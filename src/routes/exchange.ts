@@ -61,7 +61,8 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
   const { log, metrics, readTarget, readClientAddress } = options
   const namedPeers = new Set<string>()
   let inFlight = 0
-  const begun = new WeakMap<IncomingMessage, Exchange>()
+  /** On the request itself: a WeakMap of all requests costs the garbage collector more than the hit it is about. */
+  const begun = Symbol('exchange')
 
   function noteAddress(client: ClientAddress): void {
     if (client.note === undefined) return
@@ -160,10 +161,11 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       return inFlight
     },
     begin(request, response) {
-      const known = begun.get(request)
+      const carrier = request as IncomingMessage & { [begun]?: Exchange }
+      const known = carrier[begun]
       if (known !== undefined) return known
       const exchange = new OpenExchange(request, response)
-      begun.set(request, exchange)
+      carrier[begun] = exchange
       return exchange
     },
     fail(exchange, error) {

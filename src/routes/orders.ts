@@ -119,7 +119,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       idleTimeoutMs: options.bodyIdleTimeoutMs,
     })
     if (rest !== undefined) {
-      // Or it would hold up the reading that a refusal does, and fail later with nobody listening.
+      // Or it would hold up the reading that a refusal does.
       rest.destroy()
       throw tooLarge()
     }
@@ -169,7 +169,12 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       idleTimeoutMs: options.bodyIdleTimeoutMs,
     })
     if (rest === undefined && !hasCoding(exchange.request.rawHeaders)) refuseQuoteId(bytes)
-    options.passThrough(exchange, rest ?? bytes)
+    try {
+      options.passThrough(exchange, rest ?? bytes)
+    } catch (error) {
+      rest?.destroy()
+      throw error
+    }
   }
 
   function refuseQuoteId(bytes: Buffer): void {

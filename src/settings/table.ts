@@ -279,7 +279,8 @@ export const settings = z.object({
       group: 'Limits',
       meaning:
         'How often a request is sent again that the upstream cannot have seen, or a GET or HEAD whose ' +
-        'connection died before any answer; within 10% of the recent requests. 0: never.',
+        'connection died before any answer; never after a timeout, and within 10% of the recent requests. ' +
+        '0: never.',
     }),
   BREAKER_FAILURES: wholeNumber(1, 1_000_000)
     .prefault('5')

@@ -49,6 +49,11 @@ export class Connections {
     })
   }
 
+  get stats(): { busy: number; idle: number; waiting: number } {
+    const idle = this.#free.filter((connection) => connection.isOpen).length
+    return { busy: this.#all.length - this.#free.length, idle, waiting: this.#waiting.size }
+  }
+
   dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler): Try {
     const turn = new Turn(request, handler, this.#waiting, (connection) => this.#release(connection))
     const connection = this.#free.pop() ?? this.#another()
@@ -193,7 +198,7 @@ class Turn implements Try {
 
   #giveBack(): void {
     const connection = this.#connection
-    // undici is still busy with this request; and only an idle connection is looked at before it is used again.
-    if (connection) queueMicrotask(() => this.#release(connection))
+    // Not at once: an upstream that closes behind its answer must have been heard, or the next POST is lost.
+    if (connection) setImmediate(() => this.#release(connection))
   }
 }

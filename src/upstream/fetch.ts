@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import { UpstreamFailure } from '../problem.ts'
 import { faultOf } from './failure.ts'
 import { headerValues, latin1Headers, reasonBytes } from './headers.ts'
-import type { Upstream, UpstreamHandler, UpstreamRequest } from './upstream.ts'
+import type { UnderWay, Upstream, UpstreamHandler, UpstreamRequest } from './upstream.ts'
 
 /** A whole answer in memory, every byte as it came. */
 export interface WholeAnswer {
@@ -38,13 +38,14 @@ const bodyBytesMost = 4_194_304
 /** One call whose answer is read to its end: for quotes and orders, which are small and have one deadline. */
 export function fetchWhole(options: FetchOptions): Fetch {
   const reader = new Reader(options)
-  options.upstream.dispatch(options.request, reader)
+  reader.underWay = options.upstream.dispatch(options.request, reader)
   return { answer: reader.answer, abort: () => reader.giveUp(new Error('nobody waits any more')) }
 }
 
 class Reader implements UpstreamHandler {
   readonly answer: Promise<WholeAnswer>
   readonly #options: FetchOptions
+  underWay: UnderWay | undefined
   readonly #deadline: NodeJS.Timeout
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
@@ -130,7 +131,8 @@ class Reader implements UpstreamHandler {
     if (this.#settled) return
     this.#settle()
     this.#reject(reason)
-    this.#abort?.(reason)
+    if (this.#abort) this.#abort(reason)
+    else this.underWay?.withdraw(reason)
   }
 
   #settle(): void {

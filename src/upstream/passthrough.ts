@@ -4,7 +4,7 @@ import { endAnswer, whenAnsweredInstead } from '../problem-answer.ts'
 import { faultOf } from './failure.ts'
 import { endToEndHeaders, headerValues, latin1Headers, reasonBytes } from './headers.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
-import type { Upstream, UpstreamHandler } from './upstream.ts'
+import type { UnderWay, Upstream, UpstreamHandler } from './upstream.ts'
 
 export interface PassThroughOptions {
   upstream: Upstream
@@ -25,9 +25,10 @@ export interface PassThroughOptions {
 /** Streams one request to one upstream and its answer back, with back-pressure both ways. */
 export function passThrough(options: PassThroughOptions): void {
   const { body, request, upstream } = options
-  upstream.dispatch(
+  const relay = new Relay(options)
+  relay.underWay = upstream.dispatch(
     { method: request.method ?? 'GET', target: options.target, headers: options.headers, body },
-    new Relay(options),
+    relay,
   )
 }
 
@@ -35,6 +36,7 @@ const noBytes = Buffer.alloc(0)
 
 class Relay implements UpstreamHandler {
   readonly #options: PassThroughOptions
+  underWay: UnderWay | undefined
   #abort: ((reason?: Error) => void) | undefined
   #clientGone = false
   #ended = false
@@ -49,7 +51,10 @@ class Relay implements UpstreamHandler {
       if (this.#ended) return
       this.#clientGone = true
       this.#dropBody()
-      this.#abort?.(new ClientGone('nobody waits for this answer any more'))
+      const gone = new ClientGone('nobody waits for this answer any more')
+      if (this.#abort) this.#abort(gone)
+      // Out of the queue at once: those who left must not keep newcomers out.
+      else this.underWay?.withdraw(gone)
     }
     options.response.once('close', giveUp)
     // Such as a refusal of the request's own broken body.

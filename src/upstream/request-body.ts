@@ -22,6 +22,8 @@ export class RequestBody extends Readable {
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
     this.#idleTimer = setTimeout(this.#onIdle, idleTimeoutMs)
+    // It may break off while nobody listens, before it is handed on, and must not end the process.
+    this.on('error', () => {})
     request.on('data', this.#onData)
     request.on('end', this.#onEnd)
     request.on('error', this.#onGone)

@@ -57,6 +57,7 @@ export interface Upstream {
   readonly breaker: Breaker
   /** Requests that are under way or wait for a connection. */
   readonly inFlight: number
+  readonly connections: { busy: number; idle: number; waiting: number }
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): UnderWay
   close(): Promise<void>
 }
@@ -138,6 +139,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     breaker,
     get inFlight() {
       return inFlight
+    },
+    get connections() {
+      return connections.stats
     },
     dispatch(request, handler) {
       if (inFlight >= inFlightMost) return refuse(handler, 'connection_limit_reached')

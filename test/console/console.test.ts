@@ -166,9 +166,7 @@ describeInBrowser('the console', () => {
     const { page } = watched
     await page.locator('.notice', { hasText: 'Read-only' }).waitFor()
     await quote(gateway)
-    await expect
-      .poll(() => page.locator('[data-tile="requests"] .more').textContent())
-      .toContain('1 a minute')
+    await expect.poll(() => page.locator('[data-tile="requests"] .more').textContent()).toContain('1 in 60 s')
     expect(await page.locator('#requests tbody tr').count()).toBe(0)
     for (const hidden of [
       '#try form',

@@ -20,8 +20,8 @@ useBrowser()
 
 describeInBrowser('the console at work', () => {
   test.each([
-    { name: 'dark', colorScheme: 'dark', width: 1280, height: 860 },
-    { name: 'light', colorScheme: 'light', width: 1280, height: 860 },
+    { name: 'dark', colorScheme: 'dark', width: 1180, height: 760 },
+    { name: 'light', colorScheme: 'light', width: 1180, height: 760 },
     { name: 'narrow', colorScheme: 'dark', width: 360, height: 760 },
   ] as const)('is a picture without a complaint: $name', async ({ name, colorScheme, width, height }) => {
     const gateway = await gatewayWith({ TRUST_PROXY: 'loopback', QUOTE_PARTITION: 'none' })

@@ -90,6 +90,23 @@ test('out of descriptors: who is connected is served, an upstream that cannot be
   expect((await program.exit).code).toBe(0)
 })
 
+// Whoever is refused and does not hang up holds a descriptor for as long as he is listened to.
+test('a flood of refused connections that stay holds a thousand descriptors at the most, and each is answered', async () => {
+  const { pid, url } = await startGatewayProgram({ CLIENT_CONNECTIONS: '1' })
+  const flood = Array.from({ length: 1_600 }, () => new RawConnection(url))
+  await Promise.all(flood.map(({ socket }) => new Promise((resolve) => socket.once('connect', resolve))))
+  let most = 0
+  const watching = setInterval(() => {
+    most = Math.max(most, openDescriptors(pid))
+  }, 5)
+  const [first, ...refused] = flood
+  await Promise.all(refused.map((connection) => connection.closed()))
+  clearInterval(watching)
+  expect(first?.ended).toBe(false)
+  expect(refused.filter(({ received }) => !received.includes('too-many-connections'))).toEqual([])
+  expect(most).toBeLessThan(1_100)
+})
+
 test.each([
   ['Max open files            1048576              1048576              files', 786_432],
   ['Max open files            1024                 524288               files', 768],

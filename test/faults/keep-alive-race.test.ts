@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, pause } from '../support/between.ts'
+import { gatewayTo, pause, rawUpstream } from '../support/between.ts'
 import { racingUpstream } from '../support/racing-upstream.ts'
 import { RawConnection } from '../support/raw-connection.ts'
 
@@ -55,5 +55,15 @@ describe('an upstream that closes idle connections just as the next POST goes ou
     const seen = Object.values(await upstream.seen())
     expect(seen.filter((times) => times > 1)).toEqual([])
     expect(seen.length).toBeGreaterThanOrEqual(answered)
+  })
+
+  test('loses hardly any of those who wait for a connection where it closes right behind each answer', async () => {
+    const upstream = await rawUpstream((socket) =>
+      socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+    )
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 2 })
+    const statuses = await postInBursts(gateway.url, { bursts: 4, atOnce: 50, pauseMs: () => 0 })
+    // Every second one, if the connection is used again in the same turn of the event loop.
+    expect(statuses[200]).toBeGreaterThan(180)
   })
 })

@@ -166,17 +166,23 @@ describe('the client of an order leaves', () => {
     },
   )
 
-  it('after a refusal of its endless body: nothing is left that could fail later', async () => {
-    const escaped = escapedErrors()
-    const { gateway } = await orderStage({ REQUEST_BODY_IDLE_TIMEOUT_MS: 500 })
-    const client = new RawConnection(gateway.url)
-    client.write(post('', { headers: ['Transfer-Encoding: chunked'] }))
-    client.write(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
-    expectProblem(await client.answer(), 413, 'order-too-large')
-    await client.closed()
-    await pause(1_000)
-    expect(escaped).toEqual([])
-  })
+  it.each([
+    ['/v3/orders/float', [], 413, 'order-too-large'],
+    ['/v3/orders', ['Via: 1.1 quotegate'], 508, 'loop-detected'],
+  ])(
+    'after a refusal of its endless body (%s): nothing is left that could fail later',
+    async (path, via, ...refusal) => {
+      const escaped = escapedErrors()
+      const { gateway } = await orderStage({ REQUEST_BODY_IDLE_TIMEOUT_MS: 500 })
+      const client = new RawConnection(gateway.url)
+      client.write(post('', { path, headers: ['Transfer-Encoding: chunked', ...via] }))
+      client.write(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
+      expectProblem(await client.answer(), ...refusal)
+      await client.closed()
+      await pause(1_000)
+      expect(escaped).toEqual([])
+    },
+  )
 })
 
 describe('an order that takes longer than UPSTREAM_TOTAL_TIMEOUT_MS', () => {

@@ -43,7 +43,7 @@ describe.skipIf(!isInstalled('promtool'))('promtool', () => {
       status: 0,
       output: expect.stringContaining('SUCCESS'),
     })
-  })
+  }, 120_000)
 
   test('accepts the rules, and prometheus.yml with them', () => {
     const { status, output } = promtool(['check', 'config', grafana('prometheus.yml')])

@@ -10,7 +10,7 @@ describe.skipIf(!isInstalled('prometheus'))(
     let stage: Stage
     beforeAll(async () => {
       stage = await setStage()
-    }, 60_000)
+    }, 120_000)
     afterAll(() => stage?.close())
 
     const ask = (expr: string) => stage.prometheus.query(substitute(expr, stage.variables))

@@ -116,6 +116,21 @@ describe('of several quotes', () => {
     const refused = await order({ ...termsOf(first), quoteId: first.id })
     expect(expectProblem(refused, 409, 'quote-expired').quoteId).toBe(first.id)
   })
+
+  it('that an order names one live quote is enough', async () => {
+    const { arrived, clock, order, provider, quote } = await orderStage({ QUOTE_MIN_VALIDITY_MS: 60_000 })
+    provider.lifeMs = 1_000
+    const { id: first } = await quote()
+    provider.lifeMs = 30_000
+    const { id: second, expiry } = await quote()
+    clock.advance(1_000)
+    expect((await order({ quoteId: first, id: second })).status).toBe(201)
+    expect((await order({ quoteId: second, id: first })).status).toBe(201)
+    clock.set(expiry)
+    const refused = await order({ quoteId: first, id: second })
+    expect(expectProblem(refused, 409, 'quote-expired').quoteId).toBe(second)
+    expect(arrived()).toHaveLength(2)
+  })
 })
 
 describe('the application', () => {

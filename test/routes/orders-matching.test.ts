@@ -79,6 +79,12 @@ describe('an order for 0.1 ETH at 289.645 USDC', () => {
     expect(await isFor('{"offer":{"ref":"<id>"}}', settings)).toBe(true)
     expect(await isFor('{"quoteId":"<id>","id":"<id>","quote":{"id":"<id>"}}', settings)).toBe(false)
   })
+
+  it('is not found in what every object has besides its keys', async () => {
+    const settings = { ORDER_QUOTE_ID_FIELDS: 'constructor.name' }
+    expect(await isFor('{"pairId":"X"}', settings, { quote: { id: 'Object' } })).toBe(false)
+    expect(await isFor('{"constructor":{"name":"<id>"}}', settings)).toBe(true)
+  })
 })
 
 describe('amounts', () => {

@@ -71,9 +71,12 @@ describe('POST /v3/orders that names none passes', () => {
     const { arrived, order, quote } = await orderStage()
     const { id } = await quote()
     const named = JSON.stringify({ quoteId: id })
-    expect((await order(gzipSync(named), { path, headers: ['Content-Encoding: gzip'] })).status).toBe(201)
+    for (const body of [gzipSync(named), named]) {
+      // What the second one is in truth is not ours to guess.
+      expect((await order(body, { path, headers: ['Content-Encoding: gzip'] })).status).toBe(201)
+    }
     expect((await order(named.padEnd(65_537), { path })).status).toBe(201)
-    expect(arrived()).toHaveLength(2)
+    expect(arrived()).toHaveLength(3)
   })
 
   it('slowly, in chunks', async () => {

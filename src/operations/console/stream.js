@@ -77,6 +77,7 @@ export function openStream({ onEvent, onState }) {
     stop() {
       wanted = false
       abort.abort()
+      onState('waiting')
     },
   }
 }

@@ -15,7 +15,7 @@ const tiles = [
     read: ({ samples }) => ({
       value: count(samples.at(-1)?.requests ?? 0),
       unit: '/s',
-      more: `${count(sum(samples, 'requests'))} a minute, peak ${count(peak(samples, 'requests'))}/s`,
+      more: `${count(sum(samples, 'requests'))} in 60 s, peak ${count(peak(samples, 'requests'))}/s`,
     }),
   },
   {
@@ -50,7 +50,7 @@ const tiles = [
     of: ({ upstreamErrors }) => upstreamErrors,
     read({ samples }) {
       const errors = sum(samples, 'upstreamErrors')
-      return { value: count(errors), unit: '', more: 'in a minute', tone: errors > 0 ? 'bad' : '' }
+      return { value: count(errors), unit: '', more: 'in 60 s', tone: errors > 0 ? 'bad' : '' }
     },
   },
   {
@@ -62,7 +62,7 @@ const tiles = [
       return {
         value: count(refused),
         unit: '',
-        more: `in a minute, ${count(refusedTotal)} in all`,
+        more: `in 60 s, ${count(refusedTotal)} in all`,
         tone: refused > 0 ? 'warn' : '',
       }
     },
@@ -74,7 +74,7 @@ const tiles = [
     read: ({ samples, inFlight }) => ({
       value: count(inFlight),
       unit: '',
-      more: `peak ${count(peak(samples, 'inFlight'))} in a minute`,
+      more: `peak ${count(peak(samples, 'inFlight'))} in 60 s`,
     }),
   },
 ]

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { pairOf } from '../../src/quotes/listed-quote.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createObservedQuoteStore } from '../../src/quotes/observed-quote-store.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
 
 function quote(fromValue: string, toValue: string): StoredQuote {
@@ -16,9 +16,13 @@ function quote(fromValue: string, toValue: string): StoredQuote {
 function observed() {
   const moves: [string, number][] = []
   const stored: StoredQuote[] = []
-  const store = createObservedQuoteStore(createMemoryQuoteStore({ entriesMost: 10, bytesMost: 100_000 }), {
-    onStored: (each) => stored.push(each),
-    onDrift: (pair, move) => moves.push([pair, Math.round(move * 1e9) / 1e9]),
+  const store = createMemoryQuoteStore({
+    entriesMost: 10,
+    bytesMost: 100_000,
+    onStored(each, drift) {
+      stored.push(each)
+      if (drift !== undefined) moves.push([pairOf(each), Math.round(drift * 1e9) / 1e9])
+    },
   })
   return { store, moves, stored }
 }

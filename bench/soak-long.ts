@@ -1,0 +1,151 @@
+/** Hours in minutes: clients that come and go, upstreams that fail at random, and what must hold in spite of it. */
+import { fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { startChaos } from './soak/chaos.ts'
+import { beClient, idHeader, newTally } from './soak/clients.ts'
+import type { Ask, Memory, Told } from './soak/gateway.ts'
+import { bytesPerMinute } from './soak/slope.ts'
+
+const { values } = parseArgs({ options: { minutes: { type: 'string', default: '20' } } })
+const durationMs = Number(values.minutes) * 60_000
+if (!(durationMs > 0)) throw new Error('--minutes takes a number above 0')
+
+const clients = 24
+const sampleEveryMs = 4_000
+const progressEveryMs = 10_000
+/** Caches, pools and compiled code have found their size by then. */
+const warmUpMs = Math.max(45_000, durationMs * 0.3)
+/** Fewer tell noise from a leak no longer. */
+const samplesLeast = 10
+const slopeMost = 1_048_576
+const exitWithinMs = 15_000
+
+const chaos = await startChaos(idHeader)
+const settings = {
+  PORT: 0,
+  ADMIN_PORT: 0,
+  SWAP_BASE_URL: chaos.url,
+  PAYMENTS_BASE_URL: chaos.url,
+  UPSTREAM_CONNECTIONS: 16,
+  UPSTREAM_QUEUE: 64,
+  UPSTREAM_HEADERS_TIMEOUT_MS: 1_000,
+  UPSTREAM_TOTAL_TIMEOUT_MS: 2_000,
+  BREAKER_OPEN_MS: 200,
+  QUOTE_REFRESH_AHEAD_MS: 200,
+  // Small enough to be full before the memory is measured.
+  QUOTE_CACHE_ENTRIES: 50,
+  LEDGER_ENTRIES: 200,
+}
+const child = fork(fileURLToPath(new URL('./soak/gateway.ts', import.meta.url)), [JSON.stringify(settings)], {
+  execArgv: ['--expose-gc', '--import', 'tsx'],
+})
+const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
+
+function told<Key extends string>(key: Key): Promise<Extract<Told, Record<Key, unknown>>[Key]> {
+  return new Promise((resolve, reject) => {
+    const onMessage = (message: Told) => {
+      if (!(key in message)) return
+      child.off('message', onMessage)
+      resolve((message as Extract<Told, Record<Key, unknown>>)[key])
+    }
+    child.on('message', onMessage)
+    void exited.then((code) => reject(new Error(`the gateway ended with exit code ${code}`)))
+  })
+}
+
+function ask(what: Ask): void {
+  child.send(what)
+}
+
+const url = await told('listening')
+const tally = newTally()
+const startedAtMs = performance.now()
+const elapsedMs = () => performance.now() - startedAtMs
+const samples: (Memory & { atMs: number })[] = []
+const megabytes = (bytes: number) => `${(bytes / 1_048_576).toFixed(1)} MB`
+const say = (text: string) => process.stdout.write(`${text}\n`)
+const faults = () => Object.values(chaos.injected).reduce((sum, count) => sum + count, 0)
+
+async function sample(): Promise<void> {
+  const answer = told('memory')
+  ask('memory')
+  samples.push({ atMs: elapsedMs(), ...(await answer) })
+}
+
+function progress(): void {
+  const { requests, answered, problems, broken, left, wrong, expired, forgotten } = tally
+  const resident = megabytes(samples.at(-1)?.residentBytes ?? 0)
+  say(
+    `${String(Math.round(elapsedMs() / 1_000)).padStart(5)} s  ${requests} requests, ${faults()} faults: ${answered} answered ` +
+      `(${problems} problems), ${broken} broken, ${left} left; wrong ${wrong.length}, expired ${expired.length}, ` +
+      `forgotten ${forgotten.length}; ${resident} resident`,
+  )
+}
+
+await sample()
+const sampling = setInterval(() => void sample(), sampleEveryMs)
+const reporting = setInterval(progress, progressEveryMs)
+await Promise.all(
+  Array.from({ length: clients }, () => beClient(url, tally, () => elapsedMs() >= durationMs)),
+)
+clearInterval(sampling)
+clearInterval(reporting)
+await sample()
+progress()
+
+const closed = told('closed')
+ask('close')
+const left = await closed
+const exit = await Promise.race([
+  exited,
+  new Promise<string>((resolve) => setTimeout(resolve, exitWithinMs, 'did not end').unref()),
+])
+child.kill('SIGKILL')
+await chaos.close()
+
+let passed = 0
+let failed = 0
+function promise(name: string, broken: readonly string[]): void {
+  if (broken.length === 0) passed += 1
+  else failed += 1
+  say(`${broken.length === 0 ? 'ok' : 'FAILED'}: ${name}`)
+  for (const line of broken.slice(0, 5)) say(`    ${line}`)
+  if (broken.length > 5) say(`    and ${broken.length - 5} more`)
+}
+
+const settled = samples.filter(({ atMs }) => atMs >= warmUpMs)
+const slope = bytesPerMinute(settled.map(({ atMs, keptBytes }) => ({ atMs, bytes: keptBytes })))
+const twice = [...chaos.seen].filter(([, count]) => count > 1)
+const middle = samples[Math.floor(samples.length / 2)]
+say(
+  `\n${tally.requests} requests, ${tally.quotes} quotes, ${tally.posts} POSTs (${chaos.seen.size} seen upstream); faults ` +
+    `injected: ${JSON.stringify(chaos.injected)}`,
+)
+say(
+  `resident: ${megabytes(samples[0]?.residentBytes ?? 0)} at the start, ${megabytes(middle?.residentBytes ?? 0)} in the ` +
+    `middle, ${megabytes(samples.at(-1)?.residentBytes ?? 0)} at the end`,
+)
+const { answered, broken } = tally
+promise('the soak has soaked', answered > 100 && faults() > 10 && broken > 0 ? [] : [JSON.stringify(tally)])
+promise('every client got an answer or a broken connection', tally.forgotten)
+promise('no answer was wrong, or short and looked whole', tally.wrong)
+promise(
+  'every POST was seen upstream at most once',
+  twice.map(([id, count]) => `${id}: ${count} times`),
+)
+promise('no quote was served that had expired', tally.expired)
+if (settled.length < samplesLeast) say('memory: not judged, the run was too short for that')
+else {
+  promise(
+    `memory after a collection is flat (${megabytes(slope)} a minute)`,
+    slope < slopeMost
+      ? []
+      : settled.map(({ atMs, keptBytes }) => `${Math.round(atMs / 1_000)} s: ${megabytes(keptBytes)}`),
+  )
+}
+promise('nothing is left open after the close', left)
+promise('the process ends by itself', exit === 0 ? [] : [`exit: ${exit}`])
+for (const { atMs, keptBytes } of samples.filter((_, i) => i % 4 === 0)) say(Math.round(atMs / 1000) + ' ' + megabytes(keptBytes))
+say(` Tests  ${passed} passed | ${failed} failed`)
+process.exit(failed === 0 ? 0 : 1)
