@@ -145,7 +145,6 @@ export async function buildGateway(
     await sandbox?.close()
     // Last, so that the end can be watched.
     operations.close()
-    operations.close()
     await closeServer(operationsServer, { timeoutMs: operationsCloseWithinMs })
   }
 

@@ -15,7 +15,7 @@ import type { OrderTerms } from './quotes/order.ts'
 import type { Quote } from './quotes/quote.ts'
 import { createQuoteCache } from './quotes/quote-cache.ts'
 import { createQuoteReader } from './quotes/quote-call.ts'
-import { createQuoteKey, type QuoteRequest } from './quotes/quote-key.ts'
+import { createQuoteKey, flattened, type QuoteRequest } from './quotes/quote-key.ts'
 import { createQuoteLedger, type NotedQuote, type QuoteLedger, type Verdict } from './quotes/quote-ledger.ts'
 import type { Exchange, Exchanges } from './routes/exchange.ts'
 import { createOrderRoute, type OrderRoute } from './routes/orders.ts'
@@ -93,7 +93,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
       requestedAmount: request.canonicalAmount,
       application: briefName(request.keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? ''),
       expiresAtMs: quote.expiryMs,
-      cacheKey: keyOf(request),
+      cacheKey: flattened(keyOf(request)),
       notedAtMs: clock.nowMs(),
     }
   }

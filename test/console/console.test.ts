@@ -198,10 +198,7 @@ describeInBrowser('the console', () => {
     await page.evaluate(`Object.defineProperty(document, 'hidden', { value: true, configurable: true })
       document.dispatchEvent(new Event('visibilitychange'))`)
     await page.clock.fastForward(11_000)
-    await page
-      .locator('#connection[data-state="waiting"]')
-      .waitFor({ timeout: 1_000 })
-      .catch(() => {})
+    await page.locator('#connection[data-state="waiting"]').waitFor()
     const streams: string[] = []
     page.on('request', (request) => streams.push(request.url()))
     await page.clock.fastForward(60_000)

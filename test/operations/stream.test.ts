@@ -1,7 +1,10 @@
+import { EventEmitter } from 'node:events'
 import { connect } from 'node:net'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { createActivity } from '../../src/operations/activity.ts'
 import { Durations } from '../../src/operations/durations.ts'
+import { createLiveStream } from '../../src/operations/live-stream.ts'
+import type { OperationsView } from '../../src/operations/view.ts'
 import { pause, until } from '../support/between.ts'
 import { startGateway } from '../support/gateway.ts'
 import { floatOrder, gatewayWith, look, production, quote } from './support.ts'
@@ -81,20 +84,52 @@ test('tells a viewer without rights how things are, and of no request', async ()
 
 test('keeps the same pace for fifty viewers, and forgets them when they leave', async () => {
   const gateway = await gatewayWith()
-  const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length
-  const before = timers()
   const viewers = await Promise.all(Array.from({ length: 50 }, () => look(gateway.operationsUrl)))
   await until(() => viewers.every((viewer) => ticksOf(viewer).length >= 2), 'two ticks for everybody')
   expect(viewers.every((viewer) => ticksOf(viewer).length <= 4)).toBe(true)
   await Promise.all(viewers.map((viewer) => viewer.leave()))
-  await until(() => timers() <= before, 'no timer is left')
   const late = await look(gateway.operationsUrl)
   await until(() => late.frames.length > 0, 'the first frame')
   expect(late.frames[0]?.data).toMatchObject({ samples: [], requests: [] })
   await late.leave()
 })
 
-test('leaves no place and no timer behind after a thousand viewers came and went', async () => {
+test('costs nothing when nobody looks: no timer, no listing, nothing recorded', () => {
+  vi.useFakeTimers()
+  onTestFinished(() => {
+    vi.useRealTimers()
+  })
+  let listed = 0
+  const activity = createActivity()
+  const view = {
+    upstreams: () => [],
+    clock: () => ({}),
+    cache: { entries: 0, bytes: 0, list: () => [listed++] },
+    uptimeMs: () => 0,
+    ledgerEntries: () => 0,
+    inFlight: () => 0,
+    untrustedPeers: () => [],
+    settings: [],
+    traffic: { url: () => undefined },
+  } as unknown as OperationsView
+  const live = createLiveStream({ view, activity, isReady: () => true, needsToken: false })
+  const viewer = () => Object.assign(new EventEmitter(), { writeHead: vi.fn(), write: vi.fn() })
+  const [first, second] = [viewer(), viewer()]
+  live.join(first as never, 'full')
+  live.join(second as never, 'full')
+  expect(vi.getTimerCount()).toBe(1)
+  vi.advanceTimersByTime(3_000)
+  expect(second.write).toHaveBeenCalledTimes(4)
+  first.emit('close')
+  expect([live.viewers, activity.watched]).toEqual([1, true])
+  second.emit('close')
+  expect([live.viewers, activity.watched, vi.getTimerCount()]).toEqual([0, false, 0])
+  const before = listed
+  vi.advanceTimersByTime(60_000)
+  expect(listed).toBe(before)
+})
+
+test('leaves no place behind after a thousand viewers came and went', async () => {
   const gateway = await gatewayWith()
   for (let round = 0; round < 20; round += 1) {
     const viewers = await Promise.all(Array.from({ length: 50 }, () => look(gateway.operationsUrl)))
