@@ -12,7 +12,7 @@ const durationMs = Number(values.minutes) * 60_000
 if (!(durationMs > 0)) throw new Error('--minutes takes a number above 0')
 
 const clients = 24
-const sampleEveryMs = 4_000
+const sampleEveryMs = 2_000
 const progressEveryMs = 10_000
 /** Caches, pools and compiled code have found their size by then. */
 const warmUpMs = Math.max(45_000, durationMs * 0.3)

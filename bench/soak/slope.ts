@@ -3,16 +3,14 @@ export interface Sample {
   bytes: number
 }
 
-/** The slope of the straight line that fits best (least squares), in bytes a minute. */
+/**
+ * Bytes a minute: the median of the slopes between every two samples (Theil and Sen). A sample that was taken
+ * while much was in flight moves a line of least squares by more than a slow leak would.
+ */
 export function bytesPerMinute(samples: readonly Sample[]): number {
-  const count = samples.length
-  const meanMs = samples.reduce((sum, { atMs }) => sum + atMs, 0) / count
-  const meanBytes = samples.reduce((sum, { bytes }) => sum + bytes, 0) / count
-  let product = 0
-  let square = 0
-  for (const { atMs, bytes } of samples) {
-    product += (atMs - meanMs) * (bytes - meanBytes)
-    square += (atMs - meanMs) ** 2
-  }
-  return square === 0 ? 0 : (product / square) * 60_000
+  const slopes = samples.flatMap((later, index) =>
+    samples.slice(0, index).map((earlier) => (later.bytes - earlier.bytes) / (later.atMs - earlier.atMs)),
+  )
+  slopes.sort((left, right) => left - right)
+  return (slopes[Math.floor(slopes.length / 2)] ?? 0) * 60_000
 }
