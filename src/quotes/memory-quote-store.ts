@@ -44,18 +44,6 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
       if (reason === 'evict') options.onEvicted?.()
     },
   })
-  let lastHeaders: readonly string[] = []
-
-  /** A provider says the same of nearly every quote: one list for all of them instead of one each. */
-  function withSharedHeaders(quote: StoredQuote): StoredQuote {
-    const { headers } = quote
-    const same =
-      headers.length === lastHeaders.length && headers.every((part, index) => part === lastHeaders[index])
-    if (same) return { ...quote, headers: lastHeaders }
-    lastHeaders = headers
-    return quote
-  }
-
   return {
     get(key) {
       const kept = quotes.get(key)
@@ -67,7 +55,7 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
       const before = quotes.peek(key)
       const drift = before && priceOf(quote) / priceOf(before.quote) - 1
       const asked = before === undefined ? 0 : before.asked + before.hits
-      quotes.set(flattened(key), { quote: withSharedHeaders(quote), hits: 0, asked, drift })
+      quotes.set(flattened(key), { quote, hits: 0, asked, drift })
       options.onStored?.(quote, drift)
     },
     forget(key, quoteId) {

@@ -98,11 +98,21 @@ export function createQuoteReader(options: QuoteCallOptions) {
     return undefined
   }
 
+  let lastHeaders: readonly string[] = []
+
+  /** A provider says the same of nearly every quote: one list for all of them instead of one each. */
+  function shared(headers: readonly string[]): readonly string[] {
+    const same =
+      headers.length === lastHeaders.length && headers.every((part, at) => part === lastHeaders[at])
+    if (!same) lastHeaders = headers
+    return lastHeaders
+  }
+
   function toStored(quote: Quote, answer: WholeAnswer): StoredQuote {
     return {
       id: quote.id,
       body: answer.body.toString('latin1'),
-      headers: repeatableHeaders(answer.rawHeaders),
+      headers: shared(repeatableHeaders(answer.rawHeaders)),
       storedAtMs: clock.nowMs(),
       expiresAtMs: quote.expiryMs,
     }
