@@ -61,6 +61,8 @@ export interface QuoteCallOptions {
 export function createQuoteReader(options: QuoteCallOptions) {
   const { clock, providerClock, maxBytes } = options
 
+  let lastHeaders: readonly string[] = []
+
   return async function readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer> {
     const answer = await call.answer
     // The answer that carries a quote counts before its quote is judged.
@@ -97,8 +99,6 @@ export function createQuoteReader(options: QuoteCallOptions) {
     options.onIgnoredCacheControl(directive)
     return undefined
   }
-
-  let lastHeaders: readonly string[] = []
 
   /** A provider says the same of nearly every quote: one list for all of them instead of one each. */
   function shared(headers: readonly string[]): readonly string[] {
