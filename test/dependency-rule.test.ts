@@ -50,7 +50,7 @@ const allowed: Record<string, readonly string[]> = {
   ],
   'src/client/sample.ts': ['../upstream/forwarded.ts', '../clock.ts', 'ipaddr.js', 'node:fs/promises'],
   'src/client/rate-limiter.ts': ['./address.ts', '../problem.ts', 'rate-limiter-flexible'],
-  'src/quotes/quote-ledger.ts': ['./quote.ts', '../upstream/upstream.ts', 'lru-cache'],
+  'src/quotes/memory-quote-store.ts': ['./quote.ts', '../upstream/upstream.ts', 'lru-cache'],
   'src/upstream/sample.ts': ['../problem-answer.ts', './headers.ts', 'undici'],
   'src/sandbox/sample.ts': ['../clock.ts', './answer.ts', 'express', 'zod'],
   'src/logger.ts': ['pino', 'pino-pretty'],

@@ -46,17 +46,6 @@ export function isZero(canonical: string): boolean {
   return canonical === '0'
 }
 
-/** Orders two canonical decimals: negative, zero or positive, as a sort function wants it. */
-export function compareDecimals(left: string, right: string): number {
-  if (left === right) return 0
-  const [leftInteger = '', leftFraction = ''] = left.split('.')
-  const [rightInteger = '', rightFraction = ''] = right.split('.')
-  // Without leading zeros the longer integer is the larger one, and equal lengths compare as text.
-  if (leftInteger.length !== rightInteger.length) return leftInteger.length - rightInteger.length
-  if (leftInteger !== rightInteger) return leftInteger < rightInteger ? -1 : 1
-  return leftFraction < rightFraction ? -1 : 1
-}
-
 /**
  * Whether the source text of a JSON number means the given decimal. A browser that was quoted
  * "123456789.123456789" orders 123456789.12345679, the shortest spelling of the nearest double, so that

@@ -10,7 +10,7 @@ export interface QuoteRequest {
   keyedHeaders: readonly (readonly [name: string, value: string | undefined])[]
   /** Which clients may share the quote. */
   partition: string
-  /** Further query parameters as sent, without the amount. */
+  /** What else of the query tells two quotes apart, as sent. */
   query: string
   /** The request target as received, which the upstream is sent. */
   target: string

@@ -72,7 +72,7 @@ export class RequestBody extends Readable {
 }
 
 /** Whether a request has a body: only its framing says so, not its method (RFC 9112 6.3). */
-export function hasBody(request: IncomingMessage): boolean {
+function hasBody(request: IncomingMessage): boolean {
   const length = request.headers['content-length']
   if (length !== undefined) return Number(length) !== 0
   return request.headers['transfer-encoding'] !== undefined

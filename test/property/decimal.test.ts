@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { compareDecimals, parseDecimal, sameAsDouble } from '../../src/quotes/decimal.ts'
+import { parseDecimal, sameAsDouble } from '../../src/quotes/decimal.ts'
 
 const digits = (maxLength: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { maxLength }).map((list) => list.join(''))
@@ -76,18 +76,6 @@ it('accepts no text that Number() would refuse, and gives it the same value', ()
       if (canonical !== undefined) expect(Number(canonical)).toBe(Number(candidate))
     }),
     { numRuns: 5_000 },
-  )
-})
-
-it('compares as BigInt does', () => {
-  fc.assert(
-    fc.property(spelling, spelling, (left, right) => {
-      const [first, second] = [parseDecimal(left.text), parseDecimal(right.text)]
-      fc.pre(first !== undefined && second !== undefined)
-      const order = Math.sign(compareDecimals(String(first), String(second)))
-      expect(order).toBe(left.numerator < right.numerator ? -1 : left.numerator > right.numerator ? 1 : 0)
-    }),
-    { numRuns: 2_000 },
   )
 })
 
