@@ -174,7 +174,7 @@ describe('behind trusted peers', () => {
     })
   })
 
-  test('a 16 KiB header is read in a few milliseconds', () => {
+  test('a 16 KiB header does not hold the gateway up', () => {
     const value = 'for=10.0.0.2,'.repeat(16384 / 13)
     const read = reader()
     const startedAt = performance.now()
