@@ -1,7 +1,9 @@
 /** Writes the pages under docs/ that come from the code, and the dashboard. */
 import { writeFileSync } from 'node:fs'
+import { openApiJson } from '../src/openapi/document.ts'
 import { settingsPage } from '../src/settings/text.ts'
 import { dashboardJson } from './dashboard/dashboard.ts'
 
 writeFileSync(new URL('../docs/settings.md', import.meta.url), settingsPage())
+writeFileSync(new URL('../docs/openapi.json', import.meta.url), openApiJson)
 writeFileSync(new URL('../grafana/dashboards/quotegate.json', import.meta.url), dashboardJson())

@@ -111,6 +111,8 @@ export async function buildGateway(
     metrics,
     activity,
     isReady: () => ready,
+    // Loaded when it is first asked for: a start need not wait for it.
+    openApi: async () => (await import('./openapi/document.ts')).openApiJson,
     access: { ...config.admin, production: config.production },
     view: createOperationsView({
       loaded,

@@ -17,6 +17,7 @@ const forbidden: Record<string, readonly string[]> = {
   'src/config.ts': ['./gateway.ts', './logger.ts', './client/client-address.ts'],
   'src/settings/sample.ts': ['../gateway.ts', '../sandbox/sandbox.ts', 'express'],
   'src/operations/sample.ts': ['../routes/area.ts', '../config.ts', '../sandbox/sandbox.ts', 'prom-client'],
+  'src/openapi/sample.ts': ['../routes/area.ts', '../quotes/quote-cache.ts', '../metrics.ts', 'express'],
   'src/routes/sample.ts': ['../app.ts', '../config.ts', '../sandbox/sandbox.ts', 'undici', 'lru-cache'],
   'src/client/sample.ts': [
     '../routes/area.ts',
@@ -42,6 +43,7 @@ const allowed: Record<string, readonly string[]> = {
   'src/main.ts': ['./gateway.ts', './config.ts', './settings/text.ts', './sandbox/sandbox.ts'],
   'src/gateway.ts': ['./app.ts', './sandbox/sandbox.ts', './upstream/upstream.ts', './config.ts'],
   'src/app.ts': ['./routes/area.ts', './problem.ts', 'express', 'node:http'],
+  'src/openapi/sample.ts': ['./headers.ts', '../quotes/quote.ts', '../problem.ts', '../version.ts', 'zod'],
   'src/routes/sample.ts': [
     '../client/partition.ts',
     '../quotes/quote.ts',

@@ -15,6 +15,8 @@ export interface OperationsOptions {
   access: AccessOptions
   /** Whether both listeners accept; false again as soon as the gateway is asked to stop. */
   isReady(): boolean
+  /** The OpenAPI document, as JSON. */
+  openApi(): Promise<string>
 }
 
 export interface OperationsApp {
@@ -48,6 +50,9 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   })
   app.get('/metrics', async (_request: Request, response: Response) => {
     response.type(metrics.contentType).send(await metrics.render())
+  })
+  app.get('/openapi.json', async (_request: Request, response: Response) => {
+    response.type('json').send(await options.openApi())
   })
 
   // From here on, nothing answers to a name that is not ours.
@@ -93,7 +98,7 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   app.use((_request: Request, response: Response) => {
     response
       .status(404)
-      .json({ error: 'Here are the console at /, /status, /metrics, /healthz and /readyz.' })
+      .json({ error: 'Here are the console at /, /status, /metrics, /openapi.json, /healthz and /readyz.' })
   })
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     const { status = 500 } = error as { status?: number }

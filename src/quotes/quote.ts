@@ -31,7 +31,7 @@ const LEAST_EXPIRY_MS = 1e11
 
 const identifier = z.string().min(1).max(256)
 const amount = z.object({ assetId: identifier, value: z.string().refine(isPositiveDecimal) })
-const quoteWithoutExpiry = z.object({
+export const quoteWithoutExpiry = z.object({
   id: identifier,
   pairId: identifier,
   fromAmount: amount,

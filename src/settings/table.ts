@@ -77,7 +77,7 @@ export const settings = z.object({
     group: 'Listeners',
     meaning:
       'Names by which the console and /status may be reached, besides localhost and any IP address; to other ' +
-      'names they do not answer (DNS rebinding). /metrics, /healthz and /readyz answer to any name.',
+      'names they do not answer (DNS rebinding). /metrics, /openapi.json, /healthz and /readyz answer to any name.',
   }),
   FAST_LANE: onOrOff.prefault('on').register(facts, {
     group: 'Listeners',

@@ -1,0 +1,69 @@
+/** What the operations listener answers, apart from the console and its actions. */
+export const operationsPaths: Record<string, { get: object }> = {
+  '/healthz': {
+    get: {
+      operationId: 'getHealth',
+      tags: ['Operations'],
+      summary: 'Whether the process answers',
+      responses: { '200': json('It does.', 'Health') },
+    },
+  },
+  '/readyz': {
+    get: {
+      operationId: 'getReadiness',
+      tags: ['Operations'],
+      summary: 'Whether it wants traffic',
+      responses: {
+        '200': json('It does.', 'Readiness'),
+        '503': json('It does not: it is starting, or has been asked to stop.', 'Readiness'),
+      },
+    },
+  },
+  '/metrics': {
+    get: {
+      operationId: 'getMetrics',
+      tags: ['Operations'],
+      summary: 'For Prometheus; docs/metrics.md explains each',
+      responses: {
+        '200': {
+          description: 'The metrics.',
+          content: { 'text/plain': { schema: { type: 'string' } } },
+        },
+      },
+    },
+  },
+  '/openapi.json': {
+    get: {
+      operationId: 'getOpenApi',
+      tags: ['Operations'],
+      summary: 'This document',
+      responses: {
+        '200': {
+          description: 'This document, of the version that answers.',
+          content: { 'application/json': { schema: { type: 'object' } } },
+        },
+      },
+    },
+  },
+  '/status': {
+    get: {
+      operationId: 'getStatus',
+      tags: ['Operations'],
+      summary: 'How the gateway is, for machines',
+      description: 'To an IP address, localhost or a name in ADMIN_ALLOWED_HOSTS only.',
+      security: [{}, { adminToken: [] }],
+      responses: {
+        '200': json('With request details where ADMIN_TOKEN allows it.', 'Status'),
+        '401': json('That is not the ADMIN_TOKEN.', 'OperationsError'),
+        '421': json('Another Host header.', 'OperationsError'),
+      },
+    },
+  },
+}
+
+function json(description: string, schema: string): object {
+  return {
+    description,
+    content: { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` } } },
+  }
+}

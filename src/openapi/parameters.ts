@@ -1,0 +1,49 @@
+const text = { type: 'string' }
+
+function inPath(name: string, description: string, example: string): object {
+  return { name, in: 'path', required: true, description, schema: text, example }
+}
+
+function header(name: string, description: string, more: object = {}): object {
+  return { name, in: 'header', description, schema: text, ...more }
+}
+
+/** By their name among the components. */
+export const parameters: Record<string, object> = {
+  PairId: inPath('pairId', 'From the list of pairs.', 'ETH_USDC'),
+  Id: inPath('id', 'As the upstream gave it.', 'a1b2'),
+  Rest: inPath('rest', 'The rest of the path; it may have slashes.', 'anything'),
+  Elsewhere: inPath('elsewhere', 'The path; it may have slashes.', 'nowhere'),
+  Amount: {
+    name: 'amount',
+    in: 'query',
+    required: true,
+    description:
+      'In the unit of the "from" asset: a positive decimal, plain or with an exponent (`1e-7`), of at most 80 digits ' +
+      'and three of exponent, given once. `0.1`, `0.10` and `1e-1` are one quote; the provider gets what was written.',
+    schema: {
+      type: 'string',
+      pattern: '^[0-9]*\\.?[0-9]*([eE][-+]?[0-9]{1,3})?$',
+      minLength: 1,
+      maxLength: 90,
+    },
+    example: '0.1',
+  },
+  ToAddress: { name: 'toAddress', in: 'query', schema: text, example: '0xto' },
+  ToAsset: { name: 'toAsset', in: 'query', schema: text, example: 'USDC' },
+  AppName: header(
+    'App-Name',
+    'The application: the provider decides by it. Required unless SWAP_APP_NAME is set; without either a quote is ' +
+      'refused here.',
+    { required: true, example: 'demo' },
+  ),
+  AppVersion: header('App-Version', 'Its version.'),
+  UserAgent: header('User-Agent', 'Part of what tells two quotes apart.'),
+  Forwarded: header(
+    'Forwarded',
+    'The client’s address (RFC 7239), believed from peers in TRUST_PROXY alone; CLIENT_IP_HEADER may name another ' +
+      'header. The provider gets one clean element.',
+    { example: 'for="[2001:db8::17]"' },
+  ),
+  XRequestId: header('X-Request-Id', 'Comes back, and goes to the provider, if it is fit to be logged.'),
+}

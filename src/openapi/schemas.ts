@@ -1,0 +1,120 @@
+import { z } from 'zod'
+import { quoteWithoutExpiry } from '../quotes/quote.ts'
+
+/** Bodies that the gateway reads or makes, problems aside. Read for the document alone, never for a request. */
+
+const { shape } = quoteWithoutExpiry
+const quoteId = 'bb206d2a78049b6a5c54f10c07bc32c459fd583d52e0c644e567aa34941fede3'
+
+export const amount = shape.fromAmount.loose().meta({
+  description: 'An asset and how much of it; the value is a decimal written as a string.',
+  examples: [{ assetId: 'ETH', value: '0.1' }],
+})
+
+/** Loose, because the bytes are the provider's: whatever else stands in them is relayed. */
+export const quote = quoteWithoutExpiry
+  .extend({
+    id: shape.id.describe('Of this quote; "can be used for tracking".'),
+    pairId: shape.pairId.describe('The pair that the quote is for.'),
+    fromAmount: amount.describe('What is swapped.'),
+    toAmount: amount.describe('What is received.'),
+    expiry: z
+      .int()
+      .describe('When the quote expires, in milliseconds since the epoch, by the provider’s clock.'),
+  })
+  .loose()
+  .meta({
+    description:
+      'A quote, in the very bytes in which the provider wrote it. Further members may be there: they are relayed, ' +
+      'and a client must ignore those that it does not know.',
+    examples: [
+      {
+        fromAmount: { assetId: 'ETH', value: '0.1' },
+        id: quoteId,
+        pairId: 'ETH_USDC',
+        toAmount: { assetId: 'USDC', value: '289.645' },
+        expiry: 1763651841481,
+      },
+    ],
+  })
+
+const plainAmount = z.union([z.number(), z.string()])
+const orderAmount = z.union([plainAmount, z.looseObject({ value: plainAmount })])
+const namesQuote = 'A quote’s id; ORDER_QUOTE_ID_FIELDS says which members may hold one.'
+
+export const floatOrder = z
+  .looseObject({
+    pairId: z.string().optional().describe('The pair of the quote.'),
+    fromAmount: orderAmount
+      .optional()
+      .describe('A number, a decimal as a string, or an amount with a `value`.'),
+    toAmount: orderAmount.nullable().optional().describe('Likewise; an order may leave it open.'),
+    quoteId: z.string().optional().describe(namesQuote),
+    quote: z.looseObject({ id: z.string().optional() }).optional().describe(namesQuote),
+    id: z.string().optional().describe(namesQuote),
+  })
+  .meta({
+    description:
+      'What the gateway reads of an order: the quote that it uses, named by an id or by its terms (pair, amounts, ' +
+      'App-Name). All of it goes on byte for byte, whatever else it holds; the provider decides what it needs.',
+  })
+
+export const operationsError = z
+  .object({ error: z.string() })
+  .meta({ description: 'Why the operations listener does not do as asked.' })
+
+export const health = z.object({ status: z.literal('ok') })
+
+export const readiness = z.object({ status: z.enum(['ready', 'not ready']) })
+
+const upstreamState = z.object({
+  name: z.enum(['swap', 'payments', 'webhooks']),
+  sandbox: z.boolean(),
+  breaker: z.enum(['closed', 'open', 'half-open']),
+  retryAfterMs: z.number().describe('How long until one request may try; 0 while the breaker is closed.'),
+  inFlight: z.number(),
+  connectionsMost: z.number(),
+  queueMost: z.number(),
+})
+
+const refusal = z.object({
+  at: z.number().describe('Milliseconds since the epoch.'),
+  reason: z.enum(['expired', 'unknown']),
+  pair: z.string(),
+  amount: z.string(),
+  application: z.string(),
+  quoteId: z.string().nullable(),
+  quoteAgeMs: z.number().nullable(),
+  expiredForMs: z.number().nullable(),
+  requestId: z.string(),
+})
+
+export const status = z
+  .object({
+    version: z.string(),
+    mode: z.enum(['SANDBOX', 'LIVE']),
+    uptimeMs: z.number(),
+    ready: z.boolean(),
+    upstreams: z.array(upstreamState),
+    clock: z
+      .object({
+        estimateMs: z.number(),
+        lowMs: z.number().nullable(),
+        highMs: z.number().nullable(),
+      })
+      .describe('The provider’s clock less this one, and between what bounds it is known.'),
+    store: z.looseObject({ kind: z.string(), up: z.boolean() }),
+    cache: z.object({ entries: z.number(), bytes: z.number() }),
+    ledger: z.object({ entries: z.number() }),
+    inFlight: z.number(),
+    access: z
+      .enum(['full', 'reading'])
+      .describe('reading: without request details, for want of ADMIN_TOKEN.'),
+    ordersRefused: z.number(),
+    lastRefusals: z.array(refusal),
+    untrustedPeers: z.object({ count: z.number(), peers: z.array(z.string()) }),
+    settings: z
+      .array(z.object({ name: z.string(), value: z.string(), source: z.string() }))
+      .describe('The settings in effect, secrets masked.'),
+  })
+  .meta({ description: 'How the gateway is, for machines. Members may be added.' })

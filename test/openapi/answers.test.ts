@@ -1,0 +1,196 @@
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createGateway } from '../../src/gateway.ts'
+import { ask as askOperations, gatewayWith } from '../operations/support.ts'
+import { asking, ask as askTraffic } from '../support/quotes.ts'
+import { type ParsedAnswer, rawExchange, valuesOf } from '../support/raw-connection.ts'
+import { bytesOf, sandboxStage } from './provocations.ts'
+import { type Call, callsOf, type Documented, faultsOf, onOperations, onTraffic, resolve } from './support.ts'
+
+const quotes = onTraffic.filter(({ path }) => path === '/v3/pairs/{pairId}/quotes')
+
+function isProblem({ rawHeaders }: ParsedAnswer): boolean {
+  return valuesOf(rawHeaders, 'content-type')[0] === 'application/problem+json'
+}
+
+/** Ids of things that are there, where the document can only show what one looks like. */
+async function withRealIds(call: Call, url: string): Promise<Call> {
+  const [, collection = ''] = /^\/(\w+)\/a1b2/.exec(call.target) ?? []
+  let { target, body } = call
+  if (['checkouts', 'subscriptions'].includes(collection)) {
+    target = target.replace(
+      'a1b2',
+      await created(url, { ...call, method: 'POST', target: `/${collection}`, body: {} }),
+    )
+  }
+  if (body?.quoteId !== undefined) {
+    const { body: quote } = await asking(url, '0.1', ['App-Name', 'demo'])
+    body = { ...body, quoteId: JSON.parse(quote).id }
+  }
+  return { ...call, target, body }
+}
+
+async function created(url: string, call: Call): Promise<string> {
+  const { status, body } = await rawExchange(url, bytesOf(call))
+  expect(status).toBe(201)
+  return JSON.parse(body.toString()).id
+}
+
+describe('a request with the examples of the document', () => {
+  const answeredHere = ['traceQuote', 'elsewhere']
+  const passed = onTraffic.filter(({ operation }) => !answeredHere.includes(operation.operationId))
+
+  test.each(passed.map((documented) => [documented.operation.operationId, documented] as const))(
+    'goes through, and no problem is in its way: %s',
+    async (_id, documented) => {
+      const { url, gateway } = await sandboxStage()
+      for (const example of callsOf(documented)) {
+        const answer = await rawExchange(url, bytesOf(await withRealIds(example, url)))
+        expect(isProblem(answer)).toBe(false)
+        const statuses = Object.keys(documented.responses)
+        expect(
+          [String(answer.status), `${String(answer.status)[0]}XX`, 'default'].some((one) =>
+            statuses.includes(one),
+          ),
+        ).toBe(true)
+        // Of what the sandbox knows, nothing fails.
+        const known = !/anything|\/v3\/orders\/a1b2|\/refunds/.test(example.target)
+        if (known) expect(answer.status).toBeLessThan(300)
+      }
+      expect(await gateway.metrics()).not.toMatch(/^quotegate_problems_total\{.*\} [1-9]/m)
+    },
+  )
+
+  test.each(['terms', 'id'])('orders the quote that it means: by %s', async (name) => {
+    const { url, gateway, sandbox } = await sandboxStage()
+    const order = onTraffic.find(({ operation }) => operation.operationId === 'createFloatOrder')
+    const index = Object.keys(
+      order?.operation.requestBody?.content['application/json'].examples ?? {},
+    ).indexOf(name)
+    await asking(url, '0.1', ['App-Name', 'demo'])
+    const call = await withRealIds(callsOf(order as Documented)[index] as Call, url)
+    const { status } = await rawExchange(url, bytesOf(call))
+    expect(status).toBe(201)
+    expect(await gateway.metrics()).toMatch(
+      /^quotegate_float_orders_total\{decision="forwarded",reason="live"\} 1$/m,
+    )
+    expect(sandbox.requests.at(-1)?.target).toBe('/v3/orders/float')
+  })
+})
+
+describe('a quote', () => {
+  const ok = (documented: Documented) => documented.responses['200']
+  const fieldsOf = ({ rawHeaders }: { rawHeaders: string[] }) =>
+    Object.fromEntries(
+      Object.entries(ok(quotes[0] as Documented)?.headers ?? {}).map(([name, node]) => {
+        const values = valuesOf(rawHeaders, name.toLowerCase())
+        const { schema } = resolve<{ schema: Record<string, unknown> }>(node)
+        for (const value of values) expect(faultsOf(schema, value), `${name}: ${value}`).toEqual([])
+        return [name, values]
+      }),
+    )
+
+  test('is answered as documented from the provider, from a call under way, and from the cache', async () => {
+    const { url, sandbox } = await sandboxStage({ RATE_LIMIT_PER_MINUTE: 100 })
+    // Long enough for the second to come while the first is under way.
+    sandbox.faults({ latencyMs: 200 })
+    const fetched = await Promise.all([asking(url, '0.1'), asking(url, '0.1')])
+    const answers = [...fetched, await asking(url, '0.1'), await askTraffic(url, { method: 'HEAD' })]
+    const fields = answers.map(fieldsOf)
+    expect(fields.map((one) => one['Cache-Control']?.length)).toEqual([1, 1, 1, 1])
+    const byStatus = new Map(fields.map((one) => [one['Cache-Status']?.join(), one]))
+    const stored = byStatus.get('quotegate; fwd=uri-miss; stored; ttl=30')
+    expect(stored).toMatchObject({
+      // The sandbox says none of its own.
+      'X-Request-Id': [],
+      RateLimit: ['"default";r=99;t=60'],
+      'RateLimit-Policy': ['"default";q=100;w=60'],
+    })
+    expect(byStatus.get('quotegate; fwd=uri-miss; collapsed')?.['X-Request-Id']).toHaveLength(1)
+    expect(byStatus.get('quotegate; hit; ttl=30')?.['X-Request-Id']).toHaveLength(1)
+    expect(byStatus.size).toBe(3)
+    const schema = ok(quotes[0] as Documented)?.content?.['application/json']?.schema ?? {}
+    for (const { body } of answers.slice(0, 3)) expect(faultsOf(schema, JSON.parse(body))).toEqual([])
+  })
+
+  test('is what the example shows, but for its id and its time', async () => {
+    const { url } = await sandboxStage()
+    const { body } = await asking(url, '0.1')
+    const { examples } = resolve<{ examples: object[] }>({ $ref: '#/components/schemas/Quote' })
+    expect(JSON.parse(body)).toEqual({ ...examples[0], id: expect.any(String), expiry: expect.any(Number) })
+  })
+
+  test('that is refused by the provider says that it was not kept, as documented', async () => {
+    const { url } = await sandboxStage()
+    const answer = await askTraffic(url, { path: '/v3/pairs/NO_PAIR/quotes?amount=1' })
+    expect(answer.status).toBe(404)
+    expect(fieldsOf(answer)['Cache-Status']).toEqual(['quotegate; fwd=bypass; detail=status'])
+  })
+})
+
+describe('the operations listener', () => {
+  const token = { ADMIN_TOKEN: 'a-token-of-some-length' }
+  const bearer = (given: string) => ({ Authorization: `Bearer ${given}` })
+  type Asked = Awaited<ReturnType<typeof askOperations>>
+  /** Each documented answer, by path and status. */
+  const provoked: Record<string, () => Promise<Asked>> = {
+    '/healthz 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/healthz`),
+    '/readyz 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/readyz`),
+    async '/readyz 503'() {
+      const gateway = await gatewayWith()
+      void gateway.close({ delayMs: 60_000 })
+      return askOperations(`${gateway.operationsUrl}/readyz`)
+    },
+    '/metrics 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/metrics`),
+    '/openapi.json 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/openapi.json`),
+    async '/status 200'() {
+      const gateway = await gatewayWith()
+      await askTraffic(gateway.url, { method: 'GET' })
+      return askOperations(`${gateway.operationsUrl}/status`)
+    },
+    '/status 401': async () =>
+      askOperations(`${(await gatewayWith(token)).operationsUrl}/status`, { headers: bearer('wrong') }),
+    '/status 421': async () =>
+      askOperations(`${(await gatewayWith()).operationsUrl}/status`, { headers: { Host: 'evil.example' } }),
+  }
+
+  test('has no documented answer that is not provoked here', () => {
+    const documented = onOperations.flatMap(({ path, responses }) =>
+      Object.keys(responses).map((status) => `${path} ${status}`),
+    )
+    expect(Object.keys(provoked).sort()).toEqual(documented.sort())
+  })
+
+  test.each(Object.keys(provoked))('answers as documented: %s', async (name) => {
+    const [path, status = ''] = name.split(' ')
+    const answer = await provoked[name]?.()
+    expect(answer?.status).toBe(Number(status))
+    const response = onOperations.find((documented) => documented.path === path)?.responses[status]
+    const [[type, content] = []] = Object.entries(response?.content ?? {})
+    expect(String(answer?.headers['content-type'])).toContain(type)
+    const value = type === 'application/json' ? JSON.parse(answer?.body ?? '') : answer?.body
+    expect(faultsOf(content?.schema ?? {}, value)).toEqual([])
+  })
+
+  test('gives its document to any Host, without a token: it is the same for everybody', async () => {
+    const { operationsUrl } = await gatewayWith({ ...token })
+    const asked = await askOperations(`${operationsUrl}/openapi.json`, { headers: { Host: 'any.example' } })
+    expect(asked.status).toBe(200)
+    expect(JSON.parse(asked.body)).toMatchObject({
+      openapi: expect.stringMatching(/^3\.1\./),
+      info: { title: 'quotegate' },
+    })
+  })
+
+  test('shows a refused order as documented', async () => {
+    const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ORDER_UNKNOWN_QUOTE: 'refuse' })
+    onTestFinished(() => gateway.close())
+    const { trafficUrl, operationsUrl } = await gateway.listen()
+    const order = onTraffic.find(({ operation }) => operation.operationId === 'createFloatOrder')
+    const { status } = await rawExchange(trafficUrl, bytesOf(callsOf(order as Documented)[0] as Call))
+    expect(status).toBe(409)
+    const { body } = await askOperations(`${operationsUrl}/status`)
+    const { lastRefusals } = JSON.parse(body)
+    expect(lastRefusals).toHaveLength(1)
+    expect(faultsOf({ $ref: '#/components/schemas/Status' }, JSON.parse(body))).toEqual([])
+  })
+})

@@ -1,0 +1,184 @@
+import { onTestFinished } from 'vitest'
+import type { SettingValue } from '../../src/config.ts'
+import type { ProblemSlug } from '../../src/problem.ts'
+import { startSandbox } from '../../src/sandbox/sandbox.ts'
+import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import { post } from '../support/orders.ts'
+import { ask, asking, createTestClock } from '../support/quotes.ts'
+import { type ParsedAnswer, RawConnection, rawExchange } from '../support/raw-connection.ts'
+import type { Call } from './support.ts'
+
+type Settings = Record<string, SettingValue | undefined>
+
+/** Sends one call under the circumstances in which a problem is to be expected. */
+export type Provoke = (call: Call) => Promise<ParsedAnswer>
+
+export function bytesOf({ method, target, headers, body }: Call): Buffer {
+  return post(body === undefined ? '' : JSON.stringify(body), { method, path: target, headers })
+}
+
+const send = (url: string, call: Call) => rawExchange(url, bytesOf(call))
+const withHeaders = (call: Call, ...lines: string[]): Call => ({
+  ...call,
+  headers: [...call.headers, ...lines],
+})
+const withQuery = (call: Call, query: string): Call => ({
+  ...call,
+  target: `${call.target}${call.target.includes('?') ? '&' : '?'}${query}`,
+})
+
+/** Of another application, so that what is asked for here says nothing of the orders there. */
+const apart = (call: Call): Call => ({
+  ...call,
+  headers: ['App-Name: another', 'Authorization: Bearer any-key'],
+})
+
+/** Both upstreams and a receiver of webhooks; the price makes the documented quote. */
+export async function sandboxStage(settings: Settings = {}) {
+  const clock = createTestClock()
+  const sandbox = await startSandbox({ clock, prices: { ETH_USDC: 2896.45 } })
+  const receiver = await recordingUpstream()
+  const gateway = await startGateway(
+    {
+      SWAP_BASE_URL: sandbox.url,
+      PAYMENTS_BASE_URL: sandbox.url,
+      WEBHOOKS_BASE_URL: receiver.url,
+      ...settings,
+    },
+    { clock },
+  )
+  onTestFinished(async () => {
+    await gateway.close()
+    await sandbox.close()
+  })
+  return { clock, sandbox, gateway, url: gateway.url }
+}
+
+/** The call, changed, at a gateway where nothing is wrong. */
+function changed(change: (call: Call) => Call, settings?: Settings): () => Promise<Provoke> {
+  return async () => {
+    const { url } = await sandboxStage(settings)
+    return (call) => send(url, change(call))
+  }
+}
+
+/** A gateway with all three upstreams at one address. */
+async function allTo(upstreamUrl: string, settings: Settings = {}): Promise<string> {
+  const all = { WEBHOOKS_BASE_URL: upstreamUrl, UPSTREAM_RETRIES: 0, ...settings }
+  return (await gatewayTo(upstreamUrl, all)).url
+}
+
+function beforeUpstream(onRequest: Parameters<typeof rawUpstream>[0], settings?: Settings) {
+  return async (): Promise<Provoke> => {
+    const upstream = await rawUpstream(onRequest)
+    const url = await allTo(upstream.url, settings)
+    return (call) => send(url, call)
+  }
+}
+
+/** A place where nothing listens. */
+async function nowhere(): Promise<string> {
+  const upstream = await recordingUpstream()
+  await upstream.close()
+  return upstream.url
+}
+
+const ofEachUpstream = ['/v3/assets', '/checkouts', '/webhooks']
+
+/** What brings about each problem, if the call is one that may be told so. */
+export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> = {
+  'malformed-request': changed((call) => withHeaders(call, 'Host: another')),
+  'bad-target': changed((call) => withQuery(call, 'x=#')),
+  'target-too-long': changed((call) => withQuery(call, `x=${'a'.repeat(8_192)}`)),
+  'expectation-failed': changed((call) => withHeaders(call, 'Expect: a-miracle')),
+  'head-too-large': changed((call) => withHeaders(call, ...Array<string>(200).fill('X-One: more'))),
+  'method-not-allowed': changed((call) => call),
+  'not-found': changed((call) => call),
+  'loop-detected': changed((call) => withHeaders(call, 'Via: 1.1 quotegate')),
+  'app-name-missing': changed((call) => ({
+    ...call,
+    headers: call.headers.filter((line) => !line.startsWith('App-Name:')),
+  })),
+  'bad-amount': changed((call) => ({ ...call, target: call.target.replace(/\?amount=.*/, '') })),
+  'order-too-large': changed((call) => ({
+    ...call,
+    body: call.body && { ...call.body, more: 'a'.repeat(70_000) },
+  })),
+  'content-coding': changed((call) => (call.body ? withHeaders(call, 'Content-Encoding: gzip') : call)),
+  async 'bad-order'() {
+    const { url } = await sandboxStage()
+    return ({ method, target, headers, body }) =>
+      rawExchange(url, post(body === undefined ? '' : '{', { method, path: target, headers }))
+  },
+  async 'quote-expired'() {
+    const { clock, url } = await sandboxStage()
+    await asking(url, '0.1', ['App-Name', 'demo'])
+    clock.advance(31_000)
+    return (call) =>
+      send(url, call.body ? { ...call, body: { ...call.body, quoteId: undefined } } : apart(call))
+  },
+  async 'quote-unknown'() {
+    const { url } = await sandboxStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    return (call) => send(url, call.body ? apart(call) : call)
+  },
+  async 'float-order-required'() {
+    const { url } = await sandboxStage()
+    const { body } = await asking(url, '0.1', ['App-Name', 'demo'])
+    return (call) => send(url, { ...call, body: call.body && { ...call.body, quoteId: JSON.parse(body).id } })
+  },
+  async 'rate-limited'() {
+    const { url } = await sandboxStage({ RATE_LIMIT_PER_MINUTE: 1 })
+    await ask(url, { path: '/v3/assets', headers: ['App-Name', 'demo'] })
+    return (call) => send(url, call)
+  },
+  async 'no-payments-upstream'() {
+    const { url } = await startGatewayWithout('PAYMENTS_BASE_URL')
+    return (call) => send(url, call)
+  },
+  async 'no-webhooks-upstream'() {
+    const { url } = await startGatewayWithout('WEBHOOKS_BASE_URL')
+    return (call) => send(url, call)
+  },
+  async 'request-timeout'() {
+    const { url } = await sandboxStage({ REQUEST_HEAD_TIMEOUT_MS: 100 })
+    return ({ method, target }) => rawExchange(url, `${method} ${target} HTTP/1.1\r\nHost: g\r\n`)
+  },
+  async 'too-many-connections'() {
+    const { url } = await sandboxStage({ CLIENT_CONNECTIONS: 1 })
+    const first = new RawConnection(url)
+    first.write('GET /v3/assets HTTP/1.1\r\nHost: g\r\n\r\n')
+    await first.answer()
+    return (call) => send(url, call)
+  },
+  async 'upstream-unreachable'() {
+    const url = await allTo(await nowhere())
+    return (call) => send(url, call)
+  },
+  'upstream-reset': beforeUpstream((socket) => socket.destroy()),
+  'upstream-invalid': beforeUpstream((socket) => socket.end('garbage\r\n\r\n')),
+  'upstream-timeout': beforeUpstream(() => {}, { UPSTREAM_HEADERS_TIMEOUT_MS: 100 }),
+  async saturated() {
+    const upstream = await rawUpstream(() => {})
+    const url = await allTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, UPSTREAM_QUEUE: 0 })
+    for (const target of ofEachUpstream) {
+      new RawConnection(url).write(`GET ${target} HTTP/1.1\r\nHost: g\r\n\r\n`)
+    }
+    await until(() => upstream.received.length === ofEachUpstream.length, 'each upstream has its one request')
+    return (call) => send(url, call)
+  },
+  async 'breaker-open'() {
+    const url = await allTo(await nowhere(), { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 600_000 })
+    for (const path of ofEachUpstream) await ask(url, { path })
+    return (call) => send(url, call)
+  },
+}
+
+async function startGatewayWithout(setting: string) {
+  return sandboxStage({ [setting]: undefined })
+}
+
+/** Those that no test can bring about, with the reason. */
+export const notProvoked: Partial<Record<ProblemSlug, string>> = {
+  'internal-error': 'a fault of the gateway that nobody knows of: one that is known is mended',
+}
