@@ -5,9 +5,23 @@ import { isSettingName } from '../src/settings/table.ts'
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const decisions = readdirSync(new URL('docs/decisions/', root)).map((name) => `docs/decisions/${name}`)
-const written = ['problems', 'metrics', 'operations'].map((name) => `docs/${name}.md`)
-const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...written, ...decisions]
+const written = readdirSync(new URL('docs/', root))
+  .filter((name) => name.endsWith('.md'))
+  .map((name) => `docs/${name}`)
+const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'bench/README.md', ...written, ...decisions]
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+
+/** The anchors that a page has, as GitHub makes them of its headings. */
+function anchorsOf(page: string): string[] {
+  const outsideCode = read(page).replace(/^```[\s\S]*?^```$/gm, '')
+  const headings = [...outsideCode.matchAll(/^#{1,6} (.+)$/gm)].map(([, heading = '']) => heading)
+  return headings.map((heading) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\p{M} _-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}
 
 describe.each(pages)('%s', (page) => {
   const text = read(page)
@@ -17,9 +31,24 @@ describe.each(pages)('%s', (page) => {
     expect(links.filter((link) => !existsSync(new URL(link, new URL(page, root))))).toEqual([])
   })
 
+  test('links to headings that are there', () => {
+    const links = [...text.matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)]
+    const broken = links.filter(([, path = '', anchor = '']) => {
+      const target =
+        path === '' ? page : new URL(path, new URL(page, root)).pathname.replace(root.pathname, '')
+      return !anchorsOf(target).includes(anchor)
+    })
+    expect(broken.map(([link]) => link)).toEqual([])
+  })
+
   test('names files of the sources that are there', () => {
     const named = [...text.matchAll(/`(src\/[\w/.-]+|(?:routes|upstream|client)\/[\w-]+\.ts)`/g)]
-    const paths = named.map(([, path = '']) => (path.startsWith('src/') ? path : `src/${path}`))
+    const drawn = [...text.matchAll(/^```mermaid\n([\s\S]*?)^```$/gm)].flatMap(([, diagram = '']) =>
+      [...diagram.matchAll(/[\w/-]+\.ts/g)].map(([path]) => path),
+    )
+    const paths = [...named.map(([, path = '']) => path), ...drawn].map((path) =>
+      path.startsWith('src/') ? path : `src/${path}`,
+    )
     expect(paths.filter((path) => !existsSync(new URL(path, root)))).toEqual([])
   })
 
@@ -33,4 +62,32 @@ describe.each(pages)('%s', (page) => {
     const others = ['RESTRICTED_GEOLOCATION', 'NODE_OPTIONS']
     expect(named.filter((name) => !isSettingName(name) && !others.includes(name))).toEqual([])
   })
+})
+
+describe('the promises of the README', () => {
+  const [, promises = ''] = /^## What it promises\n([\s\S]*?)^What it does not/m.exec(read('README.md')) ?? []
+  const rows = promises.split('\n').filter((line) => /^\| (?!promise)/.test(line))
+  const proofs = rows.flatMap((row) => [...row.matchAll(/\[([^\]]+)\]\((test\/[^)]+)\)/g)])
+
+  test.each(proofs.map(([, title = '', file = '']) => [title, file]))(
+    '"%s" is a test in %s',
+    (title, file) => {
+      const titles = [...read(file).matchAll(/^\s*(?:test|it|describe)\b.*$(?:\n\s+['`].*$)?/gm)]
+      expect(titles.filter(([line]) => line.includes(title)).length).toBeGreaterThan(0)
+    },
+  )
+
+  test('have a test each', () => {
+    expect(rows.length).toBeGreaterThan(10)
+    expect(rows.filter((row) => !proofs.some(([proof]) => row.includes(proof)))).toEqual([])
+  })
+})
+
+test('the OpenAPI document names sections of docs/problems.md that are there', () => {
+  const named = [...read('docs/openapi.json').matchAll(/docs\/problems\.md#([\w-]+)/g)].map(
+    ([, anchor]) => anchor,
+  )
+  expect(named.length).toBeGreaterThan(10)
+  const anchors = anchorsOf('docs/problems.md')
+  expect(named.filter((anchor) => !anchors.includes(anchor ?? ''))).toEqual([])
 })

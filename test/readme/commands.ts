@@ -1,0 +1,49 @@
+/** A fenced block of a page. */
+export interface Block {
+  language: string
+  text: string
+  /** What the comment right before it says: `<!-- readme: … -->`. */
+  mark: string
+}
+
+const fenced = /(?:^<!-- readme: (.+) -->\n)?^```(\w*)\n([\s\S]*?)^```$/gm
+
+export function blocksOf(page: string): Block[] {
+  return [...page.matchAll(fenced)].map(([, mark = '', language = '', text = '']) => ({
+    language,
+    text,
+    mark,
+  }))
+}
+
+/** Commands within a sentence. */
+export function inlineCommandsOf(page: string): string[] {
+  const prose = page.replace(fenced, '').replace(/<!--[\s\S]*?-->/g, '')
+  const commands = [...prose.matchAll(/`((?:npm|npx|node|docker|kubectl|curl|quotegate) [^`]+)`/g)]
+  return commands.map(([, command = '']) => command)
+}
+
+/** Commands that a comment says are not run, with the reason. */
+export function notRunOf(page: string): string[] {
+  const marks = [...page.matchAll(/<!-- readme: not run, because .{10,}: `(.+)` -->/g)]
+  return marks.map(([, command = '']) => command)
+}
+
+/** One command a line, without what only sets variables for those that follow. */
+export function linesOf({ text }: Block): { assignments: string[]; commands: string[] } {
+  const lines = text.split('\n').filter((line) => line !== '')
+  const assigns = (line: string) => /^(?:[A-Z_]+=(?:'[^']*'|\S+)\s*)+$/.test(line)
+  return { assignments: lines.filter(assigns), commands: lines.filter((line) => !assigns(line)) }
+}
+
+/** A JSON text as it always looks: without what is of one moment alone, such as ids, times and prices. */
+export function formOf(json: string): unknown {
+  return JSON.parse(json, (name, value: unknown) => {
+    if (typeof value === 'number' && name !== 'status') return '<number>'
+    if (name === 'toAmount') return { ...(value as object), value: '<price>' }
+    if (typeof value !== 'string') return value
+    return value
+      .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
+      .replace(/\b[0-9a-f]{64}\b/g, '<quote id>')
+  })
+}

@@ -1,0 +1,97 @@
+import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
+import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+
+const root = fileURLToPath(new URL('../../', import.meta.url))
+
+/** What a newcomer has: a copy of the repository, a shell, and two free ports in place of 8080 and 8081. */
+export interface Copy {
+  directory: string
+  /** Runs one command to its end and gives what it wrote; rejects if it fails. */
+  run(command: string): Promise<string>
+  /** Starts a gateway in the place of the one before it, and waits until it is ready. */
+  start(command: string): Promise<void>
+  remove(): Promise<void>
+}
+
+export async function copyRepository(): Promise<Copy> {
+  const directory = mkdtempSync(join(tmpdir(), 'readme-'))
+  const files = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard'], {
+    cwd: root,
+  })
+  for (const file of files.toString().split('\0')) {
+    if (file !== '') cpSync(join(root, file), join(directory, file))
+  }
+  const [port = 0, adminPort = 0] = await freePorts(2)
+  const here = (command: string) =>
+    command.replaceAll(':8080', `:${port}`).replaceAll(':8081', `:${adminPort}`)
+  const options = {
+    cwd: directory,
+    env: { ...ownEnvironment(), PORT: String(port), ADMIN_PORT: String(adminPort) },
+  }
+  let gateway: ChildProcess | undefined
+
+  async function stop(): Promise<void> {
+    if (gateway?.pid === undefined || gateway.exitCode !== null) return
+    const ended = new Promise((resolve) => gateway?.once('exit', resolve))
+    // The whole group: npm starts a shell, and the shell the gateway.
+    process.kill(-gateway.pid, 'SIGTERM')
+    await ended
+  }
+
+  return {
+    directory,
+    async run(command) {
+      const { stdout } = await promisify(execFile)('bash', ['-euc', here(command)], options)
+      return stdout
+    },
+    async start(command) {
+      await stop()
+      const child = spawn('bash', ['-euc', here(command)], { ...options, detached: true })
+      gateway = child
+      let output = ''
+      for (const stream of [child.stdout, child.stderr]) {
+        stream.setEncoding('utf8').on('data', (text: string) => {
+          output += text
+        })
+      }
+      while (!(await isReady(`http://127.0.0.1:${adminPort}/readyz`))) {
+        if (child.exitCode !== null) throw new Error(`${command} ended: ${output}`)
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+    },
+    async remove() {
+      await stop()
+      rmSync(directory, { recursive: true, force: true })
+    },
+  }
+}
+
+async function isReady(url: string): Promise<boolean> {
+  return fetch(url).then(
+    ({ status }) => status === 200,
+    () => false,
+  )
+}
+
+/** Without what the test runner sets for itself. */
+function ownEnvironment(): NodeJS.ProcessEnv {
+  // biome-ignore lint/style/noProcessEnv: npm needs the home, the path and the proxy of whoever runs this.
+  const entries = Object.entries(process.env)
+  return Object.fromEntries(entries.filter(([name]) => !/^(?:NODE_ENV|VITEST|npm_|INIT_CWD)/.test(name)))
+}
+
+async function freePorts(count: number): Promise<number[]> {
+  const servers = Array.from({ length: count }, () => createServer())
+  await Promise.all(
+    servers.map((server) => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))),
+  )
+  const ports = servers.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return ports
+}

@@ -1,0 +1,92 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { blocksOf, formOf, inlineCommandsOf, linesOf, notRunOf } from './commands.ts'
+import { type Copy, copyRepository } from './copy.ts'
+
+const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+const readme = read('README.md')
+const blocks = blocksOf(readme)
+const shell = blocks.filter(({ language }) => language === 'sh')
+const starts = 'starts the gateway'
+const notRun = /^not run, because (?<reason>.{10,})$/
+
+let copy: Copy
+beforeAll(async () => {
+  copy = await copyRepository()
+})
+afterAll(() => copy.remove())
+
+describe('the commands of the README', () => {
+  // In the order of the page: what a later one needs, an earlier one has done.
+  let assignments: string[] = []
+  test.each(shell.map((block) => [block.text.trim(), block] as const))('%s', async (_text, block) => {
+    if (notRun.test(block.mark)) return
+    if (block.mark === starts) {
+      await copy.start(block.text.trim())
+      return
+    }
+    expect(block.mark, 'a mark that nobody knows').toBe('')
+    const lines = linesOf(block)
+    assignments = [...assignments, ...lines.assignments]
+    let output = ''
+    for (const command of lines.commands) {
+      expect(command, 'a command that is neither known nor marked').toMatch(/^(?:curl|sleep) /)
+      output = await copy.run([...assignments, command].join('\n'))
+    }
+    const next = blocks[blocks.indexOf(block) + 1]
+    if (next?.language === 'json') expect(formOf(output)).toEqual(formOf(next.text))
+  })
+
+  test('are in blocks that this test reads', () => {
+    const languages = blocks.map(({ language }) => language)
+    expect(languages.filter((language) => !['sh', 'json', 'js', 'mermaid'].includes(language))).toEqual([])
+    expect(blocks.filter(({ language }) => language === 'json')).toHaveLength(3)
+  })
+
+  test('that are left out here are run by .ci/run', () => {
+    const leftOut = shell.filter(({ mark }) => notRun.test(mark)).map(({ text }) => text.trim())
+    expect(leftOut).toEqual(['npm ci && npm test'])
+    expect(read('.ci/run')).toMatch(/^npm ci$[\s\S]*^step npm run check$/m)
+    expect(JSON.parse(read('package.json')).scripts.check).toContain('npm test')
+  })
+})
+
+describe('a command within a sentence', () => {
+  /** What it says when it does what the sentence is about. */
+  const says: Record<string, RegExp> = {
+    'npm start -- --help': /QUOTE_PARTITION/,
+    'npm start -- --check-config': /The settings are good\./,
+    'npm start -- --print-config': /QUOTE_PARTITION=ip {2}\(default\)/,
+  }
+  const commands = inlineCommandsOf(readme).filter((command) => !notRunOf(readme).includes(command))
+
+  test.each(commands)('%s', async (command) => {
+    expect(says[command], 'a command that is neither known nor marked').toBeDefined()
+    expect(await copy.run(command)).toMatch(says[command] ?? /^$/)
+  })
+
+  test('is known because it is there', () => {
+    expect(commands.sort()).toEqual(Object.keys(says).sort())
+  })
+})
+
+describe('the library example', () => {
+  const examples = blocks.filter(({ language }) => language === 'js').map(({ text }) => text)
+  const { exports } = JSON.parse(read('package.json'))
+
+  test.runIf(exports !== undefined).each(examples)('%s', async (example) => {
+    const rest = `
+      const { trafficUrl } = await gateway.listen()
+      const quote = await fetch(trafficUrl + '/v3/pairs/ETH_USDC/quotes?amount=0.1', { headers: { 'App-Name': 'demo' } })
+      process.stdout.write(String(quote.status))
+      await gateway.close()
+      await sandbox.close()`
+    writeFileSync(join(copy.directory, 'example.mjs'), example + rest)
+    expect(await copy.run('node example.mjs')).toBe('200')
+  })
+
+  test('is there', () => {
+    expect(examples).toHaveLength(1)
+  })
+})
