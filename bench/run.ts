@@ -24,7 +24,7 @@ import type { CaseResult, Results } from './harness/result.ts'
 import { openStage } from './harness/stage.ts'
 import { rounded } from './harness/statistics.ts'
 import { drawChart } from './report/chart.ts'
-import { fillPage } from './report/page.ts'
+import { asBriefMarkdown, asMarkdown, benchPageMarks, fillPage, readmeMarks } from './report/page.ts'
 import { caseAsText, resultsAsText } from './report/text.ts'
 
 const cases: Record<string, BenchCase> = {
@@ -43,7 +43,7 @@ const usage = `npm run bench -- [flags]
   --seconds N        seconds of each measurement (4; quick: 1)
   --gateway PATH     another built gateway than dist/main.js
   --port-base N      the first of the ports it takes (18100)
-  --page             no run: write bench/README.md and the chart again from results/latest.json
+  --page             no run: write the pages and the chart again from results/latest.json
 `
 
 const { values: flags } = parseArgs({
@@ -142,8 +142,9 @@ function shortened(result: CaseResult): CaseResult {
 }
 
 function writePages(run: Results): void {
-  fillPage(join(benchDirectory, 'README.md'), run)
-  say('written: the tables in bench/README.md')
+  fillPage(join(benchDirectory, 'README.md'), benchPageMarks, asMarkdown(run))
+  fillPage(join(benchDirectory, '..', 'README.md'), readmeMarks, asBriefMarkdown(run))
+  say('written: the tables in bench/README.md and README.md')
 }
 
 if (flags.help) say(usage)

@@ -1,17 +1,26 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { type Results, verdicts } from '../harness/result.ts'
+import { spreadOf } from '../harness/rounds.ts'
 import { cellsOf, machineAsText, verdictAsText } from './text.ts'
 
-const begin = '<!-- results: written by npm run bench -->'
-const end = '<!-- /results -->'
+export interface Marks {
+  begin: string
+  end: string
+}
 
-/** Puts the tables of a run between the marks of a page. */
-export function fillPage(path: string, run: Results): void {
+export const benchPageMarks: Marks = {
+  begin: '<!-- results: written by npm run bench -->',
+  end: '<!-- /results -->',
+}
+export const readmeMarks: Marks = { begin: '<!-- bench:begin -->', end: '<!-- bench:end -->' }
+
+/** Puts text between the marks of a page. */
+export function fillPage(path: string, { begin, end }: Marks, text: string): void {
   const page = readFileSync(path, 'utf8')
   const from = page.indexOf(begin)
   const to = page.indexOf(end)
   if (from === -1 || to < from) throw new Error(`${path} has lost its marks ${begin} and ${end}`)
-  writeFileSync(path, `${page.slice(0, from + begin.length)}\n${asMarkdown(run)}\n${page.slice(to)}`)
+  writeFileSync(path, `${page.slice(0, from + begin.length)}\n${text}\n${page.slice(to)}`)
 }
 
 export function asMarkdown(run: Results): string {
@@ -27,4 +36,36 @@ export function asMarkdown(run: Results): string {
     if (promises.length > 0) parts.push(promises.join('\n'))
   }
   return parts.join('\n\n')
+}
+
+/** What the README shows of a run: the median of one figure of some cases. */
+const shown = [
+  { id: 'hit', figure: 'requestsPerSecond', title: 'cached quote, requests/s' },
+  { id: 'pass-get', figure: 'requestsPerSecond', title: 'small GET passed on, requests/s' },
+  { id: 'pass-post-1k', figure: 'requestsPerSecond', title: '1 KiB POST passed on, requests/s' },
+  { id: 'latency', figure: 'addedMs', title: 'added to one GET, ms' },
+]
+
+export function asBriefMarkdown(run: Results): string {
+  const columns = shown.flatMap((column) => {
+    const result = run.cases.find(({ id }) => id === column.id)
+    return result === undefined ? [] : [{ ...column, rows: result.rows }]
+  })
+  const names = [...new Set(columns.flatMap(({ rows }) => rows.map(({ name }) => name)))]
+  const cell = (name: string, { rows, figure }: (typeof columns)[number]) => {
+    const row = rows.find((one) => one.name === name)
+    const median = row === undefined ? Number.NaN : spreadOf(row, figure).median
+    const digits = figure === 'addedMs' ? 3 : 0
+    return Number.isFinite(median) ? median.toLocaleString('en', { maximumFractionDigits: digits }) : '–'
+  }
+  const table = [
+    ['', ...columns.map(({ title }) => title)],
+    ['---', ...columns.map(() => '---:')],
+    ...names.map((name) => [name, ...columns.map((column) => cell(name, column))]),
+  ]
+  return [
+    table.map((row) => `| ${row.join(' | ')} |`).join('\n'),
+    `${machineAsText(run)}. Medians; [bench/README.md](bench/README.md) has the rest, and says how it was measured.`,
+    '![the chart](bench/results/latest.svg)',
+  ].join('\n\n')
 }

@@ -25,7 +25,8 @@ export async function copyRepository(): Promise<Copy> {
     cwd: root,
   })
   for (const file of files.toString().split('\0')) {
-    if (file !== '') cpSync(join(root, file), join(directory, file))
+    // Even a link to another folder of packages: npm ci would empty that.
+    if (file !== '' && file !== 'node_modules') cpSync(join(root, file), join(directory, file))
   }
   const [port = 0, adminPort = 0] = await freePorts(2)
   const here = (command: string) =>

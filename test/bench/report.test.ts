@@ -1,0 +1,88 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { CaseResult, Results } from '../../bench/harness/result.ts'
+import {
+  asBriefMarkdown,
+  benchPageMarks,
+  fillPage,
+  type Marks,
+  readmeMarks,
+} from '../../bench/report/page.ts'
+
+function caseOf(id: string, rows: Record<string, number[]>): CaseResult {
+  const figure = id === 'latency' ? 'addedMs' : 'requestsPerSecond'
+  return {
+    id,
+    title: id,
+    columns: [],
+    promises: [],
+    rows: Object.entries(rows).map(([name, values]) => ({
+      name,
+      rounds: values.map((value) => ({ [figure]: value })),
+    })),
+  }
+}
+
+const run: Results = {
+  date: '2026-11-20T15:17:21.481Z',
+  mode: 'full',
+  rounds: 3,
+  seconds: 4,
+  missing: ['nginx'],
+  machine: {
+    processor: 'a processor',
+    cores: 2,
+    memoryGiB: 8,
+    system: 'linux',
+    node: 'v20.20.2',
+    pinned: undefined,
+    versions: { wrk: '4.1.0' },
+  },
+  cases: [
+    caseOf('hit', { quotegate: [30_000, 50_000, 40_000], 'Fastify + LRU': [20_000, 20_000, 20_000] }),
+    caseOf('store', { ignored: [1] }),
+    caseOf('latency', { quotegate: [0.1, 0.12, 0.11], haproxy: [0.05, 0.05, 0.05] }),
+  ],
+}
+
+function pageWith({ begin, end }: Marks): string {
+  const directory = mkdtempSync(join(tmpdir(), 'page-'))
+  onTestFinished(() => rmSync(directory, { recursive: true }))
+  const path = join(directory, 'page.md')
+  writeFileSync(path, `before\n${begin}\nold\n${end}\nafter\n`)
+  return path
+}
+
+describe('the figures in the README', () => {
+  test('are the medians of each contender, and a dash where it took no part', () => {
+    const [head, , ...rows] = asBriefMarkdown(run).split('\n')
+    expect(head).toBe('|  | cached quote, requests/s | added to one GET, ms |')
+    expect(rows.slice(0, 3)).toEqual([
+      '| quotegate | 40,000 | 0.11 |',
+      '| Fastify + LRU | 20,000 | – |',
+      '| haproxy | – | 0.05 |',
+    ])
+  })
+
+  test('say when and on what they were measured', () => {
+    expect(asBriefMarkdown(run)).toMatch(/2026-11-20, a processor, 2 cores, .*Node v20\.20\.2/)
+  })
+})
+
+describe.each([
+  ['README.md', readmeMarks],
+  ['bench/README.md', benchPageMarks],
+])('the marked part of %s', (page, marks) => {
+  test('is there, once', () => {
+    const text = readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8')
+    for (const mark of [marks.begin, marks.end]) expect(text.split(mark)).toHaveLength(2)
+  })
+
+  test('is replaced, and nothing else', () => {
+    const path = pageWith(marks)
+    fillPage(path, marks, 'new')
+    expect(readFileSync(path, 'utf8')).toBe(`before\n${marks.begin}\nnew\n${marks.end}\nafter\n`)
+  })
+})
