@@ -81,17 +81,21 @@ function sumOf(parts: readonly ReplicaTotals[]): ReplicaTotals {
   const sum = (read: (part: ReplicaTotals) => number) => parts.reduce((total, part) => total + read(part), 0)
   return {
     requests: sum(({ requests }) => requests),
-    lookups: {
-      hit: sum(({ lookups }) => lookups.hit),
-      miss: sum(({ lookups }) => lookups.miss),
-      expired: sum(({ lookups }) => lookups.expired),
-      collapsed: sum(({ lookups }) => lookups.collapsed),
-      bypass: sum(({ lookups }) => lookups.bypass),
-    },
+    lookups: sumOfLookups(parts.map(({ lookups }) => lookups)),
     refreshes: sum(({ refreshes }) => refreshes),
     waited: sum(({ waited }) => waited),
     leastLifeLeftMs: Math.min(...parts.map(({ leastLifeLeftMs }) => leastLifeLeftMs)),
   }
+}
+
+function sumOfLookups(parts: readonly Totals['lookups'][]): Totals['lookups'] {
+  const [first, ...others] = parts
+  assert.ok(first !== undefined, 'there is a replica')
+  const total = { ...first }
+  for (const part of others) {
+    for (const result of Object.keys(total) as Lookup[]) total[result] += part[result]
+  }
+  return total
 }
 
 interface Replica {
