@@ -5,8 +5,17 @@ import { isSettingName } from '../src/settings/table.ts'
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const decisions = readdirSync(new URL('docs/decisions/', root)).map((name) => `docs/decisions/${name}`)
-const written = ['problems', 'metrics', 'operations'].map((name) => `docs/${name}.md`)
-const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...written, ...decisions]
+const written = ['problems', 'metrics', 'operations', 'scaling'].map(
+  (name) => `docs/${name}.md`,
+)
+const pages = [
+  'README.md',
+  'CONTRIBUTING.md',
+  'CHANGELOG.md',
+  'deploy/kubernetes/README.md',
+  ...written,
+  ...decisions,
+]
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 
 describe.each(pages)('%s', (page) => {
