@@ -1,11 +1,16 @@
-/** How many upstream calls each partition mode costs: prints the tables, and writes them and a chart into docs/. */
+/**
+ * How many upstream calls each partition mode costs, in one process and in several: prints the tables, and writes
+ * them and a chart into docs/.
+ */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { drawChart } from './simulation/chart.ts'
 import { formatReport, type Result, replaceGenerated } from './simulation/report.ts'
+import { formatReplicas, type ReplicasResult, replicaCounts } from './simulation/report-replicas.ts'
 import { modes, simulate } from './simulation/run.ts'
 import { type Scenario, scriptedHour } from './simulation/traffic.ts'
 
 const page = new URL('../docs/partitions.md', import.meta.url)
+const scalingPage = new URL('../docs/scaling.md', import.meta.url)
 const chart = new URL('../docs/partitions.svg', import.meta.url)
 
 async function simulateModes(scenario: Scenario, refreshAheadMs: number): Promise<Result[]> {
@@ -13,6 +18,18 @@ async function simulateModes(scenario: Scenario, refreshAheadMs: number): Promis
   for (const mode of modes) {
     const totals = await simulate(scenario, { mode, refreshAheadMs })
     results.push({ scenario, mode, refreshAheadMs, totals })
+  }
+  return results
+}
+
+async function simulateReplicas(scenario: Scenario): Promise<ReplicasResult[]> {
+  const results: ReplicasResult[] = []
+  for (const mode of modes) {
+    for (const replicas of replicaCounts) {
+      const alone = await simulate(scenario, { mode, refreshAheadMs: 0, replicas })
+      const shared = await simulate(scenario, { mode, refreshAheadMs: 0, replicas, shared: true })
+      results.push({ mode, replicas, alone, shared })
+    }
   }
   return results
 }
@@ -27,3 +44,7 @@ const report = formatReport(results, busier)
 writeFileSync(page, replaceGenerated(readFileSync(page, 'utf8'), report))
 writeFileSync(chart, drawChart(results))
 process.stdout.write(report)
+
+const replicasReport = formatReplicas(await simulateReplicas(scriptedHour))
+writeFileSync(scalingPage, replaceGenerated(readFileSync(scalingPage, 'utf8'), replicasReport))
+process.stdout.write(`\n${replicasReport}`)

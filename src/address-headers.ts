@@ -8,6 +8,9 @@ export const clientAddressHeaders: ReadonlySet<string> = new Set(
   ali-cdn-real-ip cdn-src-ip x-host-ip x-originating-ip x-remote-ip x-remote-addr`.split(/\s+/),
 )
 
+/** Most header names are shorter than each of these, and need not be brought into lower case for a look. */
+export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
+
 export function claimsClientAddress(lowerCaseName: string): boolean {
   return clientAddressHeaders.has(lowerCaseName) || lowerCaseName.startsWith('x-forwarded-')
 }

@@ -89,12 +89,14 @@ export function answerSocket(
 }
 
 /** Ends an answer that may have come before the whole request did. */
-export function endAnswer(request: IncomingMessage, response: ServerResponse): void {
+export function endAnswer(request: IncomingMessage, response: ServerResponse, lastBytes?: Buffer): void {
   if (request.complete || response.shouldKeepAlive) {
-    response.end()
+    // A latin1 string is joined with the head into one write, a Buffer is not.
+    response.end(lastBytes?.toString('latin1') ?? '', 'latin1')
     destroyUnlessRead(request)
     return
   }
+  if (lastBytes !== undefined) response.write(lastBytes)
   endOnceRead(request, response)
 }
 

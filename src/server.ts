@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -9,6 +8,7 @@ import type { Metrics } from './metrics.ts'
 import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { Problem } from './problem.ts'
 import { answerProblem, answerSocket, destroyUnlessRead, isRefused } from './problem-answer.ts'
+import { createRequestIds } from './request-ids.ts'
 
 export interface TrafficServerOptions {
   listener: Listener
@@ -27,6 +27,8 @@ const keepAliveDefaultMs = 65_000
 const parserHeadBytesMost = 49_152
 /** Refused connections that are still being told so; past this many, a flood is not told as patiently. */
 const turningAwayMost = 1_000
+/** How often an idle connection is looked at until it is closed: a timer set anew for each request costs more. */
+const idleLooks = 4
 /** Requests waiting behind one another on a connection, past which nothing more is read from it. */
 const pipelinedMost = 64
 
@@ -44,7 +46,9 @@ interface Connection {
   atEnd: (() => void) | undefined
   takesNoMore: boolean
   paused: boolean
-  readonly idleTimer: NodeJS.Timeout
+  /** How often in a row nothing was going on. */
+  idleLooks: number
+  readonly lookTimer: NodeJS.Timeout
 }
 
 export type TrafficServer = Server & OrderlyEnd
@@ -59,6 +63,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   const stillMs = keepAliveMs + headTimeoutMs
   const connections = new WeakMap<Duplex, Connection>()
   const open = createOpenConnections(options.connectionsMost ?? Number.POSITIVE_INFINITY)
+  const nextId = createRequestIds()
   let turningAway = 0
 
   function connectionOf(socket: Duplex): Connection {
@@ -69,19 +74,32 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       atEnd: undefined,
       takesNoMore: false,
       paused: false,
-      // Node's own idle timer is stopped by any byte, an empty line too, and its deadline for a head only
-      // begins with the first byte of a method: an empty line would keep a connection open for ever.
-      idleTimer: setTimeout(() => {
-        if (connection.turns.length === 0) socket.destroy()
-      }, stillMs),
+      idleLooks: 0,
+      lookTimer: setInterval(() => look(socket, connection), Math.ceil(stillMs / idleLooks)),
     }
     connections.set(socket, connection)
-    socket.once('close', () => clearTimeout(connection.idleTimer))
+    socket.once('close', () => clearInterval(connection.lookTimer))
     // Node reads on after every answer, whoever paused.
     socket.on('resume', () => {
       if (connection.paused) socket.pause()
     })
     return connection
+  }
+
+  /**
+   * Node's own idle timer is stopped by any byte, an empty line too, and its deadline for a head only begins with
+   * the first byte of a method: an empty line would keep a connection open for ever.
+   */
+  function look(socket: Duplex, connection: Connection): void {
+    const client = connection.turns[0]?.request.socket
+    if (client === undefined) {
+      connection.idleLooks += 1
+      if (connection.idleLooks > idleLooks) socket.destroy()
+      return
+    }
+    connection.idleLooks = 0
+    // Node's timer starts anew with every byte that the client takes.
+    if (client.writableLength > 0 && !client.timeout) client.setTimeout(stillMs)
   }
 
   function accept(socket: Socket): void {
@@ -99,7 +117,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   }
 
   function report(problem: Problem): string {
-    const requestId = randomUUID()
+    const requestId = nextId()
     metrics.problems[problem.slug].inc()
     log.info({ requestId, problem: problem.slug, status: problem.status }, problem.message)
     return requestId
@@ -130,7 +148,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     const turn = { request, response, serve }
     turns.push(turn)
     open.tookOn(connection)
-    response.once('close', () => {
+    response.on('close', () => {
       if (!request.complete) endBody(request)
       turns.splice(turns.indexOf(turn), 1)
       next(socket, connection)
@@ -150,7 +168,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   function next(socket: Duplex, connection: Connection): void {
     if (socket.destroyed || isRefused(socket)) return
-    const { turns, atEnd, idleTimer } = connection
+    const { turns, atEnd } = connection
     if (connection.paused && turns.length <= pipelinedMost) {
       connection.paused = false
       socket.resume()
@@ -158,7 +176,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     const turn = turns[0]
     if (turn) begin(turn)
     else if (atEnd) atEnd()
-    else idleTimer.refresh()
+    else connection.idleLooks = 0
   }
 
   const server = createServer(
@@ -175,12 +193,11 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   // Past its limit Node drops headers without a word, a last Authorization among them; head-checks counts.
   server.maxHeadersCount = 0
 
-  server.timeout = stillMs
   server.on('timeout', (socket) => {
     // A client that has stopped taking its answer would hold an upstream's connection for ever. One that
     // waits for its answer is the upstream's matter, which has deadlines of its own.
     if (connectionOf(socket).turns.length === 0 || socket.writableLength > 0) socket.destroy()
-    else socket.setTimeout(stillMs)
+    else socket.setTimeout(0)
   })
   server.on('connection', accept)
   server.on('checkContinue', (request, response) => {

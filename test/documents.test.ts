@@ -8,7 +8,8 @@ const decisions = readdirSync(new URL('docs/decisions/', root)).map((name) => `d
 const written = readdirSync(new URL('docs/', root))
   .filter((name) => name.endsWith('.md'))
   .map((name) => `docs/${name}`)
-const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'bench/README.md', ...written, ...decisions]
+const besides = ['bench/README.md', 'deploy/kubernetes/README.md']
+const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...besides, ...written, ...decisions]
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 
 /** The anchors that a page has, as GitHub makes them of its headings. */

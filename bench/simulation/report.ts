@@ -8,11 +8,10 @@ export interface Result {
   totals: Totals
 }
 
-const beginMark = '<!-- Between these two marks: written by "npm run simulate". -->'
-const endMark = '<!-- End of what "npm run simulate" writes. -->'
-
 /** Puts the generated part into a page whose prose is written by hand. */
-export function replaceGenerated(page: string, generated: string): string {
+export function replaceGenerated(page: string, generated: string, command = 'npm run simulate'): string {
+  const beginMark = `<!-- Between these two marks: written by "${command}". -->`
+  const endMark = `<!-- End of what "${command}" writes. -->`
   const begin = page.indexOf(beginMark)
   const end = page.indexOf(endMark)
   if (begin === -1 || end < begin) throw new Error(`the page has no part to replace: it needs ${beginMark}`)
@@ -104,7 +103,7 @@ function busierTable(results: readonly Result[]): string {
 }
 
 /** Numbers to the right, the first column to the left. */
-function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const rule = head.map((_title, index) => (index === 0 ? '---' : '---:'))
   return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
 }

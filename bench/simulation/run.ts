@@ -7,6 +7,8 @@ import { createQuoteReader } from '../../src/quotes/quote-call.ts'
 import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
 import { createProviderClock } from '../../src/upstream/provider-clock.ts'
 import { createProvider, type SimulatedProvider } from './provider.ts'
+import { createRandom, drawBetween } from './random.ts'
+import { createSharedStore, type SharedStore } from './shared-store.ts'
 import { createTraffic, type Scenario, type SimulatedRequest } from './traffic.ts'
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
 
@@ -18,6 +20,10 @@ export const modes: readonly Mode[] = ['ip', 'prefix', 'header', 'none']
 export interface Settings {
   mode: Mode
   refreshAheadMs: number
+  /** 1 unless told otherwise; each request goes to one of them by chance. */
+  replicas?: number
+  /** Whether they share a store, as with VALKEY_URL. */
+  shared?: boolean
 }
 
 export interface Totals {
@@ -25,6 +31,8 @@ export interface Totals {
   upstreamCalls: number
   lookups: Record<Lookup, number>
   refreshes: number
+  /** Look-ups in the shared store that spared a call. */
+  fromStore: number
   /** Requests whose answer was not there at the moment they came. */
   waited: number
   /** Of all quotes that were handed out, the one closest to its expiry. */
@@ -39,37 +47,71 @@ const bounds = { entriesMost: 100_000, bytesMost: 67_108_864, maxBytes: 16_384 }
 // Any moment well above 0 does; lru-cache takes 0 for "no time".
 const startMs = Date.UTC(2026, 0, 1)
 
-/** Sends a scenario's traffic through one gateway's cache and counts; throws if the cache breaks a promise. */
+/** What a look-up in the shared store takes. */
+export const storeLatencyMs = 1
+
+/** Sends a scenario's traffic through the caches of its replicas and counts; throws if they break a promise. */
 export async function simulate(scenario: Scenario, settings: Settings): Promise<Totals> {
+  const { replicas: count = 1, shared = false, refreshAheadMs } = settings
   const time = createVirtualTime(startMs)
   const provider = createProvider({
     time,
     latencyMs: scenario.upstreamLatencyMs,
     quoteLifeMs: scenario.quoteLifeMs,
   })
-  const replica = createReplica({ time, provider, settings })
+  const store = shared ? createSharedStore({ time, latencyMs: storeLatencyMs, refreshAheadMs }) : undefined
+  const replicas = Array.from({ length: count }, () => createReplica({ time, provider, store, settings }))
+  // Drawn apart from the traffic, which is the same for any number of replicas.
+  const random = createRandom(scenario.seed + 1)
   const traffic = createTraffic(scenario)
-  for (const request of traffic) time.at(startMs + request.atMs, () => replica.ask(request))
+  for (const request of traffic) {
+    const replica = replicas[drawBetween(random, [0, count - 1])]
+    time.at(startMs + request.atMs, () => replica?.ask(request))
+  }
   await time.run()
 
-  const totals = replica.totals()
+  const totals = { ...sumOf(replicas.map((replica) => replica.totals())), fromStore: store?.found ?? 0 }
   checkTotals(totals, traffic.length, provider.calls)
   return { ...totals, upstreamCalls: provider.calls }
+}
+
+type ReplicaTotals = Omit<Totals, 'upstreamCalls' | 'fromStore'>
+
+function sumOf(parts: readonly ReplicaTotals[]): ReplicaTotals {
+  const sum = (read: (part: ReplicaTotals) => number) => parts.reduce((total, part) => total + read(part), 0)
+  return {
+    requests: sum(({ requests }) => requests),
+    lookups: sumOfLookups(parts.map(({ lookups }) => lookups)),
+    refreshes: sum(({ refreshes }) => refreshes),
+    waited: sum(({ waited }) => waited),
+    leastLifeLeftMs: Math.min(...parts.map(({ leastLifeLeftMs }) => leastLifeLeftMs)),
+  }
+}
+
+function sumOfLookups(parts: readonly Totals['lookups'][]): Totals['lookups'] {
+  const [first, ...others] = parts
+  assert.ok(first !== undefined, 'there is a replica')
+  const total = { ...first }
+  for (const part of others) {
+    for (const result of Object.keys(total) as Lookup[]) total[result] += part[result]
+  }
+  return total
 }
 
 interface Replica {
   ask(request: SimulatedRequest): void
   /** Throws what went wrong on the way. */
-  totals(): Omit<Totals, 'upstreamCalls'>
+  totals(): ReplicaTotals
 }
 
 /** The parts of a gateway's quote route, put together as gateway.ts does it. */
 function createReplica(parts: {
   time: VirtualTime
   provider: SimulatedProvider
+  store: SharedStore | undefined
   settings: Settings
 }): Replica {
-  const { time, provider, settings } = parts
+  const { time, provider, store, settings } = parts
   const lookups: Totals['lookups'] = { hit: 0, miss: 0, expired: 0, collapsed: 0, bypass: 0 }
   const counts = { requests: 0, refreshes: 0, waited: 0, leastLifeLeftMs: Number.POSITIVE_INFINITY }
   const failures: unknown[] = []
@@ -123,7 +165,8 @@ function createReplica(parts: {
       assert.ok(partition !== undefined, 'a client with an address has a partition')
       const request = quoteRequest(pair, amount, partition)
       const key = keyOf(request)
-      const call = () => callFor(request)
+      const upstreamCall = () => callFor(request)
+      const call = store === undefined ? upstreamCall : () => store.before(key, upstreamCall)
       // First the fast lane, then the route, as in the gateway.
       const live = cache.getLive(key, call)
       if (live !== undefined) {
@@ -174,5 +217,5 @@ function checkTotals(totals: Omit<Totals, 'upstreamCalls'>, sent: number, calls:
   assert.equal(hit + miss + expired + collapsed, sent, 'every request is one lookup')
   assert.equal(bypass, 0, 'every request may share')
   assert.equal(totals.waited, sent - hit, 'only a hit is answered at once')
-  assert.equal(miss + expired + totals.refreshes, calls, 'a call has one cause')
+  assert.equal(miss + expired + totals.refreshes, calls + totals.fromStore, 'a call has one cause')
 }

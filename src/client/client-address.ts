@@ -1,4 +1,5 @@
-import { claimsClientAddress } from '../address-headers.ts'
+import { claimsClientAddress, shortestClientAddressHeader } from '../address-headers.ts'
+import { remembering } from '../remembering.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from '../upstream/forwarded.ts'
 import { type AddressBlock, blocksHold, normalizeAddress, parseAddressBlock } from './address.ts'
 
@@ -83,23 +84,6 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
     if (!inOwnNetwork) return plain
     const claim = claimingHeader(rawHeaders)
     return claim === undefined ? plain : { ...plain, note: 'untrusted-header', noteHeader: claim }
-  }
-}
-
-const rememberedMax = 1024
-const rememberedLengthMax = 256
-
-/** The same answers, the recent ones without the work. */
-function remembering<Answer>(answer: (text: string) => Answer): (text: string) => Answer {
-  const answers = new Map<string, { answer: Answer }>()
-  return (text) => {
-    const known = answers.get(text)
-    if (known !== undefined) return known.answer
-    const fresh = { answer: answer(text) }
-    // Emptied rather than evicted one by one: what is asked for often is back at once.
-    if (answers.size >= rememberedMax) answers.clear()
-    if (text.length <= rememberedLengthMax) answers.set(text, fresh)
-    return fresh.answer
   }
 }
 
@@ -215,7 +199,8 @@ function receivedHeader(rawHeaders: readonly string[], lowerCaseName: string): R
 function claimingHeader(rawHeaders: readonly string[]): string | undefined {
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index]
-    if (name !== undefined && claimsClientAddress(name.toLowerCase())) return name
+    if (name === undefined || name.length < shortestClientAddressHeader) continue
+    if (claimsClientAddress(name.toLowerCase())) return name
   }
   return undefined
 }

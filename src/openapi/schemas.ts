@@ -103,6 +103,7 @@ export const status = z
         highMs: z.number().nullable(),
       })
       .describe('The provider’s clock less this one, and between what bounds it is known.'),
+    degraded: z.boolean().optional().describe('Whether the store that replicas share does not answer.'),
     store: z.looseObject({ kind: z.string(), up: z.boolean() }),
     cache: z.object({ entries: z.number(), bytes: z.number() }),
     ledger: z.object({ entries: z.number() }),

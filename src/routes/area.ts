@@ -1,3 +1,5 @@
+import { remembering } from '../remembering.ts'
+
 /** Which part of the service a request belongs to. */
 export type Area = 'quote' | 'float-order' | 'order' | 'swap' | 'payments' | 'webhooks' | 'none'
 
@@ -30,7 +32,7 @@ export function createAreaReader(paymentsPaths: readonly string[]): (rawTarget: 
     return 'none'
   }
 
-  return function readTarget(rawTarget) {
+  return remembering((rawTarget): TargetReading => {
     if (rawTarget === '*') return { asterisk: true }
     const target = originForm(rawTarget)
     if (target === undefined) return { problem: 'The request target must begin with "/".' }
@@ -46,7 +48,7 @@ export function createAreaReader(paymentsPaths: readonly string[]): (rawTarget: 
     if (brokenEscape.test(path)) return { problem: 'The path holds a broken percent-escape.' }
     if (dotSegment.test(path)) return { problem: 'The path holds a dot segment ("." or "..").' }
     return { target, path, area: areaOf(path) }
-  }
+  })
 }
 
 // RFC 9112 3.2.2: a server must accept the absolute form; only its path and query go on, so that the host

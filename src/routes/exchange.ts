@@ -1,11 +1,11 @@
-import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { ClientAddress, ReadClientAddress } from '../client/client-address.ts'
 import type { Logger } from '../logger.ts'
 import type { Metrics } from '../metrics.ts'
 import { type Problem, problemOf, UpstreamFailure } from '../problem.ts'
 import { answerProblem } from '../problem-answer.ts'
-import { headerValues } from '../upstream/headers.ts'
+import { createRequestIds } from '../request-ids.ts'
+import { headerLines } from '../upstream/headers.ts'
 import type { Area, TargetReading } from './area.ts'
 import type { RateLimitStanding } from './rate-limit.ts'
 
@@ -60,6 +60,7 @@ const namedPeersMost = 1_000
 export function createExchanges(options: ExchangesOptions): Exchanges {
   const { log, metrics, readTarget, readClientAddress } = options
   const namedPeers = new Set<string>()
+  const nextId = createRequestIds()
   let inFlight = 0
   /** On the request itself: a WeakMap of all requests costs the garbage collector more than the hit it is about. */
   const begun = Symbol('exchange')
@@ -96,7 +97,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       this.reading = readTarget(request.url ?? '')
       inFlight += 1
       metrics.requestBegan()
-      response.once('close', () => this.#over())
+      response.on('close', () => this.#over())
     }
 
     get area(): Area {
@@ -109,9 +110,10 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
 
     get id(): string {
       if (this.#id === undefined) {
-        const received = headerValues(this.request.rawHeaders, 'x-request-id')
-        this.#callersId = received.length === 1 && fitId.test(received[0] as string)
-        this.#id = this.#callersId ? (received[0] as string) : randomUUID()
+        const received = headerLines(this.request.rawHeaders, 'x-request-id')
+        const fit = received !== undefined && fitId.test(received)
+        this.#callersId = fit
+        this.#id = fit ? received : nextId()
       }
       return this.#id
     }

@@ -1,6 +1,6 @@
 import { Problem } from '../problem.ts'
 import { passThrough } from '../upstream/passthrough.ts'
-import { ClientGone, RequestBody, requestBody } from '../upstream/request-body.ts'
+import { bodyAlreadyHere, ClientGone, mayBeHere, RequestBody, requestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
 import { type RateLimit, rateLimitFields } from './rate-limit.ts'
@@ -42,7 +42,19 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
       onFailure: (error: unknown) => fail(exchange, error),
     }
     if (!toSwap || rateLimit === undefined) {
-      passThrough({ ...parts, body: body ?? requestBody(request, bodyIdleTimeoutMs) })
+      if (body !== undefined || !mayBeHere(request)) {
+        passThrough({ ...parts, body: body ?? requestBody(request, bodyIdleTimeoutMs) })
+        return
+      }
+      // What came in one piece with the head is there by then, and goes out in one piece with it.
+      process.nextTick(() => {
+        if (response.destroyed || response.headersSent) return
+        try {
+          passThrough({ ...parts, body: bodyAlreadyHere(request) ?? requestBody(request, bodyIdleTimeoutMs) })
+        } catch (error) {
+          fail(exchange, error)
+        }
+      })
       return
     }
     const ownHeaders = (received: readonly string[]) => rateLimitFields(exchange, received)

@@ -1,7 +1,7 @@
 import { Problem } from '../problem.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import { formatForwarded } from '../upstream/forwarded.ts'
-import { headerValues, nominatedHeaders } from '../upstream/headers.ts'
+import { headerLines, headerValues, lineBreak, nominatedHeaders } from '../upstream/headers.ts'
 import type { Exchange } from './exchange.ts'
 import type { SwapDefaults } from './request-headers.ts'
 
@@ -16,9 +16,6 @@ export interface QuoteHeaders {
   call(keyed: KeyedHeaders, exchange: Exchange): string[]
 }
 
-/** Several lines of one header are one value of the key; no header line holds a line break. */
-const lineBreak = '\n'
-
 export function createQuoteHeaders(keyHeaders: readonly string[], defaults: SwapDefaults): QuoteHeaders {
   // A map, because a header may be called `constructor`.
   const supplied = new Map([
@@ -29,22 +26,23 @@ export function createQuoteHeaders(keyHeaders: readonly string[], defaults: Swap
 
   return {
     application({ request: { rawHeaders } }) {
-      const lines = headerValues(rawHeaders, 'app-name')
-      return lines.length === 0 ? defaults.appName : lines.join(lineBreak)
+      return headerLines(rawHeaders, 'app-name') ?? defaults.appName
     },
     keyed({ request: { rawHeaders } }) {
       const nominated = nominatedHeaders(rawHeaders)
-      return keyHeaders.map((name) => {
-        const lines = nominated?.has(name) ? [] : headerValues(rawHeaders, name)
-        const value = lines.length === 0 ? supplied.get(name) : lines.join(lineBreak)
+      const keyed: (readonly [name: string, value: string | undefined])[] = []
+      for (const name of keyHeaders) {
+        const sent = nominated?.has(name) ? undefined : headerLines(rawHeaders, name)
+        const value = sent ?? supplied.get(name)
         if (name === 'app-name' && (value === undefined || value.trim() === '')) {
           throw new Problem('app-name-missing', {
             detail: 'The swap API wants to know the application: send App-Name, or set SWAP_APP_NAME.',
             members: { header: 'App-Name' },
           })
         }
-        return [name, value] as const
-      })
+        keyed.push([name, value])
+      }
+      return keyed
     },
     call(keyed, exchange) {
       const headers: string[] = []

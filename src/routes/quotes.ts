@@ -6,6 +6,7 @@ import type { Call, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import { repeatableHeaders } from '../quotes/quote-call.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
+import { remembering } from '../remembering.ts'
 import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { Exchange } from './exchange.ts'
@@ -45,6 +46,13 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   const { cache, callUpstream, fail, keyOf, onServed, partitionOf, providerClock, quoteHeaders, rateLimit } =
     options
 
+  const hitHeaders = createHitHeaders()
+  /** All that a target says; most were read a moment ago. */
+  const readAsked = remembering((target) => {
+    const parts = readQuoteTarget(target)
+    return parts && { pair: parts.pair, ...readAmount(parts.query) }
+  })
+
   function readRequest(exchange: Exchange): KeyedRequest {
     const { method, rawHeaders } = exchange.request
     if (method !== 'GET' && method !== 'HEAD') {
@@ -56,20 +64,19 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     const { target } = exchange
     refuseLoop(rawHeaders)
     const keyedHeaders = quoteHeaders.keyed(exchange)
-    const parts = readQuoteTarget(target)
-    if (parts === undefined) throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
-    const amount = readAmount(parts.query)
-    if (amount.problem !== undefined) {
-      throw new Problem('bad-amount', { detail: amount.problem, members: { parameter: 'amount' } })
+    const asked = readAsked(target)
+    if (asked === undefined) throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
+    if (asked.problem !== undefined) {
+      throw new Problem('bad-amount', { detail: asked.problem, members: { parameter: 'amount' } })
     }
     const partition = partitionOf(exchange.client, rawHeaders)
     const request: QuoteRequest = {
-      pair: parts.pair,
-      amount: amount.amount,
-      canonicalAmount: amount.canonical,
+      pair: asked.pair,
+      amount: asked.amount,
+      canonicalAmount: asked.canonical,
       keyedHeaders,
       partition: partition ?? '',
-      query: amount.otherParameters,
+      query: asked.otherParameters,
       target,
     }
     return { request, key: partition === undefined ? undefined : keyOf(request) }
@@ -78,17 +85,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   function answerHit(exchange: Exchange, quote: StoredQuote, pair: string): void {
     const { response } = exchange
     const ttl = serveFor(pair, quote.expiresAtMs)
-    const status = `quotegate; hit; ttl=${ttl}`
-    exchange.cacheStatus = status
-    response.writeHead(200, [
-      ...quote.headers,
-      'Content-Length',
-      String(quote.body.length),
-      ...ownHeaders(ttl, status),
-      'X-Request-Id',
-      exchange.id,
-      ...rateLimitFields(exchange),
-    ])
+    const own = hitHeaders(ttl)
+    exchange.cacheStatus = own[cacheStatusAt]
+    const headers = quote.headers.concat('Content-Length', String(quote.body.length), own)
+    headers.push('X-Request-Id', exchange.id, ...rateLimitFields(exchange))
+    response.writeHead(200, headers)
     // A latin1 string is joined with the head into one write, a Buffer is not.
     response.end(quote.body, 'latin1')
   }
@@ -211,6 +212,19 @@ const asksMost = 3
 function unwritable(error: unknown): UpstreamFailure {
   return new UpstreamFailure('swap', { fault: 'http_protocol_error', maybeSeen: true, cause: error })
 }
+
+/** The headers of a hit, which are the same for every quote with as many seconds left. */
+function createHitHeaders(): (ttl: number) => readonly string[] {
+  let lastTtl = -1
+  let last: readonly string[] = []
+  return (ttl) => {
+    if (ttl !== lastTtl) last = ownHeaders(ttl, `quotegate; hit; ttl=${ttl}`)
+    lastTtl = ttl
+    return last
+  }
+}
+
+const cacheStatusAt = 3
 
 function ownHeaders(ttl: number, cacheStatus: string): string[] {
   // Without Age beside it: max-age is what is left from now, and a cache would take Age off once more.

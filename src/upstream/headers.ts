@@ -65,6 +65,9 @@ export function endToEndHeaders(
   return kept
 }
 
+/** Several lines of one header as one text: no header line holds a line break. */
+export const lineBreak = '\n'
+
 /** All values of one header, in the order of its lines. */
 export function headerValues(rawHeaders: readonly string[], lowerCaseName: string): string[] {
   const values: string[] = []
@@ -77,6 +80,18 @@ export function headerValues(rawHeaders: readonly string[], lowerCaseName: strin
   return values
 }
 
+/** All lines of one header as one text, which is most often its only line; undefined if there is none. */
+export function headerLines(rawHeaders: readonly string[], lowerCaseName: string): string | undefined {
+  let lines: string | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    if (name.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName) continue
+    const value = rawHeaders[index + 1] as string
+    lines = lines === undefined ? value : lines + lineBreak + value
+  }
+  return lines
+}
+
 /** undici hands header bytes over as Buffers; latin1 keeps every byte. */
 export function latin1Headers(rawHeaders: readonly (Buffer | string)[]): string[] {
   return rawHeaders.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
@@ -86,7 +101,8 @@ const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
 
 /** Whether a request has been through a gateway of ours already (RFC 9110 7.6.3). */
 export function viaNamesUs(rawHeaders: readonly string[]): boolean {
-  return headerValues(rawHeaders, 'via').some((value) => value.split(',').some((hop) => ownName.test(hop)))
+  const via = headerLines(rawHeaders, 'via')
+  return via?.split(/[,\n]/).some((hop) => ownName.test(hop)) ?? false
 }
 
 /**

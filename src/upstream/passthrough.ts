@@ -33,6 +33,8 @@ export function passThrough(options: PassThroughOptions): void {
 }
 
 const noBytes = Buffer.alloc(0)
+/** An answer up to this size that comes in one piece goes out in one. */
+const oneWriteBytesMost = 16_384
 
 class Relay implements UpstreamHandler {
   readonly #options: PassThroughOptions
@@ -42,6 +44,9 @@ class Relay implements UpstreamHandler {
   #ended = false
   #began = false
   #bodyBegan = false
+  #statedLength: number | undefined
+  #wholeBody: Buffer | undefined
+  #resume: () => void = () => {}
   #stallTimer: NodeJS.Timeout | undefined
 
   constructor(options: PassThroughOptions) {
@@ -81,6 +86,8 @@ class Relay implements UpstreamHandler {
       status === 204 ? name === 'content-length' : false,
     )
     if (ownHeaders) headers.push(...ownHeaders(headers))
+    this.#statedLength = Number(headerValues(headers, 'content-length')[0])
+    this.#resume = resume
     response.sendDate = false
     response.writeHead(status, reasonBytes(reason), headers)
     if (status === 204 || status === 304) {
@@ -94,14 +101,22 @@ class Relay implements UpstreamHandler {
     process.nextTick(() => {
       if (!this.#bodyBegan && !this.#ended) response.write(noBytes)
     })
-    response.on('drain', resume)
     return true
   }
 
   onData(chunk: Buffer): boolean {
+    if (!this.#bodyBegan && chunk.length === this.#statedLength && chunk.length <= oneWriteBytesMost) {
+      this.#bodyBegan = true
+      this.#wholeBody = chunk
+      return true
+    }
     this.#bodyBegan = true
-    const taken = this.#options.response.write(chunk)
-    if (!taken) this.#watchForStall()
+    const { response } = this.#options
+    const taken = response.write(chunk)
+    if (!taken) {
+      response.once('drain', this.#resume)
+      this.#watchForStall()
+    }
     return taken
   }
 
@@ -150,6 +165,6 @@ class Relay implements UpstreamHandler {
   #end(): void {
     this.#ended = true
     this.#dropBody()
-    endAnswer(this.#options.request, this.#options.response)
+    endAnswer(this.#options.request, this.#options.response, this.#wholeBody)
   }
 }

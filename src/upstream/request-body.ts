@@ -82,3 +82,16 @@ function hasBody(request: IncomingMessage): boolean {
 export function requestBody(request: IncomingMessage, idleTimeoutMs: number): RequestBody | null {
   return hasBody(request) ? new RequestBody(request, idleTimeoutMs) : null
 }
+
+const smallBytesMost = 16_384
+
+/** Whether the body may come together with the head, and can then be sent on in one write, without a stream. */
+export function mayBeHere({ headers }: IncomingMessage): boolean {
+  const length = Number(headers['content-length'] ?? 0)
+  return length > 0 && length <= smallBytesMost
+}
+
+/** The whole body, if it came together with the head; to be asked one tick after that. */
+export function bodyAlreadyHere(request: IncomingMessage): Buffer | undefined {
+  return request.complete ? (request.read() ?? undefined) : undefined
+}

@@ -2,9 +2,13 @@ import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { createRandom } from '../../bench/simulation/random.ts'
 import { callsTable, describeScenario, type Result, replaceGenerated } from '../../bench/simulation/report.ts'
+import { replicaCounts, replicasTable } from '../../bench/simulation/report-replicas.ts'
 import { modes, type Settings, simulate } from '../../bench/simulation/run.ts'
+import { createSharedStore } from '../../bench/simulation/shared-store.ts'
 import { createClients, createTraffic, type Scenario, scriptedHour } from '../../bench/simulation/traffic.ts'
 import { createVirtualTime } from '../../bench/simulation/virtual-time.ts'
+import type { Call } from '../../src/quotes/quote-cache.ts'
+import type { QuoteAnswer } from '../../src/quotes/quote-call.ts'
 
 /** Few pairs, so that even a few clients meet. */
 const fiveMinutes: Scenario = {
@@ -77,6 +81,64 @@ describe('the simulation', () => {
   })
 })
 
+describe('several replicas', () => {
+  const run = (settings: Partial<Settings>) =>
+    simulate(fiveMinutes, { mode: 'none', refreshAheadMs: 0, ...settings })
+
+  it('that share nothing need more calls the more of them there are', async () => {
+    const calls: number[] = []
+    for (const replicas of replicaCounts) calls.push((await run({ replicas })).upstreamCalls)
+    expect(calls).toEqual(calls.toSorted((left, right) => left - right))
+    expect(calls.at(-1)).toBeGreaterThan(2 * (calls[0] ?? 0))
+  })
+
+  it('that share a store need no more calls than one replica does', async () => {
+    for (const mode of modes) {
+      const { upstreamCalls: ofOne } = await run({ mode })
+      for (const replicas of replicaCounts) {
+        const totals = await run({ mode, replicas, shared: true })
+        // A look-up takes a moment, which here and there makes a quote expire before or after a request.
+        expect(Math.abs(totals.upstreamCalls - ofOne) / ofOne).toBeLessThan(0.02)
+        expect(totals.fromStore > 0).toBe(replicas > 1)
+      }
+    }
+  })
+
+  it('give the same numbers every time', async () => {
+    const settings = { replicas: 4, shared: true, refreshAheadMs: 5_000 }
+    expect(await run(settings)).toEqual(await run(settings))
+  })
+
+  it('make one call for a quote as long as it lives, whichever of them is asked', async () => {
+    const oneQuote: Scenario = { ...fiveMinutes, clients: 60, pairs: 1, amounts: 1, durationMs: 20_000 }
+    const totals = await simulate(oneQuote, { mode: 'none', refreshAheadMs: 0, replicas: 4, shared: true })
+    expect(totals.requests).toBeGreaterThan(20)
+    expect(totals.upstreamCalls).toBe(1)
+  })
+
+  it('wait for each other when they miss the same quote in the same moment', async () => {
+    const time = createVirtualTime(1_000)
+    const store = createSharedStore({ time, latencyMs: 1, refreshAheadMs: 0 })
+    const came: number[] = []
+    let calls = 0
+    const call = (): Call => {
+      calls += 1
+      const answer = new Promise<QuoteAnswer>((resolve) => {
+        time.at(time.nowMs() + 80, () => resolve({ quote: { expiryMs: 31_000 } } as QuoteAnswer))
+      })
+      return { answer, abort: () => {} }
+    }
+    for (const atMs of [1_000, 1_000, 1_040, 2_000]) {
+      time.at(atMs, () => void store.before('key', call).answer.then(() => came.push(time.nowMs())))
+    }
+    await time.run()
+    expect(calls).toBe(1)
+    // The one who called, two who waited and were told a trip later, and one who found it.
+    expect(came).toEqual([1_081, 1_082, 1_082, 2_001])
+    expect(store.found).toBe(3)
+  })
+})
+
 describe('the scripted hour', () => {
   it('has the clients, pairs, amounts and lifetimes of the issue', () => {
     expect(scriptedHour).toMatchObject({
@@ -143,6 +205,25 @@ describe('virtual time', () => {
 
   it('refuses an event in the past', () => {
     expect(() => createVirtualTime(1_000).at(999, () => {})).toThrow(RangeError)
+  })
+})
+
+describe('docs/scaling.md', () => {
+  const page = readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
+
+  it('has a row for each mode and number of replicas, of the scenario as it is now', () => {
+    expect(page).toContain(replicasTable([]))
+    expect(page).toContain(`${createTraffic(scriptedHour).length.toLocaleString('en-US')} requests`)
+    for (const mode of modes) {
+      for (const replicas of replicaCounts)
+        expect(page).toMatch(new RegExp(`^\\| ${mode} \\| ${replicas} \\|`, 'm'))
+    }
+  })
+
+  it('keeps what is between its other marks when one part is written anew', () => {
+    const rewritten = replaceGenerated(page, 'anew\n', 'npm run cost')
+    expect(rewritten).toContain(replicasTable([]))
+    expect(rewritten).not.toContain('| quote from memory |')
   })
 })
 

@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { laneUnderTest } from './gateway.ts'
@@ -35,9 +35,11 @@ export function startProgram(
   // Node raises its limit to the most it may have, so that has to be lowered, and before it starts.
   const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command]
   const [file = '', ...parameters] = descriptors === undefined ? command : limited
-  const child = spawn(file, parameters, {
-    env: { PATH: path, ...laneUnderTest(), ...settings },
-  })
+  return watchProgram(spawn(file, parameters, { env: { PATH: path, ...laneUnderTest(), ...settings } }))
+}
+
+/** Gathers what a program says, and makes sure that it does not outlive its test. */
+export function watchProgram(child: ChildProcessWithoutNullStreams): RunningProgram {
   running.add(child)
   const output = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const) {

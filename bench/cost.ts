@@ -1,0 +1,115 @@
+/**
+ * What a request of each kind costs the gateway in processor time, and what it holds in memory: prints a table and
+ * writes it into docs/scaling.md, which reckons with it. `npm run cost -- --seconds 2` for a short look.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { loadServer } from './cases/case.ts'
+import { appHeaders, gateway, passTarget, quoteTarget } from './contenders/contender.ts'
+import { benchDirectory, describeMachine, pinLoad } from './harness/machine.ts'
+import { openStage, type Placed, stopAll } from './harness/stage.ts'
+import type { Load } from './harness/wrk.ts'
+import { count, replaceGenerated, table } from './simulation/report.ts'
+
+const { values: flags } = parseArgs({
+  options: {
+    seconds: { type: 'string', default: '10' },
+    'port-base': { type: 'string', default: '18300' },
+  },
+})
+
+const json = { 'Content-Type': 'application/json' }
+const order = {
+  pairId: 'ETH_USDC',
+  fromAmount: 0.1,
+  fromAddress: '0xfrom',
+  toAddress: '0xto',
+  toAmount: 289.645,
+}
+/** Quotes that were not asked for before, as long as `begin` was not. */
+const newQuotes = (begin: number) => ({
+  target: '/',
+  headers: appHeaders,
+  requestScript: `function request()
+  n = (n or ${begin}) + 1
+  return wrk.format('GET', '/v3/pairs/ETH_USDC/quotes?amount=' .. n)
+end`,
+})
+
+const kinds: { kind: string; load: Omit<Load, 'port' | 'seconds' | 'connections'> }[] = [
+  { kind: 'quote from memory', load: { target: quoteTarget, headers: appHeaders } },
+  {
+    kind: 'float order, judged and sent',
+    load: {
+      target: '/v3/orders/float',
+      method: 'POST',
+      headers: { ...appHeaders, ...json },
+      body: JSON.stringify(order),
+    },
+  },
+  { kind: 'payment passed through (GET)', load: { target: passTarget } },
+  {
+    kind: 'payment passed through (POST, 1 KiB)',
+    load: { target: '/checkouts', method: 'POST', headers: json, body: 'x'.repeat(1_024) },
+  },
+  { kind: 'quote fetched and kept', load: newQuotes(1_000_000) },
+]
+
+async function gauges(placed: Placed): Promise<Record<string, number>> {
+  const page = await (await fetch(`http://127.0.0.1:${placed.operationsPort}/metrics`)).text()
+  return Object.fromEntries(
+    Array.from(page.matchAll(/^(\w+) (\S+)$/gm), ([, name, value]) => [name, Number(value)]),
+  )
+}
+
+function memoryLine(when: string, gauge: Record<string, number>): string[] {
+  return [
+    when,
+    count(gauge.quotegate_cache_entries ?? Number.NaN),
+    count(gauge.quotegate_ledger_entries ?? Number.NaN),
+    count((gauge.process_resident_memory_bytes ?? Number.NaN) / 2 ** 20),
+  ]
+}
+
+/** As deploy/kubernetes sets it. */
+const heapLimit = '--max-old-space-size=512'
+
+const pinned = pinLoad()
+const stage = await openStage({
+  portBase: Number(flags['port-base']),
+  pinned,
+  program: join(benchDirectory, '..', 'dist', 'main.js'),
+  say: (text) => process.stderr.write(`${text}\n`),
+})
+const placed = await stage.place(gateway('quotegate', { NODE_OPTIONS: heapLimit }))
+const memory = [memoryLine('after the start', await gauges(placed))]
+const seconds = Number(flags.seconds)
+const rows: string[][] = []
+for (const { kind, load } of kinds) {
+  const { cpuMicros = Number.NaN } = await loadServer(placed, { ...load, connections: 64, seconds })
+  rows.push([kind, cpuMicros.toFixed(0), count(1e6 / cpuMicros)])
+}
+memory.push(memoryLine('after these', await gauges(placed)))
+for (let round = 2; ; round += 1) {
+  const before = (await gauges(placed)).quotegate_ledger_entries ?? Number.NaN
+  await loadServer(placed, { ...newQuotes(round * 1_000_000), connections: 64, seconds })
+  const after = (await gauges(placed)).quotegate_ledger_entries ?? Number.NaN
+  if (!(after > before)) break
+}
+memory.push(memoryLine('with both full, and still asked for more', await gauges(placed)))
+await stopAll([placed])
+await stage.close()
+
+const { processor, node } = describeMachine(pinned)
+const today = new Date().toISOString().slice(0, 10)
+const report = [
+  `${processor}, Node ${node}, ${today}; the gateway on a core of its own, 64 connections, metrics on, settings at ` +
+    `their defaults, \`NODE_OPTIONS=${heapLimit}\`.`,
+  table(['a request', 'processor time, µs', 'requests/s that fill a core'], rows),
+  table(['memory', 'quotes in the cache', 'quotes in the ledger', 'resident, MiB'], memory),
+  '',
+].join('\n\n')
+const page = new URL('../docs/scaling.md', import.meta.url)
+writeFileSync(page, replaceGenerated(readFileSync(page, 'utf8'), report, 'npm run cost'))
+process.stdout.write(report)

@@ -1,0 +1,64 @@
+import type { Call } from '../../src/quotes/quote-cache.ts'
+import type { QuoteAnswer } from '../../src/quotes/quote-call.ts'
+import type { VirtualTime } from './virtual-time.ts'
+
+export interface SharedStore {
+  /** Look-ups that found a quote, or a call of another replica under way and waited for it. */
+  readonly found: number
+  /** Puts the store in front of a replica's upstream call. */
+  before(key: string, call: () => Call): Call
+}
+
+/**
+ * The second tier of several replicas as it should behave: a replica that has nothing in memory looks here first,
+ * and for each key only one of them calls the upstream. A look-up takes the lock, too, if it finds nothing.
+ */
+export function createSharedStore({
+  time,
+  latencyMs,
+  refreshAheadMs,
+}: {
+  time: VirtualTime
+  latencyMs: number
+  refreshAheadMs: number
+}): SharedStore {
+  const kept = new Map<string, QuoteAnswer>()
+  const flights = new Map<string, Promise<QuoteAnswer>>()
+  let found = 0
+
+  const roundTrip = () => new Promise<void>((resolve) => time.at(time.nowMs() + latencyMs, () => resolve()))
+
+  /** What is about to be refreshed is no answer to the one who refreshes it. */
+  function liveAnswer(key: string): QuoteAnswer | undefined {
+    const answer = kept.get(key)
+    const expiresAtMs = answer?.quote?.expiryMs ?? 0
+    return expiresAtMs - time.nowMs() > refreshAheadMs ? answer : undefined
+  }
+
+  async function answerFor(key: string, call: () => Call): Promise<QuoteAnswer> {
+    await roundTrip()
+    // From here to the lock without an await, as a SET NX is one step.
+    const live = liveAnswer(key)
+    const underWay = flights.get(key)
+    if (live !== undefined || underWay !== undefined) found += 1
+    if (live !== undefined) return live
+    if (underWay !== undefined) {
+      const answer = await underWay
+      await roundTrip()
+      return answer
+    }
+    const flight = call().answer
+    flights.set(key, flight)
+    const answer = await flight
+    kept.set(key, answer)
+    flights.delete(key)
+    return answer
+  }
+
+  return {
+    get found() {
+      return found
+    },
+    before: (key, call) => ({ answer: answerFor(key, call), abort: () => {} }),
+  }
+}

@@ -1,0 +1,178 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { loadConfig } from '../../src/config.ts'
+import { isSettingName } from '../../src/settings/table.ts'
+import { environmentOf, type Service, services } from '../support/compose.ts'
+import { imageEnv, readDockerfile, repository } from '../support/dockerfile.ts'
+import { readGrafana } from '../support/grafana.ts'
+
+const named = Object.entries(services)
+const ours = named.filter(([, { image }]) => image === 'quotegate')
+
+interface Mount {
+  source: string
+  target: string
+  mode: string
+}
+
+const mountsOf = (name: string): Mount[] =>
+  (services[name]?.volumes ?? []).map((volume) => {
+    const [source = '', target = '', mode = ''] = volume.split(':')
+    return { source, target, mode }
+  })
+
+/** Where a file of the repository is seen inside a container. */
+function insideOf(name: string, path: string): string | undefined {
+  const mount = mountsOf(name).find(({ source }) => join('.', path).startsWith(join('.', source)))
+  return mount && join(mount.target, join('.', path).slice(join('.', mount.source).length))
+}
+
+function configOf(name: string) {
+  return loadConfig({ ...imageEnv(), ...environmentOf(name) }).config
+}
+
+/** Ports that a service listens on inside its container. */
+const listening: Record<string, number[]> = {
+  quotegate: [configOf('quotegate').traffic.port, configOf('quotegate').admin.port],
+  sandbox: [configOf('sandbox').traffic.port],
+  valkey: [6379],
+  prometheus: [9090],
+  grafana: [3000],
+}
+
+describe.each(named)('%s', (name, service: Service) => {
+  it('can write nowhere, has no capability and gains none', () => {
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+    })
+    for (const { mode } of mountsOf(name)) expect(mode).toBe('ro')
+  })
+
+  it('is an image of one exact version, or the one that is built here', () => {
+    if (service.image === 'quotegate') return
+    expect(service.image).toMatch(/^[\w/]+:v?\d+\.\d+\.\d+(-alpine)?$/)
+  })
+
+  it('is published on the loopback interface alone, by ports that it listens on', () => {
+    for (const published of service.ports ?? []) {
+      const [, port] = /^127\.0\.0\.1:\d+:(\d+)$/.exec(published) ?? []
+      expect(listening[name], published).toContain(Number(port))
+    }
+  })
+
+  it('mounts files that are there', () => {
+    expect(mountsOf(name).filter(({ source }) => !existsSync(join(repository, source)))).toEqual([])
+  })
+
+  it('waits for services that are there and can say how they are', () => {
+    for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
+      expect(condition).toBe('service_healthy')
+      const hasCheck = services[other]?.healthcheck !== undefined || services[other]?.image === 'quotegate'
+      expect(hasCheck, other).toBe(true)
+    }
+  })
+
+  it('calls others by the names and ports that they have', () => {
+    for (const value of Object.values(environmentOf(name))) {
+      const [, host = '', port] = /^\w+:\/\/([\w.-]+):(\d+)/.exec(value) ?? []
+      if (port !== undefined) expect(listening[host], value).toContain(Number(port))
+    }
+  })
+})
+
+describe('the containers of the gateway', () => {
+  it.each(ours)('%s is given settings that exist and are good', (name) => {
+    const names = Object.keys(environmentOf(name))
+    expect(names.filter((setting) => !isSettingName(setting))).toEqual([])
+    expect(() => configOf(name)).not.toThrow()
+  })
+
+  it('are built once, from this folder', () => {
+    expect(ours.map(([, { build }]) => build)).toEqual(['.', undefined])
+  })
+
+  it('expose the ports that they listen on', () => {
+    const exposed = readDockerfile()
+      .at(-1)
+      ?.instructions.find(({ keyword }) => keyword === 'EXPOSE')?.rest
+    expect(exposed).toBe(listening.quotegate?.join(' '))
+  })
+
+  it('have the sandbox for both upstreams, and the shared store', () => {
+    const { SWAP_BASE_URL, PAYMENTS_BASE_URL, VALKEY_URL } = environmentOf('quotegate')
+    expect(services.sandbox?.command).toEqual(['--sandbox'])
+    expect([SWAP_BASE_URL, PAYMENTS_BASE_URL]).toEqual(['http://sandbox:8080', 'http://sandbox:8080'])
+    expect(VALKEY_URL).toBe('redis://valkey:6379')
+  })
+
+  it('are given the time that a drain may take', () => {
+    const { delayMs, timeoutMs } = configOf('quotegate').drain
+    const [, graceS] = /^(\d+)s$/.exec(services.quotegate?.stop_grace_period ?? '') ?? []
+    expect(Number(graceS) * 1_000).toBeGreaterThan(delayMs + timeoutMs + 2_000)
+  })
+
+  it('are publishable at different ports of the host', () => {
+    const published = named.flatMap(([, { ports = [] }]) => ports.map((port) => port.split(':')[1]))
+    expect(new Set(published).size).toBe(published.length)
+  })
+})
+
+describe('Prometheus and Grafana', () => {
+  const prometheus = parse(readGrafana('prometheus.yml')) as {
+    rule_files: string[]
+    scrape_configs: { static_configs: { targets: string[] }[] }[]
+  }
+
+  it('Prometheus reads prometheus.yml, with the rules beside it', () => {
+    const inside = insideOf('prometheus', 'grafana/prometheus.yml')
+    expect(services.prometheus?.command).toContain(`--config.file=${inside}`)
+    for (const file of prometheus.rule_files) {
+      expect(insideOf('prometheus', `grafana/${file}`)).toBe(join(inside ?? '', '..', file))
+    }
+  })
+
+  it('Prometheus scrapes the operations listener', () => {
+    const targets = prometheus.scrape_configs.flatMap(({ static_configs }) =>
+      static_configs.flatMap(({ targets }) => targets),
+    )
+    expect(targets).toEqual([`quotegate:${configOf('quotegate').admin.port}`])
+  })
+
+  it('Prometheus may write its data', () => {
+    const [, data] = /--storage\.tsdb\.path=(\S+)/.exec(services.prometheus?.command?.join(' ') ?? '') ?? []
+    expect(services.prometheus?.tmpfs).toContain(data)
+  })
+
+  it('Grafana finds its provisioning where it looks, and the dashboards where that says', () => {
+    expect(insideOf('grafana', 'grafana/provisioning')).toBe('/etc/grafana/provisioning')
+    const { providers } = parse(readGrafana('provisioning/dashboards/quotegate.yml')) as {
+      providers: { options: { path: string } }[]
+    }
+    expect(insideOf('grafana', 'grafana/dashboards')).toBe(providers[0]?.options.path)
+    const [file] = readdirSync(join(repository, 'grafana/dashboards'))
+    expect(environmentOf('grafana').GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH).toBe(
+      insideOf('grafana', `grafana/dashboards/${file}`),
+    )
+  })
+
+  it('Grafana asks the Prometheus that is there', () => {
+    const { datasources } = parse(readGrafana('provisioning/datasources/prometheus.yml')) as {
+      datasources: { url: string }[]
+    }
+    for (const { url } of datasources) {
+      const { hostname, port } = new URL(url)
+      expect(listening[hostname]).toContain(Number(port))
+    }
+  })
+})
+
+it('compose.yaml tells at its top every address that it publishes', () => {
+  const text = readFileSync(join(repository, 'compose.yaml'), 'utf8')
+  for (const [, port] of text.matchAll(/'(127\.0\.0\.1:\d+):\d+'/g)) {
+    expect(text).toMatch(new RegExp(`^ *#.*http://${port}\\b`, 'm'))
+  }
+})

@@ -1,0 +1,246 @@
+import { readdirSync } from 'node:fs'
+import type { Deployment } from 'kubernetes-types/apps/v1.js'
+import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2.js'
+import type { Container, Probe, Secret, Service } from 'kubernetes-types/core/v1.js'
+import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js'
+import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config.ts'
+import { factsOf, isSettingName, settingNames } from '../../src/settings/table.ts'
+import { imageEnv, readDockerfile } from '../support/dockerfile.ts'
+import { type RunningGateway, startGateway } from '../support/gateway.ts'
+import { folder, readEnvFile, readManifest, typeErrors } from '../support/kubernetes.ts'
+
+interface Kustomization {
+  resources: string[]
+  configMapGenerator: { name: string; envs: string[] }[]
+  images: { name: string; newTag: string }[]
+  namespace: string
+}
+
+type Manifest = { apiVersion: string; kind: string; metadata: { name: string } }
+
+const kustomization = readManifest<Kustomization>('kustomization.yaml')
+const deployment = readManifest<Deployment>('deployment.yaml')
+const secret = readManifest<Secret>('secret.example.yaml')
+const pod = deployment.spec?.template
+const container = pod?.spec?.containers[0] as Container
+const settings = readEnvFile('settings.env')
+const secrets = secret.stringData ?? {}
+
+/** As a pod sees them. NODE_OPTIONS is read by Node itself. */
+function config() {
+  return loadConfig({ ...imageEnv(), ...settings, ...secrets }).config
+}
+
+const portNamed = (name: string | number | undefined) =>
+  container.ports?.find((port) => port.name === name)?.containerPort
+
+describe('kustomization.yaml', () => {
+  it('lists every file there is, and none that is not', () => {
+    const listed = [
+      ...kustomization.resources,
+      ...kustomization.configMapGenerator.flatMap(({ envs }) => envs),
+    ]
+    const others = ['README.md', 'kustomization.yaml', 'secret.example.yaml']
+    expect([...listed, ...others].sort()).toEqual(readdirSync(folder).sort())
+  })
+
+  it('names the image of the Deployment, and one version of it', () => {
+    const [image] = kustomization.images
+    expect(image?.name).toBe(container.image)
+    expect(image?.newTag).toMatch(/^\d+\.\d+\.\d+$/)
+  })
+
+  it('is about objects as Kubernetes defines them, with no field that it does not know', () => {
+    const files = [...kustomization.resources, 'secret.example.yaml']
+    expect(typeErrors(files.map((name) => readManifest<Manifest>(name)))).toEqual([])
+  }, 120_000)
+
+  it('would be told of a field that Kubernetes does not know', () => {
+    const misspelt = { apiVersion: 'v1', kind: 'Service', spec: { selecter: {} } }
+    expect(typeErrors([misspelt]).join()).toContain("'\"selecter\"' does not exist in type 'ServiceSpec'")
+  }, 120_000)
+
+  it('makes one namespace, that of the Secret too', () => {
+    expect(readManifest<Manifest>('namespace.yaml').metadata.name).toBe(kustomization.namespace)
+    expect(secret.metadata?.namespace).toBe(kustomization.namespace)
+  })
+})
+
+describe('the settings', () => {
+  it('all exist', () => {
+    const names = [...Object.keys(settings), ...Object.keys(secrets)]
+    expect(names.filter((name) => !isSettingName(name) && name !== 'NODE_OPTIONS')).toEqual([])
+  })
+
+  it('are good together with those of the image', () => {
+    expect(config).not.toThrow()
+    expect(config().production).toBe(true)
+  })
+
+  it('are secret only in the Secret', () => {
+    const secretNames: string[] = settingNames.filter((name) => factsOf(name).secret === 'whole')
+    expect(Object.keys(settings).filter((name) => secretNames.includes(name))).toEqual([])
+    expect(Object.values(settings).filter((value) => /:\/\/[^/]*@/.test(value))).toEqual([])
+  })
+
+  it('all reach the container, and only by these two', () => {
+    expect(container.envFrom).toEqual([
+      { configMapRef: { name: kustomization.configMapGenerator[0]?.name } },
+      { secretRef: { name: secret.metadata?.name } },
+    ])
+    expect(container.env).toBeUndefined()
+  })
+
+  it('are not mixed with what Kubernetes says of Services', () => {
+    expect(pod?.spec?.enableServiceLinks).toBe(false)
+  })
+
+  it('say whom to believe, and share what the replicas know', () => {
+    expect(config().client.trustProxy).not.toEqual([])
+    expect(secrets.VALKEY_URL).toBeDefined()
+    // With several replicas, a quote that was served by another one may be unknown here while the store is down.
+    expect(config().orders.unknownQuote).toBe('forward')
+  })
+
+  it("leave Node's heap half of the memory at most", () => {
+    const heapMiB = Number(/--max-old-space-size=(\d+)/.exec(settings.NODE_OPTIONS ?? '')?.[1])
+    expect(container.resources?.limits?.memory).toBe('1Gi')
+    expect(heapMiB).toBeLessThanOrEqual(1_024 / 2)
+    const heldMiB = config().quotes.cacheBytes / 2 ** 20 + config().ledger.entries / 2 ** 10
+    expect(heapMiB).toBeGreaterThan(heldMiB + 100)
+  })
+})
+
+describe('the Deployment', () => {
+  it('has the ports that the gateway listens on', () => {
+    expect(portNamed('http')).toBe(config().traffic.port)
+    expect(portNamed('operations')).toBe(config().admin.port)
+    expect(config().admin.host).toBe('0.0.0.0')
+  })
+
+  it('gives a drain longer than it may take', () => {
+    const { delayMs, timeoutMs } = config().drain
+    const graceMs = (pod?.spec?.terminationGracePeriodSeconds ?? 0) * 1_000
+    // Two more seconds are for the operations listener, which ends last.
+    expect(graceMs).toBeGreaterThan(delayMs + timeoutMs + 2_000)
+  })
+
+  it('leaves a load balancer time to notice before a drain ends', () => {
+    const { periodSeconds = 10, failureThreshold = 3, timeoutSeconds = 1 } = container.readinessProbe ?? {}
+    expect(config().drain.delayMs).toBeGreaterThan(
+      (periodSeconds * failureThreshold + timeoutSeconds) * 1_000,
+    )
+  })
+
+  it('takes none away before its successor is ready', () => {
+    expect(deployment.spec?.strategy?.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 })
+  })
+
+  it('keeps to the restricted profile, which its namespace demands', () => {
+    const namespace = readManifest<{ metadata: { labels: object } }>('namespace.yaml')
+    expect(namespace.metadata.labels).toEqual({ 'pod-security.kubernetes.io/enforce': 'restricted' })
+    expect(pod?.spec?.securityContext).toMatchObject({
+      runAsNonRoot: true,
+      seccompProfile: { type: 'RuntimeDefault' },
+    })
+    expect(container.securityContext).toEqual({
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    })
+    expect(pod?.spec?.automountServiceAccountToken).toBe(false)
+  })
+
+  it('runs as the user of the image', () => {
+    const { runAsUser, runAsGroup } = pod?.spec?.securityContext ?? {}
+    const user = readDockerfile()
+      .at(-1)
+      ?.instructions.find(({ keyword }) => keyword === 'USER')?.rest
+    expect(`${runAsUser}:${runAsGroup}`).toBe(user)
+  })
+
+  it('tells Prometheus where the metrics are', () => {
+    expect(pod?.metadata?.annotations).toEqual({
+      'prometheus.io/scrape': 'true',
+      'prometheus.io/port': String(portNamed('operations')),
+      'prometheus.io/path': '/metrics',
+    })
+  })
+})
+
+describe('the probes', () => {
+  let gateway: RunningGateway
+  beforeAll(async () => {
+    gateway = await startGateway()
+  })
+  afterAll(() => gateway.close())
+
+  const probes = Object.entries({
+    startup: container.startupProbe,
+    readiness: container.readinessProbe,
+    liveness: container.livenessProbe,
+  })
+
+  it.each(probes)('%s asks the operations port for something that it answers', async (_name, probe) => {
+    expect(probe?.httpGet?.port).toBe('operations')
+    expect((await fetch(`${gateway.operationsUrl}${probe?.httpGet?.path}`)).status).toBe(200)
+  })
+
+  it('readiness fails as soon as a drain begins, liveness does not', async () => {
+    const statusOf = async (probe: Probe | undefined) =>
+      (await fetch(`${gateway.operationsUrl}${probe?.httpGet?.path}`)).status
+    const closed = gateway.close({ delayMs: 60_000 })
+    expect(await statusOf(container.readinessProbe)).toBe(503)
+    expect(await statusOf(container.livenessProbe)).toBe(200)
+    await gateway.close()
+    await closed
+  })
+})
+
+describe('what selects the pods', () => {
+  const labels = pod?.metadata?.labels ?? {}
+
+  it('all selects these, and is not broken by what kustomize adds', () => {
+    const selectors = [
+      deployment.spec?.selector.matchLabels,
+      readManifest<Service>('service.yaml').spec?.selector,
+      readManifest<Service>('service-operations.yaml').spec?.selector,
+      readManifest<NetworkPolicy>('network-policy.yaml').spec?.podSelector?.matchLabels,
+      readManifest<PodDisruptionBudget>('pod-disruption-budget.yaml').spec?.selector?.matchLabels,
+      ...(pod?.spec?.topologySpreadConstraints ?? []).map(({ labelSelector }) => labelSelector?.matchLabels),
+    ]
+    expect(selectors).toHaveLength(7)
+    for (const selector of selectors) expect(selector).toEqual(labels)
+  })
+
+  it.each(['service.yaml', 'service-operations.yaml'])('%s leads to a port of the container', (file) => {
+    for (const { targetPort } of readManifest<Service>(file).spec?.ports ?? []) {
+      expect(portNamed(targetPort), `${targetPort}`).toBeDefined()
+    }
+  })
+
+  it('the traffic Service has no way to the operations port', () => {
+    expect(readManifest<Service>('service.yaml').spec?.ports?.map(({ targetPort }) => targetPort)).toEqual([
+      'http',
+    ])
+  })
+
+  it('the NetworkPolicy lets clients to the traffic port and Prometheus to the other, and nobody to both', () => {
+    const rules = readManifest<NetworkPolicy>('network-policy.yaml').spec?.ingress ?? []
+    expect(rules.map(({ ports }) => ports?.map(({ port }) => port))).toEqual([['http'], ['operations']])
+    for (const { from = [] } of rules) expect(from).not.toEqual([])
+  })
+
+  it('the autoscaler scales this Deployment, which does not say how many itself', () => {
+    const scaler = readManifest<HorizontalPodAutoscaler>('horizontal-pod-autoscaler.yaml').spec
+    expect(scaler?.scaleTargetRef).toEqual({
+      apiVersion: deployment.apiVersion,
+      kind: deployment.kind,
+      name: deployment.metadata?.name,
+    })
+    expect(deployment.spec?.replicas).toBeUndefined()
+    expect(scaler?.minReplicas).toBeGreaterThan(1)
+  })
+})

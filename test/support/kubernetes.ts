@@ -1,0 +1,54 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import ts from 'typescript'
+import { parse } from 'yaml'
+import { repository } from './dockerfile.ts'
+
+export const folder = join(repository, 'deploy/kubernetes')
+
+export function readManifest<Kind>(name: string): Kind {
+  return parse(readFileSync(join(folder, name), 'utf8'), { merge: true }) as Kind
+}
+
+/** NAME=value lines, as kustomize and docker read them. */
+export function readEnvFile(name: string): Record<string, string> {
+  const lines = readFileSync(join(folder, name), 'utf8').split('\n')
+  const pairs = lines.filter((line) => line !== '' && !line.startsWith('#'))
+  return Object.fromEntries(pairs.map((pair) => [pair.replace(/=.*/, ''), pair.replace(/^[^=]*=/, '')]))
+}
+
+/** Where the types of an object are in kubernetes-types: those of "policy/v1" in policy/v1. */
+function typesOf(apiVersion: string): string {
+  const group = apiVersion.includes('/') ? apiVersion.replace('.k8s.io', '') : `core/${apiVersion}`
+  return `kubernetes-types/${group}.js`
+}
+
+/** What the compiler says of objects taken as literals of Kubernetes' own types: unknown fields, wrong values. */
+export function typeErrors(objects: readonly { apiVersion: string; kind: string }[]): string[] {
+  const source = objects
+    .map(
+      (object, index) =>
+        `import type { ${object.kind} as Type${index} } from '${typesOf(object.apiVersion)}'\n` +
+        `export const object${index}: Type${index} = ${JSON.stringify(object, null, 1)}\n`,
+    )
+    .join('')
+  const path = join(repository, 'test/deploy/manifests-as-types.ts')
+  const options: ts.CompilerOptions = {
+    module: ts.ModuleKind.Node20,
+    strict: true,
+    noEmit: true,
+    types: [],
+    skipLibCheck: true,
+  }
+  const host = ts.createCompilerHost(options)
+  const { getSourceFile, fileExists } = host
+  host.fileExists = (name) => name === path || fileExists(name)
+  host.getSourceFile = (name, ...others) =>
+    name === path
+      ? ts.createSourceFile(name, source, ts.ScriptTarget.ES2023)
+      : getSourceFile.call(host, name, ...others)
+  const program = ts.createProgram([path], options, host)
+  return ts
+    .getPreEmitDiagnostics(program)
+    .map(({ messageText }) => ts.flattenDiagnosticMessageText(messageText, ' '))
+}
