@@ -22,7 +22,7 @@ export type StoreOperation = (typeof storeOperations)[number]
 export interface SharedStore {
   /** False from the failure that opened its breaker until it has answered again. */
   readonly up: boolean
-  /** Every key and channel begins with it. */
+  /** Every key and channel begins with it; whoever names one puts it there. */
   readonly keyPrefix: string
   /** The same in every replica, and not to be guessed by one who only reads the store's keys. */
   readonly salt: string
@@ -35,8 +35,8 @@ export interface SharedStore {
     commands: (client: Redis | Cluster) => Promise<Answer>,
   ): Promise<Answer | undefined>
   /**
-   * Messages of all replicas on one channel, this one included. `onGap` is called each time that messages may
-   * have been missed: when the subscription is made again after it was lost.
+   * Messages of all replicas on one channel, this one included. `onGap` is called each time that the subscription
+   * has been made, the first time and whenever it was lost: what was sent before that may have been missed.
    */
   subscribe(channel: string, listener: { onMessage(message: string): void; onGap(): void }): void
   close(): Promise<void>
