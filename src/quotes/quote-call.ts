@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
 import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
+import { createOneList } from './one-list.ts'
 import { type Quote, readQuote, type UnusableReason } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
 import type { StoredQuote } from './quote-store.ts'
@@ -60,8 +61,7 @@ export interface QuoteCallOptions {
 /** Turns the answer of a quote call into what may be served, kept and shared. */
 export function createQuoteReader(options: QuoteCallOptions) {
   const { clock, providerClock, maxBytes } = options
-
-  let lastHeaders: readonly string[] = []
+  const oneList = createOneList()
 
   return async function readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer> {
     const answer = await call.answer
@@ -100,19 +100,11 @@ export function createQuoteReader(options: QuoteCallOptions) {
     return undefined
   }
 
-  /** A provider says the same of nearly every quote: one list for all of them instead of one each. */
-  function shared(headers: readonly string[]): readonly string[] {
-    const same =
-      headers.length === lastHeaders.length && headers.every((part, at) => part === lastHeaders[at])
-    if (!same) lastHeaders = headers
-    return lastHeaders
-  }
-
   function toStored(quote: Quote, answer: WholeAnswer): StoredQuote {
     return {
       id: quote.id,
       body: answer.body.toString('latin1'),
-      headers: shared(repeatableHeaders(answer.rawHeaders)),
+      headers: oneList(repeatableHeaders(answer.rawHeaders)),
       storedAtMs: clock.nowMs(),
       expiresAtMs: quote.expiryMs,
     }

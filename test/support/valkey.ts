@@ -161,10 +161,16 @@ export async function valkey(options?: ServerOptions): Promise<ValkeyServer> {
   return server
 }
 
-/** Three servers that share the slots; the URL names all of them. */
-export async function valkeyCluster(): Promise<{ url: string; servers: readonly ValkeyServer[] }> {
+export interface ValkeyCluster {
+  /** Names all of them. */
+  readonly url: string
+  readonly servers: readonly ValkeyServer[]
+}
+
+/** Three servers that share the slots, ended by whoever started them. */
+export async function startValkeyCluster(): Promise<ValkeyCluster> {
   const start = async () =>
-    valkey({
+    startValkey({
       config: ['cluster-enabled yes', `cluster-port ${await freePort()}`, 'cluster-node-timeout 2000'],
     })
   const servers = [await start(), await start(), await start()]
@@ -178,6 +184,15 @@ export async function valkeyCluster(): Promise<{ url: string; servers: readonly 
   }
   for (const server of servers) await untilAsked(server, ['CLUSTER', 'INFO'], /cluster_state:ok/)
   return { url: `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`, servers }
+}
+
+/** A Cluster that ends with the test. */
+export async function valkeyCluster(): Promise<ValkeyCluster> {
+  const cluster = await startValkeyCluster()
+  onTestFinished(async () => {
+    for (const server of cluster.servers) await server.end()
+  })
+  return cluster
 }
 
 /** A master and a replica under three Sentinels, which agree within a second or two that one is gone. */
