@@ -21,6 +21,7 @@ import { createPassThroughRoute } from './routes/passthrough.ts'
 import { createRateLimit, type RateLimit } from './routes/rate-limit.ts'
 import { type Sandbox, startSandbox } from './sandbox/sandbox.ts'
 import { createTrafficServer } from './server.ts'
+import { createValkey } from './store/valkey.ts'
 import { createSwapSide } from './swap-side.ts'
 import { createUpstream, type Upstream, type UpstreamName } from './upstream/upstream.ts'
 import { version } from './version.ts'
@@ -80,6 +81,7 @@ export async function buildGateway(
     readClientAddress: createClientAddress(config.client),
     onOver: watching.onOver,
   })
+  const sharedStore = storeIfSet(config, { metrics, log })
   const rateLimit = rateLimitIfSet(config, { metrics, limiter: overrides.rateLimiter })
   const passThrough = createPassThroughRoute({
     ...upstreams,
@@ -97,6 +99,7 @@ export async function buildGateway(
     metrics,
     passThrough,
     upstream: upstreams.swap,
+    sharedStore,
     rateLimit,
     fail: exchanges.fail,
     onOrderRefused: watching.onOrderRefused,
@@ -120,6 +123,7 @@ export async function buildGateway(
       upstreams,
       swapSide,
       sandbox,
+      sharedStore,
       trafficUrl: () => openTrafficUrl,
     }),
   })
@@ -142,6 +146,7 @@ export async function buildGateway(
       cut: trafficServer.cutConnections,
     })
     await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
+    await sharedStore?.close()
     await sandbox?.close()
     // Last, so that the end can be watched.
     operations.close()
@@ -155,6 +160,7 @@ export async function buildGateway(
     operations: operations.listener,
     sandboxUrl: sandbox?.url,
     async listen() {
+      await sharedStore?.firstTry
       const onLateError = (error: Error) => log.error({ cause: error }, 'a listener failed to accept')
       const operationsUrl = await listen(operationsServer, config.admin, {
         setting: 'ADMIN_PORT',
@@ -188,6 +194,13 @@ function rateLimitIfSet(
     appName: swap.appName,
     onRefused: (route) => metrics.rateLimited[route]?.inc(),
   })
+}
+
+function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metrics; log: Logger }) {
+  if (store === undefined) return undefined
+  const sharedStore = createValkey({ ...store, log, observer: metrics.store })
+  metrics.store.watch(sharedStore)
+  return sharedStore
 }
 
 function connectionsMost(config: Config, log: Logger): number {

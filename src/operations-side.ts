@@ -9,6 +9,7 @@ import type { NotedQuote, Verdict } from './quotes/quote-ledger.ts'
 import { type Exchange, type Exchanges, loggedPath } from './routes/exchange.ts'
 import type { Sandbox } from './sandbox/sandbox.ts'
 import { factsOf, settingNames } from './settings/table.ts'
+import type { SharedStore } from './store/shared-store.ts'
 import type { RefusedFloatOrder, SwapSide } from './swap-side.ts'
 import { headerValues } from './upstream/headers.ts'
 import type { Upstream } from './upstream/upstream.ts'
@@ -21,6 +22,7 @@ export interface OperationsSideParts {
   upstreams: Readonly<Record<string, Upstream | undefined>>
   swapSide: SwapSide
   sandbox: Sandbox | undefined
+  sharedStore: SharedStore | undefined
   /** Undefined until the traffic listener listens. */
   trafficUrl(): string | undefined
 }
@@ -73,6 +75,8 @@ export function createOperationsView(parts: OperationsSideParts): OperationsView
       drop: memory.drop,
       dropAll: memory.dropAll,
     },
+    store: () =>
+      parts.sharedStore ? { kind: 'valkey', up: parts.sharedStore.up } : { kind: 'memory', up: true },
     ledgerEntries: () => ledger.size,
     inFlight: () => exchanges.inFlight,
     untrustedPeers: () => [...exchanges.namedPeers],

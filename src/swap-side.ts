@@ -24,6 +24,7 @@ import { createQuoteHeaders } from './routes/quote-headers.ts'
 import { createQuoteRoute, type QuoteRoute } from './routes/quotes.ts'
 import type { RateLimit } from './routes/rate-limit.ts'
 import { createSwapHeaders } from './routes/request-headers.ts'
+import type { SharedStore } from './store/shared-store.ts'
 import { fetchWhole } from './upstream/fetch.ts'
 import { createProviderClock, type ProviderClock } from './upstream/provider-clock.ts'
 import type { Upstream } from './upstream/upstream.ts'
@@ -35,6 +36,7 @@ export interface SwapSideParts {
   metrics: Metrics
   upstream: Upstream
   passThrough: PassThroughRoute
+  sharedStore: SharedStore | undefined
   rateLimit: RateLimit | undefined
   fail: Exchanges['fail']
   onOrderRefused(refused: RefusedFloatOrder): void

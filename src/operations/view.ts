@@ -18,6 +18,11 @@ export interface UpstreamState {
   readonly queueMost: number
 }
 
+export interface StoreState {
+  readonly kind: 'memory' | 'valkey'
+  readonly up: boolean
+}
+
 /** The provider's clock less ours; null where nothing is known yet. */
 export interface ClockState {
   readonly estimateMs: number
@@ -74,6 +79,8 @@ export interface OperationsView {
     drop(quoteId: string): number
     dropAll(): number
   }
+  /** Where quotes and the ledger are kept: in this process alone, or also in what replicas share. */
+  store(): StoreState
   ledgerEntries(): number
   inFlight(): number
   /** Peers that sent a client-address header which nobody believes. */
