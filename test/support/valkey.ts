@@ -42,6 +42,7 @@ export interface ValkeyServer {
 }
 
 export interface ServerOptions {
+  port?: number
   password?: string
   tls?: Certificate
   /** Further lines of its configuration. */
@@ -54,7 +55,7 @@ export interface ServerOptions {
 export async function startValkey(options: ServerOptions = {}): Promise<ValkeyServer> {
   const { password, tls, config = [] } = options
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-valkey-'))
-  const port = await freePort()
+  const port = options.port ?? (await freePort())
   const file = join(folder, 'server.conf')
   const lines = [
     ...(tls
