@@ -31,7 +31,7 @@ export interface OperationsSideParts {
 export function createOperationsView(parts: OperationsSideParts): OperationsView {
   const { clock, exchanges, sandbox, swapSide } = parts
   const { config, sources } = parts.loaded
-  const { memory, ledger, providerClock, applicationNamed } = swapSide.inside
+  const { memory, evictions, ledger, providerClock, applicationNamed } = swapSide.inside
   const startedAtMs = performance.now()
   const baseUrls: Readonly<Record<string, string | undefined>> = {
     swap: config.swap.baseUrl,
@@ -72,8 +72,8 @@ export function createOperationsView(parts: OperationsSideParts): OperationsView
         return memory.bytes
       },
       list: (most) => listQuotes(memory.kept(), { nowMs: providerClock.latestMs(), most }),
-      drop: memory.drop,
-      dropAll: memory.dropAll,
+      drop: (id) => evictions.drop((quote) => quote.id === id),
+      dropAll: () => evictions.drop(() => true),
     },
     store: () =>
       parts.sharedStore ? { kind: 'valkey', up: parts.sharedStore.up } : { kind: 'memory', up: true },

@@ -2,7 +2,7 @@ import type { Partition } from '../client/partition.ts'
 import { Problem, UpstreamFailure } from '../problem.ts'
 import { readAmount, readQuoteTarget } from '../quotes/amount-parameter.ts'
 import { isExpired } from '../quotes/quote.ts'
-import type { Call, QuoteCache, Served } from '../quotes/quote-cache.ts'
+import type { Call, MakeCall, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import { repeatableHeaders } from '../quotes/quote-call.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
@@ -21,6 +21,8 @@ export interface QuoteRouteOptions {
   providerClock: ProviderClock
   /** Asks the upstream, on behalf of the exchange that caused it. */
   callUpstream(request: QuoteRequest, exchange: Exchange): Call
+  /** Told of a quote that another replica asked for and this one will serve. Undefined: it is alone. */
+  onFound: ((quote: StoredQuote, request: QuoteRequest) => void) | undefined
   /** Undefined: none. */
   rateLimit: RateLimit | undefined
   fail(exchange: Exchange, error: unknown): void
@@ -42,8 +44,18 @@ interface KeyedRequest {
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
-  const { cache, callUpstream, fail, keyOf, onServed, partitionOf, providerClock, quoteHeaders, rateLimit } =
-    options
+  const {
+    cache,
+    callUpstream,
+    fail,
+    keyOf,
+    onFound,
+    onServed,
+    partitionOf,
+    providerClock,
+    quoteHeaders,
+    rateLimit,
+  } = options
 
   function readRequest(exchange: Exchange): KeyedRequest {
     const { method, rawHeaders } = exchange.request
@@ -145,7 +157,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (rateLimit?.countsHits) return false
       const { request, key } = readRequest(exchange)
       if (key === undefined) return false
-      const quote = cache.getLive(key, () => callUpstream(request, exchange))
+      const quote = cache.getLive(key, callFor(request, exchange))
       if (quote === undefined) return false
       answerHit(exchange, quote, request.pair)
       return true
@@ -157,11 +169,18 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     },
   }
 
+  function callFor(request: QuoteRequest, exchange: Exchange): MakeCall {
+    const call: MakeCall = () => callUpstream(request, exchange)
+    if (onFound !== undefined) call.onFound = (quote) => onFound(quote, request)
+    return call
+  }
+
   function fetchFor(exchange: Exchange, { request, key }: KeyedRequest): void {
     const { response } = exchange
     if (response.destroyed) return
-    const refresh = () => callUpstream(request, exchange)
-    const call = () => rateLimit?.countedCall(exchange, refresh) ?? refresh()
+    const refresh = callFor(request, exchange)
+    const call: MakeCall = () => rateLimit?.countedCall(exchange, refresh) ?? refresh()
+    call.onFound = refresh.onFound
     const ask = () => (key === undefined ? cache.fetchAlone(call) : cache.getOrFetch(key, call, refresh))
     let asking = ask()
     let gone = false
