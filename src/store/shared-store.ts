@@ -39,5 +39,7 @@ export interface SharedStore {
    * has been made, the first time and whenever it was lost: what was sent before that may have been missed.
    */
   subscribe(channel: string, listener: { onMessage(message: string): void; onGap(): void }): void
+  /** Called each time that it is up, the first time and after every outage: what it knew before may be gone. */
+  onUp(listener: () => void): void
   close(): Promise<void>
 }

@@ -27,7 +27,16 @@ export function createValkey(options: ValkeyOptions): SharedStore & { readonly f
   const address = readStoreUrl(options.url)
   if ('expected' in address) throw new TypeError(`no URL of a store: ${address.expected}`)
   const client = createClient(address)
-  const watch = createWatch({ client, probeKey: `${keyPrefix}alive`, timeoutMs, log })
+  const upListeners: (() => void)[] = []
+  const watch = createWatch({
+    client,
+    probeKey: `${keyPrefix}alive`,
+    timeoutMs,
+    log,
+    onUp() {
+      for (const listener of upListeners) listener()
+    },
+  })
   const listener = createListener({
     connect: () => createListeningConnection(address, client),
     timeoutMs: Math.max(timeoutMs, 500),
@@ -72,6 +81,7 @@ export function createValkey(options: ValkeyOptions): SharedStore & { readonly f
     firstTry: watch.firstTry,
     run,
     subscribe: (channel, listening) => listener.subscribe(channel, listening),
+    onUp: (listening) => upListeners.push(listening),
     async close() {
       // What was begun for a request that is answered already: each has its deadline.
       await Promise.allSettled(underWay)

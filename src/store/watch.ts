@@ -18,6 +18,7 @@ export interface WatchOptions {
   probeKey: string
   timeoutMs: number
   log: Logger
+  onUp(): void
 }
 
 /** A server that refuses this many commands, and more than one in five, is of no use. */
@@ -25,8 +26,8 @@ const refusalsMost = 5
 const refusalsForgottenByAnswer = 0.25
 const firstProbesAfterMs = 100
 const probeEveryMs = 1_000
-/** After so many probes in a row without an answer the connection itself is doubted. */
-const silentProbesMost = 3
+/** When no probe was answered for so long, the connection itself is doubted. */
+const silentMostMs = 1_500
 /** A return that lasts less is part of the same outage, of which one line is logged. */
 const steadyAfterMs = 5_000
 
@@ -34,12 +35,12 @@ const steadyAfterMs = 5_000
  * The breaker of the store. One missed deadline or lost connection opens it, so that a request with several calls
  * waits for one at most; it closes when the store has answered a probe, and no request is ever that probe.
  */
-export function createWatch({ client, probeKey, timeoutMs, log }: WatchOptions): Watch {
+export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOptions): Watch {
   let up = false
   let closed = false
   let refusals = 0
   let isQuiet = true
-  let silentProbes = 0
+  let silentSinceMs: number | undefined
   let pauseMs = 0
   let probing = false
   let timer: NodeJS.Timeout | undefined
@@ -53,11 +54,11 @@ export function createWatch({ client, probeKey, timeoutMs, log }: WatchOptions):
   })
 
   function fell(error: unknown): void {
-    problem = error
+    problem = isNotConnected(error) ? (problem ?? error) : error
     if (closed) return
     if (outageSinceMs === undefined) {
       outageSinceMs = performance.now()
-      log.warn(`the shared store is down, every replica goes on by itself: ${reasonOf(error)}`)
+      log.warn(`the shared store is down, every replica goes on by itself: ${reasonOf(problem)}`)
     }
     if (!up) return
     up = false
@@ -66,11 +67,13 @@ export function createWatch({ client, probeKey, timeoutMs, log }: WatchOptions):
   }
 
   function rose(): void {
-    if (!up) upSinceMs = performance.now()
-    up = true
-    refusals = 0
     problem = undefined
     tried()
+    if (up || closed) return
+    up = true
+    refusals = 0
+    upSinceMs = performance.now()
+    onUp()
   }
 
   function sayIfBack(): void {
@@ -92,13 +95,11 @@ export function createWatch({ client, probeKey, timeoutMs, log }: WatchOptions):
     try {
       // While requests are answered, they are the probe.
       if (!up || isQuiet) await withDeadline(timeoutMs, () => proveAlive(client, probeKey))
-      silentProbes = 0
+      silentSinceMs = undefined
       rose()
     } catch (error) {
-      silentProbes = error instanceof StoreTimeout ? silentProbes + 1 : 0
-      fell(isNotConnected(error) ? (problem ?? error) : error)
-      // A connection to a machine that vanished looks alive for a quarter of an hour.
-      if (silentProbes >= silentProbesMost) reconnect()
+      fell(error)
+      doubtConnection(error)
     }
     probing = false
     isQuiet = true
@@ -108,9 +109,15 @@ export function createWatch({ client, probeKey, timeoutMs, log }: WatchOptions):
     probeAfter(pauseMs)
   }
 
-  function reconnect(): void {
-    silentProbes = 0
-    client.disconnect(true)
+  /** A connection to a machine that vanished looks alive for a quarter of an hour. */
+  function doubtConnection(error: unknown): void {
+    const nowMs = performance.now()
+    if (!(error instanceof StoreTimeout)) silentSinceMs = undefined
+    else if (silentSinceMs === undefined) silentSinceMs = nowMs
+    else if (nowMs - silentSinceMs >= silentMostMs) {
+      silentSinceMs = undefined
+      client.disconnect(true)
+    }
   }
 
   // Without a listener the first of these would end the process.
@@ -137,7 +144,7 @@ export function createWatch({ client, probeKey, timeoutMs, log }: WatchOptions):
         problem = error
         if (refusals < refusalsMost) return
       }
-      if (up) fell(isNotConnected(error) ? (problem ?? error) : error)
+      if (up) fell(error)
     },
     close() {
       closed = true
