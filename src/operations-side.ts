@@ -80,8 +80,8 @@ export function createOperationsView(parts: OperationsSideParts): OperationsView
     ledgerEntries: () => ledger.size,
     inFlight: () => exchanges.inFlight,
     untrustedPeers: () => [...exchanges.namedPeers],
-    explainOrder(body, application) {
-      const { problem, order, verdict } = swapSide.orders.explain(
+    async explainOrder(body, application) {
+      const { problem, order, verdict } = await swapSide.orders.explain(
         Buffer.from(body),
         applicationNamed(application),
       )

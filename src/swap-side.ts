@@ -20,6 +20,7 @@ import { createQuoteReader } from './quotes/quote-call.ts'
 import { createQuoteKey, flattened, type QuoteRequest } from './quotes/quote-key.ts'
 import { createQuoteLedger, type NotedQuote, type QuoteLedger, type Verdict } from './quotes/quote-ledger.ts'
 import type { StoredQuote } from './quotes/quote-store.ts'
+import { createLoneLedger, createSharedLedger } from './quotes/shared-ledger.ts'
 import { createSharedQuotes } from './quotes/shared-quotes.ts'
 import { createValkeyQuoteStore } from './quotes/valkey-quote-store.ts'
 import type { Exchange, Exchanges } from './routes/exchange.ts'
@@ -82,6 +83,10 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     },
   })
   const ledger = createQuoteLedger(config.ledger)
+  const ledgerParts = { ...config.ledger, ledger, providerClock }
+  const sharedLedger = sharedStore
+    ? createSharedLedger({ ...ledgerParts, sharedStore })
+    : createLoneLedger(ledgerParts)
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
   const { share, evictions } = shareQuotes(parts, { memory: store, providerClock })
   const quoteHeaders = createQuoteHeaders(config.quotes.keyHeaders, config.swap)
@@ -111,7 +116,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
   function noteFound({ body, storedAtMs }: StoredQuote, request: QuoteRequest): void {
     const { quote } = readQuote(Buffer.from(body, 'latin1'), providerClock.latestMs())
     if (quote === undefined) return
-    ledger.note({ ...noted(quote, request), notedAtMs: storedAtMs }, providerClock.earliestMs())
+    sharedLedger.noteHere({ ...noted(quote, request), notedAtMs: storedAtMs })
   }
 
   const readAnswer = createQuoteReader({
@@ -119,7 +124,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     providerClock,
     maxBytes: config.quotes.maxBytes,
     obeyCacheControl: config.quotes.obeyCacheControl,
-    onQuote: (quote, request) => ledger.note(noted(quote, request), providerClock.earliestMs()),
+    onQuote: (quote, request) => sharedLedger.note(noted(quote, request)),
     onIgnoredCacheControl: once((directive: string) =>
       log.info(
         { directive },
@@ -170,6 +175,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     upstream,
     rateLimit,
     ledger,
+    recall: sharedLedger.recall,
     clock,
     providerClock,
     totalTimeoutMs: config.upstream.totalTimeoutMs,

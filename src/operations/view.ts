@@ -86,7 +86,7 @@ export interface OperationsView {
   /** Peers that sent a client-address header which nobody believes. */
   untrustedPeers(): readonly string[]
   /** Has no side effect. */
-  explainOrder(body: string, application: string): Explanation
+  explainOrder(body: string, application: string): Promise<Explanation>
   readonly sandbox: SandboxControl | undefined
   readonly traffic: {
     /** Where the traffic listener can be reached from this machine; undefined before it listens. */

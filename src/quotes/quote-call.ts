@@ -52,8 +52,8 @@ export interface QuoteCallOptions {
   providerClock: ProviderClock
   maxBytes: number
   obeyCacheControl: boolean
-  /** Told of every quote that was read, expired ones too. */
-  onQuote(quote: Quote, request: QuoteRequest): void
+  /** Told of every quote that was read, expired ones too. The answer waits for it. */
+  onQuote(quote: Quote, request: QuoteRequest): Promise<void> | void
   /** Told of a mark in Cache-Control that is not obeyed. */
   onIgnoredCacheControl(directive: string): void
 }
@@ -78,7 +78,7 @@ export function createQuoteReader(options: QuoteCallOptions) {
     if (hasContentCoding(answer)) return { ...base, notKept: 'content-coding', shared: false }
 
     const reading = readQuote(body, providerClock.latestMs())
-    if (reading.quote !== undefined) options.onQuote(reading.quote, request)
+    if (reading.quote !== undefined) await options.onQuote(reading.quote, request)
     if (reading.reason !== undefined)
       return { ...base, notKept: reading.reason, shared: personal === undefined }
     const { quote } = reading
