@@ -22,6 +22,7 @@ const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/ECONNREFUSED/, 'nothing listens there'],
   [/ENOTFOUND|EAI_AGAIN/, 'its name cannot be resolved'],
   [/All sentinels are unreachable/, 'no Sentinel names a master that can be reached'],
+  [/^Connection is closed|^Failed to refresh slots/, 'it cannot be connected to'],
   [/certificate|CERT_/i, 'its certificate is not trusted (NODE_EXTRA_CA_CERTS names a private authority)'],
 ]
 

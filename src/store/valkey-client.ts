@@ -54,10 +54,8 @@ function clusterOptions(address: StoreAddress): ClusterOptions {
   }
 }
 
-/** Often enough to be back within seconds, seldom enough to be no burden to a server that starts. */
-function retryAfterMs(attempts: number): number {
-  return Math.min(attempts * 100, 1_000)
-}
+/** Often enough to be back within a second, seldom enough to be no burden to a server that starts or refuses. */
+const retryAfterMs = () => 500
 
 /** A client that is not connected yet. */
 export function createClient(address: StoreAddress): ValkeyClient {

@@ -1,9 +1,9 @@
-import { connect, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { SharedStore } from '../../src/store/shared-store.ts'
 import type { StoreOutcome } from '../../src/store/valkey.ts'
 import { pause, until } from '../support/between.ts'
 import { keptLog, levels } from '../support/log-lines.ts'
+import { type StoreLine, startStoreLine } from '../support/store-line.ts'
 import {
   freePort,
   privateCertificate,
@@ -26,42 +26,9 @@ async function watched(url: string, options: { timeoutMs?: number; mayBeDown?: b
   return { store, outcomes, log, complaints: () => log.lines(levels.warn).map(({ msg }) => msg) }
 }
 
-interface Line {
-  url: string
-  /** How long every answer is held back. */
-  delayMs: number
-  /** The connections that there are stay open and carry nothing any more. */
-  swallow(): void
-}
-
-/** Between the store and whoever asks. */
-async function lineTo(port: number): Promise<Line> {
-  const sockets = new Set<Socket>()
-  const swallowed = new Set<Socket>()
-  const server = createServer((near) => {
-    const far = connect(port, '127.0.0.1')
-    for (const socket of [near, far]) {
-      sockets.add(socket)
-      socket.on('error', () => {}).on('close', () => [near, far].map((each) => each.destroy()))
-    }
-    near.on('data', (chunk) => swallowed.has(near) || far.write(chunk))
-    far.on('data', (chunk) => {
-      setTimeout(() => swallowed.has(near) || near.write(chunk), line.delayMs)
-    })
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onTestFinished(() => {
-    server.close()
-    for (const socket of sockets) socket.destroy()
-  })
-  const address = server.address()
-  const line: Line = {
-    url: `redis://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`,
-    delayMs: 0,
-    swallow() {
-      for (const socket of sockets) swallowed.add(socket)
-    },
-  }
+async function lineTo(port: number): Promise<StoreLine> {
+  const line = await startStoreLine(port)
+  onTestFinished(() => line.end())
   return line
 }
 
