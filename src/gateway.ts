@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { createApp, type Routes } from './app.ts'
 import { createClientAddress } from './client/client-address.ts'
 import { createMemoryRateLimiter, type RateLimiter } from './client/rate-limiter.ts'
+import { createSharedRateLimiter } from './client/shared-rate-limiter.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type Config, type LoadedConfig, loadConfig, type SettingValue } from './config.ts'
 import { connectionsByDescriptors } from './descriptors.ts'
@@ -21,6 +22,7 @@ import { createPassThroughRoute } from './routes/passthrough.ts'
 import { createRateLimit, type RateLimit } from './routes/rate-limit.ts'
 import { type Sandbox, startSandbox } from './sandbox/sandbox.ts'
 import { createTrafficServer } from './server.ts'
+import type { SharedStore } from './store/shared-store.ts'
 import { createValkey } from './store/valkey.ts'
 import { createSwapSide } from './swap-side.ts'
 import { createUpstream, type Upstream, type UpstreamName } from './upstream/upstream.ts'
@@ -82,7 +84,7 @@ export async function buildGateway(
     onOver: watching.onOver,
   })
   const sharedStore = storeIfSet(config, { metrics, log })
-  const rateLimit = rateLimitIfSet(config, { metrics, limiter: overrides.rateLimiter })
+  const rateLimit = rateLimitIfSet(config, { metrics, sharedStore, limiter: overrides.rateLimiter })
   const passThrough = createPassThroughRoute({
     ...upstreams,
     paymentsPaths: config.payments.paths,
@@ -184,11 +186,15 @@ export async function buildGateway(
 
 function rateLimitIfSet(
   { rateLimit: { perMinute, by, countsHits }, swap }: Config,
-  { metrics, limiter }: { metrics: Metrics; limiter: RateLimiter | undefined },
+  parts: { metrics: Metrics; sharedStore: SharedStore | undefined; limiter: RateLimiter | undefined },
 ): RateLimit | undefined {
   if (perMinute === 0) return undefined
+  const { metrics, sharedStore } = parts
+  const inMemory = createMemoryRateLimiter({ perMinute })
   return createRateLimit({
-    limiter: limiter ?? createMemoryRateLimiter({ perMinute }),
+    limiter:
+      parts.limiter ??
+      (sharedStore ? createSharedRateLimiter({ sharedStore, insurance: inMemory }) : inMemory),
     by,
     countsHits,
     appName: swap.appName,
