@@ -5,9 +5,7 @@ import { isSettingName } from '../src/settings/table.ts'
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const decisions = readdirSync(new URL('docs/decisions/', root)).map((name) => `docs/decisions/${name}`)
-const written = ['problems', 'metrics', 'operations', 'scaling'].map(
-  (name) => `docs/${name}.md`,
-)
+const written = ['problems', 'metrics', 'operations', 'scaling'].map((name) => `docs/${name}.md`)
 const pages = [
   'README.md',
   'CONTRIBUTING.md',
