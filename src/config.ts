@@ -65,6 +65,15 @@ export interface Config {
     readonly quoteIdFields: readonly string[]
   }
   readonly ledger: { readonly entries: number; readonly retentionMs: number; readonly termsMs: number }
+  /** What replicas share; none: this one is alone. */
+  readonly store:
+    | {
+        readonly url: string
+        readonly keyPrefix: string
+        readonly timeoutMs: number
+        readonly lockWaitMs: number
+      }
+    | undefined
   readonly rateLimit: {
     /** 0: none. */
     readonly perMinute: number
@@ -183,6 +192,16 @@ function drainDelayMs(values: SettingValues): number {
   return values.DRAIN_DELAY_MS ?? (values.NODE_ENV === 'production' ? 5_000 : 0)
 }
 
+function storeOf(values: SettingValues): Config['store'] {
+  if (values.VALKEY_URL === undefined) return undefined
+  return {
+    url: values.VALKEY_URL,
+    keyPrefix: values.VALKEY_KEY_PREFIX,
+    timeoutMs: values.VALKEY_TIMEOUT_MS,
+    lockWaitMs: values.VALKEY_LOCK_WAIT_MS,
+  }
+}
+
 function toConfig(values: SettingValues): Config {
   return {
     production: values.NODE_ENV === 'production',
@@ -234,6 +253,7 @@ function toConfig(values: SettingValues): Config {
       retentionMs: values.LEDGER_RETENTION_MS,
       termsMs: values.LEDGER_TERMS_MS,
     },
+    store: storeOf(values),
     rateLimit: {
       perMinute: values.RATE_LIMIT_PER_MINUTE,
       by: values.RATE_LIMIT_BY,

@@ -3,6 +3,7 @@ import { setTimeout } from 'node:timers/promises'
 import { createApp, type Routes } from './app.ts'
 import { createClientAddress } from './client/client-address.ts'
 import { createMemoryRateLimiter, type RateLimiter } from './client/rate-limiter.ts'
+import { createSharedRateLimiter } from './client/shared-rate-limiter.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type Config, type LoadedConfig, loadConfig, type SettingValue } from './config.ts'
 import { connectionsByDescriptors } from './descriptors.ts'
@@ -21,6 +22,8 @@ import { createPassThroughRoute } from './routes/passthrough.ts'
 import { createRateLimit, type RateLimit } from './routes/rate-limit.ts'
 import { type Sandbox, startSandbox } from './sandbox/sandbox.ts'
 import { createTrafficServer } from './server.ts'
+import type { SharedStore } from './store/shared-store.ts'
+import { createValkey } from './store/valkey.ts'
 import { createSwapSide } from './swap-side.ts'
 import { createUpstream, type Upstream, type UpstreamName } from './upstream/upstream.ts'
 import { version } from './version.ts'
@@ -80,7 +83,8 @@ export async function buildGateway(
     readClientAddress: createClientAddress(config.client),
     onOver: watching.onOver,
   })
-  const rateLimit = rateLimitIfSet(config, { metrics, limiter: overrides.rateLimiter })
+  const sharedStore = storeIfSet(config, { metrics, log })
+  const rateLimit = rateLimitIfSet(config, { metrics, sharedStore, limiter: overrides.rateLimiter })
   const passThrough = createPassThroughRoute({
     ...upstreams,
     paymentsPaths: config.payments.paths,
@@ -97,6 +101,7 @@ export async function buildGateway(
     metrics,
     passThrough,
     upstream: upstreams.swap,
+    sharedStore,
     rateLimit,
     fail: exchanges.fail,
     onOrderRefused: watching.onOrderRefused,
@@ -122,6 +127,7 @@ export async function buildGateway(
       upstreams,
       swapSide,
       sandbox,
+      sharedStore,
       trafficUrl: () => openTrafficUrl,
     }),
   })
@@ -144,6 +150,7 @@ export async function buildGateway(
       cut: trafficServer.cutConnections,
     })
     await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
+    await sharedStore?.close()
     await sandbox?.close()
     // Last, so that the end can be watched.
     operations.close()
@@ -157,6 +164,7 @@ export async function buildGateway(
     operations: operations.listener,
     sandboxUrl: sandbox?.url,
     async listen() {
+      await sharedStore?.firstTry
       const onLateError = (error: Error) => log.error({ cause: error }, 'a listener failed to accept')
       const operationsUrl = await listen(operationsServer, config.admin, {
         setting: 'ADMIN_PORT',
@@ -180,16 +188,27 @@ export async function buildGateway(
 
 function rateLimitIfSet(
   { rateLimit: { perMinute, by, countsHits }, swap }: Config,
-  { metrics, limiter }: { metrics: Metrics; limiter: RateLimiter | undefined },
+  parts: { metrics: Metrics; sharedStore: SharedStore | undefined; limiter: RateLimiter | undefined },
 ): RateLimit | undefined {
   if (perMinute === 0) return undefined
+  const { metrics, sharedStore } = parts
+  const inMemory = createMemoryRateLimiter({ perMinute })
   return createRateLimit({
-    limiter: limiter ?? createMemoryRateLimiter({ perMinute }),
+    limiter:
+      parts.limiter ??
+      (sharedStore ? createSharedRateLimiter({ sharedStore, insurance: inMemory }) : inMemory),
     by,
     countsHits,
     appName: swap.appName,
     onRefused: (route) => metrics.rateLimited[route]?.inc(),
   })
+}
+
+function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metrics; log: Logger }) {
+  if (store === undefined) return undefined
+  const sharedStore = createValkey({ ...store, log, observer: metrics.store })
+  metrics.store.watch(sharedStore)
+  return sharedStore
 }
 
 function connectionsMost(config: Config, log: Logger): number {

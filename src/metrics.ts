@@ -1,6 +1,7 @@
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { createQuoteMetrics, type FloatOrderDecision, type QuoteMetrics } from './metrics/quotes.ts'
 import { createRequestMetrics, type RequestMetrics } from './metrics/requests.ts'
+import { createStoreMetrics, type StoreMetrics } from './metrics/store.ts'
 import { createGauge } from './metrics/tallies.ts'
 import { createUpstreamMetrics, type UpstreamMetrics } from './metrics/upstreams.ts'
 
@@ -9,6 +10,7 @@ export type { FloatOrderDecision }
 /** Everything the gateway counts, in a registry of its own: two gateways in one process share nothing. */
 export interface Metrics extends RequestMetrics, QuoteMetrics {
   upstreams: Readonly<Record<'swap' | 'payments' | 'webhooks', UpstreamMetrics>>
+  store: StoreMetrics
   contentType: string
   render(): Promise<string>
 }
@@ -48,6 +50,7 @@ export function createMetrics({ version, notKeptReasons, pairs = [] }: MetricsOp
     ...createRequestMetrics(registry),
     ...createQuoteMetrics(registry, { notKeptReasons, pairs }),
     upstreams: createUpstreamMetrics(registry),
+    store: createStoreMetrics(registry),
     contentType: registry.contentType,
     render: () => registry.metrics(),
   }

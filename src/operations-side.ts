@@ -9,6 +9,7 @@ import type { NotedQuote, Verdict } from './quotes/quote-ledger.ts'
 import { type Exchange, type Exchanges, loggedPath } from './routes/exchange.ts'
 import type { Sandbox } from './sandbox/sandbox.ts'
 import { factsOf, settingNames } from './settings/table.ts'
+import type { SharedStore } from './store/shared-store.ts'
 import type { RefusedFloatOrder, SwapSide } from './swap-side.ts'
 import { headerValues } from './upstream/headers.ts'
 import type { Upstream } from './upstream/upstream.ts'
@@ -21,6 +22,7 @@ export interface OperationsSideParts {
   upstreams: Readonly<Record<string, Upstream | undefined>>
   swapSide: SwapSide
   sandbox: Sandbox | undefined
+  sharedStore: SharedStore | undefined
   /** Undefined until the traffic listener listens. */
   trafficUrl(): string | undefined
 }
@@ -29,7 +31,7 @@ export interface OperationsSideParts {
 export function createOperationsView(parts: OperationsSideParts): OperationsView {
   const { clock, exchanges, sandbox, swapSide } = parts
   const { config, sources } = parts.loaded
-  const { memory, ledger, providerClock, applicationNamed } = swapSide.inside
+  const { memory, evictions, ledger, providerClock, applicationNamed } = swapSide.inside
   const startedAtMs = performance.now()
   const baseUrls: Readonly<Record<string, string | undefined>> = {
     swap: config.swap.baseUrl,
@@ -70,14 +72,16 @@ export function createOperationsView(parts: OperationsSideParts): OperationsView
         return memory.bytes
       },
       list: (most) => listQuotes(memory.kept(), { nowMs: providerClock.latestMs(), most }),
-      drop: memory.drop,
-      dropAll: memory.dropAll,
+      drop: (id) => evictions.drop((quote) => quote.id === id),
+      dropAll: () => evictions.drop(() => true),
     },
+    store: () =>
+      parts.sharedStore ? { kind: 'valkey', up: parts.sharedStore.up } : { kind: 'memory', up: true },
     ledgerEntries: () => ledger.size,
     inFlight: () => exchanges.inFlight,
     untrustedPeers: () => [...exchanges.namedPeers],
-    explainOrder(body, application) {
-      const { problem, order, verdict } = swapSide.orders.explain(
+    async explainOrder(body, application) {
+      const { problem, order, verdict } = await swapSide.orders.explain(
         Buffer.from(body),
         applicationNamed(application),
       )

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { briefName } from './client/brief-name.ts'
 import { createPartition } from './client/partition.ts'
 import type { Clock } from './clock.ts'
@@ -5,6 +6,7 @@ import type { Config } from './config.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
 import { parseDecimal } from './quotes/decimal.ts'
+import { createEvictions, type Evictions } from './quotes/evictions.ts'
 import { pairOf } from './quotes/listed-quote.ts'
 import {
   createMemoryQuoteStore,
@@ -12,11 +14,15 @@ import {
   type QuoteListing,
 } from './quotes/memory-quote-store.ts'
 import type { OrderTerms } from './quotes/order.ts'
-import type { Quote } from './quotes/quote.ts'
-import { createQuoteCache } from './quotes/quote-cache.ts'
+import { type Quote, readQuote } from './quotes/quote.ts'
+import { createQuoteCache, type Share } from './quotes/quote-cache.ts'
 import { createQuoteReader } from './quotes/quote-call.ts'
 import { createQuoteKey, flattened, type QuoteRequest } from './quotes/quote-key.ts'
 import { createQuoteLedger, type NotedQuote, type QuoteLedger, type Verdict } from './quotes/quote-ledger.ts'
+import type { StoredQuote } from './quotes/quote-store.ts'
+import { createLoneLedger, createSharedLedger } from './quotes/shared-ledger.ts'
+import { createSharedQuotes } from './quotes/shared-quotes.ts'
+import { createValkeyQuoteStore } from './quotes/valkey-quote-store.ts'
 import type { Exchange, Exchanges } from './routes/exchange.ts'
 import { createOrderRoute, type OrderRoute } from './routes/orders.ts'
 import type { PassThroughRoute } from './routes/passthrough.ts'
@@ -24,6 +30,7 @@ import { createQuoteHeaders } from './routes/quote-headers.ts'
 import { createQuoteRoute, type QuoteRoute } from './routes/quotes.ts'
 import type { RateLimit } from './routes/rate-limit.ts'
 import { createSwapHeaders } from './routes/request-headers.ts'
+import type { SharedStore } from './store/shared-store.ts'
 import { fetchWhole } from './upstream/fetch.ts'
 import { createProviderClock, type ProviderClock } from './upstream/provider-clock.ts'
 import type { Upstream } from './upstream/upstream.ts'
@@ -35,6 +42,7 @@ export interface SwapSideParts {
   metrics: Metrics
   upstream: Upstream
   passThrough: PassThroughRoute
+  sharedStore: SharedStore | undefined
   rateLimit: RateLimit | undefined
   fail: Exchanges['fail']
   onOrderRefused(refused: RefusedFloatOrder): void
@@ -53,6 +61,7 @@ export interface SwapSide {
   /** For whoever looks in from the operations side. */
   inside: {
     memory: MemoryQuoteStore & QuoteListing
+    evictions: Evictions
     ledger: QuoteLedger
     providerClock: ProviderClock
     /** The application as the ledger has it. */
@@ -62,7 +71,7 @@ export interface SwapSide {
 
 /** The quote and order routes with what they share: the cache, the ledger and the provider's clock. */
 export function createSwapSide(parts: SwapSideParts): SwapSide {
-  const { config, clock, log, metrics, upstream, rateLimit, fail } = parts
+  const { config, clock, log, metrics, upstream, sharedStore, rateLimit, fail } = parts
   const providerClock = createProviderClock({ clock, log })
   const store = createMemoryQuoteStore({
     entriesMost: config.quotes.cacheEntries,
@@ -74,7 +83,12 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     },
   })
   const ledger = createQuoteLedger(config.ledger)
-  const keyOf = createQuoteKey()
+  const ledgerParts = { ...config.ledger, ledger, providerClock }
+  const sharedLedger = sharedStore
+    ? createSharedLedger({ ...ledgerParts, sharedStore })
+    : createLoneLedger(ledgerParts)
+  const keyOf = createQuoteKey({ salt: sharedStore?.salt })
+  const { share, evictions } = shareQuotes(parts, { memory: store, providerClock })
   const quoteHeaders = createQuoteHeaders(config.quotes.keyHeaders, config.swap)
   metrics.observe({
     cacheEntries: () => store.entries,
@@ -98,12 +112,19 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     }
   }
 
+  /** What is served here is known here, whatever becomes of the store. */
+  function noteFound({ body, storedAtMs }: StoredQuote, request: QuoteRequest): void {
+    const { quote } = readQuote(Buffer.from(body, 'latin1'), providerClock.latestMs())
+    if (quote === undefined) return
+    sharedLedger.noteHere({ ...noted(quote, request), notedAtMs: storedAtMs })
+  }
+
   const readAnswer = createQuoteReader({
     clock,
     providerClock,
     maxBytes: config.quotes.maxBytes,
     obeyCacheControl: config.quotes.obeyCacheControl,
-    onQuote: (quote, request) => ledger.note(noted(quote, request), providerClock.earliestMs()),
+    onQuote: (quote, request) => sharedLedger.note(noted(quote, request)),
     onIgnoredCacheControl: once((directive: string) =>
       log.info(
         { directive },
@@ -119,6 +140,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     onLookup: (result) => metrics.cacheLookups[result].inc(),
     onNotKept: metrics.quotesNotKept,
     onRefresh: (outcome) => metrics.refreshes[outcome].inc(),
+    share,
   })
   const quotes = createQuoteRoute({
     cache,
@@ -129,6 +151,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     rateLimit,
     fail,
     onServed: metrics.quoteServed,
+    onFound: share && noteFound,
     callUpstream(request, exchange) {
       metrics.quoteCalled(request.pair)
       const headers = quoteHeaders.call(request.keyedHeaders, exchange)
@@ -152,6 +175,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     upstream,
     rateLimit,
     ledger,
+    recall: sharedLedger.recall,
     clock,
     providerClock,
     totalTimeoutMs: config.upstream.totalTimeoutMs,
@@ -160,7 +184,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     swapHeaders: createSwapHeaders(config.swap),
     passThrough: parts.passThrough,
     onUsed: (quote) => {
-      if (config.quotes.evictOnOrder && store.forget(quote.cacheKey, quote.id))
+      if (config.quotes.evictOnOrder && evictions.evict(quote.cacheKey, quote.id))
         metrics.cacheEvictions.order.inc()
     },
     onDecision: metrics.countFloatOrder,
@@ -174,7 +198,35 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     },
   })
   const applicationNamed = (name: string) => briefName(name === '' ? (config.swap.appName ?? '') : name)
-  return { quotes, orders, inside: { memory: store, ledger, providerClock, applicationNamed } }
+  return { quotes, orders, inside: { memory: store, evictions, ledger, providerClock, applicationNamed } }
+}
+
+/** How quotes are shared with the replicas that use the same store, if there is one. */
+function shareQuotes(
+  { config, clock, metrics, sharedStore }: SwapSideParts,
+  { memory, providerClock }: { memory: MemoryQuoteStore & QuoteListing; providerClock: ProviderClock },
+): { evictions: Evictions; share: Share | undefined } {
+  const store = sharedStore && createValkeyQuoteStore({ sharedStore, clock, providerClock })
+  const evictions = createEvictions({
+    memory,
+    store,
+    providerClock,
+    onDropped(reason, count) {
+      for (let dropped = 0; dropped < count; dropped += 1) metrics.cacheEvictions[reason].inc()
+    },
+  })
+  if (store === undefined || config.store === undefined) return { evictions, share: undefined }
+  const share = createSharedQuotes({
+    store,
+    evictions,
+    providerClock,
+    minValidityMs: config.quotes.minValidityMs,
+    // A lock that outlives the call that it stands for holds up everybody for nothing.
+    lockWaitMs: Math.min(config.store.lockWaitMs, config.upstream.totalTimeoutMs),
+    pause: setTimeout,
+    onShared: (sharing) => metrics.quoteSharing[sharing].inc(),
+  })
+  return { evictions, share }
 }
 
 function once<Argument>(action: (argument: Argument) => void): (argument: Argument) => void {

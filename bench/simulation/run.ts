@@ -112,7 +112,7 @@ function createReplica(parts: {
   settings: Settings
 }): Replica {
   const { time, provider, store, settings } = parts
-  const lookups: Totals['lookups'] = { hit: 0, miss: 0, expired: 0, collapsed: 0, bypass: 0 }
+  const lookups: Totals['lookups'] = { hit: 0, shared: 0, miss: 0, expired: 0, collapsed: 0, bypass: 0 }
   const counts = { requests: 0, refreshes: 0, waited: 0, leastLifeLeftMs: Number.POSITIVE_INFINITY }
   const failures: unknown[] = []
   let answered = 0

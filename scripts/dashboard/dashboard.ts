@@ -1,6 +1,7 @@
 import { layOut } from './panel.ts'
 import { overview } from './rows-overview.ts'
 import { floatOrders, quoteFreshness } from './rows-quotes.ts'
+import { store } from './rows-store.ts'
 import { cache, traffic } from './rows-traffic.ts'
 import { process, upstreams } from './rows-upstreams.ts'
 
@@ -71,7 +72,7 @@ export function dashboardJson(): string {
         },
       ],
     },
-    panels: layOut([overview, traffic, cache, quoteFreshness, floatOrders, upstreams, process]),
+    panels: layOut([overview, traffic, cache, quoteFreshness, floatOrders, upstreams, store, process]),
   }
   return `${JSON.stringify(dashboard, null, 2)}\n`
 }

@@ -47,6 +47,22 @@ export const upstreams: Row = {
       runbook: 'it-is-slow',
     },
     {
+      title: 'Connections to upstreams',
+      description:
+        'Busy with a request, or idle. Good: busy below UPSTREAM_CONNECTIONS (128); at it, requests wait.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [
+        {
+          expr: `sum by (upstream, state) (${of('quotegate_upstream_connections')})`,
+          legend: '{{upstream}}: {{state}}',
+        },
+      ],
+      stacked: true,
+      least: 0,
+      runbook: 'it-is-slow',
+    },
+    {
       title: 'Retries',
       description: 'Requests sent again. Good: near 0; at most a tenth of the requests, by the budget.',
       kind: 'timeseries',

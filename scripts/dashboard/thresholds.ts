@@ -9,5 +9,7 @@ export const thresholds = {
   refusedShare: 0.2,
   clockOffsetSeconds: 2,
   breakersNotClosed: 0,
+  /** Of the last two minutes. */
+  storeUpShare: 0.5,
   eventLoopLagSeconds: 0.1,
 }

@@ -35,9 +35,10 @@ export interface QuoteGauges {
 }
 
 export interface QuoteMetrics {
-  cacheLookups: Readonly<Record<'hit' | 'miss' | 'expired' | 'collapsed' | 'bypass', Tally>>
-  cacheEvictions: Readonly<Record<'capacity' | 'order', Tally>>
-  refreshes: Readonly<Record<'stored' | 'failed', Tally>>
+  cacheLookups: Readonly<Record<'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass', Tally>>
+  cacheEvictions: Readonly<Record<'capacity' | 'order' | 'elsewhere' | 'gap', Tally>>
+  refreshes: Readonly<Record<'stored' | 'found' | 'failed', Tally>>
+  quoteSharing: Readonly<Record<'found' | 'awaited' | 'fetched' | 'alone' | 'failed', Tally>>
   quotesNotKept(reason: string): void
   quoteStored(lifetimeMs: number): void
   quoteServed(pair: string, remainingMs: number): void
@@ -86,17 +87,22 @@ export function createQuoteMetrics(
     cacheLookups: createTalliesBy(
       metric('cache_lookups_total', 'Quote requests, by what the cache made of them'),
       'result',
-      ['hit', 'miss', 'expired', 'collapsed', 'bypass'],
+      ['hit', 'shared', 'miss', 'expired', 'collapsed', 'bypass'],
     ),
     cacheEvictions: createTalliesBy(
       metric('cache_evictions_total', 'Quotes dropped from memory before they were replaced, by reason'),
       'reason',
-      ['capacity', 'order'],
+      ['capacity', 'order', 'elsewhere', 'gap'],
     ),
     refreshes: createTalliesBy(
       metric('quote_refreshes_total', 'Quotes fetched ahead of their expiry, by outcome'),
       'outcome',
-      ['stored', 'failed'],
+      ['stored', 'found', 'failed'],
+    ),
+    quoteSharing: createTalliesBy(
+      metric('quote_sharing_total', 'Quotes that were looked for in the shared store, by what came of it'),
+      'outcome',
+      ['found', 'awaited', 'fetched', 'alone', 'failed'],
     ),
     quotesNotKept: (reason) => notKept[reason]?.inc(),
     quoteStored: (lifetimeMs) => lifetime.observe(lifetimeMs / 1_000),

@@ -65,7 +65,11 @@ export const operationsError = z
 
 export const health = z.object({ status: z.literal('ok') })
 
-export const readiness = z.object({ status: z.enum(['ready', 'not ready']) })
+const degraded = z
+  .boolean()
+  .describe('Whether the store that replicas share does not answer; no request fails for it.')
+
+export const readiness = z.object({ status: z.enum(['ready', 'not ready']), degraded })
 
 const upstreamState = z.object({
   name: z.enum(['swap', 'payments', 'webhooks']),
@@ -103,8 +107,8 @@ export const status = z
         highMs: z.number().nullable(),
       })
       .describe('The provider’s clock less this one, and between what bounds it is known.'),
-    degraded: z.boolean().optional().describe('Whether the store that replicas share does not answer.'),
-    store: z.looseObject({ kind: z.string(), up: z.boolean() }),
+    degraded,
+    store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
     cache: z.object({ entries: z.number(), bytes: z.number() }),
     ledger: z.object({ entries: z.number() }),
     inFlight: z.number(),

@@ -30,9 +30,9 @@ export function createActions(view: OperationsView, access: Access): Router {
   router.post('/drop-all', (_request: Request, response: Response) => {
     response.json({ dropped: view.cache.dropAll() })
   })
-  router.post('/explain', (request: Request, response: Response) => {
+  router.post('/explain', async (request: Request, response: Response) => {
     const { body, application } = request.body as { body?: unknown; application?: unknown }
-    response.json(view.explainOrder(String(body ?? ''), String(application ?? '')))
+    response.json(await view.explainOrder(String(body ?? ''), String(application ?? '')))
   })
   router.post('/try', async (request: Request, response: Response) => {
     try {

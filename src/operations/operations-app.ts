@@ -46,7 +46,9 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   })
   app.get('/readyz', (_request: Request, response: Response) => {
     const ready = isReady()
-    response.status(ready ? 200 : 503).json({ status: ready ? 'ready' : 'not ready' })
+    response
+      .status(ready ? 200 : 503)
+      .json({ status: ready ? 'ready' : 'not ready', degraded: !view.store().up })
   })
   app.get('/metrics', async (_request: Request, response: Response) => {
     response.type(metrics.contentType).send(await metrics.render())

@@ -10,14 +10,16 @@ export interface StatusParts {
 
 /** How the gateway is, from one second to the next; nothing of it is about one request. */
 export function healthOf({ view, isReady }: StatusParts) {
+  const store = view.store()
   return {
     version: view.version,
     mode: view.mode,
     uptimeMs: Math.round(view.uptimeMs()),
     ready: isReady(),
+    degraded: !store.up,
     upstreams: view.upstreams(),
     clock: view.clock(),
-    store: { kind: 'memory', up: true },
+    store,
     cache: { entries: view.cache.entries, bytes: view.cache.bytes },
     ledger: { entries: view.ledgerEntries() },
     inFlight: view.inFlight(),

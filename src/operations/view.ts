@@ -18,6 +18,11 @@ export interface UpstreamState {
   readonly queueMost: number
 }
 
+export interface StoreState {
+  readonly kind: 'memory' | 'valkey'
+  readonly up: boolean
+}
+
 /** The provider's clock less ours; null where nothing is known yet. */
 export interface ClockState {
   readonly estimateMs: number
@@ -74,12 +79,14 @@ export interface OperationsView {
     drop(quoteId: string): number
     dropAll(): number
   }
+  /** Where quotes and the ledger are kept: in this process alone, or also in what replicas share. */
+  store(): StoreState
   ledgerEntries(): number
   inFlight(): number
   /** Peers that sent a client-address header which nobody believes. */
   untrustedPeers(): readonly string[]
   /** Has no side effect. */
-  explainOrder(body: string, application: string): Explanation
+  explainOrder(body: string, application: string): Promise<Explanation>
   readonly sandbox: SandboxControl | undefined
   readonly traffic: {
     /** Where the traffic listener can be reached from this machine; undefined before it listens. */

@@ -15,7 +15,7 @@ export interface MemoryQuoteStore extends QuoteStore {
 export interface QuoteListing {
   /** The most recently used first; looking at them uses none. */
   kept(): Iterable<KeptQuote>
-  drop(quoteId: string): number
+  entriesByKey(): Iterable<readonly [key: string, kept: KeptQuote]>
   dropAll(): number
 }
 
@@ -62,11 +62,7 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
       return quotes.peek(key)?.quote.id === quoteId && quotes.delete(key)
     },
     kept: () => quotes.values(),
-    drop(quoteId) {
-      const keys = [...quotes.entries()].filter(([, { quote }]) => quote.id === quoteId).map(([key]) => key)
-      for (const key of keys) quotes.delete(key)
-      return keys.length
-    },
+    entriesByKey: () => quotes.entries(),
     dropAll() {
       const dropped = quotes.size
       quotes.clear()

@@ -10,6 +10,24 @@ export interface Call {
   abort(): void
 }
 
+/** Makes the call, when one is needed. */
+export interface MakeCall {
+  (): Call
+  /** Told instead when another replica has made it. */
+  onFound?: ((quote: StoredQuote) => void) | undefined
+}
+
+/** What a call brought: an answer of the upstream, or a quote that another replica has fetched. */
+export type SharedAnswer = QuoteAnswer | { found: true; stored: StoredQuote; notKept: undefined }
+
+export interface SharedCall {
+  answer: Promise<SharedAnswer>
+  abort(): void
+}
+
+/** Makes one call of what several replicas call. `known`: the quote that a refresh is to replace. */
+export type Share = (key: string, call: () => Call, known: StoredQuote | undefined) => SharedCall
+
 /** How one caller came by its answer. */
 export type Served =
   | { how: 'hit'; quote: StoredQuote }
@@ -21,13 +39,13 @@ export interface Asking {
   leave(): void
 }
 
-export type Lookup = 'hit' | 'miss' | 'expired' | 'collapsed' | 'bypass'
+export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass'
 
 export interface QuoteCache {
   /** A live quote from memory, or nothing. Counts hits only: whoever finds nothing asks `getOrFetch`. */
-  getLive(key: string, call: () => Call): StoredQuote | undefined
+  getLive(key: string, call: MakeCall): StoredQuote | undefined
   /** `refresh` where a call that nobody waits for is another one. */
-  getOrFetch(key: string, call: () => Call, refresh?: () => Call): Asking
+  getOrFetch(key: string, call: MakeCall, refresh?: MakeCall): Asking
   /** For a request that shares with nobody. */
   fetchAlone(call: () => Call): Asking
 }
@@ -39,7 +57,9 @@ export interface QuoteCacheOptions {
   refreshAheadMs: number
   onLookup(result: Lookup): void
   onNotKept(reason: NonNullable<QuoteAnswer['notKept']>): void
-  onRefresh(outcome: 'stored' | 'failed'): void
+  onRefresh(outcome: 'stored' | 'found' | 'failed'): void
+  /** Undefined: there is nobody to share with. */
+  share?: Share | undefined
 }
 
 /** Quotes by key: from the store while they live, else fetched by one call for all who ask meanwhile. */
@@ -51,7 +71,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   /** How close to its expiry a quote that a refresh brought is refreshed itself. */
   const refreshWithinMs = new WeakMap<StoredQuote, number>()
 
-  function getLive(key: string, call: () => Call): StoredQuote | undefined {
+  function getLive(key: string, call: MakeCall): StoredQuote | undefined {
     const quote = store.get(key)
     if (quote === undefined) return undefined
     const latestMs = providerClock.latestMs()
@@ -62,14 +82,15 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     return quote
   }
 
-  function refresh(key: string, quote: StoredQuote, call: () => Call): void {
+  function refresh(key: string, quote: StoredQuote, call: MakeCall): void {
     if (refreshed.has(quote) || flights.has(key)) return
     refreshed.add(quote)
-    const flight = takeOff(key, call, { background: true })
+    const flight = takeOff(key, call, { replaces: quote })
     flight.answer.then(
-      ({ stored }) => {
-        if (stored !== undefined) limitRefresh(stored)
-        options.onRefresh(stored === undefined ? 'failed' : 'stored')
+      (answer) => {
+        if (answer.stored !== undefined) limitRefresh(answer.stored)
+        const outcome = 'found' in answer ? 'found' : 'stored'
+        options.onRefresh(answer.stored === undefined ? 'failed' : outcome)
       },
       () => options.onRefresh('failed'),
     )
@@ -81,14 +102,19 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     if (halfLifeMs < options.refreshAheadMs) refreshWithinMs.set(stored, halfLifeMs)
   }
 
-  /** No await between "is one under way?" and "this one is": two callers must never both see none. */
-  function takeOff(key: string, call: () => Call, { background }: { background: boolean }): Flight {
-    const flight = new Flight(call(), background, () => {
+  /**
+   * No await between "is one under way?" and "this one is": two callers must never both see none. What replaces a
+   * quote that is still good goes on though nobody waits for it.
+   */
+  function takeOff(key: string, call: MakeCall, { replaces }: { replaces?: StoredQuote } = {}): Flight {
+    const shared = options.share?.(key, call, replaces) ?? call()
+    const flight = new Flight(shared, replaces !== undefined, () => {
       if (flights.get(key) === flight) flights.delete(key)
     })
     flights.set(key, flight)
     flight.answer.then(
       (answer) => {
+        if ('found' in answer) call.onFound?.(answer.stored)
         keep(key, answer)
         flight.land()
       },
@@ -97,12 +123,12 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     return flight
   }
 
-  function keep(key: string, answer: QuoteAnswer): void {
+  function keep(key: string, answer: SharedAnswer): void {
     if (answer.stored !== undefined) store.set(key, answer.stored)
     if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
   }
 
-  function getOrFetch(key: string, call: () => Call, refresh = call): Asking {
+  function getOrFetch(key: string, call: MakeCall, refresh = call): Asking {
     const live = getLive(key, refresh)
     if (live !== undefined) return { served: Promise.resolve({ how: 'hit', quote: live }), leave: () => {} }
     const underWay = flights.get(key)
@@ -110,8 +136,15 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
       onLookup('collapsed')
       return waitFor(key, underWay, { how: 'collapsed', call })
     }
-    onLookup(store.get(key) === undefined ? 'miss' : 'expired')
-    return waitFor(key, takeOff(key, call, { background: false }), { how: 'fetched', call })
+    const result = store.get(key) === undefined ? 'miss' : 'expired'
+    const flight = takeOff(key, call)
+    if (options.share === undefined) onLookup(result)
+    else
+      flight.answer.then(
+        (answer) => onLookup('found' in answer ? 'shared' : result),
+        () => onLookup(result),
+      )
+    return waitFor(key, flight, { how: 'fetched', call })
   }
 
   function waitFor(
@@ -123,6 +156,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     let leaveCall = () => flight.leave()
     flight.join()
     const served = flight.answer.then((answer): Served | Promise<Served> => {
+      if ('found' in answer) return { how: 'hit', quote: answer.stored }
       if (answer.shared || left) return { how, answer }
       // For one caller alone: the first still here; each other asks for itself.
       if (flight.claim()) return { how: 'fetched', answer }
@@ -161,7 +195,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
 /** One upstream call and those who wait for it. */
 class Flight {
-  readonly answer: Promise<QuoteAnswer>
+  readonly answer: Promise<SharedAnswer>
   readonly #abort: () => void
   readonly #takeOut: () => void
   /** A refresh that nobody waits for goes on all the same. */
@@ -170,7 +204,7 @@ class Flight {
   #claimed = false
   #landed = false
 
-  constructor(call: Call, background: boolean, takeOut: () => void) {
+  constructor(call: SharedCall, background: boolean, takeOut: () => void) {
     this.answer = call.answer
     this.#abort = call.abort
     this.#background = background

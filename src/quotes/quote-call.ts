@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
 import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
+import { createOneList } from './one-list.ts'
 import { type Quote, readQuote, type UnusableReason } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
 import type { StoredQuote } from './quote-store.ts'
@@ -51,8 +52,8 @@ export interface QuoteCallOptions {
   providerClock: ProviderClock
   maxBytes: number
   obeyCacheControl: boolean
-  /** Told of every quote that was read, expired ones too. */
-  onQuote(quote: Quote, request: QuoteRequest): void
+  /** Told of every quote that was read, expired ones too. The answer waits for it. */
+  onQuote(quote: Quote, request: QuoteRequest): Promise<void> | void
   /** Told of a mark in Cache-Control that is not obeyed. */
   onIgnoredCacheControl(directive: string): void
 }
@@ -60,8 +61,7 @@ export interface QuoteCallOptions {
 /** Turns the answer of a quote call into what may be served, kept and shared. */
 export function createQuoteReader(options: QuoteCallOptions) {
   const { clock, providerClock, maxBytes } = options
-
-  let lastHeaders: readonly string[] = []
+  const oneList = createOneList()
 
   return async function readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer> {
     const answer = await call.answer
@@ -78,7 +78,7 @@ export function createQuoteReader(options: QuoteCallOptions) {
     if (hasContentCoding(answer)) return { ...base, notKept: 'content-coding', shared: false }
 
     const reading = readQuote(body, providerClock.latestMs())
-    if (reading.quote !== undefined) options.onQuote(reading.quote, request)
+    if (reading.quote !== undefined) await options.onQuote(reading.quote, request)
     if (reading.reason !== undefined)
       return { ...base, notKept: reading.reason, shared: personal === undefined }
     const { quote } = reading
@@ -100,19 +100,11 @@ export function createQuoteReader(options: QuoteCallOptions) {
     return undefined
   }
 
-  /** A provider says the same of nearly every quote: one list for all of them instead of one each. */
-  function shared(headers: readonly string[]): readonly string[] {
-    const same =
-      headers.length === lastHeaders.length && headers.every((part, at) => part === lastHeaders[at])
-    if (!same) lastHeaders = headers
-    return lastHeaders
-  }
-
   function toStored(quote: Quote, answer: WholeAnswer): StoredQuote {
     return {
       id: quote.id,
       body: answer.body.toString('latin1'),
-      headers: shared(repeatableHeaders(answer.rawHeaders)),
+      headers: oneList(repeatableHeaders(answer.rawHeaders)),
       storedAtMs: clock.nowMs(),
       expiresAtMs: quote.expiryMs,
     }

@@ -17,7 +17,10 @@ export interface QuoteRequest {
 }
 
 export interface QuoteKeyOptions {
-  /** Random unless given. Replicas that share a store must share it, or they miss each other's quotes. */
+  /**
+   * Random unless given. Replicas that share a store must share it, or they miss each other's quotes; and then
+   * every key is a digest, because what others can read must name no client.
+   */
   salt?: string | undefined
 }
 
@@ -38,12 +41,13 @@ const LONGEST_KEY = 512
  */
 export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRequest) => string {
   const salt = options.salt ?? randomBytes(32).toString('base64url')
+  const longest = options.salt === undefined ? LONGEST_KEY : 0
 
   return ({ pair, canonicalAmount, keyedHeaders, partition, query }) => {
     let key = field(pair) + field(canonicalAmount) + field(partition) + field(query)
     for (const [name, value] of keyedHeaders) key += field(name) + headerField(name, value)
     // A digit begins every other key. Keys outlive their quotes in the ledger, which counts them, not their bytes.
-    return key.length <= LONGEST_KEY ? key : `#${hash('sha256', salt + key, 'base64url')}`
+    return key.length <= longest ? key : `#${hash('sha256', salt + key, 'base64url')}`
   }
 
   function headerField(name: string, value: string | undefined): string {

@@ -32,6 +32,8 @@ export interface Judgement {
 export interface QuoteLedger {
   readonly size: number
   note(quote: NotedQuote, providerEarliestMs: number): void
+  /** Whether noting it would change nothing. */
+  knows(quote: NotedQuote): boolean
   verdict(order: OrderTerms, judgement: Judgement): Verdict
   /** Whether the quote has expired is not asked. */
   findById(id: string): NotedQuote | undefined
@@ -132,6 +134,13 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
         byTerms.add(known)
       }
       tidy(providerEarliestMs)
+    },
+
+    knows(quote) {
+      const known = byId.get(quote.id)
+      if (known === undefined || known.expiresAtMs < quote.expiresAtMs) return false
+      if (!haveEqualTerms(known, quote)) return false
+      return known.cacheKey === quote.cacheKey || known.cacheKey === NO_LONGER_CACHED
     },
 
     verdict(order, { application, providerEarliestMs, marginMs }) {

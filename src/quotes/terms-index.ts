@@ -90,16 +90,23 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
     },
 
     find(order, application) {
-      const { pair, fromAmount, toAmount } = order
-      if (pair === undefined || application === undefined) return undefined
-      if (fromAmount === undefined || toAmount === 'unreadable') return undefined
-      const to = toAmount === undefined ? [] : [Number(toAmount.canonical)]
-      return bucketOf(hash(seed, pair, application, Number(fromAmount.canonical), ...to))
+      const { pair } = order
+      const sought = amountsSought(order)
+      if (pair === undefined || application === undefined || sought === undefined) return undefined
+      const { from, to } = sought
+      return bucketOf(hash(seed, pair, application, from, ...(to === undefined ? [] : [to])))
         .filter((item) => item.pairId === pair && item.application === application)
-        .filter((item) => amountsMatch(item, fromAmount, toAmount))
+        .filter((item) => amountsMatch(item, sought.fromAmount, sought.toAmount))
         .reduce<Item | undefined>(lastToExpire, undefined)
     },
   }
+}
+
+/** Undefined: the order cannot be found by its terms. The amounts also as the doubles that they are filed under. */
+export function amountsSought({ fromAmount, toAmount }: OrderTerms) {
+  if (fromAmount === undefined || toAmount === 'unreadable') return undefined
+  const to = toAmount === undefined ? undefined : Number(toAmount.canonical)
+  return { fromAmount, toAmount, from: Number(fromAmount.canonical), to }
 }
 
 /** Of two that expire together the first. */

@@ -24,6 +24,8 @@ export interface OrderRouteOptions {
   totalTimeoutMs: number
   bodyIdleTimeoutMs: number
   rateLimit: RateLimit | undefined
+  /** Brings the ledger what other replicas know of the order; false: they may know more. */
+  recall(order: OrderTerms, application: string | undefined): Promise<boolean>
   /** App-Name as the upstream sees it. */
   applicationOf(exchange: Exchange): string | undefined
   swapHeaders(exchange: Exchange): string[]
@@ -48,7 +50,15 @@ export interface OrderRoute {
   /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
   plainOrder(exchange: Exchange): Promise<void>
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
-  explain(body: Buffer, application: string | undefined): OrderExplanation
+  explain(body: Buffer, application: string | undefined): Promise<OrderExplanation>
+}
+
+/** An order, and what is needed to judge it more than once. */
+interface Judged {
+  order: OrderTerms
+  application: string | undefined
+  /** Whether the ledger knows what every replica gave out. */
+  othersKnown: boolean
 }
 
 const orderBytesMost = 65_536
@@ -56,13 +66,21 @@ const orderBytesMost = 65_536
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   const { clock, ledger, providerClock, upstream } = options
 
-  function judge(order: OrderTerms, application: string | undefined): Verdict {
-    return ledger.verdict(order, {
+  async function recall(order: OrderTerms, application: string | undefined): Promise<Judged> {
+    return { order, application, othersKnown: await options.recall(order, application) }
+  }
+
+  function judge({ order, application, othersKnown }: Judged): Verdict {
+    const verdict = ledger.verdict(order, {
       application,
       // Uncertainty about the provider's clock never refuses a live order: it may still be this early.
       providerEarliestMs: providerClock.earliestMs(),
       marginMs: options.expiryMarginMs,
     })
+    // Equal terms come again, and another replica may have given out a quote with them that is live.
+    if (!othersKnown && verdict.state === 'expired' && verdict.matchedBy === 'terms')
+      return { state: 'unknown' }
+    return verdict
   }
 
   function ageOf(quote: NotedQuote): number {
@@ -70,9 +88,10 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   }
 
   /** The quote that the order uses, if one is known; throws when the order must not go on. */
-  function admit(order: OrderTerms, exchange: Exchange): NotedQuote | undefined {
-    const verdict = judge(order, options.applicationOf(exchange))
-    exchange.why = reasonOf(verdict)
+  function admit(judged: Judged, exchange: Exchange): NotedQuote | undefined {
+    const { order, othersKnown } = judged
+    const verdict = judge(judged)
+    exchange.why = reasonOf(verdict, othersKnown)
     switch (verdict.state) {
       case 'live':
         return verdict.quote
@@ -81,7 +100,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         options.onRefused(order, exchange, verdict)
         throw expiredProblem(order, verdict.quote, verdict.expiredForMs)
       case 'unknown':
-        if (options.unknownQuote === 'forward') return undefined
+        if (options.unknownQuote === 'forward' || !othersKnown) return undefined
         options.onDecision('refused-unknown', undefined)
         options.onRefused(order, exchange, verdict)
         throw new Problem('quote-unknown', {
@@ -126,8 +145,10 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     const { order, problem } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
+    // Even if a live quote is known: it may expire while the order waits for a connection, another one later.
+    const judged = await recall(order, options.applicationOf(exchange))
     // What is too late by now needs no connection to be told so, nor an upstream that works.
-    admit(order, exchange)
+    admit(judged, exchange)
     await options.rateLimit?.count(exchange)
     let used: NotedQuote | undefined
     const { answer } = fetchWhole({
@@ -138,7 +159,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       // And once more: an order that waited for a connection is judged when it goes out, not when it came.
       beforeSend() {
         if (response.destroyed) throw new ClientGone('the client left before its order was sent')
-        used = admit(order, exchange)
+        used = admit(judged, exchange)
         options.onDecision(used ? 'forwarded-live' : 'forwarded-unknown', used && ageOf(used))
       },
       // Whatever becomes of the rest of the answer: the order was accepted.
@@ -168,7 +189,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       bytesMost: orderBytesMost,
       idleTimeoutMs: options.bodyIdleTimeoutMs,
     })
-    if (rest === undefined && !hasCoding(exchange.request.rawHeaders)) refuseQuoteId(bytes)
+    if (rest === undefined && !hasCoding(exchange.request.rawHeaders)) await refuseQuoteId(bytes)
     try {
       options.passThrough(exchange, rest ?? bytes)
     } catch (error) {
@@ -177,9 +198,11 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     }
   }
 
-  function refuseQuoteId(bytes: Buffer): void {
+  async function refuseQuoteId(bytes: Buffer): Promise<void> {
     const { order } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
-    const id = order?.quoteIds.find((quoteId) => ledger.findById(quoteId) !== undefined)
+    if (order === undefined || order.quoteIds.length === 0) return
+    await options.recall({ ...order, fromAmount: undefined }, undefined)
+    const id = order.quoteIds.find((quoteId) => ledger.findById(quoteId) !== undefined)
     if (id === undefined) return
     throw new Problem('float-order-required', {
       detail: 'This order names a quote. An order for a quote goes to POST /v3/orders/float.',
@@ -190,14 +213,17 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   return {
     floatOrder,
     plainOrder,
-    explain(body, application) {
+    async explain(body, application) {
       const { order, problem } = readOrder(body, { quoteIdFields: options.quoteIdFields })
-      return problem === undefined ? { order, verdict: judge(order, application) } : { problem }
+      if (problem !== undefined) return { problem }
+      return { order, verdict: judge(await recall(order, application)) }
     },
   }
 }
 
-function reasonOf(verdict: Verdict): string {
+function reasonOf(verdict: Verdict, othersKnown: boolean): string {
+  if (verdict.state === 'unknown' && !othersKnown)
+    return 'What other replicas know of the order could not be asked, and no quote seen here decides.'
   if (verdict.state === 'unknown') return 'The order matches no quote that was seen here.'
   return `The order matches a quote by its ${verdict.matchedBy}; the quote is ${verdict.state}.`
 }

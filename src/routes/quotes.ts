@@ -2,7 +2,7 @@ import type { Partition } from '../client/partition.ts'
 import { Problem, UpstreamFailure } from '../problem.ts'
 import { readAmount, readQuoteTarget } from '../quotes/amount-parameter.ts'
 import { isExpired } from '../quotes/quote.ts'
-import type { Call, QuoteCache, Served } from '../quotes/quote-cache.ts'
+import type { Call, MakeCall, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import { repeatableHeaders } from '../quotes/quote-call.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
@@ -22,6 +22,8 @@ export interface QuoteRouteOptions {
   providerClock: ProviderClock
   /** Asks the upstream, on behalf of the exchange that caused it. */
   callUpstream(request: QuoteRequest, exchange: Exchange): Call
+  /** Told of a quote that another replica asked for and this one will serve. Undefined: it is alone. */
+  onFound: ((quote: StoredQuote, request: QuoteRequest) => void) | undefined
   /** Undefined: none. */
   rateLimit: RateLimit | undefined
   fail(exchange: Exchange, error: unknown): void
@@ -43,8 +45,18 @@ interface KeyedRequest {
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
-  const { cache, callUpstream, fail, keyOf, onServed, partitionOf, providerClock, quoteHeaders, rateLimit } =
-    options
+  const {
+    cache,
+    callUpstream,
+    fail,
+    keyOf,
+    onFound,
+    onServed,
+    partitionOf,
+    providerClock,
+    quoteHeaders,
+    rateLimit,
+  } = options
 
   const hitHeaders = createHitHeaders()
   /** All that a target says; most were read a moment ago. */
@@ -146,7 +158,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (rateLimit?.countsHits) return false
       const { request, key } = readRequest(exchange)
       if (key === undefined) return false
-      const quote = cache.getLive(key, () => callUpstream(request, exchange))
+      const quote = cache.getLive(key, callFor(request, exchange))
       if (quote === undefined) return false
       answerHit(exchange, quote, request.pair)
       return true
@@ -158,11 +170,18 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     },
   }
 
+  function callFor(request: QuoteRequest, exchange: Exchange): MakeCall {
+    const call: MakeCall = () => callUpstream(request, exchange)
+    if (onFound !== undefined) call.onFound = (quote) => onFound(quote, request)
+    return call
+  }
+
   function fetchFor(exchange: Exchange, { request, key }: KeyedRequest): void {
     const { response } = exchange
     if (response.destroyed) return
-    const refresh = () => callUpstream(request, exchange)
-    const call = () => rateLimit?.countedCall(exchange, refresh) ?? refresh()
+    const refresh = callFor(request, exchange)
+    const call: MakeCall = () => rateLimit?.countedCall(exchange, refresh) ?? refresh()
+    call.onFound = refresh.onFound
     const ask = () => (key === undefined ? cache.fetchAlone(call) : cache.getOrFetch(key, call, refresh))
     let asking = ask()
     let gone = false

@@ -1,6 +1,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { z } from 'zod'
 import { claimsClientAddress } from '../address-headers.ts'
+import { readStoreUrl } from '../store-url.ts'
 import { canonicalHost } from './host-names.ts'
 
 // Every schema reads trimmed text and says, when it fails, what would be right. No message may repeat the
@@ -87,6 +88,16 @@ export const baseUrlOrSandbox = z.string().transform((text, context) => {
   context.addIssue(`${result.expected}; or, outside production, sandbox`)
   return z.NEVER
 })
+
+export const storeUrl = z.string().superRefine((text, context) => {
+  const result = readStoreUrl(text)
+  if ('expected' in result) context.addIssue(result.expected)
+})
+
+/** No braces: a Cluster would put every key that begins with the same ones on one server. */
+export const keyPrefix = z
+  .string()
+  .regex(/^[\w.:/-]{1,64}$/, 'at most 64 letters, digits and . : / _ -, such as quotegate: or staging:')
 
 /** A comma-separated list; `problem` says what is wrong with an entry. */
 function list(expected: string, problem: (entry: string) => string | undefined) {

@@ -8,6 +8,7 @@ import {
   headerValue,
   host,
   hostNames,
+  keyPrefix,
   metricsPairs,
   milliseconds,
   oneOf,
@@ -16,6 +17,7 @@ import {
   port,
   quoteIdFields,
   quoteKeyHeaders,
+  storeUrl,
   token,
   trustedPeers,
   wholeNumber,
@@ -27,6 +29,7 @@ export const settingGroups = [
   'Client address',
   'Quotes',
   'Orders',
+  'Several replicas',
   'Limits',
   'Logs',
 ] as const
@@ -245,6 +248,35 @@ export const settings = z.object({
         'How long past its expiry a quote is remembered by its terms (pair, amounts, application). Shorter, ' +
         'because between stable assets the same terms come again.',
     }),
+  VALKEY_URL: storeUrl.optional().register(facts, {
+    group: 'Several replicas',
+    secret: 'in-url',
+    meaning:
+      'The Redis or Valkey that replicas share quotes, the ledger and rate limits through; needed as soon as ' +
+      'there are two. redis://[[user]:password@]host[:port][/database], rediss:// with TLS, ' +
+      'redis+sentinel://host:port,host:port/master-name, redis+cluster://host:port,host:port; with TLS ' +
+      'rediss+sentinel and rediss+cluster; valkey is as good as redis in all of them. Sentinels that want a ' +
+      'password: ?sentinelPassword=. While it is down every replica goes on by itself.',
+  }),
+  VALKEY_KEY_PREFIX: keyPrefix.prefault('quotegate:').register(facts, {
+    group: 'Several replicas',
+    meaning:
+      'What every key and channel in it begins with. Replicas with the same prefix are one gateway: keep ' +
+      'those with other upstreams, or of another stage, apart.',
+  }),
+  VALKEY_TIMEOUT_MS: wholeNumber(1, 10_000, ' of milliseconds')
+    .prefault('50')
+    .register(facts, {
+      group: 'Several replicas',
+      meaning:
+        'The longest that anything waits for it. After one wait in vain it is not asked again until it has ' +
+        'answered in the background.',
+    }),
+  VALKEY_LOCK_WAIT_MS: milliseconds(0).prefault('3000').register(facts, {
+    group: 'Several replicas',
+    meaning:
+      'How long a replica waits for a quote that another one is fetching, before it fetches that quote itself.',
+  }),
   UPSTREAM_TOTAL_TIMEOUT_MS: milliseconds().prefault('15000').register(facts, {
     group: 'Limits',
     meaning: 'Quotes and orders: time from the request to the last byte of the answer.',
@@ -379,7 +411,9 @@ export function shownValue(text: string, secret: SettingFacts['secret']): string
   if (secret === 'whole') return '****'
   const masked =
     secret === 'in-url'
-      ? text.replace(/^(https?:\/\/)?.*@/is, '$1****@').replace(/([?#]).*$/s, '$1****')
+      ? text
+          .replace(/^((?:https?|(?:redis|valkey)s?(?:\+\w+)?):\/\/)?.*@/is, '$1****@')
+          .replace(/([?#]).*$/s, '$1****')
       : text
   const short = masked.length > 200 ? `${masked.slice(0, 200)}…` : masked
   // Control characters could rewrite a terminal's lines.

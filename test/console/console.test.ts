@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { floatOrder, gatewayWith, production, quote } from '../operations/support.ts'
 import { pause, until } from '../support/between.ts'
 import { startGateway } from '../support/gateway.ts'
+import { freePort, valkey, valkeyIsInstalled } from '../support/valkey.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
 
 const hostileName = '<img src=x onerror=document.title=1>'
@@ -189,6 +190,19 @@ describeInBrowser('the console', () => {
       .locator('.notice', { hasText: '127.0.0.1 sent a client-address header but is not in TRUST_PROXY' })
       .waitFor()
   })
+
+  test.skipIf(!valkeyIsInstalled())(
+    'says in its header that the shared store is down, and when it is back',
+    async () => {
+      const port = await freePort()
+      const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${port}` })
+      const watched = await openPage(gateway.operationsUrl)
+      await watched.page.getByText('store: valkey, down').waitFor()
+      await valkey({ port })
+      await watched.page.getByText('store: valkey', { exact: true }).waitFor()
+      expectPeace(watched, gateway.operationsUrl)
+    },
+  )
 
   test('asks for nothing any more a while after its tab was hidden', async () => {
     const gateway = await gatewayWith()

@@ -21,6 +21,7 @@ test('the dashboard has a row for each part, the single figures first', () => {
     'Quote freshness',
     'Float orders',
     'Upstreams',
+    'Store',
     'Process',
   ])
   const secondRow = dashboard.panels.findIndex(({ title }) => title === 'Traffic')
@@ -103,6 +104,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     panels: ['Breakers not closed', 'Breakers not closed, by upstream'],
     threshold: thresholds.breakersNotClosed + 1,
     inRule: `> ${thresholds.breakersNotClosed}`,
+  },
+  QuotegateStoreDown: {
+    panels: ['Share of the time that the store answers'],
+    threshold: thresholds.storeUpShare,
+    inRule: `< ${thresholds.storeUpShare}`,
   },
   QuotegateEventLoopLag: {
     panels: ['Event loop lag, p99'],

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { settingNames } from '../../src/settings/table.ts'
+import { freePort, valkey, valkeyIsInstalled } from '../support/valkey.ts'
 import { act, ask, floatOrder, gatewayWith, production, quote } from './support.ts'
 
 async function statusOf(operationsUrl: string, headers: Record<string, string> = {}) {
@@ -17,7 +18,8 @@ describe('/status', () => {
       mode: 'SANDBOX',
       ready: true,
       access: 'full',
-      store: { up: true },
+      degraded: false,
+      store: { kind: 'memory', up: true },
       cache: { entries: 1, bytes: expect.any(Number) },
       ledger: { entries: 1 },
       ordersRefused: 0,
@@ -106,6 +108,39 @@ describe('/status', () => {
       untrustedPeers: { count: 1, peers: [] },
     })
     expect(body.toLowerCase()).not.toContain('secret')
+  })
+})
+
+describe('a gateway with a store that replicas share', () => {
+  const ready = async (operationsUrl: string) => {
+    const { status, body } = await ask(`${operationsUrl}/readyz`)
+    return { code: status, ...JSON.parse(body) }
+  }
+  const storeUp = async (gateway: { metrics(): Promise<string> }) =>
+    /^quotegate_store_up (\d)$/m.exec(await gateway.metrics())?.[1]
+
+  test.skipIf(!valkeyIsInstalled())('says that it has one, and no password of it', async () => {
+    const { url } = await valkey({ password: 'hunter2' })
+    const gateway = await gatewayWith({ VALKEY_URL: url })
+    await expect
+      .poll(() => statusOf(gateway.operationsUrl), { timeout: 10_000 })
+      .toMatchObject({ ready: true, degraded: false, store: { kind: 'valkey', up: true } })
+    expect(await ready(gateway.operationsUrl)).toEqual({ code: 200, status: 'ready', degraded: false })
+    expect(await storeUp(gateway)).toBe('1')
+    expect(JSON.stringify(await statusOf(gateway.operationsUrl))).not.toContain('hunter2')
+  })
+
+  test('is ready though the store is not there, and says that it is degraded', async () => {
+    const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${await freePort()}` })
+    expect(await statusOf(gateway.operationsUrl)).toMatchObject({
+      ready: true,
+      degraded: true,
+      store: { kind: 'valkey', up: false },
+    })
+    expect(await ready(gateway.operationsUrl)).toEqual({ code: 200, status: 'ready', degraded: true })
+    expect(await storeUp(gateway)).toBe('0')
+    const { id } = await quote(gateway)
+    expect(id).toEqual(expect.any(String))
   })
 })
 

@@ -2,9 +2,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { alertRules, dashboard, panels, substitute } from '../support/grafana.ts'
 import { parseQuery } from '../support/promql.ts'
 import { isInstalled } from '../support/tools.ts'
+import { valkeyIsInstalled } from '../support/valkey.ts'
 import { type Stage, setStage } from './stage.ts'
 
-describe.skipIf(!isInstalled('prometheus'))(
+describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(
   'the real Prometheus, after some of every kind of traffic',
   () => {
     let stage: Stage
@@ -51,6 +52,8 @@ describe.skipIf(!isInstalled('prometheus'))(
       'Problems by type',
       'Client-address headers ignored',
       'Retries',
+      'Connections to upstreams',
+      'Store calls by outcome',
     ])('has more than zeros for the panel "%s"', async (title) => {
       const [query] = panels.find((panel) => panel.title === title)?.targets ?? []
       const samples = await ask(query?.expr ?? '')

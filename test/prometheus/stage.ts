@@ -1,6 +1,7 @@
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { type RunningGateway, startGateway } from '../support/gateway.ts'
 import type { Variables } from '../support/grafana.ts'
+import { startValkey } from '../support/valkey.ts'
 import { type Prometheus, startPrometheus } from './prometheus.ts'
 
 export interface Stage {
@@ -20,7 +21,9 @@ export async function setStage(): Promise<Stage> {
     quoteLifetimeMs,
     faults: { latencyMs: 3, errorRate: 0.05, resetRate: 0.05, scope: 'swap' },
   })
+  const valkey = await startValkey()
   const gateway = await startGateway({
+    VALKEY_URL: valkey.url,
     SWAP_BASE_URL: sandbox.url,
     PAYMENTS_BASE_URL: sandbox.url,
     METRICS_PAIRS: 'ETH_USDC,BTC_USDC',
@@ -41,6 +44,7 @@ export async function setStage(): Promise<Stage> {
     async close() {
       await prometheus.close()
       await gateway.close()
+      await valkey.end()
       await sandbox.close()
     },
   }

@@ -69,4 +69,9 @@ describe('the quote key', () => {
     const [here, there] = [createQuoteKey({ salt: 'shared' }), createQuoteKey({ salt: 'shared' })]
     expect(there(request)).toBe(here(request))
   })
+
+  it('names neither client nor amount where replicas share it', () => {
+    const key = createQuoteKey({ salt: 'shared' })(request)
+    expect(key).toMatch(/^#[\w-]{43}$/)
+  })
 })

@@ -27,6 +27,15 @@ describe('each kind of value', () => {
     ['CLIENT_IP_HEADER', 'CF-Connecting-IP'],
     ['SWAP_APP_NAME', 'Acme Wallet/1.0 (test)'],
     ['SWAP_AUTHORIZATION', 'x'.repeat(4096)],
+    ['VALKEY_KEY_PREFIX', 'staging/quotes:'],
+    ['VALKEY_LOCK_WAIT_MS', 0],
+    ...[
+      'redis://localhost',
+      'REDIS://:p%40ss@[::1]:6380/3',
+      'valkeys://user:pass@store.example',
+      'rediss+sentinel://:pass@a:26379,b:26379/quotes/2?sentinelPassword=other',
+      'redis+cluster://10.0.0.1:7000,10.0.0.2:7001',
+    ].map((url): [string, string] => ['VALKEY_URL', url]),
     ...[
       '0.0.0.0/0',
       '::/0',
@@ -97,6 +106,31 @@ describe('each kind of value', () => {
       'http://x/../y',
     ].map((value): [string, string] => ['WEBHOOKS_BASE_URL', value]),
     ['WEBHOOKS_BASE_URL', 'sandbox'],
+    ...[
+      'localhost:6379',
+      'http://localhost:6379',
+      'redis://',
+      'redis://:0',
+      'redis://a:0',
+      'redis://a:65536',
+      'redis://a,b',
+      'redis://secret@a',
+      'redis://:%zz@a',
+      'redis://a/quotes',
+      'redis://a/1/2',
+      'redis://a b',
+      'redis://a?db=1',
+      'redis+cluster://a:1,b:2/1',
+      'redis+cluster://a:1,,b:2',
+      'redis+sentinel://a:1,b:2',
+      'redis+sentinel://a:1/quotes?password=x',
+      'redis+ring://a:1',
+    ].map((value): [string, string] => ['VALKEY_URL', value]),
+    ...['two words', 'quotes{1}:', 'x'.repeat(65), 'ä'].map((value): [string, string] => [
+      'VALKEY_KEY_PREFIX',
+      value,
+    ]),
+    ['VALKEY_TIMEOUT_MS', '0'],
   ]
   test.each(refused)('%s refuses %j', (name, value) => {
     expect(namesOf({ [name]: value })).toEqual([name])

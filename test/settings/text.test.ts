@@ -50,8 +50,21 @@ describe('texts about the settings', () => {
     )
   })
 
+  test('the store is shown without its passwords', () => {
+    const { sources, config } = loadConfig({
+      VALKEY_URL: 'rediss+sentinel://me:hunter2@a:1,b:2/quotes?sentinelPassword=hunter2',
+    })
+    expect(sources.VALKEY_URL.value).toBe('rediss+sentinel://****@a:1,b:2/quotes?****')
+    expect(config.store?.url).toContain('hunter2')
+  })
+
   test.each([
     { SWAP_AUTHORIZATION: 'hunter2\nhunter2' },
+    { VALKEY_URL: 'redis://hunter2@a' },
+    { VALKEY_URL: 'redis://:hunter2%@a' },
+    { VALKEY_URL: 'redis://:hun/hunter2@a' },
+    { VALKEY_URL: 'redis://:hunter2@a/x' },
+    { VALKEY_URL: 'http://:hunter2@a:6379' },
     { SWAP_AUTHORIZATION: 'hunter2ä' },
     { SWAP_AUTHORISATION: 'hunter2' },
     { SWAP_BASE_URL: 'https://user:hunter2@swap.example' },

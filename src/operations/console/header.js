@@ -66,9 +66,12 @@ export function createHeader() {
       })
     }
     set('store', {
-      name: `store: ${health.store.kind}`,
+      name: `store: ${health.store.kind}${health.store.up ? '' : ', down'}`,
       value: `${count(health.cache.entries)} quotes, ${bytes(health.cache.bytes)}; ledger ${count(health.ledger.entries)}`,
-      tone: health.store.up ? 'good' : 'warn',
+      tone: health.store.up ? 'good' : 'bad',
+      title: health.store.up
+        ? ''
+        : 'VALKEY_URL does not answer: this replica goes on by itself, out of its own memory',
     })
     const { lowMs, highMs } = health.clock
     set('clock', {

@@ -1,0 +1,52 @@
+import { interval, of, quantile, type Row, rate } from './panel.ts'
+import { thresholds } from './thresholds.ts'
+
+export const store: Row = {
+  title: 'Store',
+  panels: [
+    {
+      title: 'Share of the time that the store answers',
+      description:
+        'What replicas share (VALKEY_URL). Good: 1, also where none is set. At 0 every replica goes on out of its own ' +
+        'memory.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [{ expr: `avg_over_time(${of('quotegate_store_up')}[${interval}])`, legend: '{{instance}}' }],
+      steps: [
+        { from: null, color: 'red' },
+        { from: thresholds.storeUpShare, color: 'green' },
+      ],
+      least: 0,
+      most: 1,
+      runbook: 'quotegatestoredown',
+    },
+    {
+      title: 'Store calls by outcome',
+      description:
+        'Good: ok. timeout: it is slow; failed: it refuses, and the log says why; skipped: not asked, because it is down.',
+      kind: 'timeseries',
+      unit: 'ops',
+      queries: [
+        {
+          expr: `sum by (op, outcome) (${rate('quotegate_store_operations_total')}) > 0`,
+          legend: '{{op}}: {{outcome}}',
+        },
+      ],
+      stacked: true,
+      least: 0,
+      runbook: 'quotegatestoredown',
+    },
+    {
+      title: 'Store call duration',
+      description: 'Good: about 1 ms, and far below VALKEY_TIMEOUT_MS (50 ms), past which nobody waits.',
+      kind: 'timeseries',
+      unit: 's',
+      queries: [
+        { expr: quantile(0.5, 'quotegate_store_operation_duration_seconds'), legend: 'p50' },
+        { expr: quantile(0.99, 'quotegate_store_operation_duration_seconds'), legend: 'p99' },
+      ],
+      least: 0,
+      runbook: 'quotegatestoredown',
+    },
+  ],
+}

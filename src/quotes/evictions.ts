@@ -1,0 +1,136 @@
+import type { ProviderClock } from '../upstream/provider-clock.ts'
+import type { MemoryQuoteStore, QuoteListing } from './memory-quote-store.ts'
+import { isExpired } from './quote.ts'
+import type { StoredQuote } from './quote-store.ts'
+import type { SharedQuoteStore } from './valkey-quote-store.ts'
+
+/** Quotes that are not to be handed out again, by no replica. */
+export interface Evictions {
+  /** Drops a quote here, in the shared store and at the other replicas; says whether it was here. */
+  evict(key: string, quoteId: string): boolean
+  /** Evicts those that are here and match. */
+  drop(matches: (quote: StoredQuote) => boolean): number
+  /** Whether an eviction of this key, or one that was missed, overtook what is being asked of the shared store. */
+  watch(key: string): { readonly overtaken: boolean; end(): void }
+  /** False: the shared store still has not heard of an eviction of this key. */
+  settle(key: string): Promise<boolean>
+  /** The shared store knows this quote as evicted: it is dropped here. */
+  refused(key: string, quoteId: string): void
+}
+
+export interface EvictionsOptions {
+  memory: Pick<MemoryQuoteStore & QuoteListing, 'forget' | 'dropAll' | 'entriesByKey'>
+  /** Undefined: this replica is alone. */
+  store: Pick<SharedQuoteStore, 'evict' | 'listen'> | undefined
+  providerClock: Pick<ProviderClock, 'latestMs'>
+  /** Told of quotes that went from memory for another replica's sake, or for want of news. */
+  onDropped(reason: 'elsewhere' | 'gap', count: number): void
+}
+
+/** What an outage may leave to be said. A key had one quote in the store when it went down. */
+const owedKeysMost = 10_000
+const owedIdsMost = 4
+
+/** Of what a person drops at once. */
+const toldAtOnce = 50
+
+export function createEvictions({ memory, store, providerClock, onDropped }: EvictionsOptions): Evictions {
+  const watches = new Set<{ key: string; overtaken: boolean }>()
+  /** What the store has not heard of: ids by key. */
+  const owed = new Map<string, Set<string>>()
+  let paying = false
+
+  function evict(key: string, quoteId: string): boolean {
+    const wasHere = evictHere(key, quoteId)
+    void tell(key, quoteId)
+    return wasHere
+  }
+
+  function evictHere(key: string, quoteId: string): boolean {
+    for (const watch of watches) if (watch.key === key) watch.overtaken = true
+    return memory.forget(key, quoteId)
+  }
+
+  async function tell(key: string, quoteId: string): Promise<boolean> {
+    if (store === undefined) return true
+    if ((await store.evict(key, quoteId)) === undefined) {
+      owe(key, quoteId)
+      return false
+    }
+    const ids = owed.get(key)
+    if (ids?.delete(quoteId) && ids.size === 0) owed.delete(key)
+    return true
+  }
+
+  function owe(key: string, quoteId: string): void {
+    const ids = owed.get(key) ?? new Set()
+    if (ids.size < owedIdsMost) owed.set(key, ids.add(quoteId))
+    for (const oldest of owed.keys()) {
+      if (owed.size <= owedKeysMost) break
+      owed.delete(oldest)
+    }
+  }
+
+  async function settle(key: string): Promise<boolean> {
+    for (const quoteId of owed.get(key) ?? []) if (!(await tell(key, quoteId))) return false
+    if (owed.size > 0) void payAll()
+    return true
+  }
+
+  async function payAll(): Promise<void> {
+    if (paying) return
+    paying = true
+    for (const [key, ids] of owed) {
+      let isUp = true
+      for (const quoteId of ids) isUp &&= await tell(key, quoteId)
+      if (!isUp) break
+    }
+    paying = false
+  }
+
+  function drop(matches: (quote: StoredQuote) => boolean): number {
+    const found = [...memory.entriesByKey()].filter(([, { quote }]) => matches(quote))
+    for (const [key, { quote }] of found) evictHere(key, quote.id)
+    const latestMs = providerClock.latestMs()
+    void tellAll(found.filter(([, { quote }]) => !isExpired(quote.expiresAtMs, latestMs)))
+    return found.length
+  }
+
+  async function tellAll(dropped: (readonly [key: string, kept: { quote: StoredQuote }])[]): Promise<void> {
+    for (let next = 0; next < dropped.length; next += toldAtOnce) {
+      const some = dropped.slice(next, next + toldAtOnce)
+      await Promise.all(some.map(([key, { quote }]) => tell(key, quote.id)))
+    }
+  }
+
+  function dropForAnother(key: string, quoteId: string): void {
+    if (evictHere(key, quoteId)) onDropped('elsewhere', 1)
+  }
+
+  store?.listen({
+    onEvicted: dropForAnother,
+    onGap() {
+      for (const watch of watches) watch.overtaken = true
+      // What is still good comes back from the store at its next use.
+      onDropped('gap', memory.dropAll())
+      void payAll()
+    },
+  })
+
+  return {
+    evict,
+    drop,
+    watch(key) {
+      const watch = { key, overtaken: false }
+      watches.add(watch)
+      return {
+        get overtaken() {
+          return watch.overtaken
+        },
+        end: () => watches.delete(watch),
+      }
+    },
+    settle,
+    refused: dropForAnother,
+  }
+}

@@ -1,0 +1,136 @@
+import type { SharedStore } from '../store/shared-store.ts'
+import type { ProviderClock } from '../upstream/provider-clock.ts'
+import { createLedgerPlaces, decodeNote, encodeNote } from './ledger-record.ts'
+import { fieldsMost, noteScript } from './ledger-script.ts'
+import type { OrderTerms } from './order.ts'
+import { isExpired } from './quote.ts'
+import type { NotedQuote, QuoteLedger, QuoteLedgerOptions } from './quote-ledger.ts'
+
+/** What all replicas know of the quotes that they gave out. The local ledger judges; this brings it what it lacks. */
+export interface SharedLedger {
+  /**
+   * Notes a quote here and for all. Settles when every replica can find it, or the store has failed: until then
+   * its client must not have the quote, or its order could be somewhere else before.
+   */
+  note(quote: NotedQuote): Promise<void> | void
+  /** A quote that another replica has noted for all. */
+  noteHere(quote: NotedQuote): void
+  /**
+   * Notes here whatever any replica has noted that the order can mean. False: there may be more, because the
+   * store failed just now, or shortly ago and not every replica has told it again what it lost.
+   */
+  recall(order: OrderTerms, application: string | undefined): Promise<boolean>
+}
+
+export interface SharedLedgerOptions extends Omit<QuoteLedgerOptions, 'entries'> {
+  sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run' | 'onUp'>
+  ledger: QuoteLedger
+  providerClock: Pick<ProviderClock, 'earliestMs'>
+  /** How long after its return the store is not taken to know everything. */
+  settleMs?: number
+}
+
+/** Where there is one replica: all is known here. */
+export function createLoneLedger({
+  ledger,
+  providerClock,
+}: Pick<SharedLedgerOptions, 'ledger' | 'providerClock'>): SharedLedger {
+  const note = (quote: NotedQuote) => ledger.note(quote, providerClock.earliestMs())
+  return { note, noteHere: note, recall: async () => true }
+}
+
+/** Each replica finds the store again within two seconds of its return, and needs less to write what lives. */
+const settleMsByDefault = 5_000
+const liveMost = 10_000
+/** So few at a time that nobody else's call waits for them. */
+const writtenAgainAtOnce = 16
+
+export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
+  const { sharedStore, ledger, providerClock, retentionMs, settleMs = settleMsByDefault } = options
+  const termsMs = Math.min(options.termsMs, retentionMs)
+  const places = createLedgerPlaces(sharedStore)
+  /** What this replica gave out and an order may still use, the oldest first: a store that restarts has lost it. */
+  const live = new Set<NotedQuote>()
+  let inUse = false
+  let settledAtMs = Number.NEGATIVE_INFINITY
+  let writingAgain = false
+
+  async function write(quote: NotedQuote): Promise<boolean> {
+    const earliestMs = providerClock.earliestMs()
+    const note = encodeNote(quote)
+    const writes = places.ofQuote(quote).map(({ key, field, foundBy }) => {
+      const foundForMs = foundBy === 'id' ? retentionMs : termsMs
+      const overByMs = Math.floor(earliestMs - foundForMs)
+      const keepMs = Math.ceil(quote.expiresAtMs + foundForMs - earliestMs)
+      if (keepMs <= 0) return true
+      const parameters = [field, note, quote.expiresAtMs, overByMs, keepMs, fieldsMost]
+      return sharedStore.run('ledger-note', (client) => noteScript(client, key, parameters))
+    })
+    const written = await Promise.all(writes)
+    inUse = true
+    return written.every((answer) => answer !== undefined)
+  }
+
+  function remember(quote: NotedQuote): void {
+    live.add(quote)
+    for (const oldest of live) {
+      if (live.size <= liveMost && !isExpired(oldest.expiresAtMs, providerClock.earliestMs())) return
+      live.delete(oldest)
+    }
+  }
+
+  async function writeAgain(): Promise<void> {
+    if (writingAgain) return
+    writingAgain = true
+    const quotes = [...live].filter(({ expiresAtMs }) => !isExpired(expiresAtMs, providerClock.earliestMs()))
+    for (let at = 0; at < quotes.length; at += writtenAgainAtOnce) {
+      const written = await Promise.all(quotes.slice(at, at + writtenAgainAtOnce).map(write))
+      // Down again: its next return begins anew.
+      if (written.includes(false)) break
+    }
+    writingAgain = false
+  }
+
+  async function recallFrom(key: string): Promise<boolean> {
+    const notes = await sharedStore.run('ledger-recall', (client) => client.hvals(key))
+    inUse = true
+    if (notes === undefined) return false
+    const earliestMs = providerClock.earliestMs()
+    for (const note of notes) {
+      const quote = decodeNote(note, earliestMs)
+      if (quote === undefined || ledger.knows(quote)) continue
+      if (places.ofQuote(quote).some((place) => place.key === key)) ledger.note(quote, earliestMs)
+    }
+    return true
+  }
+
+  sharedStore.onUp(() => {
+    // The first time that it is there, at a start, is no return: nothing was given out yet.
+    if (inUse) settledAtMs = performance.now() + settleMs
+    inUse = true
+    void writeAgain()
+  })
+
+  return {
+    async note(quote) {
+      // The provider gave the same quote again: everybody knows.
+      if (ledger.knows(quote)) return
+      ledger.note(quote, providerClock.earliestMs())
+      remember(quote)
+      await write(quote)
+    },
+
+    noteHere(quote) {
+      if (ledger.knows(quote)) return
+      ledger.note(quote, providerClock.earliestMs())
+      remember(quote)
+    },
+
+    async recall(order, application) {
+      const keys = places.ofOrder(order, application)
+      if (keys.length === 0) return true
+      const answered = await Promise.all(keys.map(recallFrom))
+      return !answered.includes(false) && performance.now() >= settledAtMs
+    },
+  }
+}

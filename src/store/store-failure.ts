@@ -1,0 +1,42 @@
+/** The deadline of a call passed. */
+export class StoreTimeout extends Error {
+  constructor(timeoutMs: number) {
+    super(`no answer within ${timeoutMs} ms (VALKEY_TIMEOUT_MS)`)
+    this.name = 'StoreTimeout'
+  }
+}
+
+/** Whether the server itself refused a command: it is there, and the next command may fare better. */
+export function isRefusal(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError'
+}
+
+const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
+  [/^NOAUTH/, 'it wants a password, and VALKEY_URL has none'],
+  [/^WRONGPASS|^ERR invalid password/, 'it refuses the user or the password of VALKEY_URL'],
+  [/^NOPERM/, 'the user of VALKEY_URL may not do this'],
+  [/^READONLY/, 'it is a replica that takes no writes'],
+  [/^(NOREPLICAS|MISCONF|OOM)/, 'it takes no writes'],
+  [/^LOADING/, 'it is reading its data'],
+  [/^CLUSTERDOWN/, 'the Cluster is incomplete'],
+  [/ECONNREFUSED/, 'nothing listens there'],
+  [/ENOTFOUND|EAI_AGAIN/, 'its name cannot be resolved'],
+  [/All sentinels are unreachable/, 'no Sentinel names a master that can be reached'],
+  [/^Connection is closed|^Failed to refresh slots/, 'it cannot be connected to'],
+  [/certificate|CERT_/i, 'its certificate is not trusted (NODE_EXTRA_CA_CERTS names a private authority)'],
+]
+
+/** What a log line says of a failure: what it means for whoever has to mend it, and the error's own words. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error)
+  const { code, message } = rootOf(error)
+  const words = [message, code].filter((word) => typeof word === 'string' && word !== '').join(' ')
+  const meaning = meanings.find(([pattern]) => pattern.test(words))?.[1]
+  return meaning === undefined ? words : `${meaning} (${message || code})`
+}
+
+/** Of a Cluster's or a Sentinel's failure, what happened at one of the nodes. */
+function rootOf(error: Error): { message: string; code?: unknown } {
+  const { lastNodeError } = error as { lastNodeError?: Error }
+  return lastNodeError ?? error
+}

@@ -1,0 +1,85 @@
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
+import type { StoreAddress, StoreNode } from '../store-url.ts'
+
+export type ValkeyClient = Redis | Cluster
+
+const connectTimeoutMs = 2_000
+
+/** How every connection is made: it says nothing of itself, waits for nothing, and repeats nothing. */
+function connectionOptions({ username, password, tls }: StoreAddress): RedisOptions {
+  return {
+    ...(username === undefined ? {} : { username }),
+    ...(password === undefined ? {} : { password }),
+    ...(tls ? { tls: {} } : {}),
+    connectTimeout: connectTimeoutMs,
+    lazyConnect: true,
+    // A command that cannot go out now fails now; one that was under way may be half done and is not sent twice.
+    enableOfflineQueue: false,
+    autoResendUnfulfilledCommands: false,
+    autoResubscribe: false,
+    maxRetriesPerRequest: 0,
+    // Whether the server takes commands is asked with a command, by whoever watches it.
+    enableReadyCheck: false,
+    disableClientInfo: true,
+    // A server that became a replica refuses to write; the next connection finds the one that took over.
+    reconnectOnError: ({ message }) => /^(READONLY|MASTERDOWN)/.test(message),
+  }
+}
+
+function serverOptions(address: StoreAddress): RedisOptions {
+  const { kind, nodes, tls, database, masterName, sentinelPassword } = address
+  const options = { ...connectionOptions(address), db: database }
+  if (kind !== 'sentinel') return { ...options, ...nodes[0] }
+  return {
+    ...options,
+    sentinels: [...nodes],
+    name: masterName ?? '',
+    ...(sentinelPassword === undefined ? {} : { sentinelPassword }),
+    sentinelCommandTimeout: connectTimeoutMs,
+    ...(tls ? { enableTLSForSentinelMode: true, sentinelTLS: {} } : {}),
+  }
+}
+
+function clusterOptions(address: StoreAddress): ClusterOptions {
+  const { enableOfflineQueue: _, reconnectOnError: __, ...redisOptions } = connectionOptions(address)
+  return {
+    redisOptions,
+    lazyConnect: true,
+    enableOfflineQueue: false,
+    enableReadyCheck: false,
+    slotsRefreshTimeout: connectTimeoutMs,
+    clusterRetryStrategy: retryAfterMs,
+    // With TLS a node's name has to be the one in its certificate, not the address behind it.
+    ...(address.tls ? { dnsLookup: (name, found) => found(null, name) } : {}),
+  }
+}
+
+/** Often enough to be back within a second, seldom enough to be no burden to a server that starts or refuses. */
+const retryAfterMs = () => 500
+
+/** A client that is not connected yet. */
+export function createClient(address: StoreAddress): ValkeyClient {
+  if (address.kind === 'cluster') return new Cluster([...address.nodes], clusterOptions(address))
+  return new Redis({ ...serverOptions(address), retryStrategy: retryAfterMs })
+}
+
+/**
+ * A connection for messages, which does not come back by itself: whoever listens must know when it was lost.
+ * Any node of a Cluster hears all messages.
+ */
+export function createListeningConnection(address: StoreAddress, client: ValkeyClient): Redis {
+  const options = { ...serverOptions(address), retryStrategy: null }
+  if (!(client instanceof Cluster)) return new Redis(options)
+  const known = client.nodes('master').map(({ options: { host, port } }): StoreNode | undefined => {
+    return host === undefined || port === undefined ? undefined : { host, port }
+  })
+  const nodes = known.length > 0 ? known : address.nodes
+  return new Redis({ ...options, ...nodes[Math.floor(Math.random() * nodes.length)] })
+}
+
+/** One small write everywhere: a server that answers and cannot write is no use here. */
+export async function proveAlive(client: ValkeyClient, key: string): Promise<void> {
+  const answers: Promise<unknown>[] = [client.set(key, '1', 'PX', 10_000)]
+  if (client instanceof Cluster) answers.push(...client.nodes('master').map((node) => node.ping()))
+  await Promise.all(answers)
+}

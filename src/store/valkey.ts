@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto'
+import type { Logger } from '../logger.ts'
+import { readStoreUrl } from '../store-url.ts'
+import { withDeadline } from './deadline.ts'
+import { createListener } from './listener.ts'
+import type { SharedStore, StoreOperation } from './shared-store.ts'
+import { StoreTimeout } from './store-failure.ts'
+import { createClient, createListeningConnection, type ValkeyClient } from './valkey-client.ts'
+import { createWatch } from './watch.ts'
+
+export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
+
+export interface ValkeyOptions {
+  url: string
+  keyPrefix: string
+  timeoutMs: number
+  log: Logger
+  observer: {
+    /** `durationMs` says nothing of what was skipped. */
+    onOperation(operation: StoreOperation, outcome: StoreOutcome, durationMs: number): void
+  }
+}
+
+/** A Redis or Valkey, single, with Sentinels or as a Cluster. Nothing it does can fail or hold up a request. */
+export function createValkey(options: ValkeyOptions): SharedStore & { readonly firstTry: Promise<void> } {
+  const { keyPrefix, timeoutMs, log, observer } = options
+  const address = readStoreUrl(options.url)
+  if ('expected' in address) throw new TypeError(`no URL of a store: ${address.expected}`)
+  const client = createClient(address)
+  const upListeners: (() => void)[] = []
+  const watch = createWatch({
+    client,
+    probeKey: `${keyPrefix}alive`,
+    timeoutMs,
+    log,
+    onUp() {
+      for (const listener of upListeners) listener()
+    },
+  })
+  const listener = createListener({
+    connect: () => createListeningConnection(address, client),
+    timeoutMs: Math.max(timeoutMs, 500),
+  })
+  const underWay = new Set<Promise<unknown>>()
+
+  async function run<Answer>(
+    operation: StoreOperation,
+    commands: (client: ValkeyClient) => Promise<Answer>,
+  ): Promise<Answer | undefined> {
+    if (!watch.up) {
+      observer.onOperation(operation, 'skipped', 0)
+      return undefined
+    }
+    const startedAtMs = performance.now()
+    const over = (outcome: StoreOutcome) =>
+      observer.onOperation(operation, outcome, performance.now() - startedAtMs)
+    const answer = withDeadline(timeoutMs, () => commands(client))
+    underWay.add(answer)
+    try {
+      const answered = await answer
+      over('ok')
+      watch.answered()
+      return answered
+    } catch (error) {
+      over(error instanceof StoreTimeout ? 'timeout' : 'failed')
+      watch.failed(error)
+      return undefined
+    } finally {
+      underWay.delete(answer)
+    }
+  }
+
+  return {
+    get up() {
+      return watch.up
+    },
+    keyPrefix,
+    salt: createHash('sha256')
+      .update(`${address.password ?? ''}\n${keyPrefix}`)
+      .digest('hex'),
+    firstTry: watch.firstTry,
+    run,
+    subscribe: (channel, listening) => listener.subscribe(channel, listening),
+    onUp: (listening) => upListeners.push(listening),
+    async close() {
+      // What was begun for a request that is answered already: each has its deadline.
+      await Promise.allSettled(underWay)
+      watch.close()
+      listener.close()
+      client.disconnect()
+    },
+  }
+}

@@ -1,0 +1,240 @@
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/quotes/valkey-quote-store.ts'
+import { until } from '../support/between.ts'
+import { createTestClock } from '../support/quotes.ts'
+import {
+  startValkey,
+  startValkeyCluster,
+  storeAt,
+  type ValkeyCluster,
+  type ValkeyServer,
+  valkeyIsInstalled,
+} from '../support/valkey.ts'
+import { describeQuoteStore, storedQuote } from './quote-store.ts'
+
+const lifeMs = 30_000
+const keyPrefix = 'test:'
+
+/** A replica whose clocks, its own and what it takes for the provider's, are `aheadMs` ahead of the store's. */
+async function replica(url: string, { ownAheadMs = 0, providerAheadMs = 0 } = {}): Promise<SharedQuoteStore> {
+  const sharedStore = await storeAt(url, { keyPrefix })
+  return createValkeyQuoteStore({
+    sharedStore,
+    clock: { nowMs: () => Date.now() + ownAheadMs },
+    providerClock: { latestMs: () => Date.now() + providerAheadMs },
+  })
+}
+
+const token = 'a'
+const wanted = (changes = {}) => ({
+  expiresAfterMs: Date.now(),
+  leastLeftMs: 0,
+  token,
+  lockMs: 10_000,
+  ...changes,
+})
+
+describe.runIf(valkeyIsInstalled())('with a real server', () => {
+  let server: ValkeyServer
+
+  beforeAll(async () => {
+    server = await startValkey()
+  })
+  afterAll(() => server.end())
+
+  async function emptyReplica(): Promise<SharedQuoteStore> {
+    await server.ask('FLUSHALL')
+    return replica(server.url)
+  }
+
+  describeQuoteStore('the shared store', async () => ({ store: await emptyReplica() }))
+
+  describe('the shared store', () => {
+    it('keeps no key longer than its quote lives and a little, and names each by its prefix', async () => {
+      const store = await emptyReplica()
+      await store.set('key', storedQuote({ expiresAtMs: Date.now() + lifeMs }))
+      expect(await server.ask('KEYS', '*quote*')).toEqual([`${keyPrefix}quote:key`])
+      const leftMs = Number(await server.ask('PTTL', `${keyPrefix}quote:key`))
+      expect(leftMs).toBeGreaterThan(1_000)
+      expect(leftMs).toBeLessThanOrEqual(lifeMs + 1_000)
+    })
+
+    it('refuses a quote that was forgotten before it came, and takes the next one', async () => {
+      const store = await emptyReplica()
+      expect(await store.forget('key', 'used')).toBe(false)
+      expect(await store.put('key', storedQuote({ id: 'used' }))).toBe(false)
+      expect(await store.get('key')).toBeUndefined()
+      expect(await store.put('key', storedQuote({ id: 'next' }))).toBe(true)
+      // Not even now that another one has stood there.
+      expect(await store.put('key', storedQuote({ id: 'used' }))).toBe(false)
+      expect((await store.get('key'))?.id).toBe('next')
+      expect(Number(await server.ask('PTTL', `${keyPrefix}quote:key`))).toBeGreaterThan(0)
+    })
+
+    it('does not take one id for the end of another', async () => {
+      const store = await emptyReplica()
+      await store.forget('key', 'x"used')
+      expect(await store.put('key', storedQuote({ id: 'used' }))).toBe(true)
+      expect(await store.forget('key', 'use')).toBe(false)
+      expect(await store.forget('key', 'used')).toBe(true)
+    })
+
+    it('remembers a bounded number of used quotes', async () => {
+      const store = await emptyReplica()
+      for (let turn = 0; turn < 100; turn += 1) await store.forget('key', `${turn}`.padEnd(200, 'x'))
+      const used = String(await server.ask('HGET', `${keyPrefix}quote:key`, 'used'))
+      expect(used.length).toBeLessThanOrEqual(4_096)
+      expect(await store.put('key', storedQuote({ id: '99'.padEnd(200, 'x') }))).toBe(false)
+    })
+
+    it('lends the lock to one, until he gives it back or its time is over', async () => {
+      const store = await emptyReplica()
+      expect(await store.look('key', wanted())).toMatchObject({ holder: 'a' })
+      expect(await store.look('key', wanted({ token: 'b' }))).toMatchObject({ holder: 'a' })
+      await store.release('key', 'b')
+      expect(await store.look('key', wanted({ token: 'b' }))).toMatchObject({ holder: 'a' })
+      await store.release('key', 'a')
+      expect(await store.look('key', wanted({ token: 'b', lockMs: 30 }))).toMatchObject({ holder: 'b' })
+      let holder: string | undefined
+      await until(() => {
+        void store.look('key', wanted({ token: 'c' })).then((looked) => {
+          holder = looked?.holder
+        })
+        return holder === 'c'
+      }, 'the lock to be over')
+    })
+
+    it('gives the lock back with the quote, but only that of whoever writes it', async () => {
+      const store = await emptyReplica()
+      const asked = await store.look('key', wanted())
+      await store.put('key', storedQuote({ id: 'slow' }), { token: 'other', storeAheadMs: 0 })
+      const newer = wanted({ token: 'b', exceptId: 'slow' })
+      expect(await store.look('key', newer)).toMatchObject({ holder: 'a' })
+      await store.put('key', storedQuote({ id: 'mine' }), {
+        token,
+        storeAheadMs: asked?.storeAheadMs ?? 0,
+      })
+      expect(await store.look('key', wanted({ token: 'b', exceptId: 'mine' }))).toMatchObject({ holder: 'b' })
+    })
+
+    it.each([
+      ['has expired', (expiresAtMs: number) => ({ expiresAfterMs: expiresAtMs })],
+      ['has too little left', () => ({ leastLeftMs: lifeMs + 1_000 })],
+      ['is the one that the asker has', () => ({ exceptId: 'quote-1' })],
+    ])('does not hand out a quote that %s', async (_what, changes) => {
+      const store = await emptyReplica()
+      const expiresAtMs = Date.now() + lifeMs
+      await store.set('key', storedQuote({ expiresAtMs }))
+      expect(await store.look('key', wanted())).toMatchObject({ found: { id: 'quote-1' } })
+      expect(await store.look('key', wanted(changes(expiresAtMs)))).toMatchObject({ holder: 'a' })
+    })
+
+    it.each([
+      ['one that runs an hour behind', -3_600_000, -3_600_000],
+      ['one that runs an hour behind and knows the time of the provider', -3_600_000, 0],
+      ['one that is right', 0, 0],
+    ])('gives a quote no longer life at another replica: %s', async (_what, ownAheadMs, providerAheadMs) => {
+      const here = await emptyReplica()
+      const there = await replica(server.url, { ownAheadMs, providerAheadMs })
+      const expiresAtMs = Date.now() + 5_000
+      await here.set('key', storedQuote({ expiresAtMs }))
+      const askedAtMs = Date.now()
+      const looked = await there.look('key', wanted({ expiresAfterMs: 0 }))
+      const leftMs = (looked?.found?.expiresAtMs ?? 0) - (Date.now() + providerAheadMs)
+      expect(leftMs).toBeLessThanOrEqual(expiresAtMs - askedAtMs)
+      expect(leftMs).toBeGreaterThan(0)
+    })
+
+    it('counts the life of a quote by the clock of the replica that stored it, however late it was written', async () => {
+      await server.ask('FLUSHALL')
+      const clock = createTestClock(Date.now())
+      const sharedStore = await storeAt(server.url, { keyPrefix })
+      const here = createValkeyQuoteStore({ sharedStore, clock, providerClock: { latestMs: clock.nowMs } })
+      const asked = await here.look('key', wanted())
+      clock.advance(4_000)
+      const quote = storedQuote({ expiresAtMs: clock.nowMs() + 1_000 })
+      await here.put('key', quote, { token, storeAheadMs: asked?.storeAheadMs ?? 0 })
+      const there = await replica(server.url, { ownAheadMs: -3_600_000, providerAheadMs: -3_600_000 })
+      // Of the five seconds from the look on, hardly any are over by the clock of the store.
+      const looked = await there.look('key', wanted({ expiresAfterMs: 0 }))
+      const leftMs = (looked?.found?.expiresAtMs ?? 0) - (Date.now() - 3_600_000)
+      expect(leftMs).toBeGreaterThan(1_000)
+      expect(leftMs).toBeLessThanOrEqual(5_000)
+    })
+
+    it('tells every replica of what is forgotten', async () => {
+      const store = await emptyReplica()
+      const there = await replica(server.url)
+      const heard: string[][] = []
+      let listening = false
+      there.listen({
+        onEvicted: (...evicted) => heard.push(evicted),
+        onGap: () => {
+          listening = true
+        },
+      })
+      await until(() => listening, 'a subscription')
+      await store.forget('key', 'an "id"\n')
+      await until(() => heard.length === 1, 'the message')
+      expect(heard).toEqual([['key', 'an "id"\n']])
+    })
+
+    it('holds nothing, and says that it failed, once the server is gone', async () => {
+      const own = await startValkey()
+      onTestFinished(() => own.end())
+      const store = await replica(own.url)
+      await store.set('key', storedQuote())
+      await own.kill()
+      expect(await store.get('key')).toBeUndefined()
+      expect(await store.look('key', wanted())).toBeUndefined()
+      expect(await store.put('key', storedQuote())).toBeUndefined()
+      expect(await store.evict('key', 'quote-1')).toBeUndefined()
+      expect(await store.forget('key', 'quote-1')).toBe(false)
+    })
+
+    it('takes what it does not understand for a failure, and replaces it', async () => {
+      const store = await emptyReplica()
+      await store.set('key', storedQuote())
+      await server.ask('HSET', `${keyPrefix}quote:key`, 'quote', 'from the future')
+      expect(await store.get('key')).toBeUndefined()
+      expect(await store.look('key', wanted())).toBeUndefined()
+      await store.set('key', storedQuote())
+      expect(await store.get('key')).toBeDefined()
+    })
+  })
+})
+
+describe.runIf(valkeyIsInstalled())('with a real Cluster of three', () => {
+  let cluster: ValkeyCluster
+
+  beforeAll(async () => {
+    cluster = await startValkeyCluster()
+  }, 60_000)
+  afterAll(async () => {
+    for (const server of cluster.servers) await server.end()
+  })
+
+  describeQuoteStore('the shared store on a Cluster', async () => {
+    for (const server of cluster.servers) await server.ask('FLUSHALL')
+    return { store: await replica(cluster.url) }
+  })
+
+  it('spreads its keys over all of them, and tells all replicas of what is forgotten on any', async () => {
+    const store = await replica(cluster.url)
+    const there = await replica(cluster.url)
+    const heard = new Set<string>()
+    let listening = false
+    there.listen({
+      onEvicted: (key) => heard.add(key),
+      onGap: () => {
+        listening = true
+      },
+    })
+    await until(() => listening, 'a subscription')
+    const keys = Array.from({ length: 50 }, (_, index) => `key ${index}`)
+    for (const key of keys) await store.set(key, storedQuote())
+    for (const server of cluster.servers) expect(Number(await server.ask('DBSIZE'))).toBeGreaterThan(5)
+    for (const key of keys) await store.forget(key, 'quote-1')
+    await until(() => heard.size === keys.length, 'all messages')
+  })
+})

@@ -1,0 +1,210 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { pause, until } from '../support/between.ts'
+import { startGatewayProcess } from '../support/gateway-process.ts'
+import {
+  ask,
+  counted,
+  createTestClock,
+  giveQuote,
+  lookups,
+  quoteBody,
+  untilCounted,
+  watchForUnhandled,
+} from '../support/quotes.ts'
+import {
+  cacheStatusOf,
+  eventually,
+  idOf,
+  replicaSettings,
+  replicaStage,
+  sharing,
+  stored,
+} from '../support/replicas.ts'
+import { valkeyIsInstalled } from '../support/valkey.ts'
+
+const refreshes = (outcome: string) => `quotegate_quote_refreshes_total{outcome="${outcome}"}`
+const first = (waiting: readonly ServerResponse[]) => waiting[0] as ServerResponse
+
+describe.runIf(valkeyIsInstalled())('requests for a cold key over several replicas', () => {
+  it.each([2, 4])('make one upstream call: %d replicas, 60 requests', async (count) => {
+    const { upstream, replicas, waiting } = await replicaStage(count)
+    const answers = Array.from({ length: 60 }, (_, index) => ask(replicas[index % count]?.url ?? ''))
+    await Promise.all(replicas.map((replica) => untilCounted(replica, lookups('collapsed'), 60 / count - 1)))
+    await until(() => waiting.length === 1, 'the upstream call')
+    const body = quoteBody()
+    giveQuote(first(waiting), body)
+    for (const answer of await Promise.all(answers)) expect([answer.status, answer.body]).toEqual([200, body])
+    expect(upstream.requests).toHaveLength(1)
+
+    let [fetched, shared] = [0, 0]
+    for (const replica of replicas) {
+      fetched += await counted(replica, lookups('miss'))
+      shared += await counted(replica, lookups('shared'))
+    }
+    expect([fetched, shared]).toEqual([1, count - 1])
+    // From now on each has its own copy.
+    for (const replica of replicas) expect(cacheStatusOf(await ask(replica.url))).toMatch(/; hit;/)
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('that come one after the other get the same quote, with its headers, and a hit says so', async () => {
+    const { upstream, here, there, waiting } = await replicaStage(2)
+    const asked = ask(here.url)
+    await until(() => waiting.length === 1, 'the upstream call')
+    const body = Buffer.from(quoteBody({ note: 'caf\u00e9' }))
+    giveQuote(first(waiting), body, ['Content-Type', 'application/json', 'X-Odd', 'a\xff', 'x-odd', 'b'])
+    const fetched = await asked
+    await untilCounted(here, stored('quote-set'), 1)
+    const hit = await ask(there.url)
+    expect(hit.body).toBe(fetched.body)
+    expect(cacheStatusOf(hit)).toMatch(/^quotegate; hit; ttl=\d+$/)
+    const kept = hit.rawHeaders.join('\n')
+    expect(kept).toContain('X-Odd\na\xff\nx-odd\nb')
+    expect(await counted(there, sharing('found'))).toBe(1)
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('ask the store nothing once there is a local copy', async () => {
+    const { store, here, upstream } = await replicaStage(1)
+    upstream.answer((_request, response) => giveQuote(response))
+    await ask(here.url)
+    await untilCounted(here, stored('quote-set'), 1)
+    await store.ask('CONFIG', 'RESETSTAT')
+    for (let turn = 0; turn < 20; turn += 1) expect(cacheStatusOf(await ask(here.url))).toMatch(/; hit;/)
+    expect(String(await store.ask('INFO', 'commandstats'))).not.toMatch(/eval|cmdstat_h/)
+    expect(await counted(here, stored('quote-get'))).toBe(1)
+  })
+})
+
+describe.runIf(valkeyIsInstalled())('a replica that waits for another one', () => {
+  it.each([
+    ['an error', (response: ServerResponse) => response.writeHead(503).end('busy')],
+    ['a reset', (response: ServerResponse) => response.socket?.resetAndDestroy()],
+    [
+      'an answer for one caller alone',
+      (response: ServerResponse) => giveQuote(response, quoteBody(), ['Vary', '*']),
+    ],
+  ])('makes a call of its own after %s, and does not wait for a third one', async (_what, fail) => {
+    const unhandled = watchForUnhandled()
+    const { upstream, replicas, waiting } = await replicaStage(3)
+    const answers = replicas.map(({ url }) => ask(url))
+    await until(() => waiting.length === 1, 'the upstream call')
+    await pause(100)
+    expect(waiting).toHaveLength(1)
+    fail(first(waiting))
+    await until(() => waiting.length === 3, 'the calls of the two others')
+    for (const response of waiting.slice(1)) giveQuote(response)
+    const statuses = (await Promise.all(answers)).map(({ status }) => status)
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(2)
+    expect(upstream.requests).toHaveLength(3)
+    expect(unhandled).toEqual([])
+  })
+
+  it('goes on by itself once VALKEY_LOCK_WAIT_MS is over, and both are answered', async () => {
+    const { replicas, waiting } = await replicaStage(2, { VALKEY_LOCK_WAIT_MS: '300' })
+    const answers = replicas.map(({ url }) => ask(url))
+    await until(() => waiting.length === 1, 'the first call')
+    await until(() => waiting.length === 2, 'the second call')
+    giveQuote(waiting[1] as ServerResponse, quoteBody({ id: 'second' }))
+    giveQuote(waiting[0] as ServerResponse, quoteBody({ id: 'first' }))
+    expect((await Promise.all(answers)).map(idOf).sort()).toEqual(['first', 'second'])
+  })
+
+  it('goes on by itself when the process that was asking is killed', async () => {
+    const { store, upstream, here, waiting } = await replicaStage(1, { VALKEY_LOCK_WAIT_MS: '700' })
+    const doomed = await startGatewayProcess({
+      ...replicaSettings(store, upstream),
+      VALKEY_LOCK_WAIT_MS: '700',
+    })
+    const lost = ask(doomed.url).catch(() => 'lost')
+    await until(() => waiting.length === 1, 'the call of the first')
+    const answers = Array.from({ length: 10 }, () => ask(here.url))
+    await untilCounted(here, lookups('collapsed'), 9)
+    doomed.child.kill('SIGKILL')
+    expect(await lost).toBe('lost')
+    await until(() => waiting.length === 2, 'the call of the second')
+    giveQuote(waiting[1] as ServerResponse)
+    for (const answer of await Promise.all(answers)) expect(answer.status).toBe(200)
+    expect(upstream.requests).toHaveLength(2)
+  })
+
+  it('gives up when its last caller leaves, and the lock with it', async () => {
+    const unhandled = watchForUnhandled()
+    const { store, here, there, waiting } = await replicaStage(2)
+    const leaving = [new AbortController(), new AbortController()] as const
+    const leavingFrom = (url: string, { signal }: AbortController) => ask(url, { signal }).catch(() => 'left')
+    const left = [leavingFrom(here.url, leaving[0])]
+    await until(() => waiting.length === 1, 'the call')
+    left.push(leavingFrom(there.url, leaving[1]))
+    await untilCounted(there, stored('quote-get'), 2)
+    leaving[1].abort()
+    await untilCounted(there, gone, 1)
+    await pause(100)
+    // Nobody waits there any more, so nobody looks.
+    const looked = await counted(there, stored('quote-get'))
+    await pause(200)
+    expect(await counted(there, stored('quote-get'))).toBe(looked)
+    const [key = ''] = (await store.ask('KEYS', 'quotegate:quote:*')) as string[]
+    expect(await store.ask('HEXISTS', key, 'lock')).toBe(1)
+    leaving[0].abort()
+    expect(await Promise.all(left)).toEqual(['left', 'left'])
+    await eventually('the lock to be gone', async () => (await store.ask('HEXISTS', key, 'lock')) === 0)
+    expect(waiting).toHaveLength(1)
+    expect(unhandled).toEqual([])
+  })
+})
+
+const gone = 'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
+
+describe.runIf(valkeyIsInstalled())('refresh-ahead over several replicas', () => {
+  it('is one call, and its quote comes to all of them', async () => {
+    const clock = createTestClock(Date.now())
+    const bodyNow = () => quoteBody({ expiry: clock.nowMs() + 30_000 })
+    const { upstream, replicas, waiting } = await replicaStage(
+      3,
+      { QUOTE_REFRESH_AHEAD_MS: '10000' },
+      () => ({ clock }),
+    )
+    const undated = ['Date', 'none']
+    const asked = replicas.map(({ url }) => ask(url))
+    await until(() => waiting.length === 1, 'the first call')
+    giveQuote(first(waiting), bodyNow(), undated)
+    const [old] = new Set((await Promise.all(asked)).map(idOf))
+    clock.advance(25_000)
+    for (const { url } of replicas) {
+      const hits = await Promise.all(Array.from({ length: 5 }, () => ask(url)))
+      expect(new Set(hits.map(idOf))).toEqual(new Set([old]))
+    }
+    await until(() => waiting.length === 2, 'the refresh')
+    const next = bodyNow()
+    giveQuote(waiting[1] as ServerResponse, next, undated)
+    for (const replica of replicas) {
+      await eventually('the new quote', async () => idOf(await ask(replica.url)) !== old)
+      expect(idOf(await ask(replica.url))).toBe(JSON.parse(next).id)
+    }
+    expect(upstream.requests).toHaveLength(2)
+    let found = 0
+    for (const replica of replicas) found += await counted(replica, refreshes('found'))
+    expect(found).toBe(2)
+  })
+
+  it('takes what another replica has fetched already', async () => {
+    const clock = createTestClock(Date.now())
+    const bodyNow = () => quoteBody({ expiry: clock.nowMs() + 30_000 })
+    const { upstream, here, there } = await replicaStage(2, { QUOTE_REFRESH_AHEAD_MS: '10000' }, () => ({
+      clock,
+    }))
+    upstream.answer((_request, response) => giveQuote(response, bodyNow(), ['Date', 'none']))
+    const old = idOf(await ask(here.url))
+    await untilCounted(here, stored('quote-set'), 1)
+    expect(idOf(await ask(there.url))).toBe(old)
+    clock.advance(25_000)
+    await ask(here.url)
+    await untilCounted(here, stored('quote-set'), 2)
+    expect(idOf(await ask(there.url))).toBe(old)
+    await untilCounted(there, refreshes('found'), 1)
+    expect(idOf(await ask(there.url))).toBe(idOf(await ask(here.url)))
+    expect(upstream.requests).toHaveLength(2)
+  })
+})

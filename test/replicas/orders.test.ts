@@ -1,0 +1,293 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { SettingValue } from '../../src/config.ts'
+import { act } from '../operations/support.ts'
+import { recordingUpstream, until } from '../support/between.ts'
+import { type RunningGateway, startGateway } from '../support/gateway.ts'
+import { type GivenQuote, type Post, post, termsOf } from '../support/orders.ts'
+import {
+  ask,
+  counted,
+  createTestClock,
+  deferred,
+  giveQuote,
+  quoteBody,
+  quotePath,
+} from '../support/quotes.ts'
+import { rawExchange } from '../support/raw-connection.ts'
+import { eventually, stored } from '../support/replicas.ts'
+import { valkey, valkeyIsInstalled } from '../support/valkey.ts'
+
+const lifeMs = 30_000
+const decided = (decision: string, reason: string) =>
+  `quotegate_float_orders_total{decision="${decision}",reason="${reason}"}`
+
+/** Two replicas whose clock stands still until it is set, on a real store and in front of one provider. */
+async function orderReplicas(settings: Record<string, SettingValue | undefined> = {}) {
+  const clock = createTestClock()
+  const store = await valkey()
+  /** What the provider answers besides quotes waits for this. */
+  const hold = { until: Promise.resolve() }
+  const upstream = await recordingUpstream(async ({ method, target }, response) => {
+    const date = new Date(clock.nowMs()).toUTCString()
+    if (target.startsWith(quotePath)) {
+      const value = new URL(target, 'http://g').searchParams.get('amount')
+      const fromAmount = { assetId: 'ETH', value }
+      giveQuote(response, quoteBody({ expiry: clock.nowMs() + lifeMs, fromAmount }), ['Date', date])
+      return
+    }
+    await hold.until
+    response.sendDate = false
+    response.writeHead(method === 'POST' ? 201 : 200, { Date: date })
+    response.end('{}')
+  })
+  const start = async () => {
+    const gateway = await startGateway(
+      {
+        SWAP_BASE_URL: upstream.url,
+        VALKEY_URL: store.url,
+        VALKEY_TIMEOUT_MS: '2000',
+        TRUST_PROXY: 'loopback',
+        ...settings,
+      },
+      { clock },
+    )
+    onTestFinished(() => gateway.close())
+    return gateway
+  }
+  const [a, b] = [await start(), await start()]
+  const untilUp = (up: 0 | 1) =>
+    eventually(`the store to be ${up}`, async () => {
+      return (await Promise.all([a, b].map((gateway) => counted(gateway, 'quotegate_store_up')))).every(
+        (state) => state === up,
+      )
+    })
+  await untilUp(1)
+
+  async function quote(gateway: RunningGateway, amount = '0.1', client = '203.0.113.1'): Promise<GivenQuote> {
+    const { status, body, headers } = await ask(gateway.url, {
+      path: `${quotePath}?amount=${amount}`,
+      headers: ['App-Name', 'wallet', 'Forwarded', `for=${client}`],
+    })
+    expect(status).toBe(200)
+    return { ...JSON.parse(body), cacheStatus: String(headers['cache-status']) }
+  }
+  const order = (gateway: RunningGateway, body: object, options?: Post) =>
+    rawExchange(gateway.url, post(JSON.stringify(body), options))
+  const arrived = () => upstream.requests.filter(({ method }) => method === 'POST')
+  return { clock, store, hold, upstream, a, b, untilUp, quote, order, arrived }
+}
+
+const waysToName = [
+  ['by its id', ({ id }: GivenQuote) => ({ quoteId: id })],
+  ['by its terms', termsOf],
+  [
+    'by its terms, the amount to receive left open',
+    (quote: GivenQuote) => ({ ...termsOf(quote), toAmount: null }),
+  ],
+] as const
+
+/** A problem without what belongs to one request. */
+function problemOf({ status, body }: { status: number; body: Buffer | string }) {
+  const { requestId: _, instance: __, ...members } = JSON.parse(String(body))
+  return { status, ...members }
+}
+
+describe.runIf(valkeyIsInstalled())('an order at one replica for a quote that another one served', () => {
+  it.each(waysToName)('goes on while the quote lives, named %s', async (_how, named) => {
+    const { a, b, clock, quote, order, arrived } = await orderReplicas({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const given = await quote(a)
+    clock.advance(lifeMs - 1)
+    expect((await order(b, named(given))).status).toBe(201)
+    expect(arrived()).toHaveLength(1)
+    expect(await counted(b, decided('forwarded', 'live'))).toBe(1)
+  })
+
+  it.each(waysToName)(
+    'is refused as it would be there when the quote has expired, named %s',
+    async (_how, named) => {
+      const { a, b, clock, quote, order, arrived } = await orderReplicas()
+      const given = await quote(a)
+      clock.advance(lifeMs)
+      const refused = await order(b, named(given))
+      expect(problemOf(refused)).toEqual(problemOf(await order(a, named(given))))
+      expect(problemOf(refused)).toMatchObject({
+        status: 409,
+        type: 'urn:quotegate:problem:quote-expired',
+        quoteId: given.id,
+        expiry: given.expiry,
+      })
+      expect(arrived()).toEqual([])
+    },
+  )
+
+  it.each(waysToName)('takes that quote out of circulation, named %s', async (_how, named) => {
+    const { a, b, quote, order } = await orderReplicas()
+    const given = await quote(a)
+    expect((await quote(a)).cacheStatus).toContain('; hit;')
+    expect((await order(b, named(given))).status).toBe(201)
+    await eventually('another quote', async () => (await quote(a)).id !== given.id)
+  })
+
+  it('can be explained there', async () => {
+    const { a, b, quote } = await orderReplicas()
+    const given = await quote(a)
+    const body = JSON.stringify(termsOf(given))
+    const said = JSON.parse((await act(b, 'explain', { body, application: 'wallet' })).body)
+    expect(said).toMatchObject({ decision: 'forwarded-live', matchedBy: 'terms', quote: { id: given.id } })
+  })
+
+  it('is sent to where float orders belong when it came to the other path', async () => {
+    const { a, b, quote, order, arrived } = await orderReplicas()
+    const { id } = await quote(a)
+    expect(problemOf(await order(b, { quoteId: id }, { path: '/v3/orders' }))).toMatchObject({
+      status: 409,
+      type: 'urn:quotegate:problem:float-order-required',
+      quoteId: id,
+    })
+    expect((await order(b, { quoteId: 'of nobody' }, { path: '/v3/orders' })).status).toBe(201)
+    expect(arrived()).toHaveLength(1)
+  })
+
+  it('is known there before the quote is anywhere else', async () => {
+    const { a, b, quote, order } = await orderReplicas({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const statuses = new Set<number>()
+    for (let amount = 1; amount <= 60; amount += 1) {
+      const given = await quote(amount % 2 === 0 ? a : b, String(amount))
+      statuses.add((await order(amount % 2 === 0 ? b : a, termsOf(given))).status)
+    }
+    expect([...statuses]).toEqual([201])
+  })
+})
+
+describe.runIf(valkeyIsInstalled())('a live order is not refused', () => {
+  it('at a replica that only knows an older quote of equal terms, which has expired', async () => {
+    const { a, b, clock, quote, order } = await orderReplicas()
+    const older = await quote(a)
+    clock.advance(lifeMs + 1_000)
+    const later = await quote(b)
+    expect(later.id).not.toBe(older.id)
+    expect((await order(a, termsOf(older))).status).toBe(201)
+    expect(await counted(a, decided('forwarded', 'live'))).toBe(1)
+    // While an order that names the older one means that one.
+    expect((await order(a, { quoteId: older.id })).status).toBe(409)
+  })
+
+  it('when the quote known here expires while it waits, and another replica gave out a later one', async () => {
+    const { a, b, clock, hold, quote, order, upstream } = await orderReplicas({ UPSTREAM_CONNECTIONS: 1 })
+    const older = await quote(a, '0.1', '203.0.113.1')
+    clock.advance(10_000)
+    const later = await quote(b, '0.1', '198.51.100.1')
+    expect(later.id).not.toBe(older.id)
+    clock.advance(10_000)
+    const { promise, resolve } = deferred<void>()
+    hold.until = promise
+    const busy = ask(a.url, { path: '/v3/pairs' })
+    await until(() => upstream.requests.some(({ target }) => target === '/v3/pairs'), 'the connection in use')
+    const waiting = order(a, termsOf(older))
+    await eventually('the order to wait', async () => {
+      return (await counted(a, 'quotegate_upstream_requests_in_flight{upstream="swap"}')) === 2
+    })
+    clock.advance(15_000)
+    resolve()
+    expect((await busy).status).toBe(200)
+    expect((await waiting).status).toBe(201)
+    expect(await counted(a, decided('forwarded', 'live'))).toBe(1)
+  })
+})
+
+describe.runIf(valkeyIsInstalled())('while the store is down', () => {
+  const failures = [
+    ['dead', 'kill'],
+    ['frozen', 'freeze'],
+  ] as const
+
+  it.each(failures)(
+    '(%s) what is known here decides: live goes on, expired by its id is refused',
+    async (_how, fail) => {
+      const { a, clock, store, quote, order, untilUp } = await orderReplicas({ VALKEY_TIMEOUT_MS: '200' })
+      const given = await quote(a)
+      await store[fail]()
+      expect((await order(a, termsOf(given))).status).toBe(201)
+      await untilUp(0)
+      clock.advance(lifeMs)
+      expect((await order(a, { quoteId: given.id })).status).toBe(409)
+      expect(await counted(a, decided('refused', 'expired'))).toBe(1)
+    },
+  )
+
+  it('an expired quote that only the store knew is unknown, and counted so', async () => {
+    const { a, b, clock, store, quote, order, untilUp } = await orderReplicas()
+    const given = await quote(a)
+    await store.kill()
+    await untilUp(0)
+    clock.advance(lifeMs)
+    expect((await order(b, termsOf(given))).status).toBe(201)
+    expect((await order(b, { quoteId: given.id })).status).toBe(201)
+    expect(await counted(b, decided('forwarded', 'unknown'))).toBe(2)
+  })
+
+  it.each(['forward', 'refuse'])(
+    'terms that expired here may be live elsewhere, and refuse nobody (%s)',
+    async (unknown) => {
+      const settings = { ORDER_UNKNOWN_QUOTE: unknown }
+      const { a, b, clock, store, quote, order, untilUp } = await orderReplicas(settings)
+      const older = await quote(a)
+      await store.kill()
+      await untilUp(0)
+      clock.advance(lifeMs + 1_000)
+      const later = await quote(b)
+      expect((await order(a, termsOf(later))).status).toBe(201)
+      expect((await order(a, { quoteId: later.id })).status).toBe(201)
+      expect(await counted(a, decided('forwarded', 'unknown'))).toBe(2)
+      expect((await order(a, { quoteId: older.id })).status).toBe(409)
+    },
+  )
+
+  it('a quote is given out and ordered within the one deadline that it costs', async () => {
+    const { a, store, quote, order } = await orderReplicas({ VALKEY_TIMEOUT_MS: '300' })
+    store.freeze()
+    const given = await quote(a)
+    expect((await order(a, termsOf(given))).status).toBe(201)
+    const lost = await Promise.all(
+      ['ledger-note', 'ledger-recall'].map((op) =>
+        counted(a, `quotegate_store_operations_total{op="${op}",outcome="timeout"}`),
+      ),
+    )
+    expect(lost).toEqual([0, 0])
+  })
+})
+
+describe.runIf(valkeyIsInstalled())('after the store has come back, empty', () => {
+  it('no live order is refused, and within seconds expired ones are again', async () => {
+    const { a, b, clock, store, quote, order, untilUp } = await orderReplicas({
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+    })
+    const older = await quote(a)
+    clock.advance(lifeMs + 1_000)
+    const later = await quote(b)
+    await store.restartEmpty()
+    await untilUp(1)
+    for (let turn = 0; turn < 20; turn += 1) expect((await order(a, termsOf(later))).status).toBe(201)
+    clock.advance(lifeMs)
+    await eventually('the guard', async () => (await order(a, termsOf(older))).status === 409)
+    expect((await order(b, { ...termsOf(older), fromAmount: '7' })).status).toBe(409)
+  })
+})
+
+describe.runIf(valkeyIsInstalled())('what it costs', () => {
+  it('is three writes for a quote that was fetched, and one or two reads for an order', async () => {
+    const { a, b, quote, order } = await orderReplicas()
+    const spent = async () => ({
+      noted: (await counted(a, stored('ledger-note'))) + (await counted(b, stored('ledger-note'))),
+      recalled: await counted(b, stored('ledger-recall')),
+    })
+    const given = await quote(a)
+    for (let turn = 0; turn < 5; turn += 1) await quote(a)
+    await quote(b)
+    expect(await spent()).toEqual({ noted: 3, recalled: 0 })
+    await order(b, termsOf(given))
+    expect(await spent()).toEqual({ noted: 3, recalled: 1 })
+    await order(b, { ...termsOf(given), quoteId: given.id })
+    expect(await spent()).toEqual({ noted: 3, recalled: 3 })
+  })
+})

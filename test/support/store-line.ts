@@ -1,0 +1,46 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** A line between the store and whoever asks it, which can be made bad. */
+export interface StoreLine {
+  readonly url: string
+  /** How long every answer is held back. */
+  delayMs: number
+  /** The connections that there are stay open and carry nothing any more. */
+  swallow(): void
+  end(): void
+}
+
+export async function startStoreLine(port: number): Promise<StoreLine> {
+  const sockets = new Set<Socket>()
+  const swallowed = new Set<Socket>()
+  const server = createServer((near) => {
+    const far = connect(port, '127.0.0.1')
+    for (const socket of [near, far]) {
+      sockets.add(socket)
+      socket
+        .on('error', () => {})
+        .on('close', () => {
+          sockets.delete(socket)
+          near.destroy()
+          far.destroy()
+        })
+    }
+    near.on('data', (chunk) => swallowed.has(near) || far.write(chunk))
+    far.on('data', (chunk) => {
+      setTimeout(() => swallowed.has(near) || near.write(chunk), line.delayMs)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const line: StoreLine = {
+    url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    delayMs: 0,
+    swallow() {
+      for (const socket of sockets) swallowed.add(socket)
+    },
+    end() {
+      server.close()
+      for (const socket of sockets) socket.destroy()
+    },
+  }
+  return line
+}
