@@ -57,7 +57,6 @@ function readFlags() {
 async function runGateway(loaded: LoadedConfig): Promise<void> {
   const { config } = loaded
   const logger = await createLogger(config.log)
-  for (const warning of loaded.warnings) logger.warn(warning)
   const gateway = await buildGateway(loaded, { logger })
   const close = () => gateway.close(config.drain)
   endOnSignal(close)
