@@ -5,7 +5,7 @@ import { isSettingName } from '../src/settings/table.ts'
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
 const decisions = readdirSync(new URL('docs/decisions/', root)).map((name) => `docs/decisions/${name}`)
-const written = ['problems', 'metrics', 'operations'].map((name) => `docs/${name}.md`)
+const written = ['problems', 'metrics', 'operations', 'library'].map((name) => `docs/${name}.md`)
 const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...written, ...decisions]
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 

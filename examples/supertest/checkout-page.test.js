@@ -14,7 +14,8 @@ before(async () => {
 after(() => gateway.close())
 after(() => sandbox.close())
 
-const askForQuote = () => request(gateway.listener).get('/v3/pairs/ETH_USDC/quotes?amount=0.1').expect(200)
+const askForQuote = (amount) =>
+  request(gateway.listener).get(`/v3/pairs/ETH_USDC/quotes?amount=${amount}`).expect(200)
 const order = (quote) =>
   request(gateway.listener).post('/v3/orders/float').send({
     pairId: quote.pairId,
@@ -24,12 +25,12 @@ const order = (quote) =>
   })
 
 test('a quote has the price of the pair', async () => {
-  const { body: quote } = await askForQuote()
+  const { body: quote } = await askForQuote('0.1')
   assert.equal(quote.toAmount.value, '290')
 })
 
 test('an order whose quote has expired is refused, and says where a new price is', async () => {
-  const { body: quote } = await askForQuote()
+  const { body: quote } = await askForQuote('0.1')
   while (Date.now() < quote.expiry) await sleep(10)
 
   const { body: problem } = await order(quote).expect(409)
@@ -41,7 +42,8 @@ test('an order whose quote has expired is refused, and says where a new price is
 
 test('an order whose quote is live goes through', async () => {
   sandbox.faults({ quoteLifetimeMs: 60_000 })
-  const { body: quote } = await askForQuote()
+  // Another amount, for a quote that is not in the cache from before.
+  const { body: quote } = await askForQuote('0.2')
   await order(quote).expect(201)
   assert.equal(sandbox.requests.at(-1).target, '/v3/orders/float')
 })

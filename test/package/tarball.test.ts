@@ -37,7 +37,7 @@ describe('the tarball', () => {
 
   test('is in order by publint', async () => {
     const source = `
-      import { publint } from ${JSON.stringify(tool('publint/src/index.js'))}
+      import { publint } from ${JSON.stringify(tool('publint/src/index-node.js'))}
       const { messages } = await publint({ pkgDir: 'node_modules/quotegate', strict: true, pack: false })
       console.log(JSON.stringify(messages))
     `
@@ -131,6 +131,27 @@ describe.each(['supertest', 'fetch'])('examples/%s', (name) => {
     const ran = await runIn(join(project.folder, 'examples', name), 'npm', ['test', '--silent'])
     expectGood(ran)
     expect(ran.stdout).toMatch(/^(#|ℹ) pass 3$/m)
+  })
+})
+
+describe('docs/library.md', () => {
+  const page = readFileSync(join(root, 'docs/library.md'), 'utf8')
+  const programs = [...page.matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(([, program = '']) => program)
+
+  test('has programs that do what it says', async () => {
+    const said = await Promise.all(
+      programs.map(async (program, index) => {
+        project.write({ [`library-${index}.js`]: program })
+        const { code, stdout, stderr } = await project.run('node', [`library-${index}.js`])
+        return `${code} ${stderr}${stdout.trim()}`
+      }),
+    )
+    expect(said).toEqual([
+      '0 ETH_USDC',
+      expect.stringMatching(/^0 PORT 70000 .+\nSWAP_BASEURL \*\*\*\* SWAP_BASE_URL, if that is meant/),
+      '0 200',
+      '0 409 10000',
+    ])
   })
 })
 
