@@ -3,6 +3,7 @@ import type { Exchange, Exchanges } from './routes/exchange.ts'
 import type { OrderRoute } from './routes/orders.ts'
 import type { PassThroughRoute } from './routes/passthrough.ts'
 import type { QuoteRoute } from './routes/quotes.ts'
+import { keepRepeatedFields } from './routes/repeated-fields.ts'
 import { screen } from './routes/screening.ts'
 
 export interface Routes {
@@ -26,6 +27,9 @@ export function createApp(exchanges: Exchanges, routes: Routes): Express {
   app.set('query parser', false)
 
   app.use((request: Request, response: Response, next: NextFunction) => {
+    // Only where this app is mounted in another: a client that left while that one was thinking, or its headers.
+    if (response.destroyed) return
+    if (response.getHeaderNames().length > 0) keepRepeatedFields(response)
     const exchange = exchanges.begin(request, response)
     response.locals.exchange = exchange
     if (!screen(exchange)) next()

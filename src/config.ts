@@ -91,7 +91,7 @@ export interface Config {
   readonly log: { readonly level: SettingValues['LOG_LEVEL']; readonly format: SettingValues['LOG_FORMAT'] }
 }
 
-export type SettingValue = string | number | boolean
+export type SettingValue = string | number | boolean | readonly (string | number)[]
 
 export interface SettingProblem {
   name: string
@@ -137,16 +137,26 @@ interface Given {
   problems: SettingProblem[]
 }
 
+function isReadable(value: unknown): boolean {
+  if (Array.isArray(value)) return value.every((item) => !Array.isArray(item) && isReadable(item))
+  return ['string', 'number', 'boolean'].includes(typeof value)
+}
+
 function readGiven(given: Record<string, SettingValue | undefined>): Given {
   const texts = new Map<string, string>()
   const problems: SettingProblem[] = []
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined || value === null) continue
-    if (['string', 'number', 'boolean'].includes(typeof value)) {
+    if (isReadable(value)) {
+      // A list is written with commas, which is how an array is too.
       const text = String(value).trim()
       if (text !== '') texts.set(name, text)
     } else if (isSettingName(name)) {
-      problems.push({ name, value: `(${typeof value})`, expected: 'a string, a number or a boolean' })
+      problems.push({
+        name,
+        value: `(${typeof value})`,
+        expected: 'a string, a number, a boolean or an array of those',
+      })
     }
   }
   return { texts, problems }

@@ -1,5 +1,4 @@
-import { createServer } from 'node:http'
-import { setTimeout } from 'node:timers/promises'
+import { createServer, type RequestListener } from 'node:http'
 import { createApp, type Routes } from './app.ts'
 import { createClientAddress } from './client/client-address.ts'
 import { createMemoryRateLimiter, type RateLimiter } from './client/rate-limiter.ts'
@@ -7,10 +6,9 @@ import { createSharedRateLimiter } from './client/shared-rate-limiter.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type Config, type LoadedConfig, loadConfig, type SettingValue } from './config.ts'
 import { connectionsByDescriptors } from './descriptors.ts'
-import { closeServer } from './drain.ts'
 import { createFastLane, type Listener } from './fast-lane.ts'
-import { listen } from './listen.ts'
-import { type Logger, silentLogger } from './logger.ts'
+import { createLifecycle, type Lifecycle } from './lifecycle.ts'
+import { completeLogger, type GatewayLogger, type Logger, silentLogger } from './logger.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
 import { createActivity } from './operations/activity.ts'
 import { createOperationsApp } from './operations/operations-app.ts'
@@ -22,6 +20,7 @@ import { createPassThroughRoute } from './routes/passthrough.ts'
 import { createRateLimit, type RateLimit } from './routes/rate-limit.ts'
 import { type Sandbox, startSandbox } from './sandbox/sandbox.ts'
 import { createTrafficServer } from './server.ts'
+import type { SettingName } from './settings/table.ts'
 import type { SharedStore } from './store/shared-store.ts'
 import { createValkey } from './store/valkey.ts'
 import { createSwapSide } from './swap-side.ts'
@@ -29,46 +28,54 @@ import { createUpstream, type Upstream, type UpstreamName } from './upstream/ups
 import { version } from './version.ts'
 
 export interface Gateway {
-  readonly config: Config
-  /** The whole service as an Express app. */
-  readonly app: Listener
+  /** The whole service as an Express app, which may be mounted in another. */
+  readonly app: RequestListener
   /** The app with the fast lane in front of it; what `listen()` serves. */
-  readonly listener: Listener
-  readonly operations: Listener
+  readonly listener: RequestListener
+  /** Metrics, health and the console. */
+  readonly operations: RequestListener
   /** Where the built-in sandbox listens, when one of the upstreams is the sandbox. */
   readonly sandboxUrl: string | undefined
+  /** Opens both listeners, at HOST and PORT and at ADMIN_HOST and ADMIN_PORT; once, however often it is called. */
   listen(): Promise<{ trafficUrl: string; operationsUrl: string }>
   /**
    * Ends it: requests in flight are answered, within DRAIN_TIMEOUT_MS. For `delayMs` before that new connections
    * are still served, while /readyz says that they should go elsewhere. A second call cuts the delay short.
    */
   close(options?: { delayMs?: number }): Promise<void>
+  /** The page that Prometheus reads. */
   metrics(): Promise<string>
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
 
+/** By the names that they have in the environment. A list may also be an array. */
+export type GatewaySettings = { readonly [Name in SettingName]?: SettingValue | undefined }
+
 export interface GatewayOverrides {
+  /** What the time is; the built-in sandbox goes by it too. */
   clock?: Clock
-  logger?: Logger
+  /** Nothing is logged unless one is given. */
+  logger?: GatewayLogger
+  /** Counts for RATE_LIMIT_PER_MINUTE in place of this process's memory. */
   rateLimiter?: RateLimiter
 }
 
-/** Builds a gateway from settings by their environment names; reads nothing from the environment itself. */
+/**
+ * Builds a gateway that does not listen yet. Reads nothing from the environment. Throws a SettingsError that names
+ * every setting that is wrong, and every name that is nearly a setting's.
+ */
 export async function createGateway(
-  settings: Readonly<Record<string, SettingValue | undefined>> = {},
+  settings: GatewaySettings = {},
   overrides: GatewayOverrides = {},
 ): Promise<Gateway> {
-  return buildGateway(loadConfig(settings), overrides)
+  return buildGateway(loadConfig({ ...settings }), overrides)
 }
 
-/** Enough for a scrape that is being answered. */
-const operationsCloseWithinMs = 2_000
-
-export async function buildGateway(
-  loaded: Pick<LoadedConfig, 'config' | 'sources'>,
-  overrides: GatewayOverrides = {},
-): Promise<Gateway> {
+export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverrides = {}): Promise<Gateway> {
   const { config } = loaded
-  const log = overrides.logger ?? silentLogger()
+  const log = overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
+  for (const warning of loaded.warnings) log.warn({}, warning)
   const clock = overrides.clock ?? systemClock
   const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
   const sandbox = await sandboxIfNeeded(config, clock)
@@ -110,12 +117,10 @@ export async function buildGateway(
   const app: Listener = createApp(exchanges, routes)
   const listener = config.fastLane ? createFastLane(app, exchanges, routes) : app
 
-  let ready = false
-  let openTrafficUrl: string | undefined
   const operations = createOperationsApp({
     metrics,
     activity,
-    isReady: () => ready,
+    isReady: () => lifecycle.ready,
     // Loaded when it is first asked for: a start need not wait for it.
     openApi: async () => (await import('./openapi/document.ts')).openApiJson,
     access: { ...config.admin, production: config.production },
@@ -128,7 +133,7 @@ export async function buildGateway(
       swapSide,
       sandbox,
       sharedStore,
-      trafficUrl: () => openTrafficUrl,
+      trafficUrl: () => lifecycle.trafficUrl,
     }),
   })
   const trafficServer = createTrafficServer({
@@ -138,51 +143,30 @@ export async function buildGateway(
     log,
     metrics,
   })
-  const operationsServer = createServer(operations.listener)
-
-  const drainDelay = new AbortController()
-  let closing: Promise<void> | undefined
-  async function close(delayMs: number): Promise<void> {
-    await setTimeout(delayMs, undefined, { signal: drainDelay.signal }).catch(() => {})
-    await closeServer(trafficServer, {
-      timeoutMs: config.drain.timeoutMs,
-      closeSilent: trafficServer.closeSilentConnections,
-      cut: trafficServer.cutConnections,
-    })
-    await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
-    await sharedStore?.close()
-    await sandbox?.close()
-    // Last, so that the end can be watched.
-    operations.close()
-    await closeServer(operationsServer, { timeoutMs: operationsCloseWithinMs })
-  }
+  const lifecycle: Lifecycle = createLifecycle({
+    config,
+    log,
+    traffic: trafficServer,
+    operations: createServer(operations.listener),
+    inFlight: () => exchanges.inFlight,
+    opensAfter: sharedStore?.firstTry,
+    async closeUpstreams() {
+      await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
+      await sharedStore?.close()
+      await sandbox?.close()
+    },
+    beforeOperationsClose: operations.close,
+  })
 
   return {
-    config,
     app,
     listener,
     operations: operations.listener,
     sandboxUrl: sandbox?.url,
-    async listen() {
-      await sharedStore?.firstTry
-      const onLateError = (error: Error) => log.error({ cause: error }, 'a listener failed to accept')
-      const operationsUrl = await listen(operationsServer, config.admin, {
-        setting: 'ADMIN_PORT',
-        onLateError,
-      })
-      const trafficUrl = await listen(trafficServer, config.traffic, { setting: 'PORT', onLateError })
-      openTrafficUrl = trafficUrl
-      ready = true
-      return { trafficUrl, operationsUrl }
-    },
-    close({ delayMs = 0 } = {}) {
-      ready = false
-      trafficServer.announceEnd()
-      if (delayMs === 0) drainDelay.abort()
-      closing ??= close(delayMs)
-      return closing
-    },
+    listen: lifecycle.listen,
+    close: lifecycle.close,
     metrics: metrics.render,
+    [Symbol.asyncDispose]: () => lifecycle.close(),
   }
 }
 
@@ -225,7 +209,7 @@ function connectionsMost(config: Config, log: Logger): number {
 
 async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
   const needed = config.swap.baseUrl === 'sandbox' || config.payments.baseUrl === 'sandbox'
-  return needed ? startSandbox({ clock }) : undefined
+  return needed ? startSandbox({ clock, unref: true }) : undefined
 }
 
 function createUpstreams(

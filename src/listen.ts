@@ -31,14 +31,19 @@ export function listen(
   { setting, onLateError }: { setting: 'PORT' | 'ADMIN_PORT'; onLateError(error: Error): void },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
-    const onError = (error: Error) => reject(listenError(error, at, setting))
-    server.once('error', onError)
-    server.listen(at.port, at.host, () => {
+    const onError = (error: Error) => {
+      server.off('listening', onListening)
+      reject(listenError(error, at, setting))
+    }
+    const onListening = () => {
       server.off('error', onError)
       // Such as an accept that fails for want of a descriptor: without a listener it would end the process.
       server.on('error', onLateError)
       const { address, port, family } = server.address() as AddressInfo
       resolve(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`)
-    })
+    }
+    server.once('error', onError)
+    server.once('listening', onListening)
+    server.listen(at.port, at.host)
   })
 }

@@ -1,15 +1,33 @@
 import { Writable } from 'node:stream'
-import { type DestinationStream, pino } from 'pino'
+import { pino } from 'pino'
 import { createLogOutput, type LogOutput } from './log-output.ts'
 
+type Write = (members: object, message: string) => void
+export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
+
+/** What a gateway may be given to log to: every logger of pino's is one, and so is `console`. */
+export interface GatewayLogger {
+  debug: Write
+  info: Write
+  warn: Write
+  error: Write
+  /** Spares the work for lines that nobody wants. Without it all are wanted. */
+  isLevelEnabled?: (level: LogLevel) => boolean
+}
+
 /** Without children: pino lets what they are born with past the formatter that blots secrets out. */
-export type Logger = pino.BaseLogger & Pick<pino.Logger, 'isLevelEnabled'>
+export type Logger = Required<GatewayLogger>
+
+/** The program's own, which also has a word for its end. */
+export interface ProgramLogger extends Logger {
+  fatal: Write
+}
 
 export interface LoggerOptions {
   level: string
   format: 'auto' | 'json' | 'pretty'
   /** Where lines go; standard output unless a test says otherwise. */
-  destination?: DestinationStream
+  destination?: LogOutput
 }
 
 /** Whatever is logged by mistake under one of these names is blotted out; nothing logs them on purpose. */
@@ -24,7 +42,7 @@ const secretNames: ReadonlySet<string> = new Set([
 const blot = '****'
 const deepest = 6
 
-export async function createLogger(options: LoggerOptions): Promise<Logger> {
+export async function createLogger(options: LoggerOptions): Promise<ProgramLogger> {
   const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stdout.isTTY === true)
   const settings: pino.LoggerOptions = {
     level: options.level,
@@ -48,7 +66,7 @@ function standardOutput(onLost: (lines: number) => void): LogOutput {
   return createLogOutput({ fd: 1, onLost })
 }
 
-async function prettied(output: DestinationStream, isStandardOutput: boolean): Promise<DestinationStream> {
+async function prettied(output: LogOutput, isStandardOutput: boolean): Promise<LogOutput> {
   // Loaded only where a person reads along; a server starts without it.
   const { default: prettyStream } = await import('pino-pretty')
   return prettyStream({
@@ -66,7 +84,19 @@ async function prettied(output: DestinationStream, isStandardOutput: boolean): P
 }
 
 export function silentLogger(): Logger {
-  return pino({ level: 'silent' })
+  const ignore = () => {}
+  return { debug: ignore, info: ignore, warn: ignore, error: ignore, isLevelEnabled: () => false }
+}
+
+export function completeLogger(given: GatewayLogger): Logger {
+  if (given.isLevelEnabled !== undefined) return given as Logger
+  return {
+    debug: (members, message) => given.debug(members, message),
+    info: (members, message) => given.info(members, message),
+    warn: (members, message) => given.warn(members, message),
+    error: (members, message) => given.error(members, message),
+    isLevelEnabled: () => true,
+  }
 }
 
 function membersForLog(members: object, depth = 0): Record<string, unknown> {

@@ -6,6 +6,7 @@ import { ListenError, listenError } from './listen.ts'
 import { createLogger } from './logger.ts'
 import { endOnCrash, endOnSignal, ignoreClosedOutput } from './process-end.ts'
 import { startSandbox } from './sandbox/sandbox.ts'
+import { editDistance } from './settings/near-misses.ts'
 import { helpText, printConfig } from './settings/text.ts'
 import { version } from './version.ts'
 
@@ -50,14 +51,22 @@ function readFlags() {
     return parseArgs({ options: flags, strict: true }).values
   } catch (error) {
     const known = Object.keys(flags).map((name) => `--${name}`)
-    throw new UsageError(`${(error as Error).message}\nThe flags are: ${known.join(', ')}`)
+    const meant = known.find((flag) => process.argv.slice(2).some((given) => isNear(given, flag)))
+    const hint = meant === undefined ? '' : `\nDid you mean ${meant}?`
+    throw new UsageError(`${(error as Error).message}${hint}\nThe flags are: ${known.join(', ')}`)
   }
+}
+
+/** What is not quite a flag: `--sandbx`, `sandbox`, `-sandbox`, `--check_config`, `--sandbox=yes`. */
+function isNear(given: string, flag: string): boolean {
+  const [name = ''] = given.replaceAll('_', '-').split('=')
+  const written = `--${name.replace(/^-+/, '')}`
+  return given !== flag && editDistance(written.toLowerCase(), flag) <= 2
 }
 
 async function runGateway(loaded: LoadedConfig): Promise<void> {
   const { config } = loaded
   const logger = await createLogger(config.log)
-  for (const warning of loaded.warnings) logger.warn(warning)
   const gateway = await buildGateway(loaded, { logger })
   const close = () => gateway.close(config.drain)
   endOnSignal(close)

@@ -38,6 +38,7 @@ export const problemTypes = {
   'rate-limited': { status: 429, title: 'Too many requests of this client', retryable: true },
   'head-too-large': { status: 431, title: 'The request head is too large', closes: true },
   'internal-error': { status: 500, title: 'The gateway failed' },
+  'body-already-read': { status: 500, title: 'The body was read before the gateway could' },
   'upstream-unreachable': { status: 502, title: 'The upstream cannot be reached' },
   'upstream-reset': { status: 502, title: 'The upstream broke the connection' },
   'upstream-invalid': { status: 502, title: 'The upstream sent an invalid answer' },

@@ -1,4 +1,4 @@
-import type { Logger } from './logger.ts'
+import type { ProgramLogger } from './logger.ts'
 
 type Close = () => Promise<void>
 
@@ -21,7 +21,7 @@ const loggedMost = 10
  * An error that nobody handled leaves a state that nobody knows: the others get their answers, then the process
  * ends, to be started anew.
  */
-export function endOnCrash({ log, close }: { log: Logger; close: Close }): void {
+export function endOnCrash({ log, close }: { log: Pick<ProgramLogger, 'fatal'>; close: Close }): void {
   let crashes = 0
   process.on('uncaughtException', (error: unknown, origin) => {
     crashes += 1

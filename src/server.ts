@@ -229,12 +229,17 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     else socket.destroy()
   })
   server.on('clientError', (error: NodeJS.ErrnoException & { rawPacket?: Buffer }, socket) => {
-    if (error.code === 'ECONNRESET' || !socket.writable) {
+    if (error.code === 'ECONNRESET') {
       socket.destroy()
       return
     }
     const connection = connectionOf(socket)
+    // Also told of every further piece of what it could not read: hanging up would take the answer back.
     if (isRefused(socket) || connection.takesNoMore) return
+    if (!socket.writable) {
+      socket.destroy()
+      return
+    }
     connection.takesNoMore = true
     // Bytes after a request that said "Connection: close". They are nobody's, and its answer ends all.
     if (error.code === 'HPE_CLOSED_CONNECTION') return

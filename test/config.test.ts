@@ -92,8 +92,8 @@ describe('problems', () => {
     expect(errorOf({ LOG_LEVEL: 'a\nPORT=1 is fine\u001b[2J' }).message.split('\n')).toHaveLength(2)
   })
 
-  test('what is neither string, number nor boolean is named, not converted', () => {
-    const given = { PORT: { toString: () => '80' }, LOG_LEVEL: ['info'] } as unknown as Given
+  test('what is neither string, number, boolean nor a list of them is named, not converted', () => {
+    const given = { PORT: { toString: () => '80' }, LOG_LEVEL: [['info']] } as unknown as Given
     expect(namesOf(given)).toEqual(['PORT', 'LOG_LEVEL'])
   })
 

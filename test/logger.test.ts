@@ -47,8 +47,8 @@ describe('the format', () => {
 
   test('says nothing below its level', async () => {
     const log = await keptLog('warn')
-    log.logger.info('not this')
-    log.logger.warn('but this')
+    log.logger.info({}, 'not this')
+    log.logger.warn({}, 'but this')
     expect(log.lines().map(({ msg }) => msg)).toEqual(['but this'])
   })
 })

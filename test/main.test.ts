@@ -76,15 +76,20 @@ test('--print-config shows every value with its source, secrets masked', async (
 })
 
 describe('what cannot start', () => {
-  test.each([['--sandboxx'], ['sandbox'], ['--sandbox=yes']])(
-    'is told the flags there are, without a stack: %s',
-    async (flag) => {
-      const { code, stderr } = await run([flag])
-      expect(code).toBe(1)
-      expect(stderr).toContain('--help, --version, --check-config, --print-config, --sandbox')
-      expect(stderr).not.toMatch(/^\s+at /m)
-    },
-  )
+  test.each([
+    ['--sandboxx', '--sandbox'],
+    ['sandbox', '--sandbox'],
+    ['--sandbox=yes', '--sandbox'],
+    ['--check_config', '--check-config'],
+    ['--Version', '--version'],
+    ['--port', undefined],
+  ])('is told the flags there are and the nearest, without a stack: %s', async (flag, meant) => {
+    const { code, stderr } = await run([flag])
+    expect(code).toBe(1)
+    expect(/^Did you mean (\S+)\?$/m.exec(stderr)?.[1]).toBe(meant)
+    expect(stderr).toContain('--help, --version, --check-config, --print-config, --sandbox')
+    expect(stderr).not.toMatch(/^\s+at /m)
+  })
 
   test('is production without a swap upstream', async () => {
     const { code, stderr } = await run([], { NODE_ENV: 'production', PORT: '0', ADMIN_PORT: '0' })

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import type { ProblemSlug } from '../problem.ts'
 import { version } from '../version.ts'
 import { headerComponents, headerRefs } from './headers.ts'
 import type { Operation, Paths } from './operation.ts'
@@ -78,7 +79,9 @@ function openApiDocument(): object {
 function withResponses(paths: Paths) {
   const components: Record<string, object> = {}
   function spelledOut({ problems, ...operation }: Operation): object {
-    const made = problemResponses(problems)
+    // Only who mounts the gateway behind a body parser is told so.
+    const withBody: readonly ProblemSlug[] = operation.requestBody ? ['body-already-read'] : []
+    const made = problemResponses([...problems, ...withBody])
     Object.assign(components, made.components)
     return { ...operation, responses: { ...made.responses, ...operation.responses } }
   }

@@ -1,6 +1,6 @@
 import { Router } from 'express'
 import { answerJson } from './answer.ts'
-import type { FaultSettings } from './faults.ts'
+import type { FaultSettings } from './fault-settings.ts'
 import type { Payments } from './payments.ts'
 import { bodyAsJsonObject, readBody } from './request-body.ts'
 

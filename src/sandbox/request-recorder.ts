@@ -1,17 +1,7 @@
 import type { RequestHandler } from 'express'
 import type { Clock } from '../clock.ts'
+import type { RecordedRequest } from './recorded-request.ts'
 import { bodyBytes, readBody } from './request-body.ts'
-
-export interface RecordedRequest {
-  method: string
-  /** As it stood in the request line. */
-  target: string
-  rawHeaders: string[]
-  /** At most its first MiB; what had arrived by then if the client left. Empty while it is being read. */
-  body: Buffer
-  /** By the clock that the sandbox was given, without `clockOffsetMs`: the test's own time. */
-  receivedAtMs: number
-}
 
 const recordedBodyBytes = 64 * 1024 * 1024
 
@@ -27,6 +17,7 @@ export function recordRequests(requests: RecordedRequest[], limit: number, clock
     const recorded: RecordedRequest = {
       method: request.method,
       target: request.originalUrl,
+      headers: request.headers,
       rawHeaders: request.rawHeaders,
       body: Buffer.alloc(0),
       receivedAtMs: clock.nowMs(),

@@ -5,18 +5,25 @@ import express, { type ErrorRequestHandler, type Express, type RequestHandler } 
 import { type Clock, systemClock } from '../clock.ts'
 import { answerError, Refusal } from './answer.ts'
 import { createControlRouter } from './control.ts'
-import { FaultSettings, injectFaults, type SandboxFaults } from './faults.ts'
+import { FaultSettings, type SandboxFaults } from './fault-settings.ts'
+import { injectFaults } from './faults.ts'
 import { Payments } from './payments.ts'
-import { type RecordedRequest, recordRequests } from './request-recorder.ts'
+import type { RecordedRequest } from './recorded-request.ts'
+import { recordRequests } from './request-recorder.ts'
 import { createSwapRouter } from './swap.ts'
+
+export type { Clock, RecordedRequest, SandboxFaults }
 
 export interface SandboxOptions {
   /** 127.0.0.1 unless told otherwise. */
   host?: string
   /** Any free port unless told otherwise. */
   port?: number
+  /** What the time is, so that a test can let it pass. */
   clock?: Clock
+  /** 30,000 unless told otherwise. */
   quoteLifetimeMs?: number
+  /** What goes wrong from the start. */
   faults?: Partial<SandboxFaults>
   /** Fixed prices by pair id; such a pair does not move, and one that is not listed is added. */
   prices?: Record<string, number>
@@ -24,20 +31,40 @@ export interface SandboxOptions {
   random?: () => number
   /** How many requests `requests` remembers. */
   recordRequests?: number
+  /** Lets the process end although the sandbox is still open. */
+  unref?: boolean
 }
 
 export interface Sandbox {
-  url: string
-  /** What reached the two upstreams (not `/sandbox`), the newest last; the oldest are forgotten. */
-  requests: RecordedRequest[]
+  /** Of both APIs: SWAP_BASE_URL and PAYMENTS_BASE_URL of a gateway in front of it. */
+  readonly url: string
+  /** What reached the two APIs (not `/sandbox`), the newest last; the oldest are forgotten. May be emptied. */
+  readonly requests: RecordedRequest[]
   /** Merges `next` into the faults that are on and returns them all. Throws if a value is bad. */
   faults(next?: Partial<SandboxFaults>): SandboxFaults
   /** Ends every connection at once, hanging ones too. */
   close(): Promise<void>
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
 }
+
+const optionNames: ReadonlySet<string> = new Set<keyof SandboxOptions>([
+  'host',
+  'port',
+  'clock',
+  'quoteLifetimeMs',
+  'faults',
+  'prices',
+  'random',
+  'recordRequests',
+  'unref',
+])
 
 /** Both upstreams on one real port, in this process. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  for (const name of Object.keys(options))
+    if (!optionNames.has(name))
+      throw new TypeError(`startSandbox: there is no option ${name}, only ${[...optionNames].join(', ')}`)
   const { host = '127.0.0.1', port = 0, clock: elapsedClock = systemClock } = options
   const { quoteLifetimeMs, random = Math.random, recordRequests: recordLimit = 1000 } = options
   const faults = new FaultSettings({
@@ -62,17 +89,23 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   app.use(answerWithError)
 
   const server = createSandboxServer(app, clock)
+  if (options.unref === true) {
+    server.unref()
+    server.on('connection', (socket) => socket.unref())
+  }
   await listen(server, host, port)
   const closed = new Promise<void>((resolve) => server.once('close', resolve))
+  function close(): Promise<void> {
+    server.close()
+    server.closeAllConnections()
+    return closed
+  }
   return {
     url: urlOf(server),
     requests,
     faults: (next = {}) => faults.merge(next),
-    close() {
-      server.close()
-      server.closeAllConnections()
-      return closed
-    },
+    close,
+    [Symbol.asyncDispose]: close,
   }
 }
 

@@ -5,7 +5,7 @@ function withoutSeparators(name: string): string {
 }
 
 /** Damerau-Levenshtein distance (a swap of neighbours is one edit, no substring is edited twice). */
-function editDistance(left: string, right: string): number {
+export function editDistance(left: string, right: string): number {
   let beforeLast: number[] = []
   let last = Array.from({ length: right.length + 1 }, (_, column) => column)
   for (let row = 1; row <= left.length; row++) {

@@ -58,7 +58,7 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
     if (closed) return
     if (outageSinceMs === undefined) {
       outageSinceMs = performance.now()
-      log.warn(`the shared store is down, every replica goes on by itself: ${reasonOf(problem)}`)
+      log.warn({}, `the shared store is down, every replica goes on by itself: ${reasonOf(problem)}`)
     }
     if (!up) return
     up = false
@@ -79,7 +79,7 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
   function sayIfBack(): void {
     const nowMs = performance.now()
     if (!up || outageSinceMs === undefined || nowMs - upSinceMs < steadyAfterMs) return
-    log.info(`the shared store is back, after ${Math.round((upSinceMs - outageSinceMs) / 1_000)} s`)
+    log.info({}, `the shared store is back, after ${Math.round((upSinceMs - outageSinceMs) / 1_000)} s`)
     outageSinceMs = undefined
   }
 

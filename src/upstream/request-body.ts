@@ -7,6 +7,12 @@ export class ClientGone extends Error {
   override readonly name = 'ClientGone'
 }
 
+const alreadyRead = {
+  detail:
+    'Something in front of the gateway has read the body of this request, so that its bytes are gone. Whoever ' +
+    'runs this service has to mount the gateway before any body parser.',
+}
+
 /**
  * A client's request body on its way to an upstream. undici destroys the body that it was given as soon as
  * an upstream answers early; destroying the request itself would tear down the client's connection, answer
@@ -19,6 +25,7 @@ export class RequestBody extends Readable {
 
   constructor(request: IncomingMessage, idleTimeoutMs: number) {
     super()
+    if (request.readableDidRead || request.readableEnded) throw new Problem('body-already-read', alreadyRead)
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
     this.#idleTimer = setTimeout(this.#onIdle, idleTimeoutMs)

@@ -1,3 +1,7 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
 import { onTestFinished } from 'vitest'
 import type { SettingValue } from '../../src/config.ts'
 import type { ProblemSlug } from '../../src/problem.ts'
@@ -139,6 +143,17 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   async 'no-webhooks-upstream'() {
     const { url } = await startGatewayWithout('WEBHOOKS_BASE_URL')
     return (call) => send(url, call)
+  },
+  async 'body-already-read'() {
+    const { gateway } = await sandboxStage()
+    const parent = express().disable('x-powered-by').use(express.json()).use(gateway.app)
+    const server = createServer(parent).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    onTestFinished(() => {
+      server.close()
+    })
+    const { port } = server.address() as AddressInfo
+    return (call) => send(`http://127.0.0.1:${port}`, call)
   },
   async 'request-timeout'() {
     const { url } = await sandboxStage({ REQUEST_HEAD_TIMEOUT_MS: 100 })

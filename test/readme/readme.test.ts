@@ -74,9 +74,8 @@ describe('a command within a sentence', () => {
 
 describe('the library example', () => {
   const examples = blocks.filter(({ language }) => language === 'js').map(({ text }) => text)
-  const { exports } = JSON.parse(read('package.json'))
 
-  test.runIf(exports !== undefined).each(examples)('%s', async (example) => {
+  test.each(examples)('%s', async (example) => {
     const rest = `
       const { trafficUrl } = await gateway.listen()
       const quote = await fetch(trafficUrl + '/v3/pairs/ETH_USDC/quotes?amount=0.1', { headers: { 'App-Name': 'demo' } })

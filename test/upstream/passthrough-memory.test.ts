@@ -6,7 +6,8 @@ import { recordingUpstream } from '../support/between.ts'
 import { startGatewayProcess } from '../support/gateway-process.ts'
 
 const mebibyte = 1024 * 1024
-const growthMost = 48 * mebibyte
+// A third of what passes; Node 24 leaves more garbage lying about than 20 and 26 do.
+const growthMost = 64 * mebibyte
 const piece = createHash('sha512').update('noise').digest()
 const block = Buffer.concat(Array.from({ length: 1024 }, () => piece))
 
@@ -42,7 +43,7 @@ async function exchange(
   return digestOfStream(await answered)
 }
 
-describe('64 MiB', () => {
+describe('192 MiB', () => {
   test.each([
     ['up, with a stated length', 'up', true],
     ['up, in chunks', 'up', false],
@@ -81,11 +82,11 @@ describe('64 MiB', () => {
     const first = gateway.peakBytes() - atStart
     gateway.forgetPeak()
     const before = gateway.residentBytes()
-    for (let count = 0; count < 3; count += 1) await send(64)
+    await send(192)
     const growth = gateway.peakBytes() - before
     const shown = [first, growth].map((bytes) => (bytes / mebibyte).toFixed(1))
     process.stdout.write(
-      `64 MiB ${what}: peak memory grew by ${shown[0]} MiB, by ${shown[1]} MiB in 3 more\n`,
+      `64 MiB ${what}: peak memory grew by ${shown[0]} MiB, by ${shown[1]} MiB with 192 more\n`,
     )
     expect(growth).toBeLessThan(growthMost)
   })

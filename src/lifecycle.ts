@@ -1,0 +1,108 @@
+import type { Server } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
+import type { Config } from './config.ts'
+import { closeServer } from './drain.ts'
+import { ListenError, listen } from './listen.ts'
+import type { Logger } from './logger.ts'
+import type { TrafficServer } from './server.ts'
+
+export interface LifecycleParts {
+  config: Pick<Config, 'traffic' | 'admin' | 'drain'>
+  log: Logger
+  traffic: TrafficServer
+  operations: Server
+  /** Requests without a complete answer, those that came through an app mounted elsewhere too. */
+  inFlight(): number
+  /** What a start waits for; it never rejects. */
+  opensAfter: Promise<void> | undefined
+  /** What is behind the traffic listener, ended after it. */
+  closeUpstreams(): Promise<void>
+  /** Ends what would hold up the operations listener, which goes last, so that the end can be watched. */
+  beforeOperationsClose(): void
+}
+
+export interface Urls {
+  trafficUrl: string
+  operationsUrl: string
+}
+
+export interface Lifecycle {
+  /** Whether both listeners accept; false again as soon as the gateway is asked to stop. */
+  readonly ready: boolean
+  readonly trafficUrl: string | undefined
+  listen(): Promise<Urls>
+  close(options?: { delayMs?: number }): Promise<void>
+}
+
+/** Enough for a scrape that is being answered. */
+const operationsCloseWithinMs = 2_000
+const lookEveryMs = 20
+
+/** Both listeners from their first day to their last. */
+export function createLifecycle(parts: LifecycleParts): Lifecycle {
+  const { config, log, traffic, operations } = parts
+  const drainDelay = new AbortController()
+  let opening: Promise<Urls> | undefined
+  let closing: Promise<void> | undefined
+  let urls: Urls | undefined
+  let ready = false
+
+  const closeOperations = () => closeServer(operations, { timeoutMs: operationsCloseWithinMs })
+
+  async function open(): Promise<Urls> {
+    await parts.opensAfter
+    const onLateError = (error: Error) => log.error({ cause: error }, 'a listener failed to accept')
+    const operationsUrl = await listen(operations, config.admin, { setting: 'ADMIN_PORT', onLateError })
+    const trafficUrl = await listen(traffic, config.traffic, { setting: 'PORT', onLateError }).catch(
+      async (error) => {
+        await closeOperations()
+        throw error
+      },
+    )
+    urls = { trafficUrl, operationsUrl }
+    ready = closing === undefined
+    return urls
+  }
+
+  async function end(delayMs: number): Promise<void> {
+    await opening?.catch(() => {})
+    await setTimeout(delayMs, undefined, { signal: drainDelay.signal }).catch(() => {})
+    const startedAtMs = performance.now()
+    await closeServer(traffic, {
+      timeoutMs: config.drain.timeoutMs,
+      closeSilent: traffic.closeSilentConnections,
+      cut: traffic.cutConnections,
+    })
+    // Nothing is left of what came through the listener; an app mounted elsewhere has the same time.
+    while (parts.inFlight() > 0 && performance.now() - startedAtMs < config.drain.timeoutMs)
+      await setTimeout(lookEveryMs)
+    await parts.closeUpstreams()
+    parts.beforeOperationsClose()
+    await closeOperations()
+  }
+
+  return {
+    get ready() {
+      return ready
+    },
+    get trafficUrl() {
+      return urls?.trafficUrl
+    },
+    async listen() {
+      if (closing !== undefined) throw new ListenError('This gateway is closed: create another one.')
+      opening ??= open().catch((error) => {
+        // The port may be free later.
+        opening = undefined
+        throw error
+      })
+      return opening
+    },
+    close({ delayMs = 0 } = {}) {
+      ready = false
+      traffic.announceEnd()
+      if (delayMs === 0) drainDelay.abort()
+      closing ??= end(delayMs)
+      return closing
+    },
+  }
+}

@@ -1,0 +1,72 @@
+import { execFile } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+export const root = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface Ran {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+/** What a stranger has: an empty project with the tarball in it, and nothing of this repository. */
+export interface Project {
+  readonly folder: string
+  readonly tarball: string
+  write(files: Record<string, string>): void
+  run(command: string, parameters: readonly string[], env?: Record<string, string>): Promise<Ran>
+  remove(): void
+}
+
+/** Packs what `npm run build` has left in dist (npm test does that first) and installs it, with `alongside`. */
+export async function installedProject(alongside: readonly string[] = []): Promise<Project> {
+  const folder = mkdtempSync(join(tmpdir(), 'quotegate-package-'))
+  const run: Project['run'] = (command, parameters, env = {}) => runIn(folder, command, parameters, env)
+  // Without scripts: a build would take away the dist that other tests are running.
+  must(await runIn(root, 'npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder]))
+  const tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? 'none.tgz')
+  writeFileSync(join(folder, 'package.json'), '{ "name": "stranger", "private": true, "type": "module" }')
+  const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--silent']
+  must(await run('npm', ['install', ...quiet, tarball, ...alongside]))
+  return {
+    folder,
+    tarball,
+    run,
+    write(files) {
+      for (const [name, text] of Object.entries(files)) {
+        mkdirSync(dirname(join(folder, name)), { recursive: true })
+        writeFileSync(join(folder, name), text)
+      }
+    },
+    remove: () => rmSync(folder, { recursive: true, force: true }),
+  }
+}
+
+export function runIn(
+  folder: string,
+  command: string,
+  parameters: readonly string[],
+  env: Record<string, string> = {},
+): Promise<Ran> {
+  // biome-ignore lint/style/noProcessEnv: npm needs its own settings; those of the gateway are left out.
+  const { PATH = '', HOME = '', npm_config_registry, npm_config_cache } = process.env
+  const inherited = {
+    PATH: `${dirname(process.execPath)}:${PATH}`,
+    HOME,
+    npm_config_registry,
+    npm_config_cache,
+  }
+  return new Promise((resolve) => {
+    execFile(command, parameters, { cwd: folder, env: { ...inherited, ...env } }, (error, stdout, stderr) => {
+      const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
+      resolve({ code, stdout, stderr })
+    })
+  })
+}
+
+function must(ran: Ran): void {
+  if (ran.code !== 0) throw new Error(`${ran.stdout}${ran.stderr}`)
+}
