@@ -45,7 +45,7 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
       headers: [],
       body: Buffer.from(id),
       quote: undefined,
-      stored: { id, body: id, headers: [], storedAtMs: clock.nowMs(), expiresAtMs },
+      stored: { id, body: id, headers: [], lifeMs: expiresAtMs - clock.nowMs(), expiresAtMs },
       notKept: undefined,
       shared: true,
       ...changes,
