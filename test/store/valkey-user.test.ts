@@ -59,7 +59,7 @@ test.skipIf(!valkeyIsInstalled())('on a Cluster it may also ask which server has
     onMessage() {
       heard = true
     },
-    onGap: () => void store.run('publish', (client) => client.publish('quotegate:news', 'heard')),
+    onGap: () => void store.run('quote-forget', (client) => client.publish('quotegate:news', 'heard')),
   })
   await until(() => heard, 'a message')
 })
