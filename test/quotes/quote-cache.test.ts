@@ -246,7 +246,7 @@ describe('a quote that another replica has fetched', () => {
     id: 'found',
     body: '{}',
     headers: [],
-    storedAtMs: 0,
+    lifeMs: 0,
     expiresAtMs,
   })
 
