@@ -113,10 +113,10 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
   }
 
   /** What is served here is known here, whatever becomes of the store. */
-  function noteFound({ body, storedAtMs }: StoredQuote, request: QuoteRequest): void {
+  function noteFound({ body, expiresAtMs, lifeMs }: StoredQuote, request: QuoteRequest): void {
     const { quote } = readQuote(Buffer.from(body, 'latin1'), providerClock.latestMs())
     if (quote === undefined) return
-    sharedLedger.noteHere({ ...noted(quote, request), notedAtMs: storedAtMs })
+    sharedLedger.noteHere({ ...noted(quote, request), notedAtMs: expiresAtMs - lifeMs })
   }
 
   const readAnswer = createQuoteReader({

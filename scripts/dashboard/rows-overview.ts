@@ -1,7 +1,7 @@
 import { of, type Panel, quantile, type Row, rate, redFrom, type Step } from './panel.ts'
 import { thresholds } from './thresholds.ts'
 
-const savedLookups = rate('quotegate_cache_lookups_total', 'result=~"hit|collapsed"')
+const savedLookups = rate('quotegate_cache_lookups_total', 'result=~"hit|shared|collapsed"')
 const allLookups = rate('quotegate_cache_lookups_total')
 export const refusedShare =
   `sum(${rate('quotegate_float_orders_total', 'decision="refused"')}) / ` +

@@ -3,7 +3,7 @@ import { thresholds } from './thresholds.ts'
 
 const lookups = (over: string, matchers = '') =>
   `sum(${rate('quotegate_cache_lookups_total', matchers, over)})`
-const hitRatio = (over: string) => `${lookups(over, 'result=~"hit|collapsed"')} / ${lookups(over)}`
+const hitRatio = (over: string) => `${lookups(over, 'result=~"hit|shared|collapsed"')} / ${lookups(over)}`
 
 const errorSteps: readonly Step[] = [
   { from: null, color: 'green' },

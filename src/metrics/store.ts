@@ -5,12 +5,10 @@ const operations = [
   'quote-get',
   'quote-set',
   'quote-forget',
-  'lock',
   'unlock',
   'ledger-note',
   'ledger-recall',
   'rate-limit',
-  'publish',
 ] as const
 const outcomes = ['ok', 'failed', 'timeout', 'skipped'] as const
 

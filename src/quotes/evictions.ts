@@ -113,8 +113,8 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
       for (const watch of watches) watch.overtaken = true
       // What is still good comes back from the store at its next use.
       onDropped('gap', memory.dropAll())
-      void payAll()
     },
+    onUp: () => void payAll(),
   })
 
   return {

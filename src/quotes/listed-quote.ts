@@ -2,10 +2,8 @@ import type { StoredQuote } from './quote-store.ts'
 
 export interface KeptQuote {
   readonly quote: StoredQuote
-  /** How often it was handed out. */
+  /** How often a quote was handed out under its key, this one or one before it. */
   readonly hits: number
-  /** How often anything was handed out under its key. */
-  readonly asked: number
   /** How far the price has moved since the quote before it, as a share of that. */
   readonly drift: number | undefined
 }
@@ -43,7 +41,7 @@ export function listQuotes(
     lookedAt += 1
     if (lookedAt >= lookedAtMost) break
   }
-  live.sort((left, right) => right.asked + right.hits - left.asked - left.hits)
+  live.sort((left, right) => right.hits - left.hits)
   return live.slice(0, most).flatMap((one) => {
     const written = read(one.quote)
     return written === undefined ? [] : [listed(one, written, nowMs)]
@@ -72,7 +70,7 @@ function listed({ quote, hits, drift }: KeptQuote, written: Written, nowMs: numb
     hits,
     drift: drift === undefined || Number.isNaN(drift) ? null : drift,
     leftMs: quote.expiresAtMs - nowMs,
-    lifeMs: Math.max(1, quote.expiresAtMs - quote.storedAtMs),
+    lifeMs: Math.max(1, quote.lifeMs),
   }
 }
 

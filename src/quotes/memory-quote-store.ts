@@ -54,8 +54,7 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
     set(key, quote) {
       const before = quotes.peek(key)
       const drift = before && priceOf(quote) / priceOf(before.quote) - 1
-      const asked = before === undefined ? 0 : before.asked + before.hits
-      quotes.set(flattened(key), { quote, hits: 0, asked, drift })
+      quotes.set(flattened(key), { quote, hits: before?.hits ?? 0, drift })
       options.onStored?.(quote, drift)
     },
     forget(key, quoteId) {

@@ -41,13 +41,25 @@ const LONGEST_KEY = 512
  */
 export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRequest) => string {
   const salt = options.salt ?? randomBytes(32).toString('base64url')
-  const longest = options.salt === undefined ? LONGEST_KEY : 0
+  const shared = options.salt !== undefined
+  const longest = shared ? 0 : LONGEST_KEY
+  const namesSeen = new Map<string, string>()
 
   return ({ pair, canonicalAmount, keyedHeaders, partition, query }) => {
     let key = field(pair) + field(canonicalAmount) + field(partition) + field(query)
-    for (const [name, value] of keyedHeaders) key += field(name) + headerField(name, value)
+    for (const [name, value] of keyedHeaders) key += nameField(name) + headerField(name, value)
     // A digit begins every other key. Keys outlive their quotes in the ledger, which counts them, not their bytes.
     return key.length <= longest ? key : `#${hash('sha256', salt + key, 'base64url')}`
+  }
+
+  /** A number for each name, where nobody else has to understand it: keys take a good part of the memory. */
+  function nameField(name: string): string {
+    if (shared) return field(name)
+    const known = namesSeen.get(name)
+    if (known !== undefined) return known
+    const fresh = `${namesSeen.size}.`
+    namesSeen.set(name, fresh)
+    return fresh
   }
 
   function headerField(name: string, value: string | undefined): string {

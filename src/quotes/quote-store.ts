@@ -5,8 +5,8 @@ export interface StoredQuote {
   readonly body: string
   /** The upstream's end-to-end headers that a later answer repeats: names and values in turn. */
   readonly headers: readonly string[]
-  /** Our clock. */
-  readonly storedAtMs: number
+  /** How long it had to live when it was fetched, by our clock: in whole milliseconds, which take no memory. */
+  readonly lifeMs: number
   /** The provider's clock: the quote's own `expiry`. */
   readonly expiresAtMs: number
 }

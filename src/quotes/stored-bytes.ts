@@ -4,8 +4,8 @@ import type { StoredQuote } from './quote-store.ts'
  * A quote as it lies in a shared store: its id, a line of what is needed to serve it, and its body, byte for byte.
  * JSON holds no line break, and so the id with its line break can be looked for at the start.
  */
-export function encodeQuote({ id, body, headers, storedAtMs, expiresAtMs }: StoredQuote): Buffer {
-  const head = `${idLine(id)}${JSON.stringify([storedAtMs, expiresAtMs, ...headers])}\n`
+export function encodeQuote({ id, body, headers, lifeMs, expiresAtMs }: StoredQuote): Buffer {
+  const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
   return Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
 }
 
@@ -22,10 +22,10 @@ export function decodeQuote(bytes: Buffer): StoredQuote | undefined {
     const id: unknown = JSON.parse(bytes.toString('utf8', 0, idEnd))
     const head: unknown = JSON.parse(bytes.toString('utf8', idEnd + 1, headEnd))
     if (typeof id !== 'string' || !Array.isArray(head)) return undefined
-    const [storedAtMs, expiresAtMs, ...headers] = head
-    if (!Number.isFinite(storedAtMs) || !Number.isFinite(expiresAtMs)) return undefined
+    const [lifeMs, expiresAtMs, ...headers] = head
+    if (!Number.isFinite(lifeMs) || !Number.isFinite(expiresAtMs)) return undefined
     if (headers.length % 2 !== 0 || !headers.every((part) => typeof part === 'string')) return undefined
-    return { id, body: bytes.toString('latin1', headEnd + 1), headers, storedAtMs, expiresAtMs }
+    return { id, body: bytes.toString('latin1', headEnd + 1), headers, lifeMs, expiresAtMs }
   } catch {
     return undefined
   }

@@ -39,12 +39,19 @@ export interface SharedQuoteStore extends QuoteStore {
   release(key: string, token: string): Promise<unknown>
   /** As `forget`, and a slower replica does not bring the quote back; all replicas are told. */
   evict(key: string, quoteId: string): Promise<boolean | undefined>
-  /** `onGap`: evictions may have been missed. */
-  listen(listener: { onEvicted(key: string, quoteId: string): void; onGap(): void }): void
+  listen(listener: StoreListener): void
+}
+
+export interface StoreListener {
+  onEvicted(key: string, quoteId: string): void
+  /** Evictions may have been missed. */
+  onGap(): void
+  /** The store answers again. */
+  onUp(): void
 }
 
 export interface ValkeyQuoteStoreOptions {
-  sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'subscribe'>
+  sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'subscribe' | 'onUp'>
   clock: Clock
   providerClock: Pick<ProviderClock, 'latestMs'>
 }
@@ -136,7 +143,8 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
     release: (key, token) =>
       sharedStore.run('unlock', (client) => releaseScript(client, nameOf(key), [token])),
     evict,
-    listen({ onEvicted, onGap }) {
+    listen({ onEvicted, onGap, onUp }) {
+      sharedStore.onUp(onUp)
       sharedStore.subscribe(channel, {
         onMessage(message) {
           const evicted = readMessage(message)

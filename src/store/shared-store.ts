@@ -5,12 +5,10 @@ export const storeOperations = [
   'quote-get',
   'quote-set',
   'quote-forget',
-  'lock',
   'unlock',
   'ledger-note',
   'ledger-recall',
   'rate-limit',
-  'publish',
 ] as const
 
 export type StoreOperation = (typeof storeOperations)[number]

@@ -18,7 +18,7 @@ export function storedQuote(changes: Partial<StoredQuote> = {}): StoredQuote {
     id: 'quote-1',
     body: '{"id":"quote-1"}',
     headers: ['Content-Type', 'application/json', 'X-Twice', '1', 'x-twice', '2'],
-    storedAtMs: Date.now(),
+    lifeMs: 30_000,
     expiresAtMs: Date.now() + 30_000,
     ...changes,
   }

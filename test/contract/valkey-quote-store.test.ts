@@ -172,6 +172,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
         onGap: () => {
           listening = true
         },
+        onUp() {},
       })
       await until(() => listening, 'a subscription')
       await store.forget('key', 'an "id"\n')
@@ -229,6 +230,7 @@ describe.runIf(valkeyIsInstalled())('with a real Cluster of three', () => {
       onGap: () => {
         listening = true
       },
+      onUp() {},
     })
     await until(() => listening, 'a subscription')
     const keys = Array.from({ length: 50 }, (_, index) => `key ${index}`)

@@ -68,10 +68,10 @@ async function expectToShare([here, there]: readonly [RunningGateway, RunningGat
   })
 }
 
-describe.skipIf(!valkeyIsInstalled())('a store that is', () => {
-  test.each(storeFaults)(
-    '$name fails no request',
-    async (fault) => {
+describe.skipIf(!valkeyIsInstalled())('no request fails for a store that is', () => {
+  test.each(storeFaults.map((fault) => [fault.name, fault] as const))(
+    '%s',
+    async (_name, fault) => {
       const { store, replicas } = await setStage(fault)
       const [gateway] = replicas
       const sent: Sent[] = []

@@ -96,7 +96,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
                 id: circle,
                 body: circle,
                 headers: [],
-                storedAtMs: 0,
+                lifeMs: 0,
                 expiresAtMs: clock.nowMs() + lifeMs,
               }
               const stored = lifeMs > 0 && shared ? quote : undefined

@@ -10,7 +10,7 @@ const quote = fc.record({
   headers: fc
     .array(fc.tuple(latin1, latin1), { maxLength: 6 })
     .map((pairs): readonly string[] => pairs.flat()),
-  storedAtMs: fc.integer(),
+  lifeMs: fc.integer(),
   expiresAtMs: fc.integer(),
 })
 

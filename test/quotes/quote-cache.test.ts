@@ -1,15 +1,21 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../src/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createQuoteCache, type Lookup, type QuoteCacheOptions } from '../../src/quotes/quote-cache.ts'
+import {
+  createQuoteCache,
+  type Lookup,
+  type MakeCall,
+  type QuoteCacheOptions,
+} from '../../src/quotes/quote-cache.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-call.ts'
+import type { StoredQuote } from '../../src/quotes/quote-store.ts'
 import { createProviderClock } from '../../src/upstream/provider-clock.ts'
 import { createTestClock, deferred } from '../support/quotes.ts'
 
 const lifeMs = 30_000
 
 /** The real cache, store and clock, with calls that the test answers. */
-function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refreshAheadMs'>> = {}) {
+function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refreshAheadMs' | 'share'>> = {}) {
   const clock = createTestClock()
   const looked: Lookup[] = []
   const notKept: string[] = []
@@ -45,7 +51,7 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
       headers: [],
       body: Buffer.from(id),
       quote: undefined,
-      stored: { id, body: id, headers: [], storedAtMs: clock.nowMs(), expiresAtMs },
+      stored: { id, body: id, headers: [], lifeMs: expiresAtMs - clock.nowMs(), expiresAtMs },
       notKept: undefined,
       shared: true,
       ...changes,
@@ -233,4 +239,41 @@ it('a background fetch that failed is not tried again for the same quote, but fo
   cache.getLive('key', call)
   expect(calls).toHaveLength(4)
   expect(refreshes).toEqual(['failed'])
+})
+
+describe('a quote that another replica has fetched', () => {
+  const found = (expiresAtMs: number) => ({
+    id: 'found',
+    body: '{}',
+    headers: [],
+    lifeMs: 0,
+    expiresAtMs,
+  })
+
+  it('is kept and served as a hit to all who wait, counted apart, and whoever asked is told', async () => {
+    const { promise, resolve } = deferred<{ found: true; stored: StoredQuote; notKept: undefined }>()
+    const { cache, clock, calls, call, looked } = setUp({ share: () => ({ answer: promise, abort() {} }) })
+    const told: string[] = []
+    const telling: MakeCall = () => call()
+    telling.onFound = ({ id }) => told.push(id)
+    const both = [cache.getOrFetch('key', telling), cache.getOrFetch('key', telling)]
+    resolve({ found: true, stored: found(clock.nowMs() + lifeMs), notKept: undefined })
+    for (const { served } of both) expect(await served).toMatchObject({ how: 'hit', quote: { id: 'found' } })
+    expect(cache.getLive('key', call)?.id).toBe('found')
+    expect([looked, told, calls.length]).toEqual([['collapsed', 'shared', 'hit'], ['found'], 0])
+  })
+
+  it('is not looked for where a client shares with nobody', () => {
+    let shares = 0
+    const { cache, calls, call } = setUp({
+      share: (_key, make) => {
+        shares += 1
+        return make()
+      },
+    })
+    void cache.fetchAlone(call)
+    expect([calls.length, shares]).toEqual([1, 0])
+    void cache.getOrFetch('key', call)
+    expect([calls.length, shares]).toEqual([2, 1])
+  })
 })

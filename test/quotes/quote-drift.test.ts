@@ -10,7 +10,7 @@ function quote(fromValue: string, toValue: string): StoredQuote {
     fromAmount: { assetId: 'ETH', value: fromValue },
     toAmount: { assetId: 'USDC', value: toValue },
   })
-  return { id: 'q', body, headers: [], storedAtMs: 1_000, expiresAtMs: 31_000 }
+  return { id: 'q', body, headers: [], lifeMs: 30_000, expiresAtMs: 31_000 }
 }
 
 function observed() {

@@ -207,9 +207,13 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     const { here } = await open()
     const a = replicaOn(here)
     await a.note(quote({ expiresAtMs: expiry + 60_000 }))
-    await a.note(quote({ expiresAtMs: expiry, toValue: '290' }))
+    // Another quote, though its amount is filed under the same double.
+    const value = '0.10000000000000000001'
+    await a.note(quote({ expiresAtMs: expiry, fromValue: value, requestedAmount: value }))
     const lives = await Promise.all((await ledgerKeys()).map(lifeOf))
-    expect(Math.max(...lives.filter((life) => life < retentionMs))).toBeGreaterThan(termsMs + 60_000)
+    const ofTerms = lives.filter((life) => life < retentionMs)
+    expect(ofTerms).toHaveLength(2)
+    expect(Math.min(...ofTerms)).toBeGreaterThan(termsMs + 60_000)
   })
 
   it('keeps a bounded number of quotes under one key, and drops those that expire first', async () => {
@@ -300,6 +304,17 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     expect(await replicaOn(there).judge(byTerms)).toMatchObject({ id: later.id })
   })
 
+  it('believes no note that lies where it does not belong', async () => {
+    const { here, there } = await open()
+    await replicaOn(here).note(quote())
+    const planted = `${nowMs - 1} ["x","BTC_USDC","0.1","0.1","289.645","wallet",1,"k"]`
+    for (const key of await ledgerKeys()) await server.ask('HSET', key, 'planted', planted)
+    const b = replicaOn(there)
+    expect(await b.judge(byTerms)).toMatchObject({ state: 'live' })
+    expect(await b.judge(order({ ...terms, pairId: 'BTC_USDC' }))).toMatchObject({ state: 'unknown' })
+    expect(b.ledger.size).toBe(1)
+  })
+
   it('does not take a key of another kind for knowledge', async () => {
     const { here, there } = await open()
     await replicaOn(here).note(quote())
@@ -370,8 +385,9 @@ describe.runIf(valkeyIsInstalled())('when the store fails, the shared ledger', (
 
   it('takes it for ignorant for a while after its return, and for wise at a start', async () => {
     const server = await valkey()
-    const store = await storeAt(server.url)
+    const store = await storeAt(server.url, { mayBeDown: true })
     const a = replicaOn(store, { settleMs: 600_000 })
+    await until(() => store.up, 'the store')
     await a.note(quote())
     expect(await a.recall(byTerms, 'wallet')).toBe(true)
     await server.restartEmpty()

@@ -1,7 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { SettingValue } from '../../src/config.ts'
 import { act } from '../operations/support.ts'
-import { recordingUpstream, until } from '../support/between.ts'
+import { pause, recordingUpstream, until } from '../support/between.ts'
 import { type RunningGateway, startGateway } from '../support/gateway.ts'
 import { type GivenQuote, type Post, post, termsOf } from '../support/orders.ts'
 import {
@@ -25,11 +25,12 @@ const decided = (decision: string, reason: string) =>
 async function orderReplicas(settings: Record<string, SettingValue | undefined> = {}) {
   const clock = createTestClock()
   const store = await valkey()
-  /** What the provider answers besides quotes waits for this. */
-  const hold = { until: Promise.resolve() }
+  /** What the provider answers besides quotes waits for this; and what happens before it answers with one. */
+  const hold = { until: Promise.resolve(), onQuote() {} }
   const upstream = await recordingUpstream(async ({ method, target }, response) => {
     const date = new Date(clock.nowMs()).toUTCString()
     if (target.startsWith(quotePath)) {
+      hold.onQuote()
       const value = new URL(target, 'http://g').searchParams.get('amount')
       const fromAmount = { assetId: 'ETH', value }
       giveQuote(response, quoteBody({ expiry: clock.nowMs() + lifeMs, fromAmount }), ['Date', date])
@@ -148,7 +149,26 @@ describe.runIf(valkeyIsInstalled())('an order at one replica for a quote that an
     expect(arrived()).toHaveLength(1)
   })
 
-  it('is known there before the quote is anywhere else', async () => {
+  it('finds that quote, because its client does not have it before every replica can', async () => {
+    const { a, b, hold, store, quote, order } = await orderReplicas({
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+      VALKEY_TIMEOUT_MS: '10000',
+    })
+    // As the provider answers, the store takes a break.
+    hold.onQuote = store.freeze
+    let answered = false
+    const given = quote(a).finally(() => {
+      answered = true
+    })
+    const answers = 'quotegate_upstream_requests_total{upstream="swap",outcome="answered"}'
+    await eventually('the quote', async () => (await counted(a, answers)) === 1)
+    await pause(100)
+    expect(answered).toBe(false)
+    store.thaw()
+    expect((await order(b, termsOf(await given))).status).toBe(201)
+  })
+
+  it('is known there at once', async () => {
     const { a, b, quote, order } = await orderReplicas({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     const statuses = new Set<number>()
     for (let amount = 1; amount <= 60; amount += 1) {

@@ -236,7 +236,7 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     return state
   }
   const publish = (store: SharedStore, message: string) =>
-    store.run('publish', (client) => client.publish('quotegate:news', message))
+    store.run('quote-forget', (client) => client.publish('quotegate:news', message))
 
   test('a store that is restarted come again, after word of the gap', async () => {
     const server = await valkey()

@@ -16,8 +16,8 @@ async function expectToShare(store: SharedStore, other: SharedStore): Promise<vo
   let gaps = 0
   other.subscribe('quotegate:news', { onMessage: (message) => heard.push(message), onGap: () => gaps++ })
   await until(() => gaps === 1, 'a subscription')
-  await store.run('publish', (client) => client.publish('quotegate:news', 'one'))
-  await store.run('publish', (client) => client.publish('quotegate:news', 'two'))
+  await store.run('quote-forget', (client) => client.publish('quotegate:news', 'one'))
+  await store.run('quote-forget', (client) => client.publish('quotegate:news', 'two'))
   await until(() => heard.length === 2, 'two messages')
   expect(heard).toEqual(['one', 'two'])
 }
@@ -40,8 +40,8 @@ describe.skipIf(!valkeyIsInstalled())('two replicas share what one store keeps',
     for (const server of servers) expect(await server.ask('DBSIZE')).toBeGreaterThan(0)
   })
 
-  test('the master that Sentinels name', async () => {
-    const { url, master } = await valkeySentinels()
+  test('the master that Sentinels name, each side with a password of its own', async () => {
+    const { url, master } = await valkeySentinels({ ofServers: 'one', ofSentinels: 'two' })
     await expectToShare(await storeAt(url), await storeAt(url))
     expect(await master.ask('DBSIZE')).toBeGreaterThan(0)
   })

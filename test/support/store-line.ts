@@ -16,7 +16,7 @@ export async function startStoreLine(port: number): Promise<StoreLine> {
   const server = createServer((near) => {
     const far = connect(port, '127.0.0.1')
     for (const socket of [near, far]) {
-      sockets.add(socket)
+      sockets.add(socket.setNoDelay(true))
       socket
         .on('error', () => {})
         .on('close', () => {

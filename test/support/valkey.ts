@@ -197,28 +197,37 @@ export async function valkeyCluster(): Promise<ValkeyCluster> {
 }
 
 /** A master and a replica under three Sentinels, which agree within a second or two that one is gone. */
-export async function valkeySentinels(): Promise<{
+export async function valkeySentinels(passwords: { ofServers?: string; ofSentinels?: string } = {}): Promise<{
   url: string
   master: ValkeyServer
   replica: ValkeyServer
   sentinels: readonly ValkeyServer[]
 }> {
-  const master = await valkey()
-  const replica = await valkey({ config: [`replicaof 127.0.0.1 ${master.port}`] })
+  const { ofServers, ofSentinels } = passwords
+  const own = ofServers === undefined ? {} : { password: ofServers }
+  const master = await valkey({ ...own, ...(ofServers && { config: [`masterauth ${ofServers}`] }) })
+  const replica = await valkey({
+    ...own,
+    config: [`replicaof 127.0.0.1 ${master.port}`, ...(ofServers ? [`masterauth ${ofServers}`] : [])],
+  })
   await untilAsked(replica, ['INFO', 'replication'], /master_link_status:up/)
   const config = [
     `sentinel monitor quotes 127.0.0.1 ${master.port} 2`,
     'sentinel down-after-milliseconds quotes 500',
     'sentinel failover-timeout quotes 3000',
+    ...(ofServers ? [`sentinel auth-pass quotes ${ofServers}`] : []),
+    ...(ofSentinels ? [`sentinel sentinel-pass ${ofSentinels}`] : []),
   ]
-  const start = () => valkey({ sentinel: true, config })
+  const start = () => valkey({ sentinel: true, config, ...(ofSentinels && { password: ofSentinels }) })
   const sentinels = [await start(), await start(), await start()]
   for (const sentinel of sentinels) {
     await untilAsked(sentinel, ['SENTINEL', 'CKQUORUM', 'quotes'], /^OK 3/)
     await untilAsked(sentinel, ['SENTINEL', 'REPLICAS', 'quotes'], new RegExp(`${replica.port}`))
   }
   const hosts = sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')
-  return { url: `redis+sentinel://${hosts}/quotes`, master, replica, sentinels }
+  const userInfo = ofServers ? `:${ofServers}@` : ''
+  const query = ofSentinels ? `?sentinelPassword=${ofSentinels}` : ''
+  return { url: `redis+sentinel://${userInfo}${hosts}/quotes${query}`, master, replica, sentinels }
 }
 
 /** Asks again until the answer is as it should be. */

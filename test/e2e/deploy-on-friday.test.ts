@@ -1,0 +1,139 @@
+import { Agent, request } from 'node:http'
+import { afterEach, expect, it, onTestFinished } from 'vitest'
+import { type Backend, startBalancer } from '../support/balancer.ts'
+import { pause, recordingUpstream } from '../support/between.ts'
+import { killPrograms, type RunningProgram, startProgram } from '../support/program.ts'
+import { giveQuote, quoteBody, quotePath } from '../support/quotes.ts'
+import { type ValkeyServer, valkey, valkeyIsInstalled } from '../support/valkey.ts'
+
+afterEach(killPrograms)
+
+interface Instance extends Backend {
+  program: RunningProgram
+}
+
+async function startInstance(upstreamUrl: string, store: ValkeyServer): Promise<Instance> {
+  const program = startProgram([], {
+    PORT: '0',
+    ADMIN_PORT: '0',
+    LOG_FORMAT: 'json',
+    SWAP_BASE_URL: upstreamUrl,
+    VALKEY_URL: store.url,
+    // Six programs share the machine of the test: none may take a slow answer for none.
+    VALKEY_TIMEOUT_MS: '2000',
+    DRAIN_DELAY_MS: '1000',
+  })
+  const [, url = '', operationsUrl = ''] = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
+  return { program, url, operationsUrl }
+}
+
+interface Answer {
+  /** The status, or what went wrong. */
+  outcome: string
+  body: string
+}
+
+function send(
+  url: string,
+  agent: Agent | false,
+  { path, body }: { path: string; body?: object },
+): Promise<Answer> {
+  const { hostname, port } = new URL(url)
+  const headers = { Host: 'gateway', 'App-Name': 'wallet' }
+  const method = body === undefined ? 'GET' : 'POST'
+  return new Promise((resolve) => {
+    const failed = (error: Error) => resolve({ outcome: `${method} ${error.message}`, body: '' })
+    const sent = request({ hostname, port, method, path, headers, agent }, (response) => {
+      const chunks: Buffer[] = []
+      response.on('error', failed).on('data', (chunk: Buffer) => chunks.push(chunk))
+      response.on('end', () =>
+        resolve({ outcome: `${method} ${response.statusCode}`, body: Buffer.concat(chunks).toString() }),
+      )
+    })
+    sent.on('error', failed)
+    sent.end(body && JSON.stringify(body))
+  })
+}
+
+const quoteFor = (amount: string) => ({ path: `${quotePath}?amount=${amount}` })
+const orderFor = (quoted: string, reference: string) => {
+  const { pairId, fromAmount, toAmount } = JSON.parse(quoted)
+  const terms = { pairId, fromAmount: Number(fromAmount.value), toAmount: Number(toAmount.value) }
+  return { path: '/v3/orders/float', body: { ...terms, reference } }
+}
+
+/** Gives quotes that live for an hour, or for a second and a half if the amount is 66. */
+async function provider() {
+  return recordingUpstream(({ method, target }, response) => {
+    if (method === 'POST') {
+      response.writeHead(201).end('{}')
+      return
+    }
+    const value = new URLSearchParams(target.split('?')[1]).get('amount')
+    const expiry = Date.now() + (value === '66' ? 1_500 : 3_600_000)
+    giveQuote(response, quoteBody({ fromAmount: { assetId: 'ETH', value }, expiry }))
+  })
+}
+
+it.runIf(valkeyIsInstalled())(
+  'three replicas are replaced under load and then the store is restarted: no request fails, no order is misjudged',
+  async () => {
+    const store = await valkey()
+    const upstream = await provider()
+    const old = await Promise.all([1, 2, 3].map(() => startInstance(upstream.url, store)))
+    const balancer = await startBalancer(new Set(old))
+    onTestFinished(balancer.close)
+
+    const outcomes = new Map<string, number>()
+    const ordered: string[] = []
+    let running = true
+    const clients = Array.from({ length: 9 }, async (_, client) => {
+      // Two in three keep their connection, as pools do; the others connect anew each time.
+      const agent = client % 3 === 0 ? false : new Agent({ keepAlive: true, maxSockets: 1 })
+      const count = ({ outcome }: Answer) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+      for (let turn = 0; running; turn += 1) {
+        const quoted = await send(balancer.url, agent, quoteFor(`${(turn % 5) + 1}`))
+        count(quoted)
+        if (turn % 4 !== 0 || quoted.body === '') continue
+        const reference = `${client}/${turn}`
+        ordered.push(reference)
+        count(await send(balancer.url, agent, orderFor(quoted.body, reference)))
+      }
+      if (agent) agent.destroy()
+    })
+
+    const [first] = old as [Instance]
+    const live = await send(first.url, false, quoteFor('55'))
+    const short = await send(first.url, false, quoteFor('66'))
+    const replaced: Instance[] = []
+    for (const instance of old) {
+      const next = await startInstance(upstream.url, store)
+      balancer.backends.add(next)
+      replaced.push(next)
+      instance.program.child.kill('SIGTERM')
+      expect((await instance.program.exit).code).toBe(0)
+      balancer.backends.delete(instance)
+    }
+
+    const [, , latest] = replaced as [Instance, Instance, Instance]
+    expect((await send(latest.url, false, orderFor(live.body, 'live'))).outcome).toBe('POST 201')
+    const refused = await send(latest.url, false, orderFor(short.body, 'late'))
+    expect([refused.outcome, JSON.parse(refused.body).type]).toEqual([
+      'POST 409',
+      'urn:quotegate:problem:quote-expired',
+    ])
+
+    await store.restartEmpty()
+    await pause(2_000)
+    running = false
+    await Promise.all(clients)
+
+    expect([...outcomes.keys()].sort()).toEqual(['GET 200', 'POST 201'])
+    const arrived = upstream.requests.flatMap(({ method, body }) =>
+      method === 'POST' ? [JSON.parse(body.toString()).reference] : [],
+    )
+    expect(arrived.sort()).toEqual([...ordered, 'live'].sort())
+    for (const instance of [...old, ...replaced]) expect(balancer.given.get(instance)).toBeGreaterThan(0)
+  },
+  120_000,
+)

@@ -1,0 +1,104 @@
+import { expect, it } from 'vitest'
+import { createEvictions } from '../../src/quotes/evictions.ts'
+import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { createSharedQuotes, type Sharing } from '../../src/quotes/shared-quotes.ts'
+import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/quotes/valkey-quote-store.ts'
+import { storedQuote } from '../contract/quote-store.ts'
+import { pause, until } from '../support/between.ts'
+import { storeAt, type ValkeyServer, valkey, valkeyIsInstalled } from '../support/valkey.ts'
+
+const providerClock = { latestMs: Date.now }
+const answer = {
+  status: 200,
+  reason: 'OK',
+  headers: [],
+  body: Buffer.from('fetched'),
+  quote: undefined,
+  stored: storedQuote({ id: 'fetched' }),
+  notKept: undefined,
+  shared: true,
+}
+
+/** The parts of one replica, and what it says of the store's answers to `between` before it goes on. */
+async function replica(server: ValkeyServer, between: () => Promise<void> = async () => {}) {
+  const sharedStore = await storeAt(server.url)
+  const store = createValkeyQuoteStore({ sharedStore, clock: { nowMs: Date.now }, providerClock })
+  const held: SharedQuoteStore = {
+    ...store,
+    async look(key, wanted) {
+      const looked = await store.look(key, wanted)
+      await between()
+      return looked
+    },
+  }
+  const memory = createMemoryQuoteStore({ entriesMost: 10, bytesMost: 100_000 })
+  let listening = false
+  const evictions = createEvictions({
+    memory,
+    providerClock,
+    store: held,
+    onDropped: (reason) => {
+      listening ||= reason === 'gap'
+    },
+  })
+  await until(() => listening, 'its subscription')
+  const sharings: Sharing[] = []
+  const share = createSharedQuotes({
+    store: held,
+    evictions,
+    providerClock,
+    minValidityMs: 0,
+    lockWaitMs: 10_000,
+    pause,
+    onShared: (sharing) => sharings.push(sharing),
+  })
+  let calls = 0
+  const fetch = () =>
+    share(
+      'key',
+      () => {
+        calls += 1
+        return { answer: Promise.resolve(answer), abort() {} }
+      },
+      undefined,
+    ).answer
+  return { store, memory, evictions, fetch, sharings, calls: () => calls }
+}
+
+it.runIf(valkeyIsInstalled())(
+  'a quote that was evicted between the store and here is not taken, however late its answer comes',
+  async () => {
+    const server = await valkey()
+    const other = await replica(server)
+    await other.store.set('key', storedQuote({ id: 'used' }))
+    let times = 0
+    const heard: string[] = []
+    const here = await replica(server, async () => {
+      times += 1
+      if (times > 1) return
+      // The answer with the quote is there; before it is looked at, its eviction passes.
+      other.evictions.evict('key', 'used')
+      await until(() => heard.length > 0, 'the message')
+    })
+    here.store.listen({ onEvicted: (_key, id) => heard.push(id), onGap() {}, onUp() {} })
+    expect(await here.fetch()).toMatchObject({ stored: { id: 'fetched' } })
+    expect([here.calls(), here.sharings]).toEqual([1, ['fetched']])
+  },
+)
+
+it.runIf(valkeyIsInstalled())(
+  'a quote that the provider gave twice and an order used is not kept where it came second',
+  async () => {
+    const server = await valkey()
+    const [here, there] = [await replica(server), await replica(server)]
+    let heard = false
+    here.store.listen({ onEvicted: () => (heard = true), onGap() {}, onUp() {} })
+    there.evictions.evict('key', 'fetched')
+    await until(() => heard, 'the message')
+    // As the cache does it: the answer is kept at once, and written to the store behind the client's back.
+    const brought = await here.fetch()
+    if (brought.stored !== undefined) here.memory.set('key', brought.stored)
+    await until(() => here.memory.get('key') === undefined, 'it to go')
+    expect(await here.store.get('key')).toBeUndefined()
+  },
+)
