@@ -1,0 +1,49 @@
+import { readFileSync } from 'node:fs'
+
+export interface ProductionPackage {
+  name: string
+  version: string
+  license: string | undefined
+  /** Named in our own package.json. */
+  direct: boolean
+}
+
+const root = new URL('../', import.meta.url)
+const read = (path: string) => JSON.parse(readFileSync(new URL(path, root), 'utf8'))
+
+/** What `npm install quotegate` brings along, by the lock file. */
+export function productionPackages(): ProductionPackage[] {
+  const { dependencies } = read('package.json') as { dependencies: Record<string, string> }
+  const { packages } = read('package-lock.json') as {
+    packages: Record<string, { version: string; license?: string; dev?: boolean; devOptional?: boolean }>
+  }
+  return Object.entries(packages)
+    .filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional)
+    .map(([path, { version, license }]) => {
+      const name = path.replace(/^.*node_modules\//, '')
+      return { name, version, license, direct: path === `node_modules/${name}` && name in dependencies }
+    })
+}
+
+/** Licences that ask for no more than to be named. */
+const permissive = new Set([
+  '0BSD',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'CC0-1.0',
+  'ISC',
+  'MIT',
+  'MIT-0',
+  'Unlicense',
+])
+
+/** Of "A OR B" one will do; of anything more involved a person should judge. */
+export function isPermissive(license: string | undefined): boolean {
+  if (license === undefined) return false
+  return license
+    .replace(/^\((.*)\)$/, '$1')
+    .split(' OR ')
+    .some((one) => permissive.has(one))
+}
