@@ -42,6 +42,8 @@ export interface OrderExplanation {
   problem?: string
   order?: OrderTerms
   verdict?: Verdict
+  /** False: an unknown quote refuses nobody now. */
+  othersKnown?: boolean
 }
 
 export interface OrderRoute {
@@ -216,7 +218,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     async explain(body, application) {
       const { order, problem } = readOrder(body, { quoteIdFields: options.quoteIdFields })
       if (problem !== undefined) return { problem }
-      return { order, verdict: judge(await recall(order, application)) }
+      const judged = await recall(order, application)
+      return { order, verdict: judge(judged), othersKnown: judged.othersKnown }
     },
   }
 }
