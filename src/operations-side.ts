@@ -81,14 +81,14 @@ export function createOperationsView(parts: OperationsSideParts): OperationsView
     inFlight: () => exchanges.inFlight,
     untrustedPeers: () => [...exchanges.namedPeers],
     async explainOrder(body, application) {
-      const { problem, order, verdict } = await swapSide.orders.explain(
+      const { problem, order, verdict, othersKnown } = await swapSide.orders.explain(
         Buffer.from(body),
         applicationNamed(application),
       )
       if (order === undefined || verdict === undefined)
         return { decision: 'bad-order', detail: problem ?? '' }
       return explanationOf(order, verdict, {
-        refusesUnknown: config.orders.unknownQuote === 'refuse',
+        refusesUnknown: config.orders.unknownQuote === 'refuse' && othersKnown === true,
         nowMs: clock.nowMs(),
         providerNowMs: providerClock.earliestMs(),
       })

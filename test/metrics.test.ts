@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createMetrics, type Metrics } from '../src/metrics.ts'
 import { notKeptReasons } from '../src/quotes/quote-call.ts'
+import { storeOperations } from '../src/store/shared-store.ts'
 import { readPage, seriesNames } from './support/metrics-page.ts'
 
 const fresh = (pairs: readonly string[] = []) => createMetrics({ version: 'test', notKeptReasons, pairs })
@@ -36,6 +37,12 @@ describe('before anything has happened', () => {
   test('every combination of route, method and status is there', () => {
     expect(readPage(page).get('quotegate_http_requests_total')?.series.length).toBe(7 * 8 * 5)
   })
+})
+
+test('every operation of the store has a series for each outcome, and nothing else has', async () => {
+  const { series = [] } = readPage(await fresh().render()).get('quotegate_store_operations_total') ?? {}
+  expect([...new Set(series.map(({ labels }) => labels.op))]).toEqual([...storeOperations])
+  expect(series.length).toBe(storeOperations.length * 4)
 })
 
 describe('a request', () => {

@@ -22,7 +22,7 @@ export interface LedgerPlaces {
  * for what.
  */
 export function createLedgerPlaces({ keyPrefix, salt }: { keyPrefix: string; salt: string }): LedgerPlaces {
-  // The same instant, the same pair: no two keys are ever equal by chance with 128 bits.
+  // With 128 bits no two keys are ever equal by chance.
   const digest = (parts: readonly unknown[]) =>
     hash('sha256', salt + JSON.stringify(parts), 'base64url').slice(0, 22)
   const keyOf = (...parts: readonly unknown[]) => `${keyPrefix}ledger:${digest(parts)}`
@@ -60,7 +60,7 @@ export function encodeNote(quote: NotedQuote): string {
   return `${quote.expiresAtMs} ${JSON.stringify(members)}`
 }
 
-const longestNote = 4_096
+const longestNote = 8_192
 /** Longer than any quote that is ever noted lives, whatever the clocks of two replicas say. */
 const longestLifeMs = 2 * 86_400_000
 

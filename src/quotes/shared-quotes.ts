@@ -85,7 +85,8 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
       const looked = await lookAndWait()
       if (looked?.found !== undefined) return { found: true, stored: looked.found, notKept: undefined }
       const release = () => {
-        if (looked?.holder === token) void store.release(key, token)
+        // A look that failed here may have got the lock there.
+        if (looked === undefined || looked.holder === token) void store.release(key, token)
       }
       try {
         if (givenUp) throw new Error('nobody waits any more')
@@ -106,7 +107,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
       looked: Looked | undefined,
       release: () => void,
     ): Promise<void> {
-      const kept = await store.put(key, quote, looked && { token, storeAheadMs: looked.storeAheadMs })
+      const kept = await store.put(key, quote, { token, storeAheadMs: looked?.storeAheadMs })
       if (kept === undefined) release()
       if (kept === false) evictions.refused(key, quote.id)
     }

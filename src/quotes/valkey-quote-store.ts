@@ -34,7 +34,7 @@ export interface SharedQuoteStore extends QuoteStore {
   put(
     key: string,
     quote: StoredQuote,
-    asked?: { token: string; storeAheadMs: number },
+    asked?: { token: string; storeAheadMs: number | undefined },
   ): Promise<boolean | undefined>
   release(key: string, token: string): Promise<unknown>
   /** As `forget`, and a slower replica does not bring the quote back; all replicas are told. */
@@ -82,7 +82,7 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
   async function put(
     key: string,
     quote: StoredQuote,
-    asked?: { token: string; storeAheadMs: number },
+    asked?: { token: string; storeAheadMs: number | undefined },
   ): Promise<boolean | undefined> {
     const storeAheadMs = asked?.storeAheadMs ?? (await readStoreAhead(key))
     if (storeAheadMs === undefined) return undefined

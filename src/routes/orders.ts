@@ -3,7 +3,7 @@ import type { FloatOrderDecision } from '../metrics.ts'
 import { Problem, UpstreamFailure } from '../problem.ts'
 import { isZero } from '../quotes/decimal.ts'
 import { type OrderTerms, readOrder } from '../quotes/order.ts'
-import type { NotedQuote, QuoteLedger, Verdict } from '../quotes/quote-ledger.ts'
+import type { NotedQuote, Verdict } from '../quotes/quote-ledger.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
@@ -11,21 +11,18 @@ import { readUpTo } from '../upstream/read-body.ts'
 import { ClientGone, type RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
+import { createOrderJudge, type Judged, type OrderJudgeOptions } from './order-judge.ts'
 import { type RateLimit, rateLimitFields } from './rate-limit.ts'
 
-export interface OrderRouteOptions {
+export interface OrderRouteOptions extends OrderJudgeOptions {
   upstream: Upstream
-  ledger: QuoteLedger
   clock: Clock
   providerClock: ProviderClock
   quoteIdFields: readonly string[]
   unknownQuote: 'forward' | 'refuse'
-  expiryMarginMs: number
   totalTimeoutMs: number
   bodyIdleTimeoutMs: number
   rateLimit: RateLimit | undefined
-  /** Brings the ledger what other replicas know of the order; false: they may know more. */
-  recall(order: OrderTerms, application: string | undefined): Promise<boolean>
   /** App-Name as the upstream sees it. */
   applicationOf(exchange: Exchange): string | undefined
   swapHeaders(exchange: Exchange): string[]
@@ -42,6 +39,8 @@ export interface OrderExplanation {
   problem?: string
   order?: OrderTerms
   verdict?: Verdict
+  /** False: an unknown quote refuses nobody now. */
+  othersKnown?: boolean
 }
 
 export interface OrderRoute {
@@ -53,35 +52,11 @@ export interface OrderRoute {
   explain(body: Buffer, application: string | undefined): Promise<OrderExplanation>
 }
 
-/** An order, and what is needed to judge it more than once. */
-interface Judged {
-  order: OrderTerms
-  application: string | undefined
-  /** Whether the ledger knows what every replica gave out. */
-  othersKnown: boolean
-}
-
 const orderBytesMost = 65_536
 
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   const { clock, ledger, providerClock, upstream } = options
-
-  async function recall(order: OrderTerms, application: string | undefined): Promise<Judged> {
-    return { order, application, othersKnown: await options.recall(order, application) }
-  }
-
-  function judge({ order, application, othersKnown }: Judged): Verdict {
-    const verdict = ledger.verdict(order, {
-      application,
-      // Uncertainty about the provider's clock never refuses a live order: it may still be this early.
-      providerEarliestMs: providerClock.earliestMs(),
-      marginMs: options.expiryMarginMs,
-    })
-    // Equal terms come again, and another replica may have given out a quote with them that is live.
-    if (!othersKnown && verdict.state === 'expired' && verdict.matchedBy === 'terms')
-      return { state: 'unknown' }
-    return verdict
-  }
+  const { recall, judge } = createOrderJudge(options)
 
   function ageOf(quote: NotedQuote): number {
     return Math.max(0, clock.nowMs() - quote.notedAtMs)
@@ -216,7 +191,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     async explain(body, application) {
       const { order, problem } = readOrder(body, { quoteIdFields: options.quoteIdFields })
       if (problem !== undefined) return { problem }
-      return { order, verdict: judge(await recall(order, application)) }
+      const judged = await recall(order, application)
+      return { order, verdict: judge(judged), othersKnown: judged.othersKnown }
     },
   }
 }

@@ -217,11 +217,14 @@ export const settings = z.object({
       'Pairs that get a label of their own in the metrics, 20 at most, separated by commas; every other pair ' +
       'is counted as other.',
   }),
-  ORDER_UNKNOWN_QUOTE: oneOf(['forward', 'refuse']).prefault('forward').register(facts, {
-    group: 'Orders',
-    meaning:
-      'Float orders that match no quote seen here: forward them, or refuse them with 409 quote-unknown.',
-  }),
+  ORDER_UNKNOWN_QUOTE: oneOf(['forward', 'refuse'])
+    .prefault('forward')
+    .register(facts, {
+      group: 'Orders',
+      meaning:
+        'Float orders that match no quote seen here: forward them, or refuse them with 409 quote-unknown. While ' +
+        'the shared store cannot be asked they are forwarded: another replica may have served the quote.',
+    }),
   ORDER_EXPIRY_MARGIN_MS: milliseconds(0).prefault('0').register(facts, {
     group: 'Orders',
     meaning: 'A float order whose quote has less than this left is refused as expired.',
@@ -269,8 +272,8 @@ export const settings = z.object({
     .register(facts, {
       group: 'Several replicas',
       meaning:
-        'The longest that anything waits for it. After one wait in vain it is not asked again until it has ' +
-        'answered in the background.',
+        'The longest that one call of it takes; a request makes about three. After a call in vain it is not ' +
+        'asked again until it has answered in the background, so that nobody waits in vain twice.',
     }),
   VALKEY_LOCK_WAIT_MS: milliseconds(0).prefault('3000').register(facts, {
     group: 'Several replicas',

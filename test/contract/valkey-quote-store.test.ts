@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/quotes/valkey-quote-store.ts'
-import { until } from '../support/between.ts'
+import { pause, until } from '../support/between.ts'
 import { createTestClock } from '../support/quotes.ts'
+import { eventually } from '../support/replicas.ts'
 import {
   startValkey,
   startValkeyCluster,
@@ -236,7 +237,11 @@ describe.runIf(valkeyIsInstalled())('with a real Cluster of three', () => {
     const keys = Array.from({ length: 50 }, (_, index) => `key ${index}`)
     for (const key of keys) await store.set(key, storedQuote())
     for (const server of cluster.servers) expect(Number(await server.ask('DBSIZE'))).toBeGreaterThan(5)
-    for (const key of keys) await store.forget(key, 'quote-1')
-    await until(() => heard.size === keys.length, 'all messages')
+    // On a busy machine one may fail or get lost between two nodes, which is for others to make up for.
+    await eventually('all messages', async () => {
+      for (const key of keys) if (!heard.has(key)) await store.forget(key, 'quote-1')
+      await pause(50)
+      return heard.size === keys.length
+    })
   })
 })

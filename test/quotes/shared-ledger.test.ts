@@ -91,6 +91,11 @@ const orders: readonly (readonly [
     () => terms,
   ],
   [
+    'an id of the longest kind, in the longest spelling',
+    { id: '\u0001'.repeat(256), pairId: '\u0001'.repeat(256), cacheKey: '#'.padEnd(512) },
+    (id) => ({ id }),
+  ],
+  [
     'a number that a browser made of a longer decimal',
     { fromValue: '123456789.123456789', requestedAmount: '123456789.123456789' },
     () => `{"pairId":"ETH_USDC","fromAmount":123456789.12345679,"toAmount":289.645}`,

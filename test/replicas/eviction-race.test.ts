@@ -5,6 +5,7 @@ import { createSharedQuotes, type Sharing } from '../../src/quotes/shared-quotes
 import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/quotes/valkey-quote-store.ts'
 import { storedQuote } from '../contract/quote-store.ts'
 import { pause, until } from '../support/between.ts'
+import { eventually } from '../support/replicas.ts'
 import { storeAt, type ValkeyServer, valkey, valkeyIsInstalled } from '../support/valkey.ts'
 
 const providerClock = { latestMs: Date.now }
@@ -62,7 +63,7 @@ async function replica(server: ValkeyServer, between: () => Promise<void> = asyn
       },
       undefined,
     ).answer
-  return { store, memory, evictions, fetch, sharings, calls: () => calls }
+  return { store, memory, evictions, fetch, sharings, calls: () => calls, isUp: () => sharedStore.up }
 }
 
 it.runIf(valkeyIsInstalled())(
@@ -102,3 +103,27 @@ it.runIf(valkeyIsInstalled())(
     expect(await here.store.get('key')).toBeUndefined()
   },
 )
+
+it.runIf(valkeyIsInstalled())(
+  'what an outage leaves to be said is said after it, and is bounded',
+  async () => {
+    const server = await valkey()
+    const { evictions, isUp } = await replica(server)
+    await server.kill()
+    await until(() => !isUp(), 'it to be down')
+    const count = 10_050
+    for (let index = 0; index < count; index += 1) evictions.evict(`key ${index}`, 'used')
+    for (let index = 0; index < 50; index += 1) evictions.evict(`key ${count - 1}`, `used ${index}`)
+    await server.restartEmpty()
+    const keys = async () => ((await server.ask('KEYS', 'quotegate:quote:*')) as string[]).length
+    await eventually('all to be said', async () => (await keys()) === 10_000)
+    await eventually('the last one', async () => (await usedOf(server, `key ${count - 1}`)).length === 4)
+    // The first are the first to expire.
+    expect(await usedOf(server, 'key 0')).toEqual([])
+  },
+)
+
+async function usedOf(server: ValkeyServer, key: string): Promise<string[]> {
+  const used = (await server.ask('HGET', `quotegate:quote:${key}`, 'used')) as string | null
+  return (used ?? '').split('\n').filter((id) => id !== '')
+}
