@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Histogram, type Metric, Registry } from 'prom-client'
 import { createQuoteMetrics, type FloatOrderDecision, type QuoteMetrics } from './metrics/quotes.ts'
 import { createRequestMetrics, type RequestMetrics } from './metrics/requests.ts'
 import { createStoreMetrics, type StoreMetrics } from './metrics/store.ts'
@@ -7,7 +7,7 @@ import { createUpstreamMetrics, type UpstreamMetrics } from './metrics/upstreams
 
 export type { FloatOrderDecision }
 
-/** Everything the gateway counts, in a registry of its own: two gateways in one process share nothing. */
+/** Everything the gateway counts, in a registry of its own: two gateways in one process share no count. */
 export interface Metrics extends RequestMetrics, QuoteMetrics {
   upstreams: Readonly<Record<'swap' | 'payments' | 'webhooks', UpstreamMetrics>>
   store: StoreMetrics
@@ -31,13 +31,27 @@ const leftOut = ['handles', 'requests', 'resources'].flatMap((what) => [
 ])
 const collections = ['major', 'minor', 'incremental', 'weakcb']
 
+let ofProcess: Registry | undefined
+
+/**
+ * Once for the process that they are about, however many gateways are in it: prom-client watches the event loop and
+ * the garbage collector for ever, and with them all that it was asked to count for.
+ */
+function processMetrics(): Registry {
+  if (ofProcess !== undefined) return ofProcess
+  ofProcess = new Registry()
+  collectDefaultMetrics({ register: ofProcess })
+  for (const name of leftOut) ofProcess.removeSingleMetric(name)
+  const collecting = ofProcess.getSingleMetric('nodejs_gc_duration_seconds')
+  if (collecting instanceof Histogram) for (const kind of collections) collecting.zero({ kind })
+  return ofProcess
+}
+
 /** What each metric means, and what to do when it moves, is in docs/metrics.md. */
 export function createMetrics({ version, notKeptReasons, pairs = [] }: MetricsOptions): Metrics {
   const registry = new Registry()
-  collectDefaultMetrics({ register: registry })
-  for (const name of leftOut) registry.removeSingleMetric(name)
-  const collecting = registry.getSingleMetric('nodejs_gc_duration_seconds')
-  if (collecting instanceof Histogram) for (const kind of collections) collecting.zero({ kind })
+  for (const metric of processMetrics().getMetricsAsArray())
+    registry.registerMetric(metric as unknown as Metric)
   createGauge(
     {
       registry,

@@ -1,7 +1,5 @@
-import { spawn } from 'node:child_process'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { fileURLToPath } from 'node:url'
 import request from 'supertest'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import {
@@ -143,42 +141,6 @@ describe('listen() and close()', () => {
     await gateway.close()
     expect(await answer).toBe(200)
   })
-})
-
-// A test runner that waits for the process to end would wait for ever.
-test.each([
-  ['dropped', ''],
-  ['used and dropped', 'await use()'],
-  ['used and closed', 'await use(); await gateway.close()'],
-  ['listening and closed', 'await gateway.listen(); await gateway.close()'],
-])('a process ends by itself with a gateway that was %s', async (_what, then) => {
-  const index = fileURLToPath(new URL('../../src/index.ts', import.meta.url))
-  const program = `
-    import { createServer } from 'node:http'
-    import { createGateway } from ${JSON.stringify(index)}
-    const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, RATE_LIMIT_PER_MINUTE: 100 })
-    const use = async () => {
-      const server = createServer(gateway.listener).listen(0)
-      const url = 'http://127.0.0.1:' + server.address().port
-      const headers = { 'App-Name': 'tests', Connection: 'close' }
-      const answers = [fetch(url + '${quotePath}', { headers }), fetch(url + '/v3/pairs', { headers })]
-      console.log((await Promise.all(answers)).map(({ status }) => status).join())
-      server.close()
-    }
-    ${then}
-    console.log('done')
-  `
-  const child = spawn(process.execPath, ['--import', 'tsx', '--input-type=module', '-e', program], {
-    cwd: fileURLToPath(new URL('../..', import.meta.url)),
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let output = ''
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => {
-      output += text
-    })
-  const code = await new Promise((resolve) => child.once('close', resolve))
-  expect([code, output]).toEqual([0, `${then.includes('use') ? '200,200\n' : ''}done\n`])
 })
 
 describe('settings', () => {

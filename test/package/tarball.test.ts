@@ -2,10 +2,13 @@ import { cpSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { installedProject, type Project, type Ran, root, runIn } from './tarball.ts'
 
 const { version, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+
+// Whole programs run here, the compiler among them, on machines that have other things to do.
+vi.setConfig({ testTimeout: 180_000 })
 
 let project: Project
 let files: string[]

@@ -17,7 +17,7 @@ export interface Project {
   readonly folder: string
   readonly tarball: string
   write(files: Record<string, string>): void
-  run(command: string, parameters: readonly string[], env?: Record<string, string>): Promise<Ran>
+  run(command: string, parameters: readonly string[], env?: Record<string, string | undefined>): Promise<Ran>
   remove(): void
 }
 
@@ -26,11 +26,12 @@ export async function installedProject(alongside: readonly string[] = []): Promi
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-package-'))
   const run: Project['run'] = (command, parameters, env = {}) => runIn(folder, command, parameters, env)
   // Without scripts: a build would take away the dist that other tests are running.
-  must(await runIn(root, 'npm', ['pack', '--ignore-scripts', '--silent', '--pack-destination', folder]))
+  const pack = ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder]
+  must(await runIn(root, 'npm', pack, allButPath()))
   const tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? 'none.tgz')
   writeFileSync(join(folder, 'package.json'), '{ "name": "stranger", "private": true, "type": "module" }')
-  const quiet = ['--prefer-offline', '--no-audit', '--no-fund', '--silent']
-  must(await run('npm', ['install', ...quiet, tarball, ...alongside]))
+  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
+  must(await run('npm', [...install, tarball, ...alongside], allButPath()))
   return {
     folder,
     tarball,
@@ -49,22 +50,24 @@ export function runIn(
   folder: string,
   command: string,
   parameters: readonly string[],
-  env: Record<string, string> = {},
+  env: Readonly<Record<string, string | undefined>> = {},
 ): Promise<Ran> {
-  // biome-ignore lint/style/noProcessEnv: npm needs its own settings; those of the gateway are left out.
-  const { PATH = '', HOME = '', npm_config_registry, npm_config_cache } = process.env
-  const inherited = {
-    PATH: `${dirname(process.execPath)}:${PATH}`,
-    HOME,
-    npm_config_registry,
-    npm_config_cache,
-  }
+  // biome-ignore lint/style/noProcessEnv: a program finds nothing without PATH; no setting is handed down.
+  const { PATH = '', HOME = '' } = process.env
+  const options = { cwd: folder, env: { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, ...env } }
   return new Promise((resolve) => {
-    execFile(command, parameters, { cwd: folder, env: { ...inherited, ...env } }, (error, stdout, stderr) => {
+    execFile(command, parameters, options, (error, stdout, stderr) => {
       const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1
       resolve({ code, stdout, stderr })
     })
   })
+}
+
+/** For npm, whose way to a registry may need proxies, certificates and settings of its own. */
+function allButPath(): Record<string, string | undefined> {
+  // biome-ignore lint/style/noProcessEnv: see above.
+  const { PATH, ...rest } = process.env
+  return rest
 }
 
 function must(ran: Ran): void {

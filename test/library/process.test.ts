@@ -1,0 +1,69 @@
+import { spawn } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { expect, test } from 'vitest'
+
+const index = fileURLToPath(new URL('../../src/index.ts', import.meta.url))
+
+/** Runs a program that has `createGateway`, to its end. */
+async function outcomeOf(program: string, flags: string[] = []): Promise<{ code: number; output: string }> {
+  const source = `import { createGateway } from ${JSON.stringify(index)}\n${program}`
+  const parameters = [...flags, '--import', 'tsx', '--input-type=module', '-e', source]
+  const child = spawn(process.execPath, parameters, {
+    cwd: fileURLToPath(new URL('../..', import.meta.url)),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+  const code = await new Promise<number>((resolve) => child.once('close', resolve))
+  return { code, output }
+}
+
+// A test runner that waits for the process to end would wait for ever.
+test.each([
+  ['dropped', ''],
+  ['used and dropped', 'await use()'],
+  ['used and closed', 'await use(); await gateway.close()'],
+  ['listening and closed', 'await gateway.listen(); await gateway.close()'],
+])('a process ends by itself with a gateway that was %s', async (_what, then) => {
+  const { code, output } = await outcomeOf(`
+    import { createServer } from 'node:http'
+    const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, RATE_LIMIT_PER_MINUTE: 100 })
+    const use = async () => {
+      const server = createServer(gateway.listener).listen(0)
+      const url = 'http://127.0.0.1:' + server.address().port
+      const headers = { 'App-Name': 'tests', Connection: 'close' }
+      const answers = [fetch(url + '/v3/pairs/ETH_USDC/quotes?amount=0.1', { headers }), fetch(url + '/v3/pairs', { headers })]
+      console.log((await Promise.all(answers)).map(({ status }) => status).join())
+      server.close()
+    }
+    ${then}
+    console.log('done')
+  `)
+  expect([code, output]).toEqual([0, `${then.includes('use') ? '200,200\n' : ''}done\n`])
+})
+
+// A suite that makes one for each of its tests once kept 2.7 MB of every one of them.
+test('nothing is left in memory of gateways that were closed', async () => {
+  const { code, output } = await outcomeOf(
+    `
+    async function afterMore(count) {
+      for (let made = 0; made < count; made += 1) {
+        const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0 })
+        await gateway.listen()
+        await gateway.close()
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      gc()
+      return process.memoryUsage().heapUsed
+    }
+    const before = await afterMore(10)
+    console.log(((await afterMore(30)) - before) / 30 / 1e6)
+    `,
+    ['--expose-gc'],
+  )
+  expect(code).toBe(0)
+  expect(Number(output)).toBeLessThan(0.5)
+})
