@@ -100,5 +100,7 @@ export function mayBeHere({ headers }: IncomingMessage): boolean {
 
 /** The whole body, if it came together with the head; to be asked one tick after that. */
 export function bodyAlreadyHere(request: IncomingMessage): Buffer | undefined {
-  return request.complete ? (request.read() ?? undefined) : undefined
+  // What is left of a body that somebody has begun to read must not pass for the whole.
+  if (!request.complete || request.readableDidRead) return undefined
+  return request.read() ?? undefined
 }

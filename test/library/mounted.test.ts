@@ -95,6 +95,26 @@ describe('an app mounted in another', () => {
     },
   )
 
+  test('sends on no rest of a body that something in front of it has begun to read', async () => {
+    const { url, requests } = await upstream()
+    const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
+    const parent = express()
+      .use((request, _response, next) => {
+        let begun = false
+        request.on('readable', () => {
+          if (begun) return
+          begun = true
+          request.read(3)
+          next()
+        })
+      })
+      .use('/swap', gateway.app)
+    const post = request(parent).post('/swap/checkouts').set('Content-Type', 'application/json')
+    const { body } = await post.send(bytes).expect(500)
+    expect(body).toMatchObject({ type: 'urn:quotegate:problem:body-already-read' })
+    expect(requests).toEqual([])
+  })
+
   test('answers what has no body behind a body parser', async () => {
     const gateway = await gatewayOf()
     const parent = express().use(express.json()).use('/swap', gateway.app)
