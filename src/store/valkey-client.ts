@@ -12,6 +12,9 @@ function connectionOptions({ username, password, tls }: StoreAddress): RedisOpti
     ...(password === undefined ? {} : { password }),
     ...(tls ? { tls: {} } : {}),
     connectTimeout: connectTimeoutMs,
+    // A frozen server never answers the end of a connection. A Cluster would have made the next one by then, and when
+    // it is told of this end it forgets that one, still open.
+    disconnectTimeout: 100,
     lazyConnect: true,
     // A command that cannot go out now fails now; one that was under way may be half done and is not sent twice.
     enableOfflineQueue: false,

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { SharedStore } from '../../src/store/shared-store.ts'
 import type { StoreOutcome } from '../../src/store/valkey.ts'
@@ -24,6 +25,16 @@ async function watched(url: string, options: { timeoutMs?: number; mayBeDown?: b
   const observer = { onOperation: (_: unknown, outcome: StoreOutcome) => outcomes.push(outcome) }
   const store = await storeAt(url, { timeoutMs: 500, ...options, log: log.logger, observer })
   return { store, outcomes, log, complaints: () => log.lines(levels.warn).map(({ msg }) => msg) }
+}
+
+/** Of this machine. */
+function openConnectionsTo(port: number): number {
+  const far = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const lines = readFileSync('/proc/net/tcp', 'utf8')
+    .split('\n')
+    .map((line) => line.trim().split(/\s+/))
+  // 01: established (proc_pid_net(5)).
+  return lines.filter(([, , remote = '', state]) => remote.endsWith(far) && state === '01').length
 }
 
 async function lineTo(port: number): Promise<StoreLine> {
@@ -287,6 +298,22 @@ describe.skipIf(!valkeyIsInstalled())('of several servers', () => {
       expect(await store.run('quote-get', (client) => client.get(`quotegate:key-${index}`))).toBe(null)
     }
   })
+
+  test('one of a Cluster stays frozen: connections to it do not pile up', async () => {
+    const { url, servers } = await valkeyCluster()
+    const { store } = await watched(url, { timeoutMs: 50, mayBeDown: true })
+    await until(() => store.up, 'a Cluster that is up')
+    const [frozen] = servers
+    frozen?.freeze()
+    await pause(25_000)
+    const counts: number[] = []
+    for (let turn = 0; turn < 20; turn++) {
+      counts.push(openConnectionsTo(frozen?.port ?? 0))
+      await pause(100)
+    }
+    // One, but for the moment at which it is replaced.
+    expect(Math.min(...counts)).toBeLessThanOrEqual(2)
+  }, 60_000)
 
   test('the master dies: the one that Sentinels name next is used', async () => {
     const { url, master, replica } = await valkeySentinels()
