@@ -172,7 +172,7 @@ export interface ValkeyCluster {
 export async function startValkeyCluster(): Promise<ValkeyCluster> {
   const start = async () =>
     startValkey({
-      config: ['cluster-enabled yes', `cluster-port ${await freePort()}`, 'cluster-node-timeout 2000'],
+      config: ['cluster-enabled yes', `cluster-port ${await freePort()}`, 'cluster-node-timeout 5000'],
     })
   const servers = [await start(), await start(), await start()]
   const bounds = [0, 5_461, 10_923, 16_384]
