@@ -1,17 +1,8 @@
 import type { Cluster, Redis } from 'ioredis'
+import type { Metrics } from '../metrics.ts'
 
 /** What is asked of the store, as the metrics name it. */
-export const storeOperations = [
-  'quote-get',
-  'quote-set',
-  'quote-forget',
-  'unlock',
-  'ledger-note',
-  'ledger-recall',
-  'rate-limit',
-] as const
-
-export type StoreOperation = (typeof storeOperations)[number]
+export type StoreOperation = Parameters<Metrics['store']['onOperation']>[0]
 
 /**
  * The Redis or Valkey that replicas share. Whoever uses it works without it too: it may be dead, frozen or slow

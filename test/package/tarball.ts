@@ -65,7 +65,7 @@ export function runIn(
 
 /** For npm, whose way to a registry may need proxies, certificates and settings of its own. */
 function allButPath(): Record<string, string | undefined> {
-  // biome-ignore lint/style/noProcessEnv: see above.
+  // biome-ignore lint/style/noProcessEnv: npm is run with what whoever runs this gave it.
   const { PATH, ...rest } = process.env
   return rest
 }

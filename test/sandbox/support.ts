@@ -19,7 +19,7 @@ export class ManualClock implements Clock {
 export interface Answer {
   status: number
   headers: Headers
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into bodies of many shapes.
   body: any
 }
 
