@@ -31,6 +31,7 @@ export function createApp(exchanges: Exchanges, routes: Routes): Express {
     if (response.destroyed) return
     if (response.getHeaderNames().length > 0) keepRepeatedFields(response)
     const exchange = exchanges.begin(request, response)
+    exchanges.follow(exchange)
     response.locals.exchange = exchange
     if (!screen(exchange)) next()
   })

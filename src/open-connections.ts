@@ -21,8 +21,8 @@ export interface OrderlyEnd {
 export interface OpenConnections {
   /** False if it is one too many. */
   add(socket: Socket, connection: EndableConnection): boolean
-  /** A request was taken on. */
-  tookOn(connection: EndableConnection): void
+  /** A request is being taken on, whose answer this will be. */
+  tookOn(connection: EndableConnection, response: ServerResponse): void
   readonly end: OrderlyEnd
 }
 
@@ -32,10 +32,9 @@ export function createOpenConnections(most: number): OpenConnections {
   let isEnding = false
 
   /** RFC 9112 9.6: what was taken on is answered, the last of it with "Connection: close"; no more is taken. */
-  function endWithLastAnswer(connection: EndableConnection): void {
-    const last = connection.turns.at(-1)
-    if (last === undefined || last.response.headersSent) return
-    last.response.shouldKeepAlive = false
+  function endWith(response: ServerResponse | undefined, connection: EndableConnection): void {
+    if (response === undefined || response.headersSent) return
+    response.shouldKeepAlive = false
     connection.takesNoMore = true
   }
 
@@ -46,13 +45,13 @@ export function createOpenConnections(most: number): OpenConnections {
       socket.once('close', () => open.delete(socket))
       return true
     },
-    tookOn(connection) {
-      if (isEnding) endWithLastAnswer(connection)
+    tookOn(connection, response) {
+      if (isEnding) endWith(response, connection)
     },
     end: {
       announceEnd() {
         isEnding = true
-        for (const connection of open.values()) endWithLastAnswer(connection)
+        for (const connection of open.values()) endWith(connection.turns.at(-1)?.response, connection)
       },
       closeSilentConnections() {
         for (const socket of open.keys()) if (socket.bytesRead === 0) socket.destroy()

@@ -9,6 +9,7 @@ import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { Problem } from './problem.ts'
 import { answerProblem, answerSocket, destroyUnlessRead, isRefused } from './problem-answer.ts'
 import { createRequestIds } from './request-ids.ts'
+import { TrafficResponse } from './traffic-response.ts'
 
 export interface TrafficServerOptions {
   listener: Listener
@@ -61,13 +62,15 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   const { listener, headTimeoutMs, keepAliveMs = keepAliveDefaultMs, log, metrics } = options
   /** As long as an idle connection and the head that ends its idleness may take together. */
   const stillMs = keepAliveMs + headTimeoutMs
-  const connections = new WeakMap<Duplex, Connection>()
+  const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
+  /** On the socket itself: to look it up in a WeakMap costs more. */
+  const served = Symbol('connection')
   const open = createOpenConnections(options.connectionsMost ?? Number.POSITIVE_INFINITY)
   const nextId = createRequestIds()
   let turningAway = 0
 
-  function connectionOf(socket: Duplex): Connection {
-    const known = connections.get(socket)
+  function connectionOf(socket: Duplex & { [served]?: Connection }): Connection {
+    const known = socket[served]
     if (known) return known
     const connection: Connection = {
       turns: [],
@@ -77,7 +80,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       idleLooks: 0,
       lookTimer: setInterval(() => look(socket, connection), Math.ceil(stillMs / idleLooks)),
     }
-    connections.set(socket, connection)
+    socket[served] = connection
     socket.once('close', () => clearInterval(connection.lookTimer))
     // Node reads on after every answer, whoever paused.
     socket.on('resume', () => {
@@ -145,16 +148,23 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       connection.takesNoMore = true
       response.shouldKeepAlive = false
     }
+    open.tookOn(connection, response)
     const turn = { request, response, serve }
+    if (turns.length === 0) {
+      begin(turn)
+      // Answered whole within this call: there was nothing to wait for.
+      if (response.socket === null) {
+        connection.idleLooks = 0
+        return
+      }
+    }
     turns.push(turn)
-    open.tookOn(connection)
     response.on('close', () => {
       if (!request.complete) endBody(request)
       turns.splice(turns.indexOf(turn), 1)
       next(socket, connection)
     })
-    if (turns.length === 1) begin(turn)
-    else if (turns.length > pipelinedMost && !connection.paused) {
+    if (turns.length > pipelinedMost && !connection.paused) {
       connection.paused = true
       socket.pause()
     }
@@ -181,6 +191,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   const server = createServer(
     {
+      ServerResponse: TrafficResponse,
       maxHeaderSize: parserHeadBytesMost,
       requireHostHeader: false,
       headersTimeout: headTimeoutMs,
@@ -188,7 +199,10 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: Math.min(1_000, Math.ceil(headTimeoutMs / 4)),
     },
-    (request, response) => take(request, response, listener),
+    (request, response) => {
+      response.keepAliveLines = keepAliveLines
+      take(request, response, listener)
+    },
   )
   // Past its limit Node drops headers without a word, a last Authorization among them; head-checks counts.
   server.maxHeadersCount = 0

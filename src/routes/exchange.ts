@@ -5,6 +5,7 @@ import type { Metrics } from '../metrics.ts'
 import { type Problem, problemOf, UpstreamFailure } from '../problem.ts'
 import { answerProblem } from '../problem-answer.ts'
 import { createRequestIds } from '../request-ids.ts'
+import { isSent } from '../traffic-response.ts'
 import { headerLines } from '../upstream/headers.ts'
 import type { Area, TargetReading } from './area.ts'
 import type { RateLimitStanding } from './rate-limit.ts'
@@ -37,6 +38,8 @@ export interface Exchange {
 export interface Exchanges {
   /** The same exchange for the same request: the fast lane begins some that the app goes on with. */
   begin(request: IncomingMessage, response: ServerResponse): Exchange
+  /** Has it counted and logged once it is over; to be called within the tick that it began in. */
+  follow(exchange: Exchange): void
   /** The one place where an error becomes an answer. */
   fail(exchange: Exchange, error: unknown): void
   /** Requests without a complete answer. */
@@ -87,6 +90,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     upstreamMs: number | undefined = undefined
     why: string | undefined = undefined
     rateLimit: RateLimitStanding | undefined = undefined
+    #followed = false
     #id: string | undefined
     #callersId = false
     #client: ClientAddress | undefined
@@ -97,7 +101,13 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       this.reading = readTarget(request.url ?? '')
       inFlight += 1
       metrics.requestBegan()
-      response.on('close', () => this.#over())
+    }
+
+    follow(): void {
+      if (this.#followed) return
+      this.#followed = true
+      if (isSent(this.response)) this.#over()
+      else this.response.on('close', () => this.#over())
     }
 
     get area(): Area {
@@ -136,7 +146,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
 
     #over(): void {
       const { response, area, request } = this
-      const aborted = !response.writableFinished
+      const aborted = !isSent(response)
       const durationMs = performance.now() - this.startedAtMs
       const status = aborted ? 0 : response.statusCode
       inFlight -= 1
@@ -163,12 +173,15 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       return inFlight
     },
     begin(request, response) {
-      const carrier = request as IncomingMessage & { [begun]?: Exchange }
+      const carrier = request as IncomingMessage & { [begun]?: OpenExchange }
       const known = carrier[begun]
       if (known !== undefined) return known
       const exchange = new OpenExchange(request, response)
       carrier[begun] = exchange
       return exchange
+    },
+    follow(exchange) {
+      if (exchange instanceof OpenExchange) exchange.follow()
     },
     fail(exchange, error) {
       const { request, response } = exchange

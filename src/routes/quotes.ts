@@ -7,6 +7,7 @@ import { repeatableHeaders } from '../quotes/quote-call.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { remembering } from '../remembering.ts'
+import { createHeadLines, dateLine, headLines, TrafficResponse } from '../traffic-response.ts'
 import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { Exchange } from './exchange.ts'
@@ -32,8 +33,7 @@ export interface QuoteRouteOptions {
 }
 
 export interface QuoteRoute {
-  /** Answers from memory if it can; what the fast lane asks first. */
-  answerCached(exchange: Exchange): boolean
+  /** At once if the quote is in memory. */
   answer(exchange: Exchange): void | Promise<void>
 }
 
@@ -59,6 +59,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   } = options
 
   const hitHeaders = createHitHeaders()
+  const linesOf = createHeadLines()
   /** All that a target says; most were read a moment ago. */
   const readAsked = remembering((target) => {
     const parts = readQuoteTarget(target)
@@ -96,10 +97,15 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
 
   function answerHit(exchange: Exchange, quote: StoredQuote, pair: string): void {
     const { response } = exchange
-    const ttl = serveFor(pair, quote.expiresAtMs)
-    const own = hitHeaders(ttl)
-    exchange.cacheStatus = own[cacheStatusAt]
-    const headers = quote.headers.concat('Content-Length', String(quote.body.length), own)
+    const own = hitHeaders(serveFor(pair, quote.expiresAtMs))
+    exchange.cacheStatus = own.list[cacheStatusAt]
+    const length = String(quote.body.length)
+    if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
+      const received = linesOf(quote.headers)
+      const head = `HTTP/1.1 200 OK\r\n${received}Content-Length: ${length}\r\n${own.lines}X-Request-Id: ${exchange.id}\r\n${dateLine()}`
+      if (received !== undefined && response.writeWhole(head, quote.body)) return
+    }
+    const headers = quote.headers.concat('Content-Length', length, own.list)
     headers.push('X-Request-Id', exchange.id, ...rateLimitFields(exchange))
     response.writeHead(200, headers)
     // A latin1 string is joined with the head into one write, a Buffer is not.
@@ -153,20 +159,12 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   }
 
   return {
-    answerCached(exchange) {
-      // Counting may have to wait for a store, which is nothing for a lane that answers at once.
-      if (rateLimit?.countsHits) return false
-      const { request, key } = readRequest(exchange)
-      if (key === undefined) return false
-      const quote = cache.getLive(key, callFor(request, exchange))
-      if (quote === undefined) return false
-      answerHit(exchange, quote, request.pair)
-      return true
-    },
     answer(exchange) {
       const keyed = readRequest(exchange)
-      if (!rateLimit?.countsHits) return fetchFor(exchange, keyed)
-      return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
+      if (rateLimit?.countsHits) return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
+      const { request, key } = keyed
+      const quote = key === undefined ? undefined : cache.getLive(key, callFor(request, exchange))
+      return quote === undefined ? fetchFor(exchange, keyed) : answerHit(exchange, quote, request.pair)
     },
   }
 
@@ -233,11 +231,13 @@ function unwritable(error: unknown): UpstreamFailure {
 }
 
 /** The headers of a hit, which are the same for every quote with as many seconds left. */
-function createHitHeaders(): (ttl: number) => readonly string[] {
+function createHitHeaders(): (ttl: number) => { list: readonly string[]; lines: string } {
   let lastTtl = -1
-  let last: readonly string[] = []
+  let last = { list: [] as readonly string[], lines: '' }
   return (ttl) => {
-    if (ttl !== lastTtl) last = ownHeaders(ttl, `quotegate; hit; ttl=${ttl}`)
+    if (ttl === lastTtl) return last
+    const list = ownHeaders(ttl, `quotegate; hit; ttl=${ttl}`)
+    last = { list, lines: headLines(list) ?? '' }
     lastTtl = ttl
     return last
   }

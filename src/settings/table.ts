@@ -85,7 +85,7 @@ export const settings = z.object({
   FAST_LANE: onOrOff.prefault('on').register(facts, {
     group: 'Listeners',
     meaning:
-      'The short cut in front of the Express app for cached quotes and pass-through. off: everything goes ' +
+      'The short cut in front of the Express app for quotes and pass-through. off: everything goes ' +
       'through the app, with the same results.',
   }),
   NODE_ENV: anyText

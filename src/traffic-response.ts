@@ -1,0 +1,91 @@
+import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http'
+import { systemClock } from './clock.ts'
+
+/**
+ * The answer to a request of the traffic server, which can also go out whole, its head and body in one write. Node
+ * makes a head of lists, gathers it with the body and waits to be told that both were written: a fifth of all the
+ * work of a request, which an answer does not need that is small and all there.
+ */
+export class TrafficResponse extends ServerResponse<IncomingMessage> {
+  /** What a head says of a connection that is kept. */
+  keepAliveLines = ''
+  /** Whether it went out whole, and the client's system has taken all of it; `writableFinished` does not know. */
+  wentWhole = false
+
+  /**
+   * Sends `head`, every line of it with its CRLF, then the lines about the connection, then the body. False, and
+   * nothing is done, where it takes what only `writeHead` and `end` see to.
+   */
+  writeWhole(head: string, body: string): boolean {
+    const { socket, req, keepAliveLines } = this
+    // Without a socket it is not this answer's turn yet; and what still waits on the socket goes first.
+    if (socket === null || socket.destroyed || socket.writableLength > 0 || this.headersSent) return false
+    if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD') return false
+    if (keepAliveLines === '' || (!req.complete && bodyExpected(req))) return false
+    socket.write(`${head}${keepAliveLines}\r\n${body}`, 'latin1')
+    if (socket.writableLength === 0) this.#finish()
+    else {
+      socket.write('', (error) => {
+        if (!error) this.#finish()
+      })
+    }
+    return true
+  }
+
+  /** What Node's server waits for before it goes on with the connection. */
+  #finish(): void {
+    this.wentWhole = true
+    this.emit('finish')
+  }
+}
+
+function bodyExpected({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+}
+
+/** Whether all of an answer is on its way; a response that is closed before that was broken off. */
+export function isSent(response: ServerResponse): boolean {
+  return response.writableFinished || (response instanceof TrafficResponse && response.wentWhole)
+}
+
+/** The Date line of this second: Node remembers its own as well. */
+let dateOfSecond = ''
+let dateUntilMs = 0
+
+export function dateLine(): string {
+  const nowMs = systemClock.nowMs()
+  if (nowMs >= dateUntilMs || nowMs < dateUntilMs - 1_000) {
+    dateOfSecond = `Date: ${new Date(nowMs).toUTCString()}\r\n`
+    dateUntilMs = nowMs - (nowMs % 1_000) + 1_000
+  }
+  return dateOfSecond
+}
+
+/** Headers as the lines of a head; undefined if Node would refuse to write one of them. */
+export function headLines(headers: readonly string[]): string | undefined {
+  let lines = ''
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string
+    const value = headers[index + 1] as string
+    try {
+      validateHeaderName(name)
+      validateHeaderValue(name, value)
+    } catch {
+      return undefined
+    }
+    lines += `${name}: ${value}\r\n`
+  }
+  return lines
+}
+
+/** The same for lists that come again and again and never change. */
+export function createHeadLines(): typeof headLines {
+  const known = new WeakMap<readonly string[], string | undefined>()
+  return (headers) => {
+    const lines = known.get(headers)
+    if (lines !== undefined) return lines
+    const fresh = headLines(headers)
+    known.set(headers, fresh)
+    return fresh
+  }
+}

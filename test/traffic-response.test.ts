@@ -1,0 +1,132 @@
+import type { IncomingMessage } from 'node:http'
+import { type AddressInfo, connect } from 'node:net'
+import { expect, it, onTestFinished } from 'vitest'
+import { silentLogger } from '../src/logger.ts'
+import { createMetrics } from '../src/metrics.ts'
+import { createTrafficServer } from '../src/server.ts'
+import { dateLine, headLines, isSent, TrafficResponse } from '../src/traffic-response.ts'
+import { attack } from './support/attack.ts'
+import { gatewayTo, recordingUpstream, until } from './support/between.ts'
+import { giveQuote } from './support/quotes.ts'
+
+const bodyOf = (request: IncomingMessage) => `you asked for ${request.url}`
+
+/** Answers everything whole if it may; says how often it could. */
+async function serve(): Promise<{ url: string; port: number; whole: number[]; broken: number }> {
+  const seen = { url: '', port: 0, whole: [] as number[], broken: 0 }
+  const server = createTrafficServer({
+    headTimeoutMs: 5_000,
+    log: silentLogger(),
+    metrics: createMetrics({ version: 'test', notKeptReasons: [] }),
+    listener(request, response) {
+      const body = request.url === '/large' ? 'x'.repeat(8_000_000) : bodyOf(request)
+      const head = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${dateLine()}`
+      const wrote = response instanceof TrafficResponse && response.writeWhole(head, body)
+      seen.whole.push(wrote ? 1 : 0)
+      response.on('close', () => {
+        if (!isSent(response)) seen.broken += 1
+      })
+      if (wrote) return
+      response.writeHead(200, ['Content-Length', String(body.length)])
+      response.end(body)
+    },
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  seen.port = (server.address() as AddressInfo).port
+  seen.url = `http://127.0.0.1:${seen.port}`
+  return seen
+}
+
+const get = (path: string, more = '') => `GET ${path} HTTP/1.1\r\nHost: a\r\n${more}\r\n`
+const last = (path: string) => get(path, 'Connection: close\r\n')
+
+it('answers requests that came in one piece in their order, each whole', async () => {
+  const served = await serve()
+  const paths = Array.from({ length: 200 }, (_, index) => `/${index}`)
+  const { answers, rest } = await attack(served.url, [paths.map((path) => get(path)).join('') + last('/end')])
+  expect(answers.map(({ body }) => body)).toEqual([...paths, '/end'].map((path) => `you asked for ${path}`))
+  expect(rest).toBe('')
+  expect(served.whole).toEqual([...paths.map(() => 1), 0])
+})
+
+it.each([
+  ['a client that closes', last('/')],
+  ['HTTP/1.0', 'GET / HTTP/1.0\r\nConnection: keep-alive\r\nHost: a\r\n\r\n'],
+  ['HEAD', `HEAD / HTTP/1.1\r\nHost: a\r\n\r\n`],
+  ['a body that is still to come', get('/', 'Content-Length: 3\r\n')],
+  ['a body in chunks', get('/', 'Transfer-Encoding: chunked\r\n')],
+])('leaves %s to Node', async (_what, request) => {
+  const served = await serve()
+  const socket = connect(served.port, '127.0.0.1')
+  onTestFinished(() => {
+    socket.destroy()
+  })
+  socket.write(request)
+  await until(() => served.whole.length > 0, 'the request to be served')
+  expect(served.whole).toEqual([0])
+})
+
+it('waits with what follows until a client has taken a large answer', async () => {
+  const served = await serve()
+  const { answers } = await attack(served.url, [
+    get('/large') + get('/small') + get('/large') + last('/end'),
+    (socket) => socket.pause(),
+    100,
+    (socket) => socket.resume(),
+  ])
+  expect(answers.map(({ body }) => body.length)).toEqual([8_000_000, 20, 8_000_000, 18])
+  expect(served.broken).toBe(0)
+})
+
+// What a socket was given is not yet with the client: a closed connection must not be counted as an answer.
+it('tells a client that left with half an answer from one that got it', async () => {
+  const served = await serve()
+  const socket = connect(served.port, '127.0.0.1')
+  socket.write(get('/large'))
+  await new Promise((resolve) => socket.once('data', resolve))
+  socket.destroy()
+  await until(() => served.broken === 1, 'the broken answer to be noticed')
+})
+
+it('writes a head as Node would, with the same lines about the connection', async () => {
+  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+  const target = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
+  const request = (more: string) => get(target, `App-Name: a\r\nX-Request-Id: mine\r\n${more}`)
+  const heads: string[] = []
+  for (const FAST_LANE of ['on', 'off']) {
+    const gateway = await gatewayTo(upstream.url, { FAST_LANE })
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+    onTestFinished(() => {
+      socket.destroy()
+    })
+    const answer = () =>
+      new Promise<string>((resolve) => socket.once('data', (data) => resolve(String(data))))
+    for (const _fetchedThenHit of [1, 2]) {
+      socket.write(request(''))
+      heads.push((await answer()).split('\r\n\r\n', 1)[0] ?? '')
+    }
+  }
+  const [, hit = '', , slowHit = ''] = heads
+  const comparable = (head: string) =>
+    head.replaceAll(/(ttl|max-age)=\d+/g, '$1=n').replace(/Date: .*/, 'Date: then')
+  expect(comparable(hit)).toBe(comparable(slowHit))
+  expect(hit).toContain('Cache-Status: quotegate; hit')
+  expect(Math.abs(Date.parse(/Date: (.*)/.exec(hit)?.[1] ?? '') - Date.now())).toBeLessThan(30_000)
+})
+
+it.each([
+  ['a line break', ['Name', 'a\r\nSet-Cookie: b']],
+  ['a control character', ['Name', 'a\u0001']],
+  ['what no byte is', ['Name', '\u20ac']],
+  ['a name with a blank', ['Na me', 'a']],
+])('makes no lines of %s', (_what, headers) => {
+  expect(headLines(['Good', 'one', ...headers])).toBeUndefined()
+})
+
+it('keeps names, values and their order in the lines of a head', () => {
+  expect(headLines(['A', 'b', 'a', 'caf\xe9', 'C', ''])).toBe('A: b\r\na: caf\xe9\r\nC: \r\n')
+})
