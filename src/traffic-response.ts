@@ -18,8 +18,8 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
    */
   writeWhole(head: string, body: string): boolean {
     const { socket, req, keepAliveLines } = this
-    // Without a socket it is not this answer's turn yet; and what still waits on the socket goes first.
-    if (socket === null || socket.destroyed || socket.writableLength > 0 || this.headersSent) return false
+    // Without a socket it is not this answer's turn yet.
+    if (socket === null || socket.destroyed || this.headersSent) return false
     if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD') return false
     if (keepAliveLines === '' || (!req.complete && bodyExpected(req))) return false
     socket.write(`${head}${keepAliveLines}\r\n${body}`, 'latin1')

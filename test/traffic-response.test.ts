@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { silentLogger } from '../src/logger.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { createTrafficServer } from '../src/server.ts'
@@ -129,4 +129,19 @@ it.each([
 
 it('keeps names, values and their order in the lines of a head', () => {
   expect(headLines(['A', 'b', 'a', 'caf\xe9', 'C', ''])).toBe('A: b\r\na: caf\xe9\r\nC: \r\n')
+})
+
+it('tells the second that it is, also when the clock was set back', () => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  onTestFinished(() => {
+    vi.useRealTimers()
+  })
+  const at = (iso: string) => {
+    vi.setSystemTime(iso)
+    return dateLine()
+  }
+  expect(at('2026-01-02T03:04:05.000Z')).toBe('Date: Fri, 02 Jan 2026 03:04:05 GMT\r\n')
+  expect(at('2026-01-02T03:04:05.999Z')).toBe('Date: Fri, 02 Jan 2026 03:04:05 GMT\r\n')
+  expect(at('2026-01-02T03:04:06.000Z')).toBe('Date: Fri, 02 Jan 2026 03:04:06 GMT\r\n')
+  expect(at('2026-01-02T03:04:04.999Z')).toBe('Date: Fri, 02 Jan 2026 03:04:04 GMT\r\n')
 })
