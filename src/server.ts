@@ -9,7 +9,7 @@ import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { Problem } from './problem.ts'
 import { answerProblem, answerSocket, destroyUnlessRead, isRefused } from './problem-answer.ts'
 import { createRequestIds } from './request-ids.ts'
-import { TrafficResponse } from './traffic-response.ts'
+import { isSent, TrafficResponse } from './traffic-response.ts'
 
 export interface TrafficServerOptions {
   listener: Listener
@@ -152,8 +152,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     const turn = { request, response, serve }
     if (turns.length === 0) {
       begin(turn)
-      // Answered whole within this call: there was nothing to wait for.
-      if (response.socket === null) {
+      // Answered whole within this call.
+      if (isSent(response)) {
         connection.idleLooks = 0
         return
       }
