@@ -6,7 +6,7 @@ import { ListenError, listenError } from './listen.ts'
 import { createLogger } from './logger.ts'
 import { endOnCrash, endOnSignal, ignoreClosedOutput } from './process-end.ts'
 import { startSandbox } from './sandbox/sandbox.ts'
-import { editDistance } from './settings/near-misses.ts'
+import { isWithinEdits } from './settings/near-misses.ts'
 import { helpText, printConfig } from './settings/text.ts'
 import { version } from './version.ts'
 
@@ -61,7 +61,7 @@ function readFlags() {
 function isNear(given: string, flag: string): boolean {
   const [name = ''] = given.replaceAll('_', '-').split('=')
   const written = `--${name.replace(/^-+/, '')}`
-  return given !== flag && editDistance(written.toLowerCase(), flag) <= 2
+  return given !== flag && isWithinEdits(written.toLowerCase(), flag, 2)
 }
 
 async function runGateway(loaded: LoadedConfig): Promise<void> {

@@ -4,8 +4,12 @@ function withoutSeparators(name: string): string {
   return name.toUpperCase().replace(/[^A-Z0-9]/g, '')
 }
 
-/** Damerau-Levenshtein distance (a swap of neighbours is one edit, no substring is edited twice). */
-export function editDistance(left: string, right: string): number {
+/**
+ * Whether so few edits make the one of the other (Damerau-Levenshtein: a swap of neighbours is one edit, no
+ * substring is edited twice).
+ */
+export function isWithinEdits(left: string, right: string, most: number): boolean {
+  if (Math.abs(left.length - right.length) > most) return false
   let beforeLast: number[] = []
   let last = Array.from({ length: right.length + 1 }, (_, column) => column)
   for (let row = 1; row <= left.length; row++) {
@@ -22,10 +26,12 @@ export function editDistance(left: string, right: string): number {
       if (isSwap) distance = Math.min(distance, (beforeLast[column - 2] ?? 0) + 1)
       current.push(distance)
     }
+    // No later row has less, and most names are told apart by their first letters.
+    if (Math.min(...current) > most) return false
     beforeLast = last
     last = current
   }
-  return last[right.length] ?? 0
+  return (last[right.length] ?? 0) <= most
 }
 
 // HOST and PORT are one letter from too much that is not ours.
@@ -34,10 +40,8 @@ function allowedEdits(length: number): number {
   return length >= 7 ? 1 : 0
 }
 
-function isNear(written: string, known: string): boolean {
-  const edits = allowedEdits(known.length)
-  return Math.abs(written.length - known.length) <= edits && editDistance(written, known) <= edits
-}
+// Once, and not for every variable of an environment: a pod may have hundreds.
+const bareNames = settingNames.map((name) => ({ name, bare: withoutSeparators(name) }))
 
 /** The setting that `name` was probably meant to be, if it is none itself. */
 export function nearMiss(name: string, value: string): SettingName | undefined {
@@ -46,8 +50,9 @@ export function nearMiss(name: string, value: string): SettingName | undefined {
   if (/^(tcp|udp|sctp):\/\//.test(value)) return undefined
   const written = withoutSeparators(name)
   const spellings = new Set([written, written.replace(/^QUOTEGATE/, '')])
-  const known = settingNames.map((candidate) => ({ candidate, bare: withoutSeparators(candidate) }))
-  const same = known.find(({ bare }) => spellings.has(bare))
-  if (same !== undefined) return same.candidate
-  return known.find(({ bare }) => [...spellings].some((spelling) => isNear(spelling, bare)))?.candidate
+  const same = bareNames.find(({ bare }) => spellings.has(bare))
+  if (same !== undefined) return same.name
+  const isNear = (bare: string) =>
+    [...spellings].some((spelling) => isWithinEdits(spelling, bare, allowedEdits(bare.length)))
+  return bareNames.find(({ bare }) => isNear(bare))?.name
 }
