@@ -17,7 +17,7 @@ import { createAreaReader } from './routes/area.ts'
 import { createExchanges } from './routes/exchange.ts'
 import { createPassThroughRoute } from './routes/passthrough.ts'
 import { createRateLimit, type RateLimit } from './routes/rate-limit.ts'
-import { type Sandbox, startSandbox } from './sandbox/sandbox.ts'
+import type { Sandbox } from './sandbox/sandbox.ts'
 import { createTrafficServer } from './server.ts'
 import type { SettingName } from './settings/table.ts'
 import type { SharedStore } from './store/shared-store.ts'
@@ -168,7 +168,14 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   }
 }
 
-// The packages behind these two are loaded where they are set: a start is a fifth faster without them.
+// What is behind these three is loaded where it is set: a start is a fifth faster without it.
+
+async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
+  const needed = config.swap.baseUrl === 'sandbox' || config.payments.baseUrl === 'sandbox'
+  if (!needed) return undefined
+  const { startSandbox } = await import('./sandbox/sandbox.ts')
+  return startSandbox({ clock, unref: true })
+}
 
 async function rateLimitIfSet(
   { rateLimit: { perMinute, by, countsHits }, swap }: Config,
@@ -208,11 +215,6 @@ function connectionsMost(config: Config, log: Logger): number {
     )
   }
   return Math.min(connections, possible)
-}
-
-async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
-  const needed = config.swap.baseUrl === 'sandbox' || config.payments.baseUrl === 'sandbox'
-  return needed ? startSandbox({ clock, unref: true }) : undefined
 }
 
 function createUpstreams(

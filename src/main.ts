@@ -5,9 +5,7 @@ import { buildGateway, type Gateway } from './gateway.ts'
 import { ListenError, listenError } from './listen.ts'
 import { createLogger } from './logger.ts'
 import { endOnCrash, endOnSignal, ignoreClosedOutput } from './process-end.ts'
-import { startSandbox } from './sandbox/sandbox.ts'
 import { isWithinEdits } from './settings/near-misses.ts'
-import { helpText, printConfig } from './settings/text.ts'
 import { version } from './version.ts'
 
 const flags = {
@@ -35,10 +33,10 @@ class UsageError extends Error {}
 
 async function main(): Promise<void> {
   const flag = readFlags()
-  if (flag.help) return say(`${usage}\n${helpText()}`)
+  if (flag.help) return say(`${usage}\n${(await texts()).helpText()}`)
   if (flag.version) return say(version)
   const loaded = loadConfig(environment(), { nearMisses: flag['check-config'] ? 'error' : 'warn' })
-  if (flag['print-config']) return say(printConfig(loaded))
+  if (flag['print-config']) return say((await texts()).printConfig(loaded))
   if (flag['check-config']) {
     for (const warning of loaded.warnings) complain(`warning: ${warning}`)
     return say('The settings are good.')
@@ -64,6 +62,12 @@ function isNear(given: string, flag: string): boolean {
   return given !== flag && isWithinEdits(written.toLowerCase(), flag, 2)
 }
 
+// What only a flag asks for is loaded for that flag: a start need not wait for it.
+
+function texts() {
+  return import('./settings/text.ts')
+}
+
 async function runGateway(loaded: LoadedConfig): Promise<void> {
   const { config } = loaded
   const logger = await createLogger(config.log)
@@ -81,6 +85,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
 
 async function runSandbox({ config }: LoadedConfig): Promise<void> {
   const logger = await createLogger(config.log)
+  const { startSandbox } = await import('./sandbox/sandbox.ts')
   const sandbox = await startSandbox(config.traffic).catch((error) => {
     throw listenError(error, config.traffic, 'PORT')
   })
