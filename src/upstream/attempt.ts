@@ -11,13 +11,19 @@ export interface AttemptOptions {
   request: UpstreamRequest
   handler: UpstreamHandler
   pass: Pass
+  startedAtMs: number
+  /** What is the same for all requests to one upstream. */
+  common: AttemptCommon
+}
+
+export interface AttemptCommon {
   /** Payments: an upstream's own failures are its own affair, only failures to connect count. */
   countsConnectOnly: boolean
   retries: number
   send(request: UpstreamRequest, handler: TryHandler): Try
   mayRetry(): boolean
   onRetry(): void
-  onOver(outcome: Outcome): void
+  onOver(outcome: Outcome, startedAtMs: number): void
 }
 
 /** Faults before any connection was there that are over at once, so that another try may not meet them. */
@@ -44,6 +50,7 @@ const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
  */
 export class Attempt implements TryHandler, UnderWay {
   readonly #options: AttemptOptions
+  readonly #common: AttemptCommon
   #triesLeft: number
   #try: Try | undefined
   #began = false
@@ -53,9 +60,10 @@ export class Attempt implements TryHandler, UnderWay {
 
   constructor(options: AttemptOptions) {
     this.#options = options
+    this.#common = options.common
     // A trial is one try: an upstream that is just getting up is not asked twice.
-    this.#triesLeft = options.pass.isTrial ? 0 : options.retries
-    this.#try = options.send(options.request, this)
+    this.#triesLeft = options.pass.isTrial ? 0 : this.#common.retries
+    this.#try = this.#common.send(options.request, this)
   }
 
   withdraw(reason: Error): void {
@@ -65,7 +73,7 @@ export class Attempt implements TryHandler, UnderWay {
   }
 
   onConnect(abort: (reason?: Error) => void): void {
-    const { countsConnectOnly, handler, pass } = this.#options
+    const { handler, pass } = this.#options
     try {
       handler.onConnect((reason) => {
         // Our own deadline is the upstream's failure; a client that left is nobody's.
@@ -77,7 +85,7 @@ export class Attempt implements TryHandler, UnderWay {
       throw error
     }
     this.#began = true
-    if (countsConnectOnly) pass.answering()
+    if (this.#common.countsConnectOnly) pass.answering()
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
@@ -92,7 +100,7 @@ export class Attempt implements TryHandler, UnderWay {
 
   onComplete(): void {
     const failed = failedStatuses.has(this.#status)
-    const counts = failed && !this.#options.countsConnectOnly
+    const counts = failed && !this.#common.countsConnectOnly
     this.#end(failed ? 'failed-status' : 'answered', counts ? 'failed' : 'succeeded')
     this.#options.handler.onComplete()
   }
@@ -102,14 +110,14 @@ export class Attempt implements TryHandler, UnderWay {
     const fault = error instanceof UpstreamFailure ? error.fault : faultOf(error, this.#began)
     const saysNothing = this.#givenUp || isOurOwn(error)
     const mayRepeat = !saysNothing && !answerBegan && this.#isSafeToRepeat(fault)
-    if (mayRepeat && this.#triesLeft > 0 && this.#options.mayRetry()) {
+    if (mayRepeat && this.#triesLeft > 0 && this.#common.mayRetry()) {
       this.#triesLeft -= 1
       this.#began = false
-      this.#options.onRetry()
-      this.#try = this.#options.send(this.#options.request, this)
+      this.#common.onRetry()
+      this.#try = this.#common.send(this.#options.request, this)
       return
     }
-    const counts = countedFaults.has(fault) && (!this.#began || !this.#options.countsConnectOnly)
+    const counts = countedFaults.has(fault) && (!this.#began || !this.#common.countsConnectOnly)
     const verdict = counts ? 'failed' : 'succeeded'
     this.#end(this.#givenUp ? 'given-up' : fault, saysNothing ? 'abandoned' : verdict)
     this.#options.handler.onError(error)
@@ -126,7 +134,7 @@ export class Attempt implements TryHandler, UnderWay {
     if (this.#over) return
     this.#over = true
     this.#options.pass[verdict]()
-    this.#options.onOver(outcome)
+    this.#common.onOver(outcome, this.#options.startedAtMs)
   }
 }
 

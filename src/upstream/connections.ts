@@ -43,6 +43,7 @@ export class Connections {
   /** The one used last is taken first, so that those not needed grow old and close. */
   readonly #free: Connection[] = []
   readonly #waiting = new Set<Turn>()
+  #givenBack: Connection[] = []
   #closed: Error | undefined
 
   constructor(options: ConnectionsOptions) {
@@ -59,13 +60,28 @@ export class Connections {
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler): Try {
-    const turn = new Turn(request, handler, this.#waiting, (connection) => this.#release(connection))
+    const turn = new Turn(request, handler, this)
     const connection = this.#free.pop() ?? this.#another()
     const closed = this.#closed
     if (closed) process.nextTick(() => turn.onError(closed))
     else if (connection) turn.start(connection)
     else this.#waiting.add(turn)
     return turn
+  }
+
+  withdraw(turn: Turn): boolean {
+    return this.#waiting.delete(turn)
+  }
+
+  giveBack(connection: Connection): void {
+    // Not at once: an upstream that closes behind its answer must have been heard, or the next POST is lost.
+    if (this.#givenBack.push(connection) === 1) setImmediate(this.#releaseAll)
+  }
+
+  readonly #releaseAll = () => {
+    const all = this.#givenBack
+    this.#givenBack = []
+    for (const connection of all) this.#release(connection)
   }
 
   async close(): Promise<void> {
@@ -149,25 +165,18 @@ class Connection {
 class Turn implements Try {
   readonly #request: Dispatcher.DispatchOptions
   readonly #handler: TryHandler
-  readonly #queue: Set<Turn>
-  readonly #release: (connection: Connection) => void
+  readonly #connections: Connections
   #connection: Connection | undefined
   #bytesReadBefore: number | undefined
 
-  constructor(
-    request: Dispatcher.DispatchOptions,
-    handler: TryHandler,
-    queue: Set<Turn>,
-    release: (connection: Connection) => void,
-  ) {
+  constructor(request: Dispatcher.DispatchOptions, handler: TryHandler, connections: Connections) {
     this.#request = request
     this.#handler = handler
-    this.#queue = queue
-    this.#release = release
+    this.#connections = connections
   }
 
   withdraw(): boolean {
-    return this.#queue.delete(this)
+    return this.#connections.withdraw(this)
   }
 
   start(connection: Connection): void {
@@ -201,8 +210,6 @@ class Turn implements Try {
   }
 
   #giveBack(): void {
-    const connection = this.#connection
-    // Not at once: an upstream that closes behind its answer must have been heard, or the next POST is lost.
-    if (connection) setImmediate(() => this.#release(connection))
+    if (this.#connection) this.#connections.giveBack(this.#connection)
   }
 }

@@ -6,7 +6,7 @@ const share = 0.1
 const least = 3
 
 export interface RetryBudget {
-  countRequest(): void
+  countRequest(atMs: number): void
   /** Takes one retry from the budget, if there is one left. */
   take(): boolean
 }
@@ -17,14 +17,15 @@ export function createRetryBudget(nowMs: () => number): RetryBudget {
   const retries = new Array<number>(slots).fill(0)
   let newestSlot = Math.floor(nowMs() / slotMs)
 
-  function slotNow(): number {
-    const slot = Math.floor(nowMs() / slotMs)
+  function slotAt(atMs: number): number {
+    const slot = Math.floor(atMs / slotMs)
+    if (slot <= newestSlot) return newestSlot % slots
     for (let stale = Math.max(newestSlot + 1, slot - slots + 1); stale <= slot; stale += 1) {
       requests[stale % slots] = 0
       retries[stale % slots] = 0
     }
-    newestSlot = Math.max(newestSlot, slot)
-    return newestSlot % slots
+    newestSlot = slot
+    return slot % slots
   }
 
   const add = (counts: number[], slot: number) => {
@@ -33,9 +34,9 @@ export function createRetryBudget(nowMs: () => number): RetryBudget {
   const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
 
   return {
-    countRequest: () => add(requests, slotNow()),
+    countRequest: (atMs) => add(requests, slotAt(atMs)),
     take() {
-      const slot = slotNow()
+      const slot = slotAt(nowMs())
       if (sum(retries) >= Math.max(least, sum(requests) * share)) return false
       add(retries, slot)
       return true

@@ -1,7 +1,7 @@
 import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { UpstreamFailure } from '../problem.ts'
-import { Attempt, type Outcome } from './attempt.ts'
+import { Attempt, type AttemptCommon, type Outcome } from './attempt.ts'
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts'
 import { Connections, type TryHandler } from './connections.ts'
 import { createRetryBudget } from './retry-budget.ts'
@@ -134,6 +134,18 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     return { withdraw() {} }
   }
 
+  const common: AttemptCommon = {
+    countsConnectOnly: name !== 'swap',
+    retries: limits.retries,
+    send,
+    mayRetry: budget.take,
+    onRetry: () => observer.onRetry(),
+    onOver(outcome, startedAtMs) {
+      inFlight -= 1
+      observer.onRequest(outcome, nowMs() - startedAtMs)
+    },
+  }
+
   return {
     name,
     breaker,
@@ -149,21 +161,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       if (pass === undefined) return refuse(handler, 'breaker_open')
       const startedAtMs = nowMs()
       inFlight += 1
-      budget.countRequest()
-      return new Attempt({
-        request,
-        handler,
-        pass,
-        countsConnectOnly: name !== 'swap',
-        retries: limits.retries,
-        send,
-        mayRetry: budget.take,
-        onRetry: () => observer.onRetry(),
-        onOver(outcome) {
-          inFlight -= 1
-          observer.onRequest(outcome, nowMs() - startedAtMs)
-        },
-      })
+      budget.countRequest(startedAtMs)
+      return new Attempt({ request, handler, pass, startedAtMs, common })
     },
     close: () => connections.close(),
   }

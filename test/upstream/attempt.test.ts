@@ -42,15 +42,18 @@ function attempt(options: Trial = {}) {
       failed: () => verdicts.push('failed'),
       abandoned: () => verdicts.push('abandoned'),
     },
-    countsConnectOnly: options.countsConnectOnly ?? false,
-    retries: options.retries ?? 1,
-    send(_request, handler) {
-      tries.push(handler)
-      return { withdraw: () => false }
+    startedAtMs: 1,
+    common: {
+      countsConnectOnly: options.countsConnectOnly ?? false,
+      retries: options.retries ?? 1,
+      send(_request, handler) {
+        tries.push(handler)
+        return { withdraw: () => false }
+      },
+      mayRetry: options.mayRetry ?? (() => true),
+      onRetry: () => {},
+      onOver: (outcome) => outcomes.push(outcome),
     },
-    mayRetry: options.mayRetry ?? (() => true),
-    onRetry: () => {},
-    onOver: (outcome) => outcomes.push(outcome),
   })
   const latest = () => tries.at(-1) as TryHandler
   return {

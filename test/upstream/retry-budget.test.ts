@@ -10,7 +10,7 @@ function budgetAt(startMs = 1_000_000) {
       nowMs += ms
     },
     requests(count: number) {
-      for (let index = 0; index < count; index += 1) budget.countRequest()
+      for (let index = 0; index < count; index += 1) budget.countRequest(nowMs)
     },
     taken(tries: number): number {
       return Array.from({ length: tries }, () => budget.take()).filter(Boolean).length
