@@ -1,5 +1,5 @@
 import { Problem } from '../problem.ts'
-import { passThrough } from '../upstream/passthrough.ts'
+import { type PassThroughOptions, passThrough } from '../upstream/passthrough.ts'
 import { bodyAlreadyHere, ClientGone, mayBeHere, RequestBody, requestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
@@ -32,25 +32,30 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'There is nothing to ask for.' })
     const upstream = upstreamFor(exchange.area, options)
     const toSwap = upstream === options.swap
-    const parts = {
-      upstream,
-      request,
-      response,
-      target: reading.target,
-      headers: toSwap ? swapHeaders(exchange) : untouchedHeaders(exchange),
-      stallMs,
-      onFailure: (error: unknown) => fail(exchange, error),
-    }
+    const headers = toSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
+    const onFailure = (error: unknown) => fail(exchange, error)
+    const send = (bytes: Buffer | RequestBody | null, ownHeaders?: PassThroughOptions['ownHeaders']) =>
+      passThrough({
+        upstream,
+        request,
+        response,
+        target: reading.target,
+        headers,
+        stallMs,
+        onFailure,
+        body: bytes,
+        ownHeaders,
+      })
     if (!toSwap || rateLimit === undefined) {
       if (body !== undefined || !mayBeHere(request)) {
-        passThrough({ ...parts, body: body ?? requestBody(request, bodyIdleTimeoutMs) })
+        send(body ?? requestBody(request, bodyIdleTimeoutMs))
         return
       }
       // What came in one piece with the head is there by then, and goes out in one piece with it.
       process.nextTick(() => {
         if (response.destroyed || response.headersSent) return
         try {
-          passThrough({ ...parts, body: bodyAlreadyHere(request) ?? requestBody(request, bodyIdleTimeoutMs) })
+          send(bodyAlreadyHere(request) ?? requestBody(request, bodyIdleTimeoutMs))
         } catch (error) {
           fail(exchange, error)
         }
@@ -64,7 +69,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
           rateLimit.giveBack(exchange)
           return
         }
-        passThrough({ ...parts, ownHeaders, body: body ?? requestBody(request, bodyIdleTimeoutMs) })
+        send(body ?? requestBody(request, bodyIdleTimeoutMs), ownHeaders)
       })
       .catch((error) => {
         if (!(error instanceof ClientGone)) fail(exchange, error)

@@ -1,3 +1,5 @@
+import { remembering } from '../remembering.ts'
+
 /**
  * Hop-by-hop rules for both directions (RFC 9110 7.6.1). Headers travel as the flat raw list that Node and
  * undici use, so that order, case and duplicates survive.
@@ -24,6 +26,12 @@ const neverNominated = new Set([
   'forwarded',
   'via',
 ])
+
+/** Messages bring the same few names again and again. */
+const knownName = remembering((name) => {
+  const lowerCaseName = name.toLowerCase()
+  return { lowerCaseName, ofThisHop: hopByHop.has(lowerCaseName) }
+})
 
 /** Names in any Connection line, less those that must not be removed; undefined when there are none. */
 export function nominatedHeaders(rawHeaders: readonly string[]): Set<string> | undefined {
@@ -57,9 +65,8 @@ export function endToEndHeaders(
   const kept: string[] = []
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string
-    const lowerCaseName = name.toLowerCase()
-    if (hopByHop.has(lowerCaseName) || nominated?.has(lowerCaseName)) continue
-    if (drops(lowerCaseName)) continue
+    const { lowerCaseName, ofThisHop } = knownName(name)
+    if (ofThisHop || nominated?.has(lowerCaseName) || drops(lowerCaseName)) continue
     kept.push(name, rawHeaders[index + 1] as string)
   }
   return kept
@@ -94,7 +101,9 @@ export function headerLines(rawHeaders: readonly string[], lowerCaseName: string
 
 /** undici hands header bytes over as Buffers; latin1 keeps every byte. */
 export function latin1Headers(rawHeaders: readonly (Buffer | string)[]): string[] {
-  return rawHeaders.map((part) => (typeof part === 'string' ? part : part.toString('latin1')))
+  const texts: string[] = []
+  for (const part of rawHeaders) texts.push(typeof part === 'string' ? part : part.toString('latin1'))
+  return texts
 }
 
 const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
@@ -105,11 +114,16 @@ export function viaNamesUs(rawHeaders: readonly string[]): boolean {
   return via?.split(/[,\n]/).some((hop) => ownName.test(hop)) ?? false
 }
 
+/** Whether a text is nothing but ASCII that a head may hold. */
+export function isPlain(text: string): boolean {
+  return /^[\x20-\x7e\t]*$/.test(text)
+}
+
 /**
  * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then:
  * no phrase at all is better than a mangled one.
  */
 export function reasonBytes(reason: string): string {
-  if (/^[\x20-\x7e\t]*$/.test(reason)) return reason
+  if (isPlain(reason)) return reason
   return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem, UpstreamFailure } from '../problem.ts'
 import { endAnswer, whenAnsweredInstead } from '../problem-answer.ts'
 import { faultOf } from './failure.ts'
-import { endToEndHeaders, headerValues, latin1Headers, reasonBytes } from './headers.ts'
+import { endToEndHeaders, headerLines, isPlain, latin1Headers, reasonBytes } from './headers.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
 import type { UnderWay, Upstream, UpstreamHandler } from './upstream.ts'
 
@@ -15,7 +15,7 @@ export interface PassThroughOptions {
   headers: string[]
   body: Buffer | RequestBody | null
   /** Headers to add to the answer that has these. */
-  ownHeaders?(received: readonly string[]): readonly string[]
+  ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
   /** How long a client may stop reading its answer: meanwhile it holds a connection to the upstream. */
   stallMs: number
   /** Told of whatever keeps the upstream's answer from the client; the client having left is not told. */
@@ -32,9 +32,19 @@ export function passThrough(options: PassThroughOptions): void {
   )
 }
 
+interface AnswerHead {
+  status: number
+  reason: string
+  headers: string[]
+}
+
 const noBytes = Buffer.alloc(0)
 /** An answer up to this size that comes in one piece goes out in one. */
 const oneWriteBytesMost = 16_384
+
+const isLength = (name: string) => name === 'content-length'
+const dropsNothing = () => false
+const sendHeadAlone = (relay: Relay) => relay.sendHeadAlone()
 
 class Relay implements UpstreamHandler {
   readonly #options: PassThroughOptions
@@ -43,10 +53,12 @@ class Relay implements UpstreamHandler {
   #clientGone = false
   #ended = false
   #began = false
+  /** Held back until it is known what comes with it. */
+  #head: AnswerHead | undefined
   #bodyBegan = false
   #statedLength: number | undefined
   #wholeBody: Buffer | undefined
-  #resume: () => void = () => {}
+  #resume: (() => void) | undefined
   #stallTimer: NodeJS.Timeout | undefined
 
   constructor(options: PassThroughOptions) {
@@ -61,7 +73,7 @@ class Relay implements UpstreamHandler {
       // Out of the queue at once: those who left must not keep newcomers out.
       else this.underWay?.withdraw(gone)
     }
-    options.response.once('close', giveUp)
+    options.response.on('close', giveUp)
     // Such as a refusal of the request's own broken body.
     whenAnsweredInstead(options.response, giveUp)
   }
@@ -75,33 +87,52 @@ class Relay implements UpstreamHandler {
 
   onHeaders(status: number, rawHeaderBytes: Buffer[], resume: () => void, reason: string): boolean {
     if (status < 200) return true
-    const { ownHeaders, response, upstream } = this.#options
+    const { ownHeaders, upstream } = this.#options
     const rawHeaders = latin1Headers(rawHeaderBytes)
+    const coding = headerLines(rawHeaders, 'transfer-encoding')
     // No other coding was offered, and without its name nobody could undo it (RFC 9112 6.1).
-    if (headerValues(rawHeaders, 'transfer-encoding').some((coding) => coding.toLowerCase() !== 'chunked')) {
+    if (coding !== undefined && !/^chunked(?:\nchunked)*$/i.test(coding)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }
-    const headers = endToEndHeaders(rawHeaders, (name) =>
-      // RFC 9110 8.6: a 204 has no length; some upstreams send one.
-      status === 204 ? name === 'content-length' : false,
-    )
+    // RFC 9110 8.6: a 204 has no length; some upstreams send one.
+    const headers = endToEndHeaders(rawHeaders, status === 204 ? isLength : dropsNothing)
     if (ownHeaders) headers.push(...ownHeaders(headers))
-    this.#statedLength = Number(headerValues(headers, 'content-length')[0])
+    const length = headerLines(headers, 'content-length')
+    if (length !== undefined) this.#statedLength = Number(length)
     this.#resume = resume
-    response.sendDate = false
-    response.writeHead(status, reasonBytes(reason), headers)
+    this.#head = { status, reason: reasonBytes(reason), headers }
     if (status === 204 || status === 304) {
       // Whole already. A 304 may state the length of what it leaves out (RFC 9110 8.6), which undici would
       // find missing.
       this.#end()
       return true
     }
-    // The head goes out at once unless a body comes with it. flushHeaders() would turn latin1 bytes into
-    // UTF-8; an empty write does not.
-    process.nextTick(() => {
-      if (!this.#bodyBegan && !this.#ended) response.write(noBytes)
-    })
+    // A phrase that cannot be written is an error here, where undici takes one.
+    if (!isPlain(reason)) this.#writeHead()
+    process.nextTick(sendHeadAlone, this)
     return true
+  }
+
+  /**
+   * The head goes out at once unless a body comes with it. flushHeaders() would turn latin1 bytes into UTF-8; an
+   * empty write does not.
+   */
+  sendHeadAlone(): void {
+    if (this.#bodyBegan || this.#ended) return
+    try {
+      this.#writeHead()
+      this.#options.response.write(noBytes)
+    } catch (error) {
+      this.#abort?.(error as Error)
+    }
+  }
+
+  #writeHead(): void {
+    const { response } = this.#options
+    if (this.#head === undefined || response.headersSent) return
+    const { status, reason, headers } = this.#head
+    response.sendDate = false
+    response.writeHead(status, reason, headers)
   }
 
   onData(chunk: Buffer): boolean {
@@ -111,10 +142,11 @@ class Relay implements UpstreamHandler {
       return true
     }
     this.#bodyBegan = true
+    this.#writeHead()
     const { response } = this.#options
     const taken = response.write(chunk)
     if (!taken) {
-      response.once('drain', this.#resume)
+      if (this.#resume) response.once('drain', this.#resume)
       this.#watchForStall()
     }
     return taken
@@ -133,7 +165,13 @@ class Relay implements UpstreamHandler {
   }
 
   onComplete(): void {
-    if (!this.#ended) this.#end()
+    if (this.#ended) return
+    try {
+      this.#end()
+    } catch (error) {
+      // undici would take it for the end of another try.
+      this.onError(error as Error)
+    }
   }
 
   onError(error: Error): void {
@@ -149,10 +187,10 @@ class Relay implements UpstreamHandler {
   }
 
   #failure(error: Error): UpstreamFailure {
-    const { response, upstream } = this.#options
+    const { upstream } = this.#options
     const named = faultOf(error, this.#began)
     // undici calls a head incomplete that it cannot read, once it has seen a length in it.
-    const unread = named === 'http_response_incomplete' && !response.headersSent
+    const unread = named === 'http_response_incomplete' && this.#head === undefined
     const fault = unread ? 'http_protocol_error' : named
     return new UpstreamFailure(upstream.name, { fault, maybeSeen: this.#began, cause: error })
   }
@@ -163,6 +201,7 @@ class Relay implements UpstreamHandler {
   }
 
   #end(): void {
+    this.#writeHead()
     this.#ended = true
     this.#dropBody()
     endAnswer(this.#options.request, this.#options.response, this.#wholeBody)
