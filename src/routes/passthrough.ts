@@ -1,6 +1,12 @@
 import { Problem } from '../problem.ts'
 import { type PassThroughOptions, passThrough } from '../upstream/passthrough.ts'
-import { bodyAlreadyHere, ClientGone, mayBeHere, RequestBody, requestBody } from '../upstream/request-body.ts'
+import {
+  bodyInOneGo,
+  ClientGone,
+  mayComeInOneGo,
+  RequestBody,
+  requestBody,
+} from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
 import { type RateLimit, rateLimitFields } from './rate-limit.ts'
@@ -47,15 +53,15 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
         ownHeaders,
       })
     if (!toSwap || rateLimit === undefined) {
-      if (body !== undefined || !mayBeHere(request)) {
+      if (body !== undefined || !mayComeInOneGo(request)) {
         send(body ?? requestBody(request, bodyIdleTimeoutMs))
         return
       }
-      // What came in one piece with the head is there by then, and goes out in one piece with it.
-      process.nextTick(() => {
+      // In one piece with the head if it is all there, without a stream.
+      bodyInOneGo(request, (whole, begun) => {
         if (response.destroyed || response.headersSent) return
         try {
-          send(bodyAlreadyHere(request) ?? requestBody(request, bodyIdleTimeoutMs))
+          send(whole ?? new RequestBody(request, bodyIdleTimeoutMs, begun))
         } catch (error) {
           fail(exchange, error)
         }

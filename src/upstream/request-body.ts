@@ -23,9 +23,11 @@ export class RequestBody extends Readable {
   readonly #idleTimer: NodeJS.Timeout
   readonly #idleTimeoutMs: number
 
-  constructor(request: IncomingMessage, idleTimeoutMs: number) {
+  /** With what somebody has taken from it already, which else must not pass for the whole. */
+  constructor(request: IncomingMessage, idleTimeoutMs: number, begun?: readonly Buffer[]) {
     super()
-    if (request.readableDidRead || request.readableEnded) throw new Problem('body-already-read', alreadyRead)
+    if (begun === undefined && (request.readableDidRead || request.readableEnded))
+      throw new Problem('body-already-read', alreadyRead)
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
     this.#idleTimer = setTimeout(this.#onIdle, idleTimeoutMs)
@@ -36,6 +38,7 @@ export class RequestBody extends Readable {
     request.on('error', this.#onGone)
     request.on('close', this.#onGone)
     request.pause()
+    for (const chunk of begun ?? []) this.push(chunk)
   }
 
   readonly #onData = (chunk: Buffer) => {
@@ -90,17 +93,42 @@ export function requestBody(request: IncomingMessage, idleTimeoutMs: number): Re
   return hasBody(request) ? new RequestBody(request, idleTimeoutMs) : null
 }
 
-const smallBytesMost = 16_384
+/** As much as is read from a socket a few times in a row. */
+const oneGoBytesMost = 131_072
 
-/** Whether the body may come together with the head, and can then be sent on in one write, without a stream. */
-export function mayBeHere({ headers }: IncomingMessage): boolean {
-  const length = Number(headers['content-length'] ?? 0)
-  return length > 0 && length <= smallBytesMost
+/** Whether the body may come in one go with the head, and can then be sent on in one write, without a stream. */
+export function mayComeInOneGo(request: IncomingMessage): boolean {
+  // What is left of a body that somebody has begun to read must not pass for the whole.
+  if (request.readableDidRead) return false
+  const length = Number(request.headers['content-length'] ?? 0)
+  return length > 0 && length <= oneGoBytesMost
 }
 
-/** The whole body, if it came together with the head; to be asked one tick after that. */
-export function bodyAlreadyHere(request: IncomingMessage): Buffer | undefined {
-  // What is left of a body that somebody has begun to read must not pass for the whole.
-  if (!request.complete || request.readableDidRead) return undefined
-  return request.read() ?? undefined
+/**
+ * Takes what comes in one go with the head: before the event loop turns. Tells `take` the whole body, if that
+ * is all of it; else what has come, which a stream then begins with.
+ */
+export function bodyInOneGo(
+  request: IncomingMessage,
+  take: (whole: Buffer | undefined, begun: readonly Buffer[]) => void,
+): void {
+  const chunks: Buffer[] = []
+  const onData = (chunk: Buffer) => chunks.push(chunk)
+  const onEnd = () => {
+    stop()
+    take(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks), [])
+  }
+  const atTurn = setImmediate(() => {
+    stop()
+    take(undefined, chunks)
+  })
+  const stop = () => {
+    clearImmediate(atTurn)
+    request.off('data', onData)
+    request.off('end', onEnd)
+  }
+  request.on('data', onData)
+  request.on('end', onEnd)
+  // From its first read on a stream hands chunks out as they come, and the socket is not stopped in between.
+  request.read(0)
 }
