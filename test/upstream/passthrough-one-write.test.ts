@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { gatewayTo, until } from '../support/between.ts'
+import { gatewayTo, pause, until } from '../support/between.ts'
 
 /** An upstream that keeps what it receives piece by piece, and answers each whole request. */
 async function listeningUpstream(answer: (socket: Socket) => void) {
@@ -72,4 +72,27 @@ test('a small answer whose end is still to come streams: the client has its firs
   await until(() => pieces.join('').endsWith('\r\n\r\n\0\xff'), 'the first half')
   upstreamSockets[0]?.write(answer.slice(-2), 'latin1')
   await until(() => pieces.join('').endsWith('\x80!'), 'the second half')
+})
+
+test.each([
+  ['in one go', []],
+  ['cut after its head', [0]],
+  ['cut after its first byte', [1]],
+  ['cut twice', [30_000, 60_000]],
+])('a larger upload that comes %s arrives whole and once', async (_how, cuts) => {
+  const upstream = await listeningUpstream((socket) => socket.write(answer, 'latin1'))
+  const gateway = await gatewayTo(upstream.url)
+  const { socket, pieces } = await client(gateway.url)
+  const body = `${Array.from({ length: 12_000 }, (_, index) => String(index).padStart(6, '.')).join('')}last`
+  socket.write(`POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: ${body.length}\r\n\r\n`)
+  let from = 0
+  for (const cut of [...cuts, body.length]) {
+    socket.write(body.slice(from, cut))
+    from = cut
+    if (from < body.length) await pause(30)
+  }
+  await until(() => pieces.join('').endsWith('\0\xff\x80!'), 'the answer')
+  const [sentHead = '', sentBody] = upstream.pieces.join('').split('\r\n\r\n')
+  expect(sentHead.toLowerCase()).toContain(`content-length: ${body.length}`)
+  expect(sentBody).toBe(body)
 })
