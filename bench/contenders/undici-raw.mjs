@@ -25,7 +25,8 @@ const server = createServer((request, response) => {
         response.on('drain', resume)
         return true
       },
-      onData: (chunk) => response.write(chunk),
+      // Waiting for a client that has left would keep the connection for ever.
+      onData: (chunk) => response.write(chunk) || response.destroyed,
       onComplete: () => response.end(),
       onError: (error) => response.destroy(error),
     },
