@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem, UpstreamFailure } from '../problem.ts'
 import { endAnswer, whenAnsweredInstead } from '../problem-answer.ts'
+import { headLines, TrafficResponse } from '../traffic-response.ts'
 import { faultOf } from './failure.ts'
 import { endToEndHeaders, headerLines, isPlain, latin1Headers, reasonBytes } from './headers.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
@@ -135,6 +136,16 @@ class Relay implements UpstreamHandler {
     response.writeHead(status, reason, headers)
   }
 
+  #writeWhole(): boolean {
+    const { response } = this.#options
+    if (!(response instanceof TrafficResponse) || this.#head === undefined || !this.#wholeBody) return false
+    const { status, reason, headers } = this.#head
+    const lines = headLines(headers)
+    if (lines === undefined) return false
+    response.statusCode = status
+    return response.writeWhole(`HTTP/1.1 ${status} ${reason}\r\n${lines}`, this.#wholeBody.toString('latin1'))
+  }
+
   onData(chunk: Buffer): boolean {
     if (!this.#bodyBegan && chunk.length === this.#statedLength && chunk.length <= oneWriteBytesMost) {
       this.#bodyBegan = true
@@ -201,9 +212,10 @@ class Relay implements UpstreamHandler {
   }
 
   #end(): void {
-    this.#writeHead()
+    const wentWhole = this.#writeWhole()
+    if (!wentWhole) this.#writeHead()
     this.#ended = true
     this.#dropBody()
-    endAnswer(this.#options.request, this.#options.response, this.#wholeBody)
+    if (!wentWhole) endAnswer(this.#options.request, this.#options.response, this.#wholeBody)
   }
 }
