@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { gatewayTo, pause, until } from '../support/between.ts'
+import { untilCounted } from '../support/quotes.ts'
 
 /** An upstream that keeps what it receives piece by piece, and answers each whole request. */
 async function listeningUpstream(answer: (socket: Socket) => void) {
@@ -95,4 +96,16 @@ test.each([
   const [sentHead = '', sentBody] = upstream.pieces.join('').split('\r\n\r\n')
   expect(sentHead.toLowerCase()).toContain(`content-length: ${body.length}`)
   expect(sentBody).toBe(body)
+})
+
+test('a small answer that goes out in one write is counted by its own status', async () => {
+  const upstream = await listeningUpstream((socket) =>
+    socket.write(answer.replace('201 Created', '404 No'), 'latin1'),
+  )
+  const gateway = await gatewayTo(upstream.url)
+  const { socket, pieces } = await client(gateway.url)
+  socket.write(`${head}body-last`)
+  await until(() => pieces.join('').startsWith('HTTP/1.1 404 No\r\n'), 'the answer')
+  const series = 'quotegate_http_requests_total{route="payments",method="POST",status_class="4xx"}'
+  await untilCounted(gateway, series, 1)
 })
