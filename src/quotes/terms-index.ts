@@ -146,8 +146,8 @@ function haveEqualTerms(left: QuoteTerms, right: QuoteTerms): boolean {
 
 function haveEqualFrom(left: QuoteTerms, right: QuoteTerms): boolean {
   return (
-    left.fromValue === right.fromValue &&
     left.requestedAmount === right.requestedAmount &&
+    left.fromValue === right.fromValue &&
     left.pairId === right.pairId &&
     left.application === right.application
   )
