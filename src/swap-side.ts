@@ -7,7 +7,6 @@ import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
 import { parseDecimal } from './quotes/decimal.ts'
 import { createEvictions, type Evictions } from './quotes/evictions.ts'
-import { pairOf } from './quotes/listed-quote.ts'
 import {
   createMemoryQuoteStore,
   type MemoryQuoteStore,
@@ -77,9 +76,9 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     entriesMost: config.quotes.cacheEntries,
     bytesMost: config.quotes.cacheBytes,
     onEvicted: () => metrics.cacheEvictions.capacity.inc(),
-    onStored(quote, drift) {
+    onStored(quote, move) {
       metrics.quoteStored(Math.max(0, quote.expiresAtMs - providerClock.latestMs()))
-      if (drift !== undefined && Number.isFinite(drift)) metrics.quoteDrifted(pairOf(quote), drift)
+      if (move !== undefined && Number.isFinite(move.share)) metrics.quoteDrifted(move.pair, move.share)
     },
   })
   const ledger = createQuoteLedger(config.ledger)

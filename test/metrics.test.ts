@@ -11,6 +11,19 @@ async function reading(metrics: Metrics, series: string): Promise<number | undef
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
 }
 
+test('the page is written in several turns of the event loop, so that no quote waits for all of it', async () => {
+  let turns = 0
+  let written = false
+  const turn = () => {
+    turns += 1
+    if (!written) setImmediate(turn)
+  }
+  setImmediate(turn)
+  await fresh().render()
+  written = true
+  expect(turns).toBeGreaterThan(2)
+})
+
 describe('before anything has happened', () => {
   let page: string
   beforeAll(async () => {

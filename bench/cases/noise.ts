@@ -1,24 +1,50 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import { appHeaders, bareName, gateway, gatewayName, quoteTarget } from '../contenders/contender.ts'
+import {
+  appHeaderLines,
+  appHeaders,
+  bareName,
+  gateway,
+  gatewayName,
+  passTarget,
+  quoteTarget,
+} from '../contenders/contender.ts'
 import { checkHit } from '../harness/check-answers.ts'
 import { benchDirectory } from '../harness/machine.ts'
 import { type Figures, interleave } from '../harness/rounds.ts'
 import { type Placed, stopAll } from '../harness/stage.ts'
 import { type BenchCase, loadServer } from './case.ts'
 
-const noises = {
-  scrape: 'a scrape every 200 ms',
-  evictions: 'an eviction storm, 500 a second',
-  pass: '200 pass-through requests a second',
-} as const
+interface Noise {
+  title: string
+  perSecond: number
+  /** A * becomes a number that was never asked for before. */
+  target: string
+  /** Goes to the operations listener, where there is one. */
+  toOperations?: true
+}
+
+const noises: readonly Noise[] = [
+  { title: 'a scrape every 200 ms', perSecond: 5, target: '/metrics', toOperations: true },
+  // Fresh amounts: each is a miss, and pushes out another quote.
+  {
+    title: 'an eviction storm, 500 a second',
+    perSecond: 500,
+    target: '/v3/pairs/ETH_USDC/quotes?amount=*',
+  },
+  { title: '200 pass-through requests a second', perSecond: 200, target: passTarget },
+]
+const beside = (name: string, { title }: Noise) => `${name}, ${title}`
 
 /** So few that every quote of the storm pushes out another. */
 const storeEntries = '1000'
 const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
 
-/** Whether hits wait for other work: their p99 while it goes on, next to bare node:http's with none beside it. */
+/**
+ * Whether hits wait for other work: their p99 while it goes on. Bare node:http has the same requests beside its hits:
+ * whoever asks them takes time from the load generator, whatever the server makes of them.
+ */
 export const noise: BenchCase = async ({ stage, contenders, quick, rounds, seconds, progress }) => {
   const bare = contenders.filter(({ name }) => name === bareName)
   const placed = await stage.placeAll([gateway(gatewayName, { QUOTE_CACHE_ENTRIES: storeEntries }), ...bare])
@@ -30,10 +56,11 @@ export const noise: BenchCase = async ({ stage, contenders, quick, rounds, secon
     name: one.contender.name,
     measure: () => loadServer(one, { ...load, seconds }),
   }))
-  const [own] = placed
-  for (const [kind, title] of Object.entries(noises)) {
-    if (own)
-      variants.push({ name: `${gatewayName}, ${title}`, measure: () => loadBeside(own, kind, seconds) })
+  for (const each of noises) {
+    for (const one of placed) {
+      const name = beside(one.contender.name, each)
+      variants.push({ name, measure: () => loadBeside(one, each, seconds) })
+    }
   }
   const rows = await interleave(variants, rounds, progress)
   await stopAll(placed)
@@ -48,11 +75,11 @@ export const noise: BenchCase = async ({ stage, contenders, quick, rounds, secon
         { figure: 'besideTimes', title: 'other work done', digits: 0 },
       ],
       rows,
-      promises: Object.values(noises).map((title) => ({
-        what: `p99 of hits beside ${title}`,
+      promises: noises.map((each) => ({
+        what: `p99 of hits beside ${each.title}`,
         figure: 'p99Ms',
-        of: `${gatewayName}, ${title}`,
-        over: bareName,
+        of: beside(gatewayName, each),
+        over: beside(bareName, each),
         bound: 1.2,
         is: 'at most' as const,
       })),
@@ -60,10 +87,15 @@ export const noise: BenchCase = async ({ stage, contenders, quick, rounds, secon
   ]
 }
 
-async function loadBeside(placed: Placed, kind: string, seconds: number): Promise<Figures> {
-  const maker = join(benchDirectory, 'load', 'noise.ts')
-  const flags = ['--import', 'tsx', maker, kind, String(placed.port), String(placed.operationsPort)]
-  const child: ChildProcess = spawn(process.execPath, flags, { stdio: ['ignore', 'pipe', 'inherit'] })
+async function loadBeside(
+  placed: Placed,
+  { title, perSecond, target, toOperations }: Noise,
+  seconds: number,
+): Promise<Figures> {
+  const port = toOperations && placed.contender.name === gatewayName ? placed.operationsPort : placed.port
+  const maker = join(benchDirectory, 'load', 'noise.mjs')
+  const given = [maker, String(port), String(perSecond), target, ...appHeaderLines]
+  const child: ChildProcess = spawn(process.execPath, given, { stdio: ['ignore', 'pipe', 'inherit'] })
   let said = ''
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     said += text
@@ -74,6 +106,6 @@ async function loadBeside(placed: Placed, kind: string, seconds: number): Promis
   child.kill('SIGTERM')
   await ended
   const besideTimes = Number(/done (\d+)/.exec(said)?.[1])
-  if (!(besideTimes > 0)) throw new Error(`the work beside (${kind}) was not done: ${said}`)
+  if (!(besideTimes > 0)) throw new Error(`the work beside (${title}) was not done: ${said}`)
   return { ...figures, besideTimes }
 }

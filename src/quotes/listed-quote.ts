@@ -48,16 +48,23 @@ export function listQuotes(
   })
 }
 
-/** What one unit brings. A double does: it is for people and statistics. NaN when the body is no quote. */
-export function priceOf(quote: StoredQuote): number {
-  const written = read(quote)
+/** From one quote to the next for the same key. */
+export interface PriceMove {
+  readonly pair: string
+  /** What the next gives more, as a share of what the one before it gave; NaN when one of them is no quote. */
+  readonly share: number
+}
+
+export function priceMove(before: StoredQuote, next: StoredQuote): PriceMove {
+  const written = read(next)
+  return { pair: written?.pairId ?? '', share: priceOf(written) / priceOf(read(before)) - 1 }
+}
+
+/** What one unit brings. A double does: it is for people and statistics. */
+function priceOf(written: Written | undefined): number {
   return written === undefined
     ? Number.NaN
     : Number(written.toAmount.value) / Number(written.fromAmount.value)
-}
-
-export function pairOf(quote: StoredQuote): string {
-  return read(quote)?.pairId ?? ''
 }
 
 function listed({ quote, hits, drift }: KeptQuote, written: Written, nowMs: number): ListedQuote {
@@ -74,9 +81,13 @@ function listed({ quote, hits, drift }: KeptQuote, written: Written, nowMs: numb
   }
 }
 
+const beyondAscii = /[\x80-\xff]/
+
 function read({ body }: StoredQuote): Written | undefined {
   try {
-    const json = JSON.parse(Buffer.from(body, 'latin1').toString('utf8')) as Partial<Written> | null
+    // Nearly every body is ASCII, and then the text already.
+    const text = beyondAscii.test(body) ? Buffer.from(body, 'latin1').toString('utf8') : body
+    const json = JSON.parse(text) as Partial<Written> | null
     return json?.fromAmount && json.toAmount ? (json as Written) : undefined
   } catch {
     return undefined

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type KeptQuote, priceOf } from './listed-quote.ts'
+import { type KeptQuote, type PriceMove, priceMove } from './listed-quote.ts'
 import { flattened } from './quote-key.ts'
 import type { QuoteStore, StoredQuote } from './quote-store.ts'
 
@@ -27,8 +27,8 @@ export interface MemoryQuoteStoreOptions {
   entriesMost: number
   bytesMost: number
   onEvicted?: () => void
-  /** Told of each quote, and how far the price has moved since the one that it replaces. */
-  onStored?: (quote: StoredQuote, drift: number | undefined) => void
+  /** Told of each quote, and how far the price has moved since the one that it replaces, if there is one. */
+  onStored?: (quote: StoredQuote, move: PriceMove | undefined) => void
 }
 
 /** What an entry takes besides its text: the object, its slots in the LRU and its place in the map. */
@@ -53,9 +53,9 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
     },
     set(key, quote) {
       const before = quotes.peek(key)
-      const drift = before && priceOf(quote) / priceOf(before.quote) - 1
-      quotes.set(flattened(key), { quote, hits: before?.hits ?? 0, drift })
-      options.onStored?.(quote, drift)
+      const move = before && priceMove(before.quote, quote)
+      quotes.set(flattened(key), { quote, hits: before?.hits ?? 0, drift: move?.share })
+      options.onStored?.(quote, move)
     },
     forget(key, quoteId) {
       return quotes.peek(key)?.quote.id === quoteId && quotes.delete(key)

@@ -193,11 +193,15 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   return { getLive, getOrFetch, fetchAlone }
 }
 
+const never: Promise<never> = new Promise(() => {})
+const nothing = () => {}
+
 /** One upstream call and those who wait for it. */
 class Flight {
-  readonly answer: Promise<SharedAnswer>
-  readonly #abort: () => void
-  readonly #takeOut: () => void
+  /** For whoever finds it in the table: once it has landed there is none. */
+  answer: Promise<SharedAnswer>
+  #abort: () => void
+  #takeOut: () => void
   /** A refresh that nobody waits for goes on all the same. */
   readonly #background: boolean
   #waiting = 0
@@ -219,13 +223,22 @@ class Flight {
     this.#waiting -= 1
     if (this.#waiting > 0 || this.#background || this.#landed) return
     // Out of the table first: a newcomer must not join a call that is being given up.
+    const abort = this.#abort
     this.land()
-    this.#abort()
+    abort()
   }
 
+  /**
+   * Lets go of the call and its answer: a Map that makes itself a new table leaves the old one behind with all that
+   * was in it, and once one of them has grown old V8 takes every later one for alive until it looks through all memory.
+   * With whole requests in them a minor collection took twice as long.
+   */
   land(): void {
     this.#landed = true
     this.#takeOut()
+    this.answer = never
+    this.#abort = nothing
+    this.#takeOut = nothing
   }
 
   /** An answer that may not be shared goes to the first who takes it. */

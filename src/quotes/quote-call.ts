@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
+import { remembering } from '../remembering.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
-import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
+import { endToEndHeaders, headerLines } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import { createOneList } from './one-list.ts'
 import { type Quote, readQuote, type UnusableReason } from './quote.ts'
@@ -67,10 +68,7 @@ export function createQuoteReader(options: QuoteCallOptions) {
     const answer = await call.answer
     // The answer that carries a quote counts before its quote is judged.
     providerClock.observe(answer)
-    const headers = endToEndHeaders(
-      answer.rawHeaders,
-      (name) => name === 'set-cookie' || name === 'set-cookie2',
-    )
+    const headers = endToEndHeaders(answer.rawHeaders, isCookie)
     const { status, reason, body } = answer
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
     if (status !== 200) return { ...base, notKept: 'status' }
@@ -84,7 +82,9 @@ export function createQuoteReader(options: QuoteCallOptions) {
     const { quote } = reading
     if (personal !== undefined) return { ...base, quote, notKept: personal, shared: false }
     if (body.length > maxBytes) return { ...base, quote, notKept: 'too-large' }
-    return { ...base, quote, notKept: undefined, stored: toStored(quote, answer) }
+    // Written out, because this is the frequent case and a spread costs as much as reading the JSON.
+    const stored = toStored(quote, answer)
+    return { status, reason, headers, body, quote, stored, notKept: undefined, shared: true }
   }
 
   /** Why an answer is for one caller alone. */
@@ -112,6 +112,10 @@ export function createQuoteReader(options: QuoteCallOptions) {
   }
 }
 
+function isCookie(lowerCaseName: string): boolean {
+  return lowerCaseName === 'set-cookie' || lowerCaseName === 'set-cookie2'
+}
+
 /** The same text without bytes of its own, if it stands in the whole as it is: V8 keeps a slice as a reference. */
 function partOf(whole: string, text: string): string {
   const at = whole.indexOf(text)
@@ -127,10 +131,15 @@ function hasContentCoding({ rawHeaders }: WholeAnswer): boolean {
   return listedIn(rawHeaders, 'content-encoding').some((coding) => coding !== 'identity')
 }
 
-function listedIn(rawHeaders: readonly string[], lowerCaseName: string): string[] {
-  return headerValues(rawHeaders, lowerCaseName)
-    .flatMap((value) => value.split(','))
-    .map((part) => part.trim().toLowerCase())
+const nothing: readonly string[] = []
+
+function listedIn(rawHeaders: readonly string[], lowerCaseName: string): readonly string[] {
+  const lines = headerLines(rawHeaders, lowerCaseName)
+  if (lines === undefined) return nothing
+  return lines
+    .toLowerCase()
+    .split(/[,\n]/)
+    .map((part) => part.trim())
     .filter((part) => part !== '')
 }
 
@@ -154,9 +163,8 @@ const ofOneExchangePrefixes = [
 ]
 
 /** Says something of the one exchange that brought the quote, and would be false of a later one. */
-function isOfOneExchange(lowerCaseName: string): boolean {
-  return (
+const isOfOneExchange = remembering(
+  (lowerCaseName) =>
     ofOneExchange.has(lowerCaseName) ||
-    ofOneExchangePrefixes.some((prefix) => lowerCaseName.startsWith(prefix))
-  )
-}
+    ofOneExchangePrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
+)

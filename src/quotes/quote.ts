@@ -46,11 +46,11 @@ export function readQuote(body: Buffer, nowMs: number): QuoteReading {
   const parsed = quoteWithoutExpiry.safeParse(json)
   if (!parsed.success) return { reason: 'not-a-quote' }
 
-  const { expiry, ...terms } = parsed.data
+  const { id, pairId, fromAmount, toAmount, expiry } = parsed.data
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0) return { reason: 'no-expiry' }
   if (expiry < LEAST_EXPIRY_MS) return { reason: 'expiry-in-seconds' }
   if (expiry - nowMs > DAY_MS) return { reason: 'expiry-too-far' }
-  const quote = { ...terms, expiryMs: expiry }
+  const quote = { id, pairId, fromAmount, toAmount, expiryMs: expiry }
   return isExpired(expiry, nowMs) ? { quote, reason: 'expired' } : { quote }
 }
 

@@ -37,6 +37,7 @@ const MAX_BUCKET = 64
  * still found at once.
  */
 export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
+  /** The newest last. A lone item is kept without an array around it: that is nearly every bucket. */
   const buckets = new Map<number, Item | Item[]>()
   // Not to be guessed, or somebody could choose amounts that push the quotes of others out of their buckets.
   const seed = randomInt(2 ** 31)
@@ -47,46 +48,61 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
     return Array.isArray(bucket) ? bucket : [bucket]
   }
 
-  /** A lone item is kept without an array around it: that is nearly every bucket. */
-  function keep(key: number, items: Item[]): void {
-    const [only] = items
-    if (only === undefined) buckets.delete(key)
-    else buckets.set(key, items.length === 1 ? only : items)
-  }
-
   function addTo(key: number, item: Item, equalTerms: (left: Item, right: Item) => boolean): void {
-    const bucket = bucketOf(key)
-    if (bucket.some((other) => equalTerms(other, item) && other.expiresAtMs > item.expiresAtMs)) return
-    const items = [item, ...bucket.filter((other) => other !== item && !equalTerms(other, item))]
+    const bucket = buckets.get(key)
+    if (bucket === undefined) {
+      buckets.set(key, item)
+      return
+    }
+    const others = Array.isArray(bucket) ? bucket : [bucket]
+    const sameAt = others.findIndex((other) => equalTerms(other, item))
+    const same = others[sameAt]
+    if (same !== undefined) {
+      if (same.expiresAtMs > item.expiresAtMs) return
+      others.splice(sameAt, 1)
+    }
+    others.push(item)
     // Forgetting the earliest can make an order unknown, never a live quote look expired.
-    if (items.length > MAX_BUCKET) items.sort((left, right) => right.expiresAtMs - left.expiresAtMs).pop()
-    keep(key, items)
+    if (others.length > MAX_BUCKET) others.splice(indexOfEarliest(others), 1)
+    buckets.set(key, others.length === 1 ? item : others)
   }
 
-  function keysOf(item: Item) {
-    const froms = new Set([Number(item.fromValue), Number(item.requestedAmount)])
+  function removeFrom(key: number, item: Item): void {
+    const bucket = buckets.get(key)
+    if (bucket === item) buckets.delete(key)
+    if (!Array.isArray(bucket)) return
+    const at = bucket.indexOf(item)
+    if (at !== -1) bucket.splice(at, 1)
+    const [last] = bucket
+    if (bucket.length === 1 && last !== undefined) buckets.set(key, last)
+  }
+
+  /** The amount of its own, and the one that was asked for where that is another. */
+  function forEachFrom(item: Item, visit: (withoutTo: number, withTo: number) => void): void {
+    const own = Number(item.fromValue)
+    const asked = Number(item.requestedAmount)
     const to = Number(item.toValue)
-    return [...froms].map((from) => ({
-      withTo: hash(seed, item.pairId, item.application, from, to),
-      withoutTo: hash(seed, item.pairId, item.application, from),
-    }))
+    const visitFrom = (from: number) => {
+      const withoutTo = hash(seed, `${item.pairId} ${item.application} ${from}`)
+      visit(withoutTo, hash(withoutTo, ` ${to}`))
+    }
+    visitFrom(own)
+    if (asked !== own) visitFrom(asked)
   }
 
   return {
     add(item) {
-      for (const { withTo, withoutTo } of keysOf(item)) {
-        addTo(withTo, item, (left, right) => haveEqualFrom(left, right) && left.toValue === right.toValue)
+      forEachFrom(item, (withoutTo, withTo) => {
+        addTo(withTo, item, haveEqualTerms)
         addTo(withoutTo, item, haveEqualFrom)
-      }
+      })
     },
 
     delete(item) {
-      const keys = keysOf(item).flatMap(({ withTo, withoutTo }) => [withTo, withoutTo])
-      for (const key of keys) {
-        const bucket = bucketOf(key)
-        const others = bucket.filter((other) => other !== item)
-        if (others.length < bucket.length) keep(key, others)
-      }
+      forEachFrom(item, (withoutTo, withTo) => {
+        removeFrom(withTo, item)
+        removeFrom(withoutTo, item)
+      })
     },
 
     find(order, application) {
@@ -94,10 +110,11 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
       const sought = amountsSought(order)
       if (pair === undefined || application === undefined || sought === undefined) return undefined
       const { from, to } = sought
-      return bucketOf(hash(seed, pair, application, from, ...(to === undefined ? [] : [to])))
+      const withoutTo = hash(seed, `${pair} ${application} ${from}`)
+      return bucketOf(to === undefined ? withoutTo : hash(withoutTo, ` ${to}`))
         .filter((item) => item.pairId === pair && item.application === application)
         .filter((item) => amountsMatch(item, sought.fromAmount, sought.toAmount))
-        .reduce<Item | undefined>(lastToExpire, undefined)
+        .reduceRight<Item | undefined>(lastToExpire, undefined)
     },
   }
 }
@@ -123,18 +140,30 @@ function amountsMatch(item: QuoteTerms, from: AmountClaim, to: AmountClaim | und
   return amountMatches(from, item.fromValue) || amountMatches(from, item.requestedAmount)
 }
 
+function haveEqualTerms(left: QuoteTerms, right: QuoteTerms): boolean {
+  return haveEqualFrom(left, right) && left.toValue === right.toValue
+}
+
 function haveEqualFrom(left: QuoteTerms, right: QuoteTerms): boolean {
   return (
-    left.fromValue === right.fromValue &&
     left.requestedAmount === right.requestedAmount &&
+    left.fromValue === right.fromValue &&
     left.pairId === right.pairId &&
     left.application === right.application
   )
 }
 
+/** Of those that expire together the first. */
+function indexOfEarliest(items: readonly { readonly expiresAtMs: number }[]): number {
+  let earliest = 0
+  for (let index = 1; index < items.length; index += 1) {
+    if ((items[index]?.expiresAtMs ?? 0) < (items[earliest]?.expiresAtMs ?? 0)) earliest = index
+  }
+  return earliest
+}
+
 /** FNV-1a over UTF-16 units. Parts may run into each other: what shares a key is compared. */
-function hash(seed: number, ...parts: readonly (string | number)[]): number {
-  const text = parts.join(' ')
+function hash(seed: number, text: string): number {
   let state = seed ^ 0x811c9dc5
   for (let index = 0; index < text.length; index += 1) {
     state = Math.imul(state ^ text.charCodeAt(index), 0x01000193)

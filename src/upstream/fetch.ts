@@ -34,6 +34,7 @@ export interface Fetch {
 
 /** No quote and no order comes near it; an endless answer must not fill the memory. */
 const bodyBytesMost = 4_194_304
+const noBytes = Buffer.alloc(0)
 
 /** One call whose answer is read to its end: for quotes and orders, which are small and have one deadline. */
 export function fetchWhole(options: FetchOptions): Fetch {
@@ -52,7 +53,8 @@ class Reader implements UpstreamHandler {
   #abort: ((reason?: Error) => void) | undefined
   #settled = false
   #sentAtMs = 0
-  #head: Omit<WholeAnswer, 'body'> | undefined
+  /** Without its body until that is complete. */
+  #head: WholeAnswer | undefined
   #chunks: Buffer[] = []
   #bytes = 0
 
@@ -95,6 +97,7 @@ class Reader implements UpstreamHandler {
       status,
       reason: reasonBytes(reason),
       rawHeaders: headers,
+      body: noBytes,
       sentAtMs: this.#sentAtMs,
       receivedAtMs: this.#options.clock.nowMs(),
     }
@@ -114,9 +117,10 @@ class Reader implements UpstreamHandler {
   onComplete(): void {
     if (this.#settled || this.#head === undefined) return
     this.#settle()
-    const [first = Buffer.alloc(0)] = this.#chunks
+    const [first = noBytes] = this.#chunks
     const body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first
-    this.#resolve({ ...this.#head, body })
+    this.#head.body = body
+    this.#resolve(this.#head)
   }
 
   onError(error: Error): void {

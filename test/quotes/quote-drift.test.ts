@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { pairOf } from '../../src/quotes/listed-quote.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
 
@@ -19,9 +18,9 @@ function observed() {
   const store = createMemoryQuoteStore({
     entriesMost: 10,
     bytesMost: 100_000,
-    onStored(each, drift) {
+    onStored(each, move) {
       stored.push(each)
-      if (drift !== undefined) moves.push([pairOf(each), Math.round(drift * 1e9) / 1e9])
+      if (move !== undefined) moves.push([move.pair, Math.round(move.share * 1e9) / 1e9])
     },
   })
   return { store, moves, stored }
@@ -43,6 +42,16 @@ test('compares prices, in case the provider rounds the amount that is swapped', 
   store.set('a', quote('0.1', '200'))
   store.set('a', quote('0.2', '400'))
   expect(moves).toEqual([['ETH_USDC', 0]])
+})
+
+test('reads a body as the UTF-8 that it is', () => {
+  const { store, moves } = observed()
+  for (const toValue of ['200', '300']) {
+    const { body, ...rest } = quote('0.1', toValue)
+    const named = body.replace('ETH_USDC', 'ETH_€')
+    store.set('a', { ...rest, body: Buffer.from(named, 'utf8').toString('latin1') })
+  }
+  expect(moves).toEqual([['ETH_€', 0.5]])
 })
 
 test('tells of every quote, but of no drift between two keys, or from one that was forgotten', () => {

@@ -219,10 +219,18 @@ describe('the terms', () => {
     })
     const exactly = (index: number) =>
       order({ pairId: 'ETH_USDC', fromAmount: `0.1${'0'.repeat(20)}${index + 1}1` })
-    const ledger = ledgerOf(shared)
-    expect(ledger.verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live', quote: { id: 's0' } })
-    expect(ledger.verdict(exactly(63), at(EXPIRY)).state).toBe('expired')
-    expect(ledger.verdict(exactly(64), at(EXPIRY)).state).toBe('unknown')
+    for (const ledger of [ledgerOf(shared), ledgerOf(shared.reverse())]) {
+      expect(ledger.verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live', quote: { id: 's0' } })
+      expect(ledger.verdict(exactly(63), at(EXPIRY)).state).toBe('expired')
+      expect(ledger.verdict(exactly(64), at(EXPIRY)).state).toBe('unknown')
+    }
+  })
+
+  it('that share a double with an amount that is quoted all day are not pushed out by it', () => {
+    const rare = { ...quote, id: 'rare', fromValue: '0.1000000000000000000001', expiresAtMs: EXPIRY - 1 }
+    const often = Array.from({ length: 200 }, (_, index) => ({ ...quote, id: `o${index}` }))
+    const exactly = order({ pairId: 'ETH_USDC', fromAmount: rare.fromValue })
+    expect(ledgerOf([rare, ...often]).verdict(exactly, at(NOTED))).toMatchObject({ quote: { id: 'rare' } })
   })
 })
 
