@@ -43,6 +43,24 @@ function bodyExpected({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
+/** A body up to this size may go out together with its head. */
+export const oneWriteBytesMost = 16_384
+const plainReason = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** Sends an answer that is all there in one write. False, and nothing is done, where that cannot be. */
+export function answerInOneWrite(
+  response: ServerResponse,
+  answer: { status: number; reason: string; headers: readonly string[]; body: Buffer },
+): boolean {
+  const { status, reason, headers, body } = answer
+  if (!(response instanceof TrafficResponse) || body.length > oneWriteBytesMost) return false
+  const lines = headLines(headers)
+  if (lines === undefined || !plainReason.test(reason)) return false
+  response.statusCode = status
+  const date = response.sendDate ? dateLine() : ''
+  return response.writeWhole(`HTTP/1.1 ${status} ${reason}\r\n${lines}${date}`, body.toString('latin1'))
+}
+
 /** Whether all of an answer is on its way; a response that is closed before that was broken off. */
 export function isSent(response: ServerResponse): boolean {
   return response.writableFinished || (response instanceof TrafficResponse && response.wentWhole)

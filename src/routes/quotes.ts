@@ -7,7 +7,13 @@ import { repeatableHeaders } from '../quotes/quote-call.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { remembering } from '../remembering.ts'
-import { createHeadLines, dateLine, headLines, TrafficResponse } from '../traffic-response.ts'
+import {
+  answerInOneWrite,
+  createHeadLines,
+  dateLine,
+  headLines,
+  TrafficResponse,
+} from '../traffic-response.ts'
 import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { Exchange } from './exchange.ts'
@@ -141,8 +147,10 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     response.sendDate = how === 'collapsed' && answer.quote !== undefined
     if (!hasLength(headers) && answer.status !== 204)
       headers.push('Content-Length', String(answer.body.length))
-    response.writeHead(answer.status, answer.reason, headers)
-    response.end(answer.body)
+    const { status, reason, body } = answer
+    if (answerInOneWrite(response, { status, reason, headers, body })) return
+    response.writeHead(status, reason, headers)
+    response.end(body)
   }
 
   /** A quote whose time ran out between its arrival and the turn of this client's answer. */

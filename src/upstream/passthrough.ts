@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem, UpstreamFailure } from '../problem.ts'
 import { endAnswer, whenAnsweredInstead } from '../problem-answer.ts'
-import { headLines, TrafficResponse } from '../traffic-response.ts'
+import { answerInOneWrite, oneWriteBytesMost } from '../traffic-response.ts'
 import { faultOf } from './failure.ts'
 import { endToEndHeaders, headerLines, isPlain, latin1Headers, reasonBytes } from './headers.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
@@ -40,8 +40,6 @@ interface AnswerHead {
 }
 
 const noBytes = Buffer.alloc(0)
-/** An answer up to this size that comes in one piece goes out in one. */
-const oneWriteBytesMost = 16_384
 
 const isLength = (name: string) => name === 'content-length'
 const dropsNothing = () => false
@@ -137,13 +135,11 @@ class Relay implements UpstreamHandler {
   }
 
   #writeWhole(): boolean {
+    const body = this.#wholeBody
+    if (this.#head === undefined || body === undefined) return false
     const { response } = this.#options
-    if (!(response instanceof TrafficResponse) || this.#head === undefined || !this.#wholeBody) return false
-    const { status, reason, headers } = this.#head
-    const lines = headLines(headers)
-    if (lines === undefined) return false
-    response.statusCode = status
-    return response.writeWhole(`HTTP/1.1 ${status} ${reason}\r\n${lines}`, this.#wholeBody.toString('latin1'))
+    response.sendDate = false
+    return answerInOneWrite(response, { ...this.#head, body })
   }
 
   onData(chunk: Buffer): boolean {
