@@ -43,7 +43,6 @@ export class Connections {
   /** The one used last is taken first, so that those not needed grow old and close. */
   readonly #free: Connection[] = []
   readonly #waiting = new Set<Turn>()
-  #givenBack: Connection[] = []
   #closed: Error | undefined
 
   constructor(options: ConnectionsOptions) {
@@ -74,14 +73,9 @@ export class Connections {
   }
 
   giveBack(connection: Connection): void {
-    // Not at once: an upstream that closes behind its answer must have been heard, or the next POST is lost.
-    if (this.#givenBack.push(connection) === 1) setImmediate(this.#releaseAll)
-  }
-
-  readonly #releaseAll = () => {
-    const all = this.#givenBack
-    this.#givenBack = []
-    for (const connection of all) this.#release(connection)
+    // Not at once: an upstream that closes behind its answer must have been heard, or the next POST is lost. Each for
+    // itself: one that came back later would be free before the event loop has listened again.
+    setImmediate(this.#release, connection)
   }
 
   async close(): Promise<void> {
@@ -100,7 +94,7 @@ export class Connections {
     return connection
   }
 
-  #release(connection: Connection): void {
+  readonly #release = (connection: Connection): void => {
     const [next] = this.#waiting
     if (next) {
       this.#waiting.delete(next)
