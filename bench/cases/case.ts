@@ -16,6 +16,9 @@ export interface CaseContext {
 /** What one part of the bench comes to; it may be several tables. */
 export type BenchCase = (context: CaseContext) => Promise<CaseResult[]>
 
+/** Until V8 has compiled what is used: on one core, that takes it some seconds of load. */
+export const warmUpSeconds = 6
+
 /** Loads one server and tells what it did and what that cost it. */
 export async function loadServer(placed: Placed, load: Omit<Load, 'port'>): Promise<Figures> {
   const before = placed.process.cpuSeconds()

@@ -9,7 +9,7 @@ import {
 import { checkHit } from '../harness/check-answers.ts'
 import { interleave } from '../harness/rounds.ts'
 import { stopAll } from '../harness/stage.ts'
-import { type BenchCase, loadServer, throughputColumns } from './case.ts'
+import { type BenchCase, loadServer, throughputColumns, warmUpSeconds } from './case.ts'
 
 /** One cached quote, asked for by 64 connections. */
 export const cachedHit: BenchCase = async ({ stage, contenders, quick, rounds, seconds, progress }) => {
@@ -20,7 +20,7 @@ export const cachedHit: BenchCase = async ({ stage, contenders, quick, rounds, s
     await checkHit(one, stage)
     if (quick) continue
     progress(`warming up ${one.contender.name}`)
-    await loadServer(one, { ...load, seconds: 2 })
+    await loadServer(one, { ...load, seconds: warmUpSeconds })
   }
   const variants = placed.map((one) => ({
     name: one.contender.name,

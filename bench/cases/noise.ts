@@ -14,7 +14,7 @@ import { checkHit } from '../harness/check-answers.ts'
 import { benchDirectory } from '../harness/machine.ts'
 import { type Figures, interleave } from '../harness/rounds.ts'
 import { type Placed, stopAll } from '../harness/stage.ts'
-import { type BenchCase, loadServer } from './case.ts'
+import { type BenchCase, loadServer, warmUpSeconds } from './case.ts'
 
 interface Noise {
   title: string
@@ -50,7 +50,7 @@ export const noise: BenchCase = async ({ stage, contenders, quick, rounds, secon
   const placed = await stage.placeAll([gateway(gatewayName, { QUOTE_CACHE_ENTRIES: storeEntries }), ...bare])
   for (const one of placed) {
     await checkHit(one, stage)
-    if (!quick) await loadServer(one, { ...load, seconds: 2 })
+    if (!quick) await loadServer(one, { ...load, seconds: warmUpSeconds })
   }
   const variants = placed.map((one) => ({
     name: one.contender.name,
@@ -59,6 +59,10 @@ export const noise: BenchCase = async ({ stage, contenders, quick, rounds, secon
   for (const each of noises) {
     for (const one of placed) {
       const name = beside(one.contender.name, each)
+      if (!quick) {
+        progress(`warming up ${name}`)
+        await loadBeside(one, each, warmUpSeconds)
+      }
       variants.push({ name, measure: () => loadBeside(one, each, seconds) })
     }
   }

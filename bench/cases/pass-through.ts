@@ -12,7 +12,7 @@ import type { CaseResult, Promised } from '../harness/result.ts'
 import { type Figures, interleave, type Row, type Variant, valuesOf } from '../harness/rounds.ts'
 import { type Placed, stopAll } from '../harness/stage.ts'
 import { type Load, wrk } from '../harness/wrk.ts'
-import { type BenchCase, type CaseContext, loadServer, throughputColumns } from './case.ts'
+import { type BenchCase, type CaseContext, loadServer, throughputColumns, warmUpSeconds } from './case.ts'
 
 type PassLoad = Omit<Load, 'port' | 'seconds'>
 
@@ -52,7 +52,7 @@ export const passThrough: BenchCase = async (context) => {
     ]
     for (const { name, take } of context.quick ? [] : all) {
       progress(`warming up ${name}`)
-      await take(2)
+      await take(warmUpSeconds)
     }
     const variants: Variant[] = all.map(({ name, take }) => ({ name, measure: () => take(context.seconds) }))
     return interleave(variants, context.rounds, progress)

@@ -7,7 +7,7 @@ import { benchDirectory } from '../harness/machine.ts'
 import { RawConnection, requestText } from '../harness/raw-client.ts'
 import { type Figures, interleave } from '../harness/rounds.ts'
 import { type Placed, type Stage, stopAll } from '../harness/stage.ts'
-import { type BenchCase, type CaseContext, loadServer } from './case.ts'
+import { type BenchCase, type CaseContext, loadServer, warmUpSeconds } from './case.ts'
 
 const counted = (quotes: number) => `${quotes.toLocaleString('en')} quotes`
 const sizes = (quick: boolean) => (quick ? [1_000, 20_000] : [1_000, 100_000, 1_000_000])
@@ -66,11 +66,14 @@ async function wholeGateway({ stage, quick, rounds, seconds, progress }: CaseCon
     placed.push(one)
     await fill(one, quotes, stage, progress)
     // Any of them, so that no look-up finds the last one's memory warm.
-    const requestScript = `function request()
-      return wrk.format(nil, "/v3/pairs/ETH_USDC/quotes?amount=" .. math.random(${quotes}))
-    end`
+    const requestScript = `function init()
+      local text = wrk.format(nil, "/v3/pairs/ETH_USDC/quotes?amount=*")
+      local at = text:find("*", 1, true)
+      before, after = text:sub(1, at - 1), text:sub(at + 1)
+    end
+    function request() return before .. math.random(${quotes}) .. after end`
     const load = { target: '/', headers: appHeaders, requestScript, connections: 64 }
-    if (!quick) await loadServer(one, { ...load, seconds: 3 })
+    if (!quick) await loadServer(one, { ...load, seconds: warmUpSeconds })
     variants.push({ name: one.contender.name, measure: () => loadServer(one, { ...load, seconds }) })
   }
   const rows = await interleave(variants, rounds, progress)

@@ -65,7 +65,7 @@ const timer = setInterval(() => {
   const due = Math.floor(((performance.now() - beganMs) / 1_000) * Number(perSecond)) - asked
   // No connection is idle: the server is behind, and more would only queue. Two: what a late timer owes is spread.
   for (let left = Math.min(due, idle.length, 2); left > 0; left -= 1) ask(idle.pop())
-}, 1)
+}, 1_000 / Number(perSecond))
 
 process.on('SIGTERM', () => {
   clearInterval(timer)
