@@ -4,26 +4,32 @@ const lengthMost = 256
 const endLength = 8
 
 /**
- * The same answers, the recent ones without the work. Only for a function of nothing but its text. Each text has one
- * place, which it takes from whatever stood there: a text that was never seen costs hardly more than without.
+ * The same answers, those that are wanted often without the work. Only for a function of nothing but its text. Each
+ * text has one place, which it takes from whatever stood there, and only when it comes a second time: what comes once
+ * would be kept just long enough to grow old, and be collected at the price of all that is old.
  */
 export function remembering<Answer>(answer: (text: string) => Answer): (text: string) => Answer {
+  const lastHashes = new Int32Array(places)
   const texts: (string | undefined)[] = new Array(places).fill(undefined)
   const answers: Answer[] = new Array(places)
   return (text) => {
     if (text.length > lengthMost) return answer(text)
-    const place = placeOf(text)
+    const hash = hashOf(text)
+    const place = hash & (places - 1)
     if (texts[place] === text) return answers[place] as Answer
     const fresh = answer(text)
-    texts[place] = text
-    answers[place] = fresh
+    if (lastHashes[place] === hash) {
+      texts[place] = text
+      answers[place] = fresh
+    }
+    lastHashes[place] = hash
     return fresh
   }
 }
 
-function placeOf(text: string): number {
-  let place = text.length
+function hashOf(text: string): number {
+  let hash = text.length
   for (let index = Math.max(0, text.length - endLength); index < text.length; index += 1)
-    place = Math.imul(place, 31) + text.charCodeAt(index)
-  return (place >>> 0) % places
+    hash = (Math.imul(hash, 31) + text.charCodeAt(index)) | 0
+  return hash
 }

@@ -191,7 +191,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       metrics.problems[problem.slug].inc()
       exchange.why = `${problem.slug}: ${problem.detail}`
       logProblem(log, exchange, problem)
-      if (response.headersSent) {
+      if (response.headersSent || isSent(response)) {
         // Part of an answer is out: a broken connection is the only honest end (Go's ErrAbortHandler).
         response.destroy()
         return
