@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { hasBegun } from './traffic-response.ts'
 
 /** What has to be known of a connection to bring it to its end. */
 export interface EndableConnection {
@@ -33,7 +34,7 @@ export function createOpenConnections(most: number): OpenConnections {
 
   /** RFC 9112 9.6: what was taken on is answered, the last of it with "Connection: close"; no more is taken. */
   function endWith(response: ServerResponse | undefined, connection: EndableConnection): void {
-    if (response === undefined || response.headersSent) return
+    if (response === undefined || hasBegun(response)) return
     response.shouldKeepAlive = false
     connection.takesNoMore = true
   }

@@ -9,7 +9,7 @@ import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { Problem } from './problem.ts'
 import { answerProblem, answerSocket, destroyUnlessRead, isRefused } from './problem-answer.ts'
 import { createRequestIds } from './request-ids.ts'
-import { isSent, TrafficResponse } from './traffic-response.ts'
+import { hasBegun, isSent, TrafficResponse } from './traffic-response.ts'
 
 export interface TrafficServerOptions {
   listener: Listener
@@ -264,7 +264,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     if (last === undefined) refuseSocket(socket, problem)
     else if (last.request.complete) connection.atEnd = () => refuseSocket(socket, problem)
     else if (turns.length > 1) last.serve = (request, response) => refuse(request, response, problem)
-    else if (last.response.headersSent) socket.destroy()
+    else if (hasBegun(last.response)) socket.destroy()
     else refuse(last.request, last.response, problem)
   })
 

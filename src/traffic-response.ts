@@ -9,8 +9,8 @@ import { systemClock } from './clock.ts'
 export class TrafficResponse extends ServerResponse<IncomingMessage> {
   /** What a head says of a connection that is kept. */
   keepAliveLines = ''
-  /** Whether it went out whole, and the client's system has taken all of it; `writableFinished` does not know. */
-  wentWhole = false
+  /** How far it has come since it was written whole, which `headersSent` and `writableFinished` do not know of. */
+  whole: 'under-way' | 'sent' | undefined = undefined
 
   /**
    * Sends `head`, every line of it with its CRLF, then the lines about the connection, then the body. False, and
@@ -19,9 +19,10 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
   writeWhole(head: string, body: string): boolean {
     const { socket, req, keepAliveLines } = this
     // Without a socket it is not this answer's turn yet.
-    if (socket === null || socket.destroyed || this.headersSent) return false
+    if (socket === null || socket.destroyed || hasBegun(this)) return false
     if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD') return false
     if (keepAliveLines === '' || (!req.complete && bodyExpected(req))) return false
+    this.whole = 'under-way'
     socket.write(`${head}${keepAliveLines}\r\n${body}`, 'latin1')
     if (socket.writableLength === 0) this.#finish()
     else {
@@ -34,7 +35,7 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
 
   /** What Node's server waits for before it goes on with the connection. */
   #finish(): void {
-    this.wentWhole = true
+    this.whole = 'sent'
     this.emit('finish')
   }
 }
@@ -63,7 +64,12 @@ export function answerInOneWrite(
 
 /** Whether all of an answer is on its way; a response that is closed before that was broken off. */
 export function isSent(response: ServerResponse): boolean {
-  return response.writableFinished || (response instanceof TrafficResponse && response.wentWhole)
+  return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')
+}
+
+/** Whether anything of an answer went out, so that no other can take its place. */
+export function hasBegun(response: ServerResponse): boolean {
+  return response.headersSent || (response instanceof TrafficResponse && response.whole !== undefined)
 }
 
 /** The Date line of this second: Node remembers its own as well. */

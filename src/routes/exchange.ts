@@ -5,7 +5,7 @@ import type { Metrics } from '../metrics.ts'
 import { type Problem, problemOf, UpstreamFailure } from '../problem.ts'
 import { answerProblem } from '../problem-answer.ts'
 import { createRequestIds } from '../request-ids.ts'
-import { isSent } from '../traffic-response.ts'
+import { hasBegun, isSent } from '../traffic-response.ts'
 import { headerLines } from '../upstream/headers.ts'
 import type { Area, TargetReading } from './area.ts'
 import type { RateLimitStanding } from './rate-limit.ts'
@@ -159,7 +159,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
           area,
           method: request.method,
           path: loggedPath(this),
-          status: response.headersSent ? response.statusCode : undefined,
+          status: hasBegun(response) ? response.statusCode : undefined,
           durationMs: Math.round(durationMs * 1000) / 1000,
         },
         aborted ? 'request broken off' : 'request',
@@ -191,7 +191,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       metrics.problems[problem.slug].inc()
       exchange.why = `${problem.slug}: ${problem.detail}`
       logProblem(log, exchange, problem)
-      if (response.headersSent || isSent(response)) {
+      if (hasBegun(response)) {
         // Part of an answer is out: a broken connection is the only honest end (Go's ErrAbortHandler).
         response.destroy()
         return
