@@ -38,7 +38,8 @@ became_ready() {
 gave_a_quote() {
   curl -fs -H 'App-Name: demo' "$traffic/v3/pairs/ETH_USDC/quotes?amount=0.1" | grep '"expiry":[0-9]'
 }
-counted_it() { curl -fs "$operations/metrics" | grep -q '^quotegate_http_requests_total{.*} 1$'; }
+# Not grep -q: it leaves at the first match, and curl would fail for want of a reader.
+counted_it() { curl -fs "$operations/metrics" | grep '^quotegate_http_requests_total{.*} 1$' >/dev/null; }
 stopped_cleanly() {
   kill -TERM "$server"
   local code=0
