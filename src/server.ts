@@ -9,7 +9,7 @@ import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { Problem } from './problem.ts'
 import { answerProblem, answerSocket, destroyUnlessRead, isRefused } from './problem-answer.ts'
 import { createRequestIds } from './request-ids.ts'
-import { hasBegun, isSent, TrafficResponse } from './traffic-response.ts'
+import { hasBegun, TrafficResponse } from './traffic-response.ts'
 
 export interface TrafficServerOptions {
   listener: Listener
@@ -139,7 +139,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
    * Requests of one connection are served one after another (RFC 9112 9.3.2 allows more only for safe
    * methods): a GET sent behind a POST expects to see what the POST did.
    */
-  function take(request: IncomingMessage, response: ServerResponse, serve: Listener): void {
+  function take(request: IncomingMessage, response: TrafficResponse, serve: Listener): void {
     const { socket } = request
     const connection = connectionOf(socket)
     if (isRefused(socket) || connection.takesNoMore) return
@@ -152,8 +152,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     const turn = { request, response, serve }
     if (turns.length === 0) {
       begin(turn)
-      // Answered whole within this call.
-      if (isSent(response)) {
+      // Answered whole within this call. Any other answer may still leave a body behind that has to end.
+      if (response.whole === 'sent') {
         connection.idleLooks = 0
         return
       }

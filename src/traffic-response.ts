@@ -19,7 +19,7 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
   writeWhole(head: string, body: string): boolean {
     const { socket, req, keepAliveLines } = this
     // Without a socket it is not this answer's turn yet.
-    if (socket === null || socket.destroyed || hasBegun(this)) return false
+    if (!socket?.writable || hasBegun(this)) return false
     if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD') return false
     if (keepAliveLines === '' || (!req.complete && bodyExpected(req))) return false
     this.whole = 'under-way'

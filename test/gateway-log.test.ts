@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { type RunningGateway, startGateway } from './support/gateway.ts'
 import { keptLog, type LogLine, levels } from './support/log-lines.ts'
+import { giveQuote } from './support/quotes.ts'
 import { sendRaw } from './support/raw-client.ts'
 import { startRawUpstream } from './support/raw-upstream.ts'
 import { type RecordingUpstream, startRecordingUpstream } from './support/recording-upstream.ts'
@@ -17,8 +18,8 @@ afterEach(async () => {
   for (const part of open.splice(0).reverse()) await part.close()
 })
 
-async function started(): Promise<Started> {
-  const upstream = await startRecordingUpstream()
+async function started(answer?: Parameters<typeof startRecordingUpstream>[0]): Promise<Started> {
+  const upstream = await startRecordingUpstream(answer)
   const log = await keptLog('trace')
   const baseUrls = {
     SWAP_BASE_URL: upstream.url,
@@ -52,6 +53,18 @@ describe('what is said of a request', () => {
       status: 200,
       durationMs: expect.any(Number),
     })
+  })
+
+  test('has its status also where the answer goes out in one write', async () => {
+    const running = await started((_request, response) => giveQuote(response))
+    for (const path of [
+      '/checkouts',
+      '/v3/pairs/ETH_USDC/quotes?amount=0.1',
+      '/v3/pairs/ETH_USDC/quotes?amount=0.1',
+    ])
+      await (await fetch(`${running.gateway.url}${path}`, { headers: { 'App-Name': 'a' } })).text()
+    const lines = await requestLines(running, 3)
+    expect(lines.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
   test('is nothing at info while all is well', async () => {

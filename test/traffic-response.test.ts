@@ -3,7 +3,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { silentLogger } from '../src/logger.ts'
 import { createMetrics } from '../src/metrics.ts'
-import { createTrafficServer } from '../src/server.ts'
+import { createTrafficServer, type TrafficServer } from '../src/server.ts'
 import { dateLine, headLines, isSent, TrafficResponse } from '../src/traffic-response.ts'
 import { attack } from './support/attack.ts'
 import { gatewayTo, recordingUpstream, until } from './support/between.ts'
@@ -12,14 +12,20 @@ import { giveQuote } from './support/quotes.ts'
 const bodyOf = (request: IncomingMessage) => `you asked for ${request.url}`
 
 /** Answers everything whole if it may; says how often it could. */
-async function serve(): Promise<{ url: string; port: number; whole: number[]; broken: number }> {
-  const seen = { url: '', port: 0, whole: [] as number[], broken: 0 }
-  const server = createTrafficServer({
+async function serve(): Promise<{
+  server: TrafficServer
+  url: string
+  port: number
+  whole: number[]
+  broken: number
+}> {
+  const server: TrafficServer = createTrafficServer({
     headTimeoutMs: 5_000,
     log: silentLogger(),
     metrics: createMetrics({ version: 'test', notKeptReasons: [] }),
     listener(request, response) {
       const body = request.url === '/large' ? 'x'.repeat(8_000_000) : bodyOf(request)
+      if (request.url === '/ended') request.socket.end()
       const head = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n${dateLine()}`
       const wrote = response instanceof TrafficResponse && response.writeWhole(head, body)
       seen.whole.push(wrote ? 1 : 0)
@@ -31,6 +37,7 @@ async function serve(): Promise<{ url: string; port: number; whole: number[]; br
       response.end(body)
     },
   })
+  const seen = { server, url: '', port: 0, whole: [] as number[], broken: 0 }
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {
     server.close()
@@ -82,6 +89,35 @@ it('waits with what follows until a client has taken a large answer', async () =
   expect(served.broken).toBe(0)
 })
 
+// Its head says that the connection is kept, so what comes next must be taken, or it is answered by nobody and the
+// connection holds up the end until it is cut.
+it('takes one more request when the end comes while a large answer is under way', async () => {
+  const served = await serve()
+  const { answers } = await attack(served.url, [
+    get('/large'),
+    (socket) => socket.pause(),
+    100,
+    () => served.server.announceEnd(),
+    get('/after'),
+    100,
+    (socket) => socket.resume(),
+  ])
+  expect(answers.map(({ body }) => body.length)).toEqual([8_000_000, 20])
+  expect(answers[1]?.headers.get('connection')).toEqual(['close'])
+})
+
+// A body that never ends would keep the connection busy, and with it the end of the process.
+it('gives up on the body of a request that was answered at once', async () => {
+  const served = await serve()
+  const socket = connect(served.port, '127.0.0.1')
+  socket.resume()
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  socket.write(get('/', 'Content-Length: 3\r\n'))
+  const startedAtMs = performance.now()
+  await closed
+  expect(performance.now() - startedAtMs).toBeLessThan(10_000)
+})
+
 // What a socket was given is not yet with the client: a closed connection must not be counted as an answer.
 it('tells a client that left with half an answer from one that got it', async () => {
   const served = await serve()
@@ -90,6 +126,15 @@ it('tells a client that left with half an answer from one that got it', async ()
   await new Promise((resolve) => socket.once('data', resolve))
   socket.destroy()
   await until(() => served.broken === 1, 'the broken answer to be noticed')
+})
+
+it('does not take an answer for sent that came after the end of its connection', async () => {
+  const served = await serve()
+  const socket = connect(served.port, '127.0.0.1')
+  socket.resume()
+  socket.write(get('/ended'))
+  await until(() => served.broken === 1, 'the lost answer to be noticed')
+  expect(served.whole).toEqual([0])
 })
 
 it('writes a head as Node would, with the same lines about the connection', async () => {

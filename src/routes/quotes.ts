@@ -12,6 +12,7 @@ import {
   createHeadLines,
   dateLine,
   headLines,
+  isSent,
   TrafficResponse,
 } from '../traffic-response.ts'
 import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
@@ -192,7 +193,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     let asking = ask()
     let gone = false
     response.once('close', () => {
-      if (response.writableFinished) return
+      if (isSent(response)) return
       gone = true
       asking.leave()
     })
