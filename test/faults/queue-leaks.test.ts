@@ -148,7 +148,7 @@ test('a quote or an order that is past its total time leaks no place, sent or st
       fetchWhole({
         upstream: edge.upstream,
         clock: systemClock,
-        totalTimeoutMs: 50,
+        totalTimeoutMs: 250,
         request: { method: 'GET', target: '/', headers: [], body: null },
       }),
     )
