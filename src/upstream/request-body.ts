@@ -93,8 +93,8 @@ export function requestBody(request: IncomingMessage, idleTimeoutMs: number): Re
   return hasBody(request) ? new RequestBody(request, idleTimeoutMs) : null
 }
 
-/** As much as is read from a socket a few times in a row. */
-const oneGoBytesMost = 131_072
+/** So small that to hold it until all of it is there costs nothing. */
+const oneGoBytesMost = 16_384
 
 /** Whether the body may come in one go with the head, and can then be sent on in one write, without a stream. */
 export function mayComeInOneGo(request: IncomingMessage): boolean {
