@@ -1,6 +1,6 @@
 import type { Contender } from '../contenders/contender.ts'
 import type { CaseResult } from '../harness/result.ts'
-import type { Figures } from '../harness/rounds.ts'
+import { type Figures, interleave, type Row } from '../harness/rounds.ts'
 import type { Placed, Stage } from '../harness/stage.ts'
 import { type Load, wrk } from '../harness/wrk.ts'
 
@@ -17,7 +17,35 @@ export interface CaseContext {
 export type BenchCase = (context: CaseContext) => Promise<CaseResult[]>
 
 /** Until V8 has compiled what is used: on one core, that takes it some seconds of load. */
-export const warmUpSeconds = 6
+const warmUpSeconds = 6
+/**
+ * Of the same load right before each measurement. A server is idle while the others have their turns, and V8 then lets
+ * go of what it has compiled: the more code, the longer until it is as fast again.
+ */
+const leadInSeconds = 3
+
+/** Something that can be loaded for a while, and what it did meanwhile. */
+export interface Loadable {
+  name: string
+  load(seconds: number): Promise<Figures>
+}
+
+/** Rounds of servers under load, all of them warm. */
+export async function measureWarm(loadables: readonly Loadable[], context: CaseContext): Promise<Row[]> {
+  const { quick, rounds, seconds, progress } = context
+  for (const { name, load } of quick ? [] : loadables) {
+    progress(`warming up ${name}`)
+    await load(warmUpSeconds)
+  }
+  const variants = loadables.map(({ name, load }) => ({
+    name,
+    async measure() {
+      if (!quick) await load(leadInSeconds)
+      return load(seconds)
+    },
+  }))
+  return interleave(variants, rounds, progress)
+}
 
 /** Loads one server and tells what it did and what that cost it. */
 export async function loadServer(placed: Placed, load: Omit<Load, 'port'>): Promise<Figures> {

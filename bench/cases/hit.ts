@@ -7,26 +7,21 @@ import {
   quoteTarget,
 } from '../contenders/contender.ts'
 import { checkHit } from '../harness/check-answers.ts'
-import { interleave } from '../harness/rounds.ts'
 import { stopAll } from '../harness/stage.ts'
-import { type BenchCase, loadServer, throughputColumns, warmUpSeconds } from './case.ts'
+import { type BenchCase, loadServer, measureWarm, throughputColumns } from './case.ts'
 
 /** One cached quote, asked for by 64 connections. */
-export const cachedHit: BenchCase = async ({ stage, contenders, quick, rounds, seconds, progress }) => {
+export const cachedHit: BenchCase = async (context) => {
+  const { stage, contenders } = context
   const able = contenders.filter(({ skills }) => skills.includes('hit'))
   const placed = await stage.placeAll(able)
   const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
-  for (const one of placed) {
-    await checkHit(one, stage)
-    if (quick) continue
-    progress(`warming up ${one.contender.name}`)
-    await loadServer(one, { ...load, seconds: warmUpSeconds })
-  }
-  const variants = placed.map((one) => ({
+  for (const one of placed) await checkHit(one, stage)
+  const loadables = placed.map((one) => ({
     name: one.contender.name,
-    measure: () => loadServer(one, { ...load, seconds }),
+    load: (seconds: number) => loadServer(one, { ...load, seconds }),
   }))
-  const rows = await interleave(variants, rounds, progress)
+  const rows = await measureWarm(loadables, context)
   await stopAll(placed)
   const promise = {
     what: 'cached hit',

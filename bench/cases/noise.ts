@@ -12,9 +12,9 @@ import {
 } from '../contenders/contender.ts'
 import { checkHit } from '../harness/check-answers.ts'
 import { benchDirectory } from '../harness/machine.ts'
-import { type Figures, interleave } from '../harness/rounds.ts'
+import type { Figures } from '../harness/rounds.ts'
 import { type Placed, stopAll } from '../harness/stage.ts'
-import { type BenchCase, loadServer, warmUpSeconds } from './case.ts'
+import { type BenchCase, type Loadable, loadServer, measureWarm } from './case.ts'
 
 interface Noise {
   title: string
@@ -45,28 +45,22 @@ const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
  * Whether hits wait for other work: their p99 while it goes on. Bare node:http has the same requests beside its hits:
  * whoever asks them takes time from the load generator, whatever the server makes of them.
  */
-export const noise: BenchCase = async ({ stage, contenders, quick, rounds, seconds, progress }) => {
+export const noise: BenchCase = async (context) => {
+  const { stage, contenders } = context
   const bare = contenders.filter(({ name }) => name === bareName)
   const placed = await stage.placeAll([gateway(gatewayName, { QUOTE_CACHE_ENTRIES: storeEntries }), ...bare])
-  for (const one of placed) {
-    await checkHit(one, stage)
-    if (!quick) await loadServer(one, { ...load, seconds: warmUpSeconds })
-  }
-  const variants = placed.map((one) => ({
+  for (const one of placed) await checkHit(one, stage)
+  const loadables: Loadable[] = placed.map((one) => ({
     name: one.contender.name,
-    measure: () => loadServer(one, { ...load, seconds }),
+    load: (seconds) => loadServer(one, { ...load, seconds }),
   }))
   for (const each of noises) {
     for (const one of placed) {
       const name = beside(one.contender.name, each)
-      if (!quick) {
-        progress(`warming up ${name}`)
-        await loadBeside(one, each, warmUpSeconds)
-      }
-      variants.push({ name, measure: () => loadBeside(one, each, seconds) })
+      loadables.push({ name, load: (seconds) => loadBeside(one, each, seconds) })
     }
   }
-  const rows = await interleave(variants, rounds, progress)
+  const rows = await measureWarm(loadables, context)
   await stopAll(placed)
   return [
     {

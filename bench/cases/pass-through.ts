@@ -9,10 +9,10 @@ import {
 } from '../contenders/contender.ts'
 import { checkPassThrough, jsonOf } from '../harness/check-answers.ts'
 import type { CaseResult, Promised } from '../harness/result.ts'
-import { type Figures, interleave, type Row, type Variant, valuesOf } from '../harness/rounds.ts'
+import { type Figures, type Row, valuesOf } from '../harness/rounds.ts'
 import { type Placed, stopAll } from '../harness/stage.ts'
 import { type Load, wrk } from '../harness/wrk.ts'
-import { type BenchCase, type CaseContext, loadServer, throughputColumns, warmUpSeconds } from './case.ts'
+import { type BenchCase, type CaseContext, loadServer, measureWarm, throughputColumns } from './case.ts'
 
 type PassLoad = Omit<Load, 'port' | 'seconds'>
 
@@ -37,25 +37,21 @@ function atLeast(what: string, bounds: Record<string, number>): Promised[] {
 
 /** What is passed on unchanged: small and large, and how much longer one caller waits than without a gateway. */
 export const passThrough: BenchCase = async (context) => {
-  const { stage, contenders, progress } = context
+  const { stage, contenders } = context
   const placed = await stage.placeAll(contenders.filter(({ skills }) => skills.includes('pass')))
   await checkPassThrough(directName, stage.upstreamPort)
   for (const one of placed) await checkPassThrough(one.contender.name, one.port)
 
-  async function measure(load: PassLoad): Promise<Row[]> {
-    const variant = (name: string, take: (seconds: number) => Promise<Figures>) => ({ name, take })
-    const all = [
-      variant(directName, (seconds) => loadUpstream(stage.upstreamPort, load, seconds)),
-      ...placed.map((one: Placed) =>
-        variant(one.contender.name, (seconds) => loadServer(one, { ...load, seconds })),
-      ),
-    ]
-    for (const { name, take } of context.quick ? [] : all) {
-      progress(`warming up ${name}`)
-      await take(warmUpSeconds)
+  function measure(load: PassLoad): Promise<Row[]> {
+    const direct = {
+      name: directName,
+      load: (seconds: number) => loadUpstream(stage.upstreamPort, load, seconds),
     }
-    const variants: Variant[] = all.map(({ name, take }) => ({ name, measure: () => take(context.seconds) }))
-    return interleave(variants, context.rounds, progress)
+    const throughOne = (one: Placed) => ({
+      name: one.contender.name,
+      load: (seconds: number) => loadServer(one, { ...load, seconds }),
+    })
+    return measureWarm([direct, ...placed.map(throughOne)], context)
   }
 
   const peers = { [fastifyProxyName]: 2, [middlewareName]: 5.5 }

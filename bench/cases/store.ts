@@ -7,7 +7,7 @@ import { benchDirectory } from '../harness/machine.ts'
 import { RawConnection, requestText } from '../harness/raw-client.ts'
 import { type Figures, interleave } from '../harness/rounds.ts'
 import { type Placed, type Stage, stopAll } from '../harness/stage.ts'
-import { type BenchCase, type CaseContext, loadServer, warmUpSeconds } from './case.ts'
+import { type BenchCase, type CaseContext, type Loadable, loadServer, measureWarm } from './case.ts'
 
 const counted = (quotes: number) => `${quotes.toLocaleString('en')} quotes`
 const sizes = (quick: boolean) => (quick ? [1_000, 20_000] : [1_000, 100_000, 1_000_000])
@@ -53,8 +53,9 @@ async function storeAlone({ stage, quick, rounds, progress }: CaseContext) {
   }
 }
 
-async function wholeGateway({ stage, quick, rounds, seconds, progress }: CaseContext) {
-  const variants = []
+async function wholeGateway(context: CaseContext) {
+  const { stage, quick, progress } = context
+  const loadables: Loadable[] = []
   const placed: Placed[] = []
   for (const quotes of sizes(quick)) {
     const settings = {
@@ -73,10 +74,12 @@ async function wholeGateway({ stage, quick, rounds, seconds, progress }: CaseCon
     end
     function request() return before .. math.random(${quotes}) .. after end`
     const load = { target: '/', headers: appHeaders, requestScript, connections: 64 }
-    if (!quick) await loadServer(one, { ...load, seconds: warmUpSeconds })
-    variants.push({ name: one.contender.name, measure: () => loadServer(one, { ...load, seconds }) })
+    loadables.push({
+      name: one.contender.name,
+      load: (seconds) => loadServer(one, { ...load, seconds }),
+    })
   }
-  const rows = await interleave(variants, rounds, progress)
+  const rows = await measureWarm(loadables, context)
   await stopAll(placed)
   const smallest = counted(1_000)
   const largest = rows.at(-1)?.name ?? smallest
