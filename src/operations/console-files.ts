@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
+import { programFolder } from '../program-folder.ts'
 
 export interface ConsoleFile {
   type: string
@@ -13,7 +14,7 @@ const types: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-const folder = new URL('./console/', import.meta.url)
+const folder = new URL('operations/console/', programFolder)
 
 /** By name; read when somebody first looks, and only what lies in the folder: no path is ever made from a request. */
 export function createConsoleFiles(): (name: string) => Promise<ConsoleFile | undefined> {

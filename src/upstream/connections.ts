@@ -1,9 +1,5 @@
 import type { LookupFunction, Socket } from 'node:net'
-import type { Dispatcher } from 'undici'
-// Not from 'undici' itself, which loads all of fetch, WebSocket, caches and mocks: a tenth of a start (undici.d.ts).
-import buildConnector from 'undici/lib/core/connect.js'
-import errors from 'undici/lib/core/errors.js'
-import Client from 'undici/lib/dispatcher/client.js'
+import { buildConnector, Client, type Dispatcher, errors } from 'undici'
 
 export interface ConnectionsOptions {
   origin: string
