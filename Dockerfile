@@ -6,7 +6,7 @@ FROM base AS build
 COPY package.json package-lock.json ./
 RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
-COPY scripts/bundle.sh ./scripts/
+COPY scripts ./scripts
 COPY src ./src
 RUN npm run build
 
