@@ -2,14 +2,15 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Listener } from './fast-lane.ts'
-import { headRefusal, problemOfParser, upgradeMayHideBytes } from './head-checks.ts'
+import { headRefusal, problemOfParser } from './head-checks.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
 import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { Problem } from './problem.ts'
-import { answerProblem, answerSocket, destroyUnlessRead, isRefused } from './problem-answer.ts'
+import { answerProblem, answerSocket, isRefused } from './problem-answer.ts'
 import { createRequestIds } from './request-ids.ts'
 import { hasBegun, TrafficResponse } from './traffic-response.ts'
+import { createTurns, type Turn } from './turns.ts'
 
 export interface TrafficServerOptions {
   listener: Listener
@@ -28,29 +29,6 @@ const keepAliveDefaultMs = 65_000
 const parserHeadBytesMost = 49_152
 /** Refused connections that are still being told so; past this many, a flood is not told as patiently. */
 const turningAwayMost = 1_000
-/** How often an idle connection is looked at until it is closed: a timer set anew for each request costs more. */
-const idleLooks = 4
-/** Requests waiting behind one another on a connection, past which nothing more is read from it. */
-const pipelinedMost = 64
-
-/** A request in the queue of its connection. */
-interface Turn {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  serve: Listener
-}
-
-interface Connection {
-  /** The requests that have no complete answer yet. Only the first is being served. */
-  readonly turns: Turn[]
-  /** What to do once all of them have been answered, when no further request is taken. */
-  atEnd: (() => void) | undefined
-  takesNoMore: boolean
-  paused: boolean
-  /** How often in a row nothing was going on. */
-  idleLooks: number
-  readonly lookTimer: NodeJS.Timeout
-}
 
 export type TrafficServer = Server & OrderlyEnd
 
@@ -63,47 +41,10 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   /** As long as an idle connection and the head that ends its idleness may take together. */
   const stillMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
-  /** On the socket itself: to look it up in a WeakMap costs more. */
-  const served = Symbol('connection')
   const open = createOpenConnections(options.connectionsMost ?? Number.POSITIVE_INFINITY)
+  const { connectionOf, take } = createTurns({ open, stillMs, begin })
   const nextId = createRequestIds()
   let turningAway = 0
-
-  function connectionOf(socket: Duplex & { [served]?: Connection }): Connection {
-    const known = socket[served]
-    if (known) return known
-    const connection: Connection = {
-      turns: [],
-      atEnd: undefined,
-      takesNoMore: false,
-      paused: false,
-      idleLooks: 0,
-      lookTimer: setInterval(() => look(socket, connection), Math.ceil(stillMs / idleLooks)),
-    }
-    socket[served] = connection
-    socket.once('close', () => clearInterval(connection.lookTimer))
-    // Node reads on after every answer, whoever paused.
-    socket.on('resume', () => {
-      if (connection.paused) socket.pause()
-    })
-    return connection
-  }
-
-  /**
-   * Node's own idle timer is stopped by any byte, an empty line too, and its deadline for a head only begins with
-   * the first byte of a method: an empty line would keep a connection open for ever.
-   */
-  function look(socket: Duplex, connection: Connection): void {
-    const client = connection.turns[0]?.request.socket
-    if (client === undefined) {
-      connection.idleLooks += 1
-      if (connection.idleLooks > idleLooks) socket.destroy()
-      return
-    }
-    connection.idleLooks = 0
-    // Node's timer starts anew with every byte that the client takes.
-    if (client.writableLength > 0 && !client.timeout) client.setTimeout(stillMs)
-  }
 
   function accept(socket: Socket): void {
     if (!open.add(socket, connectionOf(socket))) turnAway(socket)
@@ -135,58 +76,10 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     answerSocket(socket, { problem, requestId: report(problem) })
   }
 
-  /**
-   * Requests of one connection are served one after another (RFC 9112 9.3.2 allows more only for safe
-   * methods): a GET sent behind a POST expects to see what the POST did.
-   */
-  function take(request: IncomingMessage, response: TrafficResponse, serve: Listener): void {
-    const { socket } = request
-    const connection = connectionOf(socket)
-    if (isRefused(socket) || connection.takesNoMore) return
-    const { turns } = connection
-    if (request.headers.upgrade !== undefined && upgradeMayHideBytes(request)) {
-      connection.takesNoMore = true
-      response.shouldKeepAlive = false
-    }
-    open.tookOn(connection, response)
-    const turn = { request, response, serve }
-    if (turns.length === 0) {
-      begin(turn)
-      // Answered whole within this call. Any other answer may still leave a body behind that has to end.
-      if (response.whole === 'sent') {
-        connection.idleLooks = 0
-        return
-      }
-    }
-    turns.push(turn)
-    response.on('close', () => {
-      if (!request.complete) endBody(request)
-      turns.splice(turns.indexOf(turn), 1)
-      next(socket, connection)
-    })
-    if (turns.length > pipelinedMost && !connection.paused) {
-      connection.paused = true
-      socket.pause()
-    }
-  }
-
   function begin({ request, response, serve }: Turn): void {
     const refusal = headRefusal(request)
     if (refusal) refuse(request, response, refusal)
     else serve(request, response)
-  }
-
-  function next(socket: Duplex, connection: Connection): void {
-    if (socket.destroyed || isRefused(socket)) return
-    const { turns, atEnd } = connection
-    if (connection.paused && turns.length <= pipelinedMost) {
-      connection.paused = false
-      socket.resume()
-    }
-    const turn = turns[0]
-    if (turn) begin(turn)
-    else if (atEnd) atEnd()
-    else connection.idleLooks = 0
   }
 
   const server = createServer(
@@ -269,13 +162,4 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   })
 
   return Object.assign(server, open.end)
-}
-
-/** For a body that is still on its way when its answer is over. */
-function endBody(request: IncomingMessage): void {
-  // Whoever answers without a look at the body leaves its end to Node, which waits for it for ever.
-  if (request.listenerCount('data') === 0) destroyUnlessRead(request)
-  // Node no longer tells a reader of it that the connection has ended.
-  if (request.socket.destroyed) request.destroy()
-  else request.socket.once('close', () => request.destroy())
 }
