@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -55,5 +56,14 @@ test('what only some starts need is in files of its own', () => {
       ...['chunk', 'document', 'memory-rate-limiter', 'pino-pretty', 'sandbox', 'shared-rate-limiter'],
       ...['text', 'valkey'],
     ]),
+  )
+})
+
+// docs/decisions/0015: without it, a pause makes the next burst of uploads slow.
+test('npm start leaves out the memory reducer, a flag that this Node knows', () => {
+  const { scripts } = JSON.parse(readFileSync(join(dirname(builtProgram), '../package.json'), 'utf8'))
+  expect(scripts.start).toBe('exec node --no-memory-reducer dist/main.js')
+  expect(execFileSync(process.execPath, ['--v8-options'], { encoding: 'utf8' })).toContain(
+    '--memory-reducer ',
   )
 })

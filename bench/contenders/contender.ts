@@ -65,7 +65,7 @@ const fileNames: Record<string, string> = {
   'node:http + undici, raw': 'undici-raw',
 }
 
-/** As it is delivered: metrics, checks and limits on, logging at warn. */
+/** As `npm start` starts it: metrics, checks and limits on, logging at warn. */
 export function gateway(name: string, settings: Record<string, string> = {}): Contender {
   return {
     name,
@@ -78,7 +78,7 @@ export function gateway(name: string, settings: Record<string, string> = {}): Co
     },
     launch: ({ port, operationsPort, upstreamPort, program }) => ({
       command: process.execPath,
-      arguments: [program],
+      arguments: ['--no-memory-reducer', program],
       environment: {
         NODE_ENV: 'production',
         PORT: String(port),
