@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { floatOrder, gatewayWith, production, quote } from '../operations/support.ts'
 import { pause, until } from '../support/between.ts'
+import { freePort } from '../support/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
-import { freePort, valkey, valkeyIsInstalled } from '../support/valkey.ts'
+import { valkey, valkeyIsInstalled } from '../support/valkey.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
 
 const hostileName = '<img src=x onerror=document.title=1>'

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { settingNames } from '../../src/settings/table.ts'
-import { freePort, valkey, valkeyIsInstalled } from '../support/valkey.ts'
+import { freePort } from '../support/free-port.ts'
+import { valkey, valkeyIsInstalled } from '../support/valkey.ts'
 import { act, ask, floatOrder, gatewayWith, production, quote } from './support.ts'
 
 async function statusOf(operationsUrl: string, headers: Record<string, string> = {}) {

@@ -3,10 +3,10 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import type { SharedStore } from '../../src/store/shared-store.ts'
 import type { StoreOutcome } from '../../src/store/valkey.ts'
 import { pause, until } from '../support/between.ts'
+import { freePort } from '../support/free-port.ts'
 import { keptLog, levels } from '../support/log-lines.ts'
 import { type StoreLine, startStoreLine } from '../support/store-line.ts'
 import {
-  freePort,
   privateCertificate,
   storeAt,
   valkey,

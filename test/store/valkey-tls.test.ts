@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
 import { pause } from '../support/between.ts'
+import { freePort } from '../support/free-port.ts'
 import { startGatewayProcess } from '../support/gateway-process.ts'
-import { freePort, privateCertificate, valkey, valkeyIsInstalled } from '../support/valkey.ts'
+import { privateCertificate, valkey, valkeyIsInstalled } from '../support/valkey.ts'
 
 // That it is refused without the authority: valkey-faults.test.ts.
 test.skipIf(!valkeyIsInstalled())(

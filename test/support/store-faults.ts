@@ -1,5 +1,6 @@
+import { freePort } from './free-port.ts'
 import { startStoreLine } from './store-line.ts'
-import { freePort, startValkey, type ValkeyServer } from './valkey.ts'
+import { startValkey, type ValkeyServer } from './valkey.ts'
 
 /** A store with one thing that can go wrong with it. */
 export interface FaultyStore {

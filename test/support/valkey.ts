@@ -1,6 +1,5 @@
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
@@ -9,6 +8,7 @@ import { silentLogger } from '../../src/logger.ts'
 import type { SharedStore } from '../../src/store/shared-store.ts'
 import { createValkey, type ValkeyOptions } from '../../src/store/valkey.ts'
 import { until } from './between.ts'
+import { freePort } from './free-port.ts'
 
 const serverProgram = ['redis-server', 'valkey-server'].find(isThere)
 
@@ -299,12 +299,4 @@ export async function storeAt(
   onTestFinished(() => store.close())
   if (!options.mayBeDown) await until(() => store.up, 'a store that is up')
   return store
-}
-
-export async function freePort(): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
