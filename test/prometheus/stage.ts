@@ -87,6 +87,8 @@ async function sendTraffic(url: string): Promise<void> {
       quote('ETH_USDC', `${turn + 1}.25`),
       quote('ETH_USDC', `${turn + 1}.25`),
       quote(pair, 'much'),
+      // An answer that is not kept, whatever the faults of the sandbox hit.
+      quote('NO_PAIR', '0.1'),
       send('/v3/pairs'),
       send('/nowhere'),
       send('/checkouts', { method: 'POST', body: '{"amount":"10.00","currency":"USD"}' }),
