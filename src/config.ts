@@ -1,14 +1,12 @@
-import { nearMiss } from './settings/near-misses.ts'
 import {
-  factsOf,
-  fixedDefault,
-  isSettingName,
-  type SettingName,
-  type SettingValues,
-  settingNames,
-  settings,
-  shownValue,
-} from './settings/table.ts'
+  nearMissesOf,
+  readGiven,
+  readValues,
+  SettingsError,
+  type SettingValue,
+  shownText,
+} from './settings/read.ts'
+import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings/table.ts'
 import { checkTogether } from './settings/together.ts'
 
 export interface Config {
@@ -91,15 +89,6 @@ export interface Config {
   readonly log: { readonly level: SettingValues['LOG_LEVEL']; readonly format: SettingValues['LOG_FORMAT'] }
 }
 
-export type SettingValue = string | number | boolean | readonly (string | number)[]
-
-export interface SettingProblem {
-  name: string
-  /** Masked if secret; undefined if not set. */
-  value: string | undefined
-  expected: string
-}
-
 /** A setting in effect, as it may be shown: secrets are masked. */
 export interface EffectiveSetting {
   readonly value: string
@@ -114,84 +103,6 @@ export interface LoadedConfig {
 
 export interface LoadOptions {
   nearMisses?: 'warn' | 'error'
-}
-
-export class SettingsError extends Error {
-  readonly problems: readonly SettingProblem[]
-
-  constructor(problems: readonly SettingProblem[]) {
-    const lines = problems.map(({ name, value, expected }) => {
-      const shown = value === undefined ? `${name} is not set` : `${name}=${value}`
-      return `  ${shown} - expected: ${expected}`
-    })
-    const count = problems.length === 1 ? 'There is a problem' : `There are ${problems.length} problems`
-    super([`${count} with the settings:`, ...lines].join('\n'))
-    this.name = 'SettingsError'
-    this.problems = problems
-  }
-}
-
-interface Given {
-  /** By name, trimmed, blank ones left out. */
-  texts: ReadonlyMap<string, string>
-  problems: SettingProblem[]
-}
-
-function isReadable(value: unknown): boolean {
-  if (Array.isArray(value)) return value.every((item) => !Array.isArray(item) && isReadable(item))
-  return ['string', 'number', 'boolean'].includes(typeof value)
-}
-
-function readGiven(given: Record<string, SettingValue | undefined>): Given {
-  const texts = new Map<string, string>()
-  const problems: SettingProblem[] = []
-  for (const [name, value] of Object.entries(given)) {
-    if (value === undefined || value === null) continue
-    if (isReadable(value)) {
-      // A list is written with commas, which is how an array is too.
-      const text = String(value).trim()
-      if (text !== '') texts.set(name, text)
-    } else if (isSettingName(name)) {
-      problems.push({
-        name,
-        value: `(${typeof value})`,
-        expected: 'a string, a number, a boolean or an array of those',
-      })
-    }
-  }
-  return { texts, problems }
-}
-
-function shownText(name: SettingName, text: string): string {
-  return shownValue(text, factsOf(name).secret)
-}
-
-/** Reads every setting by itself; a wrong one is a problem, and its default stands in for it. */
-function readValues(texts: ReadonlyMap<string, string>): {
-  values: SettingValues
-  problems: SettingProblem[]
-} {
-  const result = settings.safeParse(Object.fromEntries(settingNames.map((name) => [name, texts.get(name)])))
-  if (result.success) return { values: result.data, problems: [] }
-  const expectedByName = new Map<SettingName, string>()
-  for (const issue of result.error.issues) {
-    const name = String(issue.path[0])
-    if (isSettingName(name) && !expectedByName.has(name)) expectedByName.set(name, issue.message)
-  }
-  const problems = [...expectedByName].map(([name, expected]) => ({
-    name,
-    value: shownText(name, texts.get(name) ?? ''),
-    expected,
-  }))
-  const good = settingNames.filter((name) => !expectedByName.has(name)).map((name) => [name, texts.get(name)])
-  return { values: settings.parse(Object.fromEntries(good)), problems }
-}
-
-function nearMissesOf(texts: ReadonlyMap<string, string>): { name: string; meant: SettingName }[] {
-  return [...texts].flatMap(([name, text]) => {
-    const meant = nearMiss(name, text)
-    return meant === undefined ? [] : [{ name: shownValue(name, undefined), meant }]
-  })
 }
 
 function paymentsBaseUrl(values: SettingValues): string | undefined {

@@ -1,11 +1,12 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
-import { type LoadedConfig, loadConfig, SettingsError } from './config.ts'
+import { type LoadedConfig, loadConfig } from './config.ts'
 import { buildGateway, type Gateway } from './gateway.ts'
 import { ListenError, listenError } from './listen.ts'
 import { createLogger } from './logger.ts'
 import { endOnCrash, endOnSignal, ignoreClosedOutput } from './process-end.ts'
 import { isWithinEdits } from './settings/near-misses.ts'
+import { SettingsError } from './settings/read.ts'
 import { version } from './version.ts'
 
 const flags = {

@@ -1,17 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import type { Listener } from './fast-lane.ts'
 import { upgradeMayHideBytes } from './head-checks.ts'
 import type { OpenConnections } from './open-connections.ts'
 import { destroyUnlessRead, isRefused } from './problem-answer.ts'
 import type { TrafficResponse } from './traffic-response.ts'
 
-type Serve = (request: IncomingMessage, response: ServerResponse) => void
-
 /** A request in the queue of its connection. */
 export interface Turn {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  serve: Serve
+  serve: Listener
 }
 
 export interface Connection {
@@ -29,7 +28,7 @@ export interface Connection {
 export interface Turns {
   connectionOf(socket: Duplex): Connection
   /** Takes a request on, whose turn may be now. */
-  take(request: IncomingMessage, response: TrafficResponse, serve: Serve): void
+  take(request: IncomingMessage, response: TrafficResponse, serve: Listener): void
 }
 
 export interface TurnsOptions {
@@ -89,7 +88,7 @@ export function createTurns({ open, stillMs, begin }: TurnsOptions): Turns {
     if (client.writableLength > 0 && !client.timeout) client.setTimeout(stillMs)
   }
 
-  function take(request: IncomingMessage, response: TrafficResponse, serve: Serve): void {
+  function take(request: IncomingMessage, response: TrafficResponse, serve: Listener): void {
     const { socket } = request
     const connection = connectionOf(socket)
     if (isRefused(socket) || connection.takesNoMore) return

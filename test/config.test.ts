@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { loadConfig, SettingsError, type SettingValue } from '../src/config.ts'
+import { loadConfig } from '../src/config.ts'
+import { SettingsError, type SettingValue } from '../src/settings/read.ts'
 import { settingNames } from '../src/settings/table.ts'
 
 type Given = Record<string, SettingValue | undefined>

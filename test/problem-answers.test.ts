@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { SettingValue } from '../src/config.ts'
+import type { SettingValue } from '../src/settings/read.ts'
 import { type RunningGateway, startGateway } from './support/gateway.ts'
 import { sendRaw } from './support/raw-client.ts'
 import { type RawUpstream, startRawUpstream } from './support/raw-upstream.ts'

@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { act, floatOrder, gatewayWith, quote } from '../operations/support.ts'
 import { pause } from '../support/between.ts'
+import { environment } from '../support/environment.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
 
 /** `npm run pictures` renews those of the README; else they are only taken, so that a bad one fails. */
-// biome-ignore lint/style/noProcessEnv: how that script says so.
-const folder = process.env.CONSOLE_PICTURES === 'renew' ? '../../docs/images/' : undefined
+const folder = environment().CONSOLE_PICTURES === 'renew' ? '../../docs/images/' : undefined
 
 function pathOf(name: string): { path?: string } {
   if (folder === undefined) return {}

@@ -1,8 +1,8 @@
 import request, { type Test } from 'supertest'
 import { afterEach } from 'vitest'
-import type { SettingValue } from '../../src/config.ts'
 import type { GatewayOverrides } from '../../src/gateway.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
+import type { SettingValue } from '../../src/settings/read.ts'
 import { type RunningGateway, startGateway } from '../support/gateway.ts'
 
 const open: { close(): Promise<void> }[] = []

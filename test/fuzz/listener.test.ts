@@ -7,11 +7,12 @@ import { silentLogger } from '../../src/logger.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { createTrafficServer } from '../../src/server.ts'
 import { after, attack, readAnswers } from '../support/attack.ts'
+import { environment } from '../support/environment.ts'
 import { laneUnderTest } from '../support/gateway.ts'
 import { type HostileStream, hostileStream } from '../support/hostile-streams.ts'
 
-// biome-ignore lint/style/noProcessEnv: how a failure is run again, or another seed is tried.
-const seed = Number(process.env.FUZZ_SEED ?? 20_250_711)
+/** FUZZ_SEED is how a failure is run again, or another seed is tried. */
+const seed = Number(environment().FUZZ_SEED ?? 20_250_711)
 const streamsCount = 14_000
 const atOnce = 200
 const quietMs = 25

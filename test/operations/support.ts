@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { onTestFinished } from 'vitest'
-import type { SettingValue } from '../../src/config.ts'
+import type { SettingValue } from '../../src/settings/read.ts'
 import { type RunningGateway, startGateway } from '../support/gateway.ts'
 
 /** A gateway that ends with its test. */

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { environment } from '../support/environment.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -52,8 +53,7 @@ export function runIn(
   parameters: readonly string[],
   env: Readonly<Record<string, string | undefined>> = {},
 ): Promise<Ran> {
-  // biome-ignore lint/style/noProcessEnv: a program finds nothing without PATH; no setting is handed down.
-  const { PATH = '', HOME = '' } = process.env
+  const { PATH = '', HOME = '' } = environment()
   const options = { cwd: folder, env: { PATH: `${dirname(process.execPath)}:${PATH}`, HOME, ...env } }
   return new Promise((resolve) => {
     execFile(command, parameters, options, (error, stdout, stderr) => {
@@ -65,8 +65,7 @@ export function runIn(
 
 /** For npm, whose way to a registry may need proxies, certificates and settings of its own. */
 function allButPath(): Record<string, string | undefined> {
-  // biome-ignore lint/style/noProcessEnv: npm is run with what whoever runs this gave it.
-  const { PATH, ...rest } = process.env
+  const { PATH, ...rest } = environment()
   return rest
 }
 

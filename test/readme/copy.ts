@@ -1,11 +1,11 @@
 import { type ChildProcess, execFile, execFileSync, spawn } from 'node:child_process'
 import { cpSync, mkdtempSync, rmSync } from 'node:fs'
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { environment } from '../support/environment.ts'
+import { freePort } from '../support/free-port.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 
@@ -28,7 +28,8 @@ export async function copyRepository(): Promise<Copy> {
     // Even a link to another folder of packages: npm ci would empty that.
     if (file !== '' && file !== 'node_modules') cpSync(join(root, file), join(directory, file))
   }
-  const [port = 0, adminPort = 0] = await freePorts(2)
+  const port = await freePort()
+  const adminPort = await freePort()
   const here = (command: string) =>
     command.replaceAll(':8080', `:${port}`).replaceAll(':8081', `:${adminPort}`)
   const options = {
@@ -82,17 +83,6 @@ async function isReady(url: string): Promise<boolean> {
 
 /** Without what the test runner sets for itself. */
 function ownEnvironment(): NodeJS.ProcessEnv {
-  // biome-ignore lint/style/noProcessEnv: npm needs the home, the path and the proxy of whoever runs this.
-  const entries = Object.entries(process.env)
+  const entries = Object.entries(environment())
   return Object.fromEntries(entries.filter(([name]) => !/^(?:NODE_ENV|VITEST|npm_|INIT_CWD)/.test(name)))
-}
-
-async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer())
-  await Promise.all(
-    servers.map((server) => new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))),
-  )
-  const ports = servers.map((server) => (server.address() as AddressInfo).port)
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
-  return ports
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { SettingValue } from '../../src/config.ts'
+import type { SettingValue } from '../../src/settings/read.ts'
 import { act } from '../operations/support.ts'
 import { pause, recordingUpstream, until } from '../support/between.ts'
 import { type RunningGateway, startGateway } from '../support/gateway.ts'

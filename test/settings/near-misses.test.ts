@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig, SettingsError } from '../../src/config.ts'
+import { loadConfig } from '../../src/config.ts'
 import { nearMiss } from '../../src/settings/near-misses.ts'
+import { SettingsError } from '../../src/settings/read.ts'
 import { settingNames } from '../../src/settings/table.ts'
 
 describe('names that are nearly right', () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig, SettingsError, type SettingValue } from '../../src/config.ts'
+import { loadConfig } from '../../src/config.ts'
+import { SettingsError, type SettingValue } from '../../src/settings/read.ts'
 
 function namesOf(given: Record<string, SettingValue>): string[] {
   try {

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { loadConfig, SettingsError } from '../../src/config.ts'
+import { loadConfig } from '../../src/config.ts'
+import { SettingsError } from '../../src/settings/read.ts'
 import { settingNames } from '../../src/settings/table.ts'
 import { helpText, printConfig, settingsPage } from '../../src/settings/text.ts'
 

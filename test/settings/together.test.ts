@@ -1,6 +1,7 @@
 import { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
-import { loadConfig, SettingsError, type SettingValue } from '../../src/config.ts'
+import { loadConfig } from '../../src/config.ts'
+import { SettingsError, type SettingValue } from '../../src/settings/read.ts'
 
 const swap = 'https://swap.example'
 

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import type { SettingValue } from '../../src/config.ts'
+import type { SettingValue } from '../../src/settings/read.ts'
 import { type RunningGateway, startGateway } from './gateway.ts'
 import { type RawUpstream, startRawUpstream } from './raw-upstream.ts'
 import { type RecordingUpstream, startRecordingUpstream } from './recording-upstream.ts'

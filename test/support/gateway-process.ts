@@ -3,6 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
+import { environment } from './environment.ts'
 import { laneUnderTest } from './gateway.ts'
 
 export interface GatewayProcess {
@@ -19,7 +20,14 @@ export interface GatewayProcess {
 export async function startGatewayProcess(settings: Record<string, string>): Promise<GatewayProcess> {
   const main = fileURLToPath(new URL('../../src/main.ts', import.meta.url))
   const child = spawn(process.execPath, ['--import', 'tsx', main], {
-    env: { ...pathOnly(), ...laneUnderTest(), PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', ...settings },
+    env: {
+      PATH: environment().PATH,
+      ...laneUnderTest(),
+      PORT: '0',
+      ADMIN_PORT: '0',
+      LOG_FORMAT: 'json',
+      ...settings,
+    },
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   onTestFinished(() => {
@@ -44,9 +52,4 @@ export async function startGatewayProcess(settings: Record<string, string>): Pro
     // 5: resets the peak to what is resident now (proc_pid_clear_refs(5)).
     forgetPeak: () => writeFileSync(`/proc/${child.pid}/clear_refs`, '5'),
   }
-}
-
-function pathOnly(): Record<string, string> {
-  // biome-ignore lint/style/noProcessEnv: a child without PATH finds no loader; nothing else is handed down.
-  return { PATH: process.env.PATH ?? '' }
 }

@@ -1,5 +1,6 @@
-import type { SettingValue } from '../../src/config.ts'
 import { createGateway, type Gateway, type GatewayOverrides } from '../../src/gateway.ts'
+import type { SettingValue } from '../../src/settings/read.ts'
+import { environment } from './environment.ts'
 
 export interface RunningGateway extends Gateway {
   url: string
@@ -23,6 +24,5 @@ export async function startGateway(
 }
 
 export function laneUnderTest(): Record<string, string> {
-  // biome-ignore lint/style/noProcessEnv: how the whole suite is told to run without the fast lane.
-  return process.env.FAST_LANE === 'off' ? { FAST_LANE: 'off' } : {}
+  return environment().FAST_LANE === 'off' ? { FAST_LANE: 'off' } : {}
 }

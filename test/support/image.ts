@@ -12,6 +12,7 @@ import {
   repository,
   type Stage,
 } from './dockerfile.ts'
+import { environment } from './environment.ts'
 import { type RunningProgram, watchProgram } from './program.ts'
 
 const run = promisify(execFile)
@@ -131,9 +132,4 @@ export function runInImage(
 ): RunningProgram {
   const [file = '', ...parameters] = canConfine ? [...confined, ...command] : command
   return watchProgram(spawn(file, parameters, { cwd: workingFolder, env: { ...env, ...settings } }))
-}
-
-function environment(): NodeJS.ProcessEnv {
-  // biome-ignore lint/style/noProcessEnv: npm has to find its registry and its cache.
-  return process.env
 }

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { expect, onTestFinished } from 'vitest'
-import type { SettingValue } from '../../src/config.ts'
+import type { SettingValue } from '../../src/settings/read.ts'
 import { recordingUpstream } from './between.ts'
 import { type RunningGateway, startGateway } from './gateway.ts'
 import { ask, counted, createTestClock, giveQuote, quoteBody } from './quotes.ts'

@@ -1,6 +1,7 @@
 import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { environment } from './environment.ts'
 import { laneUnderTest } from './gateway.ts'
 
 export const builtProgram = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
@@ -29,13 +30,13 @@ export function startProgram(
   { descriptors }: { descriptors?: number } = {},
 ): RunningProgram {
   if (!existsSync(builtProgram)) throw new Error('dist/main.js is missing: npm run build (npm test does it)')
-  // biome-ignore lint/style/noProcessEnv: a child process needs the PATH that this one has.
-  const path = process.env.PATH ?? ''
   const command = [process.execPath, builtProgram, ...flags]
   // Node raises its limit to the most it may have, so that has to be lowered, and before it starts.
   const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command]
   const [file = '', ...parameters] = descriptors === undefined ? command : limited
-  return watchProgram(spawn(file, parameters, { env: { PATH: path, ...laneUnderTest(), ...settings } }))
+  return watchProgram(
+    spawn(file, parameters, { env: { PATH: environment().PATH, ...laneUnderTest(), ...settings } }),
+  )
 }
 
 /** Gathers what a program says, and makes sure that it does not outlive its test. */

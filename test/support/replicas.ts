@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
-import type { SettingValue } from '../../src/config.ts'
 import type { GatewayOverrides } from '../../src/gateway.ts'
+import type { SettingValue } from '../../src/settings/read.ts'
 import { pause, recordingUpstream } from './between.ts'
 import { type RunningGateway, startGateway } from './gateway.ts'
 import { type Answered, counted } from './quotes.ts'
