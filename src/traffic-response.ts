@@ -51,9 +51,9 @@ const plainReason = /^[\t\x20-\x7e\x80-\xff]*$/
 /** Sends an answer that is all there in one write. False, and nothing is done, where that cannot be. */
 export function answerInOneWrite(
   response: ServerResponse,
-  answer: { status: number; reason: string; headers: readonly string[]; body: Buffer },
+  { status, reason, headers }: { status: number; reason: string; headers: readonly string[] },
+  body: Buffer,
 ): boolean {
-  const { status, reason, headers, body } = answer
   if (!(response instanceof TrafficResponse) || body.length > oneWriteBytesMost) return false
   const lines = headLines(headers)
   if (lines === undefined || !plainReason.test(reason)) return false

@@ -149,7 +149,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     if (!hasLength(headers) && answer.status !== 204)
       headers.push('Content-Length', String(answer.body.length))
     const { status, reason, body } = answer
-    if (answerInOneWrite(response, { status, reason, headers, body })) return
+    if (answerInOneWrite(response, { status, reason, headers }, body)) return
     response.writeHead(status, reason, headers)
     response.end(body)
   }

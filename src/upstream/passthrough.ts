@@ -139,7 +139,7 @@ class Relay implements UpstreamHandler {
     if (this.#head === undefined || body === undefined) return false
     const { response } = this.#options
     response.sendDate = false
-    return answerInOneWrite(response, { ...this.#head, body })
+    return answerInOneWrite(response, this.#head, body)
   }
 
   onData(chunk: Buffer): boolean {
