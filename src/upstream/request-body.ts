@@ -93,8 +93,8 @@ export function requestBody(request: IncomingMessage, idleTimeoutMs: number): Re
   return hasBody(request) ? new RequestBody(request, idleTimeoutMs) : null
 }
 
-/** So small that to hold it until all of it is there costs nothing. */
-const oneGoBytesMost = 16_384
+/** What Node reads from a connection at a time: to hold that much for a turn of the event loop costs nothing more. */
+const oneGoBytesMost = 65_536
 
 /** Whether the body may come in one go with the head, and can then be sent on in one write, without a stream. */
 export function mayComeInOneGo(request: IncomingMessage): boolean {
