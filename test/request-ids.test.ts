@@ -10,5 +10,5 @@ test('gives out ids in the form of UUIDs, no two alike, in no order that tells t
 })
 
 test('begins each process with ids of its own', () => {
-  expect(createRequestIds()().slice(0, -10)).not.toBe(createRequestIds()().slice(0, -10))
+  expect(createRequestIds()().slice(0, -8)).not.toBe(createRequestIds()().slice(0, -8))
 })
