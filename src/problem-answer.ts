@@ -21,8 +21,8 @@ export function isRefused(socket: Duplex): boolean {
 }
 
 // On the response itself: a WeakMap of all responses keeps the garbage collector busy.
-const interrupted = Symbol('interrupted')
-type Interruptible = ServerResponse & { [interrupted]?: () => void }
+export const interrupted = Symbol('interrupted')
+type Interruptible = ServerResponse & { [interrupted]?: (() => void) | undefined }
 
 /** Has whoever is at work on a response told that a problem was answered in its place. */
 export function whenAnsweredInstead(response: ServerResponse, callback: () => void): void {

@@ -33,6 +33,15 @@ const turningAwayMost = 1_000
 export type TrafficServer = Server & OrderlyEnd
 
 /**
+ * Node notes the address and the timeout on a socket when they are first needed, in the order in which its requests
+ * happen to need them. V8 then takes them for objects of several kinds, and looks up whatever Node reads of any socket.
+ */
+function alike(socket: Socket): void {
+  void socket.remoteAddress
+  socket.setTimeout(0)
+}
+
+/**
  * The HTTP server in front of the gateway: the limits and checks that Node leaves to its user. A refused
  * connection serves nothing more, pipelined or not: whatever follows a malformed request may be smuggled.
  */
@@ -47,6 +56,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   let turningAway = 0
 
   function accept(socket: Socket): void {
+    alike(socket)
     if (!open.add(socket, connectionOf(socket))) turnAway(socket)
   }
 

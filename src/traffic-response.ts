@@ -1,5 +1,6 @@
 import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http'
 import { systemClock } from './clock.ts'
+import { interrupted } from './problem-answer.ts'
 
 /**
  * The answer to a request of the traffic server, which can also go out whole, its head and body in one write. Node
@@ -11,6 +12,9 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
   keepAliveLines = ''
   /** How far it has come since it was written whole, which `headersSent` and `writableFinished` do not know of. */
   whole: 'under-way' | 'sent' | undefined = undefined
+  // What some answers are given later, all have from the start, so that V8 takes them for objects of one kind.
+  override statusCode = 200;
+  [interrupted]: (() => void) | undefined = undefined
 
   /**
    * Sends `head`, every line of it with its CRLF, then the lines about the connection, then the body. False, and

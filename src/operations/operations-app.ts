@@ -1,3 +1,4 @@
+import type { RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Metrics } from '../metrics.ts'
 import { type AccessOptions, createAccess, type Level } from './access.ts'
@@ -5,6 +6,7 @@ import { createActions } from './actions.ts'
 import type { Activity } from './activity.ts'
 import { createConsoleFiles, pageHeaders } from './console-files.ts'
 import { createLiveStream } from './live-stream.ts'
+import { answerProbe, answersProbe, json, type Page, type Probe } from './probes.ts'
 import { statusOf } from './status.ts'
 import type { OperationsView } from './view.ts'
 
@@ -20,7 +22,7 @@ export interface OperationsOptions {
 }
 
 export interface OperationsApp {
-  listener: express.Express
+  listener: RequestListener
   /** How many look at the console now. */
   readonly viewers: number
   /** Ends the live streams, which would otherwise hold up the end of the listener. */
@@ -33,6 +35,11 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   const access = createAccess(options.access)
   const live = createLiveStream({ ...options, needsToken: access.needsToken })
   const files = createConsoleFiles()
+  const probes: ReadonlyMap<string, Probe> = new Map<string, Probe>([
+    ['/healthz', () => json(200, { status: 'ok' })],
+    ['/readyz', () => readiness(isReady(), view.store().up)],
+    ['/metrics', async () => ({ status: 200, type: metrics.contentType, body: await metrics.render() })],
+  ])
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -41,18 +48,9 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
     next()
   })
 
-  app.get('/healthz', (_request: Request, response: Response) => {
-    response.json({ status: 'ok' })
-  })
-  app.get('/readyz', (_request: Request, response: Response) => {
-    const ready = isReady()
-    response
-      .status(ready ? 200 : 503)
-      .json({ status: ready ? 'ready' : 'not ready', degraded: !view.store().up })
-  })
-  app.get('/metrics', async (_request: Request, response: Response) => {
-    response.type(metrics.contentType).send(await metrics.render())
-  })
+  // Here for spellings that only Express takes for these paths.
+  for (const [path, probe] of probes)
+    app.get(path, (_request: Request, response: Response) => answerProbe(probe, response))
   app.get('/openapi.json', async (_request: Request, response: Response) => {
     response.type('json').send(await options.openApi())
   })
@@ -109,10 +107,16 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
     else response.status(status).json({ error: 'The request cannot be read.' })
   })
   return {
-    listener: app,
+    listener(request, response) {
+      if (!answersProbe(probes, request, response)) app(request, response)
+    },
     get viewers() {
       return live.viewers
     },
     close: live.close,
   }
+}
+
+function readiness(ready: boolean, storeUp: boolean): Page {
+  return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', degraded: !storeUp })
 }
