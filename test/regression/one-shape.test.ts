@@ -1,0 +1,68 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { setFlagsFromString } from 'node:v8'
+import { expect, onTestFinished, test } from 'vitest'
+import { startGateway } from '../support/gateway.ts'
+
+setFlagsFromString('--allow-natives-syntax')
+const haveSameShape = new Function('one', 'other', 'return %HaveSameMap(one, other)') as (
+  one: object,
+  other: object,
+) => boolean
+
+interface Begun {
+  request: IncomingMessage
+  response: ServerResponse
+}
+
+// V8 keeps a few shapes of object apart wherever Node reads one of its sockets or answers, and looks the rest up, which
+// costs a tenth of a hit. What an object is given, and in which order, must not depend on what was asked for.
+test('whatever comes first on a connection, the connection and its answers have one shape', async () => {
+  const gateway = await startGateway({ FAST_LANE: 'on' })
+  const { port } = new URL(gateway.url)
+  const seen: Begun[] = []
+  const note = (message: unknown) => {
+    const begun = message as Begun
+    if (begun.request.socket.localPort === Number(port)) seen.push(begun)
+  }
+  subscribe('http.server.request.start', note)
+  onTestFinished(async () => {
+    unsubscribe('http.server.request.start', note)
+    await gateway.close()
+  })
+  const asked: readonly [path: string, method: string, body?: string][] = [
+    ['/v3/pairs/ETH_USDC/quotes?amount=0.1', 'GET'],
+    ['/v3/pairs/ETH_USDC/quotes?amount=0.1', 'GET'],
+    ['/v3/assets', 'GET'],
+    ['/checkouts/co_1', 'GET'],
+    ['/checkouts', 'POST', '{"amount":"10.00"}'],
+  ]
+  for (const [path, method, body] of asked) {
+    const agent = new Agent({ keepAlive: true })
+    onTestFinished(() => agent.destroy())
+    // Twice on each, since Node notes some things with the first answer.
+    for (let time = 0; time < 2; time += 1) await answered({ port, path, method, agent }, body)
+  }
+  expect(seen).toHaveLength(asked.length * 2)
+  const [first] = seen
+  for (const { request: each, response } of seen) {
+    const path = `${each.method} ${each.url}`
+    expect([path, haveSameShape(each.socket, first?.request.socket ?? {})]).toEqual([path, true])
+    expect([path, haveSameShape(response, first?.response ?? {})]).toEqual([path, true])
+  }
+})
+
+function answered(
+  options: { port: string; path: string; method: string; agent: Agent },
+  body: string | undefined,
+): Promise<void> {
+  const headers = { 'App-Name': 'test', ...(body === undefined ? {} : { 'Content-Length': body.length }) }
+  return new Promise((resolve, reject) => {
+    const asking = request({ ...options, host: '127.0.0.1', headers }, (answer) => {
+      answer.resume()
+      answer.on('end', resolve)
+    })
+    asking.on('error', reject)
+    asking.end(body)
+  })
+}
