@@ -30,8 +30,7 @@ export function createQuoteHeaders(keyHeaders: readonly string[], defaults: Swap
     },
     keyed({ request: { rawHeaders } }) {
       const nominated = nominatedHeaders(rawHeaders)
-      const keyed: (readonly [name: string, value: string | undefined])[] = []
-      for (const name of keyHeaders) {
+      return keyHeaders.map((name) => {
         const sent = nominated?.has(name) ? undefined : headerLines(rawHeaders, name)
         const value = sent ?? supplied.get(name)
         if (name === 'app-name' && (value === undefined || value.trim() === '')) {
@@ -40,9 +39,8 @@ export function createQuoteHeaders(keyHeaders: readonly string[], defaults: Swap
             members: { header: 'App-Name' },
           })
         }
-        keyed.push([name, value])
-      }
-      return keyed
+        return [name, value]
+      })
     },
     call(keyed, exchange) {
       const headers: string[] = []
