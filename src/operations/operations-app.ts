@@ -6,7 +6,7 @@ import { createActions } from './actions.ts'
 import type { Activity } from './activity.ts'
 import { createConsoleFiles, pageHeaders } from './console-files.ts'
 import { createLiveStream } from './live-stream.ts'
-import { answerProbe, answersProbe, json, type Page, type Probe } from './probes.ts'
+import { answerProbe, answersProbe, failure, json, type Page, type Probe } from './probes.ts'
 import { statusOf } from './status.ts'
 import type { OperationsView } from './view.ts'
 
@@ -103,7 +103,7 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     const { status = 500 } = error as { status?: number }
     if (response.headersSent) response.destroy()
-    else if (status >= 500) response.status(500).json({ error: 'The operations listener failed.' })
+    else if (status >= 500) response.status(failure.status).type(failure.type).send(failure.body)
     else response.status(status).json({ error: 'The request cannot be read.' })
   })
   return {

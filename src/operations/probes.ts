@@ -29,11 +29,13 @@ export function answersProbe(
 export async function answerProbe(probe: Probe, response: ServerResponse): Promise<void> {
   const { status, type, body } = await Promise.resolve()
     .then(probe)
-    .catch(() => json(500, { error: 'The operations listener failed.' }))
+    .catch(() => failure)
   const length = Buffer.byteLength(body)
   response.writeHead(status, { 'Content-Type': type, 'Content-Length': length, 'Cache-Control': 'no-store' })
   response.end(body)
 }
+
+export const failure = json(500, { error: 'The operations listener failed.' })
 
 export function json(status: number, content: unknown): Page {
   return { status, type: 'application/json; charset=utf-8', body: JSON.stringify(content) }
