@@ -24,6 +24,8 @@ export interface OpenConnections {
   add(socket: Socket, connection: EndableConnection): boolean
   /** A request is being taken on, whose answer this will be. */
   tookOn(connection: EndableConnection, response: ServerResponse): void
+  /** Whether an answer is all there, but its client has not taken all of it yet. */
+  readonly someAreSlow: boolean
   readonly end: OrderlyEnd
 }
 
@@ -48,6 +50,13 @@ export function createOpenConnections(most: number): OpenConnections {
     },
     tookOn(connection, response) {
       if (isEnding) endWith(response, connection)
+    },
+    get someAreSlow() {
+      for (const { turns } of open.values()) {
+        const response = turns[0]?.response
+        if (response?.writableEnded && !response.writableFinished) return true
+      }
+      return false
     },
     end: {
       announceEnd() {

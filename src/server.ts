@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Listener } from './fast-lane.ts'
@@ -171,5 +171,10 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     else refuse(last.request, last.response, problem)
   })
 
-  return Object.assign(server, open.end)
+  /** Node takes a connection for idle as soon as its answer has been handed over, and would cut that off. */
+  function closeIdleConnections(): void {
+    if (!open.someAreSlow) Server.prototype.closeIdleConnections.call(server)
+  }
+
+  return Object.assign(server, open.end, { closeIdleConnections })
 }

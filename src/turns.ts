@@ -140,6 +140,12 @@ function endBody(request: IncomingMessage): void {
   // Whoever answers without a look at the body leaves its end to Node, which waits for it for ever.
   if (request.listenerCount('data') === 0) destroyUnlessRead(request)
   // Node no longer tells a reader of it that the connection has ended.
-  if (request.socket.destroyed) request.destroy()
-  else request.socket.once('close', () => request.destroy())
+  const { socket } = request
+  if (socket.destroyed) {
+    request.destroy()
+    return
+  }
+  const end = () => request.destroy()
+  socket.once('close', end)
+  request.once('close', () => socket.off('close', end))
 }

@@ -4,6 +4,7 @@ import { loadConfig } from '../src/config.ts'
 import { gatewayTo, pause, recordingUpstream, until } from './support/between.ts'
 import { startGateway } from './support/gateway.ts'
 import { killPrograms, startProgram } from './support/program.ts'
+import { giveQuote, quoteBody, quotePath } from './support/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from './support/raw-connection.ts'
 
 afterEach(killPrograms)
@@ -110,6 +111,29 @@ describe('the end itself', () => {
     await new Promise((resolve) => silent.socket.once('connect', resolve))
     await gateway.close()
     await Promise.all([idle.closed(), silent.closed()])
+  })
+
+  // Node takes a connection for idle as soon as its answer has been handed over, taken or not.
+  test('leaves a client the time to read its answers, which it takes slowly', async () => {
+    const pad = 'x'.repeat(4_000_000)
+    const upstream = await recordingUpstream((_request, response) => giveQuote(response, quoteBody({ pad })))
+    const gateway = await gatewayTo(upstream.url, { DRAIN_TIMEOUT_MS: veryLongMs })
+    const client = new RawConnection(gateway.url)
+    client.socket.pause()
+    // More than the system holds for a client that reads nothing.
+    for (const amount of ['1', '2', '3'])
+      client.write(`GET ${quotePath}?amount=${amount} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`)
+    await until(() => upstream.requests.length >= 1, 'the request to arrive')
+    await pause(500)
+    const closed = gateway.close()
+    await pause(200)
+    client.socket.resume()
+    for (const connection of ['keep-alive', 'keep-alive', 'close']) {
+      const answer = await client.answer()
+      expect([answer.status, answer.whole, connectionOf(answer)]).toEqual([200, true, [connection]])
+      expect(answer.body.length).toBeGreaterThan(pad.length)
+    }
+    await closed
   })
 
   // A body without a length ends with its connection, so an orderly end of that would make half of it look whole.

@@ -42,6 +42,8 @@ const countedFaults: ReadonlySet<UpstreamFault> = new Set([
   'http_response_incomplete',
 ])
 const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
+/** Whole with their heads. */
+const bodilessStatuses: ReadonlySet<number> = new Set([204, 304])
 
 /**
  * One request on its way out, in as many tries as are safe: it is sent again only if the upstream cannot have
@@ -106,8 +108,13 @@ export class Attempt implements TryHandler, UnderWay {
   }
 
   onError(error: Error, answerBegan: boolean): void {
-    this.#givenUp ||= isClientsDoing(error)
     const fault = error instanceof UpstreamFailure ? error.fault : faultOf(error, this.#began)
+    // A 304 may state the length of what it leaves out (RFC 9110 8.6), which undici then finds missing.
+    if (bodilessStatuses.has(this.#status) && fault === 'http_response_incomplete') {
+      this.onComplete()
+      return
+    }
+    this.#givenUp ||= isClientsDoing(error)
     const saysNothing = this.#givenUp || isOurOwn(error)
     const mayRepeat = !saysNothing && !answerBegan && this.#isSafeToRepeat(fault)
     if (mayRepeat && this.#triesLeft > 0 && this.#common.mayRetry()) {

@@ -121,3 +121,19 @@ test('clients who leave while their quotes are asked for open nothing', async ()
   }
   expect(await counted(gateway, state('swap', 'closed'))).toBe(1)
 })
+
+// RFC 9110 8.6: a 304 may state the length of the body that it leaves out. undici then finds that body missing.
+test('304s with a Content-Length are answers, which close the swap side for nobody', async () => {
+  const upstream = await recordingUpstream((_request, response) =>
+    response.writeHead(304, { ETag: '"a"', 'Content-Length': '40' }).end(),
+  )
+  const gateway = await gatewayTo(upstream.url, settings)
+  const conditional = 'GET /v3/assets HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\nIf-None-Match: "a"\r\n\r\n'
+  for (let count = 0; count < 5; count += 1) {
+    const answer = await rawExchange(gateway.url, conditional)
+    expect([answer.status, valuesOf(answer.rawHeaders, 'content-length')]).toEqual([304, ['40']])
+  }
+  expect(await counted(gateway, state('swap', 'closed'))).toBe(1)
+  const answered = 'quotegate_upstream_requests_total{upstream="swap",outcome="answered"}'
+  expect(await counted(gateway, answered)).toBe(5)
+})
