@@ -144,11 +144,12 @@ test('a quote or an order that is past its total time leaks no place, sent or st
   const upstream = await recordingUpstream(() => {})
   const edge = await edgeTo(upstream.url, { connections: 2, queue: 4 })
   for (let round = 0; round < 5; round += 1) {
-    const calls = Array.from({ length: 6 }, () =>
+    // Those that wait give up first: a place that comes free a moment before their time is up would be theirs.
+    const calls = Array.from({ length: 6 }, (_none, index) =>
       fetchWhole({
         upstream: edge.upstream,
         clock: systemClock,
-        totalTimeoutMs: 250,
+        totalTimeoutMs: index < 2 ? 400 : 200,
         request: { method: 'GET', target: '/', headers: [], body: null },
       }),
     )
