@@ -76,6 +76,8 @@ async function sendTraffic(url: string): Promise<void> {
     })
 
   const held: { quote: Quote; atMs: number }[] = []
+  /** Asked for so rarely that each time finds the one before expired. */
+  let rareAtMs = performance.now()
   const endsAtMs = performance.now() + trafficMs
   for (let turn = 0; performance.now() < endsAtMs; turn += 1) {
     const pair = ['ETH_USDC', 'BTC_USDC', 'SOL_USDT'][turn % 3] ?? 'ETH_USDC'
@@ -100,6 +102,10 @@ async function sendTraffic(url: string): Promise<void> {
       const parsed = JSON.parse(fresh.text) as Quote
       held.push({ quote: parsed, atMs: performance.now() })
       if (turn % 2 === 0) work.push(order(parsed))
+    }
+    if (performance.now() >= rareAtMs) {
+      rareAtMs = performance.now() + quoteLifetimeMs + 500
+      work.push(quote('ETH_USDC', '0.7'))
     }
     const [oldest] = held
     if (oldest && performance.now() - oldest.atMs > quoteLifetimeMs + 500) {
