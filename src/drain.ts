@@ -12,7 +12,7 @@ export interface Closing {
   cut?: () => void
 }
 
-/** Closes a server: no new connections, idle ones at once, the others when their requests are answered. */
+/** Closes a server: no new connections, idle ones soon, the others when their requests are answered. */
 export function closeServer(server: Server, closing: Closing): Promise<void> {
   if (!server.listening) return Promise.resolve()
   const { timeoutMs, closeSilent, cut = () => server.closeAllConnections() } = closing

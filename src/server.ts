@@ -171,7 +171,10 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     else refuse(last.request, last.response, problem)
   })
 
-  /** Node takes a connection for idle as soon as its answer has been handed over, and would cut that off. */
+  /**
+   * Node takes a connection for idle as soon as its answer has been handed over, and would cut that off. The others
+   * wait for it: they can only be closed together.
+   */
   function closeIdleConnections(): void {
     if (!open.someAreSlow) Server.prototype.closeIdleConnections.call(server)
   }

@@ -5,7 +5,7 @@ import { isZero } from '../quotes/decimal.ts'
 import { type OrderTerms, readOrder } from '../quotes/order.ts'
 import type { NotedQuote, Verdict } from '../quotes/quote-ledger.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
-import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
+import { bodilessStatuses, endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import { readUpTo } from '../upstream/read-body.ts'
 import { ClientGone, type RequestBody } from '../upstream/request-body.ts'
@@ -209,7 +209,7 @@ function relay(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAn
   const { response } = exchange
   const headers = endToEndHeaders(rawHeaders, (name) => status === 204 && name === 'content-length')
   const stated = headerValues(headers, 'content-length').length > 0
-  if (!stated && status !== 204 && status !== 304) headers.push('Content-Length', String(body.length))
+  if (!stated && !bodilessStatuses.has(status)) headers.push('Content-Length', String(body.length))
   headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false
   response.writeHead(status, reason, headers)

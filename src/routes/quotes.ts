@@ -15,7 +15,7 @@ import {
   isSent,
   TrafficResponse,
 } from '../traffic-response.ts'
-import { endToEndHeaders, headerValues } from '../upstream/headers.ts'
+import { bodilessStatuses, endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { Exchange } from './exchange.ts'
 import type { QuoteHeaders } from './quote-headers.ts'
@@ -146,7 +146,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     }
     headers.push(...rateLimitFields(exchange, headers))
     response.sendDate = how === 'collapsed' && answer.quote !== undefined
-    if (!hasLength(headers) && answer.status !== 204)
+    if (!hasLength(headers) && !bodilessStatuses.has(answer.status))
       headers.push('Content-Length', String(answer.body.length))
     const { status, reason, body } = answer
     if (answerInOneWrite(response, { status, reason, headers }, body)) return

@@ -2,6 +2,7 @@ import { Problem, UpstreamFailure, type UpstreamFault } from '../problem.ts'
 import type { Pass } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { faultOf, isOurOwn } from './failure.ts'
+import { bodilessStatuses } from './headers.ts'
 import { ClientGone } from './request-body.ts'
 import type { UnderWay, UpstreamHandler, UpstreamRequest } from './upstream.ts'
 
@@ -42,8 +43,6 @@ const countedFaults: ReadonlySet<UpstreamFault> = new Set([
   'http_response_incomplete',
 ])
 const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
-/** Whole with their heads. */
-const bodilessStatuses: ReadonlySet<number> = new Set([204, 304])
 
 /**
  * One request on its way out, in as many tries as are safe: it is sent again only if the upstream cannot have

@@ -1,5 +1,8 @@
 import { remembering } from '../remembering.ts'
 
+/** Answers with these are whole with their heads (RFC 9110 15.3.5 and 15.4.5). */
+export const bodilessStatuses: ReadonlySet<number> = new Set([204, 304])
+
 /**
  * Hop-by-hop rules for both directions (RFC 9110 7.6.1). Headers travel as the flat raw list that Node and
  * undici use, so that order, case and duplicates survive.

@@ -3,7 +3,14 @@ import { Problem, UpstreamFailure } from '../problem.ts'
 import { endAnswer, whenAnsweredInstead } from '../problem-answer.ts'
 import { answerInOneWrite, oneWriteBytesMost } from '../traffic-response.ts'
 import { faultOf } from './failure.ts'
-import { endToEndHeaders, headerLines, isPlain, latin1Headers, reasonBytes } from './headers.ts'
+import {
+  bodilessStatuses,
+  endToEndHeaders,
+  headerLines,
+  isPlain,
+  latin1Headers,
+  reasonBytes,
+} from './headers.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
 import type { UnderWay, Upstream, UpstreamHandler } from './upstream.ts'
 
@@ -100,9 +107,7 @@ class Relay implements UpstreamHandler {
     if (length !== undefined) this.#statedLength = Number(length)
     this.#resume = resume
     this.#head = { status, reason: reasonBytes(reason), headers }
-    if (status === 204 || status === 304) {
-      // Whole already. A 304 may state the length of what it leaves out (RFC 9110 8.6), which undici would
-      // find missing.
+    if (bodilessStatuses.has(status)) {
       this.#end()
       return true
     }
