@@ -1,4 +1,6 @@
-import express, { type Express, type NextFunction, type Request, type Response } from 'express'
+import type { RequestListener } from 'node:http'
+import express, { type NextFunction, type Request, type Response } from 'express'
+import { Problem } from './problem.ts'
 import type { Exchange, Exchanges } from './routes/exchange.ts'
 import type { OrderRoute } from './routes/orders.ts'
 import type { PassThroughRoute } from './routes/passthrough.ts'
@@ -20,7 +22,7 @@ export function passesThrough({ area, request: { method } }: Exchange): boolean 
 }
 
 /** The whole service, complete by itself: what the fast lane does sooner is done here just the same. */
-export function createApp(exchanges: Exchanges, routes: Routes): Express {
+export function createApp(exchanges: Exchanges, routes: Routes): RequestListener {
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
@@ -46,5 +48,13 @@ export function createApp(exchanges: Exchanges, routes: Routes): Express {
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     exchanges.fail(response.locals.exchange, error)
   })
-  return app
+  return (request, response) => {
+    app(request as Request, response as Response, (error?: unknown) => {
+      // Whatever Express gives up on before it has asked any of the above: its own answer would be a page of HTML.
+      const exchange = exchanges.begin(request, response)
+      exchanges.follow(exchange)
+      const detail = 'The request target cannot be read.'
+      exchanges.fail(exchange, error ?? new Problem('bad-target', { detail }))
+    })
+  }
 }

@@ -2,6 +2,8 @@
 export interface Clock {
   /** Wall time in milliseconds since the epoch: what an `expiry` is compared with. */
   nowMs(): number
+  /** Milliseconds that go on evenly when the wall clock is set. Without it, a clock set ahead goes unnoticed. */
+  steadyMs?(): number
 }
 
-export const systemClock: Clock = { nowMs: () => Date.now() }
+export const systemClock: Clock = { nowMs: () => Date.now(), steadyMs: () => performance.now() }

@@ -22,7 +22,7 @@ import { createTrafficServer } from './server.ts'
 import type { SettingValue } from './settings/read.ts'
 import type { SettingName } from './settings/table.ts'
 import type { SharedStore } from './store/shared-store.ts'
-import { createSwapSide } from './swap-side.ts'
+import { createSwapSide, headersSaidToUs } from './swap-side.ts'
 import { createUpstream, type Upstream, type UpstreamName } from './upstream/upstream.ts'
 import { version } from './version.ts'
 
@@ -95,6 +95,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     ...upstreams,
     paymentsPaths: config.payments.paths,
     swapDefaults: config.swap,
+    saidToUs: headersSaidToUs(config),
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     stallMs: config.upstream.bodyTimeoutMs,
     rateLimit,

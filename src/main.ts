@@ -74,7 +74,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   const logger = await createLogger(config.log)
   const gateway = await buildGateway(loaded, { logger })
   const close = () => gateway.close(config.drain)
-  endOnSignal(close)
+  endOnSignal({ log: logger, close })
   endOnCrash({ log: logger, close })
   const { trafficUrl, operationsUrl } = await gateway.listen()
   logger.info(
@@ -90,7 +90,7 @@ async function runSandbox({ config }: LoadedConfig): Promise<void> {
   const sandbox = await startSandbox(config.traffic).catch((error) => {
     throw listenError(error, config.traffic, 'PORT')
   })
-  endOnSignal(() => sandbox.close())
+  endOnSignal({ log: logger, close: () => sandbox.close() })
   endOnCrash({ log: logger, close: () => sandbox.close() })
   logger.info({ version, url: sandbox.url }, 'the sandbox alone is listening')
 }

@@ -57,7 +57,6 @@ export function createOperationsView(parts: OperationsSideParts): OperationsView
     mode: Object.values(baseUrls).every((url) => url === undefined || url === 'sandbox') ? 'SANDBOX' : 'LIVE',
     settings: shownSettings(sources),
     uptimeMs: () => performance.now() - startedAtMs,
-    nowMs: clock.nowMs,
     upstreams: () =>
       Object.values(parts.upstreams).flatMap((upstream) => (upstream ? [stateOf(upstream)] : [])),
     clock() {

@@ -101,6 +101,7 @@ export type UpstreamFault =
   | 'destination_unavailable'
   | 'dns_error'
   | 'tls_certificate_error'
+  | 'tls_protocol_error'
   | 'http_response_timeout'
   | 'http_response_incomplete'
   | 'http_response_body_size'
@@ -134,6 +135,10 @@ const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string 
   destination_unavailable: { slug: 'upstream-unreachable', detail: 'There is no route to it.' },
   dns_error: { slug: 'upstream-unreachable', detail: 'Its name cannot be resolved.' },
   tls_certificate_error: { slug: 'upstream-unreachable', detail: 'Its certificate cannot be trusted.' },
+  tls_protocol_error: {
+    slug: 'upstream-unreachable',
+    detail: 'It does not speak TLS as we do, or not at all.',
+  },
   connection_terminated: { slug: 'upstream-reset', detail: 'It closed the connection before it answered.' },
   http_response_incomplete: { slug: 'upstream-invalid', detail: 'Its answer was cut short.' },
   http_response_body_size: { slug: 'upstream-invalid', detail: 'Its answer is too large.' },

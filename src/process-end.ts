@@ -1,15 +1,25 @@
 import type { ProgramLogger } from './logger.ts'
 
-type Close = () => Promise<void>
+export interface Ending {
+  log: ProgramLogger
+  close(): Promise<void>
+}
 
-/** A signal ends the process in good order, a second one at once. */
-export function endOnSignal(close: Close): void {
+/** A signal ends the process in good order, a second one at once. SIGHUP is what a terminal says that is closed. */
+export function endOnSignal({ log, close }: Ending): void {
   let ending = false
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
-      if (ending) process.exit(1)
+      if (ending) {
+        log.warn({ signal }, 'a second signal: ending at once, what is in flight is cut')
+        process.exit(1)
+      }
       ending = true
-      close().then(() => process.exit(), failedToClose)
+      log.info({ signal }, 'stopping: what is in flight is answered first')
+      close().then(() => {
+        log.info({}, 'stopped')
+        process.exit()
+      }, failedToClose)
     })
   }
 }
@@ -21,7 +31,7 @@ const loggedMost = 10
  * An error that nobody handled leaves a state that nobody knows: the others get their answers, then the process
  * ends, to be started anew.
  */
-export function endOnCrash({ log, close }: { log: Pick<ProgramLogger, 'fatal'>; close: Close }): void {
+export function endOnCrash({ log, close }: Ending): void {
   let crashes = 0
   process.on('uncaughtException', (error: unknown, origin) => {
     crashes += 1

@@ -82,7 +82,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     },
   })
   const ledger = createQuoteLedger(config.ledger)
-  const ledgerParts = { ...config.ledger, ledger, providerClock }
+  const ledgerParts = { ...config.ledger, ledger, clock, providerClock }
   const sharedLedger = sharedStore
     ? createSharedLedger({ ...ledgerParts, sharedStore })
     : createLoneLedger(ledgerParts)
@@ -104,7 +104,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
       fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
       toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
       requestedAmount: request.canonicalAmount,
-      application: briefName(request.keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? ''),
+      application: applicationOf(request),
       expiresAtMs: quote.expiryMs,
       cacheKey: flattened(keyOf(request)),
       notedAtMs: clock.nowMs(),
@@ -124,6 +124,13 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     maxBytes: config.quotes.maxBytes,
     obeyCacheControl: config.quotes.obeyCacheControl,
     onQuote: (quote, request) => sharedLedger.note(noted(quote, request)),
+    onUnread: (request) =>
+      ledger.noteUnread({
+        pairId: request.pair,
+        application: applicationOf(request),
+        requestedAmount: request.canonicalAmount,
+        passedAtMs: clock.nowMs(),
+      }),
     onIgnoredCacheControl: once((directive: string) =>
       log.info(
         { directive },
@@ -152,13 +159,18 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     onServed: metrics.quoteServed,
     onFound: share && noteFound,
     callUpstream(request, exchange) {
-      metrics.quoteCalled(request.pair)
+      let counted = false
       const headers = quoteHeaders.call(request.keyedHeaders, exchange)
       const call = fetchWhole({
         upstream,
         clock,
         totalTimeoutMs: config.upstream.totalTimeoutMs,
         request: { method: 'GET', target: request.target, headers, body: null },
+        // Not where the breaker is open, nor anew for a second try.
+        beforeSend() {
+          if (!counted) metrics.quoteCalled(request.pair)
+          counted = true
+        },
       })
       call.answer.then(
         (whole) => {
@@ -180,11 +192,12 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     totalTimeoutMs: config.upstream.totalTimeoutMs,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     applicationOf: (exchange) => briefName(quoteHeaders.application(exchange) ?? ''),
-    swapHeaders: createSwapHeaders(config.swap),
+    swapHeaders: createSwapHeaders(config.swap, headersSaidToUs(config)),
     passThrough: parts.passThrough,
     onUsed: (quote) => {
-      if (config.quotes.evictOnOrder && evictions.evict(quote.cacheKey, quote.id))
-        metrics.cacheEvictions.order.inc()
+      if (!config.quotes.evictOnOrder) return
+      const dropped = evictions.evictAll(ledger.cacheKeysOf(quote), quote.id)
+      for (let counted = 0; counted < dropped; counted += 1) metrics.cacheEvictions.order.inc()
     },
     onDecision: metrics.countFloatOrder,
     onRefused(order, exchange, verdict) {
@@ -198,6 +211,12 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
   })
   const applicationNamed = (name: string) => briefName(name === '' ? (config.swap.appName ?? '') : name)
   return { quotes, orders, inside: { memory: store, evictions, ledger, providerClock, applicationNamed } }
+}
+
+/** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: what they say is for us, and from anybody else it is a claim. */
+export function headersSaidToUs({ client, quotes }: Config): ReadonlySet<string> {
+  const { header } = quotes.partition
+  return new Set(header === undefined ? [client.ipHeader] : [client.ipHeader, header])
 }
 
 /** How quotes are shared with the replicas that use the same store, if there is one. */
@@ -226,6 +245,10 @@ function shareQuotes(
     onShared: (sharing) => metrics.quoteSharing[sharing].inc(),
   })
   return { evictions, share }
+}
+
+function applicationOf({ keyedHeaders }: QuoteRequest): string {
+  return briefName(keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? '')
 }
 
 function once<Argument>(action: (argument: Argument) => void): (argument: Argument) => void {

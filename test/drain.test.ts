@@ -180,6 +180,7 @@ describe('SIGTERM', () => {
       await untilUnready(operationsUrl)
       program.child.kill(signal)
       expect((await program.exit).code).toBe(1)
+      expect(program.stdout()).toContain('a second signal')
     },
   )
 

@@ -77,11 +77,13 @@ describe('the banner', () => {
   }
 })
 
-describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
+describe.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s', (signal) => {
   test('stops a gateway with exit code 0', async () => {
     const { program } = await startGateway()
     program.child.kill(signal)
     expect((await program.exit).code).toBe(0)
+    // Or on call one could not tell a stop from a kill.
+    expect(program.stdout()).toMatch(new RegExp(`"${signal}".*"stopping: .*\n.*"stopped"`))
   })
 
   test('stops a gateway whose clients keep their connections', async () => {

@@ -14,6 +14,7 @@ const faults: Record<UpstreamFault, string> = {
   destination_unavailable: 'upstream-unreachable',
   dns_error: 'upstream-unreachable',
   tls_certificate_error: 'upstream-unreachable',
+  tls_protocol_error: 'upstream-unreachable',
   connection_terminated: 'upstream-reset',
   http_response_incomplete: 'upstream-invalid',
   http_response_body_size: 'upstream-invalid',

@@ -126,6 +126,7 @@ function createReplica(parts: {
     maxBytes: bounds.maxBytes,
     obeyCacheControl: false,
     onQuote: () => {},
+    onUnread: () => {},
     onIgnoredCacheControl: () => {},
   })
   const cache = createQuoteCache({

@@ -1,4 +1,4 @@
-import { type RateLimiterAbstract, RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
 import { type RateLimiter, type Taken, windowSeconds } from './rate-limiter.ts'
 
 export interface MemoryRateLimiterOptions {
@@ -10,7 +10,32 @@ export interface MemoryRateLimiterOptions {
 const bucketsMostByDefault = 50_000
 
 export function createMemoryRateLimiter(options: MemoryRateLimiterOptions): RateLimiter {
-  return createRateLimiterOver(new BoundedMemory(options))
+  const limiter = new BoundedMemory(options)
+  const taken = (allowed: boolean, { remainingPoints, msBeforeNext }: RateLimiterRes): Taken => ({
+    allowed,
+    remaining: remainingPoints,
+    // The wall clock may have been set back since the minute began.
+    resetMs: Math.min(Math.max(0, msBeforeNext), windowSeconds * 1_000),
+  })
+  async function giveBack(bucket: string): Promise<void> {
+    const now = await limiter.get(bucket)
+    // Where its minute is over, this would begin the next one with a request too many.
+    if (now !== null && now.msBeforeNext > 0) await limiter.reward(bucket)
+  }
+  return {
+    perMinute: options.perMinute,
+    async take(bucket) {
+      try {
+        return taken(true, await limiter.consume(bucket))
+      } catch (refusal) {
+        if (!(refusal instanceof RateLimiterRes)) throw refusal
+        // The library counts it. What is refused must not use up what others give back.
+        await giveBack(bucket)
+        return taken(false, refusal)
+      }
+    },
+    giveBack,
+  }
 }
 
 /**
@@ -36,31 +61,5 @@ class BoundedMemory extends RateLimiterMemory {
       void this.delete(oldest)
     }
     return super.consume(...parameters)
-  }
-}
-
-/** Any store of the library's. */
-function createRateLimiterOver(limiter: RateLimiterAbstract): RateLimiter {
-  const taken = (allowed: boolean, { remainingPoints, msBeforeNext }: RateLimiterRes): Taken => ({
-    allowed,
-    remaining: remainingPoints,
-    // The wall clock may have been set back since the minute began.
-    resetMs: Math.min(Math.max(0, msBeforeNext), windowSeconds * 1_000),
-  })
-  return {
-    perMinute: limiter.points,
-    async take(bucket) {
-      try {
-        return taken(true, await limiter.consume(bucket))
-      } catch (refusal) {
-        if (refusal instanceof RateLimiterRes) return taken(false, refusal)
-        throw refusal
-      }
-    },
-    async giveBack(bucket) {
-      const now = await limiter.get(bucket)
-      // Where its minute is over, this would begin the next one with a request too many.
-      if (now !== null && now.msBeforeNext > 0) await limiter.reward(bucket)
-    },
   }
 }

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { headerLines } from '../upstream/headers.ts'
 
 export interface PartitionOptions {
   mode: 'ip' | 'prefix' | 'header' | 'none'
@@ -31,7 +32,7 @@ export function createPartition(options: PartitionOptions): Partition {
     case 'header': {
       const header = options.header
       if (header === undefined) return (client) => byAddress(client)
-      return (client, rawHeaders) => byPlace(client, onlyLine(rawHeaders, header)) ?? byAddress(client)
+      return (client, rawHeaders) => byPlace(client, headerLines(rawHeaders, header)) ?? byAddress(client)
     }
   }
 }
@@ -58,20 +59,7 @@ function byNetwork({ address }: PartitionClient): string | undefined {
 function byPlace(client: PartitionClient, place: string | undefined): string | undefined {
   // Anybody else could name the country that he wants quotes of.
   if (!client.peerTrusted || place === undefined || place === '') return undefined
-  // Several lines that a proxy joined into one (RFC 9110 5.2).
-  if (place.includes(',') || UNKNOWN_PLACES.has(place.toUpperCase())) return undefined
+  // Two lines, as they came or joined by a proxy (RFC 9110 5.2), may mean that the client smuggled in one of its own.
+  if (/[,\n]/.test(place) || UNKNOWN_PLACES.has(place.toUpperCase())) return undefined
   return `place:${place}`
-}
-
-/** Two lines may mean that the client smuggled in one of its own, so neither is believed. */
-function onlyLine(rawHeaders: readonly string[], lowerCaseName: string): string | undefined {
-  let line: string | undefined
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index]
-    if (name === undefined || name.length !== lowerCaseName.length) continue
-    if (name !== lowerCaseName && name.toLowerCase() !== lowerCaseName) continue
-    if (line !== undefined) return undefined
-    line = rawHeaders[index + 1]
-  }
-  return line
 }

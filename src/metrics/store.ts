@@ -19,6 +19,7 @@ type Outcome = (typeof outcomes)[number]
 const durationBounds = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
 
 export interface StoreMetrics {
+  /** `durationMs` says nothing of what was skipped. */
   onOperation(operation: Operation, outcome: Outcome, durationMs: number): void
   /** Read at each scrape. */
   watch(store: { readonly up: boolean }): void

@@ -14,6 +14,7 @@ const outcomes = [
   'destination_unavailable',
   'dns_error',
   'tls_certificate_error',
+  'tls_protocol_error',
   'http_response_timeout',
   'http_response_incomplete',
   'http_response_body_size',

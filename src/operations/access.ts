@@ -1,6 +1,7 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
+import type { RequestHandler } from 'express'
 
 export interface AccessOptions {
   /** ADMIN_TOKEN. */
@@ -89,9 +90,18 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
   }
 }
 
+/** Answers what the check refuses, and lets everything else on. */
+export function unlessRefused(check: (request: IncomingMessage) => Refused | undefined): RequestHandler {
+  return (request, response, next) => {
+    const refused = check(request)
+    if (refused === undefined) next()
+    else response.status(refused.status).json({ error: refused.error })
+  }
+}
+
 /** Hashed, because only texts of one length can be compared in constant time. */
 function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
+  return hash('sha256', text, 'buffer')
 }
 
 function isNamed(rawHeaders: readonly string[], index: number, lowerCaseName: string): boolean {

@@ -1,5 +1,5 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
-import type { Access } from './access.ts'
+import { type Access, unlessRefused } from './access.ts'
 import { BadTrial, tryIt } from './try-it.ts'
 import type { OperationsView } from './view.ts'
 
@@ -8,11 +8,7 @@ const bodyMost = '160kb'
 /** What the console can do, each a POST with a JSON object. */
 export function createActions(view: OperationsView, access: Access): Router {
   const router = Router()
-  router.use((request: Request, response: Response, next: NextFunction) => {
-    const refused = access.refuseAction(request)
-    if (refused === undefined) return next()
-    response.status(refused.status).json({ error: refused.error })
-  })
+  router.use(unlessRefused(access.refuseAction))
   router.use(express.json({ limit: bodyMost }))
   router.use((request: Request, response: Response, next: NextFunction) => {
     if (isObject(request.body)) return next()
@@ -32,7 +28,8 @@ export function createActions(view: OperationsView, access: Access): Router {
   })
   router.post('/explain', async (request: Request, response: Response) => {
     const { body, application } = request.body as { body?: unknown; application?: unknown }
-    response.json(await view.explainOrder(String(body ?? ''), String(application ?? '')))
+    const text = (value: unknown) => (typeof value === 'string' ? value : '')
+    response.json(await view.explainOrder(text(body), text(application)))
   })
   router.post('/try', async (request: Request, response: Response) => {
     try {

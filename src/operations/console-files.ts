@@ -30,7 +30,11 @@ export function createConsoleFiles(): (name: string) => Promise<ConsoleFile | un
   }
 
   return async (name) => {
-    reading ??= readAll()
+    reading ??= readAll().catch((error) => {
+      // Such as for want of a descriptor: the next look may fare better.
+      reading = undefined
+      throw error
+    })
     return (await reading).get(name)
   }
 }

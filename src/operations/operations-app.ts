@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Metrics } from '../metrics.ts'
-import { type AccessOptions, createAccess, type Level } from './access.ts'
+import { type AccessOptions, createAccess, type Level, unlessRefused } from './access.ts'
 import { createActions } from './actions.ts'
 import type { Activity } from './activity.ts'
 import { createConsoleFiles, pageHeaders } from './console-files.ts'
@@ -23,8 +23,6 @@ export interface OperationsOptions {
 
 export interface OperationsApp {
   listener: RequestListener
-  /** How many look at the console now. */
-  readonly viewers: number
   /** Ends the live streams, which would otherwise hold up the end of the listener. */
   close(): void
 }
@@ -56,12 +54,10 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   })
 
   // From here on, nothing answers to a name that is not ours.
-  app.use((request: Request, response: Response, next: NextFunction) => {
+  app.use((_request: Request, response: Response, next: NextFunction) => {
     response.set(pageHeaders)
-    const refused = access.refuseHost(request)
-    if (refused === undefined) next()
-    else response.status(refused.status).json({ error: refused.error })
-  })
+    next()
+  }, unlessRefused(access.refuseHost))
   const leveled = (answer: (response: Response, level: Level) => void) => {
     return (request: Request, response: Response) => {
       const level = access.levelOf(request)
@@ -77,12 +73,8 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   )
   app.get(
     '/stream',
-    (request: Request, response: Response, next: NextFunction) => {
-      // It could not read a thing, but it could take every place.
-      const refused = access.refuseForeignPage(request)
-      if (refused === undefined) next()
-      else response.status(refused.status).json({ error: refused.error })
-    },
+    // It could not read a thing, but it could take every place.
+    unlessRefused(access.refuseForeignPage),
     leveled((response, level) => {
       if (live.join(response, level)) return
       response.status(503).json({ error: 'Too many look at this console already.' })
@@ -109,9 +101,6 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   return {
     listener(request, response) {
       if (!answersProbe(probes, request, response)) app(request, response)
-    },
-    get viewers() {
-      return live.viewers
     },
     close: live.close,
   }

@@ -67,7 +67,6 @@ export interface OperationsView {
   readonly mode: 'SANDBOX' | 'LIVE'
   readonly settings: readonly ShownSetting[]
   uptimeMs(): number
-  nowMs(): number
   upstreams(): readonly UpstreamState[]
   clock(): ClockState
   readonly cache: {

@@ -8,6 +8,8 @@ import type { SharedQuoteStore } from './valkey-quote-store.ts'
 export interface Evictions {
   /** Drops a quote here, in the shared store and at the other replicas; says whether it was here. */
   evict(key: string, quoteId: string): boolean
+  /** The same from wherever it lies; says from how many places here. */
+  evictAll(keys: Iterable<string>, quoteId: string): number
   /** Evicts those that are here and match. */
   drop(matches: (quote: StoredQuote) => boolean): number
   /** Whether an eviction of this key, or one that was missed, overtook what is being asked of the shared store. */
@@ -31,7 +33,7 @@ export interface EvictionsOptions {
 const owedKeysMost = 10_000
 const owedIdsMost = 4
 
-/** Of what a person drops at once. */
+/** Of what a person drops at once, or a quote that many were given. More would miss the deadline of the store. */
 const toldAtOnce = 50
 
 export function createEvictions({ memory, store, providerClock, onDropped }: EvictionsOptions): Evictions {
@@ -41,9 +43,14 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
   let paying = false
 
   function evict(key: string, quoteId: string): boolean {
-    const wasHere = evictHere(key, quoteId)
-    void tell(key, quoteId)
-    return wasHere
+    return evictAll([key], quoteId) > 0
+  }
+
+  function evictAll(keys: Iterable<string>, quoteId: string): number {
+    const places = [...keys]
+    const wereHere = places.filter((key) => evictHere(key, quoteId)).length
+    void tellAll(places.map((key) => [key, quoteId]))
+    return wereHere
   }
 
   function evictHere(key: string, quoteId: string): boolean {
@@ -92,14 +99,14 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
     const found = [...memory.entriesByKey()].filter(([, { quote }]) => matches(quote))
     for (const [key, { quote }] of found) evictHere(key, quote.id)
     const latestMs = providerClock.latestMs()
-    void tellAll(found.filter(([, { quote }]) => !isExpired(quote.expiresAtMs, latestMs)))
+    const live = found.filter(([, { quote }]) => !isExpired(quote.expiresAtMs, latestMs))
+    void tellAll(live.map(([key, { quote }]) => [key, quote.id]))
     return found.length
   }
 
-  async function tellAll(dropped: (readonly [key: string, kept: { quote: StoredQuote }])[]): Promise<void> {
+  async function tellAll(dropped: (readonly [key: string, quoteId: string])[]): Promise<void> {
     for (let next = 0; next < dropped.length; next += toldAtOnce) {
-      const some = dropped.slice(next, next + toldAtOnce)
-      await Promise.all(some.map(([key, { quote }]) => tell(key, quote.id)))
+      await Promise.all(dropped.slice(next, next + toldAtOnce).map(([key, quoteId]) => tell(key, quoteId)))
     }
   }
 
@@ -119,6 +126,7 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
 
   return {
     evict,
+    evictAll,
     drop,
     watch(key) {
       const watch = { key, overtaken: false }

@@ -62,14 +62,17 @@ export function encodeNote(quote: NotedQuote): string {
 
 const longestNote = 8_192
 /** Longer than any quote that is ever noted lives, whatever the clocks of two replicas say. */
-const longestLifeMs = 2 * 86_400_000
+export const longestLifeMs = 2 * 86_400_000
 
-/** Undefined: nothing that `encodeNote` writes. Others can write to the store. */
-export function decodeNote(text: unknown, providerEarliestMs: number): NotedQuote | undefined {
+/**
+ * Undefined: nothing that `encodeNote` writes. Others can write to the store. `latestMs` is the latest that any clock
+ * shows: doubt about the time makes no quote unknown.
+ */
+export function decodeNote(text: unknown, latestMs: number): NotedQuote | undefined {
   if (typeof text !== 'string' || text.length > longestNote) return undefined
   const [, digits = '', json = ''] = /^(\d{1,16}) (\[.*\])$/s.exec(text) ?? []
   const expiresAtMs = Number(digits)
-  if (expiresAtMs === 0 || expiresAtMs - providerEarliestMs > longestLifeMs) return undefined
+  if (expiresAtMs === 0 || expiresAtMs - latestMs > longestLifeMs) return undefined
   const members = parseMembers(json)
   const notedAtMs = members[6]
   const texts = [...members.slice(0, 6), members[7]]

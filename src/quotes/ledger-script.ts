@@ -1,5 +1,11 @@
 import { createScript } from '../store/script.ts'
 
+/** What is noted in a hash, and when that was by the store's clock. */
+export const recallScript = createScript(`
+local time = redis.call('TIME')
+return {time[1] * 1000 + math.floor(time[2] / 1000), redis.call('HVALS', KEYS[1])}
+`)
+
 /** Only amounts that share a double meet under one key, so an honest client never fills one. */
 export const fieldsMost = 64
 

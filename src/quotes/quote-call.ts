@@ -4,21 +4,12 @@ import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
 import { endToEndHeaders, headerLines } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import { createOneList } from './one-list.ts'
-import { type Quote, readQuote, type UnusableReason } from './quote.ts'
+import { type Quote, readQuote } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
 import type { StoredQuote } from './quote-store.ts'
 
 /** Why an answer is not kept. */
-export type NotKeptReason =
-  | UnusableReason
-  | 'expired'
-  | 'status'
-  | 'content-coding'
-  | 'vary'
-  | 'cache-control'
-  | 'too-large'
-
-export const notKeptReasons: readonly NotKeptReason[] = [
+export const notKeptReasons = [
   'status',
   'not-json',
   'not-a-quote',
@@ -30,7 +21,9 @@ export const notKeptReasons: readonly NotKeptReason[] = [
   'vary',
   'cache-control',
   'too-large',
-]
+] as const
+
+type NotKeptReason = (typeof notKeptReasons)[number]
 
 /** What one quote call brought. */
 export interface QuoteAnswer {
@@ -55,6 +48,8 @@ export interface QuoteCallOptions {
   obeyCacheControl: boolean
   /** Told of every quote that was read, expired ones too. The answer waits for it. */
   onQuote(quote: Quote, request: QuoteRequest): Promise<void> | void
+  /** Told of an answer that its caller may take for a quote, and that cannot be read here. */
+  onUnread(request: QuoteRequest): void
   /** Told of a mark in Cache-Control that is not obeyed. */
   onIgnoredCacheControl(directive: string): void
 }
@@ -66,17 +61,21 @@ export function createQuoteReader(options: QuoteCallOptions) {
 
   return async function readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer> {
     const answer = await call.answer
-    // The answer that carries a quote counts before its quote is judged.
-    providerClock.observe(answer)
+    // The answer that carries a quote counts before its quote is judged. A refusal may be an edge's, by another clock.
+    if (answer.status === 200) providerClock.observe(answer)
     const headers = endToEndHeaders(answer.rawHeaders, isCookie)
     const { status, reason, body } = answer
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
     if (status !== 200) return { ...base, notKept: 'status' }
     const personal = personalReason(answer)
-    if (hasContentCoding(answer)) return { ...base, notKept: 'content-coding', shared: false }
+    if (hasContentCoding(answer)) {
+      options.onUnread(request)
+      return { ...base, notKept: 'content-coding', shared: false }
+    }
 
     const reading = readQuote(body, providerClock.latestMs())
-    if (reading.quote !== undefined) await options.onQuote(reading.quote, request)
+    if (reading.quote === undefined) options.onUnread(request)
+    else await options.onQuote(reading.quote, request)
     if (reading.reason !== undefined)
       return { ...base, notKept: reading.reason, shared: personal === undefined }
     const { quote } = reading
@@ -143,9 +142,27 @@ function listedIn(rawHeaders: readonly string[], lowerCaseName: string): readonl
     .filter((part) => part !== '')
 }
 
+const caching = new Set([
+  'age',
+  'cache-control',
+  'edge-control',
+  'expires',
+  'pragma',
+  'surrogate-control',
+  'x-accel-expires',
+])
+
+/**
+ * Whether it tells a cache how long to keep the answer. A cache goes by what is meant for it in particular, such as
+ * CDN-Cache-Control, and not by our Cache-Control (RFC 9213 2.2).
+ */
+export function isCaching(lowerCaseName: string): boolean {
+  return caching.has(lowerCaseName) || lowerCaseName.endsWith('-cache-control')
+}
+
 const ofOneExchange = new Set(
-  `age alt-svc b3 baggage cache-control cache-status cf-cache-status cf-ray cf-request-id content-length date
-  expires fly-request-id nel pragma proxy-status report-to request-id retry-after sentry-trace server-timing
+  `alt-svc b3 baggage cache-status cf-cache-status cf-ray cf-request-id content-length date
+  fly-request-id nel proxy-status report-to request-id retry-after sentry-trace server-timing
   set-cookie set-cookie2 traceparent traceresponse tracestate uber-trace-id via x-amz-id-2 x-amz-request-id
   x-azure-ref x-cache x-cache-hits x-cloud-trace-context x-correlation-id x-envoy-upstream-service-time
   x-fastly-request-id x-ms-request-id x-rate-limit x-ratelimit x-request-id x-response-time x-runtime x-served-by
@@ -165,6 +182,7 @@ const ofOneExchangePrefixes = [
 /** Says something of the one exchange that brought the quote, and would be false of a later one. */
 const isOfOneExchange = remembering(
   (lowerCaseName) =>
+    isCaching(lowerCaseName) ||
     ofOneExchange.has(lowerCaseName) ||
     ofOneExchangePrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
 )

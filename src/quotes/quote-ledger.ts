@@ -1,7 +1,8 @@
 import { createExpiryQueue } from './expiry-queue.ts'
 import type { OrderTerms } from './order.ts'
 import { isExpired } from './quote.ts'
-import { createTermsIndex, lastToExpire, type QuoteTerms } from './terms-index.ts'
+import { createTermsIndex, haveEqualTerms, lastToExpire, type QuoteTerms } from './terms-index.ts'
+import { createUnreadQuotes, type UnreadQuote } from './unread-quotes.ts'
 
 /** A quote that passed. */
 export interface NotedQuote extends QuoteTerms {
@@ -35,6 +36,10 @@ export interface QuoteLedger {
   /** Whether noting it would change nothing. */
   knows(quote: NotedQuote): boolean
   verdict(order: OrderTerms, judgement: Judgement): Verdict
+  /** A quote passed that could not be read: from now on no older one of these terms refuses an order. */
+  noteUnread(asked: UnreadQuote): void
+  /** Everywhere in the cache that the quote lies: a provider may give the same one to several who ask. */
+  cacheKeysOf(quote: NotedQuote): Iterable<string>
   /** Whether the quote has expired is not asked. */
   findById(id: string): NotedQuote | undefined
 }
@@ -58,6 +63,9 @@ const MAX_STEPS_A_NOTE = 8
 
 const NO_LONGER_CACHED = ''
 
+/** One for each client to whom the provider gave the same quote; past that many, some keep it until it expires. */
+const cacheKeysMost = 1_000
+
 /**
  * Every quote that passed, remembered past its expiry so that a late order hears "expired" and not "unknown".
  *
@@ -72,6 +80,9 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
   const old = createExpiryQueue<Entry>()
   const byId = new Map<string, Entry>()
   const byTerms = createTermsIndex<Entry>()
+  /** Further places in the cache of a quote that the provider gave to several who asked. */
+  const otherCacheKeys = new WeakMap<NotedQuote, Set<string>>()
+  const unread = createUnreadQuotes()
 
   function add(quote: NotedQuote): void {
     const { id, pairId, application, fromValue, toValue, expiresAtMs, cacheKey, notedAtMs } = quote
@@ -94,6 +105,13 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
     byTerms.add(entry)
   }
 
+  function setCacheKey(entry: Entry, cacheKey: string): void {
+    if (cacheKey === entry.cacheKey) return
+    const others = otherCacheKeys.get(entry) ?? new Set()
+    if (others.size < cacheKeysMost) otherCacheKeys.set(entry, others.add(entry.cacheKey))
+    entry.cacheKey = cacheKey
+  }
+
   function tidy(providerEarliestMs: number): void {
     for (let steps = 0; steps < MAX_STEPS_A_NOTE; steps += 1) {
       const queue = old.size > 0 ? old : recent
@@ -114,6 +132,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
     recent.removeEarliest()
     byTerms.delete(entry)
     entry.cacheKey = NO_LONGER_CACHED
+    otherCacheKeys.delete(entry)
     old.add(entry)
     return true
   }
@@ -130,7 +149,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       if (!isAgain) add(quote)
       else if (quote.expiresAtMs >= known.expiresAtMs) {
         known.expiresAtMs = quote.expiresAtMs
-        known.cacheKey = quote.cacheKey
+        setCacheKey(known, quote.cacheKey)
         byTerms.add(known)
       }
       tidy(providerEarliestMs)
@@ -150,10 +169,15 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       }
       const meant = byTerms.find(order, application)
       if (meant !== undefined && !isExpired(meant.expiresAtMs + termsMs, providerEarliestMs)) {
-        return judge(meant, 'terms', providerEarliestMs, marginMs)
+        const verdict = judge(meant, 'terms', providerEarliestMs, marginMs)
+        if (verdict.state === 'live' || !unread.mayBeMeant(order, meant)) return verdict
       }
       return { state: 'unknown' }
     },
+
+    noteUnread: unread.note,
+
+    cacheKeysOf: (quote) => new Set([quote.cacheKey, ...(otherCacheKeys.get(quote) ?? [])]),
 
     findById: (id) => byId.get(id),
   }
@@ -168,14 +192,4 @@ function judge(
   if (!isExpired(quote.expiresAtMs - marginMs, providerEarliestMs)) return { state: 'live', quote, matchedBy }
   const expiredForMs = Math.max(0, providerEarliestMs - quote.expiresAtMs)
   return { state: 'expired', quote, matchedBy, expiredForMs }
-}
-
-function haveEqualTerms(left: QuoteTerms, right: QuoteTerms): boolean {
-  return (
-    left.pairId === right.pairId &&
-    left.application === right.application &&
-    left.fromValue === right.fromValue &&
-    left.requestedAmount === right.requestedAmount &&
-    left.toValue === right.toValue
-  )
 }

@@ -17,7 +17,7 @@ export interface Quote {
   expiryMs: number
 }
 
-export type UnusableReason = 'not-json' | 'not-a-quote' | 'no-expiry' | 'expiry-in-seconds' | 'expiry-too-far'
+type UnusableReason = 'not-json' | 'not-a-quote' | 'no-expiry' | 'expiry-in-seconds' | 'expiry-too-far'
 
 export type QuoteReading =
   | { quote: Quote; reason?: undefined }

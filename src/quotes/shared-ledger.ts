@@ -1,7 +1,8 @@
+import type { Clock } from '../clock.ts'
 import type { SharedStore } from '../store/shared-store.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
-import { createLedgerPlaces, decodeNote, encodeNote } from './ledger-record.ts'
-import { fieldsMost, noteScript } from './ledger-script.ts'
+import { createLedgerPlaces, decodeNote, encodeNote, longestLifeMs } from './ledger-record.ts'
+import { fieldsMost, noteScript, recallScript } from './ledger-script.ts'
 import type { OrderTerms } from './order.ts'
 import { isExpired } from './quote.ts'
 import type { NotedQuote, QuoteLedger, QuoteLedgerOptions } from './quote-ledger.ts'
@@ -25,7 +26,8 @@ export interface SharedLedger {
 export interface SharedLedgerOptions extends Omit<QuoteLedgerOptions, 'entries'> {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run' | 'onUp'>
   ledger: QuoteLedger
-  providerClock: Pick<ProviderClock, 'earliestMs'>
+  clock: Clock
+  providerClock: Pick<ProviderClock, 'earliestMs' | 'compare'>
   /** How long after its return the store is not taken to know everything. */
   settleMs?: number
 }
@@ -46,7 +48,7 @@ const liveMost = 10_000
 const writtenAgainAtOnce = 16
 
 export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
-  const { sharedStore, ledger, providerClock, retentionMs, settleMs = settleMsByDefault } = options
+  const { sharedStore, ledger, clock, providerClock, retentionMs, settleMs = settleMsByDefault } = options
   const termsMs = Math.min(options.termsMs, retentionMs)
   const places = createLedgerPlaces(sharedStore)
   /** What this replica gave out and an order may still use, the oldest first: a store that restarts has lost it. */
@@ -60,8 +62,9 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     const note = encodeNote(quote)
     const writes = places.ofQuote(quote).map(({ key, field, foundBy }) => {
       const foundForMs = foundBy === 'id' ? retentionMs : termsMs
-      const overByMs = Math.floor(earliestMs - foundForMs)
-      const keepMs = Math.ceil(quote.expiresAtMs + foundForMs - earliestMs)
+      // Where our clock was set back nothing is known of the time, and the store takes no infinite one.
+      const overByMs = Math.max(0, Math.floor(earliestMs - foundForMs))
+      const keepMs = foundForMs + Math.min(Math.ceil(quote.expiresAtMs - earliestMs), longestLifeMs)
       if (keepMs <= 0) return true
       const parameters = [field, note, quote.expiresAtMs, overByMs, keepMs, fieldsMost]
       return sharedStore.run('ledger-note', (client) => noteScript(client, key, parameters))
@@ -92,12 +95,16 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
   }
 
   async function recallFrom(key: string): Promise<boolean> {
-    const notes = await sharedStore.run('ledger-recall', (client) => client.hvals(key))
+    const answer = await sharedStore.run('ledger-recall', async (client) => {
+      return (await recallScript(client, key, [])) as [storeNowMs: number, notes: Buffer[]]
+    })
     inUse = true
-    if (notes === undefined) return false
+    if (answer === undefined) return false
+    const [storeNowMs, notes] = answer
+    providerClock.compare(storeNowMs - clock.nowMs())
     const earliestMs = providerClock.earliestMs()
     for (const note of notes) {
-      const quote = decodeNote(note, earliestMs)
+      const quote = decodeNote(note.toString(), Math.max(storeNowMs, clock.nowMs()))
       if (quote === undefined || ledger.knows(quote)) continue
       if (places.ofQuote(quote).some((place) => place.key === key)) ledger.note(quote, earliestMs)
     }

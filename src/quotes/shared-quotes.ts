@@ -6,8 +6,7 @@ import type { QuoteAnswer } from './quote-call.ts'
 import type { Looked, SharedQuoteStore } from './valkey-quote-store.ts'
 
 /** How the replicas shared a call, or did not. */
-export const sharings = ['found', 'awaited', 'fetched', 'alone', 'failed'] as const
-export type Sharing = (typeof sharings)[number]
+export type Sharing = 'found' | 'awaited' | 'fetched' | 'alone' | 'failed'
 
 export interface SharedQuotesOptions {
   store: SharedQuoteStore

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { parseDecimal } from './decimal.ts'
 import { type AmountClaim, amountMatches, type OrderTerms } from './order.ts'
 
 /** What an order may repeat of its quote. Amounts are canonical. */
@@ -63,7 +64,7 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
     }
     others.push(item)
     // Forgetting the earliest can make an order unknown, never a live quote look expired.
-    if (others.length > MAX_BUCKET) others.splice(indexOfEarliest(others), 1)
+    if (others.length > MAX_BUCKET) others.splice(indexToForget(others), 1)
     buckets.set(key, others.length === 1 ? item : others)
   }
 
@@ -140,7 +141,7 @@ function amountsMatch(item: QuoteTerms, from: AmountClaim, to: AmountClaim | und
   return amountMatches(from, item.fromValue) || amountMatches(from, item.requestedAmount)
 }
 
-function haveEqualTerms(left: QuoteTerms, right: QuoteTerms): boolean {
+export function haveEqualTerms(left: QuoteTerms, right: QuoteTerms): boolean {
   return haveEqualFrom(left, right) && left.toValue === right.toValue
 }
 
@@ -153,13 +154,22 @@ function haveEqualFrom(left: QuoteTerms, right: QuoteTerms): boolean {
   )
 }
 
-/** Of those that expire together the first. */
-function indexOfEarliest(items: readonly { readonly expiresAtMs: number }[]): number {
-  let earliest = 0
-  for (let index = 1; index < items.length; index += 1) {
-    if ((items[index]?.expiresAtMs ?? 0) < (items[earliest]?.expiresAtMs ?? 0)) earliest = index
-  }
-  return earliest
+/**
+ * The one that expires first, but for an amount that is the shortest spelling of its double, as people and programs write
+ * it: whoever asks for all the longer ones must not push that of others out.
+ */
+function indexToForget(items: readonly Expiring[]): number {
+  const longWinded = items.filter(({ requestedAmount }) => !isShortest(requestedAmount))
+  const [first, ...rest] = longWinded.length > 0 ? longWinded : items
+  const earliest = rest.reduce(
+    (one, other) => (one && other.expiresAtMs < one.expiresAtMs ? other : one),
+    first,
+  )
+  return earliest === undefined ? 0 : items.indexOf(earliest)
+}
+
+function isShortest(decimal: string): boolean {
+  return parseDecimal(String(Number(decimal))) === decimal
 }
 
 /** FNV-1a over UTF-16 units. Parts may run into each other: what shares a key is compared. */

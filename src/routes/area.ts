@@ -27,7 +27,11 @@ export function createAreaReader(paymentsPaths: readonly string[]): (rawTarget: 
   function areaOf(path: string): Area {
     if (isUnder(path, '/v3')) return swapArea(path)
     if (isUnder(path, '/webhooks')) return 'webhooks'
-    if (everythingElseIsPayments) return 'payments'
+    if (everythingElseIsPayments) {
+      // One server may be behind both base URLs, and take more spellings for /v3 than we do.
+      const area = swapArea(path)
+      return area === 'swap' ? 'payments' : area
+    }
     for (const prefix of paymentsPaths) if (isUnder(path, prefix)) return 'payments'
     return 'none'
   }
@@ -56,7 +60,8 @@ export function createAreaReader(paymentsPaths: readonly string[]): (rawTarget: 
 function originForm(rawTarget: string): string | undefined {
   if (rawTarget.startsWith('/')) return rawTarget
   const authority = absoluteForm.exec(rawTarget)?.[0]
-  if (authority === undefined) return undefined
+  // Express asks `url.parse` what the target says, which throws at some of those that are none.
+  if (authority === undefined || !URL.canParse(authority)) return undefined
   const rest = rawTarget.slice(authority.length)
   return rest.startsWith('/') ? rest : `/${rest}`
 }
@@ -71,9 +76,10 @@ function swapArea(path: string): Area {
   if (quotePath.test(path)) return 'quote'
   // An order is judged by what an upstream router could take its path for, so that no odd spelling walks
   // round the guard; it still goes out as it came.
-  const folded = foldPath(path)
-  if (folded === '/v3/orders/float') return 'float-order'
-  if (folded === '/v3/orders') return 'order'
+  // Parameters end at a slash, which may be encoded: to some servers before they decode, to others after.
+  const readings = [foldPath(path), foldPath(path.replace(pathParameters, ''))]
+  if (readings.includes('/v3/orders/float')) return 'float-order'
+  if (readings.includes('/v3/orders')) return 'order'
   return 'swap'
 }
 

@@ -1,9 +1,10 @@
 import type { Clock } from '../clock.ts'
 import type { FloatOrderDecision } from '../metrics.ts'
-import { Problem, UpstreamFailure } from '../problem.ts'
+import { Problem } from '../problem.ts'
 import { isZero } from '../quotes/decimal.ts'
 import { type OrderTerms, readOrder } from '../quotes/order.ts'
 import type { NotedQuote, Verdict } from '../quotes/quote-ledger.ts'
+import { unwritable } from '../upstream/failure.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { bodilessStatuses, endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
@@ -12,7 +13,7 @@ import { ClientGone, type RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
 import { createOrderJudge, type Judged, type OrderJudgeOptions } from './order-judge.ts'
-import { type RateLimit, rateLimitFields } from './rate-limit.ts'
+import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
 
 export interface OrderRouteOptions extends OrderJudgeOptions {
   upstream: Upstream
@@ -143,19 +144,20 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       },
     })
     answer.catch((error) => {
-      // Refused or left alone when its turn came: nothing was sent.
-      if (error instanceof Problem || error instanceof ClientGone) options.rateLimit?.giveBack(exchange)
+      // Refused or left alone when its turn came, or nobody to send it to.
+      if (error instanceof Problem || error instanceof ClientGone || wasNeverSent(error))
+        options.rateLimit?.giveBack(exchange)
     })
     // Read to its end even if the client leaves: a quote that was used must be forgotten.
     const whole = await answer
-    providerClock.observe(whole)
+    // A refusal may be an edge's, by another clock.
+    if (whole.status >= 200 && whole.status < 300) providerClock.observe(whole)
     exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
     if (response.destroyed) return
     try {
       relay(exchange, whole)
-    } catch (cause) {
-      // undici reads more kinds of head than Node writes, such as a control character in a reason phrase.
-      throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true, cause })
+    } catch (error) {
+      throw unwritable(upstream.name, error)
     }
   }
 
@@ -165,6 +167,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       idleTimeoutMs: options.bodyIdleTimeoutMs,
     })
     if (rest === undefined && !hasCoding(exchange.request.rawHeaders)) await refuseQuoteId(bytes)
+    // Its client may have left while the store was asked, and would be waited for without end to take the answer.
+    if (exchange.response.destroyed) return
     try {
       options.passThrough(exchange, rest ?? bytes)
     } catch (error) {

@@ -9,7 +9,7 @@ import {
 } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
-import { type RateLimit, rateLimitFields } from './rate-limit.ts'
+import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
 import { createSwapHeaders, type SwapDefaults, untouchedHeaders } from './request-headers.ts'
 
 export interface PassThroughRouteOptions {
@@ -18,6 +18,7 @@ export interface PassThroughRouteOptions {
   webhooks: Upstream | undefined
   paymentsPaths: readonly string[]
   swapDefaults: SwapDefaults
+  saidToUs: ReadonlySet<string>
   bodyIdleTimeoutMs: number
   stallMs: number
   /** Of the swap side; undefined: none. */
@@ -31,7 +32,7 @@ export type PassThroughRoute = (exchange: Exchange, body?: Buffer | RequestBody)
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
   const { bodyIdleTimeoutMs, fail, rateLimit, stallMs } = options
-  const swapHeaders = createSwapHeaders(options.swapDefaults)
+  const swapHeaders = createSwapHeaders(options.swapDefaults, options.saidToUs)
 
   return function passThroughRoute(exchange, body) {
     const { request, response, reading } = exchange
@@ -39,7 +40,10 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     const upstream = upstreamFor(exchange.area, options)
     const toSwap = upstream === options.swap
     const headers = toSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
-    const onFailure = (error: unknown) => fail(exchange, error)
+    const onFailure = (error: unknown) => {
+      if (wasNeverSent(error)) rateLimit?.giveBack(exchange)
+      fail(exchange, error)
+    }
     const send = (bytes: Buffer | RequestBody | null, ownHeaders?: PassThroughOptions['ownHeaders']) =>
       passThrough({
         upstream,

@@ -3,7 +3,7 @@ import type { QuoteRequest } from '../quotes/quote-key.ts'
 import { formatForwarded } from '../upstream/forwarded.ts'
 import { headerLines, headerValues, lineBreak, nominatedHeaders } from '../upstream/headers.ts'
 import type { Exchange } from './exchange.ts'
-import type { SwapDefaults } from './request-headers.ts'
+import { refuseSecondAppName, type SwapDefaults } from './request-headers.ts'
 
 export type KeyedHeaders = QuoteRequest['keyedHeaders']
 
@@ -39,6 +39,7 @@ export function createQuoteHeaders(keyHeaders: readonly string[], defaults: Swap
             members: { header: 'App-Name' },
           })
         }
+        if (name === 'app-name') refuseSecondAppName(value)
         return [name, value]
       })
     },
@@ -48,6 +49,9 @@ export function createQuoteHeaders(keyHeaders: readonly string[], defaults: Swap
         if (value === undefined) continue
         for (const line of value.split(lineBreak)) headers.push(wireName(name), line)
       }
+      // What the team lends goes along even where it tells no two clients apart.
+      for (const [name, value] of supplied)
+        if (value !== undefined && !keyHeaders.includes(name)) headers.push(wireName(name), value)
       headers.push('Accept', 'application/json', 'Accept-Encoding', 'identity')
       for (const name of ['traceparent', 'tracestate']) {
         for (const value of headerValues(exchange.request.rawHeaders, name)) headers.push(name, value)

@@ -1,9 +1,9 @@
 import type { Partition } from '../client/partition.ts'
-import { Problem, UpstreamFailure } from '../problem.ts'
+import { Problem } from '../problem.ts'
 import { readAmount, readQuoteTarget } from '../quotes/amount-parameter.ts'
 import { isExpired } from '../quotes/quote.ts'
 import type { Call, MakeCall, QuoteCache, Served } from '../quotes/quote-cache.ts'
-import { repeatableHeaders } from '../quotes/quote-call.ts'
+import { isCaching, repeatableHeaders } from '../quotes/quote-call.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { remembering } from '../remembering.ts'
@@ -15,6 +15,7 @@ import {
   isSent,
   TrafficResponse,
 } from '../traffic-response.ts'
+import { unwritable } from '../upstream/failure.ts'
 import { bodilessStatuses, endToEndHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { Exchange } from './exchange.ts'
@@ -208,7 +209,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       try {
         answerServed(exchange, served, { request, key })
       } catch (error) {
-        fail(exchange, unwritable(error))
+        fail(exchange, unwritable('swap', error))
       }
     }
 
@@ -234,11 +235,6 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
 /** How often a client's quote may turn out to have expired while its answer waited for its turn. */
 const asksMost = 3
 
-/** undici reads more kinds of head than Node writes, such as a control character in a reason phrase. */
-function unwritable(error: unknown): UpstreamFailure {
-  return new UpstreamFailure('swap', { fault: 'http_protocol_error', maybeSeen: true, cause: error })
-}
-
 /** The headers of a hit, which are the same for every quote with as many seconds left. */
 function createHitHeaders(): (ttl: number) => { list: readonly string[]; lines: string } {
   let lastTtl = -1
@@ -258,9 +254,6 @@ function ownHeaders(ttl: number, cacheStatus: string): string[] {
   // Without Age beside it: max-age is what is left from now, and a cache would take Age off once more.
   return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
 }
-
-const caching = new Set(['cache-control', 'expires', 'pragma', 'age'])
-const isCaching = (name: string) => caching.has(name)
 
 function hasLength(headers: readonly string[]): boolean {
   return headerValues(headers, 'content-length').length > 0

@@ -1,8 +1,8 @@
 import { briefName } from '../client/brief-name.ts'
 import { type RateLimiter, type Taken, windowSeconds } from '../client/rate-limiter.ts'
-import { Problem } from '../problem.ts'
+import { Problem, UpstreamFailure } from '../problem.ts'
 import type { Call } from '../quotes/quote-cache.ts'
-import { headerValues } from '../upstream/headers.ts'
+import { headerLines, headerValues } from '../upstream/headers.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Area } from './area.ts'
 import type { Exchange } from './exchange.ts'
@@ -48,8 +48,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   function bucketOf({ client, request: { rawHeaders } }: Exchange): string {
     const address = client.address ?? 'unknown'
     if (by === 'client-ip') return address
-    const lines = headerValues(rawHeaders, 'app-name')
-    const name = briefName(lines.length === 0 ? (options.appName ?? '') : lines.join('\n'))
+    const name = briefName(headerLines(rawHeaders, 'app-name') ?? options.appName ?? '')
     // No address has a space in it.
     return by === 'both' ? `${address} ${name}` : name
   }
@@ -100,7 +99,10 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
           throw new ClientGone('nobody waits for this quote any more')
         }
         made = call()
-        return made.answer
+        return made.answer.catch((error) => {
+          if (wasNeverSent(error)) giveBack(exchange)
+          throw error
+        })
       })
       return {
         answer,
@@ -111,6 +113,11 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       }
     },
   }
+}
+
+/** Whether there was nobody to send a request to, so that the upstream has seen nothing of it. */
+export function wasNeverSent(error: unknown): boolean {
+  return error instanceof UpstreamFailure && !error.maybeSeen
 }
 
 const noFields: readonly string[] = []

@@ -1,7 +1,7 @@
 import { claimsClientAddress } from '../address-headers.ts'
 import { Problem } from '../problem.ts'
 import { formatForwarded } from '../upstream/forwarded.ts'
-import { endToEndHeaders, viaNamesUs } from '../upstream/headers.ts'
+import { endToEndHeaders, headerLines, lineBreak, viaNamesUs } from '../upstream/headers.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Sent to the swap upstream when the caller sent none. */
@@ -20,6 +20,12 @@ export function refuseLoop(rawHeaders: readonly string[]): void {
   })
 }
 
+/** Limits, the ledger and the provider would each take another of them for the one that counts. */
+export function refuseSecondAppName(appNames: string | undefined): void {
+  if (!appNames?.includes(lineBreak)) return
+  throw new Problem('malformed-request', { detail: 'There is more than one App-Name header.' })
+}
+
 // Node answers Expect itself, and the upstream's Host is the upstream's.
 const dropsFraming = (name: string) => name === 'host' || name === 'expect'
 
@@ -29,7 +35,11 @@ export function untouchedHeaders({ request }: Exchange): string[] {
 }
 
 /** The swap side: the client's word about itself is replaced by ours, and what the team lends is supplied. */
-export function createSwapHeaders(defaults: SwapDefaults): (exchange: Exchange) => string[] {
+export function createSwapHeaders(
+  defaults: SwapDefaults,
+  /** What trusted peers say of a client to us alone, in lower case. */
+  saidToUs: ReadonlySet<string>,
+): (exchange: Exchange) => string[] {
   const supplied: [lowerCaseName: string, name: string, value: string][] = []
   if (defaults.appName) supplied.push(['app-name', 'App-Name', defaults.appName])
   if (defaults.appVersion) supplied.push(['app-version', 'App-Version', defaults.appVersion])
@@ -38,10 +48,11 @@ export function createSwapHeaders(defaults: SwapDefaults): (exchange: Exchange) 
   return function swapHeaders(exchange) {
     const { rawHeaders, method } = exchange.request
     refuseLoop(rawHeaders)
+    refuseSecondAppName(headerLines(rawHeaders, 'app-name'))
     const seen = new Set<string>()
     const { id, callersId } = exchange
     const headers = endToEndHeaders(rawHeaders, (name) => {
-      if (dropsFraming(name) || claimsClientAddress(name)) return true
+      if (dropsFraming(name) || claimsClientAddress(name) || saidToUs.has(name)) return true
       seen.add(name)
       return name === 'x-request-id' && !callersId
     })

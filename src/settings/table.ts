@@ -73,8 +73,8 @@ export const settings = z.object({
     secret: 'whole',
     meaning:
       'What the console has to be told before it shows request details or changes anything, sent as ' +
-      'Authorization: Bearer. Without one: everybody who reaches the operations listener may, but in ' +
-      'production nobody.',
+      'Authorization: Bearer; 16 to 512 visible ASCII characters. Without one: everybody who reaches the ' +
+      'operations listener may, but in production nobody.',
   }),
   ADMIN_ALLOWED_HOSTS: hostNames.optional().register(facts, {
     group: 'Listeners',
@@ -205,7 +205,7 @@ export const settings = z.object({
       group: 'Quotes',
       meaning:
         'A cached quote that is asked for this close to its expiry is fetched anew in the background, so that ' +
-        'a pair in demand shows nobody a miss; 0: never.',
+        'a pair in demand shows nobody a miss; 0, or no more than QUOTE_MIN_VALIDITY_MS: never.',
     }),
   QUOTE_EVICT_ON_ORDER: onOrOff.prefault('true').register(facts, {
     group: 'Quotes',
@@ -225,10 +225,14 @@ export const settings = z.object({
         'Float orders that match no quote seen here: forward them, or refuse them with 409 quote-unknown. While ' +
         'the shared store cannot be asked they are forwarded: another replica may have served the quote.',
     }),
-  ORDER_EXPIRY_MARGIN_MS: milliseconds(0).prefault('0').register(facts, {
-    group: 'Orders',
-    meaning: 'A float order whose quote has less than this left is refused as expired.',
-  }),
+  ORDER_EXPIRY_MARGIN_MS: milliseconds(0)
+    .prefault('0')
+    .register(facts, {
+      group: 'Orders',
+      meaning:
+        'A float order whose quote has less than this left is refused as expired. QUOTE_MIN_VALIDITY_MS should ' +
+        'be no less, or quotes are served that no order can use any more.',
+    }),
   ORDER_QUOTE_ID_FIELDS: quoteIdFields.prefault('quoteId,quote.id,id').register(facts, {
     group: 'Orders',
     meaning: 'Where an order may name its quote: member names, with dots into nested objects.',
@@ -248,8 +252,8 @@ export const settings = z.object({
     .register(facts, {
       group: 'Orders',
       meaning:
-        'How long past its expiry a quote is remembered by its terms (pair, amounts, application). Shorter, ' +
-        'because between stable assets the same terms come again.',
+        'How long past its expiry a quote is remembered by its terms (pair, amounts, application), at most ' +
+        'LEDGER_RETENTION_MS. Shorter, because between stable assets the same terms come again.',
     }),
   VALKEY_URL: storeUrl.optional().register(facts, {
     group: 'Several replicas',
@@ -288,17 +292,21 @@ export const settings = z.object({
     group: 'Limits',
     meaning: 'Time to connect to an upstream, TLS included.',
   }),
-  UPSTREAM_HEADERS_TIMEOUT_MS: milliseconds().prefault('10000').register(facts, {
-    group: 'Limits',
-    meaning: "Time from the end of the request's body to the head of the upstream's answer.",
-  }),
+  UPSTREAM_HEADERS_TIMEOUT_MS: milliseconds()
+    .prefault('10000')
+    .register(facts, {
+      group: 'Limits',
+      meaning:
+        "Time from the end of the request's body to the head of the upstream's answer. Kept to within a second: it " +
+        'may take up to one longer.',
+    }),
   UPSTREAM_BODY_TIMEOUT_MS: milliseconds()
     .prefault('30000')
     .register(facts, {
       group: 'Limits',
       meaning:
         "Longest pause between two chunks of an upstream's answer, and the longest that a client may stop " +
-        'reading it.',
+        'reading it. Kept to within a second: it may take up to one longer.',
     }),
   UPSTREAM_CONNECTIONS: wholeNumber(1, 65_535).prefault('128').register(facts, {
     group: 'Limits',
@@ -339,8 +347,8 @@ export const settings = z.object({
       group: 'Limits',
       meaning:
         'Requests a minute that one client may send to the swap upstream; past it: 429 with Retry-After. It ' +
-        'protects the upstream: quotes from the cache or from a call under way, and orders refused here, are ' +
-        'free. Payments and webhooks never count. 0: no limit.',
+        'protects the upstream: quotes from the cache or from a call under way, orders refused here, and what ' +
+        'could not be sent, are free. Payments and webhooks never count. 0: no limit.',
     }),
   RATE_LIMIT_BY: oneOf(['app-name', 'client-ip', 'both'])
     .prefault('app-name')

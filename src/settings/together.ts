@@ -126,6 +126,13 @@ function warningsFor(values: SettingValues): string[] {
   if (values.QUOTE_PARTITION === 'header' && values.TRUST_PROXY === undefined) {
     warnings.push('QUOTE_PARTITION=header is believed only from TRUST_PROXY, which is not set: all go by ip.')
   }
+  const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: least } = values
+  if (ahead > 0 && ahead <= least) {
+    warnings.push(
+      `QUOTE_REFRESH_AHEAD_MS=${ahead} never comes to pass: with less left than QUOTE_MIN_VALIDITY_MS (${least}) ` +
+        'a quote is not served any more. Set it higher than that.',
+    )
+  }
   if (values.NODE_ENV === 'prod') {
     warnings.push('NODE_ENV=prod means nothing here; only NODE_ENV=production keeps the sandbox out.')
   }

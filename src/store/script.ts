@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Cluster, Redis } from 'ioredis'
 
 /** Answers in bytes, since what is kept are bytes. */
@@ -10,7 +10,7 @@ export type Script = (
 
 /** Commands on one key that happen together or not at all. The text goes to each server once; then its digest does. */
 export function createScript(text: string): Script {
-  const digest = createHash('sha1').update(text).digest('hex')
+  const digest = hash('sha1', text)
   return async (client, key, parameters) => {
     try {
       return await client.callBuffer('evalsha', digest, 1, key, ...parameters)

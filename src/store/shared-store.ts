@@ -1,8 +1,9 @@
 import type { Cluster, Redis } from 'ioredis'
 import type { Metrics } from '../metrics.ts'
 
-/** What is asked of the store, as the metrics name it. */
+/** What is asked of the store and what comes of it, as the metrics name them. */
 export type StoreOperation = Parameters<Metrics['store']['onOperation']>[0]
+export type StoreOutcome = Parameters<Metrics['store']['onOperation']>[1]
 
 /**
  * The Redis or Valkey that replicas share. Whoever uses it works without it too: it may be dead, frozen or slow

@@ -1,24 +1,20 @@
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Logger } from '../logger.ts'
+import type { Metrics } from '../metrics.ts'
 import { readStoreUrl } from '../store-url.ts'
 import { withDeadline } from './deadline.ts'
 import { createListener } from './listener.ts'
-import type { SharedStore, StoreOperation } from './shared-store.ts'
+import type { SharedStore, StoreOperation, StoreOutcome } from './shared-store.ts'
 import { StoreTimeout } from './store-failure.ts'
 import { createClient, createListeningConnection, type ValkeyClient } from './valkey-client.ts'
 import { createWatch } from './watch.ts'
-
-export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
 
 export interface ValkeyOptions {
   url: string
   keyPrefix: string
   timeoutMs: number
   log: Logger
-  observer: {
-    /** `durationMs` says nothing of what was skipped. */
-    onOperation(operation: StoreOperation, outcome: StoreOutcome, durationMs: number): void
-  }
+  observer: Pick<Metrics['store'], 'onOperation'>
 }
 
 /** A Redis or Valkey, single, with Sentinels or as a Cluster. Nothing it does can fail or hold up a request. */
@@ -75,9 +71,7 @@ export function createValkey(options: ValkeyOptions): SharedStore & { readonly f
       return watch.up
     },
     keyPrefix,
-    salt: createHash('sha256')
-      .update(`${address.password ?? ''}\n${keyPrefix}`)
-      .digest('hex'),
+    salt: hash('sha256', `${address.password ?? ''}\n${keyPrefix}`),
     firstTry: watch.firstTry,
     run,
     subscribe: (channel, listening) => listener.subscribe(channel, listening),

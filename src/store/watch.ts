@@ -30,6 +30,8 @@ const probeEveryMs = 1_000
 const silentMostMs = 1_500
 /** A return that lasts less is part of the same outage, of which one line is logged. */
 const steadyAfterMs = 5_000
+/** A store that words its refusal anew each time must not fill the log. */
+const reasonsMost = 10
 
 /**
  * The breaker of the store. One missed deadline or lost connection opens it, so that a request with several calls
@@ -39,13 +41,14 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
   let up = false
   let closed = false
   let refusals = 0
-  let isQuiet = true
   let silentSinceMs: number | undefined
   let pauseMs = 0
   let probing = false
   let timer: NodeJS.Timeout | undefined
   let problem: unknown
   let outageSinceMs: number | undefined
+  /** Of this outage: what it began with is seldom what keeps it going. */
+  const said = new Set<string>()
   let upSinceMs = 0
   let tried = () => {}
   const firstTry = new Promise<void>((resolve) => {
@@ -56,14 +59,22 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
   function fell(error: unknown): void {
     problem = isNotConnected(error) ? (problem ?? error) : error
     if (closed) return
-    if (outageSinceMs === undefined) {
-      outageSinceMs = performance.now()
-      log.warn({}, `the shared store is down, every replica goes on by itself: ${reasonOf(problem)}`)
-    }
+    sayWhy()
     if (!up) return
     up = false
     pauseMs = 0
     probeAfter(0)
+  }
+
+  /** Once for each reason and outage. */
+  function sayWhy(): void {
+    const reason = reasonOf(problem)
+    if (outageSinceMs === undefined) {
+      outageSinceMs = performance.now()
+      log.warn({}, `the shared store is down, every replica goes on by itself: ${reason}`)
+    } else if (!said.has(reason) && said.size < reasonsMost)
+      log.warn({}, `the shared store is still down: ${reason}`)
+    said.add(reason)
   }
 
   function rose(): void {
@@ -81,6 +92,7 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
     if (!up || outageSinceMs === undefined || nowMs - upSinceMs < steadyAfterMs) return
     log.info({}, `the shared store is back, after ${Math.round((upSinceMs - outageSinceMs) / 1_000)} s`)
     outageSinceMs = undefined
+    said.clear()
   }
 
   function probeAfter(ms: number): void {
@@ -93,8 +105,8 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
     probing = true
     const wasUp = up
     try {
-      // While requests are answered, they are the probe.
-      if (!up || isQuiet) await withDeadline(timeoutMs, () => proveAlive(client, probeKey))
+      // Also while requests are answered: orders only read, and a store that is full or has become a replica still does.
+      await withDeadline(timeoutMs, () => proveAlive(client, probeKey))
       silentSinceMs = undefined
       rose()
     } catch (error) {
@@ -102,7 +114,6 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
       doubtConnection(error)
     }
     probing = false
-    isQuiet = true
     sayIfBack()
     if (up) pauseMs = probeEveryMs
     else pauseMs = wasUp ? 0 : Math.min(probeEveryMs, Math.max(firstProbesAfterMs, pauseMs * 2))
@@ -135,7 +146,6 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
     },
     firstTry,
     answered() {
-      isQuiet = false
       if (refusals > 0) refusals = Math.max(0, refusals - refusalsForgottenByAnswer)
     },
     failed(error) {

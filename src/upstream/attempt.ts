@@ -33,6 +33,7 @@ const worthAnotherConnection: ReadonlySet<UpstreamFault> = new Set([
   'connection_terminated',
   'destination_unavailable',
   'dns_error',
+  'tls_protocol_error',
 ])
 /** A strange answer is an answer: one bad pair must not close the swap side for everybody. */
 const countedFaults: ReadonlySet<UpstreamFault> = new Set([
@@ -69,7 +70,7 @@ export class Attempt implements TryHandler, UnderWay {
 
   withdraw(reason: Error): void {
     if (!this.#try?.withdraw()) return
-    this.#end('given-up', 'abandoned')
+    this.#end(reason instanceof UpstreamFailure ? reason.fault : 'given-up', 'abandoned')
     this.#options.handler.onError(reason)
   }
 
@@ -107,7 +108,10 @@ export class Attempt implements TryHandler, UnderWay {
   }
 
   onError(error: Error, answerBegan: boolean): void {
-    const fault = error instanceof UpstreamFailure ? error.fault : faultOf(error, this.#began)
+    const fault =
+      error instanceof UpstreamFailure
+        ? error.fault
+        : faultOf(error, { requestBegan: this.#began, headCame: this.#status >= 200 })
     // A 304 may state the length of what it leaves out (RFC 9110 8.6), which undici then finds missing.
     if (bodilessStatuses.has(this.#status) && fault === 'http_response_incomplete') {
       this.onComplete()

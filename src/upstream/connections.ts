@@ -107,6 +107,8 @@ class Connection {
   #client: Client
   #socket: Socket | undefined
   #connectedAtMs = 0
+  /** Of the answer that came last. */
+  #resume: (() => void) | undefined
 
   constructor(options: ConnectionsOptions, connector: buildConnector.connector) {
     this.#options = options
@@ -131,6 +133,10 @@ class Connection {
     this.#client.dispatch(request, turn)
   }
 
+  rememberResume(resume: () => void): void {
+    this.#resume = resume
+  }
+
   close(error: Error): Promise<void> {
     return this.#client.destroy(error)
   }
@@ -141,14 +147,36 @@ class Connection {
       pipelining: 1,
       connect: (target, callback) => {
         this.#connector(target, (...[error, socket]) => {
-          if (error) return callback(error, null)
+          if (error) return callback(withoutItsOwnPath(error), null)
           this.#socket = socket
           this.#connectedAtMs = this.#options.nowMs()
+          // Before undici's own listeners, which it adds once it has the socket.
+          socket.on('error', resetIsNoEnd)
+          // It takes the end of a connection for the end of an answer that is to close it, asserts that this is not
+          // paused, and nobody would catch that (7.30.2). Nothing is left to wait for by then.
+          socket.on('end', () => this.#resume?.())
           callback(null, socket)
         })
       },
     })
   }
+}
+
+/**
+ * After a head with "Connection: close" undici takes a reset for the end of the answer (7.30.2), and the process dies of
+ * it if the answer is paused just then. RFC 9112 8: what ends with an error of its connection is incomplete.
+ */
+function resetIsNoEnd(error: NodeJS.ErrnoException): void {
+  if (error.code === 'ECONNRESET') error.code = 'UND_ERR_SOCKET'
+}
+
+/**
+ * For this one code undici counts the request that failed as running for ever (7.30.2): whatever comes next to that
+ * client waits without end, even once the certificate is right again.
+ */
+function withoutItsOwnPath(error: NodeJS.ErrnoException): Error {
+  if (error.code === 'ERR_TLS_CERT_ALTNAME_INVALID') error.code = 'CERT_ALTNAME_INVALID'
+  return error
 }
 
 /** One request's turn on a connection: waits for one, holds it, gives it back. */
@@ -180,11 +208,13 @@ class Turn implements Try {
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
+    this.#connection?.rememberResume(resume)
     return this.#handler.onHeaders(status, rawHeaders, resume, reason)
   }
 
   onData(chunk: Buffer): boolean {
-    return this.#handler.onData(chunk)
+    // What undici's parser says when it is resumed and has nothing left: nothing to pause for.
+    return chunk.length === 0 || this.#handler.onData(chunk)
   }
 
   onComplete(): void {

@@ -1,4 +1,4 @@
-import type { UpstreamFault } from '../problem.ts'
+import { UpstreamFailure, type UpstreamFault } from '../problem.ts'
 
 const faultByCode: Record<string, UpstreamFault> = {
   ECONNREFUSED: 'connection_refused',
@@ -18,6 +18,8 @@ const faultByCode: Record<string, UpstreamFault> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'http_response_incomplete',
   ERR_INVALID_CHAR: 'http_protocol_error',
   ERR_HTTP_INVALID_STATUS_CODE: 'http_protocol_error',
+  // undici, of a status below 100.
+  ERR_ASSERTION: 'http_protocol_error',
 }
 
 /** Faults that can only come before a connection was there, when no upstream can have seen the request. */
@@ -28,13 +30,23 @@ const beforeConnection: ReadonlySet<UpstreamFault> = new Set([
   'destination_unavailable',
   'dns_error',
   'tls_certificate_error',
+  'tls_protocol_error',
 ])
 
+export interface HowFar {
+  requestBegan: boolean
+  /** The head of an answer was there, so that what broke is its body. */
+  headCame: boolean
+}
+
 /** Names the fault behind an error of undici, the socket or the TLS layer. */
-export function faultOf(error: unknown, requestBegan: boolean): UpstreamFault {
-  const fault = namedFault(error)
+export function faultOf(error: unknown, { requestBegan, headCame }: HowFar): UpstreamFault {
+  const named = namedFault(error)
   // The kernel says ETIMEDOUT or EHOSTUNREACH of a connection that broke later, too.
-  return requestBegan && beforeConnection.has(fault) ? 'connection_terminated' : fault
+  const fault = requestBegan && beforeConnection.has(named) ? 'connection_terminated' : named
+  if (headCame) return fault === 'connection_terminated' ? 'http_response_incomplete' : fault
+  // undici calls a head incomplete that it cannot read, once it has seen a length in it.
+  return fault === 'http_response_incomplete' ? 'http_protocol_error' : fault
 }
 
 const ownCodes: ReadonlySet<unknown> = new Set([
@@ -58,10 +70,16 @@ function namedFault(error: unknown): UpstreamFault {
     const known = faultByCode[code]
     if (known !== undefined) return known
     if (/^ERR_TLS_CERT|CERT|^UNABLE_TO_/.test(code)) return 'tls_certificate_error'
+    if (code === 'EPROTO' || code.startsWith('ERR_SSL_')) return 'tls_protocol_error'
     if (code.startsWith('HPE_')) return 'http_protocol_error'
   }
   if (name === 'HTTPParserError') return 'http_protocol_error'
   // undici tells these two from a dead connection by their text alone.
   if (message === 'bad response' || message === 'bad upgrade') return 'http_protocol_error'
   return 'connection_terminated'
+}
+
+/** undici reads more kinds of head than Node writes, such as a control character in a reason phrase. */
+export function unwritable(upstream: string, cause: unknown): UpstreamFailure {
+  return new UpstreamFailure(upstream, { fault: 'http_protocol_error', maybeSeen: true, cause })
 }

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { UpstreamFailure } from '../problem.ts'
 import { faultOf } from './failure.ts'
-import { headerValues, latin1Headers, reasonBytes } from './headers.ts'
+import { hasForeignTransferCoding, latin1Headers, reasonBytes } from './headers.ts'
 import type { UnderWay, Upstream, UpstreamHandler, UpstreamRequest } from './upstream.ts'
 
 /** A whole answer in memory, every byte as it came. */
@@ -65,9 +65,8 @@ class Reader implements UpstreamHandler {
       this.#reject = reject
     })
     this.#deadline = setTimeout(() => {
-      this.giveUp(
-        this.#failure('http_response_timeout', new Error(`no whole answer in ${options.totalTimeoutMs} ms`)),
-      )
+      const fault = this.#abort === undefined ? 'connection_timeout' : 'http_response_timeout'
+      this.giveUp(this.#failure(fault, new Error(`no whole answer in ${options.totalTimeoutMs} ms`)))
     }, options.totalTimeoutMs)
   }
 
@@ -89,8 +88,7 @@ class Reader implements UpstreamHandler {
     if (status < 200) return true
     this.#options.onStatus?.(status)
     const headers = latin1Headers(rawHeaders)
-    // No other coding was offered, and without its name nobody could undo it (RFC 9112 6.1).
-    if (headerValues(headers, 'transfer-encoding').some((coding) => coding.toLowerCase() !== 'chunked')) {
+    if (hasForeignTransferCoding(headers)) {
       throw this.#failure('http_protocol_error', new Error('a transfer coding that nobody asked for'))
     }
     this.#head = {
@@ -126,8 +124,8 @@ class Reader implements UpstreamHandler {
   onError(error: Error): void {
     if (this.#settled) return
     this.#settle()
-    // A head without its whole body: the answer is cut short, whatever the connection died of.
-    const fault = this.#head ? 'http_response_incomplete' : faultOf(error, this.#abort !== undefined)
+    const howFar = { requestBegan: this.#abort !== undefined, headCame: this.#head !== undefined }
+    const fault = faultOf(error, howFar)
     this.#reject(error instanceof UpstreamFailure ? error : this.#failure(fault, error))
   }
 

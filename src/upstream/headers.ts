@@ -102,6 +102,15 @@ export function headerLines(rawHeaders: readonly string[], lowerCaseName: string
   return lines
 }
 
+/**
+ * No other coding than chunked was offered, and without its name nobody could undo it (RFC 9112 6.1). undici leaves the
+ * blanks behind a value on; with a tab there its parser does not know the coding.
+ */
+export function hasForeignTransferCoding(rawHeaders: readonly string[]): boolean {
+  const codings = headerLines(rawHeaders, 'transfer-encoding')
+  return codings !== undefined && !/^chunked *(?:\nchunked *)*$/i.test(codings)
+}
+
 /** undici hands header bytes over as Buffers; latin1 keeps every byte. */
 export function latin1Headers(rawHeaders: readonly (Buffer | string)[]): string[] {
   const texts: string[] = []

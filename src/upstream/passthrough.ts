@@ -6,6 +6,7 @@ import { faultOf } from './failure.ts'
 import {
   bodilessStatuses,
   endToEndHeaders,
+  hasForeignTransferCoding,
   headerLines,
   isPlain,
   latin1Headers,
@@ -95,9 +96,7 @@ class Relay implements UpstreamHandler {
     if (status < 200) return true
     const { ownHeaders, upstream } = this.#options
     const rawHeaders = latin1Headers(rawHeaderBytes)
-    const coding = headerLines(rawHeaders, 'transfer-encoding')
-    // No other coding was offered, and without its name nobody could undo it (RFC 9112 6.1).
-    if (coding !== undefined && !/^chunked(?:\nchunked)*$/i.test(coding)) {
+    if (hasForeignTransferCoding(rawHeaders)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }
     // RFC 9110 8.6: a 204 has no length; some upstreams send one.
@@ -200,10 +199,7 @@ class Relay implements UpstreamHandler {
 
   #failure(error: Error): UpstreamFailure {
     const { upstream } = this.#options
-    const named = faultOf(error, this.#began)
-    // undici calls a head incomplete that it cannot read, once it has seen a length in it.
-    const unread = named === 'http_response_incomplete' && this.#head === undefined
-    const fault = unread ? 'http_protocol_error' : named
+    const fault = faultOf(error, { requestBegan: this.#began, headCame: this.#head !== undefined })
     return new UpstreamFailure(upstream.name, { fault, maybeSeen: this.#began, cause: error })
   }
 

@@ -1,12 +1,14 @@
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../logger.ts'
 import { headerValues } from './headers.ts'
-import { type ClockOffset, createUpstreamClock } from './upstream-clock.ts'
+import { type ClockOffset, createUpstreamClock, TOLERANCE_MS } from './upstream-clock.ts'
 
 /** The provider's wall clock, as far as its answers tell it. */
 export interface ProviderClock {
   /** Both moments are of our wall clock; the headers are those of the answer. */
   observe(answer: { rawHeaders: readonly string[]; sentAtMs: number; receivedAtMs: number }): void
+  /** How far the shared store's clock is ahead of ours: a second opinion on ours, until the provider has said its time. */
+  compare(storeAheadMs: number): void
   /** What serving a quote assumes: the provider may already be this late. */
   latestMs(): number
   /** What refusing an order assumes: the provider may still be this early. */
@@ -19,6 +21,12 @@ const warnEveryMs = 600_000
 
 export function createProviderClock({ clock, log }: { clock: Clock; log: Logger }): ProviderClock {
   const upstreamClock = createUpstreamClock()
+  let storeAheadMs = 0
+  /** Our wall clock less the steady one, when the provider last told its time. */
+  let leadWhenHeardMs = 0
+  const leadMs = () => (clock.steadyMs === undefined ? 0 : clock.nowMs() - clock.steadyMs())
+  /** How far our wall clock has been set ahead since then; a machine that slept looks the same. */
+  const setAheadMs = () => (upstreamClock.isKnown ? Math.max(0, leadMs() - leadWhenHeardMs) : 0)
   let warnedAtMs = Number.NEGATIVE_INFINITY
 
   function warnIfFarOff(): void {
@@ -33,17 +41,28 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
 
   return {
     observe({ rawHeaders, sentAtMs, receivedAtMs }) {
+      const aheadMs = setAheadMs()
+      // Under way just then, maybe: its two moments may be of different clocks, and it settles nothing.
+      const isOfTwoClocks = aheadMs > TOLERANCE_MS && receivedAtMs - sentAtMs >= aheadMs
       const dates = headerValues(rawHeaders, 'date')
-      upstreamClock.observe({
+      const told = upstreamClock.observe({
+        ourClockWasSet: aheadMs > TOLERANCE_MS && !isOfTwoClocks,
         dateHeader: dates.length === 1 ? dates[0] : undefined,
         hasAge: headerValues(rawHeaders, 'age').length > 0,
         sentAtMs,
         receivedAtMs,
       })
+      if (told && !isOfTwoClocks) leadWhenHeardMs = leadMs()
       warnIfFarOff()
     },
+    compare(aheadMs) {
+      storeAheadMs = aheadMs
+    },
     latestMs: () => upstreamClock.latestMs(clock.nowMs()),
-    earliestMs: () => upstreamClock.earliestMs(clock.nowMs()),
+    earliestMs() {
+      const earliestMs = upstreamClock.earliestMs(clock.nowMs())
+      return upstreamClock.isKnown ? earliestMs - setAheadMs() : earliestMs + Math.min(0, storeAheadMs)
+    },
     offset: () => upstreamClock.offset(),
   }
 }

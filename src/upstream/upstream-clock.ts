@@ -10,6 +10,8 @@ export interface ClockSample {
   sentAtMs: number
   /** Our wall clock when the answer's head was there. */
   receivedAtMs: number
+  /** Since the last answer that told a time, and before this one was asked for. */
+  ourClockWasSet?: boolean
 }
 
 export interface ClockOffset {
@@ -20,7 +22,10 @@ export interface ClockOffset {
 }
 
 export interface UpstreamClock {
-  observe(sample: ClockSample): void
+  /** Whether it told a time. */
+  observe(sample: ClockSample): boolean
+  /** Whether an answer has told the provider's time. Until then it is taken to be ours. */
+  readonly isKnown: boolean
   offset(): ClockOffset
   /** The latest time that the provider's clock may show: what serving a quote assumes. */
   latestMs(nowMs: number): number
@@ -39,7 +44,7 @@ interface Bucket extends Interval {
 
 // A server's cached Date lags by this much (measured). On both sides it also covers what two clocks drift apart
 // within the window: 30 ms a minute at NTP's fastest slew of 500 ppm.
-const TOLERANCE_MS = 250
+export const TOLERANCE_MS = 250
 
 // Samples that share a bucket are remembered as one interval: memory is bounded whatever the traffic.
 const BUCKET_MS = 5_000
@@ -70,11 +75,16 @@ export function createUpstreamClock(): UpstreamClock {
       if (setBack) restart()
       newestReceivedAtMs = setBack ? sample.receivedAtMs : Math.max(newestReceivedAtMs, sample.receivedAtMs)
       const interval = readInterval(sample)
-      if (interval === undefined) return
+      if (interval === undefined) return false
       forgetBefore(sample.receivedAtMs - memoryMs(sample))
       // One of the two clocks has been set, and only the newest sample is about both as they are now.
-      if (isEmpty(intersect(known, interval))) restart()
+      if (sample.ourClockWasSet || isEmpty(intersect(known, interval))) restart()
       remember(interval, sample.receivedAtMs)
+      return true
+    },
+
+    get isKnown() {
+      return buckets.length > 0
     },
 
     offset() {

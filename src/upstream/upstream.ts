@@ -4,6 +4,7 @@ import { UpstreamFailure } from '../problem.ts'
 import { Attempt, type AttemptCommon, type Outcome } from './attempt.ts'
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts'
 import { Connections, type TryHandler } from './connections.ts'
+import type { RequestBody } from './request-body.ts'
 import { createRetryBudget } from './retry-budget.ts'
 
 export type UpstreamName = 'swap' | 'payments' | 'webhooks'
@@ -32,7 +33,7 @@ export interface UpstreamRequest {
   /** The request target as received; the base URL's path goes before it. */
   target: string
   headers: string[]
-  body: Dispatcher.DispatchOptions['body']
+  body: Buffer | RequestBody | null
 }
 
 /** undici's raw handler: header bytes as they came, no copies, no promises. */
@@ -118,7 +119,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
         path: basePath + request.target,
         headers: request.headers,
-        body: request.body ?? null,
+        body: request.body,
       },
       handler,
     )

@@ -36,6 +36,15 @@ describe('the rate limiter in memory', () => {
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 
+  it('has what was taken back for the next one, however many were refused before', async () => {
+    const limiter = createMemoryRateLimiter({ perMinute: 1 })
+    await limiter.take('a')
+    for (let refused = 0; refused < 3; refused++) expect((await limiter.take('a')).allowed).toBe(false)
+    await limiter.giveBack('a')
+    expect((await limiter.take('a')).allowed).toBe(true)
+    expect((await limiter.take('a')).allowed).toBe(false)
+  })
+
   it('gives nobody one more for the next minute by taking back after the end of this one', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
     await limiter.take('a')

@@ -154,11 +154,14 @@ test('a quote or an order that is past its total time leaks no place, sent or st
       }),
     )
     const ends = await Promise.allSettled(calls.map(({ answer }) => answer))
-    for (const end of ends) {
-      expect(end).toMatchObject({ status: 'rejected', reason: { fault: 'http_response_timeout' } })
+    for (const [index, end] of ends.entries()) {
+      // What never left must not be told as an upstream that did not answer.
+      const fault = index < 2 ? 'http_response_timeout' : 'connection_timeout'
+      expect(end).toMatchObject({ status: 'rejected', reason: { fault, maybeSeen: index < 2 } })
     }
     await until(() => edge.upstream.inFlight === 0, 'all to have ended')
   }
+  expect(edge.outcomes.filter((outcome) => outcome === 'connection_timeout')).toHaveLength(20)
   expect(upstream.requests).toHaveLength(10)
   upstream.answer((_request, response) => response.end('ok'))
   await expectNothingLeaked(edge, 6)

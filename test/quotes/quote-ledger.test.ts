@@ -343,3 +343,26 @@ describe('the bounds', () => {
     expect(ledger.verdict(byId, at(EXPIRY + TERMS))).toMatchObject({ state: 'expired', expiredForMs: TERMS })
   })
 })
+
+it('where a quote lay is forgotten with its terms', () => {
+  const ledger = createQuoteLedger({ entries: 100, retentionMs: 86_400_000, termsMs: 900_000 })
+  const note = (id: string, cacheKey: string, expiresAtMs: number, nowMs: number) =>
+    ledger.note(
+      {
+        id,
+        pairId: 'A_B',
+        fromValue: '1',
+        requestedAmount: '1',
+        toValue: '2',
+        application: 'a',
+        expiresAtMs,
+        cacheKey,
+        notedAtMs: nowMs,
+      },
+      nowMs,
+    )
+  for (let client = 0; client < 5; client += 1) note('one for all', `client ${client}`, 30_000, 0)
+  note('later', 'client', 2_000_000, 1_970_000)
+  const old = ledger.findById('one for all')
+  expect(old && [...ledger.cacheKeysOf(old)]).toEqual([''])
+})

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
 import { type OrderTerms, readOrder } from '../../src/quotes/order.ts'
 import type { NotedQuote } from '../../src/quotes/quote-ledger.ts'
 import { createQuoteLedger } from '../../src/quotes/quote-ledger.ts'
@@ -53,8 +54,16 @@ const byTerms = order(terms)
 function replicaOn(sharedStore: SharedStore, { settleMs = 0, providerNowMs = nowMs } = {}) {
   const ledger = createQuoteLedger({ entries: 1_000, retentionMs, termsMs })
   let earliestMs = providerNowMs
-  const providerClock = { earliestMs: () => earliestMs }
-  const shared = createSharedLedger({ sharedStore, ledger, providerClock, retentionMs, termsMs, settleMs })
+  const providerClock = { compare() {}, earliestMs: () => earliestMs }
+  const shared = createSharedLedger({
+    sharedStore,
+    ledger,
+    clock: systemClock,
+    providerClock,
+    retentionMs,
+    termsMs,
+    settleMs,
+  })
   return {
     ...shared,
     ledger,
@@ -206,6 +215,19 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
       expect(life).toBeLessThanOrEqual(most)
       expect(life).toBeGreaterThan(most - 20_000)
     }
+  })
+
+  it('notes and finds a quote while nothing is known of the time, and keeps no key for ever', async () => {
+    const { here, there } = await open()
+    const clock = { providerNowMs: Number.NEGATIVE_INFINITY }
+    const [a, b] = [replicaOn(here, clock), replicaOn(there, clock)]
+    const live = quote()
+    await a.note(live)
+    const lives = await Promise.all((await ledgerKeys()).map(lifeOf))
+    expect(lives).toHaveLength(3)
+    expect(Math.min(...lives)).toBeGreaterThan(0)
+    const asked = order({ quoteId: live.id })
+    expect(await b.judge(asked)).toEqual({ othersKnown: true, state: 'live', id: live.id })
   })
 
   it('never shortens the life of a key that a later quote needs', async () => {

@@ -125,6 +125,20 @@ describe('an upgrade', () => {
     expect(answers.at(-1)?.headers.get('connection')).toEqual(['close'])
     expect(seen().at(-1)).toBe('GET /checkouts/up')
   })
+
+  // A byte for each blank that is missing, as many as the hidden head has.
+  it('ends the connection when the blanks missing in its head leave room for another', async () => {
+    const hidden = `POST /checkouts/hidden HTTP/1.1\r\nHost: a\r\nContent-Length: ${smuggled.length}\r\n\r\n`
+    const blankless = ['Host:a', 'Connection:Upgrade', 'Upgrade:h2c']
+    while (blankless.length < hidden.length) blankless.push(`x-${blankless.length}:0`)
+    const { answers } = await attack(gateway.url, [
+      `GET /checkouts/up HTTP/1.1\r\n${blankless.join('\r\n')}\r\n\r\n${hidden}`,
+      100,
+      smuggled,
+    ])
+    expect(answers.map(({ headers }) => headers.get('connection'))).toEqual([['close']])
+    expect(seen()).toEqual(['GET /checkouts/up'])
+  })
 })
 
 // A client that waits for a 100 that never comes sends no body; one that is asked for a body which is then

@@ -6,6 +6,8 @@ import {
   smuggled,
   startAttackedGateway,
 } from '../support/attack.ts'
+import { gatewayTo } from '../support/between.ts'
+import { counted } from '../support/quotes.ts'
 
 let gateway: AttackedGateway
 beforeAll(async () => {
@@ -80,4 +82,20 @@ it('never takes the first segment of "//host/checkouts" for a host', async () =>
   const { answers } = await attack(gateway.url, bytes)
   expect(answers.map((answer) => answer.status)).toEqual([404])
   expect(gateway.received.length).toBe(seenBefore)
+})
+
+// Express asks `url.parse`, which throws at these, and then answers with a page of HTML that nobody counts.
+describe('an absolute-form target whose authority is none', () => {
+  it.each([
+    ['GET', 'http://[::1/v3/pairs'],
+    ['POST', 'http://[::1/v3/orders/float'],
+    ['OPTIONS', 'http://xn--/checkouts'],
+  ])('%s %s is refused as a bad target, and counted once', async (method, target) => {
+    const counting = await gatewayTo('http://127.0.0.1:9')
+    const bytes = `${method} ${target} HTTP/1.1\r\nHost: gateway\r\nApp-Name: a\r\n\r\n`
+    expectRefusal(await attack(counting.url, bytes), 400, 'bad-target')
+    const request = `quotegate_http_requests_total{route="none",method="${method}",status_class="4xx"}`
+    expect(await counted(counting, request)).toBe(1)
+    expect(await counted(counting, 'quotegate_problems_total{type="bad-target"}')).toBe(1)
+  })
 })

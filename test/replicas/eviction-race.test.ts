@@ -123,6 +123,33 @@ it.runIf(valkeyIsInstalled())(
   },
 )
 
+// All at once they would miss the deadline of one call, and the store would be taken for dead.
+it('a quote that a thousand were given goes from fifty places at a time', async () => {
+  let underWay = 0
+  let most = 0
+  let told = 0
+  const evictions = createEvictions({
+    memory: createMemoryQuoteStore({ entriesMost: 10, bytesMost: 100_000 }),
+    providerClock,
+    onDropped() {},
+    store: {
+      listen() {},
+      async evict() {
+        underWay += 1
+        most = Math.max(most, underWay)
+        await pause(1)
+        underWay -= 1
+        told += 1
+        return true
+      },
+    },
+  })
+  const keys = Array.from({ length: 1_000 }, (_none, index) => `key ${index}`)
+  evictions.evictAll(keys, 'used')
+  await until(() => told === 1_000, 'all to be told')
+  expect(most).toBe(50)
+})
+
 async function usedOf(server: ValkeyServer, key: string): Promise<string[]> {
   const used = (await server.ask('HGET', `quotegate:quote:${key}`, 'used')) as string | null
   return (used ?? '').split('\n').filter((id) => id !== '')

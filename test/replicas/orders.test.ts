@@ -13,7 +13,7 @@ import {
   quoteBody,
   quotePath,
 } from '../support/quotes.ts'
-import { rawExchange } from '../support/raw-connection.ts'
+import { RawConnection, rawExchange } from '../support/raw-connection.ts'
 import { eventually, stored } from '../support/replicas.ts'
 import { valkey, valkeyIsInstalled } from '../support/valkey.ts'
 
@@ -262,6 +262,21 @@ describe.runIf(valkeyIsInstalled())('while the store is down', () => {
       expect((await order(a, { quoteId: older.id })).status).toBe(409)
     },
   )
+
+  it('a fixed order whose client leaves while the store is asked is not sent', async () => {
+    const { a, store, arrived } = await orderReplicas({ VALKEY_TIMEOUT_MS: '500' })
+    store.freeze()
+    const client = new RawConnection(a.url)
+    client.write(post('{"quoteId":"other"}', { path: '/v3/orders' }))
+    await eventually('the order to be there', async () => {
+      return (await counted(a, 'quotegate_http_requests_in_flight')) === 1
+    })
+    client.socket.destroy()
+    await eventually('the store to be given up', async () => (await counted(a, 'quotegate_store_up')) === 0)
+    const next = await rawExchange(a.url, post('{"next":1}', { path: '/v3/orders' }))
+    expect(next.status).toBe(201)
+    expect(arrived().map(({ body }) => String(body))).toEqual(['{"next":1}'])
+  })
 
   it('a quote is given out and ordered within the one deadline that it costs', async () => {
     const { a, store, quote, order } = await orderReplicas({ VALKEY_TIMEOUT_MS: '300' })

@@ -126,4 +126,16 @@ describe('amounts', () => {
     expect((await order(termsOf(second))).status).toBe(201)
     expect((await order({ ...termsOf(first), toAmount: undefined })).status).toBe(201)
   })
+
+  // All of these share a double with 0.1, and so a place in the index.
+  it('are not pushed out by all the longer spellings of the same double', async () => {
+    const { order, provider, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const ofAmount = (value: string) => {
+      provider.quote = { id: `quote of ${value}`, fromAmount: { assetId: 'ETH', value } }
+      return quote(value)
+    }
+    await ofAmount('0.1')
+    for (let index = 0; index < 70; index += 1) await ofAmount(`0.10000000000000000001${1_000 + index}`)
+    expect((await order({ pairId: 'ETH_USDC', fromAmount: '0.1' })).status).toBe(201)
+  })
 })

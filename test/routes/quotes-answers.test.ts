@@ -220,3 +220,17 @@ it.each([
   expect(JSON.parse(answer.body.toString())).toMatchObject({ type: 'urn:quotegate:problem:upstream-invalid' })
   expect(await counted(gateway, notKept('not-json'))).toBe(0)
 })
+
+// RFC 9110 8.6: the length of a 304 would be that of the quote which it does not hold.
+it('a 304 goes out as it came: with the length that it states, or with none', async () => {
+  const lengths = ['Content-Length: 77\r\n', '']
+  const upstream = await rawUpstream((socket) =>
+    socket.write(`HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n${lengths.shift()}\r\n`),
+  )
+  const gateway = await gatewayTo(upstream.url)
+  for (const stated of [['77'], []]) {
+    const answer = await rawExchange(gateway.url, request)
+    expect([answer.status, valuesOf(answer.rawHeaders, 'etag')]).toEqual([304, ['"x"']])
+    expect(valuesOf(answer.rawHeaders, 'content-length')).toEqual(stated)
+  }
+})

@@ -33,6 +33,13 @@ describe('settings that belong together', () => {
     ])
   })
 
+  test('a refresh that never comes to pass is warned about', () => {
+    const warnings = (ahead: string) =>
+      loadConfig({ QUOTE_MIN_VALIDITY_MS: '3000', QUOTE_REFRESH_AHEAD_MS: ahead }).warnings
+    expect(warnings('3000')).toEqual([expect.stringContaining('QUOTE_REFRESH_AHEAD_MS=3000 never comes')])
+    expect([...warnings('3001'), ...warnings('0')]).toEqual([])
+  })
+
   test.each([
     [{ PORT: '8081' }, ['PORT']],
     [{ PORT: '9000', ADMIN_PORT: '9000' }, ['ADMIN_PORT']],

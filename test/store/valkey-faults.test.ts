@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { SharedStore } from '../../src/store/shared-store.ts'
-import type { StoreOutcome } from '../../src/store/valkey.ts'
+import type { SharedStore, StoreOutcome } from '../../src/store/shared-store.ts'
 import { pause, until } from '../support/between.ts'
 import { freePort } from '../support/free-port.ts'
 import { keptLog, levels } from '../support/log-lines.ts'
@@ -56,10 +56,26 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     await server.restartEmpty()
     await until(() => store.up, 'a store that is back', 10_000)
     expect(await get(store)).toBe(null)
-    expect(complaints()).toEqual([
-      expect.stringMatching(/shared store is down.*(connection|nothing listens)/),
-    ])
+    const [first, ...further] = complaints()
+    expect(first).toMatch(/shared store is down.*(connection|nothing listens)/)
+    expect(further.every((line) => line.startsWith('the shared store is still down: '))).toBe(true)
+    expect(new Set(further).size).toBe(further.length)
     await until(() => log.text().includes('is back'), 'a line that says so')
+  })
+
+  // The connection breaks first, whatever is the matter: on call one needs to know what keeps the store down.
+  test('stays down for another reason than it went: the log names that one too, once', async () => {
+    const server = await valkey()
+    const { store, complaints } = await watched(server.url)
+    await set(store)
+    // On one line: a second one would be asked for the password.
+    const operator = connect(server.port, '127.0.0.1')
+    onTestFinished(() => void operator.destroy())
+    operator.write('CONFIG SET requirepass secret\r\nCLIENT KILL TYPE normal\r\n')
+    await until(() => complaints().some((line) => line.includes('wants a password')), 'the reason', 10_000)
+    await pause(2_500)
+    expect(complaints().filter((line) => line.includes('wants a password'))).toHaveLength(1)
+    expect(store.up).toBe(false)
   })
 
   test('is frozen holds up one call, and only that long; none while it stays frozen', async () => {

@@ -256,12 +256,12 @@ export interface Certificate {
   authority: string
 }
 
-/** For localhost, by an authority that nobody knows. */
-export function privateCertificate(): Certificate {
+/** By an authority that nobody knows. */
+export function privateCertificate(name = 'localhost'): Certificate {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-tls-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost,IP:127.0.0.1']
+  const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name},IP:127.0.0.1`]
   execFileSync(
     'openssl',
     [

@@ -25,7 +25,12 @@ function attempt(options: Trial = {}) {
   const told: string[] = []
   let giveUp: (reason?: Error) => void = () => {}
   const subject = new Attempt({
-    request: { method: options.method ?? 'GET', target: '/', headers: [], body: options.body ?? null },
+    request: {
+      method: options.method ?? 'GET',
+      target: '/',
+      headers: [],
+      body: options.body ? Buffer.from(options.body) : null,
+    },
     handler: {
       onConnect: (abort) => {
         giveUp = abort

@@ -1,0 +1,14 @@
+import { readdir } from 'node:fs/promises'
+import { expect, test, vi } from 'vitest'
+import { createConsoleFiles } from '../../src/operations/console-files.ts'
+
+vi.mock('node:fs/promises', { spy: true })
+
+test('a console that could not be read once, for want of a descriptor, is read at the next look', async () => {
+  vi.mocked(readdir).mockRejectedValueOnce(
+    Object.assign(new Error('too many open files'), { code: 'EMFILE' }),
+  )
+  const files = createConsoleFiles()
+  await expect(files('index.html')).rejects.toThrow('too many open files')
+  expect((await files('index.html'))?.type).toMatch('text/html')
+})

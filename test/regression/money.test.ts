@@ -1,0 +1,221 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { recordingUpstream } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import { orderStage, post, termsOf } from '../support/orders.ts'
+import { expectProblem } from '../support/problems.ts'
+import { ask, counted, createTestClock, giveQuote, quoteBody, quotePath } from '../support/quotes.ts'
+import { rawExchange } from '../support/raw-connection.ts'
+import { eventually, idOf, replicaStage } from '../support/replicas.ts'
+import { valkeyIsInstalled } from '../support/valkey.ts'
+
+const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
+const unreadable = (body: string) => body.replace(/"expiry":(\d+)/, '"expiry":"$1"')
+const order = (url: string, body: object = terms) =>
+  rawExchange(url, post(JSON.stringify(body), { headers: ['App-Name: wallet'] }))
+
+// An edge in front of a provider whose clock is wrong answers for it with the right time, and all that was known of
+// the provider's clock was gone: a quote of 4 s was served for 34.
+it.each([30_000, -30_000])(
+  "a refusal by an edge says nothing of a provider's clock that is %d ms ahead",
+  async (aheadMs) => {
+    const clock = createTestClock()
+    const upstream = await recordingUpstream(({ target }, response) => {
+      if (target.includes('amount=9')) {
+        response.sendDate = false
+        response.writeHead(503, { Date: new Date(clock.nowMs()).toUTCString() })
+        response.end()
+        return
+      }
+      const nowMs = clock.nowMs() + aheadMs
+      giveQuote(response, quoteBody({ expiry: nowMs + 4_000 }), ['Date', new Date(nowMs).toUTCString()])
+    })
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+    onTestFinished(() => gateway.close())
+    const first = await ask(gateway.url)
+    expect((await ask(gateway.url, { path: `${quotePath}?amount=9` })).status).toBe(503)
+    // 1 s: the provider does not answer POSTs with a quote; what matters is that this is not a 409.
+    if (aheadMs < 0) expect((await order(gateway.url, terms)).status).toBe(200)
+    clock.advance(5_000)
+    expect(idOf(await ask(gateway.url))).not.toBe(idOf(first))
+  },
+)
+
+describe.runIf(valkeyIsInstalled())('replicas', () => {
+  // Reads are answered still, and one that only reads never noticed.
+  it('a store that takes no writes is down for one that is busy with orders, too', async () => {
+    const { store, there, upstream } = await replicaStage(2)
+    upstream.answer((_request, response) => response.writeHead(201).end('{}'))
+    await store.ask('CONFIG', 'SET', 'maxmemory', '1')
+    await eventually('the store to be down', async () => {
+      await order(there.url, { ...terms, fromAmount: 7 })
+      return (await counted(there, 'quotegate_store_up')) === 0
+    })
+  })
+
+  // It had seen no answer of the provider and judged by its own clock: 409 for a quote with 11 s left.
+  it('one whose clock is a minute ahead refuses no live order before it has heard the provider', async () => {
+    const { upstream, here, there } = await replicaStage(2, {}, (index) => ({
+      clock: { nowMs: () => Date.now() + index * 60_000 },
+    }))
+    upstream.answer(({ method }, response) => {
+      if (method === 'GET') giveQuote(response)
+      else response.writeHead(201).end('{}')
+    })
+    await ask(here.url)
+    expect((await order(there.url, terms)).status).toBe(201)
+  })
+})
+
+// A provider that gives one quote to all who ask the same: only the last place of it was remembered.
+it('a quote that an order used is gone from wherever it lay', async () => {
+  const { order, provider, quote } = await orderStage({ TRUST_PROXY: 'loopback' })
+  provider.quote = { id: 'one for all' }
+  const from = (client: number) =>
+    quote('0.1', { headers: ['App-Name', 'wallet', 'Forwarded', `for=198.51.100.${client}`] })
+  const given = await from(1)
+  await from(2)
+  expect((await order(termsOf(given))).status).toBe(201)
+  provider.quote = {}
+  expect((await from(1)).id).not.toBe(given.id)
+  expect((await from(2)).id).not.toBe(given.id)
+})
+
+describe('a quote that cannot be read here', () => {
+  it.each([
+    ['coded', (body: string) => [gzipSync(body), ['Content-Encoding', 'gzip']] as const],
+    [
+      'whose expiry is a text',
+      (body: string) => [body.replace(/"expiry":(\d+)/, '"expiry":"$1"'), []] as const,
+    ],
+  ])('%s is not taken for an older one of equal terms', async (_what, change) => {
+    const clock = createTestClock()
+    let changed = false
+    const upstream = await recordingUpstream(({ method }, response) => {
+      if (method === 'POST') return void response.writeHead(201).end('{}')
+      const body = quoteBody({ expiry: clock.nowMs() + 30_000 })
+      const [bytes, headers] = changed ? change(body) : ([body, []] as const)
+      giveQuote(response, bytes, ['Date', new Date(clock.nowMs()).toUTCString(), ...headers])
+    })
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+    onTestFinished(() => gateway.close())
+    await ask(gateway.url)
+    clock.advance(30_000)
+    expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
+    changed = true
+    await ask(gateway.url)
+    expect((await order(gateway.url, terms)).status).toBe(201)
+    // And a later one that can be read decides again.
+    changed = false
+    clock.advance(1_000)
+    await ask(gateway.url)
+    clock.advance(30_000)
+    expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
+  })
+
+  it('is meant by an order that states the amount as the provider rounded it, too', async () => {
+    const clock = createTestClock()
+    let changed = false
+    const upstream = await recordingUpstream(({ method }, response) => {
+      if (method === 'POST') return void response.writeHead(201).end('{}')
+      const body = quoteBody({
+        fromAmount: { assetId: 'ETH', value: '0.12' },
+        expiry: clock.nowMs() + 30_000,
+      })
+      giveQuote(response, changed ? unreadable(body) : body, ['Date', new Date(clock.nowMs()).toUTCString()])
+    })
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+    onTestFinished(() => gateway.close())
+    const path = `${quotePath}?amount=0.123`
+    await ask(gateway.url, { path })
+    clock.advance(30_000)
+    changed = true
+    await ask(gateway.url, { path })
+    expect((await order(gateway.url, { ...terms, fromAmount: 0.12 })).status).toBe(201)
+  })
+})
+
+it('what the team lends goes along on quotes whatever the key is made of', async () => {
+  const { quote, upstream } = await orderStage({
+    QUOTE_KEY_HEADERS: 'app-name',
+    SWAP_AUTHORIZATION: 'Bearer lent',
+  })
+  await quote()
+  expect(upstream.requests[0]?.rawHeaders).toContain('Bearer lent')
+})
+
+it('no hint to a cache but our own goes out with a quote', async () => {
+  const { provider, gateway } = await orderStage()
+  provider.quoteHeaders = [
+    'CDN-Cache-Control',
+    'max-age=600',
+    'Surrogate-Control',
+    'max-age=600',
+    'X-Accel-Expires',
+    '30',
+  ]
+  for (const how of ['miss', 'hit']) {
+    const { headers } = await ask(gateway.url)
+    expect(headers['cache-status']).toContain(how)
+    expect(Object.keys(headers).filter((name) => /cache-control|surrogate|accel/.test(name))).toEqual([
+      'cache-control',
+    ])
+  }
+})
+
+it.each(['/V3/orders/float', '//v3/orders/float', '/v3%2Forders/float', '/%763/orders/float'])(
+  '%s is judged where PAYMENTS_PATHS is / and both upstreams are one',
+  async (path) => {
+    const { arrived, clock, order, quote, upstream } = await orderStage({
+      PAYMENTS_PATHS: '/',
+      PAYMENTS_BASE_URL: 'http://127.0.0.1:9',
+    })
+    const given = await quote()
+    clock.set(given.expiry)
+    expectProblem(await order(termsOf(given), { path }), 409, 'quote-expired')
+    expect([arrived(), upstream.requests.length]).toEqual([[], 1])
+  },
+)
+
+// NTP sets the clock of a machine that has just started.
+it('a clock that is set ahead refuses no live order before the provider has been heard again', async () => {
+  const time = { nowMs: Date.now(), steadyMs: 0 }
+  const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
+  const upstream = await recordingUpstream(({ method }, response) => {
+    if (method === 'POST') response.writeHead(201, { Date: new Date(time.nowMs).toUTCString() }).end('{}')
+    else giveQuote(response, quoteBody({ expiry: time.nowMs + 20_000 }))
+  })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, QUOTE_EVICT_ON_ORDER: false }, { clock })
+  onTestFinished(() => gateway.close())
+  await ask(gateway.url)
+  time.nowMs += 60_000
+  expect((await order(gateway.url, terms)).status).toBe(201)
+  // Its answer has said the time, by which the quote has expired.
+  expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
+})
+
+describe('while our clock has been set ahead', () => {
+  const asked = `${quotePath}?amount=7`
+  it.each([
+    ['without a Date', () => []],
+    ['out of a cache', () => ['Date', new Date().toUTCString(), 'Age', '3']],
+    ['that was under way', () => ['Date', new Date().toUTCString()]],
+  ])('an answer %s does not end the doubt', async (what, headers) => {
+    const time = { nowMs: Date.now(), steadyMs: 0 }
+    const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
+    const upstream = await recordingUpstream(({ method, target }, response) => {
+      if (method === 'POST') return void response.writeHead(201).end('{}')
+      const isOther = target.includes('amount=7')
+      if (isOther && what === 'that was under way') time.nowMs += 60_000
+      const body = quoteBody({ expiry: Date.now() + 20_000, ...(isOther ? { pairId: 'OTHER' } : {}) })
+      response.sendDate = !isOther
+      response.writeHead(200, isOther ? headers() : []).end(body)
+    })
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+    onTestFinished(() => gateway.close())
+    await ask(gateway.url)
+    if (what !== 'that was under way') time.nowMs += 60_000
+    await ask(gateway.url, { path: asked })
+    expect((await order(gateway.url)).status).toBe(201)
+  })
+})

@@ -1,0 +1,59 @@
+import { describe, expect, it, test } from 'vitest'
+import { attack, expectRefusal } from '../support/attack.ts'
+import { gatewayTo, recordingUpstream } from '../support/between.ts'
+import { ask, asking, giveQuote } from '../support/quotes.ts'
+
+const closedPort = 'http://127.0.0.1:9'
+
+describe('a rate limit', () => {
+  it('does not count what was never sent: the breaker is open, or nothing listens', async () => {
+    const gateway = await gatewayTo(closedPort, {
+      RATE_LIMIT_PER_MINUTE: 2,
+      BREAKER_FAILURES: 3,
+      BREAKER_OPEN_MS: 60_000,
+    })
+    for (let count = 0; count < 4; count++) {
+      expect((await asking(gateway.url, `${count + 1}`)).status).toBeGreaterThanOrEqual(502)
+      expect((await ask(gateway.url, { path: '/v3/pairs' })).status).toBeGreaterThanOrEqual(502)
+      const order = await fetch(`${gateway.url}/v3/orders/float`, {
+        method: 'POST',
+        headers: { 'App-Name': 'wallet' },
+        body: '{}',
+      })
+      expect(order.status).toBeGreaterThanOrEqual(502)
+    }
+    expect(await gateway.metrics()).toContain('quotegate_rate_limited_total{route="quote"} 0')
+  })
+
+  it.each(['/v3/pairs/ETH_USDC/quotes?amount=1', '/v3/pairs'])(
+    'is not walked round with a second App-Name: %s',
+    async (path) => {
+      const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+      const gateway = await gatewayTo(upstream.url, { RATE_LIMIT_PER_MINUTE: 2 })
+      const bytes = `GET ${path} HTTP/1.1\r\nHost: gateway\r\nApp-Name: a\r\nApp-Name: b\r\n\r\n`
+      expectRefusal(await attack(gateway.url, bytes), 400, 'malformed-request')
+      expect(upstream.requests).toHaveLength(0)
+    },
+  )
+})
+
+test('quotes that the provider was not asked for are no quote calls', async () => {
+  const gateway = await gatewayTo(closedPort, { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 60_000 })
+  for (let count = 0; count < 5; count++) await asking(gateway.url, `${count + 1}`)
+  expect(await gateway.metrics()).toContain('quotegate_quote_calls_total{pair="other"} 0')
+})
+
+test('what trusted peers say of the client is never sent to the provider, claimed or not', async () => {
+  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+  const gateway = await gatewayTo(upstream.url, {
+    TRUST_PROXY: '10.0.0.1',
+    CLIENT_IP_HEADER: 'x-edge-client',
+    QUOTE_PARTITION: 'header',
+    QUOTE_PARTITION_HEADER: 'cf-ipcountry',
+  })
+  const headers = { 'App-Name': 'wallet', 'CF-IPCountry': 'US', 'X-Edge-Client': '192.0.2.1' }
+  await fetch(`${gateway.url}/v3/pairs`, { headers })
+  await fetch(`${gateway.url}/v3/orders/float`, { method: 'POST', body: '{}', headers })
+  expect(upstream.requests).toHaveLength(2)
+  expect(JSON.stringify(upstream.requests).toLowerCase()).not.toMatch(/cf-ipcountry|x-edge-client/)
+})

@@ -1,0 +1,133 @@
+import type { Socket } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { createUpstream } from '../../src/upstream/upstream.ts'
+import { gatewayTo, pause, rawUpstream } from '../support/between.ts'
+import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+
+const limits = {
+  connectTimeoutMs: 1_000,
+  headersTimeoutMs: 1_000,
+  bodyTimeoutMs: 1_000,
+  connections: 1,
+  queue: 10,
+  retries: 0,
+  breakerFailures: 100,
+  breakerOpenMs: 1_000,
+}
+
+/**
+ * undici takes the end or the reset of a connection for the end of an answer with `Connection: close`, and asserts that
+ * the answer is not paused: in the listener of a socket, where nobody catches. One slow client and an upstream that
+ * goes away ended the process with all that was in flight.
+ */
+async function pausedAnswer(onRequest: (socket: Socket) => void, whenPaused: (socket: Socket) => void) {
+  let socket: Socket | undefined
+  const upstream = await rawUpstream((accepted) => {
+    socket = accepted
+    onRequest(accepted)
+  })
+  const { dispatch, close } = createUpstream({
+    name: 'payments',
+    baseUrl: upstream.url,
+    limits,
+    observer: { onRequest() {}, onRetry() {}, onBreaker() {} },
+  })
+  onTestFinished(close)
+  let received = 0
+  return new Promise<{ end: string; received: number }>((resolve) => {
+    let resume = () => {}
+    dispatch(
+      { method: 'GET', target: '/', headers: [], body: null },
+      {
+        onConnect() {},
+        onHeaders(_status, _rawHeaders, resumeReading) {
+          resume = resumeReading
+          return true
+        },
+        onData(chunk) {
+          const isFirst = received === 0
+          received += chunk.length
+          if (isFirst) whenPaused(socket as Socket)
+          setTimeout(resume, 150)
+          return false
+        },
+        onComplete: () => resolve({ end: 'complete', received }),
+        onError: () => resolve({ end: 'error', received }),
+      },
+    )
+  })
+}
+
+const heads = [
+  'HTTP/1.1 200 OK\r\n\r\n',
+  'HTTP/1.0 200 OK\r\n\r\n',
+  'HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1000\r\n\r\n',
+  'HTTP/1.1 200 OK\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n3e8\r\n',
+]
+
+describe('an answer that its client has paused', () => {
+  test.each(heads)('is broken off by a reset, and nothing else is (%j)', async (head) => {
+    const over = await pausedAnswer(
+      (socket) => socket.write(`${head}short`),
+      (socket) => setTimeout(() => socket.resetAndDestroy(), 50),
+    )
+    expect(over).toEqual({ end: 'error', received: 5 })
+  })
+
+  test.each([
+    ['HTTP/1.1 200 OK\r\n\r\n'],
+    ['HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 505\r\n\r\n'],
+  ])('is whole when its connection has ended behind what was left (%j)', async (head) => {
+    const over = await pausedAnswer(
+      (socket) => socket.write(`${head}short`),
+      (socket) => setTimeout(() => socket.end('a'.repeat(500)), 50),
+    )
+    expect(over).toEqual({ end: 'complete', received: 505 })
+  })
+
+  test('is cut short when it ends before its length', async () => {
+    const over = await pausedAnswer(
+      (socket) => socket.write(`${heads[2]}short`),
+      (socket) => setTimeout(() => socket.end('a'.repeat(500)), 50),
+    )
+    expect(over.end).toBe('error')
+  })
+})
+
+describe('an answer that ends with its connection', () => {
+  test.each(['HTTP/1.1 200 OK\r\n\r\n', 'HTTP/1.0 200 OK\r\n\r\n'])(
+    'does not look whole when that is reset (%j)',
+    async (head) => {
+      const upstream = await rawUpstream((socket) => {
+        socket.write(`${head}short`, () => setTimeout(() => socket.resetAndDestroy(), 50))
+      })
+      const gateway = await gatewayTo(upstream.url)
+      const client = new RawConnection(gateway.url)
+      client.write('GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
+      await client.closed()
+      expect((await client.answer()).whole).toBe(false)
+    },
+  )
+
+  test('resets an HTTP/1.0 client, too', async () => {
+    const upstream = await rawUpstream((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\nshort', () => setTimeout(() => socket.resetAndDestroy(), 50))
+    })
+    const gateway = await gatewayTo(upstream.url)
+    const client = new RawConnection(gateway.url)
+    client.write('GET /checkouts HTTP/1.0\r\n\r\n')
+    await client.closed()
+    await pause(50)
+    expect(client.error).toMatchObject({ code: 'ECONNRESET' })
+  })
+})
+
+test('blanks behind a transfer coding are no part of it (RFC 9110 5.5)', async () => {
+  const upstream = await rawUpstream((socket) =>
+    socket.end('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked  \r\n\r\n2\r\nok\r\n0\r\n\r\n'),
+  )
+  const gateway = await gatewayTo(upstream.url)
+  const answer = await rawExchange(gateway.url, 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
+  expect(answer).toMatchObject({ status: 200, whole: true })
+  expect(answer.body.toString()).toBe('ok')
+})
