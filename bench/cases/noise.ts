@@ -11,9 +11,9 @@ import {
   quoteTarget,
 } from '../contenders/contender.ts'
 import { checkHit } from '../harness/check-answers.ts'
-import { benchDirectory } from '../harness/machine.ts'
+import { benchDirectory, givingWay, type Pinning } from '../harness/machine.ts'
 import type { Figures } from '../harness/rounds.ts'
-import { type Placed, stopAll } from '../harness/stage.ts'
+import { openStage, type Placed, stopAll } from '../harness/stage.ts'
 import { type BenchCase, type Loadable, loadServer, measureWarm } from './case.ts'
 
 interface Noise {
@@ -39,6 +39,8 @@ const beside = (name: string, { title }: Noise) => `${name}, ${title}`
 
 /** So few that every quote of the storm pushes out another. */
 const storeEntries = '1000'
+/** Behind those of all other contenders. */
+const ownPorts = 200
 const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
 
 /**
@@ -46,7 +48,10 @@ const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
  * whoever asks them takes time from the load generator, whatever the server makes of them.
  */
 export const noise: BenchCase = async (context) => {
-  const { stage, contenders } = context
+  const { contenders } = context
+  const { options } = context.stage
+  // Whoever works beside the hits must not stop the load generator, or its wait would be counted as the server's.
+  const stage = await openStage({ ...options, portBase: options.portBase + ownPorts, upstreamGivesWay: true })
   const bare = contenders.filter(({ name }) => name === bareName)
   const placed = await stage.placeAll([gateway(gatewayName, { QUOTE_CACHE_ENTRIES: storeEntries }), ...bare])
   for (const one of placed) await checkHit(one, stage)
@@ -57,11 +62,12 @@ export const noise: BenchCase = async (context) => {
   for (const each of noises) {
     for (const one of placed) {
       const name = beside(one.contender.name, each)
-      loadables.push({ name, load: (seconds) => loadBeside(one, each, seconds) })
+      loadables.push({ name, load: (seconds) => loadBeside(one, each, seconds, options.pinned) })
     }
   }
   const rows = await measureWarm(loadables, context)
   await stopAll(placed)
+  await stage.close()
   return [
     {
       id: 'noise',
@@ -89,11 +95,13 @@ async function loadBeside(
   placed: Placed,
   { title, perSecond, target, toOperations }: Noise,
   seconds: number,
+  pinned: Pinning | undefined,
 ): Promise<Figures> {
   const port = toOperations && placed.contender.name === gatewayName ? placed.operationsPort : placed.port
   const maker = join(benchDirectory, 'load', 'noise.mjs')
-  const given = [maker, String(port), String(perSecond), target, ...appHeaderLines]
-  const child: ChildProcess = spawn(process.execPath, given, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const line = [process.execPath, maker, String(port), String(perSecond), target, ...appHeaderLines]
+  const [command, ...given] = givingWay(line, pinned)
+  const child: ChildProcess = spawn(command, given, { stdio: ['ignore', 'pipe', 'inherit'] })
   let said = ''
   child.stdout?.setEncoding('utf8').on('data', (text: string) => {
     said += text

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Contender, quoteProbe, quoteTarget } from '../contenders/contender.ts'
-import { benchDirectory, type Pinning } from './machine.ts'
+import { benchDirectory, givingWay, type Pinning } from './machine.ts'
 import { askOnce } from './raw-client.ts'
 import { refuseBusyPort, type ServerProcess, startServer } from './server-process.ts'
 
@@ -11,6 +11,8 @@ export interface StageOptions {
   pinned: Pinning | undefined
   /** The built gateway. */
   program: string
+  /** The upstream runs only while the load generator, which shares its core, waits. */
+  upstreamGivesWay?: boolean
   say(text: string): void
 }
 
@@ -36,11 +38,10 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const directory = mkdtempSync(join(tmpdir(), 'quotegate-bench-'))
   process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
   const upstreamPort = options.portBase
+  const line = [process.execPath, join(benchDirectory, 'load', 'upstream.mjs'), String(upstreamPort)]
+  const [command, ...rest] = givingWay(line, options.upstreamGivesWay ? options.pinned : undefined)
   const upstream = await startServer(
-    {
-      command: process.execPath,
-      arguments: [join(benchDirectory, 'load', 'upstream.mjs'), String(upstreamPort)],
-    },
+    { command, arguments: rest },
     { name: 'the upstream', core: options.pinned?.load, port: upstreamPort, probe: { target: '/calls' } },
   )
   const quoteBody = (await askOnce(upstreamPort, { target: quoteTarget })).body.toString('latin1')
