@@ -1,6 +1,6 @@
 /**
- * The upstream of every contender: constant answers straight from a socket, so that it is the fastest thing in
- * the room. Run: node upstream.mjs PORT
+ * The upstream of every contender: answers straight from a socket, constant but for the amount of a quote, so that it
+ * is the fastest thing in the room. Run: node upstream.mjs PORT
  *
  * Quotes of pairs that begin with SLOW take 50 ms and are counted at /calls. A request with X-Echo is answered
  * with its own bytes, head and all, for the check before the timing.
@@ -19,20 +19,21 @@ const json = (body, more = '') =>
     'latin1',
   )
 
-function quoteFor(pair) {
+function quoteFor(target) {
+  const { pathname, searchParams } = new URL(target, 'http://upstream')
+  const amount = searchParams.get('amount') ?? ''
   const quote = {
-    fromAmount: { assetId: 'ETH', value: '0.1' },
+    fromAmount: { assetId: 'ETH', value: amount },
     id: '',
-    pairId: pair,
+    pairId: pathname.split('/')[3],
     toAmount: { assetId: 'USDC', value: '289.645' },
     expiry: expiresAtMs,
   }
-  quote.id = 'f'.repeat(quoteBytes - JSON.stringify(quote).length)
+  quote.id = amount.padStart(quoteBytes - JSON.stringify(quote).length, 'f')
   // max-age is for the contenders that go by it; the gateway goes by the quote's own expiry.
   return json(JSON.stringify(quote), 'Cache-Control: public, max-age=3600\r\n')
 }
 
-const quote = quoteFor('ETH_USDC')
 const checkout = json('{"id":"co_1","state":"open","amount":"10.00","currency":"USD"}')
 const created = json('{"id":"co_2","state":"created"}')
 let slowCalls = 0
@@ -46,9 +47,9 @@ function answer(socket, head, body) {
   const target = head.slice(head.indexOf(' ') + 1, head.indexOf(' ', head.indexOf(' ') + 1))
   if (target.startsWith('/v3/pairs/SLOW')) {
     slowCalls += 1
-    const slow = quoteFor(target.split('/')[3])
+    const slow = quoteFor(target)
     setTimeout(() => socket.write(slow), slowMs)
-  } else if (target.startsWith('/v3/pairs/')) socket.write(quote)
+  } else if (target.startsWith('/v3/pairs/')) socket.write(quoteFor(target))
   else if (target === '/calls') socket.write(json(JSON.stringify({ slowCalls })))
   else socket.write(head.startsWith('POST') ? created : checkout)
 }

@@ -169,7 +169,8 @@ function indexToForget(items: readonly Expiring[]): number {
 }
 
 function isShortest(decimal: string): boolean {
-  return parseDecimal(String(Number(decimal))) === decimal
+  // Of so few digits a double keeps every one; a full bucket asks this of all that it holds.
+  return decimal.length <= 15 || parseDecimal(String(Number(decimal))) === decimal
 }
 
 /** FNV-1a over UTF-16 units. Parts may run into each other: what shares a key is compared. */

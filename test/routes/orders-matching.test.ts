@@ -135,7 +135,7 @@ describe('amounts', () => {
       return quote(value)
     }
     await ofAmount('0.1')
-    for (let index = 0; index < 70; index += 1) await ofAmount(`0.10000000000000000001${1_000 + index}`)
+    for (let index = 0; index < 70; index += 1) await ofAmount(`0.100000000000000001${10 + index}`)
     expect((await order({ pairId: 'ETH_USDC', fromAmount: '0.1' })).status).toBe(201)
   })
 })
