@@ -62,7 +62,12 @@ export const noise: BenchCase = async (context) => {
   for (const each of noises) {
     for (const one of placed) {
       const name = beside(one.contender.name, each)
-      loadables.push({ name, load: (seconds) => loadBeside(one, each, seconds, options.pinned) })
+      const often = { ...each, perSecond: each.perSecond * 10 }
+      loadables.push({
+        name,
+        load: (seconds) => loadBeside(one, each, seconds, options.pinned),
+        warmUp: (seconds) => loadBeside(one, often, seconds, options.pinned),
+      })
     }
   }
   const rows = await measureWarm(loadables, context)
