@@ -76,8 +76,10 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
     // It could not read a thing, but it could take every place.
     unlessRefused(access.refuseForeignPage),
     leveled((response, level) => {
-      if (live.join(response, level)) return
-      response.status(503).json({ error: 'Too many look at this console already.' })
+      // Nothing would ever follow a head alone.
+      if (response.req.method === 'HEAD') response.type('text/event-stream').end()
+      else if (!live.join(response, level))
+        response.status(503).json({ error: 'Too many look at this console already.' })
     }),
   )
   app.use('/actions', createActions(view, access))
@@ -96,15 +98,21 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
     const { status = 500 } = error as { status?: number }
     if (response.headersSent) response.destroy()
     else if (status >= 500) response.status(failure.status).type(failure.type).send(failure.body)
-    else response.status(status).json({ error: 'The request cannot be read.' })
+    else response.status(status).type(unreadable.type).send(unreadable.body)
   })
   return {
     listener(request, response) {
-      if (!answersProbe(probes, request, response)) app(request, response)
+      if (answersProbe(probes, request, response)) return
+      app(request as Request, response as Response, () => {
+        // What Express gives up on before it has asked any of the above: its own answer would be a page of HTML.
+        void answerProbe(() => unreadable, response)
+      })
     },
     close: live.close,
   }
 }
+
+const unreadable = json(400, { error: 'The request cannot be read.' })
 
 function readiness(ready: boolean, storeUp: boolean): Page {
   return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', degraded: !storeUp })

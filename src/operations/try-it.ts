@@ -124,6 +124,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
+/** Half a character becomes U+FFFD, as it would on the wire. */
 function text(value: unknown): string {
-  return typeof value === 'string' ? value.trim() : ''
+  return typeof value === 'string' ? Buffer.from(value.trim()).toString() : ''
 }

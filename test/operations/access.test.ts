@@ -151,6 +151,13 @@ test.each(['drop', 'drop-all', 'explain', 'try', 'faults'])(
   },
 )
 
+test('a target that nobody can read is answered without a page of HTML', async () => {
+  const { operationsUrl } = await gatewayWith()
+  const { text } = await sendRaw(operationsUrl, 'GET http://[::1/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  expect(text).toMatch(/^HTTP\/1\.1 400 /)
+  expect(text).toContain('{"error":"The request cannot be read."}')
+})
+
 test('nothing of the console answers on the traffic port', async () => {
   const { url } = await gatewayWith()
   for (const path of ['/', '/status', '/stream', '/main.js', '/metrics']) {

@@ -216,6 +216,13 @@ describe('try', () => {
     expect(said.status).toBe(404)
   })
 
+  test('asks for half a character as it would go over the wire', async () => {
+    const gateway = await gatewayWith()
+    const trial = { kind: 'quote', pair: 'ETH\ud800', amount: '0.1', application: 'demo' }
+    const { status, body } = await act(gateway, 'try', trial)
+    expect([status, JSON.parse(body).curl]).toEqual([200, expect.stringContaining('/v3/pairs/ETH%EF%BF%BD/')])
+  })
+
   test('shows a miss, then a hit', async () => {
     const gateway = await gatewayWith()
     const trial = { kind: 'quote', pair: 'ETH_USDC', amount: '0.1', application: 'demo' }

@@ -153,6 +153,15 @@ test('refuses a page of another origin a place', async () => {
   await expect(look(operationsUrl, { 'Sec-Fetch-Site': 'cross-site' })).rejects.toThrow('403')
 })
 
+test('answers HEAD with its head, and takes no place for it', async () => {
+  const { operationsUrl } = await gatewayWith()
+  const answer = await fetch(`${operationsUrl}/stream`, { method: 'HEAD' })
+  expect([answer.status, answer.headers.get('content-type')]).toEqual([
+    200,
+    'text/event-stream; charset=utf-8',
+  ])
+})
+
 test('does not hold up the end of the gateway, nor does a viewer who stopped reading', async () => {
   const gateway = await startGateway()
   const viewer = await look(gateway.operationsUrl)
