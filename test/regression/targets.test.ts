@@ -89,7 +89,7 @@ describe('an absolute-form target whose authority is none', () => {
   it.each([
     ['GET', 'http://[::1/v3/pairs'],
     ['POST', 'http://[::1/v3/orders/float'],
-    ['OPTIONS', 'http://xn--/checkouts'],
+    ['OPTIONS', 'http://[::1/checkouts'],
   ])('%s %s is refused as a bad target, and counted once', async (method, target) => {
     const counting = await gatewayTo('http://127.0.0.1:9')
     const bytes = `${method} ${target} HTTP/1.1\r\nHost: gateway\r\nApp-Name: a\r\n\r\n`
