@@ -9,6 +9,8 @@ export interface ProviderClock {
   observe(answer: { rawHeaders: readonly string[]; sentAtMs: number; receivedAtMs: number }): void
   /** How far the shared store's clock is ahead of ours: a second opinion on ours, until the provider has said its time. */
   compare(storeAheadMs: number): void
+  /** What another replica takes for the least that the provider is ahead of us: counts until it has been heard here. */
+  hearsay(aheadMs: number): void
   /** What serving a quote assumes: the provider may already be this late. */
   latestMs(): number
   /** What refusing an order assumes: the provider may still be this early. */
@@ -22,11 +24,13 @@ const warnEveryMs = 600_000
 export function createProviderClock({ clock, log }: { clock: Clock; log: Logger }): ProviderClock {
   const upstreamClock = createUpstreamClock()
   let storeAheadMs = 0
-  /** Our wall clock less the steady one, when the provider last told its time. */
-  let leadWhenHeardMs = 0
+  let hearsayMs = 0
   const leadMs = () => (clock.steadyMs === undefined ? 0 : clock.nowMs() - clock.steadyMs())
-  /** How far our wall clock has been set ahead since then; a machine that slept looks the same. */
-  const setAheadMs = () => (upstreamClock.isKnown ? Math.max(0, leadMs() - leadWhenHeardMs) : 0)
+  /** Our wall clock less the steady one, when the provider last told its time, or else at the start. */
+  let leadWhenHeardMs = leadMs()
+  /** How far our wall clock has been set ahead since then, or back if less than 0; a machine that slept is ahead. */
+  const setByMs = () => leadMs() - leadWhenHeardMs
+  const setBackMs = () => (setByMs() < -TOLERANCE_MS ? Math.ceil(-setByMs()) : 0)
   let warnedAtMs = Number.NEGATIVE_INFINITY
 
   function warnIfFarOff(): void {
@@ -41,12 +45,12 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
 
   return {
     observe({ rawHeaders, sentAtMs, receivedAtMs }) {
-      const aheadMs = setAheadMs()
+      const byMs = setByMs()
       // Under way just then, maybe: its two moments may be of different clocks, and it settles nothing.
-      const isOfTwoClocks = aheadMs > TOLERANCE_MS && receivedAtMs - sentAtMs >= aheadMs
+      const isOfTwoClocks = byMs > TOLERANCE_MS && receivedAtMs - sentAtMs >= byMs
       const dates = headerValues(rawHeaders, 'date')
       const told = upstreamClock.observe({
-        ourClockWasSet: aheadMs > TOLERANCE_MS && !isOfTwoClocks,
+        ourClockWasSet: Math.abs(byMs) > TOLERANCE_MS && !isOfTwoClocks,
         dateHeader: dates.length === 1 ? dates[0] : undefined,
         hasAge: headerValues(rawHeaders, 'age').length > 0,
         sentAtMs,
@@ -58,10 +62,13 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     compare(aheadMs) {
       storeAheadMs = aheadMs
     },
-    latestMs: () => upstreamClock.latestMs(clock.nowMs()),
+    hearsay(aheadMs) {
+      hearsayMs = Math.min(hearsayMs, aheadMs)
+    },
+    latestMs: () => upstreamClock.latestMs(clock.nowMs()) + setBackMs(),
     earliestMs() {
-      const earliestMs = upstreamClock.earliestMs(clock.nowMs())
-      return upstreamClock.isKnown ? earliestMs - setAheadMs() : earliestMs + Math.min(0, storeAheadMs)
+      const earliestMs = upstreamClock.earliestMs(clock.nowMs()) - Math.max(0, setByMs())
+      return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs) + hearsayMs
     },
     offset: () => upstreamClock.offset(),
   }

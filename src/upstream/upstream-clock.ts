@@ -10,7 +10,7 @@ export interface ClockSample {
   sentAtMs: number
   /** Our wall clock when the answer's head was there. */
   receivedAtMs: number
-  /** Since the last answer that told a time, and before this one was asked for. */
+  /** Since the last answer that told a time. */
   ourClockWasSet?: boolean
 }
 

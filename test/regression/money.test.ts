@@ -194,6 +194,46 @@ it('a clock that is set ahead refuses no live order before the provider has been
   expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
 })
 
+// Less than has passed since the provider was heard, so that our clock alone never shows less than it did.
+it.each([true, false])('a clock that is set back serves no expired quote; with a Date: %s', async (hasDate) => {
+  const time = { nowMs: Date.now(), steadyMs: 0 }
+  const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
+  const pass = (ms: number) => {
+    time.nowMs += ms
+    time.steadyMs += ms
+  }
+  const startedAtMs = time.nowMs
+  const providerMs = () => startedAtMs + time.steadyMs
+  const upstream = await recordingUpstream((_request, response) => {
+    response.sendDate = false
+    if (hasDate) response.setHeader('Date', new Date(providerMs()).toUTCString())
+    giveQuote(response, quoteBody({ expiry: providerMs() + 100_000 }))
+  })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+  onTestFinished(() => gateway.close())
+  await ask(gateway.url)
+  pass(90_000)
+  time.nowMs -= 60_000
+  pass(15_000)
+  await ask(gateway.url)
+  expect(upstream.requests.length).toBe(2)
+})
+
+it('a clock that is set ahead refuses no live order of a provider that never tells the time', async () => {
+  const time = { nowMs: Date.now(), steadyMs: 0 }
+  const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
+  const upstream = await recordingUpstream(({ method }, response) => {
+    response.sendDate = false
+    if (method === 'POST') response.writeHead(201).end('{}')
+    else giveQuote(response, quoteBody({ expiry: Date.now() + 60_000 }))
+  })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+  onTestFinished(() => gateway.close())
+  await ask(gateway.url)
+  time.nowMs += 120_000
+  expect((await order(gateway.url, terms)).status).toBe(201)
+})
+
 describe('while our clock has been set ahead', () => {
   const asked = `${quotePath}?amount=7`
   it.each([
