@@ -60,6 +60,18 @@ export function encodeNote(quote: NotedQuote): string {
   return `${quote.expiresAtMs} ${JSON.stringify(members)}`
 }
 
+/** What two clocks of one machine may differ by. */
+const worthTellingMs = 100
+
+/** How far the provider was behind the clock of whoever noted the quote; nothing if it was not. */
+export function encodeBehind({ expiresAtMs }: NotedQuote, behindMs: number): string {
+  return behindMs > worthTellingMs && Number.isFinite(behindMs) ? `${expiresAtMs} ${Math.ceil(behindMs)}` : ''
+}
+
+export function decodeBehind(text: string): number {
+  return Number(/^\d{1,16} (\d{1,13})$/.exec(text)?.[1] ?? 0)
+}
+
 const longestNote = 8_192
 /** Longer than any quote that is ever noted lives, whatever the clocks of two replicas say. */
 export const longestLifeMs = 2 * 86_400_000

@@ -12,7 +12,8 @@ export const fieldsMost = 64
 /**
  * Keeps ARGV[2] in field ARGV[1] of a hash, unless what is there expires later than ARGV[3]: whichever replica
  * writes last, the latest expiry stays. Then what expired by ARGV[4] goes, and past ARGV[6] fields what expires
- * first. The hash lives ARGV[5] ms from now on, or as long as it would have anyway.
+ * first. The hash lives ARGV[5] ms from now on, or as long as it would have anyway. ARGV[7] stands beside the notes
+ * and is kept and dropped as they are.
  */
 export const noteScript = createScript(`
 local function expiryOf(note) return tonumber(string.match(note, '^%d+') or 0) end
@@ -20,6 +21,7 @@ local key, expires = KEYS[1], tonumber(ARGV[3])
 local held = redis.call('HGET', key, ARGV[1])
 if held and expiryOf(held) > expires then return 0 end
 redis.call('HSET', key, ARGV[1], ARGV[2])
+if ARGV[7] ~= '' then redis.call('HSET', key, 'clock', ARGV[7]) end
 if redis.call('HLEN', key) > 1 then
   local all, kept = redis.call('HGETALL', key), {}
   for at = 1, #all, 2 do

@@ -1,7 +1,14 @@
 import type { Clock } from '../clock.ts'
 import type { SharedStore } from '../store/shared-store.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
-import { createLedgerPlaces, decodeNote, encodeNote, longestLifeMs } from './ledger-record.ts'
+import {
+  createLedgerPlaces,
+  decodeBehind,
+  decodeNote,
+  encodeBehind,
+  encodeNote,
+  longestLifeMs,
+} from './ledger-record.ts'
 import { fieldsMost, noteScript, recallScript } from './ledger-script.ts'
 import type { OrderTerms } from './order.ts'
 import { isExpired } from './quote.ts'
@@ -27,7 +34,7 @@ export interface SharedLedgerOptions extends Omit<QuoteLedgerOptions, 'entries'>
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run' | 'onUp'>
   ledger: QuoteLedger
   clock: Clock
-  providerClock: Pick<ProviderClock, 'earliestMs' | 'compare'>
+  providerClock: Pick<ProviderClock, 'earliestMs' | 'compare' | 'hearsay'>
   /** How long after its return the store is not taken to know everything. */
   settleMs?: number
 }
@@ -60,13 +67,14 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
   async function write(quote: NotedQuote): Promise<boolean> {
     const earliestMs = providerClock.earliestMs()
     const note = encodeNote(quote)
+    const behind = encodeBehind(quote, clock.nowMs() - earliestMs)
     const writes = places.ofQuote(quote).map(({ key, field, foundBy }) => {
       const foundForMs = foundBy === 'id' ? retentionMs : termsMs
       // Where our clock was set back nothing is known of the time, and the store takes no infinite one.
       const overByMs = Math.max(0, Math.floor(earliestMs - foundForMs))
       const keepMs = foundForMs + Math.min(Math.ceil(quote.expiresAtMs - earliestMs), longestLifeMs)
       if (keepMs <= 0) return true
-      const parameters = [field, note, quote.expiresAtMs, overByMs, keepMs, fieldsMost]
+      const parameters = [field, note, quote.expiresAtMs, overByMs, keepMs, fieldsMost, behind]
       return sharedStore.run('ledger-note', (client) => noteScript(client, key, parameters))
     })
     const written = await Promise.all(writes)
@@ -100,11 +108,13 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     })
     inUse = true
     if (answer === undefined) return false
-    const [storeNowMs, notes] = answer
+    const [storeNowMs, bytes] = answer
+    const notes = bytes.map(String)
     providerClock.compare(storeNowMs - clock.nowMs())
+    providerClock.hearsay(Math.max(...notes.map(decodeBehind), 0))
     const earliestMs = providerClock.earliestMs()
     for (const note of notes) {
-      const quote = decodeNote(note.toString(), Math.max(storeNowMs, clock.nowMs()))
+      const quote = decodeNote(note, Math.max(storeNowMs, clock.nowMs()))
       if (quote === undefined || ledger.knows(quote)) continue
       if (places.ofQuote(quote).some((place) => place.key === key)) ledger.note(quote, earliestMs)
     }

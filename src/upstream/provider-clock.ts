@@ -9,8 +9,8 @@ export interface ProviderClock {
   observe(answer: { rawHeaders: readonly string[]; sentAtMs: number; receivedAtMs: number }): void
   /** How far the shared store's clock is ahead of ours: a second opinion on ours, until the provider has said its time. */
   compare(storeAheadMs: number): void
-  /** What another replica takes for the least that the provider is ahead of us: counts until it has been heard here. */
-  hearsay(aheadMs: number): void
+  /** How far another replica found the provider behind: counts until it has been heard here. */
+  hearsay(behindMs: number): void
   /** What serving a quote assumes: the provider may already be this late. */
   latestMs(): number
   /** What refusing an order assumes: the provider may still be this early. */
@@ -62,13 +62,13 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     compare(aheadMs) {
       storeAheadMs = aheadMs
     },
-    hearsay(aheadMs) {
-      hearsayMs = Math.min(hearsayMs, aheadMs)
+    hearsay(behindMs) {
+      hearsayMs = Math.max(hearsayMs, behindMs)
     },
     latestMs: () => upstreamClock.latestMs(clock.nowMs()) + setBackMs(),
     earliestMs() {
       const earliestMs = upstreamClock.earliestMs(clock.nowMs()) - Math.max(0, setByMs())
-      return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs) + hearsayMs
+      return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs) - hearsayMs
     },
     offset: () => upstreamClock.offset(),
   }

@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
 import { type OrderTerms, readOrder } from '../../src/quotes/order.ts'
 import type { NotedQuote } from '../../src/quotes/quote-ledger.ts'
 import { createQuoteLedger } from '../../src/quotes/quote-ledger.ts'
@@ -54,11 +53,11 @@ const byTerms = order(terms)
 function replicaOn(sharedStore: SharedStore, { settleMs = 0, providerNowMs = nowMs } = {}) {
   const ledger = createQuoteLedger({ entries: 1_000, retentionMs, termsMs })
   let earliestMs = providerNowMs
-  const providerClock = { compare() {}, earliestMs: () => earliestMs }
+  const providerClock = { compare() {}, hearsay() {}, earliestMs: () => earliestMs }
   const shared = createSharedLedger({
     sharedStore,
     ledger,
-    clock: systemClock,
+    clock: { nowMs: () => earliestMs },
     providerClock,
     retentionMs,
     termsMs,

@@ -65,6 +65,24 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
     await ask(here.url)
     expect((await order(there.url, terms)).status).toBe(201)
   })
+
+  // By its own clock every quote of such a provider has long expired, and orders that it refuses teach it nothing.
+  it.each([
+    ['live', 60_000, 201],
+    ['expired', -1_000, 409],
+  ])('a new one judges a %s quote of a provider three minutes behind', async (_state, leftMs, status) => {
+    const { upstream, here, there } = await replicaStage(2)
+    upstream.answer(({ method }, response) => {
+      const providerMs = Date.now() - 180_000
+      response.setHeader('Date', new Date(providerMs).toUTCString())
+      if (method === 'GET') giveQuote(response, quoteBody({ expiry: providerMs + leftMs }))
+      else response.writeHead(201).end('{}')
+    })
+    // The first tells the time; a quote that has expired by it is still known.
+    await ask(here.url, { path: `${quotePath}?amount=7` })
+    await ask(here.url)
+    expect((await order(there.url, terms)).status).toBe(status)
+  })
 })
 
 // A provider that gives one quote to all who ask the same: only the last place of it was remembered.
@@ -195,29 +213,32 @@ it('a clock that is set ahead refuses no live order before the provider has been
 })
 
 // Less than has passed since the provider was heard, so that our clock alone never shows less than it did.
-it.each([true, false])('a clock that is set back serves no expired quote; with a Date: %s', async (hasDate) => {
-  const time = { nowMs: Date.now(), steadyMs: 0 }
-  const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
-  const pass = (ms: number) => {
-    time.nowMs += ms
-    time.steadyMs += ms
-  }
-  const startedAtMs = time.nowMs
-  const providerMs = () => startedAtMs + time.steadyMs
-  const upstream = await recordingUpstream((_request, response) => {
-    response.sendDate = false
-    if (hasDate) response.setHeader('Date', new Date(providerMs()).toUTCString())
-    giveQuote(response, quoteBody({ expiry: providerMs() + 100_000 }))
-  })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
-  onTestFinished(() => gateway.close())
-  await ask(gateway.url)
-  pass(90_000)
-  time.nowMs -= 60_000
-  pass(15_000)
-  await ask(gateway.url)
-  expect(upstream.requests.length).toBe(2)
-})
+it.each([true, false])(
+  'a clock that is set back serves no expired quote; with a Date: %s',
+  async (hasDate) => {
+    const time = { nowMs: Date.now(), steadyMs: 0 }
+    const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
+    const pass = (ms: number) => {
+      time.nowMs += ms
+      time.steadyMs += ms
+    }
+    const startedAtMs = time.nowMs
+    const providerMs = () => startedAtMs + time.steadyMs
+    const upstream = await recordingUpstream((_request, response) => {
+      response.sendDate = false
+      if (hasDate) response.setHeader('Date', new Date(providerMs()).toUTCString())
+      giveQuote(response, quoteBody({ expiry: providerMs() + 100_000 }))
+    })
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+    onTestFinished(() => gateway.close())
+    await ask(gateway.url)
+    pass(90_000)
+    time.nowMs -= 60_000
+    pass(15_000)
+    await ask(gateway.url)
+    expect(upstream.requests.length).toBe(2)
+  },
+)
 
 it('a clock that is set ahead refuses no live order of a provider that never tells the time', async () => {
   const time = { nowMs: Date.now(), steadyMs: 0 }
