@@ -107,6 +107,8 @@ class Connection {
   #client: Client
   #socket: Socket | undefined
   #connectedAtMs = 0
+  /** Its end was a reset: what that ended is not whole. */
+  wasReset = false
   /** Of the answer that came last. */
   #resume: (() => void) | undefined
 
@@ -149,12 +151,18 @@ class Connection {
         this.#connector(target, (...[error, socket]) => {
           if (error) return callback(withoutItsOwnPath(error), null)
           this.#socket = socket
+          this.wasReset = false
           this.#connectedAtMs = this.#options.nowMs()
           // Before undici's own listeners, which it adds once it has the socket.
           socket.on('error', resetIsNoEnd)
           // It takes the end of a connection for the end of an answer that is to close it, asserts that this is not
           // paused, and nobody would catch that (7.30.2). Nothing is left to wait for by then.
-          socket.on('end', () => this.#resume?.())
+          socket.on('end', () => {
+            this.#resume?.()
+            // A reset right behind what was read comes as an end. The system still has the error for the next write.
+            socket.write('')
+            this.wasReset = socket.errored !== null
+          })
           callback(null, socket)
         })
       },
@@ -218,6 +226,10 @@ class Turn implements Try {
   }
 
   onComplete(): void {
+    if (this.#connection?.wasReset) {
+      this.onError(new errors.SocketError('reset by the upstream'))
+      return
+    }
     this.#giveBack()
     this.#handler.onComplete()
   }
