@@ -133,8 +133,9 @@ class Reader implements UpstreamHandler {
     if (this.#settled) return
     this.#settle()
     this.#reject(reason)
-    if (this.#abort) this.#abort(reason)
-    else this.underWay?.withdraw(reason)
+    // Both: of a try that died it may still have the one, while the next waits for a connection.
+    this.#abort?.(reason)
+    this.underWay?.withdraw(reason)
   }
 
   #settle(): void {

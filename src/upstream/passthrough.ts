@@ -76,9 +76,10 @@ class Relay implements UpstreamHandler {
       this.#clientGone = true
       this.#dropBody()
       const gone = new ClientGone('nobody waits for this answer any more')
-      if (this.#abort) this.#abort(gone)
+      // Both: of a try that died it may still have the one, while the next waits for a connection.
+      this.#abort?.(gone)
       // Out of the queue at once: those who left must not keep newcomers out.
-      else this.underWay?.withdraw(gone)
+      this.underWay?.withdraw(gone)
     }
     options.response.on('close', giveUp)
     // Such as a refusal of the request's own broken body.

@@ -121,7 +121,8 @@ describe('an answer that ends with its connection', () => {
       client.write('GET /checkouts HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n')
       await client.closed()
       const received = client.received.toString('latin1')
-      expect(/^HTTP\/1\.1 200 [^]*\r\n0\r\n\r\n$/.test(received), `answer ${count}: ${received}`).toBe(false)
+      const looksWhole = received.startsWith('HTTP/1.1 200 ') && received.endsWith('\r\n0\r\n\r\n')
+      expect(looksWhole, `answer ${count}: ${received}`).toBe(false)
     }
   })
 
