@@ -146,6 +146,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     onLookup: (result) => metrics.cacheLookups[result].inc(),
     onNotKept: metrics.quotesNotKept,
     onRefresh: (outcome) => metrics.refreshes[outcome].inc(),
+    isUsed: evictions.isUsed,
     share,
   })
   const quotes = createQuoteRoute({
@@ -196,7 +197,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     passThrough: parts.passThrough,
     onUsed: (quote) => {
       if (!config.quotes.evictOnOrder) return
-      const dropped = evictions.evictAll(ledger.cacheKeysOf(quote), quote.id)
+      const dropped = evictions.use(ledger.cacheKeysOf(quote), quote)
       for (let counted = 0; counted < dropped; counted += 1) metrics.cacheEvictions.order.inc()
     },
     onDecision: metrics.countFloatOrder,

@@ -8,8 +8,10 @@ import type { SharedQuoteStore } from './valkey-quote-store.ts'
 export interface Evictions {
   /** Drops a quote here, in the shared store and at the other replicas; says whether it was here. */
   evict(key: string, quoteId: string): boolean
-  /** The same from wherever it lies; says from how many places here. */
-  evictAll(keys: Iterable<string>, quoteId: string): number
+  /** An order used it: drops it wherever it lies, and keeps it out while it lives; says how many places here had it. */
+  use(keys: Iterable<string>, quote: { id: string; expiresAtMs: number }): number
+  /** Whether an order that was seen here has used it: what is under way may bring it again. */
+  isUsed(quoteId: string): boolean
   /** Evicts those that are here and match. */
   drop(matches: (quote: StoredQuote) => boolean): number
   /** Whether an eviction of this key, or one that was missed, overtook what is being asked of the shared store. */
@@ -36,18 +38,34 @@ const owedIdsMost = 4
 /** Of what a person drops at once, or a quote that many were given. More would miss the deadline of the store. */
 const toldAtOnce = 50
 
+const usedMost = 10_000
+
 export function createEvictions({ memory, store, providerClock, onDropped }: EvictionsOptions): Evictions {
   const watches = new Set<{ key: string; overtaken: boolean }>()
   /** What the store has not heard of: ids by key. */
   const owed = new Map<string, Set<string>>()
   let paying = false
+  /** Until when each lives, the oldest use first. */
+  const used = new Map<string, number>()
 
   function evict(key: string, quoteId: string): boolean {
     return evictAll([key], quoteId) > 0
   }
 
-  function evictAll(keys: Iterable<string>, quoteId: string): number {
-    const places = [...keys]
+  function use(keys: Iterable<string>, { id, expiresAtMs }: { id: string; expiresAtMs: number }): number {
+    used.delete(id)
+    used.set(id, expiresAtMs)
+    const [oldest = id] = used.keys()
+    if (used.size > usedMost) used.delete(oldest)
+    return evictAll([...keys], id)
+  }
+
+  function isUsed(quoteId: string): boolean {
+    const expiresAtMs = used.get(quoteId)
+    return expiresAtMs !== undefined && !isExpired(expiresAtMs, providerClock.latestMs())
+  }
+
+  function evictAll(places: readonly string[], quoteId: string): number {
     const wereHere = places.filter((key) => evictHere(key, quoteId)).length
     void tellAll(places.map((key) => [key, quoteId]))
     return wereHere
@@ -126,7 +144,8 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
 
   return {
     evict,
-    evictAll,
+    use,
+    isUsed,
     drop,
     watch(key) {
       const watch = { key, overtaken: false }

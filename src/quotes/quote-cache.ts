@@ -58,6 +58,8 @@ export interface QuoteCacheOptions {
   onLookup(result: Lookup): void
   onNotKept(reason: NonNullable<QuoteAnswer['notKept']>): void
   onRefresh(outcome: 'stored' | 'found' | 'failed'): void
+  /** A quote that was ordered while it was under way is not handed out again. */
+  isUsed?(quoteId: string): boolean
   /** Undefined: there is nobody to share with. */
   share?: Share | undefined
 }
@@ -124,7 +126,8 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   }
 
   function keep(key: string, answer: SharedAnswer): void {
-    if (answer.stored !== undefined) store.set(key, answer.stored)
+    const { stored } = answer
+    if (stored !== undefined && !options.isUsed?.(stored.id)) store.set(key, stored)
     if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
   }
 

@@ -66,7 +66,11 @@ export function createQuoteReader(options: QuoteCallOptions) {
     const headers = endToEndHeaders(answer.rawHeaders, isCookie)
     const { status, reason, body } = answer
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
-    if (status !== 200) return { ...base, notKept: 'status' }
+    if (status !== 200) {
+      // Its caller may take it for a quote, such as a 203 of a proxy that has changed it.
+      if (status > 200 && status < 300) options.onUnread(request)
+      return { ...base, notKept: 'status' }
+    }
     const personal = personalReason(answer)
     if (hasContentCoding(answer)) {
       options.onUnread(request)

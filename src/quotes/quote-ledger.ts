@@ -80,8 +80,8 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
   const old = createExpiryQueue<Entry>()
   const byId = new Map<string, Entry>()
   const byTerms = createTermsIndex<Entry>()
-  /** Further places in the cache of a quote that the provider gave to several who asked. */
-  const otherCacheKeys = new WeakMap<NotedQuote, Set<string>>()
+  /** Where in the cache an id lies that the provider gave to several who asked, for whatever terms. */
+  const places = new Map<string, Set<string>>()
   const unread = createUnreadQuotes()
 
   function add(quote: NotedQuote): void {
@@ -105,11 +105,10 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
     byTerms.add(entry)
   }
 
-  function setCacheKey(entry: Entry, cacheKey: string): void {
-    if (cacheKey === entry.cacheKey) return
-    const others = otherCacheKeys.get(entry) ?? new Set()
-    if (others.size < cacheKeysMost) otherCacheKeys.set(entry, others.add(entry.cacheKey))
-    entry.cacheKey = cacheKey
+  function rememberPlaces(id: string, cacheKeys: readonly string[]): void {
+    const ofId = places.get(id) ?? new Set()
+    for (const key of cacheKeys) if (key !== NO_LONGER_CACHED && ofId.size < cacheKeysMost) ofId.add(key)
+    places.set(id, ofId)
   }
 
   function tidy(providerEarliestMs: number): void {
@@ -120,7 +119,10 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       const isOver = isExpired(earliest.expiresAtMs + retentionMs, providerEarliestMs)
       if (isOver || recent.size + old.size > options.entries) {
         queue.removeEarliest()
-        if (byId.get(earliest.id) === earliest) byId.delete(earliest.id)
+        if (byId.get(earliest.id) === earliest) {
+          byId.delete(earliest.id)
+          places.delete(earliest.id)
+        }
         byTerms.delete(earliest)
       } else if (!setAside(providerEarliestMs)) return
     }
@@ -132,7 +134,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
     recent.removeEarliest()
     byTerms.delete(entry)
     entry.cacheKey = NO_LONGER_CACHED
-    otherCacheKeys.delete(entry)
+    if (byId.get(entry.id) === entry) places.delete(entry.id)
     old.add(entry)
     return true
   }
@@ -146,10 +148,12 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       const known = byId.get(quote.id)
       const isAgain =
         known !== undefined && known.cacheKey !== NO_LONGER_CACHED && haveEqualTerms(known, quote)
+      if (known !== undefined && known.cacheKey !== quote.cacheKey)
+        rememberPlaces(quote.id, [known.cacheKey, quote.cacheKey])
       if (!isAgain) add(quote)
       else if (quote.expiresAtMs >= known.expiresAtMs) {
         known.expiresAtMs = quote.expiresAtMs
-        setCacheKey(known, quote.cacheKey)
+        known.cacheKey = quote.cacheKey
         byTerms.add(known)
       }
       tidy(providerEarliestMs)
@@ -177,7 +181,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
 
     noteUnread: unread.note,
 
-    cacheKeysOf: (quote) => new Set([quote.cacheKey, ...(otherCacheKeys.get(quote) ?? [])]),
+    cacheKeysOf: (quote) => new Set([quote.cacheKey, ...(places.get(quote.id) ?? [])]),
 
     findById: (id) => byId.get(id),
   }

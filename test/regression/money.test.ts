@@ -1,6 +1,7 @@
+import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { recordingUpstream } from '../support/between.ts'
+import { recordingUpstream, until } from '../support/between.ts'
 import { startGateway } from '../support/gateway.ts'
 import { orderStage, post, termsOf } from '../support/orders.ts'
 import { expectProblem } from '../support/problems.ts'
@@ -69,8 +70,8 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
   // By its own clock every quote of such a provider has long expired, and orders that it refuses teach it nothing.
   it.each([
     ['live', 60_000, 201],
-    ['expired', -1_000, 409],
-  ])('a new one judges a %s quote of a provider three minutes behind', async (_state, leftMs, status) => {
+    ['expired', -10_000, 409],
+  ])('a new one judges one that is %s, of a provider three minutes behind', async (_state, leftMs, status) => {
     const { upstream, here, there } = await replicaStage(2)
     upstream.answer(({ method }, response) => {
       const providerMs = Date.now() - 180_000
@@ -97,6 +98,43 @@ it('a quote that an order used is gone from wherever it lay', async () => {
   provider.quote = {}
   expect((await from(1)).id).not.toBe(given.id)
   expect((await from(2)).id).not.toBe(given.id)
+})
+
+it.each([
+  ['two applications', ['0.1', 'wallet'], ['0.1', 'shop']],
+  ['two amounts that the provider rounds to one', ['0.1', 'wallet'], ['0.100000001', 'wallet']],
+] as const)('a quote for %s is gone for both when an order has used it', async (_whom, first, second) => {
+  const { order, provider, quote } = await orderStage()
+  const get = ([amount, application]: readonly [string, string]) =>
+    quote(amount, { headers: ['App-Name', application] })
+  provider.quote = { id: 'one for both', fromAmount: { assetId: 'ETH', value: '0.1' } }
+  const given = await get(first)
+  await get(second)
+  expect((await order({ quoteId: given.id })).status).toBe(201)
+  provider.quote = {}
+  expect((await get(first)).id).not.toBe(given.id)
+  expect((await get(second)).id).not.toBe(given.id)
+})
+
+it('a quote that was ordered while a refresh brought it again is not handed out again', async () => {
+  const held: ServerResponse[] = []
+  const body = quoteBody({ id: 'used', expiry: Date.now() + 60_000 })
+  let calls = 0
+  const upstream = await recordingUpstream(({ method }, response) => {
+    if (method === 'POST') return void response.writeHead(201).end('{}')
+    calls += 1
+    if (calls === 2) held.push(response)
+    else giveQuote(response, calls === 1 ? body : quoteBody({ id: 'another' }))
+  })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, QUOTE_REFRESH_AHEAD_MS: '60000' })
+  onTestFinished(() => gateway.close())
+  await ask(gateway.url)
+  // A hit, which begins the refresh.
+  await ask(gateway.url)
+  await until(() => held.length === 1, 'the refresh to be under way')
+  expect((await order(gateway.url, { quoteId: 'used' })).status).toBe(201)
+  for (const response of held) giveQuote(response, body)
+  await eventually('the refresh to be over', async () => idOf(await ask(gateway.url)) === 'another')
 })
 
 describe('a quote that cannot be read here', () => {
@@ -129,6 +167,23 @@ describe('a quote that cannot be read here', () => {
     await ask(gateway.url)
     clock.advance(30_000)
     expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
+  })
+
+  it('since a proxy has changed it (203) is not taken for an older one either', async () => {
+    const clock = createTestClock()
+    const upstream = await recordingUpstream(({ method }, response) => {
+      if (method === 'POST') return void response.writeHead(201).end('{}')
+      const body = quoteBody({ expiry: clock.nowMs() + 30_000 })
+      if (upstream.requests.length > 1) response.writeHead(203).end(body)
+      else giveQuote(response, body, ['Date', new Date(clock.nowMs()).toUTCString()])
+    })
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+    onTestFinished(() => gateway.close())
+    await ask(gateway.url)
+    clock.advance(40_000)
+    expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
+    await ask(gateway.url)
+    expect((await order(gateway.url, terms)).status).toBe(201)
   })
 
   it('is meant by an order that states the amount as the provider rounded it, too', async () => {
