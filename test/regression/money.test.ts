@@ -71,19 +71,22 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
   it.each([
     ['live', 60_000, 201],
     ['expired', -10_000, 409],
-  ])('a new one judges one that is %s, of a provider three minutes behind', async (_state, leftMs, status) => {
-    const { upstream, here, there } = await replicaStage(2)
-    upstream.answer(({ method }, response) => {
-      const providerMs = Date.now() - 180_000
-      response.setHeader('Date', new Date(providerMs).toUTCString())
-      if (method === 'GET') giveQuote(response, quoteBody({ expiry: providerMs + leftMs }))
-      else response.writeHead(201).end('{}')
-    })
-    // The first tells the time; a quote that has expired by it is still known.
-    await ask(here.url, { path: `${quotePath}?amount=7` })
-    await ask(here.url)
-    expect((await order(there.url, terms)).status).toBe(status)
-  })
+  ])(
+    'a new one judges one that is %s, of a provider three minutes behind',
+    async (_state, leftMs, status) => {
+      const { upstream, here, there } = await replicaStage(2)
+      upstream.answer(({ method }, response) => {
+        const providerMs = Date.now() - 180_000
+        response.setHeader('Date', new Date(providerMs).toUTCString())
+        if (method === 'GET') giveQuote(response, quoteBody({ expiry: providerMs + leftMs }))
+        else response.writeHead(201).end('{}')
+      })
+      // The first tells the time; a quote that has expired by it is still known.
+      await ask(here.url, { path: `${quotePath}?amount=7` })
+      await ask(here.url)
+      expect((await order(there.url, terms)).status).toBe(status)
+    },
+  )
 })
 
 // A provider that gives one quote to all who ask the same: only the last place of it was remembered.
