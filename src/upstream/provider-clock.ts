@@ -25,12 +25,11 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
   const upstreamClock = createUpstreamClock()
   let storeAheadMs = 0
   let hearsayMs = 0
-  const leadMs = () => (clock.steadyMs === undefined ? 0 : clock.nowMs() - clock.steadyMs())
+  const leadMs = (nowMs: number) => (clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs())
   /** Our wall clock less the steady one, when the provider last told its time, or else at the start. */
-  let leadWhenHeardMs = leadMs()
+  let leadWhenHeardMs = leadMs(clock.nowMs())
   /** How far our wall clock has been set ahead since then, or back if less than 0; a machine that slept is ahead. */
-  const setByMs = () => leadMs() - leadWhenHeardMs
-  const setBackMs = () => (setByMs() < -TOLERANCE_MS ? Math.ceil(-setByMs()) : 0)
+  const setByMs = (nowMs: number) => leadMs(nowMs) - leadWhenHeardMs
   let warnedAtMs = Number.NEGATIVE_INFINITY
 
   function warnIfFarOff(): void {
@@ -45,7 +44,7 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
 
   return {
     observe({ rawHeaders, sentAtMs, receivedAtMs }) {
-      const byMs = setByMs()
+      const byMs = setByMs(clock.nowMs())
       // Under way just then, maybe: its two moments may be of different clocks, and it settles nothing.
       const isOfTwoClocks = byMs > TOLERANCE_MS && receivedAtMs - sentAtMs >= byMs
       const dates = headerValues(rawHeaders, 'date')
@@ -56,7 +55,7 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
         sentAtMs,
         receivedAtMs,
       })
-      if (told && !isOfTwoClocks) leadWhenHeardMs = leadMs()
+      if (told && !isOfTwoClocks) leadWhenHeardMs = leadMs(clock.nowMs())
       warnIfFarOff()
     },
     compare(aheadMs) {
@@ -65,9 +64,14 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     hearsay(behindMs) {
       hearsayMs = Math.max(hearsayMs, behindMs)
     },
-    latestMs: () => upstreamClock.latestMs(clock.nowMs()) + setBackMs(),
+    latestMs() {
+      const nowMs = clock.nowMs()
+      const byMs = setByMs(nowMs)
+      return upstreamClock.latestMs(nowMs) + (byMs < -TOLERANCE_MS ? Math.ceil(-byMs) : 0)
+    },
     earliestMs() {
-      const earliestMs = upstreamClock.earliestMs(clock.nowMs()) - Math.max(0, setByMs())
+      const nowMs = clock.nowMs()
+      const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs(nowMs))
       return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs) - hearsayMs
     },
     offset: () => upstreamClock.offset(),
