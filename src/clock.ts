@@ -2,7 +2,7 @@
 export interface Clock {
   /** Wall time in milliseconds since the epoch: what an `expiry` is compared with. */
   nowMs(): number
-  /** Milliseconds that go on evenly when the wall clock is set. Without it, a clock set ahead goes unnoticed. */
+  /** Milliseconds that go on evenly when the wall clock is set. Without it, a step of that may go unnoticed. */
   steadyMs?(): number
 }
 

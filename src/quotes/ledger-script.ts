@@ -12,8 +12,8 @@ export const fieldsMost = 64
 /**
  * Keeps ARGV[2] in field ARGV[1] of a hash, unless what is there expires later than ARGV[3]: whichever replica
  * writes last, the latest expiry stays. Then what expired by ARGV[4] goes, and past ARGV[6] fields what expires
- * first. The hash lives ARGV[5] ms from now on, or as long as it would have anyway. ARGV[7] stands beside the notes
- * and is kept and dropped as they are.
+ * first. The hash lives ARGV[5] ms from now on, or as long as it would have anyway. ARGV[7], if not
+ * empty, tells how far the provider is behind, and is kept and dropped as a note is.
  */
 export const noteScript = createScript(`
 local function expiryOf(note) return tonumber(string.match(note, '^%d+') or 0) end
