@@ -33,5 +33,5 @@ HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["nod
   const at = { host: ADMIN_HOST || HOST, port: ADMIN_PORT || 8081, path: '/healthz', timeout: 2500 }; \
   require('node:http').get(at, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)) \
     .on('timeout', () => process.exit(1)).on('error', () => process.exit(1))"]
-# In exec form, so that the signals reach it; it needs no init: it starts no other process. V8's flags: decisions 15, 16.
-ENTRYPOINT ["node", "--enable-source-maps", "--no-allocation-site-pretenuring", "--min-semi-space-size=16", "--no-memory-reducer", "dist/main.js"]
+# In exec form, so that the signals reach it; it needs no init: it starts no other process.
+ENTRYPOINT ["node", "--enable-source-maps", "dist/main.js"]

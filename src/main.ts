@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
+import { tuneCollector } from './collector.ts'
 import { type LoadedConfig, loadConfig } from './config.ts'
 import { buildGateway, type Gateway } from './gateway.ts'
 import { ListenError, listenError } from './listen.ts'
@@ -33,6 +34,7 @@ Usage: quotegate [flag]   (or: node dist/main.js [flag], npm start -- [flag])
 class UsageError extends Error {}
 
 async function main(): Promise<void> {
+  tuneCollector()
   const flag = readFlags()
   if (flag.help) return say(`${usage}\n${(await texts()).helpText()}`)
   if (flag.version) return say(version)

@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { benchDirectory, installedVersion } from '../harness/machine.ts'
 import type { RawRequest } from '../harness/raw-client.ts'
@@ -66,11 +65,6 @@ const fileNames: Record<string, string> = {
   'node:http + undici, raw': 'undici-raw',
 }
 
-const { scripts } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-  scripts: { start: string }
-}
-const startFlags = scripts.start.split(' ').filter((word) => word.startsWith('--'))
-
 /** As `npm start` starts it: metrics, checks and limits on, logging at warn. */
 export function gateway(name: string, settings: Record<string, string> = {}): Contender {
   return {
@@ -84,7 +78,7 @@ export function gateway(name: string, settings: Record<string, string> = {}): Co
     },
     launch: ({ port, operationsPort, upstreamPort, program }) => ({
       command: process.execPath,
-      arguments: [...startFlags, program],
+      arguments: [program],
       environment: {
         NODE_ENV: 'production',
         PORT: String(port),
