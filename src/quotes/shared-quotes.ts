@@ -10,7 +10,7 @@ export type Sharing = 'found' | 'awaited' | 'fetched' | 'alone' | 'failed'
 
 export interface SharedQuotesOptions {
   store: SharedQuoteStore
-  evictions: Pick<Evictions, 'settle' | 'watch' | 'refused'>
+  evictions: Pick<Evictions, 'settle' | 'watch' | 'refused' | 'isUsed' | 'evict'>
   providerClock: Pick<ProviderClock, 'latestMs'>
   minValidityMs: number
   /** How long a call of another replica is waited for, and so the longest that a lock makes sense. */
@@ -52,7 +52,10 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
           lockMs: lockWaitMs,
         })
         watch.end()
-        if (looked?.found === undefined || !watch.overtaken) return looked
+        if (looked?.found === undefined) return looked
+        // The provider gave it to another client too, maybe at a replica that has not heard of the order.
+        if (evictions.isUsed(looked.found.id)) evictions.evict(key, looked.found.id)
+        else if (!watch.overtaken) return looked
       }
       return undefined
     }
@@ -92,6 +95,11 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
         own = call()
         const answer = await own.answer
         if (answer.stored === undefined || !answer.shared) release()
+        else if (evictions.isUsed(answer.stored.id)) {
+          // It is not kept here, and what lies in the store would be handed out again by every replica.
+          evictions.evict(key, answer.stored.id)
+          release()
+        }
         // Not awaited: whoever asked has his answer.
         else void keep(answer.stored, looked, release)
         return answer

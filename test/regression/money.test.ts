@@ -7,7 +7,7 @@ import { orderStage, post, termsOf } from '../support/orders.ts'
 import { expectProblem } from '../support/problems.ts'
 import { ask, counted, createTestClock, giveQuote, quoteBody, quotePath } from '../support/quotes.ts'
 import { rawExchange } from '../support/raw-connection.ts'
-import { eventually, idOf, replicaStage } from '../support/replicas.ts'
+import { cacheStatusOf, eventually, idOf, replicaStage } from '../support/replicas.ts'
 import { valkeyIsInstalled } from '../support/valkey.ts'
 
 const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
@@ -66,6 +66,33 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
     await ask(here.url)
     expect((await order(there.url, terms)).status).toBe(201)
   })
+
+  // Kept out of memory it was still put into the store, and found there by the next request.
+  it.each([
+    ['where it was ordered', 0],
+    ['at another replica', 1],
+  ])(
+    'a used quote that the provider gives to one more client, asked for %s, is not handed out again',
+    async (_where, asked) => {
+      const { upstream, replicas, here } = await replicaStage(2, { QUOTE_PARTITION: 'none' })
+      const body = quoteBody({ id: 'used', expiry: Date.now() + 60_000 })
+      upstream.answer(({ method }, response) => {
+        if (method === 'GET') giveQuote(response, body)
+        else response.writeHead(201).end('{}')
+      })
+      await ask(here.url)
+      expect((await order(here.url, { quoteId: 'used' })).status).toBe(201)
+      const other = { headers: ['App-Name', 'shop'] }
+      const first = replicas[asked] ?? here
+      expect(cacheStatusOf(await ask(first.url, other))).not.toContain('hit')
+      expect(cacheStatusOf(await ask(here.url, other))).not.toContain('hit')
+      // What it found in the store it has told the others of.
+      await eventually('it to be gone from both', async () => {
+        const answers = [await ask(here.url, other), await ask(replicas[1]?.url ?? '', other)]
+        return answers.every((answer) => !cacheStatusOf(answer).includes('hit'))
+      })
+    },
+  )
 
   // By its own clock every quote of such a provider has long expired, and orders that it refuses teach it nothing.
   it.each([
