@@ -36,7 +36,8 @@ export interface SharedQuoteStore extends QuoteStore {
     quote: StoredQuote,
     asked?: { token: string; storeAheadMs: number | undefined },
   ): Promise<boolean | undefined>
-  release(key: string, token: string): Promise<unknown>
+  /** At once, or as soon as the store is back. */
+  release(key: string, token: string): Promise<void>
   /** As `forget`, and a slower replica does not bring the quote back; all replicas are told. */
   evict(key: string, quoteId: string): Promise<boolean | undefined>
   listen(listener: StoreListener): void
@@ -62,6 +63,9 @@ const graceMs = 1_000
 /** Longer than any call takes that may still bring the quote. */
 const usedForMs = 60_000
 
+/** Of one outage the first: what is asked for later does not reach the store any more. */
+const locksOwedMost = 100
+
 const anyQuote: Wanted = { expiresAfterMs: 0, leastLeftMs: -1e15, token: '', lockMs: 0 }
 
 export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): SharedQuoteStore {
@@ -69,6 +73,8 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
   const oneList = createOneList()
   const channel = `${sharedStore.keyPrefix}evicted`
   const nameOf = (key: string) => `${sharedStore.keyPrefix}quote:${key}`
+  /** Keys by the token of a lock that could not be given back. */
+  const locksOwed = new Map<string, string>()
 
   function look(key: string, wanted: Wanted): Promise<[now: number, Buffer, leftMs?: number] | undefined> {
     const { expiresAfterMs, leastLeftMs, exceptId, token, lockMs } = wanted
@@ -113,6 +119,19 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
     return held === undefined ? undefined : held === 1
   }
 
+  async function release(key: string, token: string): Promise<void> {
+    const answer = await sharedStore.run('unlock', (client) => releaseScript(client, nameOf(key), [token]))
+    if (answer === undefined && locksOwed.size < locksOwedMost) locksOwed.set(token, key)
+  }
+
+  // A store that was frozen does first what it was asked before: it lends a lock to whoever has long gone on without
+  // it, and the other replicas would wait for a quote that nobody fetches.
+  sharedStore.onUp(() => {
+    const owed = [...locksOwed]
+    locksOwed.clear()
+    for (const [token, key] of owed) void release(key, token)
+  })
+
   return {
     async get(key) {
       const [, quote, leftMs] = (await look(key, anyQuote)) ?? []
@@ -140,8 +159,7 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
       return { found: { ...quote, headers: oneList(quote.headers), expiresAtMs }, storeAheadMs }
     },
     put,
-    release: (key, token) =>
-      sharedStore.run('unlock', (client) => releaseScript(client, nameOf(key), [token])),
+    release,
     evict,
     listen({ onEvicted, onGap, onUp }) {
       sharedStore.onUp(onUp)

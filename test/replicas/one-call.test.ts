@@ -9,6 +9,7 @@ import {
   giveQuote,
   lookups,
   quoteBody,
+  quotePath,
   untilCounted,
   watchForUnhandled,
 } from '../support/quotes.ts'
@@ -46,6 +47,25 @@ describe.runIf(valkeyIsInstalled())('requests for a cold key over several replic
     // From now on each has its own copy.
     for (const replica of replicas) expect(cacheStatusOf(await ask(replica.url))).toMatch(/; hit;/)
     expect(upstream.requests).toHaveLength(1)
+  })
+
+  // Thawed, it lent the lock to the one who had gone on alone, and everybody else waited for him.
+  it('do not wait for one who asked the store while it was frozen', async () => {
+    const { upstream, store, here, there } = await replicaStage(2, {
+      VALKEY_TIMEOUT_MS: '300',
+      VALKEY_LOCK_WAIT_MS: '20000',
+    })
+    upstream.answer((_request, response) => giveQuote(response))
+    // Its scripts are known to the store from here on.
+    await ask(here.url, { path: `${quotePath}?amount=7` })
+    store.freeze()
+    expect((await ask(here.url)).status).toBe(200)
+    store.thaw()
+    for (const replica of [here, there])
+      await eventually('the store to be up', async () => (await counted(replica, 'quotegate_store_up')) === 1)
+    const askedAtMs = performance.now()
+    expect((await ask(there.url)).status).toBe(200)
+    expect(performance.now() - askedAtMs).toBeLessThan(10_000)
   })
 
   it('that come one after the other get the same quote, with its headers, and a hit says so', async () => {
