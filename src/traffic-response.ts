@@ -69,6 +69,38 @@ export function answerInOneWrite(
   return response.writeWhole(`HTTP/1.1 ${status} ${reason}\r\n${lines}${date}`, body.toString('latin1'))
 }
 
+/**
+ * Writes the head of an upstream's answer. Behind a Content-Length, Node takes a Content-Disposition for UTF-8 and
+ * writes it as latin1: an "ü" comes out as one byte instead of two, and a "€", or a name in latin1, cannot be written
+ * at all. So behind such a name the length goes last.
+ */
+export function writeReceivedHead(
+  response: ServerResponse,
+  { status, reason, headers }: { status: number; reason: string; headers: string[] },
+): void {
+  response.writeHead(status, reason, hasForeignDisposition(headers) ? lengthsLast(headers) : headers)
+}
+
+function hasForeignDisposition(headers: readonly string[]): boolean {
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string
+    if (name.length !== 19 || name.toLowerCase() !== 'content-disposition') continue
+    if (/[\x80-\xff]/.test(headers[index + 1] as string)) return true
+  }
+  return false
+}
+
+function lengthsLast(headers: readonly string[]): string[] {
+  const others: string[] = []
+  const lengths: string[] = []
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string
+    const list = name.toLowerCase() === 'content-length' ? lengths : others
+    list.push(name, headers[index + 1] as string)
+  }
+  return others.concat(lengths)
+}
+
 /** Whether all of an answer is on its way; a response that is closed before that was broken off. */
 export function isSent(response: ServerResponse): boolean {
   return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')

@@ -4,6 +4,7 @@ import { Problem } from '../problem.ts'
 import { isZero } from '../quotes/decimal.ts'
 import { type OrderTerms, readOrder } from '../quotes/order.ts'
 import type { NotedQuote, Verdict } from '../quotes/quote-ledger.ts'
+import { writeReceivedHead } from '../traffic-response.ts'
 import { unwritable } from '../upstream/failure.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { bodilessStatuses, endToEndHeaders, headerValues } from '../upstream/headers.ts'
@@ -216,7 +217,7 @@ function relay(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAn
   if (!stated && !bodilessStatuses.has(status)) headers.push('Content-Length', String(body.length))
   headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false
-  response.writeHead(status, reason, headers)
+  writeReceivedHead(response, { status, reason, headers })
   response.end(body)
 }
 

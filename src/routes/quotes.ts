@@ -14,6 +14,7 @@ import {
   headLines,
   isSent,
   TrafficResponse,
+  writeReceivedHead,
 } from '../traffic-response.ts'
 import { unwritable } from '../upstream/failure.ts'
 import { bodilessStatuses, endToEndHeaders, headerValues } from '../upstream/headers.ts'
@@ -151,7 +152,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       headers.push('Content-Length', String(answer.body.length))
     const { status, reason, body } = answer
     if (answerInOneWrite(response, { status, reason, headers }, body)) return
-    response.writeHead(status, reason, headers)
+    writeReceivedHead(response, { status, reason, headers })
     response.end(body)
   }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Problem, UpstreamFailure } from '../problem.ts'
 import { endAnswer, whenAnsweredInstead } from '../problem-answer.ts'
-import { answerInOneWrite, oneWriteBytesMost } from '../traffic-response.ts'
+import { answerInOneWrite, oneWriteBytesMost, writeReceivedHead } from '../traffic-response.ts'
 import { faultOf } from './failure.ts'
 import {
   bodilessStatuses,
@@ -134,9 +134,8 @@ class Relay implements UpstreamHandler {
   #writeHead(): void {
     const { response } = this.#options
     if (this.#head === undefined || response.headersSent) return
-    const { status, reason, headers } = this.#head
     response.sendDate = false
-    response.writeHead(status, reason, headers)
+    writeReceivedHead(response, this.#head)
   }
 
   #writeWhole(): boolean {

@@ -137,6 +137,22 @@ describe('an order that goes on', () => {
     await gateway.close()
   })
 
+  // Behind a length Node would read it as UTF-8, and could not write this one.
+  it.each(['\xfc', '\xc3\xbc', '\xe2\x82\xac'])(
+    'gets a file name with the bytes that it has: %j',
+    async (name) => {
+      const lines = `Content-Length: 2\r\nContent-Disposition: inline; filename="${name}"`
+      const upstream = await rawUpstream((socket) => {
+        socket.write(Buffer.from(`HTTP/1.1 201 Created\r\n${lines}\r\n\r\n{}`, 'latin1'))
+      })
+      const gateway = await startGateway({ SWAP_BASE_URL: upstream.url })
+      const answer = await rawExchange(gateway.url, post('{}'))
+      expect([answer.status, answer.body.toString()]).toEqual([201, '{}'])
+      expect(valuesOf(answer.rawHeaders, 'content-disposition')).toEqual([`inline; filename="${name}"`])
+      await gateway.close()
+    },
+  )
+
   it('gets an answer that came in chunks with its length', async () => {
     const upstream = await rawUpstream((socket) => {
       socket.write(

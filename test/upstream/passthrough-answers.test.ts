@@ -63,6 +63,25 @@ describe('the headers of an answer', () => {
     expect(client.received.toString('latin1')).toContain('X-Latin: \xe9\r\n')
     client.socket.destroy()
   })
+
+  // Node reads such a name as UTF-8 once it has seen a length. In one write, streamed, and to HEAD.
+  test.each([
+    ['in UTF-8', 'attachment; filename="M\xc3\xbcller.pdf"'],
+    ['in UTF-8 beyond latin1', 'attachment; filename="\xe2\x82\xac.pdf"'],
+    ['in latin1', 'attachment; filename="M\xfcller.pdf"'],
+  ])('keep the bytes of a file name %s', async (_what, name) => {
+    for (const length of [4, 40_000]) {
+      for (const request of [get, get.replace('GET', 'HEAD'), 'GET /v3/assets HTTP/1.0\r\nHost: g\r\n\r\n']) {
+        const lines = `Content-Length: ${length}\r\nContent-Disposition: ${name}\r\nX-A: 1\r\n`
+        const body = request.startsWith('HEAD') ? '' : 'x'.repeat(length)
+        const answer = await relayed(`HTTP/1.1 200 OK\r\n${lines}\r\n${body}`, request)
+        expect(answer.status).toBe(200)
+        expect(valuesOf(answer.rawHeaders, 'content-disposition')).toEqual([name])
+        expect(valuesOf(answer.rawHeaders, 'content-length')).toEqual([String(length)])
+        expect(valuesOf(answer.rawHeaders, 'x-a')).toEqual(['1'])
+      }
+    }
+  })
 })
 
 describe('the status line of an answer', () => {
