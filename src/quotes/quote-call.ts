@@ -63,8 +63,8 @@ export function createQuoteReader(options: QuoteCallOptions) {
     const answer = await call.answer
     // The answer that carries a quote counts before its quote is judged. A refusal may be an edge's, by another clock.
     if (answer.status === 200) providerClock.observe(answer)
-    const headers = endToEndHeaders(answer.rawHeaders, isCookie)
     const { status, reason, body } = answer
+    const headers = endToEndHeaders(answer.rawHeaders, status === 204 ? isCookieOrLength : isCookie)
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
     if (status !== 200) {
       // Its caller may take it for a quote, such as a 203 of a proxy that has changed it.
@@ -117,6 +117,11 @@ export function createQuoteReader(options: QuoteCallOptions) {
 
 function isCookie(lowerCaseName: string): boolean {
   return lowerCaseName === 'set-cookie' || lowerCaseName === 'set-cookie2'
+}
+
+/** RFC 9110 8.6: a 204 has no length; some upstreams send one. */
+function isCookieOrLength(lowerCaseName: string): boolean {
+  return isCookie(lowerCaseName) || lowerCaseName === 'content-length'
 }
 
 /** The same text without bytes of its own, if it stands in the whole as it is: V8 keeps a slice as a reference. */

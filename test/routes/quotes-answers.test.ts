@@ -150,6 +150,17 @@ describe('the headers of a quote', () => {
     expect([answer.status, answer.body.toString()]).toEqual([503, 'later'])
     expect(valuesOf(answer.rawHeaders, 'set-cookie')).toEqual([])
   })
+
+  // RFC 9110 8.6: a client that believes the length waits for bytes that never come.
+  it.each([0, 5])('say nothing of a length of %d beside a 204', async (length) => {
+    const upstream = await rawUpstream((socket) => {
+      socket.end(`HTTP/1.1 204 No Content\r\nContent-Length: ${length}\r\nX-Stays: 1\r\n\r\n`)
+    })
+    const gateway = await gatewayTo(upstream.url)
+    const { status, rawHeaders } = await rawExchange(gateway.url, request)
+    expect([status, valuesOf(rawHeaders, 'x-stays')]).toEqual([204, ['1']])
+    expect(valuesOf(rawHeaders, 'content-length')).toEqual([])
+  })
 })
 
 describe('Cache-Control and Cache-Status', () => {
