@@ -4,14 +4,19 @@ import { isExpired } from './quote.ts'
 import type { StoredQuote } from './quote-store.ts'
 import type { SharedQuoteStore } from './valkey-quote-store.ts'
 
+type UsedQuote = Pick<StoredQuote, 'id' | 'expiresAtMs'>
+
 /** Quotes that are not to be handed out again, by no replica. */
 export interface Evictions {
   /** Drops a quote here, in the shared store and at the other replicas; says whether it was here. */
   evict(key: string, quoteId: string): boolean
   /** An order used it: drops it wherever it lies, and keeps it out while it lives; says how many places here had it. */
-  use(keys: Iterable<string>, quote: { id: string; expiresAtMs: number }): number
-  /** Whether an order that was seen here has used it: what is under way may bring it again. */
-  isUsed(quoteId: string): boolean
+  use(keys: Iterable<string>, quote: UsedQuote): number
+  /**
+   * Whether an order that was seen here has used it: what is under way may bring it again. One of its id that expires
+   * later is another quote.
+   */
+  isUsed(quote: UsedQuote): boolean
   /** Evicts those that are here and match. */
   drop(matches: (quote: StoredQuote) => boolean): number
   /** Whether an eviction of this key, or one that was missed, overtook what is being asked of the shared store. */
@@ -45,14 +50,14 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
   /** What the store has not heard of: ids by key. */
   const owed = new Map<string, Set<string>>()
   let paying = false
-  /** Until when each lives, the oldest use first. */
+  /** When each expires, the oldest use first. */
   const used = new Map<string, number>()
 
   function evict(key: string, quoteId: string): boolean {
     return evictAll([key], quoteId) > 0
   }
 
-  function use(keys: Iterable<string>, { id, expiresAtMs }: { id: string; expiresAtMs: number }): number {
+  function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): number {
     used.delete(id)
     used.set(id, expiresAtMs)
     const [oldest = id] = used.keys()
@@ -60,9 +65,8 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
     return evictAll([...keys], id)
   }
 
-  function isUsed(quoteId: string): boolean {
-    const expiresAtMs = used.get(quoteId)
-    return expiresAtMs !== undefined && !isExpired(expiresAtMs, providerClock.latestMs())
+  function isUsed({ id, expiresAtMs }: UsedQuote): boolean {
+    return expiresAtMs <= (used.get(id) ?? 0)
   }
 
   function evictAll(places: readonly string[], quoteId: string): number {

@@ -59,7 +59,7 @@ export interface QuoteCacheOptions {
   onNotKept(reason: NonNullable<QuoteAnswer['notKept']>): void
   onRefresh(outcome: 'stored' | 'found' | 'failed'): void
   /** A quote that was ordered while it was under way is not handed out again. */
-  isUsed?(quoteId: string): boolean
+  isUsed?(quote: StoredQuote): boolean
   /** Undefined: there is nobody to share with. */
   share?: Share | undefined
 }
@@ -127,7 +127,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
   function keep(key: string, answer: SharedAnswer): void {
     const { stored } = answer
-    if (stored !== undefined && !options.isUsed?.(stored.id)) store.set(key, stored)
+    if (stored !== undefined && !options.isUsed?.(stored)) store.set(key, stored)
     if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
   }
 

@@ -146,6 +146,17 @@ it.each([
   expect((await get(second)).id).not.toBe(given.id)
 })
 
+// Of a provider that numbers its prices, not its quotes, none would be kept after the first order.
+it('a new quote under the id of a used one is kept as any other', async () => {
+  const { clock, order, provider, quote, gateway } = await orderStage()
+  provider.quote = { id: 'the price of ETH' }
+  const given = await quote()
+  expect((await order({ quoteId: given.id })).status).toBe(201)
+  clock.advance(1_000)
+  expect(cacheStatusOf(await ask(gateway.url))).toContain('stored')
+  expect(cacheStatusOf(await ask(gateway.url))).toContain('hit')
+})
+
 it('a quote that was ordered while a refresh brought it again is not handed out again', async () => {
   const held: ServerResponse[] = []
   const body = quoteBody({ id: 'used', expiry: Date.now() + 60_000 })
