@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http'
-import type { Socket } from 'node:net'
+import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { Listener } from './fast-lane.ts'
 import { headRefusal, problemOfParser } from './head-checks.ts'
@@ -179,5 +179,16 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     if (!open.someAreSlow) Server.prototype.closeIdleConnections.call(server)
   }
 
-  return Object.assign(server, open.end, { closeIdleConnections })
+  /**
+   * Node's own would also stop looking at the deadlines of heads: whoever never finishes one would hold up the end.
+   */
+  function close(onClosed?: (error?: Error) => void): TrafficServer {
+    ConnectionServer.prototype.close.call(server, onClosed)
+    server.once('close', () => Server.prototype.close.call(server))
+    closeIdleConnections()
+    return trafficServer
+  }
+
+  const trafficServer: TrafficServer = Object.assign(server, open.end, { close, closeIdleConnections })
+  return trafficServer
 }

@@ -113,6 +113,21 @@ describe('the end itself', () => {
     await Promise.all([idle.closed(), silent.closed()])
   })
 
+  test('is not held up by a head that never ends, which has its own deadline', async () => {
+    const { gateway } = await gatewayThatWaits({
+      REQUEST_HEAD_TIMEOUT_MS: 1_000,
+      DRAIN_TIMEOUT_MS: veryLongMs,
+    })
+    const client = new RawConnection(gateway.url)
+    client.write('GET /checkouts/now HTTP/1.1\r\nHost: ')
+    const blank = new RawConnection(gateway.url)
+    blank.write('\r\n')
+    await pause(100)
+    const closed = gateway.close()
+    expect((await client.answer()).status).toBe(408)
+    await Promise.all([closed, blank.closed()])
+  })
+
   // Node takes a connection for idle as soon as its answer has been handed over, taken or not.
   test('leaves a client the time to read its answers, which it takes slowly', async () => {
     const pad = 'x'.repeat(4_000_000)
