@@ -17,12 +17,13 @@ import { createAreaReader } from './routes/area.ts'
 import { createExchanges } from './routes/exchange.ts'
 import { createPassThroughRoute } from './routes/passthrough.ts'
 import { createRateLimit, type RateLimit } from './routes/rate-limit.ts'
+import { createSwapHeaders } from './routes/request-headers.ts'
 import type { Sandbox } from './sandbox/sandbox.ts'
 import { createTrafficServer } from './server.ts'
 import type { SettingValue } from './settings/read.ts'
 import type { SettingName } from './settings/table.ts'
 import type { SharedStore } from './store/shared-store.ts'
-import { createSwapSide, headersSaidToUs } from './swap-side.ts'
+import { createSwapSide } from './swap-side.ts'
 import { createUpstream, type Upstream, type UpstreamName } from './upstream/upstream.ts'
 import { version } from './version.ts'
 
@@ -91,11 +92,11 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   })
   const sharedStore = await storeIfSet(config, { metrics, log })
   const rateLimit = await rateLimitIfSet(config, { metrics, sharedStore, limiter: overrides.rateLimiter })
+  const swapHeaders = createSwapHeaders(config.swap, headersSaidToUs(config))
   const passThrough = createPassThroughRoute({
     ...upstreams,
     paymentsPaths: config.payments.paths,
-    swapDefaults: config.swap,
-    saidToUs: headersSaidToUs(config),
+    swapHeaders,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     stallMs: config.upstream.bodyTimeoutMs,
     rateLimit,
@@ -107,6 +108,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     log,
     metrics,
     passThrough,
+    swapHeaders,
     upstream: upstreams.swap,
     sharedStore,
     rateLimit,
@@ -205,6 +207,12 @@ async function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metric
   const sharedStore = createValkey({ ...store, log, observer: metrics.store })
   metrics.store.watch(sharedStore)
   return sharedStore
+}
+
+/** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: what they say is for us, and from anybody else it is a claim. */
+function headersSaidToUs({ client, quotes }: Config): ReadonlySet<string> {
+  const { header } = quotes.partition
+  return new Set(header === undefined ? [client.ipHeader] : [client.ipHeader, header])
 }
 
 function connectionsMost(config: Config, log: Logger): number {

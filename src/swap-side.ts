@@ -28,7 +28,6 @@ import type { PassThroughRoute } from './routes/passthrough.ts'
 import { createQuoteHeaders } from './routes/quote-headers.ts'
 import { createQuoteRoute, type QuoteRoute } from './routes/quotes.ts'
 import type { RateLimit } from './routes/rate-limit.ts'
-import { createSwapHeaders } from './routes/request-headers.ts'
 import type { SharedStore } from './store/shared-store.ts'
 import { fetchWhole } from './upstream/fetch.ts'
 import { createProviderClock, type ProviderClock } from './upstream/provider-clock.ts'
@@ -41,6 +40,7 @@ export interface SwapSideParts {
   metrics: Metrics
   upstream: Upstream
   passThrough: PassThroughRoute
+  swapHeaders(exchange: Exchange): string[]
   sharedStore: SharedStore | undefined
   rateLimit: RateLimit | undefined
   fail: Exchanges['fail']
@@ -193,7 +193,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     totalTimeoutMs: config.upstream.totalTimeoutMs,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     applicationOf: (exchange) => briefName(quoteHeaders.application(exchange) ?? ''),
-    swapHeaders: createSwapHeaders(config.swap, headersSaidToUs(config)),
+    swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
     onUsed: (quote) => {
       if (!config.quotes.evictOnOrder) return
@@ -212,12 +212,6 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
   })
   const applicationNamed = (name: string) => briefName(name === '' ? (config.swap.appName ?? '') : name)
   return { quotes, orders, inside: { memory: store, evictions, ledger, providerClock, applicationNamed } }
-}
-
-/** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: what they say is for us, and from anybody else it is a claim. */
-export function headersSaidToUs({ client, quotes }: Config): ReadonlySet<string> {
-  const { header } = quotes.partition
-  return new Set(header === undefined ? [client.ipHeader] : [client.ipHeader, header])
 }
 
 /** How quotes are shared with the replicas that use the same store, if there is one. */

@@ -10,15 +10,14 @@ import {
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
 import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
-import { createSwapHeaders, type SwapDefaults, untouchedHeaders } from './request-headers.ts'
+import { untouchedHeaders } from './request-headers.ts'
 
 export interface PassThroughRouteOptions {
   swap: Upstream
   payments: Upstream | undefined
   webhooks: Upstream | undefined
   paymentsPaths: readonly string[]
-  swapDefaults: SwapDefaults
-  saidToUs: ReadonlySet<string>
+  swapHeaders(exchange: Exchange): string[]
   bodyIdleTimeoutMs: number
   stallMs: number
   /** Of the swap side; undefined: none. */
@@ -31,8 +30,7 @@ export type PassThroughRoute = (exchange: Exchange, body?: Buffer | RequestBody)
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
-  const { bodyIdleTimeoutMs, fail, rateLimit, stallMs } = options
-  const swapHeaders = createSwapHeaders(options.swapDefaults, options.saidToUs)
+  const { bodyIdleTimeoutMs, fail, rateLimit, stallMs, swapHeaders } = options
 
   return function passThroughRoute(exchange, body) {
     const { request, response, reading } = exchange
