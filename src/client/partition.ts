@@ -19,7 +19,7 @@ export type Partition = (client: PartitionClient, rawHeaders: readonly string[])
 
 // What edges send when they cannot tell: Cloudflare's XX and T1 (Tor), Google's ZZ. Clients in such a "place"
 // have nothing in common.
-const UNKNOWN_PLACES: ReadonlySet<string> = new Set(['XX', 'T1', 'ZZ'])
+const unknownPlaces: ReadonlySet<string> = new Set(['XX', 'T1', 'ZZ'])
 
 export function createPartition(options: PartitionOptions): Partition {
   switch (options.mode) {
@@ -60,6 +60,6 @@ function byPlace(client: PartitionClient, place: string | undefined): string | u
   // Anybody else could name the country that he wants quotes of.
   if (!client.peerTrusted || place === undefined || place === '') return undefined
   // Two lines, as they came or joined by a proxy (RFC 9110 5.2), may mean that the client smuggled in one of its own.
-  if (/[,\n]/.test(place) || UNKNOWN_PLACES.has(place.toUpperCase())) return undefined
+  if (/[,\n]/.test(place) || unknownPlaces.has(place.toUpperCase())) return undefined
   return `place:${place}`
 }

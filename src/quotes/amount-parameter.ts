@@ -1,7 +1,7 @@
 import { isZero, parseDecimal } from './decimal.ts'
 
-const PAIRS_PREFIX = '/v3/pairs/'
-const QUOTES_SEGMENT = '/quotes'
+const pairsPrefix = '/v3/pairs/'
+const quotesSegment = '/quotes'
 
 export interface QuoteTarget {
   /** The path segment as received. */
@@ -12,14 +12,14 @@ export interface QuoteTarget {
 
 /** Reads a raw request target; `undefined` if its path is not that of a quote. */
 export function readQuoteTarget(target: string): QuoteTarget | undefined {
-  if (!target.startsWith(PAIRS_PREFIX)) return undefined
+  if (!target.startsWith(pairsPrefix)) return undefined
   const queryStart = target.indexOf('?')
   const pathEnd = queryStart === -1 ? target.length : queryStart
-  const pairEnd = target.indexOf('/', PAIRS_PREFIX.length)
-  if (pairEnd <= PAIRS_PREFIX.length) return undefined
-  if (pathEnd - pairEnd !== QUOTES_SEGMENT.length || !target.startsWith(QUOTES_SEGMENT, pairEnd))
+  const pairEnd = target.indexOf('/', pairsPrefix.length)
+  if (pairEnd <= pairsPrefix.length) return undefined
+  if (pathEnd - pairEnd !== quotesSegment.length || !target.startsWith(quotesSegment, pairEnd))
     return undefined
-  return { pair: target.slice(PAIRS_PREFIX.length, pairEnd), query: target.slice(pathEnd + 1) }
+  return { pair: target.slice(pairsPrefix.length, pairEnd), query: target.slice(pathEnd + 1) }
 }
 
 export interface AmountReading {

@@ -1,13 +1,13 @@
 // Amounts are strings from end to end: a double would take 9007199254740993 for its even neighbour.
 
-const MAX_DIGITS = 80
+const digitsMost = 80
 // 80 digits, a point, and "e", a sign and three digits of exponent.
-const MAX_WRITTEN_LENGTH = MAX_DIGITS + 6
+const writtenLengthMost = digitsMost + 6
 
 // Unambiguous at every character, so a hostile text cannot make it backtrack.
-const DECIMAL = /^(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d{1,3}))?$/
+const decimalForm = /^(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d{1,3}))?$/
 
-const DIGIT_ZERO = 48
+const digitZero = 48
 
 /**
  * The canonical form of a plain decimal or exponent literal: what `Number(text)` accepts, less blanks, signs,
@@ -15,18 +15,18 @@ const DIGIT_ZERO = 48
  * `undefined` if the text is no such number or has more than 80 digits, as written or written out.
  */
 export function parseDecimal(text: string): string | undefined {
-  if (text.length > MAX_WRITTEN_LENGTH) return undefined
-  const match = DECIMAL.exec(text)
+  if (text.length > writtenLengthMost) return undefined
+  const match = decimalForm.exec(text)
   if (match === null) return undefined
   const integer = match[1] ?? ''
   const fraction = match[2] ?? match[3] ?? ''
   const written = integer + fraction
-  if (written.length > MAX_DIGITS) return undefined
+  if (written.length > digitsMost) return undefined
 
   let start = 0
-  while (start < written.length && written.charCodeAt(start) === DIGIT_ZERO) start += 1
+  while (start < written.length && written.charCodeAt(start) === digitZero) start += 1
   let end = written.length
-  while (end > start && written.charCodeAt(end - 1) === DIGIT_ZERO) end -= 1
+  while (end > start && written.charCodeAt(end - 1) === digitZero) end -= 1
   if (start === end) return '0'
 
   return writeOut(written.slice(start, end), integer.length - start + Number(match[4] ?? 0))
@@ -36,7 +36,7 @@ export function parseDecimal(text: string): string | undefined {
 function writeOut(digits: string, pointIndex: number): string | undefined {
   // Counted before anything is expanded: `1e999` must cost nothing.
   const digitCount = pointIndex <= 0 ? 1 - pointIndex + digits.length : Math.max(pointIndex, digits.length)
-  if (digitCount > MAX_DIGITS) return undefined
+  if (digitCount > digitsMost) return undefined
   if (pointIndex <= 0) return `0.${'0'.repeat(-pointIndex)}${digits}`
   if (pointIndex >= digits.length) return digits + '0'.repeat(pointIndex - digits.length)
   return `${digits.slice(0, pointIndex)}.${digits.slice(pointIndex)}`

@@ -30,13 +30,13 @@ interface Shape {
   colons: number
 }
 
-const MAX_DEPTH = 32
+const depthMost = 32
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COLON = 0x3a
-const OPENING = new Set(Buffer.from('{['))
-const CLOSING = new Set(Buffer.from('}]'))
+const quoteByte = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+const opening = new Set(Buffer.from('{['))
+const closing = new Set(Buffer.from('}]'))
 
 class DuplicateKey extends Error {}
 
@@ -44,7 +44,7 @@ const problems = {
   empty: 'The body is empty. An order is a JSON object.',
   notUtf8: 'The body is not valid UTF-8, which JSON has to be.',
   byteOrderMark: 'The body starts with a byte order mark, which JSON must not have.',
-  tooDeep: `The body is nested more than ${MAX_DEPTH} levels deep.`,
+  tooDeep: `The body is nested more than ${depthMost} levels deep.`,
   malformed: 'The body is not valid JSON.',
   notAnObject: 'The body is not a JSON object.',
   duplicateKey: 'The body has the same key twice in one object, so it is ambiguous which of the two counts.',
@@ -55,7 +55,7 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   if (body.length === 0) return { problem: problems.empty }
   if (!isUtf8(body)) return { problem: problems.notUtf8 }
   const shape = measure(body)
-  if (shape.depth > MAX_DEPTH) return { problem: problems.tooDeep }
+  if (shape.depth > depthMost) return { problem: problems.tooDeep }
   const text = body.toString('utf8')
   // RFC 8259 8.1 lets a reader skip it or refuse it. Whether the upstream skips it is not known.
   if (text.startsWith('\ufeff')) return { problem: problems.byteOrderMark }
@@ -126,14 +126,14 @@ function measure(body: Buffer): Shape {
   let inString = false
   for (let index = 0; index < body.length; index += 1) {
     const byte = body[index] ?? 0
-    if (byte === QUOTE) inString = !inString
+    if (byte === quoteByte) inString = !inString
     else if (inString) {
-      if (byte === BACKSLASH) index += 1
-    } else if (byte === COLON) shape.colons += 1
-    else if (OPENING.has(byte)) {
+      if (byte === backslash) index += 1
+    } else if (byte === colon) shape.colons += 1
+    else if (opening.has(byte)) {
       level += 1
       shape.depth = Math.max(shape.depth, level)
-    } else if (CLOSING.has(byte)) level -= 1
+    } else if (closing.has(byte)) level -= 1
   }
   return shape
 }

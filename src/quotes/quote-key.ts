@@ -26,14 +26,14 @@ export interface QuoteKeyOptions {
 
 // A list of what is public rather than of what is secret: QUOTE_KEY_HEADERS may name a credential that no
 // list foresees.
-const PUBLIC_HEADERS: ReadonlySet<string> = new Set([
+const publicHeaders: ReadonlySet<string> = new Set([
   'app-name',
   'app-version',
   'user-agent',
   'accept-language',
 ])
 
-const LONGEST_KEY = 512
+const longestKey = 512
 
 /**
  * Two requests get the same key exactly if they may be answered with the same quote. The amount as written and
@@ -42,7 +42,7 @@ const LONGEST_KEY = 512
 export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRequest) => string {
   const salt = options.salt ?? randomBytes(32).toString('base64url')
   const shared = options.salt !== undefined
-  const longest = shared ? 0 : LONGEST_KEY
+  const longest = shared ? 0 : longestKey
   const namesSeen = new Map<string, string>()
 
   return ({ pair, canonicalAmount, keyedHeaders, partition, query }) => {
@@ -64,7 +64,7 @@ export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRe
 
   function headerField(name: string, value: string | undefined): string {
     if (value === undefined) return '-'
-    if (value === '' || PUBLIC_HEADERS.has(name)) return field(value)
+    if (value === '' || publicHeaders.has(name)) return field(value)
     // Half a microsecond: a memo would cost about as much and keep the secret itself in memory.
     return `#${hash('sha256', salt + value, 'base64url')}`
   }

@@ -59,9 +59,9 @@ interface Entry extends NotedQuote {
 
 // More than one, so that what is past its time goes faster than quotes come; few, so that the first quote after
 // a quiet day does not stop everything for as long as it takes to drop a day's quotes.
-const MAX_STEPS_A_NOTE = 8
+const stepsMost = 8
 
-const NO_LONGER_CACHED = ''
+const noLongerCached = ''
 
 /** One for each client to whom the provider gave the same quote; past that many, some keep it until it expires. */
 const cacheKeysMost = 1_000
@@ -107,12 +107,12 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
 
   function rememberPlaces(id: string, cacheKeys: readonly string[]): void {
     const ofId = places.get(id) ?? new Set()
-    for (const key of cacheKeys) if (key !== NO_LONGER_CACHED && ofId.size < cacheKeysMost) ofId.add(key)
+    for (const key of cacheKeys) if (key !== noLongerCached && ofId.size < cacheKeysMost) ofId.add(key)
     places.set(id, ofId)
   }
 
   function tidy(providerEarliestMs: number): void {
-    for (let steps = 0; steps < MAX_STEPS_A_NOTE; steps += 1) {
+    for (let steps = 0; steps < stepsMost; steps += 1) {
       const queue = old.size > 0 ? old : recent
       const earliest = queue.earliest()
       if (earliest === undefined) return
@@ -133,7 +133,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
     if (entry === undefined || !isExpired(entry.expiresAtMs + termsMs, providerEarliestMs)) return false
     recent.removeEarliest()
     byTerms.delete(entry)
-    entry.cacheKey = NO_LONGER_CACHED
+    entry.cacheKey = noLongerCached
     if (byId.get(entry.id) === entry) places.delete(entry.id)
     old.add(entry)
     return true
@@ -146,8 +146,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
 
     note(quote, providerEarliestMs) {
       const known = byId.get(quote.id)
-      const isAgain =
-        known !== undefined && known.cacheKey !== NO_LONGER_CACHED && haveEqualTerms(known, quote)
+      const isAgain = known !== undefined && known.cacheKey !== noLongerCached && haveEqualTerms(known, quote)
       if (known !== undefined && known.cacheKey !== quote.cacheKey)
         rememberPlaces(quote.id, [known.cacheKey, quote.cacheKey])
       if (!isAgain) add(quote)
@@ -163,7 +162,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       const known = byId.get(quote.id)
       if (known === undefined || known.expiresAtMs < quote.expiresAtMs) return false
       if (!haveEqualTerms(known, quote)) return false
-      return known.cacheKey === quote.cacheKey || known.cacheKey === NO_LONGER_CACHED
+      return known.cacheKey === quote.cacheKey || known.cacheKey === noLongerCached
     },
 
     verdict(order, { application, providerEarliestMs, marginMs }) {

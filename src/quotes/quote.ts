@@ -25,9 +25,9 @@ export type QuoteReading =
   | { quote: Quote; reason: 'expired' }
   | { quote?: undefined; reason: UnusableReason }
 
-const DAY_MS = 86_400_000
+const dayMs = 86_400_000
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
-const LEAST_EXPIRY_MS = 1e11
+const leastExpiryMs = 1e11
 
 const identifier = z.string().min(1).max(256)
 const amount = z.object({ assetId: identifier, value: z.string().refine(isPositiveDecimal) })
@@ -48,8 +48,8 @@ export function readQuote(body: Buffer, nowMs: number): QuoteReading {
 
   const { id, pairId, fromAmount, toAmount, expiry } = parsed.data
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0) return { reason: 'no-expiry' }
-  if (expiry < LEAST_EXPIRY_MS) return { reason: 'expiry-in-seconds' }
-  if (expiry - nowMs > DAY_MS) return { reason: 'expiry-too-far' }
+  if (expiry < leastExpiryMs) return { reason: 'expiry-in-seconds' }
+  if (expiry - nowMs > dayMs) return { reason: 'expiry-too-far' }
   const quote = { id, pairId, fromAmount, toAmount, expiryMs: expiry }
   return isExpired(expiry, nowMs) ? { quote, reason: 'expired' } : { quote }
 }

@@ -27,7 +27,7 @@ export interface TermsIndex<Item> {
 
 // Only amounts of the same pair and application that share a double, and hashes that collide by chance, meet
 // under one key, so an honest client never fills a bucket.
-const MAX_BUCKET = 64
+const bucketMost = 64
 
 /**
  * Amounts are filed under the double that is nearest to them, which a decimal and every JSON number that means it
@@ -64,7 +64,7 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
     }
     others.push(item)
     // Forgetting the earliest can make an order unknown, never a live quote look expired.
-    if (others.length > MAX_BUCKET) others.splice(indexToForget(others), 1)
+    if (others.length > bucketMost) others.splice(indexToForget(others), 1)
     buckets.set(key, others.length === 1 ? item : others)
   }
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Logger } from '../logger.ts'
 import { headerValues } from './headers.ts'
-import { type ClockOffset, createUpstreamClock, TOLERANCE_MS } from './upstream-clock.ts'
+import { type ClockOffset, createUpstreamClock, toleranceMs } from './upstream-clock.ts'
 
 /** The provider's wall clock, as far as its answers tell it. */
 export interface ProviderClock {
@@ -46,10 +46,10 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     observe({ rawHeaders, sentAtMs, receivedAtMs }) {
       const byMs = setByMs(clock.nowMs())
       // Under way just then, maybe: its two moments may be of different clocks, and it settles nothing.
-      const isOfTwoClocks = byMs > TOLERANCE_MS && receivedAtMs - sentAtMs >= byMs
+      const isOfTwoClocks = byMs > toleranceMs && receivedAtMs - sentAtMs >= byMs
       const dates = headerValues(rawHeaders, 'date')
       const told = upstreamClock.observe({
-        ourClockWasSet: Math.abs(byMs) > TOLERANCE_MS && !isOfTwoClocks,
+        ourClockWasSet: Math.abs(byMs) > toleranceMs && !isOfTwoClocks,
         dateHeader: dates.length === 1 ? dates[0] : undefined,
         hasAge: headerValues(rawHeaders, 'age').length > 0,
         sentAtMs,
@@ -67,7 +67,7 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     latestMs() {
       const nowMs = clock.nowMs()
       const byMs = setByMs(nowMs)
-      return upstreamClock.latestMs(nowMs) + (byMs < -TOLERANCE_MS ? Math.ceil(-byMs) : 0)
+      return upstreamClock.latestMs(nowMs) + (byMs < -toleranceMs ? Math.ceil(-byMs) : 0)
     },
     earliestMs() {
       const nowMs = clock.nowMs()

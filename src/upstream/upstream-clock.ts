@@ -44,20 +44,20 @@ interface Bucket extends Interval {
 
 // A server's cached Date lags by this much (measured). On both sides it also covers what two clocks drift apart
 // within the window: 30 ms a minute at NTP's fastest slew of 500 ppm.
-export const TOLERANCE_MS = 250
+export const toleranceMs = 250
 
 // Samples that share a bucket are remembered as one interval: memory is bounded whatever the traffic.
-const BUCKET_MS = 5_000
+const bucketMs = 5_000
 
 // A clock that has been set by less than an intersection can notice is believed after this time.
-const WINDOW_MS = 60_000
+const windowMs = 60_000
 
 // A slow answer's interval is wide enough to hold 0 beside a real offset. It must not be all that is
 // remembered, or one slow answer after a quiet minute would let quotes be served by a clock known to be wrong.
-const PROMPT_ANSWER_MS = 1_000
-const WINDOW_AFTER_SLOW_ANSWER_MS = 600_000
+const promptAnswerMs = 1_000
+const windowAfterSlowAnswerMs = 600_000
 
-const ANY: Interval = { lowMs: Number.NEGATIVE_INFINITY, highMs: Number.POSITIVE_INFINITY }
+const anyOffset: Interval = { lowMs: Number.NEGATIVE_INFINITY, highMs: Number.POSITIVE_INFINITY }
 
 /**
  * Old samples are forgotten only when a newer one arrives, never by time alone: after a quiet hour the last
@@ -66,7 +66,7 @@ const ANY: Interval = { lowMs: Number.NEGATIVE_INFINITY, highMs: Number.POSITIVE
  */
 export function createUpstreamClock(): UpstreamClock {
   let buckets: Bucket[] = []
-  let known = ANY
+  let known = anyOffset
   let newestReceivedAtMs = Number.NEGATIVE_INFINITY
 
   return {
@@ -108,25 +108,25 @@ export function createUpstreamClock(): UpstreamClock {
    * answer nothing may be served or refused by it. A step within the tolerance is covered by the tolerance.
    */
   function wasSetBack(nowMs: number): boolean {
-    return nowMs < newestReceivedAtMs - TOLERANCE_MS
+    return nowMs < newestReceivedAtMs - toleranceMs
   }
 
   function restart(): void {
     buckets = []
-    known = ANY
+    known = anyOffset
   }
 
   function forgetBefore(cutoffMs: number): void {
     const oldest = buckets[0]
     if (oldest === undefined || oldest.startMs >= cutoffMs) return
     buckets = buckets.filter((bucket) => bucket.startMs >= cutoffMs)
-    known = buckets.reduce<Interval>(intersect, ANY)
+    known = buckets.reduce<Interval>(intersect, anyOffset)
   }
 
   function remember(interval: Interval, receivedAtMs: number): void {
     known = intersect(known, interval)
     const newest = buckets.at(-1)
-    if (newest === undefined || receivedAtMs >= newest.startMs + BUCKET_MS) {
+    if (newest === undefined || receivedAtMs >= newest.startMs + bucketMs) {
       buckets.push({ startMs: receivedAtMs, ...interval })
     } else {
       Object.assign(newest, intersect(newest, interval))
@@ -135,8 +135,8 @@ export function createUpstreamClock(): UpstreamClock {
 }
 
 function memoryMs(sample: ClockSample): number {
-  const isPrompt = sample.receivedAtMs - sample.sentAtMs <= PROMPT_ANSWER_MS
-  return isPrompt ? WINDOW_MS : WINDOW_AFTER_SLOW_ANSWER_MS
+  const isPrompt = sample.receivedAtMs - sample.sentAtMs <= promptAnswerMs
+  return isPrompt ? windowMs : windowAfterSlowAnswerMs
 }
 
 function readInterval(sample: ClockSample): Interval | undefined {
@@ -146,8 +146,8 @@ function readInterval(sample: ClockSample): Interval | undefined {
   const dateMs = readImfFixdate(sample.dateHeader)
   if (dateMs === undefined) return undefined
   return {
-    lowMs: dateMs - sample.receivedAtMs - TOLERANCE_MS,
-    highMs: dateMs + 1_000 - sample.sentAtMs + TOLERANCE_MS,
+    lowMs: dateMs - sample.receivedAtMs - toleranceMs,
+    highMs: dateMs + 1_000 - sample.sentAtMs + toleranceMs,
   }
 }
 
