@@ -80,14 +80,10 @@ export function createOperationsView(parts: OperationsSideParts): OperationsView
     inFlight: () => exchanges.inFlight,
     untrustedPeers: () => [...exchanges.namedPeers],
     async explainOrder(body, application) {
-      const { problem, order, verdict, othersKnown } = await swapSide.orders.explain(
-        Buffer.from(body),
-        applicationNamed(application),
-      )
-      if (order === undefined || verdict === undefined)
-        return { decision: 'bad-order', detail: problem ?? '' }
-      return explanationOf(order, verdict, {
-        refusesUnknown: config.orders.unknownQuote === 'refuse' && othersKnown === true,
+      const explained = await swapSide.orders.explain(Buffer.from(body), applicationNamed(application))
+      if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
+      return explanationOf(explained.order, explained.verdict, {
+        refusesUnknown: config.orders.unknownQuote === 'refuse' && explained.othersKnown,
         nowMs: clock.nowMs(),
         providerNowMs: providerClock.earliestMs(),
       })

@@ -37,13 +37,15 @@ export interface OrderRouteOptions extends OrderJudgeOptions {
 }
 
 /** What would become of an order. */
-export interface OrderExplanation {
-  problem?: string
-  order?: OrderTerms
-  verdict?: Verdict
-  /** False: an unknown quote refuses nobody now. */
-  othersKnown?: boolean
-}
+export type OrderExplanation =
+  | { problem: string }
+  | {
+      problem?: undefined
+      order: OrderTerms
+      verdict: Verdict
+      /** False: an unknown quote refuses nobody now. */
+      othersKnown: boolean
+    }
 
 export interface OrderRoute {
   /** POST /v3/orders/float. */

@@ -18,7 +18,7 @@ export interface AttemptOptions {
 }
 
 export interface AttemptCommon {
-  /** Payments: an upstream's own failures are its own affair, only failures to connect count. */
+  /** Payments and webhooks: an upstream's own failures are its own affair, only failures to connect count. */
   countsConnectOnly: boolean
   retries: number
   send(request: UpstreamRequest, handler: TryHandler): Try
