@@ -12,7 +12,7 @@ const lingerMostMs = 15_000
 const refusedConnections = new WeakSet<Duplex>()
 
 /** Nothing that still comes in on this connection is to be served: it may be smuggled, or is not wanted. */
-export function refuseFurther(socket: Duplex): void {
+function refuseFurther(socket: Duplex): void {
   refusedConnections.add(socket)
 }
 

@@ -29,7 +29,7 @@ export interface Access {
 }
 
 /** A page of another origin can send it only after a preflight, which is never answered. */
-export const consoleHeader = 'x-quotegate-console'
+const consoleHeader = 'x-quotegate-console'
 
 export function createAccess({ token, allowedHosts, production }: AccessOptions): Access {
   const names = new Set(['localhost', ...allowedHosts])

@@ -92,7 +92,6 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     rateLimit: RateLimitStanding | undefined = undefined
     #followed = false
     #id: string | undefined
-    #callersId = false
     #client: ClientAddress | undefined
 
     constructor(request: IncomingMessage, response: ServerResponse) {
@@ -121,15 +120,13 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     get id(): string {
       if (this.#id === undefined) {
         const received = headerLines(this.request.rawHeaders, 'x-request-id')
-        const fit = received !== undefined && fitId.test(received)
-        this.#callersId = fit
-        this.#id = fit ? received : nextId()
+        this.#id = received !== undefined && fitId.test(received) ? received : nextId()
       }
       return this.#id
     }
 
     get callersId(): boolean {
-      return this.id !== '' && this.#callersId
+      return this.id === headerLines(this.request.rawHeaders, 'x-request-id')
     }
 
     get clientRead(): ClientAddress | undefined {

@@ -22,7 +22,7 @@ export interface SandboxFaults {
   scope: 'all' | 'swap' | 'payments'
 }
 
-export const defaultFaults: SandboxFaults = {
+const defaultFaults: SandboxFaults = {
   latencyMs: 0,
   errorRate: 0,
   resetRate: 0,
