@@ -133,6 +133,13 @@ function warningsFor(values: SettingValues): string[] {
         'a quote is not served any more. Set it higher than that.',
     )
   }
+  const { LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
+  if (values.ORDER_UNKNOWN_QUOTE === 'refuse' && known < cached) {
+    warnings.push(
+      `LEDGER_ENTRIES=${known} is less than QUOTE_CACHE_ENTRIES (${cached}) and ORDER_UNKNOWN_QUOTE is refuse: with ` +
+        'more live quotes than that, an order for one is refused as unknown. Set it higher.',
+    )
+  }
   if (values.NODE_ENV === 'prod') {
     warnings.push('NODE_ENV=prod means nothing here; only NODE_ENV=production keeps the sandbox out.')
   }

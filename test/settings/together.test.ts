@@ -89,6 +89,14 @@ describe('settings that belong together', () => {
     expect(loadConfig({ ...given, SWAP_BASE_URL: url }).config.swap.baseUrl).toBe(url)
   })
 
+  test('fewer quotes known than served, where an unknown one refuses, is warned about', () => {
+    const warnings = (unknown: string, entries: string) =>
+      loadConfig({ ORDER_UNKNOWN_QUOTE: unknown, LEDGER_ENTRIES: entries, QUOTE_CACHE_ENTRIES: '500' })
+        .warnings
+    expect(warnings('refuse', '499')).toEqual([expect.stringContaining('LEDGER_ENTRIES=499 is less')])
+    expect([...warnings('refuse', '500'), ...warnings('forward', '499')]).toEqual([])
+  })
+
   test('lending the key beyond loopback is warned about', () => {
     const key = { SWAP_AUTHORIZATION: 'Bearer hidden' }
     expect(loadConfig({ ...key, HOST: '0.0.0.0' }).warnings).toEqual([
