@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { recordingUpstream, until } from '../support/between.ts'
+import { pause, recordingUpstream, until } from '../support/between.ts'
 import { startGateway } from '../support/gateway.ts'
 import { orderStage, post, termsOf } from '../support/orders.ts'
 import { expectProblem } from '../support/problems.ts'
@@ -93,6 +93,22 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
       })
     },
   )
+
+  it('a used quote that the provider gives to one more client is not handed out at another replica', async () => {
+    const { upstream, here, there } = await replicaStage(2, { QUOTE_PARTITION: 'none' })
+    const body = quoteBody({ id: 'used', expiry: Date.now() + 60_000 })
+    upstream.answer(({ method }, response) => {
+      if (method === 'GET') giveQuote(response, body)
+      else response.writeHead(201).end('{}')
+    })
+    await ask(here.url)
+    expect((await order(here.url, { quoteId: 'used' })).status).toBe(201)
+    const other = { headers: ['App-Name', 'shop'] }
+    await ask(here.url, other)
+    // Who fetched it knows of the order, who asks now does not.
+    await pause(200)
+    for (const _time of [1, 2]) expect(cacheStatusOf(await ask(there.url, other))).not.toContain('hit')
+  })
 
   // By its own clock every quote of such a provider has long expired, and orders that it refuses teach it nothing.
   it.each([
