@@ -9,7 +9,7 @@ type UsedQuote = Pick<StoredQuote, 'id' | 'expiresAtMs'>
 /** Quotes that are not to be handed out again, by no replica. */
 export interface Evictions {
   /** Drops a quote here, in the shared store and at the other replicas; says whether it was here. */
-  evict(key: string, quoteId: string): boolean
+  evict(key: string, quote: UsedQuote): boolean
   /** An order used it: drops it wherever it lies, and keeps it out while it lives; says how many places here had it. */
   use(keys: Iterable<string>, quote: UsedQuote): number
   /**
@@ -47,14 +47,15 @@ const usedMost = 10_000
 
 export function createEvictions({ memory, store, providerClock, onDropped }: EvictionsOptions): Evictions {
   const watches = new Set<{ key: string; overtaken: boolean }>()
-  /** What the store has not heard of: ids by key. */
-  const owed = new Map<string, Set<string>>()
+  /** What the store has not heard of: ids by key, with their expiries where these are known. */
+  const owed = new Map<string, Map<string, number | undefined>>()
   let paying = false
   /** When each expires, the oldest use first. */
   const used = new Map<string, number>()
 
-  function evict(key: string, quoteId: string): boolean {
-    return evictAll([key], quoteId) > 0
+  function evict(key: string, { id, expiresAtMs }: UsedQuote): boolean {
+    // One that was found in the store is taken to expire a little sooner than it says.
+    return evictAll([key], { id, expiresAtMs: Math.max(expiresAtMs, used.get(id) ?? 0) }) > 0
   }
 
   function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): number {
@@ -62,16 +63,16 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
     used.set(id, expiresAtMs)
     const [oldest = id] = used.keys()
     if (used.size > usedMost) used.delete(oldest)
-    return evictAll([...keys], id)
+    return evictAll([...keys], { id, expiresAtMs })
   }
 
   function isUsed({ id, expiresAtMs }: UsedQuote): boolean {
     return expiresAtMs <= (used.get(id) ?? 0)
   }
 
-  function evictAll(places: readonly string[], quoteId: string): number {
-    const wereHere = places.filter((key) => evictHere(key, quoteId)).length
-    void tellAll(places.map((key) => [key, quoteId]))
+  function evictAll(places: readonly string[], { id, expiresAtMs }: UsedQuote): number {
+    const wereHere = places.filter((key) => evictHere(key, id)).length
+    void tellAll(places.map((key) => [key, id, expiresAtMs]))
     return wereHere
   }
 
@@ -80,20 +81,20 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
     return memory.forget(key, quoteId)
   }
 
-  async function tell(key: string, quoteId: string): Promise<boolean> {
+  async function tell(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean> {
     if (store === undefined) return true
-    if ((await store.evict(key, quoteId)) === undefined) {
-      owe(key, quoteId)
+    if ((await store.evict(key, quoteId, expiresAtMs)) === undefined) {
+      owe(key, quoteId, expiresAtMs)
       return false
     }
     const ids = owed.get(key)
-    if (ids?.delete(quoteId) && ids.size === 0) owed.delete(key)
+    if (ids?.get(quoteId) === expiresAtMs && ids?.delete(quoteId) && ids.size === 0) owed.delete(key)
     return true
   }
 
-  function owe(key: string, quoteId: string): void {
-    const ids = owed.get(key) ?? new Set()
-    if (ids.size < owedIdsMost) owed.set(key, ids.add(quoteId))
+  function owe(key: string, quoteId: string, expiresAtMs: number | undefined): void {
+    const ids = owed.get(key) ?? new Map<string, number | undefined>()
+    if (ids.size < owedIdsMost || ids.has(quoteId)) owed.set(key, ids.set(quoteId, expiresAtMs))
     for (const oldest of owed.keys()) {
       if (owed.size <= owedKeysMost) break
       owed.delete(oldest)
@@ -101,7 +102,8 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
   }
 
   async function settle(key: string): Promise<boolean> {
-    for (const quoteId of owed.get(key) ?? []) if (!(await tell(key, quoteId))) return false
+    for (const [quoteId, expiresAtMs] of owed.get(key) ?? [])
+      if (!(await tell(key, quoteId, expiresAtMs))) return false
     if (owed.size > 0) void payAll()
     return true
   }
@@ -111,7 +113,7 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
     paying = true
     for (const [key, ids] of owed) {
       let isUp = true
-      for (const quoteId of ids) isUp &&= await tell(key, quoteId)
+      for (const [quoteId, expiresAtMs] of ids) isUp &&= await tell(key, quoteId, expiresAtMs)
       if (!isUp) break
     }
     paying = false
@@ -126,9 +128,11 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
     return found.length
   }
 
-  async function tellAll(dropped: (readonly [key: string, quoteId: string])[]): Promise<void> {
+  async function tellAll(
+    dropped: (readonly [key: string, quoteId: string, expiresAtMs?: number])[],
+  ): Promise<void> {
     for (let next = 0; next < dropped.length; next += toldAtOnce) {
-      await Promise.all(dropped.slice(next, next + toldAtOnce).map(([key, quoteId]) => tell(key, quoteId)))
+      await Promise.all(dropped.slice(next, next + toldAtOnce).map((told) => tell(...told)))
     }
   }
 

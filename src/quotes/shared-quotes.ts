@@ -54,7 +54,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
         watch.end()
         if (looked?.found === undefined) return looked
         // The provider gave it to another client too, maybe at a replica that has not heard of the order.
-        if (evictions.isUsed(looked.found)) evictions.evict(key, looked.found.id)
+        if (evictions.isUsed(looked.found)) evictions.evict(key, looked.found)
         else if (!watch.overtaken) return looked
       }
       return undefined
@@ -97,7 +97,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
         if (answer.stored === undefined || !answer.shared) release()
         else if (evictions.isUsed(answer.stored)) {
           // It is not kept here, and what lies in the store would be handed out again by every replica.
-          evictions.evict(key, answer.stored.id)
+          evictions.evict(key, answer.stored)
           release()
         }
         // Not awaited: whoever asked has his answer.

@@ -9,6 +9,7 @@ import { createScript } from '../store/script.ts'
  *   lock         who asks the provider right now: a token that only he knows
  *   lockedUntil  of the store's clock
  *   used         the ids of quotes that were evicted, the last first, each between line breaks
+ *   usedUntil    the latest expiry among them: what expires later is another quote under an id that comes again
  */
 
 const start = `
@@ -39,10 +40,11 @@ end
 return {now, ARGV[4]}
 `)
 
-/** Keeps ARGV[2] unless its id is used, until ARGV[4] and a little; then the lock goes, if it is that of ARGV[6]. */
+/** Keeps ARGV[2] unless it is used, until ARGV[4] and a little; then the lock goes, if it is that of ARGV[6]. */
 export const setScript = createScript(`${start}
-local used = redis.call('HGET', KEYS[1], 'used')
+local used, usedUntil = unpack(redis.call('HMGET', KEYS[1], 'used', 'usedUntil'))
 local refused = used and string.find(used, '\\n' .. ARGV[1], 1, true)
+  and not (usedUntil and tonumber(ARGV[3]) > tonumber(usedUntil))
 if not refused then
   redis.call('HSET', KEYS[1], 'quote', ARGV[2], 'expires', ARGV[3], 'deadline', ARGV[4])
   liveFor(math.max(ARGV[4] - now, 0) + tonumber(ARGV[5]))
@@ -55,10 +57,16 @@ export const releaseScript = createScript(`
 if redis.call('HGET', KEYS[1], 'lock') == ARGV[1] then redis.call('HDEL', KEYS[1], 'lock', 'lockedUntil') end
 `)
 
-/** Removes the quote if it is that of ARGV[1], refuses it for ARGV[2] ms from now on, and tells all replicas. */
+/**
+ * Removes the quote if it is that of ARGV[1], refuses it for ARGV[2] ms from now on, and tells all replicas. ARGV[5] is
+ * when it expires; where that is not known, and it is not here either, every quote of its id is refused.
+ */
 export const forgetScript = createScript(`${start}
-local quote, used = unpack(redis.call('HMGET', KEYS[1], 'quote', 'used'))
+local quote, expires, used, usedUntil =
+  unpack(redis.call('HMGET', KEYS[1], 'quote', 'expires', 'used', 'usedUntil'))
 local held = quote and string.sub(quote, 1, #ARGV[1]) == ARGV[1]
+local expiry = tonumber(ARGV[5]) or (held and tonumber(expires)) or 9e15
+redis.call('HSET', KEYS[1], 'usedUntil', string.format('%.0f', math.max(expiry, tonumber(usedUntil) or 0)))
 if held then redis.call('HDEL', KEYS[1], 'quote', 'expires', 'deadline') end
 used = used or '\\n'
 if not string.find(used, '\\n' .. ARGV[1], 1, true) then

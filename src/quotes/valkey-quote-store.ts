@@ -38,8 +38,11 @@ export interface SharedQuoteStore extends QuoteStore {
   ): Promise<boolean | undefined>
   /** At once, or as soon as the store is back. */
   release(key: string, token: string): Promise<void>
-  /** As `forget`, and a slower replica does not bring the quote back; all replicas are told. */
-  evict(key: string, quoteId: string): Promise<boolean | undefined>
+  /**
+   * As `forget`, and a slower replica does not bring the quote back; all replicas are told. One of its id that expires
+   * later than `expiresAtMs` is another quote.
+   */
+  evict(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean | undefined>
   listen(listener: StoreListener): void
 }
 
@@ -111,8 +114,9 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
     return answer && answer[0] - clock.nowMs()
   }
 
-  async function evict(key: string, quoteId: string): Promise<boolean | undefined> {
-    const parameters = [idLine(quoteId), usedForMs, channel, JSON.stringify([key, quoteId])]
+  async function evict(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean | undefined> {
+    const message = JSON.stringify([key, quoteId])
+    const parameters = [idLine(quoteId), usedForMs, channel, message, expiresAtMs ?? '']
     const held = await sharedStore.run('quote-forget', (client) =>
       forgetScript(client, nameOf(key), parameters),
     )

@@ -5,9 +5,17 @@ import { pause, recordingUpstream, until } from '../support/between.ts'
 import { startGateway } from '../support/gateway.ts'
 import { orderStage, post, termsOf } from '../support/orders.ts'
 import { expectProblem } from '../support/problems.ts'
-import { ask, counted, createTestClock, giveQuote, quoteBody, quotePath } from '../support/quotes.ts'
+import {
+  ask,
+  counted,
+  createTestClock,
+  giveQuote,
+  quoteBody,
+  quotePath,
+  untilCounted,
+} from '../support/quotes.ts'
 import { rawExchange } from '../support/raw-connection.ts'
-import { cacheStatusOf, eventually, idOf, replicaStage } from '../support/replicas.ts'
+import { cacheStatusOf, eventually, idOf, replicaStage, stored } from '../support/replicas.ts'
 import { valkeyIsInstalled } from '../support/valkey.ts'
 
 const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
@@ -109,6 +117,34 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
     await pause(200)
     for (const _time of [1, 2]) expect(cacheStatusOf(await ask(there.url, other))).not.toContain('hit')
   })
+
+  // The store knew what was used by its id alone, for as long as the key was busy: nothing was kept there any more.
+  it.each([1, 2])(
+    'a new quote under a used id is kept by all after %d orders for the old one',
+    async (orders) => {
+      const { upstream, here, there } = await replicaStage(2)
+      let expiry = Date.now() + 60_000
+      upstream.answer(({ method }, response) => {
+        if (method === 'GET') giveQuote(response, quoteBody({ id: 'the price of ETH', expiry }))
+        else response.writeHead(201).end('{}')
+      })
+      await ask(here.url)
+      for (let ordered = 1; ordered <= orders; ordered += 1) {
+        expect((await order(here.url, { quoteId: 'the price of ETH' })).status).toBe(201)
+        await untilCounted(here, stored('quote-forget'), ordered)
+      }
+      // The old one still goes nowhere.
+      await ask(there.url)
+      expect(cacheStatusOf(await ask(here.url))).not.toContain('hit')
+      expiry += 1_000
+      for (const { url } of [here, there]) {
+        await eventually('the new one to be kept', async () => {
+          const answer = await ask(url)
+          return JSON.parse(answer.body).expiry === expiry && cacheStatusOf(answer).includes('hit')
+        })
+      }
+    },
+  )
 
   // By its own clock every quote of such a provider has long expired, and orders that it refuses teach it nothing.
   it.each([

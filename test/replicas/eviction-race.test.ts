@@ -78,7 +78,7 @@ it.runIf(valkeyIsInstalled())(
       times += 1
       if (times > 1) return
       // The answer with the quote is there; before it is looked at, its eviction passes.
-      other.evictions.evict('key', 'used')
+      other.evictions.evict('key', storedQuote({ id: 'used' }))
       await until(() => heard.length > 0, 'the message')
     })
     here.store.listen({ onEvicted: (_key, id) => heard.push(id), onGap() {}, onUp() {} })
@@ -94,7 +94,7 @@ it.runIf(valkeyIsInstalled())(
     const [here, there] = [await replica(server), await replica(server)]
     let heard = false
     here.store.listen({ onEvicted: () => (heard = true), onGap() {}, onUp() {} })
-    there.evictions.evict('key', 'fetched')
+    there.evictions.evict('key', storedQuote({ id: 'fetched' }))
     await until(() => heard, 'the message')
     // As the cache does it: the answer is kept at once, and written to the store behind the client's back.
     const brought = await here.fetch()
@@ -112,8 +112,9 @@ it.runIf(valkeyIsInstalled())(
     await server.kill()
     await until(() => !isUp(), 'it to be down')
     const count = 10_050
-    for (let index = 0; index < count; index += 1) evictions.evict(`key ${index}`, 'used')
-    for (let index = 0; index < 50; index += 1) evictions.evict(`key ${count - 1}`, `used ${index}`)
+    const used = (id: string) => ({ id, expiresAtMs: Date.now() + 60_000 })
+    for (let index = 0; index < count; index += 1) evictions.evict(`key ${index}`, used('used'))
+    for (let index = 0; index < 50; index += 1) evictions.evict(`key ${count - 1}`, used(`used ${index}`))
     await server.restartEmpty()
     const keys = async () => ((await server.ask('KEYS', 'quotegate:quote:*')) as string[]).length
     await eventually('all to be said', async () => (await keys()) === 10_000)
