@@ -37,6 +37,8 @@ export interface Lifecycle {
 /** Enough for a scrape that is being answered. */
 const operationsCloseWithinMs = 2_000
 const lookEveryMs = 20
+/** For requests whose connection was cut to hear of it: only then is the end of their upstream no failure of it. */
+const noticeCutMs = 200
 
 /** Both listeners from their first day to their last. */
 export function createLifecycle(parts: LifecycleParts): Lifecycle {
@@ -73,9 +75,9 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       closeSilent: traffic.closeSilentConnections,
       cut: traffic.cutConnections,
     })
-    // Nothing is left of what came through the listener; an app mounted elsewhere has the same time.
-    while (parts.inFlight() > 0 && performance.now() - startedAtMs < config.drain.timeoutMs)
-      await setTimeout(lookEveryMs)
+    // What came through the listener is answered or cut; an app mounted elsewhere has the same time.
+    const mostMs = config.drain.timeoutMs + noticeCutMs
+    while (parts.inFlight() > 0 && performance.now() - startedAtMs < mostMs) await setTimeout(lookEveryMs)
     await parts.closeUpstreams()
     parts.beforeOperationsClose()
     await closeOperations()

@@ -3,6 +3,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../src/config.ts'
 import { gatewayTo, pause, recordingUpstream, until } from './support/between.ts'
 import { startGateway } from './support/gateway.ts'
+import { keptLog } from './support/log-lines.ts'
 import { killPrograms, startProgram } from './support/program.ts'
 import { giveQuote, quoteBody, quotePath } from './support/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from './support/raw-connection.ts'
@@ -162,6 +163,24 @@ describe('the end itself', () => {
     await gateway.close()
     await client.closed()
     expect(client.error).toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  // The log of every deployment would else name the providers of whatever took too long.
+  test('what is cut is broken off, and no failure of its upstream', async () => {
+    const { logger, lines } = await keptLog('trace')
+    const upstream = await recordingUpstream(() => {})
+    const gateway = await startGateway(
+      { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url, DRAIN_TIMEOUT_MS: 300 },
+      { logger },
+    )
+    for (const path of ['/checkouts/1', `${quotePath}?amount=1`])
+      new RawConnection(gateway.url).write(`GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`)
+    await until(() => upstream.requests.length === 2, 'both requests to arrive')
+    await gateway.close()
+    expect(lines().map(({ msg }) => msg)).toEqual(['request broken off', 'request broken off'])
+    const metrics = await gateway.metrics()
+    expect(metrics).toContain('quotegate_upstream_requests_total{upstream="swap",outcome="given-up"} 1')
+    expect(metrics).toContain('quotegate_problems_total{type="upstream-reset"} 0')
   })
 
   test('can be asked for twice', async () => {
