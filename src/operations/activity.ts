@@ -67,6 +67,8 @@ export interface Activity {
   upstreamFailed(): void
   orderRefused(order: RefusedOrder): void
   readonly refusals: readonly RefusedOrder[]
+  /** Less those of the current second, which its tick will tell of. */
+  readonly refusalsTold: readonly RefusedOrder[]
   readonly refusedTotal: number
   readonly samples: readonly Sample[]
   readonly requests: readonly (SeenRequest & { seq: number })[]
@@ -138,6 +140,9 @@ export function createActivity(): Activity {
     },
     get refusals() {
       return refusals
+    },
+    get refusalsTold() {
+      return refusals.slice(refusedTotal - refusedBefore)
     },
     get refusedTotal() {
       return refusedTotal

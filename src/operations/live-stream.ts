@@ -34,7 +34,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       settings: view.settings,
       samples: activity.samples,
       requests: level === 'full' ? activity.requests : [],
-      refusals: shownRefusals(activity.refusals, level),
+      refusals: shownRefusals(activity.refusalsTold, level),
       refusedTotal: activity.refusedTotal,
       faults: level === 'full' ? (view.sandbox?.faults() ?? null) : null,
       traffic: {

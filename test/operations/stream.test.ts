@@ -72,6 +72,20 @@ test('says why a request was refused', async () => {
   await viewer.leave()
 })
 
+test('tells each viewer of a refusal once, whenever within its second they came', async () => {
+  const gateway = await gatewayWith({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+  const first = await look(gateway.operationsUrl)
+  await until(() => ticksOf(first).length > 0, 'a second to begin')
+  await floatOrder(gateway)
+  const second = await look(gateway.operationsUrl)
+  await until(() => ticksOf(second).length > 1, 'the second to end')
+  for (const { frames } of [first, second]) {
+    const told = frames.flatMap(({ data }) => data.refusals as object[])
+    expect(told).toHaveLength(1)
+  }
+  await Promise.all([first.leave(), second.leave()])
+})
+
 test('tells a viewer without rights how things are, and of no request', async () => {
   const gateway = await gatewayWith({ ...production, ORDER_UNKNOWN_QUOTE: 'refuse' })
   const viewer = await look(gateway.operationsUrl)
