@@ -29,6 +29,13 @@ export function whenAnsweredInstead(response: ServerResponse, callback: () => vo
   ;(response as Interruptible)[interrupted] = callback
 }
 
+const nothingLeft = () => {}
+
+/** Whether a problem was answered: whatever fails on the way afterwards is told to nobody and is no further problem. */
+export function isAnsweredWithProblem(response: ServerResponse): boolean {
+  return (response as Interruptible)[interrupted] === nothingLeft
+}
+
 /** Answers a request with a problem. The caller has made sure that nothing of another answer was sent. */
 export function answerProblem(
   request: IncomingMessage,
@@ -37,6 +44,7 @@ export function answerProblem(
 ): void {
   const { problem, requestId, fields = [] } = options
   ;(response as Interruptible)[interrupted]?.()
+  whenAnsweredInstead(response, nothingLeft)
   const body = Buffer.from(problemBody(problem, requestId))
   const closes = problem.closes || !bodyIsSmall(request)
   const headers = [

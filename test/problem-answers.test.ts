@@ -137,3 +137,19 @@ describe('an upstream that fails', () => {
     expect(response.headers.get('proxy-status')).toBeNull()
   })
 })
+
+describe('a request that was refused in the middle of its body', () => {
+  test('is one problem, also when the wait for the rest ends before the refusal has', async () => {
+    const gateway = await gatewayWith({ REQUEST_BODY_IDLE_TIMEOUT_MS: 300 })
+    const answer = await sendRaw(
+      gateway.url,
+      'POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk\r\n',
+      { waitMs: 5_000 },
+    )
+    expect(answer.text).toContain('urn:quotegate:problem:malformed-request')
+    const metrics = await gateway.metrics()
+    expect(metrics).toContain('quotegate_problems_total{type="malformed-request"} 1')
+    expect(metrics).toContain('quotegate_problems_total{type="request-timeout"} 0')
+    expect(metrics).toContain('{route="float-order",method="POST",status_class="4xx"} 1')
+  })
+})

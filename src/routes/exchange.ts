@@ -3,7 +3,7 @@ import type { ClientAddress, ReadClientAddress } from '../client/client-address.
 import type { Logger } from '../logger.ts'
 import type { Metrics } from '../metrics.ts'
 import { type Problem, problemOf, UpstreamFailure } from '../problem.ts'
-import { answerProblem } from '../problem-answer.ts'
+import { answerProblem, isAnsweredWithProblem } from '../problem-answer.ts'
 import { createRequestIds } from '../request-ids.ts'
 import { hasBegun, isSent } from '../traffic-response.ts'
 import { headerLines } from '../upstream/headers.ts'
@@ -184,6 +184,8 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       const { request, response } = exchange
       // Nobody is left to be told; the request is counted as broken off.
       if (response.destroyed) return
+      // Such as the body that a refused client never finishes: its refusal is still being read.
+      if (isAnsweredWithProblem(response)) return
       const problem = problemOf(error, request.method ?? '')
       metrics.problems[problem.slug].inc()
       exchange.why = `${problem.slug}: ${problem.detail}`
