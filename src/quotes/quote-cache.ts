@@ -44,10 +44,16 @@ export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypa
 export interface QuoteCache {
   /** A live quote from memory, or nothing. Counts hits only: whoever finds nothing asks `getOrFetch`. */
   getLive(key: string, call: MakeCall): StoredQuote | undefined
-  /** `refresh` where a call that nobody waits for is another one. */
-  getOrFetch(key: string, call: MakeCall, refresh?: MakeCall): Asking
+  /** `refresh` where a call that nobody waits for is another one. A request is counted as what it finds first. */
+  getOrFetch(key: string, call: MakeCall, options?: AskOptions): Asking
   /** For a request that shares with nobody. */
-  fetchAlone(call: () => Call): Asking
+  fetchAlone(call: () => Call, options?: Pick<AskOptions, 'again'>): Asking
+}
+
+export interface AskOptions {
+  refresh?: MakeCall
+  /** For a request that asked before, and was counted then. */
+  again?: boolean
 }
 
 export interface QuoteCacheOptions {
@@ -73,12 +79,12 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   /** How close to its expiry a quote that a refresh brought is refreshed itself. */
   const refreshWithinMs = new WeakMap<StoredQuote, number>()
 
-  function getLive(key: string, call: MakeCall): StoredQuote | undefined {
+  function getLive(key: string, call: MakeCall, count = onLookup): StoredQuote | undefined {
     const quote = store.get(key)
     if (quote === undefined) return undefined
     const latestMs = providerClock.latestMs()
     if (isExpired(quote.expiresAtMs - options.minValidityMs, latestMs)) return undefined
-    onLookup('hit')
+    count('hit')
     if (quote.expiresAtMs - latestMs < (refreshWithinMs.get(quote) ?? options.refreshAheadMs))
       refresh(key, quote, call)
     return quote
@@ -131,21 +137,22 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
   }
 
-  function getOrFetch(key: string, call: MakeCall, refresh = call): Asking {
-    const live = getLive(key, refresh)
+  function getOrFetch(key: string, call: MakeCall, { refresh = call, again }: AskOptions = {}): Asking {
+    const count = again ? countNothing : onLookup
+    const live = getLive(key, refresh, count)
     if (live !== undefined) return { served: Promise.resolve({ how: 'hit', quote: live }), leave: () => {} }
     const underWay = flights.get(key)
     if (underWay !== undefined) {
-      onLookup('collapsed')
+      count('collapsed')
       return waitFor(key, underWay, { how: 'collapsed', call })
     }
     const result = store.get(key) === undefined ? 'miss' : 'expired'
     const flight = takeOff(key, call)
-    if (options.share === undefined) onLookup(result)
+    if (options.share === undefined) count(result)
     else
       flight.answer.then(
-        (answer) => onLookup('found' in answer ? 'shared' : result),
-        () => onLookup(result),
+        (answer) => count('found' in answer ? 'shared' : result),
+        () => count(result),
       )
     return waitFor(key, flight, { how: 'fetched', call })
   }
@@ -177,8 +184,8 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     }
   }
 
-  function fetchAlone(call: () => Call): Asking {
-    onLookup('bypass')
+  function fetchAlone(call: () => Call, { again }: Pick<AskOptions, 'again'> = {}): Asking {
+    if (!again) onLookup('bypass')
     return callFor(call, (answer) => {
       if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
     })
@@ -193,8 +200,10 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     return { served, leave: abort }
   }
 
-  return { getLive, getOrFetch, fetchAlone }
+  return { getLive: (key, call) => getLive(key, call), getOrFetch, fetchAlone }
 }
+
+const countNothing = () => {}
 
 const never: Promise<never> = new Promise(() => {})
 const nothing = () => {}

@@ -191,8 +191,9 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     const refresh = callFor(request, exchange)
     const call: MakeCall = () => rateLimit?.countedCall(exchange, refresh) ?? refresh()
     call.onFound = refresh.onFound
-    const ask = () => (key === undefined ? cache.fetchAlone(call) : cache.getOrFetch(key, call, refresh))
-    let asking = ask()
+    const ask = (again: boolean) =>
+      key === undefined ? cache.fetchAlone(call, { again }) : cache.getOrFetch(key, call, { refresh, again })
+    let asking = ask(false)
     let gone = false
     response.once('close', () => {
       if (isSent(response)) return
@@ -203,7 +204,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     function serve(served: Served, askedTimes: number): void {
       if (gone) return
       if (isTooLate(served) && askedTimes < asksMost) {
-        asking = ask()
+        asking = ask(true)
         wait(askedTimes + 1)
         return
       }
@@ -224,7 +225,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
             return
           }
           // Each such round answers at least the one who was refused.
-          asking = ask()
+          asking = ask(true)
           wait(askedTimes)
         },
       )

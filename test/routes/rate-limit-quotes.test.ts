@@ -1,7 +1,17 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { gatewayTo, recordingUpstream, until } from '../support/between.ts'
-import { type Answered, ask, asking, giveQuote, lookups, quoteBody, untilCounted } from '../support/quotes.ts'
+import { startGateway } from '../support/gateway.ts'
+import {
+  type Answered,
+  ask,
+  asking,
+  counted,
+  giveQuote,
+  lookups,
+  quoteBody,
+  untilCounted,
+} from '../support/quotes.ts'
 
 async function limited(perMinute: number, settings: Record<string, string> = {}) {
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
@@ -47,6 +57,44 @@ describe('quotes under a rate limit', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(64)
     expect(answers.filter((answer) => left(answer) !== undefined)).toHaveLength(1)
     expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('are counted as one lookup each, however often somebody had to ask again for another who was refused', async () => {
+    const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+    const settings = {
+      SWAP_BASE_URL: upstream.url,
+      RATE_LIMIT_PER_MINUTE: 1,
+      RATE_LIMIT_BY: 'client-ip',
+      QUOTE_PARTITION: 'none',
+      TRUST_PROXY: 'loopback',
+    }
+    let decide: () => void = () => {}
+    const decided = new Promise<void>((resolve) => {
+      decide = resolve
+    })
+    // As slow as a shared store, so that a crowd gathers behind whoever is about to be refused.
+    const rateLimiter = {
+      perMinute: 1,
+      async take(bucket: string) {
+        await decided
+        return { allowed: bucket !== '192.0.2.1', remaining: 0, resetMs: 1_000 }
+      },
+      giveBack: async () => {},
+    }
+    const gateway = await startGateway(settings, { rateLimiter })
+    onTestFinished(() => gateway.close())
+    const from = (address: string) =>
+      asking(gateway.url, '1', ['App-Name', 'wallet', 'Forwarded', `for=${address}`])
+    const refused = from('192.0.2.1')
+    await untilCounted(gateway, lookups('miss'), 1)
+    const crowd = Array.from({ length: 8 }, (_, index) => from(`192.0.2.${index + 2}`))
+    await untilCounted(gateway, lookups('collapsed'), 8)
+    decide()
+    expect((await refused).status).toBe(429)
+    expect((await Promise.all(crowd)).every(({ status }) => status === 200)).toBe(true)
+    expect(upstream.requests).toHaveLength(1)
+    expect(await counted(gateway, lookups('miss'))).toBe(1)
+    expect(await counted(gateway, lookups('collapsed'))).toBe(8)
   })
 
   it('that cannot be shared count for each who asks for one', async () => {
