@@ -66,6 +66,12 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     return urls
   }
 
+  function cutTheRest(): void {
+    const requests = parts.inFlight()
+    if (requests > 0) log.warn({ requests }, 'DRAIN_TIMEOUT_MS has passed: requests in flight are cut')
+    traffic.cutConnections()
+  }
+
   async function end(delayMs: number): Promise<void> {
     await opening?.catch(() => {})
     await setTimeout(delayMs, undefined, { signal: drainDelay.signal }).catch(() => {})
@@ -73,7 +79,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     await closeServer(traffic, {
       timeoutMs: config.drain.timeoutMs,
       closeSilent: traffic.closeSilentConnections,
-      cut: traffic.cutConnections,
+      cut: cutTheRest,
     })
     // What came through the listener is answered or cut; an app mounted elsewhere has the same time.
     const mostMs = config.drain.timeoutMs + noticeCutMs

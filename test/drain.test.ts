@@ -3,7 +3,7 @@ import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../src/config.ts'
 import { gatewayTo, pause, recordingUpstream, until } from './support/between.ts'
 import { startGateway } from './support/gateway.ts'
-import { keptLog } from './support/log-lines.ts'
+import { keptLog, levels } from './support/log-lines.ts'
 import { killPrograms, startProgram } from './support/program.ts'
 import { giveQuote, quoteBody, quotePath } from './support/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from './support/raw-connection.ts'
@@ -177,7 +177,9 @@ describe('the end itself', () => {
       new RawConnection(gateway.url).write(`GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`)
     await until(() => upstream.requests.length === 2, 'both requests to arrive')
     await gateway.close()
-    expect(lines().map(({ msg }) => msg)).toEqual(['request broken off', 'request broken off'])
+    const [cut, ...brokenOff] = lines()
+    expect(cut).toMatchObject({ level: levels.warn, requests: 2 })
+    expect(brokenOff.map(({ msg }) => msg)).toEqual(['request broken off', 'request broken off'])
     const metrics = await gateway.metrics()
     expect(metrics).toContain('quotegate_upstream_requests_total{upstream="swap",outcome="given-up"} 1')
     expect(metrics).toContain('quotegate_problems_total{type="upstream-reset"} 0')
