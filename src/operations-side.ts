@@ -156,9 +156,9 @@ export function watchFor(activity: Activity, clock: Clock): Watching {
   return {
     onOver(exchange, { status, durationMs }) {
       if (!activity.watched) return
-      const { cacheStatus } = exchange
+      const { cacheStatus, missed } = exchange
       const isHit = cacheStatus?.startsWith('quotegate; hit') ?? false
-      activity.requestOver({ durationMs, isQuote: cacheStatus !== undefined, isHit })
+      activity.requestOver({ durationMs, isQuote: missed || cacheStatus !== undefined, isHit })
       if (activity.hasRoom(status)) activity.keep(seen(exchange, { status, durationMs, at: clock.nowMs() }))
     },
     onOrderRefused({ order, exchange, verdict, application }) {

@@ -28,6 +28,8 @@ export interface Exchange {
   readonly clientRead: ClientAddress | undefined
   /** What the routes tell of it, for whoever looks on; nothing is decided by it. */
   cacheStatus: string | undefined
+  /** A quote was asked for that memory did not have, whatever came of it. */
+  missed: boolean
   upstreamMs: number | undefined
   why: string | undefined
   /** Once it was counted against a rate limit. */
@@ -87,6 +89,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     readonly reading: TargetReading
     readonly startedAtMs = performance.now()
     cacheStatus: string | undefined = undefined
+    missed = false
     upstreamMs: number | undefined = undefined
     why: string | undefined = undefined
     rateLimit: RateLimitStanding | undefined = undefined

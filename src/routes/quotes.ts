@@ -188,6 +188,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   function fetchFor(exchange: Exchange, { request, key }: KeyedRequest): void {
     const { response } = exchange
     if (response.destroyed) return
+    exchange.missed = true
     const refresh = callFor(request, exchange)
     const call: MakeCall = () => rateLimit?.countedCall(exchange, refresh) ?? refresh()
     call.onFound = refresh.onFound

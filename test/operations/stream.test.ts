@@ -61,6 +61,16 @@ test('never shows the query of a payments path, nor a key', async () => {
   await viewer.leave()
 })
 
+test('counts quotes that could not be had as well: hits are a share of all that were asked for', async () => {
+  const gateway = await gatewayWith(production)
+  const viewer = await look(gateway.operationsUrl)
+  await quote(gateway)
+  await until(() => ticksOf(viewer).some(({ sample }) => sample.requests > 0), 'the count')
+  const tick = ticksOf(viewer).find(({ sample }) => sample.requests > 0)
+  expect(tick?.sample).toMatchObject({ requests: 1, quotes: 1, hits: 0 })
+  await viewer.leave()
+})
+
 test('says why a request was refused', async () => {
   const gateway = await gatewayWith({ ORDER_UNKNOWN_QUOTE: 'refuse' })
   const viewer = await look(gateway.operationsUrl)
