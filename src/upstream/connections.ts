@@ -45,6 +45,7 @@ export class Connections {
     this.#options = options
     this.#connector = buildConnector({
       timeout: options.connectTimeoutMs,
+      ...nameToAskFor(options.origin),
       ...(options.lookup ? { lookup: options.lookup } : {}),
     })
   }
@@ -154,7 +155,12 @@ class Connection {
           this.wasReset = false
           this.#connectedAtMs = this.#options.nowMs()
           // Before undici's own listeners, which it adds once it has the socket.
-          socket.on('error', resetIsNoEnd)
+          socket.on('error', (error: NodeJS.ErrnoException) => {
+            resetIsNoEnd(error)
+            // Node leaves a socket open whose TLS has failed: an answer under way would wait until its time is up, the
+            // end behind a broken record would look like the end of an answer, and the next POST would be lost on it.
+            socket.destroy()
+          })
           // It takes the end of a connection for the end of an answer that is to close it, asserts that this is not
           // paused, and nobody would catch that (7.30.2). Nothing is left to wait for by then.
           socket.on('end', () => {
@@ -168,6 +174,15 @@ class Connection {
       },
     })
   }
+}
+
+/**
+ * RFC 6066 section 3: the name in a handshake has no final dot, and some servers end one that has. `https://host.` is
+ * how a base URL keeps out the search list of a resolver, as in Kubernetes.
+ */
+function nameToAskFor(origin: string): { servername?: string } {
+  const { hostname } = new URL(origin)
+  return hostname.endsWith('.') ? { servername: hostname.slice(0, -1) } : {}
 }
 
 /**

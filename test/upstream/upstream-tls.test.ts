@@ -1,10 +1,19 @@
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
-import { type AddressInfo, connect, createServer as createTcpServer, type Server } from 'node:net'
+import {
+  type AddressInfo,
+  connect,
+  createServer as createTcpServer,
+  type LookupFunction,
+  type Server,
+} from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createServer as createTlsServer, type TLSSocket } from 'node:tls'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { pause } from '../support/between.ts'
+import { edgeTo } from '../support/edge.ts'
 import { startGatewayProcess } from '../support/gateway-process.ts'
 import { post } from '../support/orders.ts'
 import { ask } from '../support/quotes.ts'
@@ -70,4 +79,94 @@ describe.skipIf(!hasOpenssl)('an upstream that speaks TLS', () => {
     })
     expect((await rawExchange(url, post('{}', { path: '/checkouts' }))).status).toBe(200)
   })
+
+  it('is asked for by its name without the final dot (RFC 6066 3)', async () => {
+    const asked: string[] = []
+    const { certificate, key } = privateCertificate('upstream.test')
+    const upstream = createTlsServer({
+      key: readFileSync(key),
+      cert: readFileSync(certificate),
+      SNICallback(name, done) {
+        asked.push(name)
+        done(null)
+      },
+    })
+    const port = await listening(upstream)
+    const lookup: LookupFunction = (_name, _options, callback) =>
+      callback(null, [{ address: '127.0.0.1', family: 4 }])
+    const edge = await edgeTo(`https://upstream.test.:${port}`, {}, { lookup })
+    await rawExchange(edge.url, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n')
+    expect(new Set(asked)).toEqual(new Set(['upstream.test']))
+  })
 })
+
+/**
+ * A record that was changed on its way, or a fatal alert: Node tells the error, and leaves the socket open. Undici
+ * relies on the end of it.
+ */
+describe.skipIf(!hasOpenssl)('an upstream whose TLS breaks within a connection', () => {
+  it.each([
+    ['stays open', false],
+    ['is ended behind that', true],
+  ])('and %s: its answer is not whole, and nobody waits for its time to be up', async (_case, ends) => {
+    const { url } = await gatewayToBreaking((socket, broken) => {
+      socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf')
+      setTimeout(() => broken(ends), 50)
+    })
+    const { whole, body } = await rawExchange(url, 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
+    expect([whole, body.toString()]).toEqual([false, 'half'])
+  })
+
+  it('is given no further request on it: a POST takes another one', async () => {
+    let posts = 0
+    const { url } = await gatewayToBreaking((socket, broken, request) => {
+      if (request.startsWith('POST')) posts += 1
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok')
+      if (request.startsWith('GET')) setTimeout(() => broken(false), 50)
+    })
+    expect((await ask(url, { path: '/checkouts' })).status).toBe(200)
+    await pause(300)
+    expect((await rawExchange(url, post('{}', { path: '/checkouts' }))).status).toBe(200)
+    expect(posts).toBe(1)
+  })
+})
+
+/** `broken` sends a record that is changed on its way, and may end the connection behind it. */
+async function gatewayToBreaking(
+  answer: (socket: TLSSocket, broken: (ends: boolean) => void, request: string) => void,
+) {
+  const right = certificateFor('localhost')
+  let breaks: { ends: boolean } | undefined
+  const real = await listening(
+    createTlsServer(right, (socket) => {
+      socket.on('error', () => {})
+      socket.on('data', (request) => {
+        const broken = (ends: boolean) => {
+          breaks = { ends }
+          socket.write('more')
+        }
+        answer(socket, broken, String(request))
+      })
+    }),
+  )
+  const port = await listening(
+    createTcpServer((socket) => {
+      const behind = connect(real, '127.0.0.1')
+      socket.on('error', () => behind.destroy()).pipe(behind)
+      behind.on('error', () => {}).on('close', () => socket.destroy())
+      behind.on('data', (bytes: Buffer) => {
+        if (breaks === undefined) return void socket.write(bytes)
+        const { ends } = breaks
+        breaks = undefined
+        bytes.writeUInt8(bytes.readUInt8(bytes.length - 1) ^ 1, bytes.length - 1)
+        if (ends) socket.end(bytes)
+        else socket.write(bytes)
+      })
+    }),
+  )
+  return startGatewayProcess({
+    SWAP_BASE_URL: `https://localhost:${port}`,
+    PAYMENTS_BASE_URL: `https://localhost:${port}`,
+    NODE_EXTRA_CA_CERTS: trusting(right),
+  })
+}
