@@ -69,7 +69,9 @@ function readBaseUrl(text: string): { url: string } | { expected: string } {
     return { expected: `${form}, without user and password (SWAP_AUTHORIZATION is for keys)` }
   if (/\/(\.|%2e){1,2}(\/|$)/i.test(text)) return { expected: `${form}, without dot segments` }
   if (!URL.canParse(text)) return { expected: form }
-  const { origin, pathname, port: portText } = new URL(text)
+  const { hostname, origin, pathname, port: portText } = new URL(text)
+  // Such as two URLs with a comma between them, which is a name and a path to `URL`.
+  if (!isHost(hostname.replace(/^\[|\]$|\.$/g, ''))) return { expected: form }
   if (portText === '0') return { expected: `${form}, with a port that can be connected to` }
   return { url: origin + pathname.replace(/\/+$/, '') }
 }
@@ -150,7 +152,7 @@ export const trustedPeers = list(
   trustProblem,
 ).transform((entries) => [...new Set(entries.map((entry) => entry.toLowerCase()))])
 
-// Headers with a meaning of their own, which no proxy uses for a client's address.
+// Headers with a meaning of their own, which no proxy uses for a client's address or place.
 const neverAnAddress = new Set(
   `accept accept-encoding accept-language app-name app-version authorization cache-control connection
   content-encoding content-length content-type cookie date expect host http2-settings idempotency-key
@@ -161,10 +163,15 @@ const neverAnAddress = new Set(
 
 const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
-export const headerName = z
+/** What it names is kept from the swap upstream, which would not be told the type of any body, say. */
+export const placeHeader = z
   .string()
   .toLowerCase()
   .regex(headerNamePattern, 'a header name such as cf-ipcountry')
+  .refine(
+    (name) => !neverAnAddress.has(name),
+    "a header that holds a client's place; this one means something else",
+  )
 
 // What the gateway sets itself on a quote call, what belongs to one connection, and cookies, which would
 // make every quote somebody's own.

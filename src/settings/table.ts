@@ -4,7 +4,6 @@ import {
   baseUrl,
   baseUrlOrSandbox,
   clientIpHeader,
-  headerName,
   headerValue,
   host,
   hostNames,
@@ -14,6 +13,7 @@ import {
   oneOf,
   onOrOff,
   pathPrefixes,
+  placeHeader,
   port,
   quoteIdFields,
   quoteKeyHeaders,
@@ -161,7 +161,7 @@ export const settings = z.object({
         'more share, the fewer calls, and the more a hit may show a quote to somebody whom the provider would ' +
         'have refused.',
     }),
-  QUOTE_PARTITION_HEADER: headerName.optional().register(facts, {
+  QUOTE_PARTITION_HEADER: placeHeader.optional().register(facts, {
     group: 'Quotes',
     defaultText: 'none; required by QUOTE_PARTITION=header',
     meaning:
@@ -425,6 +425,11 @@ export function shownValue(text: string, secret: SettingFacts['secret']): string
       ? text
           .replace(/^((?:https?|(?:redis|valkey)s?(?:\+\w+)?):\/\/)?.*@/is, '$1****@')
           .replace(/([?#]).*$/s, '$1****')
+          // A password whose host was forgotten: what is behind a colon and is no port.
+          .replace(
+            /^((?:redis|valkey)s?(?:\+\w+)?:\/\/(?![^/]*\[)[^:/]*:)(?!\d{1,5}(?:[,/]|$))[^@]*$/is,
+            '$1****',
+          )
       : text
   const short = masked.length > 200 ? `${masked.slice(0, 200)}…` : masked
   // Control characters could rewrite a terminal's lines.

@@ -27,6 +27,10 @@ describe('each kind of value', () => {
     ['PAYMENTS_PATHS', '/v30, /webhooks-old,'],
     ['CLIENT_IP_HEADER', 'CF-Connecting-IP'],
     ['SWAP_APP_NAME', 'Acme Wallet/1.0 (test)'],
+    ['SWAP_BASE_URL', 'https://[2001:db8::1]:8443/api'],
+    ['SWAP_BASE_URL', 'https://swap.example./api'],
+    ['SWAP_BASE_URL', 'https://münchen.example'],
+    ['SWAP_BASE_URL', 'http://swap_api:3000'],
     ['SWAP_AUTHORIZATION', 'x'.repeat(4096)],
     ['VALKEY_KEY_PREFIX', 'staging/quotes:'],
     ['VALKEY_LOCK_WAIT_MS', 0],
@@ -55,6 +59,10 @@ describe('each kind of value', () => {
   })
 
   const refused: [string, SettingValue][] = [
+    ['SWAP_BASE_URL', 'https://a.example,https://b.example'],
+    ['SWAP_BASE_URL', 'https://*.example'],
+    ['QUOTE_PARTITION_HEADER', 'content-type'],
+    ['QUOTE_PARTITION_HEADER', 'Content-Length'],
     ...['1e3', '0x10', '-1', '1.5', '65536', '8 0', 'tcp://10.0.0.1:80', Number.NaN, true].map(
       (value): [string, SettingValue] => ['PORT', value],
     ),

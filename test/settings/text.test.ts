@@ -51,6 +51,16 @@ describe('texts about the settings', () => {
     )
   })
 
+  test.each([
+    ['redis://:hunter2', 'redis://:****'],
+    ['redis://me:hunter2:6379', 'redis://me:****'],
+    ['rediss://me:hunter2/0', 'rediss://me:****'],
+    ['redis://store:6379/x', 'redis://store:6379/x'],
+    ['redis://[::1]:6379/x', 'redis://[::1]:6379/x'],
+  ])('a password is masked also where its host was forgotten: %s', (url, shown) => {
+    expect(() => loadConfig({ VALKEY_URL: url })).toThrow(`VALKEY_URL=${shown} - expected`)
+  })
+
   test('the store is shown without its passwords', () => {
     const { sources, config } = loadConfig({
       VALKEY_URL: 'rediss+sentinel://me:hunter2@a:1,b:2/quotes?sentinelPassword=hunter2',
