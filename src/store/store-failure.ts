@@ -29,7 +29,9 @@ const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
 /** What a log line says of a failure: what it means for whoever has to mend it, and the error's own words. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const { code, message } = rootOf(error)
+  const { code, message: said } = rootOf(error)
+  // A server that does not know AUTH repeats what it was given: older Sentinels, proxies, a renamed command.
+  const message = said.replace(/(with args beginning with:).*/s, '$1 ****')
   const words = [message, code].filter((word) => typeof word === 'string' && word !== '').join(' ')
   const meaning = meanings.find(([pattern]) => pattern.test(words))?.[1]
   return meaning === undefined ? words : `${meaning} (${message || code})`
