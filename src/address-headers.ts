@@ -12,5 +12,7 @@ export const clientAddressHeaders: ReadonlySet<string> = new Set(
 export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
 
 export function claimsClientAddress(lowerCaseName: string): boolean {
-  return clientAddressHeaders.has(lowerCaseName) || lowerCaseName.startsWith('x-forwarded-')
+  // To servers behind CGI or WSGI a "_" is a "-".
+  const name = lowerCaseName.includes('_') ? lowerCaseName.replaceAll('_', '-') : lowerCaseName
+  return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
 }

@@ -14,7 +14,7 @@ const flags = [
 
 /**
  * Has V8 collect garbage as suits a gateway, however the program was started. Node warns of flags that change while it
- * runs; these are read by each collection anew, and a V8 that no longer knows one passes it over.
+ * runs; these are read by each collection anew, and a V8 that no longer knows one says so and goes on.
  */
 export function tuneCollector(): void {
   for (const flag of flags) setFlagsFromString(flag)

@@ -19,6 +19,9 @@ const claims = [
   'True-Client-IP: 198.51.100.4',
   'Client-IP: 198.51.100.5',
   'forwarded: for=198.51.100.6',
+  // To servers behind CGI or WSGI the same as with dashes.
+  'X_Forwarded_For: 198.51.100.7',
+  'X_Real_IP: 198.51.100.8',
 ]
 
 describe('Forwarded on the swap side', () => {
