@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { remembering } from '../remembering.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
-import { endToEndHeaders, headerLines } from '../upstream/headers.ts'
+import { answerHeaders, endToEndHeaders, headerLines } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import { createOneList } from './one-list.ts'
 import { type Quote, readQuote } from './quote.ts'
@@ -64,7 +64,7 @@ export function createQuoteReader(options: QuoteCallOptions) {
     // The answer that carries a quote counts before its quote is judged. A refusal may be an edge's, by another clock.
     if (answer.status === 200) providerClock.observe(answer)
     const { status, reason, body } = answer
-    const headers = endToEndHeaders(answer.rawHeaders, status === 204 ? isCookieOrLength : isCookie)
+    const headers = answerHeaders(status, answer.rawHeaders, isCookie)
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
     if (status !== 200) {
       // Its caller may take it for a quote, such as a 203 of a proxy that has changed it.
@@ -117,11 +117,6 @@ export function createQuoteReader(options: QuoteCallOptions) {
 
 function isCookie(lowerCaseName: string): boolean {
   return lowerCaseName === 'set-cookie' || lowerCaseName === 'set-cookie2'
-}
-
-/** RFC 9110 8.6: a 204 has no length; some upstreams send one. */
-function isCookieOrLength(lowerCaseName: string): boolean {
-  return isCookie(lowerCaseName) || lowerCaseName === 'content-length'
 }
 
 /** The same text without bytes of its own, if it stands in the whole as it is: V8 keeps a slice as a reference. */

@@ -153,7 +153,7 @@ export const trustedPeers = list(
 ).transform((entries) => [...new Set(entries.map((entry) => entry.toLowerCase()))])
 
 // Headers with a meaning of their own, which no proxy uses for a client's address or place.
-const neverAnAddress = new Set(
+const namesOtherwiseMeant = new Set(
   `accept accept-encoding accept-language app-name app-version authorization cache-control connection
   content-encoding content-length content-type cookie date expect host http2-settings idempotency-key
   keep-alive max-forwards origin pragma proxy-authorization proxy-connection range referer set-cookie te
@@ -169,7 +169,7 @@ export const placeHeader = z
   .toLowerCase()
   .regex(headerNamePattern, 'a header name such as cf-ipcountry')
   .refine(
-    (name) => !neverAnAddress.has(name),
+    (name) => !namesOtherwiseMeant.has(name),
     "a header that holds a client's place; this one means something else",
   )
 
@@ -212,7 +212,7 @@ export const clientIpHeader = z
   .toLowerCase()
   .regex(headerNamePattern, 'a header name such as forwarded, x-forwarded-for or cf-connecting-ip')
   .refine(
-    (name) => !neverAnAddress.has(name),
+    (name) => !namesOtherwiseMeant.has(name),
     "a header that holds a client's address; this one means something else",
   )
 

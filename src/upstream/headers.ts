@@ -75,6 +75,18 @@ export function endToEndHeaders(
   return kept
 }
 
+/** The end-to-end headers of an answer. RFC 9110 8.6: a 204 has no length; some upstreams send one. */
+export function answerHeaders(
+  status: number,
+  rawHeaders: readonly string[],
+  drops: (lowerCaseName: string) => boolean = dropsNothing,
+): string[] {
+  const dropsMore = status === 204 ? (name: string) => name === 'content-length' || drops(name) : drops
+  return endToEndHeaders(rawHeaders, dropsMore)
+}
+
+const dropsNothing = () => false
+
 /** Several lines of one header as one text: no header line holds a line break. */
 export const lineBreak = '\n'
 

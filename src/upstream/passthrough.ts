@@ -4,8 +4,8 @@ import { endAnswer, whenAnsweredInstead } from '../problem-answer.ts'
 import { answerInOneWrite, oneWriteBytesMost, writeReceivedHead } from '../traffic-response.ts'
 import { faultOf } from './failure.ts'
 import {
+  answerHeaders,
   bodilessStatuses,
-  endToEndHeaders,
   hasForeignTransferCoding,
   headerLines,
   isPlain,
@@ -49,8 +49,6 @@ interface AnswerHead {
 
 const noBytes = Buffer.alloc(0)
 
-const isLength = (name: string) => name === 'content-length'
-const dropsNothing = () => false
 const sendHeadAlone = (relay: Relay) => relay.sendHeadAlone()
 
 class Relay implements UpstreamHandler {
@@ -100,8 +98,7 @@ class Relay implements UpstreamHandler {
     if (hasForeignTransferCoding(rawHeaders)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }
-    // RFC 9110 8.6: a 204 has no length; some upstreams send one.
-    const headers = endToEndHeaders(rawHeaders, status === 204 ? isLength : dropsNothing)
+    const headers = answerHeaders(status, rawHeaders)
     if (ownHeaders) headers.push(...ownHeaders(headers))
     const length = headerLines(headers, 'content-length')
     if (length !== undefined) this.#statedLength = Number(length)

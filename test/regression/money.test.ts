@@ -75,6 +75,19 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
     expect((await order(there.url, terms)).status).toBe(201)
   })
 
+  /** The provider gives everybody the one quote that an order here has used; `other` is a client without it. */
+  async function afterAnOrder() {
+    const stage = await replicaStage(2, { QUOTE_PARTITION: 'none' })
+    const body = quoteBody({ id: 'used', expiry: Date.now() + 60_000 })
+    stage.upstream.answer(({ method }, response) => {
+      if (method === 'GET') giveQuote(response, body)
+      else response.writeHead(201).end('{}')
+    })
+    await ask(stage.here.url)
+    expect((await order(stage.here.url, { quoteId: 'used' })).status).toBe(201)
+    return { ...stage, other: { headers: ['App-Name', 'shop'] } }
+  }
+
   // Kept out of memory it was still put into the store, and found there by the next request.
   it.each([
     ['where it was ordered', 0],
@@ -82,15 +95,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
   ])(
     'a used quote that the provider gives to one more client, asked for %s, is not handed out again',
     async (_where, asked) => {
-      const { upstream, replicas, here } = await replicaStage(2, { QUOTE_PARTITION: 'none' })
-      const body = quoteBody({ id: 'used', expiry: Date.now() + 60_000 })
-      upstream.answer(({ method }, response) => {
-        if (method === 'GET') giveQuote(response, body)
-        else response.writeHead(201).end('{}')
-      })
-      await ask(here.url)
-      expect((await order(here.url, { quoteId: 'used' })).status).toBe(201)
-      const other = { headers: ['App-Name', 'shop'] }
+      const { replicas, here, other } = await afterAnOrder()
       const first = replicas[asked] ?? here
       expect(cacheStatusOf(await ask(first.url, other))).not.toContain('hit')
       expect(cacheStatusOf(await ask(here.url, other))).not.toContain('hit')
@@ -103,15 +108,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
   )
 
   it('a used quote that the provider gives to one more client is not handed out at another replica', async () => {
-    const { upstream, here, there } = await replicaStage(2, { QUOTE_PARTITION: 'none' })
-    const body = quoteBody({ id: 'used', expiry: Date.now() + 60_000 })
-    upstream.answer(({ method }, response) => {
-      if (method === 'GET') giveQuote(response, body)
-      else response.writeHead(201).end('{}')
-    })
-    await ask(here.url)
-    expect((await order(here.url, { quoteId: 'used' })).status).toBe(201)
-    const other = { headers: ['App-Name', 'shop'] }
+    const { here, there, other } = await afterAnOrder()
     await ask(here.url, other)
     // Whoever fetched it knows of the order, the one that is asked now does not.
     await pause(200)
