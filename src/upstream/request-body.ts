@@ -9,8 +9,13 @@ export class ClientGone extends Error {
 
 const alreadyRead = {
   detail:
-    'Something in front of the gateway has read the body of this request, so that its bytes are gone. Whoever ' +
-    'runs this service has to mount the gateway before any body parser.',
+    'Something in front of the gateway has read the body of this request, or set an encoding for it, so that its ' +
+    'bytes are gone. Whoever runs this service has to mount the gateway before any body parser.',
+}
+
+/** By something in front of us. What comes after its `setEncoding()` is text, and no longer every byte. */
+function isAlreadyRead(request: IncomingMessage): boolean {
+  return request.readableDidRead || request.readableEnded || request.readableEncoding !== null
 }
 
 /**
@@ -26,8 +31,7 @@ export class RequestBody extends Readable {
   /** With what somebody has taken from it already, which else must not pass for the whole. */
   constructor(request: IncomingMessage, idleTimeoutMs: number, begun?: readonly Buffer[]) {
     super()
-    if (begun === undefined && (request.readableDidRead || request.readableEnded))
-      throw new Problem('body-already-read', alreadyRead)
+    if (begun === undefined && isAlreadyRead(request)) throw new Problem('body-already-read', alreadyRead)
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
     this.#idleTimer = setTimeout(this.#onIdle, idleTimeoutMs)
@@ -99,7 +103,7 @@ const oneGoBytesMost = 65_536
 /** Whether the body may come in one go with the head, and can then be sent on in one write, without a stream. */
 export function mayComeInOneGo(request: IncomingMessage): boolean {
   // What is left of a body that somebody has begun to read must not pass for the whole.
-  if (request.readableDidRead) return false
+  if (isAlreadyRead(request)) return false
   const length = Number(request.headers['content-length'] ?? 0)
   return length > 0 && length <= oneGoBytesMost
 }

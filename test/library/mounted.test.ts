@@ -115,6 +115,28 @@ describe('an app mounted in another', () => {
     expect(requests).toEqual([])
   })
 
+  // A logger in front of us that only listened made `é` of a payment into `C)`, as long as before.
+  test.each(['/checkouts', '/v3/orders', '/v3/orders/float', '/v3/anything'])(
+    'sends on no text that the encoding of something in front of it has made of a body: %s',
+    async (path) => {
+      const { url, requests } = await upstream()
+      const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
+      const parent = express()
+        .use((request, _response, next) => {
+          request.setEncoding('ascii')
+          next()
+        })
+        .use('/swap', gateway.app)
+        .use('/fast', gateway.listener)
+      for (const mountPoint of ['/swap', '/fast']) {
+        const post = request(parent).post(`${mountPoint}${path}`).set('Content-Type', 'application/json')
+        const { body } = await post.send('{"name":"é"}').expect(500)
+        expect(body).toMatchObject({ type: 'urn:quotegate:problem:body-already-read', retryable: false })
+      }
+      expect(requests).toEqual([])
+    },
+  )
+
   test('answers what has no body behind a body parser', async () => {
     const gateway = await gatewayOf()
     const parent = express().use(express.json()).use('/swap', gateway.app)
