@@ -1,4 +1,5 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import type { Deployment } from 'kubernetes-types/apps/v1.js'
 import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2.js'
 import type { Container, Probe, Secret, Service } from 'kubernetes-types/core/v1.js'
@@ -7,6 +8,7 @@ import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config.ts'
 import { factsOf, isSettingName, settingNames } from '../../src/settings/table.ts'
+import { version } from '../../src/version.ts'
 import { imageEnv, readDockerfile } from '../support/dockerfile.ts'
 import { type RunningGateway, startGateway } from '../support/gateway.ts'
 import { folder, readEnvFile, readManifest, typeErrors } from '../support/kubernetes.ts'
@@ -46,10 +48,12 @@ describe('kustomization.yaml', () => {
     expect([...listed, ...others].sort()).toEqual(readdirSync(folder).sort())
   })
 
-  it('names the image of the Deployment, and one version of it', () => {
+  it('names the image of the Deployment, and the version that this is', () => {
     const [image] = kustomization.images
     expect(image?.name).toBe(container.image)
-    expect(image?.newTag).toMatch(/^\d+\.\d+\.\d+$/)
+    expect(image?.newTag).toBe(version)
+    const tags = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/quotegate:(\d[\w.]*)/g)]
+    expect(new Set(tags.map(([, tag]) => tag))).toEqual(new Set([version]))
   })
 
   it('is about objects as Kubernetes defines them, with no field that it does not know', () => {
