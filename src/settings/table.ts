@@ -245,7 +245,7 @@ export const settings = z.object({
     .prefault('86400000')
     .register(facts, {
       group: 'Orders',
-      meaning: 'How long past its expiry a quote is remembered by its id.',
+      meaning: 'How long past its expiry a quote is remembered by its id. 0: every late order is unknown.',
     }),
   LEDGER_TERMS_MS: wholeNumber(0, 2_592_000_000, ' of milliseconds')
     .prefault('900000')
@@ -253,7 +253,8 @@ export const settings = z.object({
       group: 'Orders',
       meaning:
         'How long past its expiry a quote is remembered by its terms (pair, amounts, application), at most ' +
-        'LEDGER_RETENTION_MS. Shorter, because between stable assets the same terms come again.',
+        'LEDGER_RETENTION_MS. Shorter, because between stable assets the same terms come again. 0: a late order ' +
+        'that names no quote is unknown.',
     }),
   VALKEY_URL: storeUrl.optional().register(facts, {
     group: 'Several replicas',

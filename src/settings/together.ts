@@ -133,6 +133,30 @@ function warningsFor(values: SettingValues): string[] {
         'a quote is not served any more. Set it higher than that.',
     )
   }
+  const { ORDER_EXPIRY_MARGIN_MS: margin } = values
+  if (margin > least) {
+    warnings.push(
+      `ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS (${least}): quotes are served that no order ` +
+        'can use any more. Set the second no lower.',
+    )
+  }
+  const { LEDGER_TERMS_MS: termsMs, LEDGER_RETENTION_MS: retentionMs } = values
+  if (termsMs === 0 || retentionMs === 0) {
+    const [name, whose] =
+      retentionMs === 0
+        ? ['LEDGER_RETENTION_MS', 'an order']
+        : ['LEDGER_TERMS_MS', 'an order that names no quote']
+    warnings.push(
+      `${name}=0 forgets quotes as they expire: ${whose} for an expired one is unknown then, not refused as expired.`,
+    )
+  }
+  const { QUOTE_CACHE_BYTES: bytes, QUOTE_MAX_BYTES: most } = values
+  if (bytes < most) {
+    warnings.push(
+      `QUOTE_CACHE_BYTES=${bytes} is less than QUOTE_MAX_BYTES (${most}): of quotes larger than that none is kept. ` +
+        'Set it higher.',
+    )
+  }
   const { LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
   if (values.ORDER_UNKNOWN_QUOTE === 'refuse' && known < cached) {
     warnings.push(

@@ -40,6 +40,27 @@ describe('settings that belong together', () => {
     expect([...warnings('3001'), ...warnings('0')]).toEqual([])
   })
 
+  test('a margin under which quotes are served that no order can use is warned about', () => {
+    const warnings = (least: string) =>
+      loadConfig({ ORDER_EXPIRY_MARGIN_MS: '2000', QUOTE_MIN_VALIDITY_MS: least }).warnings
+    expect(warnings('1999')).toEqual([expect.stringContaining('that no order can use any more')])
+    expect(warnings('2000')).toEqual([])
+  })
+
+  test('a ledger that forgets quotes as they expire is warned about: late orders would be sent on', () => {
+    const warnings = (retention: string, terms: string) =>
+      loadConfig({ LEDGER_RETENTION_MS: retention, LEDGER_TERMS_MS: terms }).warnings
+    expect(warnings('0', '0')).toEqual([expect.stringContaining('LEDGER_RETENTION_MS=0 forgets')])
+    expect(warnings('1', '0')).toEqual([expect.stringContaining('LEDGER_TERMS_MS=0 forgets')])
+    expect(warnings('1', '1')).toEqual([])
+  })
+
+  test('a memory that holds no quote of the size that may be kept is warned about', () => {
+    const warnings = (bytes: string) => loadConfig({ QUOTE_CACHE_BYTES: bytes }).warnings
+    expect(warnings('16383')).toEqual([expect.stringContaining('QUOTE_CACHE_BYTES=16383 is less')])
+    expect(warnings('16384')).toEqual([])
+  })
+
   test.each([
     [{ PORT: '8081' }, ['PORT']],
     [{ PORT: '9000', ADMIN_PORT: '9000' }, ['ADMIN_PORT']],
