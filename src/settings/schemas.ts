@@ -36,7 +36,7 @@ export const port = z
 export const onOrOff = z.stringbool({
   truthy: ['on', 'true', '1'],
   falsy: ['off', 'false', '0'],
-  error: 'on or off',
+  error: 'on or off, which may also be written true or false',
 })
 
 export function oneOf<const Choice extends string>(choices: readonly Choice[]) {

@@ -67,7 +67,8 @@ export function settingsPage(): string {
 
 All settings are environment variables, and all have a default that works (in production, \`SWAP_BASE_URL\`
 is required). They are checked at start: a wrong value stops the start, and every problem is named at once
-with its value and what would be right. An empty value counts as unset. A name that is nearly a setting's is
+with its value and what would be right. An empty value counts as unset; a default of none means that, and is no value to
+write. \`on\`, \`true\` and \`1\` are the same, and so are \`off\`, \`false\` and \`0\`. A name that is nearly a setting's is
 pointed out: as a warning at start, as an error by \`--check-config\`.
 
 \`quotegate --print-config\` shows what is in effect and where each value comes from, secrets masked.
