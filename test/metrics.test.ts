@@ -95,6 +95,25 @@ describe('a request', () => {
     expect(seriesNames(await metrics.render())).toEqual(before)
   })
 
+  // Bounds that end earlier draw an upstream that times out as a gateway that is quicker than its upstream.
+  test('that took until a timeout of its upstream is as long as that took, in the same bucket', async () => {
+    const metrics = fresh()
+    for (const durationMs of [10_800, 15_000, 29_000]) {
+      metrics.requestBegan()
+      metrics.requestOver({ area: 'swap', method: 'GET', status: 504, durationMs })
+      metrics.upstreams.swap.onRequest('http_response_timeout', durationMs)
+    }
+    const bucketsOf = (name: string, label: string) =>
+      Promise.all(
+        ['10', '15', '30', '+Inf'].map((le) =>
+          reading(metrics, `${name}_bucket{le="${le}",${label}="swap"}`),
+        ),
+      )
+    const expected = [0, 2, 3, 3]
+    expect(await bucketsOf('quotegate_http_request_duration_seconds', 'route')).toEqual(expected)
+    expect(await bucketsOf('quotegate_upstream_request_duration_seconds', 'upstream')).toEqual(expected)
+  })
+
   test('is in flight until it is over', async () => {
     const metrics = fresh()
     metrics.requestBegan()

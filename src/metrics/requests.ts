@@ -16,9 +16,12 @@ const statusClasses = { 0: 'aborted', 2: '2xx', 3: '3xx', 4: '4xx', 5: '5xx' } a
 
 export type Route = (typeof routes)[number]
 
-/** From a hit, a fraction of a millisecond, to the patience of the most patient client. */
+/**
+ * From a hit, a fraction of a millisecond, to what the timeouts of upstreams allow. Their metric ends at the same
+ * bound: a quantile past the last one is drawn at it, and the two are compared.
+ */
 const durationBounds = [
-  0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+  0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30,
 ]
 
 export interface RequestMetrics {
