@@ -76,7 +76,7 @@ export const overview: Row = {
         {
           expr:
             `sum(${rate('quotegate_upstream_requests_total', 'outcome!~"answered|given-up"')}) / ` +
-            `sum(${rate('quotegate_upstream_requests_total')})`,
+            `sum(${rate('quotegate_upstream_requests_total', 'outcome!="given-up"')})`,
           legend: 'errors',
         },
       ],

@@ -1,4 +1,4 @@
-import { of, quantile, type Row, rate, type Step } from './panel.ts'
+import { of, quantile, type Row, rate, redFrom, type Step } from './panel.ts'
 import { thresholds } from './thresholds.ts'
 
 const lookups = (over: string, matchers = '') =>
@@ -57,6 +57,25 @@ export const traffic: Row = {
       steps: errorSteps,
       least: 0,
       runbook: 'quotegateavailabilityburnsfast',
+    },
+    {
+      title: 'Share broken off',
+      description:
+        'Requests without a whole answer: clients that left, and answers that an upstream broke off. Good: a few per ' +
+        'cent. The line is where the alert begins.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr:
+            `sum(${rate('quotegate_http_requests_total', 'status_class="aborted"')}) / ` +
+            `sum(${rate('quotegate_http_requests_total')})`,
+          legend: 'broken off',
+        },
+      ],
+      steps: redFrom(thresholds.brokenOffShare),
+      least: 0,
+      runbook: 'quotegaterequestsbrokenoff',
     },
     {
       title: 'Duration',

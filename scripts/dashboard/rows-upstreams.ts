@@ -54,11 +54,10 @@ export const upstreams: Row = {
       unit: 'none',
       queries: [
         {
-          expr: `sum by (upstream, state) (${of('quotegate_upstream_connections')})`,
-          legend: '{{upstream}}: {{state}}',
+          expr: of('quotegate_upstream_connections'),
+          legend: '{{upstream}}: {{state}} {{instance}}',
         },
       ],
-      stacked: true,
       least: 0,
       runbook: 'it-is-slow',
     },
@@ -141,11 +140,15 @@ export const process: Row = {
     },
     {
       title: 'Time spent collecting garbage',
-      description: 'As a share of all time. Good: below 5 %.',
+      description: 'As a share of the time of each process. Good: below 5 %.',
       kind: 'timeseries',
       unit: 'percentunit',
-      queries: [{ expr: `sum by (kind) (${rate('nodejs_gc_duration_seconds_sum')})`, legend: '{{kind}}' }],
-      stacked: true,
+      queries: [
+        {
+          expr: `sum by (instance) (${rate('nodejs_gc_duration_seconds_sum')})`,
+          legend: '{{instance}}',
+        },
+      ],
       least: 0,
       runbook: 'quotegateeventlooplag',
     },
@@ -169,12 +172,28 @@ export const process: Row = {
       runbook: 'quotegatetargetabsent',
     },
     {
+      title: 'Restarts in a quarter of an hour',
+      description: 'Good: 0, and 1 after a deployment. From the line on it dies again and again: the alert.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [
+        {
+          expr: `changes(${of('process_start_time_seconds')}[15m])`,
+          legend: '{{instance}}',
+        },
+      ],
+      // Whole numbers: more than two are three.
+      steps: redFrom(thresholds.restarts + 1),
+      least: 0,
+      runbook: 'quotegaterestarts',
+    },
+    {
       title: 'Uptime',
       description: 'Good: since the last deployment. The purple marks are restarts.',
       kind: 'stat',
       unit: 's',
       queries: [{ expr: `time() - ${of('process_start_time_seconds')}`, legend: '{{instance}}' }],
-      width: 12,
+      width: 8,
       runbook: 'restart',
     },
     {
@@ -183,7 +202,7 @@ export const process: Row = {
       kind: 'stat',
       unit: 'none',
       queries: [{ expr: `count by (version) (${of('quotegate_build_info')})`, legend: '{{version}}' }],
-      width: 12,
+      width: 8,
       runbook: 'deploy',
     },
   ],

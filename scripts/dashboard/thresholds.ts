@@ -3,6 +3,8 @@ export const thresholds = {
   /** Of all requests: 14.4 and 6 times what an objective of 99.9 % allows. */
   burnsFast: 14.4 * 0.001,
   burnsSlowly: 6 * 0.001,
+  /** Of all requests. */
+  brokenOffShare: 0.1,
   /** Of the hit ratio of the last day. */
   hitRatioOfTheDay: 0.5,
   /** Of the float orders. */
@@ -11,5 +13,7 @@ export const thresholds = {
   breakersNotClosed: 0,
   /** Of the last two minutes. */
   storeUpShare: 0.5,
+  /** Within a quarter of an hour. */
+  restarts: 2,
   eventLoopLagSeconds: 0.1,
 }

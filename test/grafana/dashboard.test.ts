@@ -85,6 +85,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.burnsSlowly,
     inRule: '> 6 * 0.001',
   },
+  QuotegateRequestsBrokenOff: {
+    panels: ['Share broken off'],
+    threshold: thresholds.brokenOffShare,
+    inRule: `> ${thresholds.brokenOffShare}`,
+  },
   QuotegateHitRatioCollapsed: {
     panels: ['Hit ratio against the last day'],
     threshold: thresholds.hitRatioOfTheDay,
@@ -110,6 +115,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.storeUpShare,
     inRule: `< ${thresholds.storeUpShare}`,
   },
+  QuotegateRestarts: {
+    panels: ['Restarts in a quarter of an hour'],
+    threshold: thresholds.restarts + 1,
+    inRule: `> ${thresholds.restarts}`,
+  },
   QuotegateEventLoopLag: {
     panels: ['Event loop lag, p99'],
     threshold: thresholds.eventLoopLagSeconds,
@@ -130,6 +140,29 @@ test.each(Object.entries(shown))(
     }
   },
 )
+
+// Three replicas together are past a limit that each of them keeps.
+test.each([
+  'Connections to upstreams',
+  'Upstream requests in flight',
+  'Time spent collecting garbage',
+  'Processor',
+  'Descriptors in use',
+])('the panel "%s", whose limit is that of one process, has a line for each', (title) => {
+  const targets = panels.find((panel) => panel.title === title)?.targets ?? []
+  expect(targets.length).toBeGreaterThan(0)
+  for (const { expr, legendFormat } of targets) {
+    expect(legendFormat).toContain('{{instance}}')
+    expect(expr).not.toMatch(/\bsum(?! by \([^)]*\binstance\b)/)
+  }
+})
+
+test('the share of upstream errors leaves clients that left aside, above and below the line', () => {
+  const [{ expr } = { expr: '' }] = panels.find(({ title }) => title === 'Upstream errors')?.targets ?? []
+  const [failed = '', all = ''] = expr.split(' / ')
+  expect(failed).toMatch(/outcome!~"answered\|given-up"/)
+  expect(all).toMatch(/outcome!="given-up"/)
+})
 
 test('every alert with a threshold has a panel that shows it', () => {
   // Whether a target answers is no matter of degree.
