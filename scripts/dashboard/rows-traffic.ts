@@ -128,6 +128,23 @@ export const traffic: Row = {
       runbook: 'quotegateavailabilityburnsfast',
     },
     {
+      title: 'Clients turned away in five minutes',
+      description:
+        'Connections past CLIENT_CONNECTIONS, told 503 before a request is read: they are in no other panel but ' +
+        'Problems by type. Good: 0. The line is where the alert begins.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [
+        {
+          expr: `sum by (instance) (increase(${of('quotegate_problems_total', 'type="too-many-connections"')}[5m]))`,
+          legend: '{{instance}}',
+        },
+      ],
+      steps: redFrom(thresholds.turnedAway),
+      least: 0,
+      runbook: 'quotegateclientsturnedaway',
+    },
+    {
       title: 'Requests over the rate limit',
       description: 'Refused with 429 by RATE_LIMIT_PER_MINUTE. Good: 0, or one client that is known for it.',
       kind: 'timeseries',

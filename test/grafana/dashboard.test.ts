@@ -90,6 +90,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.brokenOffShare,
     inRule: `> ${thresholds.brokenOffShare}`,
   },
+  QuotegateClientsTurnedAway: {
+    panels: ['Clients turned away in five minutes'],
+    threshold: thresholds.turnedAway,
+    inRule: `> ${thresholds.turnedAway}`,
+  },
   QuotegateHitRatioCollapsed: {
     panels: ['Hit ratio against the last day'],
     threshold: thresholds.hitRatioOfTheDay,
