@@ -167,5 +167,8 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
 
 /** The client's own words for that say nothing of the cause. */
 function isNotConnected(error: unknown): boolean {
-  return error instanceof Error && /isn't writeable|isn't ready|Connection is closed/.test(error.message)
+  return (
+    error instanceof Error &&
+    /isn't writeable|isn't ready|Connection is closed|max retries per request/.test(error.message)
+  )
 }

@@ -102,6 +102,19 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(complaints()).toEqual([expect.stringContaining('no answer within 500 ms (VALKEY_TIMEOUT_MS)')])
   })
 
+  // A new connection waits for its password to be taken, and what is said when it is given up is the client's own.
+  test('is frozen and wants a password is down for that one reason, however many connections are tried', async () => {
+    const server = await valkey({ password: 'secret' })
+    const { store, complaints } = await watched(server.url, { timeoutMs: 50 })
+    await set(store)
+    server.freeze()
+    await until(() => !store.up, 'a store that is down')
+    await pause(7_000)
+    server.thaw()
+    await until(() => store.up, 'a store that has thawed', 10_000)
+    expect(complaints()).toEqual([expect.stringContaining('no answer within 50 ms (VALKEY_TIMEOUT_MS)')])
+  })
+
   test('is too slow is left alone until it is fast again', async () => {
     const line = await lineTo((await valkey()).port)
     const { store, outcomes } = await watched(line.url)
