@@ -160,9 +160,14 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     connection.takesNoMore = true
     // Bytes after a request that said "Connection: close". They are nobody's, and its answer ends all.
     if (error.code === 'HPE_CLOSED_CONNECTION') return
-    const problem = problemOfParser(error)
     const { turns } = connection
     const last = turns.at(-1)
+    // A client that leaves within its body: nothing is malformed, and nobody is there to be told.
+    if (error.code === 'HPE_INVALID_EOF_STATE' && last?.request.complete === false) {
+      socket.destroy()
+      return
+    }
+    const problem = problemOfParser(error)
     // The requests in front keep their answers, and a refusal written now would be taken for one of them.
     if (last === undefined) refuseSocket(socket, problem)
     else if (last.request.complete) connection.atEnd = () => refuseSocket(socket, problem)

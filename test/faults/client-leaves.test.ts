@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/between.ts'
+import { counted } from '../support/quotes.ts'
 import { RawConnection, rawExchange } from '../support/raw-connection.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
@@ -64,6 +65,25 @@ describe('a client that leaves', () => {
     expect(upstream.requests[0]?.complete).toBe(false)
   })
 })
+
+// Whoever leaves closes its side, and Node then speaks of a request that it could not read.
+test.each(['/checkouts', '/v3/orders/float', '/v3/anything'])(
+  'a client that closes its side in the middle of its body has left, and sent nothing malformed: %s',
+  async (path) => {
+    const gateway = await gatewayTo((await recordingUpstream()).url)
+    const inFlight = () => counted(gateway, 'quotegate_http_requests_in_flight')
+    const client = new RawConnection(gateway.url)
+    client.write(`POST ${path} HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n`)
+    await expect.poll(inFlight).toBe(1)
+    client.socket.end()
+    await until(() => client.ended, 'the end of the connection')
+    await expect.poll(inFlight).toBe(0)
+    expect(client.received.toString()).toBe('')
+    const page = await gateway.metrics()
+    expect(page).toMatch(/^quotegate_http_requests_total\{.*status_class="aborted"\} 1$/m)
+    expect(page).not.toMatch(/^quotegate_problems_total\{.*\} [1-9]/m)
+  },
+)
 
 describe('a client that leaves while its request waits for a connection', () => {
   test.each([
