@@ -103,7 +103,8 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
       pairId: quote.pairId,
       fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
       toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
-      requestedAmount: request.canonicalAmount,
+      // Of many digits it is a slice, which would keep all of the target for as long as the quote is remembered.
+      requestedAmount: flattened(request.canonicalAmount),
       application: applicationOf(request),
       expiresAtMs: quote.expiryMs,
       cacheKey: flattened(keyOf(request)),

@@ -1,4 +1,5 @@
 import type { OrderTerms } from './order.ts'
+import { flattened } from './quote-key.ts'
 import type { QuoteTerms } from './terms-index.ts'
 
 /** What a quote was asked for. */
@@ -25,7 +26,7 @@ export function createUnreadQuotes(): UnreadQuotes {
   return {
     note(quote) {
       if (quote.pairId.length > longestPair) return
-      const key = keyOf(quote, quote.requestedAmount)
+      const key = flattened(keyOf(quote, quote.requestedAmount))
       passedAtMs.delete(key)
       passedAtMs.set(key, quote.passedAtMs)
       const [oldest = key] = passedAtMs.keys()

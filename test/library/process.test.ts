@@ -67,3 +67,47 @@ test('nothing is left in memory of gateways that were closed', async () => {
   expect(code).toBe(0)
   expect(Number(output)).toBeLessThan(0.5)
 })
+
+// The text of a long number is a slice of the target that it stood in, unless it is copied.
+test.each([
+  ['can be read', 30_000],
+  ['cannot be read', 'soon'],
+])('quotes that %s keep nothing of long targets alive', async (_what, expiry) => {
+  const { code, output } = await outcomeOf(
+    `
+    import { once } from 'node:events'
+    import { createServer, get } from 'node:http'
+    const expiry = ${JSON.stringify(expiry)}
+    const provider = createServer((_request, response) => {
+      response.end(JSON.stringify({
+        id: 'q' + Math.random(), pairId: 'SHIB_USDC',
+        fromAmount: { assetId: 'SHIB', value: '1' }, toAmount: { assetId: 'USDC', value: '1' },
+        expiry: typeof expiry === 'number' ? Date.now() + expiry : expiry,
+      }))
+    }).listen(0, '127.0.0.1')
+    await once(provider, 'listening')
+    const gateway = await createGateway({
+      PORT: 0, ADMIN_PORT: 0, SWAP_BASE_URL: 'http://127.0.0.1:' + provider.address().port,
+    })
+    const { trafficUrl } = await gateway.listen()
+    let amount = 10 ** 15
+    const more = 'm'.repeat(7_000)
+    const ask = () => new Promise((resolve, reject) => {
+      amount += 1
+      const target = '/v3/pairs/SHIB_OF_LONG_NAME/quotes?amount=' + amount + '&more=' + more
+      get(trafficUrl + target, { headers: { 'App-Name': 'tests' } }, (response) => response.resume().on('end', resolve)).on('error', reject)
+    })
+    async function afterMore(count) {
+      for (let asked = 0; asked < count; asked += 1) await ask()
+      gc()
+      return process.memoryUsage().heapUsed
+    }
+    const before = await afterMore(300)
+    console.log(((await afterMore(1_000)) - before) / 1_000)
+    process.exit()
+    `,
+    ['--expose-gc'],
+  )
+  expect(code).toBe(0)
+  expect(Number(output)).toBeLessThan(5_000)
+})
