@@ -63,7 +63,10 @@ const stepsMost = 8
 
 const noLongerCached = ''
 
-/** One for each client to whom the provider gave the same quote; past that many, some keep it until it expires. */
+/**
+ * One for each client to whom the provider gave the same quote; past that many, some keep it until it expires. Of all
+ * quotes together there are no more than entries: those that nobody else was given for the longest time go first.
+ */
 const cacheKeysMost = 1_000
 
 /**
@@ -82,6 +85,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
   const byTerms = createTermsIndex<Entry>()
   /** Where in the cache an id lies that the provider gave to several who asked, for whatever terms. */
   const places = new Map<string, Set<string>>()
+  let placesKept = 0
   const unread = createUnreadQuotes()
 
   function add(quote: NotedQuote): void {
@@ -107,8 +111,20 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
 
   function rememberPlaces(id: string, cacheKeys: readonly string[]): void {
     const ofId = places.get(id) ?? new Set()
+    placesKept -= ofId.size
     for (const key of cacheKeys) if (key !== noLongerCached && ofId.size < cacheKeysMost) ofId.add(key)
+    placesKept += ofId.size
+    places.delete(id)
     places.set(id, ofId)
+    for (const oldest of places.keys()) {
+      if (placesKept <= options.entries || oldest === id) break
+      forgetPlaces(oldest)
+    }
+  }
+
+  function forgetPlaces(id: string): void {
+    placesKept -= places.get(id)?.size ?? 0
+    places.delete(id)
   }
 
   function tidy(providerEarliestMs: number): void {
@@ -121,7 +137,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
         queue.removeEarliest()
         if (byId.get(earliest.id) === earliest) {
           byId.delete(earliest.id)
-          places.delete(earliest.id)
+          forgetPlaces(earliest.id)
         }
         byTerms.delete(earliest)
       } else if (!setAside(providerEarliestMs)) return
@@ -134,7 +150,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
     recent.removeEarliest()
     byTerms.delete(entry)
     entry.cacheKey = noLongerCached
-    if (byId.get(entry.id) === entry) places.delete(entry.id)
+    if (byId.get(entry.id) === entry) forgetPlaces(entry.id)
     old.add(entry)
     return true
   }

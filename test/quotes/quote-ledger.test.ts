@@ -366,3 +366,23 @@ it('where a quote lay is forgotten with its terms', () => {
   const old = ledger.findById('one for all')
   expect(old && [...ledger.cacheKeysOf(old)]).toEqual([''])
 })
+
+it('of quotes that several were given no more places are remembered than entries, the oldest go first', () => {
+  const ledger = ledgerOf([], 100)
+  const placesOf = (id: string) => {
+    const noted = ledger.findById(id)
+    return noted === undefined ? 0 : [...ledger.cacheKeysOf(noted)].length
+  }
+  const give = (id: string, clients: number) => {
+    for (let client = 0; client < clients; client += 1)
+      ledger.note({ ...quote, id, fromValue: id, cacheKey: `client ${client} ${clients}` }, NOTED)
+  }
+  for (const id of ['1', '2', '3']) give(id, 30)
+  expect(['1', '2', '3'].map(placesOf)).toEqual([30, 30, 30])
+  give('1', 5)
+  give('4', 20)
+  // Where its quote was noted last is always known.
+  expect(['1', '2', '3', '4'].map(placesOf)).toEqual([35, 1, 30, 20])
+  give('5', 500)
+  expect(['1', '2', '3', '4', '5'].map(placesOf)).toEqual([1, 1, 1, 1, 500])
+})
