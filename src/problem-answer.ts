@@ -98,7 +98,8 @@ export function answerSocket(
 
 /** Ends an answer that may have come before the whole request did. */
 export function endAnswer(request: IncomingMessage, response: ServerResponse, lastBytes?: Buffer): void {
-  if (request.complete || response.shouldKeepAlive) {
+  // Without a length an HTTP/1.0 answer closes its connection, whatever `shouldKeepAlive` says.
+  if (request.complete || (response.shouldKeepAlive && request.httpVersionMinor === 1)) {
     // A latin1 string is joined with the head into one write, a Buffer is not.
     response.end(lastBytes?.toString('latin1') ?? '', 'latin1')
     destroyUnlessRead(request)

@@ -99,6 +99,25 @@ describe('an upstream that answers before it has read the body', () => {
     expect((await client.answer()).body.toString()).toBe('too large')
     await client.closed()
   })
+
+  // Node keeps no HTTP/1.0 connection behind an answer without a length, also where its client has asked for that.
+  test('without a length hangs up on no HTTP/1.0 client in the middle of its body', async () => {
+    const upstream = await rawUpstream((socket) =>
+      socket.write('HTTP/1.1 413 Too Large\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ntoo\r\n0\r\n\r\n'),
+    )
+    const gateway = await gatewayTo(upstream.url)
+    const client = new RawConnection(gateway.url)
+    client.write(
+      'POST /checkouts HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 1000\r\n\r\nfirst bytes',
+    )
+    await expect.poll(() => client.received.toString(), { timeout: 10_000 }).toMatch(/^HTTP\/1\.1 413 /)
+    await pause(100)
+    expect(client.received.toString()).toMatch(/\r\n\r\ntoo$/)
+    expect(client.ended).toBe(false)
+    client.write(Buffer.alloc(1000 - 'first bytes'.length))
+    await client.closed()
+    expect(client.error).toBeUndefined()
+  })
 })
 
 describe('a refusal by the gateway itself', () => {
