@@ -9,6 +9,8 @@ const lingerMs = 2_000
 /** Many clients read the answer only when all is sent, and a large upload on a slow line takes its time. */
 const lingerMostMs = 15_000
 
+const noBytes = Buffer.alloc(0)
+
 const refusedConnections = new WeakSet<Duplex>()
 
 /** Nothing that still comes in on this connection is to be served: it may be smuggled, or is not wanted. */
@@ -105,7 +107,8 @@ export function endAnswer(request: IncomingMessage, response: ServerResponse, la
     destroyUnlessRead(request)
     return
   }
-  if (lastBytes !== undefined) response.write(lastBytes)
+  // An empty write sends the head of an answer that is empty itself.
+  response.write(lastBytes ?? noBytes)
   endOnceRead(request, response)
 }
 

@@ -100,6 +100,20 @@ describe('an upstream that answers before it has read the body', () => {
     await client.closed()
   })
 
+  test('is answered at once by an empty answer, too, where the connection is to be closed', async () => {
+    const upstream = await rawUpstream((socket) =>
+      socket.write('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'),
+    )
+    const gateway = await gatewayTo(upstream.url)
+    const client = new RawConnection(gateway.url)
+    client.write(
+      'POST /checkouts HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 1000\r\n\r\nfirst',
+    )
+    await expect.poll(() => client.received.toString(), { timeout: 10_000 }).toMatch(/^HTTP\/1\.1 401 /)
+    // Before it was given up on: that would have brought the answer and the end together.
+    expect(client.ended).toBe(false)
+  })
+
   // Node keeps no HTTP/1.0 connection behind an answer without a length, also where its client has asked for that.
   test('without a length hangs up on no HTTP/1.0 client in the middle of its body', async () => {
     const upstream = await rawUpstream((socket) =>
