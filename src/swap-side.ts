@@ -173,6 +173,11 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
           if (!counted) metrics.quoteCalled(request.pair)
           counted = true
         },
+        // Before the body, or an answer with a slow one would tell its time after newer ones, as if our clock had been
+        // set back. A refusal may be an edge's, by another clock.
+        onHead(head) {
+          if (head.status === 200) providerClock.observe(head)
+        },
       })
       call.answer.then(
         (whole) => {

@@ -61,8 +61,6 @@ export function createQuoteReader(options: QuoteCallOptions) {
 
   return async function readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer> {
     const answer = await call.answer
-    // The answer that carries a quote counts before its quote is judged. A refusal may be an edge's, by another clock.
-    if (answer.status === 200) providerClock.observe(answer)
     const { status, reason, body } = answer
     const headers = answerHeaders(status, answer.rawHeaders, isCookie)
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }

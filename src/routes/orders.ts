@@ -142,8 +142,11 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         options.onDecision(used ? 'forwarded-live' : 'forwarded-unknown', used && ageOf(used))
       },
       // Whatever becomes of the rest of the answer: the order was accepted.
-      onStatus(status) {
-        if (used !== undefined && status >= 200 && status < 300) options.onUsed(used)
+      onHead(head) {
+        // A refusal may be an edge's, by another clock.
+        if (head.status < 200 || head.status >= 300) return
+        providerClock.observe(head)
+        if (used !== undefined) options.onUsed(used)
       },
     })
     answer.catch((error) => {
@@ -153,8 +156,6 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     })
     // Read to its end even if the client leaves: a quote that was used must be forgotten.
     const whole = await answer
-    // A refusal may be an edge's, by another clock.
-    if (whole.status >= 200 && whole.status < 300) providerClock.observe(whole)
     exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
     if (response.destroyed) return
     try {

@@ -4,15 +4,18 @@ import { faultOf } from './failure.ts'
 import { hasForeignTransferCoding, latin1Headers, reasonBytes } from './headers.ts'
 import type { UnderWay, Upstream, UpstreamHandler, UpstreamRequest } from './upstream.ts'
 
-/** A whole answer in memory, every byte as it came. */
-export interface WholeAnswer {
+export interface AnswerHead {
   status: number
   reason: string
   rawHeaders: string[]
-  body: Buffer
   /** Our wall clock just before the request went out, and when the head of the answer was there. */
   sentAtMs: number
   receivedAtMs: number
+}
+
+/** A whole answer in memory, every byte as it came. */
+export interface WholeAnswer extends AnswerHead {
+  body: Buffer
 }
 
 export interface FetchOptions {
@@ -23,7 +26,7 @@ export interface FetchOptions {
   /** Called just before the first byte is written; what it throws keeps the request from being sent. */
   beforeSend?(): void
   /** Called when the head of the answer is there, whether or not the rest comes. */
-  onStatus?(status: number): void
+  onHead?(head: AnswerHead): void
 }
 
 export interface Fetch {
@@ -86,12 +89,8 @@ class Reader implements UpstreamHandler {
 
   onHeaders(status: number, rawHeaders: Buffer[], _resume: () => void, reason: string): boolean {
     if (status < 200) return true
-    this.#options.onStatus?.(status)
     const headers = latin1Headers(rawHeaders)
-    if (hasForeignTransferCoding(headers)) {
-      throw this.#failure('http_protocol_error', new Error('a transfer coding that nobody asked for'))
-    }
-    this.#head = {
+    const head: WholeAnswer = {
       status,
       reason: reasonBytes(reason),
       rawHeaders: headers,
@@ -99,6 +98,11 @@ class Reader implements UpstreamHandler {
       sentAtMs: this.#sentAtMs,
       receivedAtMs: this.#options.clock.nowMs(),
     }
+    this.#options.onHead?.(head)
+    if (hasForeignTransferCoding(headers)) {
+      throw this.#failure('http_protocol_error', new Error('a transfer coding that nobody asked for'))
+    }
+    this.#head = head
     return true
   }
 

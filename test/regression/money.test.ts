@@ -50,6 +50,42 @@ it.each([30_000, -30_000])(
   },
 )
 
+// It told its time when its body was there: earlier than what had been heard since, so our clock seemed to have been set
+// back, all that was known of the provider's was forgotten for one wide interval, and 5 s were served past the expiry.
+it('an answer with a slow body does not unsay what newer ones told of the clock', async () => {
+  const clock = createTestClock()
+  const dateNow = () => new Date(clock.nowMs() + 5_000).toUTCString()
+  let finishSlow = () => {}
+  let slowHasHead = false
+  const upstream = await recordingUpstream(({ target }, response) => {
+    const body = quoteBody({ expiry: clock.nowMs() + 9_000 })
+    if (!target.includes('amount=9')) {
+      giveQuote(response, body, ['Date', dateNow()])
+      return
+    }
+    const date = dateNow()
+    // Seven seconds until its head: by these alone the two clocks may be equal.
+    clock.advance(7_000)
+    response.sendDate = false
+    response.writeHead(200, { 'Content-Type': 'application/json', Date: date })
+    response.write(' ')
+    finishSlow = () => response.end(body)
+    slowHasHead = true
+  })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+  onTestFinished(() => gateway.close())
+  await ask(gateway.url, { path: `${quotePath}?amount=3` })
+  const slow = ask(gateway.url, { path: `${quotePath}?amount=9` })
+  await until(() => slowHasHead, 'the head of the slow answer')
+  await pause(100)
+  clock.advance(500)
+  const first = await ask(gateway.url)
+  finishSlow()
+  await slow
+  clock.advance(6_000)
+  expect(idOf(await ask(gateway.url))).not.toBe(idOf(first))
+})
+
 describe.runIf(valkeyIsInstalled())('replicas', () => {
   // Reads are answered still, and one that only reads never noticed.
   it('a store that takes no writes is down for one that is busy with orders, too', async () => {
