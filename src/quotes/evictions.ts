@@ -59,8 +59,10 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
   }
 
   function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): number {
+    // Of other terms it may have been ordered before, and expire later.
+    const untilMs = Math.max(expiresAtMs, used.get(id) ?? 0)
     used.delete(id)
-    used.set(id, expiresAtMs)
+    used.set(id, untilMs)
     const [oldest = id] = used.keys()
     if (used.size > usedMost) used.delete(oldest)
     return evictAll([...keys], { id, expiresAtMs })

@@ -231,6 +231,23 @@ it.each([
   expect((await get(second)).id).not.toBe(given.id)
 })
 
+// The second order was all that was remembered, and what expired after it was taken for a new quote.
+it('a quote that two orders used is gone until the later of its expiries', async () => {
+  const { order, provider, quote } = await orderStage()
+  const get = (application: string) => quote('0.1', { headers: ['App-Name', application] })
+  provider.quote = { id: 'one for both' }
+  const later = await get('wallet')
+  const { expiry } = later
+  provider.quote = { id: 'one for both', expiry: expiry - 10_000 }
+  const sooner = await get('shop')
+  expect((await order(termsOf(later))).status).toBe(201)
+  expect((await order(termsOf(sooner), { headers: ['App-Name: shop'] })).status).toBe(201)
+  provider.quote = { id: 'one for both', expiry }
+  await get('wallet')
+  provider.quote = {}
+  expect((await get('wallet')).id).not.toBe('one for both')
+})
+
 // Of a provider that numbers its prices, not its quotes, none would be kept after the first order.
 it('a new quote under the id of a used one is kept as any other', async () => {
   const { clock, order, provider, quote, gateway } = await orderStage()
