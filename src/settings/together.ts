@@ -97,19 +97,18 @@ function checkProduction(values: SettingValues): Problem[] {
   return problems
 }
 
-function checkPartition({
-  QUOTE_PARTITION,
-  QUOTE_PARTITION_HEADER: header,
-  QUOTE_KEY_HEADERS,
-}: SettingValues): Problem[] {
-  const name = 'QUOTE_PARTITION_HEADER'
-  if (QUOTE_PARTITION === 'header' && header === undefined) {
-    return [{ name, expected: 'a header name such as cf-ipcountry: QUOTE_PARTITION is header' }]
-  }
-  if (header !== undefined && QUOTE_KEY_HEADERS.includes(header)) {
-    return [{ name, expected: 'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider' }]
-  }
-  return []
+function checkPartition({ QUOTE_PARTITION, QUOTE_PARTITION_HEADER }: SettingValues): Problem[] {
+  if (QUOTE_PARTITION !== 'header' || QUOTE_PARTITION_HEADER !== undefined) return []
+  const expected = 'a header name such as cf-ipcountry: QUOTE_PARTITION is header'
+  return [{ name: 'QUOTE_PARTITION_HEADER', expected }]
+}
+
+/** What trusted peers say of a client is for us: from anybody else it is a claim that the provider must not hear. */
+function checkSaidToUs(values: SettingValues): Problem[] {
+  const expected = 'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
+  return (['CLIENT_IP_HEADER', 'QUOTE_PARTITION_HEADER'] as const)
+    .filter((name) => values.QUOTE_KEY_HEADERS.includes(values[name] ?? ''))
+    .map((name) => ({ name, expected }))
 }
 
 function warningsFor(values: SettingValues): string[] {
@@ -172,6 +171,11 @@ function warningsFor(values: SettingValues): string[] {
 
 /** What no setting shows by itself, only several together. */
 export function checkTogether(values: SettingValues, given: GivenSettings): Findings {
-  const problems = [...checkProduction(values), ...checkListeners(values, given), ...checkPartition(values)]
+  const problems = [
+    ...checkProduction(values),
+    ...checkListeners(values, given),
+    ...checkPartition(values),
+    ...checkSaidToUs(values),
+  ]
   return { problems: problems.filter(({ name }) => !given.isWrong(name)), warnings: warningsFor(values) }
 }

@@ -118,6 +118,14 @@ describe('settings that belong together', () => {
     expect([...warnings('refuse', '500'), ...warnings('forward', '499')]).toEqual([])
   })
 
+  test('what trusted peers say of the client cannot be sent to the provider with a quote', () => {
+    const said = { CLIENT_IP_HEADER: 'X-Edge-Client', QUOTE_PARTITION_HEADER: 'X-Edge-Place' }
+    const keyed = (names: string) => namesOf({ ...said, QUOTE_KEY_HEADERS: `app-name,${names}` })
+    expect(keyed('x-edge-client')).toEqual(['CLIENT_IP_HEADER'])
+    expect(keyed('x-edge-place')).toEqual(['QUOTE_PARTITION_HEADER'])
+    expect(keyed('x-tier')).toEqual([])
+  })
+
   test('lending the key beyond loopback is warned about', () => {
     const key = { SWAP_AUTHORIZATION: 'Bearer hidden' }
     expect(loadConfig({ ...key, HOST: '0.0.0.0' }).warnings).toEqual([
