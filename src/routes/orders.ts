@@ -137,7 +137,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       request: { method: 'POST', target: exchange.target, headers, body: bytes },
       // And once more: an order that waited for a connection is judged when it goes out, not when it came.
       beforeSend() {
-        if (response.destroyed) throw new ClientGone('the client left before its order was sent')
+        if (response.destroyed)
+          throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
         used = admit(judged, exchange)
         options.onDecision(used ? 'forwarded-live' : 'forwarded-unknown', used && ageOf(used))
       },
@@ -151,8 +152,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     })
     answer.catch((error) => {
       // Refused or left alone when its turn came, or nobody to send it to.
-      if (error instanceof Problem || error instanceof ClientGone || wasNeverSent(error))
-        options.rateLimit?.giveBack(exchange)
+      if (error instanceof Problem || wasNeverSent(error)) options.rateLimit?.giveBack(exchange)
     })
     // Read to its end even if the client leaves: a quote that was used must be forgotten.
     const whole = await answer

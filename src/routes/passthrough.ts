@@ -40,7 +40,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     const headers = toSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
     const onFailure = (error: unknown) => {
       if (wasNeverSent(error)) rateLimit?.giveBack(exchange)
-      fail(exchange, error)
+      if (!(error instanceof ClientGone)) fail(exchange, error)
     }
     const send = (bytes: Buffer | RequestBody | null, ownHeaders?: PassThroughOptions['ownHeaders']) =>
       passThrough({

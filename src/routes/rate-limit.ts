@@ -96,7 +96,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       const answer = count(exchange).then(() => {
         if (givenUp) {
           giveBack(exchange)
-          throw new ClientGone('nobody waits for this quote any more')
+          throw new ClientGone('nobody waits for this quote any more', { maybeSeen: false })
         }
         made = call()
         return made.answer.catch((error) => {
@@ -115,9 +115,9 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   }
 }
 
-/** Whether there was nobody to send a request to, so that the upstream has seen nothing of it. */
+/** Whether there was nobody to send a request to, or nobody left to send it for: the upstream has seen nothing of it. */
 export function wasNeverSent(error: unknown): boolean {
-  return error instanceof UpstreamFailure && !error.maybeSeen
+  return (error instanceof UpstreamFailure || error instanceof ClientGone) && !error.maybeSeen
 }
 
 const noFields: readonly string[] = []

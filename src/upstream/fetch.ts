@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import { UpstreamFailure } from '../problem.ts'
 import { faultOf } from './failure.ts'
 import { hasForeignTransferCoding, latin1Headers, reasonBytes } from './headers.ts'
+import { ClientGone } from './request-body.ts'
 import type { UnderWay, Upstream, UpstreamHandler, UpstreamRequest } from './upstream.ts'
 
 export interface AnswerHead {
@@ -43,7 +44,7 @@ const noBytes = Buffer.alloc(0)
 export function fetchWhole(options: FetchOptions): Fetch {
   const reader = new Reader(options)
   reader.underWay = options.upstream.dispatch(options.request, reader)
-  return { answer: reader.answer, abort: () => reader.giveUp(new Error('nobody waits any more')) }
+  return { answer: reader.answer, abort: () => reader.leave() }
 }
 
 class Reader implements UpstreamHandler {
@@ -131,6 +132,10 @@ class Reader implements UpstreamHandler {
     const howFar = { requestBegan: this.#abort !== undefined, headCame: this.#head !== undefined }
     const fault = faultOf(error, howFar)
     this.#reject(error instanceof UpstreamFailure ? error : this.#failure(fault, error))
+  }
+
+  leave(): void {
+    this.giveUp(new ClientGone('nobody waits any more', { maybeSeen: this.#abort !== undefined }))
   }
 
   giveUp(reason: Error): void {

@@ -27,7 +27,7 @@ export interface PassThroughOptions {
   ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
   /** How long a client may stop reading its answer: meanwhile it holds a connection to the upstream. */
   stallMs: number
-  /** Told of whatever keeps the upstream's answer from the client; the client having left is not told. */
+  /** Told of whatever keeps the upstream's answer from the client: a ClientGone if that is its own doing. */
   onFailure(error: unknown): void
 }
 
@@ -73,7 +73,7 @@ class Relay implements UpstreamHandler {
       if (this.#ended) return
       this.#clientGone = true
       this.#dropBody()
-      const gone = new ClientGone('nobody waits for this answer any more')
+      const gone = this.#gone()
       // Both: of a try that died it may still have the one, while the next waits for a connection.
       this.#abort?.(gone)
       // Out of the queue at once: those who left must not keep newcomers out.
@@ -86,7 +86,7 @@ class Relay implements UpstreamHandler {
 
   onConnect(abort: (reason?: Error) => void): void {
     // A client that left while its request was waiting for a connection costs the upstream nothing.
-    if (this.#clientGone || this.#ended) throw new ClientGone('the client left before its request was sent')
+    if (this.#clientGone || this.#ended) throw this.#gone()
     this.#abort = abort
     this.#began = true
   }
@@ -187,11 +187,18 @@ class Relay implements UpstreamHandler {
     this.#ended = true
     // Whoever reads the rest of the request now must not find it paused by a body that nobody takes.
     this.#dropBody()
-    if (this.#clientGone || error instanceof ClientGone) return
     const { onFailure, request, response } = this.#options
+    if (this.#clientGone || error instanceof ClientGone) {
+      onFailure(this.#gone())
+      return
+    }
     // An HTTP/1.0 answer may end with its connection: only a reset tells a broken one from a whole one.
     if (response.headersSent && request.httpVersionMinor === 0) request.socket.resetAndDestroy()
     onFailure(error instanceof Problem || error instanceof UpstreamFailure ? error : this.#failure(error))
+  }
+
+  #gone(): ClientGone {
+    return new ClientGone('nobody waits for this answer any more', { maybeSeen: this.#began })
   }
 
   #failure(error: Error): UpstreamFailure {

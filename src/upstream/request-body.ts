@@ -2,9 +2,16 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { Problem } from '../problem.ts'
 
-/** The client left before it had sent its whole request. */
+/** The client left before its request or its answer was whole. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone'
+  /** Whether the upstream may have seen the request. */
+  readonly maybeSeen: boolean
+
+  constructor(message: string, { maybeSeen }: { maybeSeen: boolean }) {
+    super(message)
+    this.maybeSeen = maybeSeen
+  }
 }
 
 const alreadyRead = {
@@ -56,7 +63,8 @@ export class RequestBody extends Readable {
   }
 
   readonly #onGone = () => {
-    if (!this.#request.complete) this.destroy(new ClientGone('the client left mid-request'))
+    if (!this.#request.complete)
+      this.destroy(new ClientGone('the client left mid-request', { maybeSeen: true }))
   }
 
   readonly #onIdle = () => {

@@ -3,8 +3,8 @@ import { createServer, get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { type Answered, ask, asking, counted, giveQuote } from '../support/quotes.ts'
+import { gatewayTo, recordingUpstream, until } from '../support/between.ts'
+import { type Answered, ask, asking, counted, giveQuote, untilCounted } from '../support/quotes.ts'
 
 /** Quotes where they are asked for, else a short answer. */
 async function limited(settings: Record<string, string | number> = {}) {
@@ -229,6 +229,33 @@ describe('what is not limited', () => {
     for (const { rawHeaders } of refused) expect(rawHeaders.join('\n')).not.toMatch(/ratelimit/i)
     expect((await passing(gateway.url)).status).toBe(200)
     expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('a request whose client leaves while it waits for a connection', async () => {
+    const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 10, UPSTREAM_CONNECTIONS: 1 })
+    let finish = () => {}
+    upstream.answer((_request, response) => {
+      finish = () => response.end('ok')
+    })
+    const busy = passing(gateway.url, ['App-Name', 'other'])
+    await until(() => upstream.requests.length === 1, 'the only connection to be busy')
+    const leaving = new AbortController()
+    const { signal } = leaving
+    const waiting = [ask(gateway.url, { path: '/v3/assets', signal }), ask(gateway.url, { signal })]
+    const left = Promise.allSettled(waiting)
+    await untilCounted(gateway, 'quotegate_upstream_requests_in_flight{upstream="swap"}', 3)
+    leaving.abort()
+    await left
+    await untilCounted(
+      gateway,
+      'quotegate_upstream_requests_total{upstream="swap",outcome="given-up"}',
+      waiting.length,
+    )
+    upstream.answer((_request, response) => response.end('ok'))
+    finish()
+    await busy
+    expect((await passing(gateway.url)).headers.ratelimit).toContain('r=9;')
+    expect(upstream.requests).toHaveLength(2)
   })
 })
 

@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { problemBody, problemOf } from '../../src/problem.ts'
 import { passThrough } from '../../src/upstream/passthrough.ts'
-import { requestBody } from '../../src/upstream/request-body.ts'
+import { ClientGone, requestBody } from '../../src/upstream/request-body.ts'
 import {
   createUpstream,
   type Upstream,
@@ -61,6 +61,7 @@ export async function edgeTo(
       body: requestBody(request, 30_000),
       stallMs: 30_000,
       onFailure(error) {
+        if (error instanceof ClientGone) return
         if (response.headersSent) {
           response.destroy()
           return

@@ -185,7 +185,7 @@ describe('for the breaker', () => {
   })
 
   test.each([
-    [new ClientGone('left'), 'abandoned'],
+    [new ClientGone('left', { maybeSeen: true }), 'abandoned'],
     [new Problem('request-timeout', { detail: 'slow' }), 'abandoned'],
     [new Error('nobody waits any more'), 'abandoned'],
     [failure('http_response_timeout'), 'failed'],
@@ -232,7 +232,7 @@ test('whatever happens in whatever order: one report to the breaker, one end, no
         if (happening.what === 'connect') {
           it.connect()
           connected = it.tries.length
-        } else if (happening.what === 'give-up') it.giveUp(new ClientGone('left'))
+        } else if (happening.what === 'give-up') it.giveUp(new ClientGone('left', { maybeSeen: true }))
         else if (happening.what === 'error') it.fail(coded(happening.code), happening.began)
         else if (connected !== it.tries.length) continue
         else if (happening.what === 'head') it.head(happening.status)
