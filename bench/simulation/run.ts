@@ -145,7 +145,11 @@ function createReplica(parts: {
   })
 
   function callFor(request: QuoteRequest): Call {
-    const fetch = provider.quote({ pair: request.pair, amount: request.amount, mark: markOf(request) })
+    const fetch = provider.quote({
+      pair: request.pair,
+      amount: request.canonicalAmount,
+      mark: markOf(request),
+    })
     return { answer: readAnswer(fetch, request), abort: fetch.abort }
   }
 
@@ -198,11 +202,11 @@ const keyedHeaders: QuoteRequest['keyedHeaders'] = [
 
 function quoteRequest(pair: string, amount: string, partition: string): QuoteRequest {
   const target = `/v3/pairs/${pair}/quotes?amount=${amount}`
-  return { pair, amount, canonicalAmount: amount, keyedHeaders, partition, query: '', target }
+  return { pair, canonicalAmount: amount, keyedHeaders, partition, query: '', target }
 }
 
-function markOf({ pair, amount, partition }: QuoteRequest): string {
-  return `${pair} ${amount} ${partition}`
+function markOf({ pair, canonicalAmount, partition }: QuoteRequest): string {
+  return `${pair} ${canonicalAmount} ${partition}`
 }
 
 function servedQuote(served: Served): { id: string; expiresAtMs: number } {

@@ -23,8 +23,6 @@ export function readQuoteTarget(target: string): QuoteTarget | undefined {
 }
 
 export interface AmountReading {
-  /** The value as the caller wrote it, percent-decoded. */
-  amount: string
   canonical: string
   /** What else of the query tells two quotes apart, as sent and in order. */
   otherParameters: string
@@ -61,7 +59,7 @@ export function readAmount(query: string): AmountReading | AmountProblem {
   const canonical = parseDecimal(amount)
   if (canonical === undefined) return refuse(whyNoAmount(amount))
   if (isZero(canonical)) return refuse('must be greater than zero')
-  return { amount, canonical, otherParameters }
+  return { canonical, otherParameters }
 }
 
 /** `qs`, which many upstreams read queries with, takes all of these for further values of `amount`. */

@@ -3,8 +3,6 @@ import { hash, randomBytes } from 'node:crypto'
 export interface QuoteRequest {
   /** The path segment as received: what the upstream makes of its escapes or case is not ours to guess. */
   pair: string
-  /** The amount as the caller wrote it. */
-  amount: string
   canonicalAmount: string
   /** In the order of QUOTE_KEY_HEADERS, names in lower case, values as the upstream will see them. */
   keyedHeaders: readonly (readonly [name: string, value: string | undefined])[]
@@ -36,8 +34,8 @@ const publicHeaders: ReadonlySet<string> = new Set([
 const longestKey = 512
 
 /**
- * Two requests get the same key exactly if they may be answered with the same quote. The amount as written and
- * the target are left out: they only spell what the other parts mean.
+ * Two requests get the same key exactly if they may be answered with the same quote. The target is left out:
+ * it only spells what the other parts mean.
  */
 export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRequest) => string {
   const salt = options.salt ?? randomBytes(32).toString('base64url')

@@ -94,7 +94,6 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     const partition = partitionOf(exchange.client, rawHeaders)
     const request: QuoteRequest = {
       pair: asked.pair,
-      amount: asked.amount,
       canonicalAmount: asked.canonical,
       keyedHeaders,
       partition: partition ?? '',

@@ -14,7 +14,6 @@ const header = fc.tuple(
 )
 const request: fc.Arbitrary<QuoteRequest> = fc.record({
   pair: part,
-  amount: part,
   canonicalAmount: part,
   keyedHeaders: fc.array(header, { maxLength: 3 }),
   partition: part,

@@ -131,7 +131,6 @@ it('in every mode a quote fetched for one partition is never served to another, 
                 ? undefined
                 : keyOf({
                     pair: 'p',
-                    amount,
                     canonicalAmount: amount,
                     partition,
                     query: '',

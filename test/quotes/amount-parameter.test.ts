@@ -39,8 +39,8 @@ describe('readQuoteTarget', () => {
 })
 
 describe('readAmount', () => {
-  it('reads the amount as written and in its canonical form', () => {
-    expect(readAmount('amount=0.10')).toEqual({ amount: '0.10', canonical: '0.1', otherParameters: '' })
+  it('reads the amount in its canonical form', () => {
+    expect(readAmount('amount=0.10')).toEqual({ canonical: '0.1', otherParameters: '' })
   })
 
   it.each(['0.1', '0.10', '1e-1', '%30%2e1', '1%65-1'])('reads %s as 0.1', (text) => {
@@ -48,7 +48,7 @@ describe('readAmount', () => {
   })
 
   it.each(['am%6Funt=2', '%61mount=2', '%61%6D%6f%75%6E%74=%32'])('decodes %s', (query) => {
-    expect(readAmount(query)).toEqual({ amount: '2', canonical: '2', otherParameters: '' })
+    expect(readAmount(query)).toEqual({ canonical: '2', otherParameters: '' })
   })
 
   it('decodes once only', () => {
@@ -58,14 +58,13 @@ describe('readAmount', () => {
 
   it('leaves every other parameter as sent and in order', () => {
     expect(readAmount('b=%20+x&amount=1&a=&a&c=;&Amount=2&amounts=3&=')).toEqual({
-      amount: '1',
       canonical: '1',
       otherParameters: 'b=%20+x&a=&a&c=;&Amount=2&amounts=3&=',
     })
   })
 
   it('gives empty parts no meaning', () => {
-    expect(readAmount('&&amount=1&&x&')).toEqual({ amount: '1', canonical: '1', otherParameters: 'x' })
+    expect(readAmount('&&amount=1&&x&')).toEqual({ canonical: '1', otherParameters: 'x' })
   })
 
   it('separates at the ampersand only', () => {

@@ -3,7 +3,6 @@ import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts
 
 const request: QuoteRequest = {
   pair: 'ETH_USDC',
-  amount: '0.1',
   canonicalAmount: '0.1',
   keyedHeaders: [
     ['app-name', 'wallet'],
@@ -19,7 +18,7 @@ describe('the quote key', () => {
   const quoteKey = createQuoteKey()
 
   it('is one for every spelling of an amount', () => {
-    const respelled = { ...request, amount: '1e-1', target: '/v3/pairs/ETH_USDC/quotes?am%6Funt=1e-1' }
+    const respelled = { ...request, target: '/v3/pairs/ETH_USDC/quotes?am%6Funt=1e-1' }
     expect(quoteKey(respelled)).toBe(quoteKey(request))
   })
 

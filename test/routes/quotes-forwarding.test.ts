@@ -211,7 +211,6 @@ describe('secrets', () => {
 
     const key = createQuoteKey()({
       pair: 'p',
-      amount: '1',
       canonicalAmount: '1',
       partition: '',
       query: '',
