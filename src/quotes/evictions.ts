@@ -8,8 +8,8 @@ type UsedQuote = Pick<StoredQuote, 'id' | 'expiresAtMs'>
 
 /** Quotes that are not to be handed out again, by no replica. */
 export interface Evictions {
-  /** Drops a quote here, in the shared store and at the other replicas; says whether it was here. */
-  evict(key: string, quote: UsedQuote): boolean
+  /** Drops a quote here, in the shared store and at the other replicas. */
+  evict(key: string, quote: UsedQuote): void
   /** An order used it: drops it wherever it lies, and keeps it out while it lives; says how many places here had it. */
   use(keys: Iterable<string>, quote: UsedQuote): number
   /**
@@ -53,9 +53,9 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
   /** When each expires, the oldest use first. */
   const used = new Map<string, number>()
 
-  function evict(key: string, { id, expiresAtMs }: UsedQuote): boolean {
+  function evict(key: string, { id, expiresAtMs }: UsedQuote): void {
     // One that was found in the store is taken to expire a little sooner than it says.
-    return evictAll([key], { id, expiresAtMs: Math.max(expiresAtMs, used.get(id) ?? 0) }) > 0
+    evictAll([key], { id, expiresAtMs: Math.max(expiresAtMs, used.get(id) ?? 0) })
   }
 
   function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): number {

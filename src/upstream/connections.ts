@@ -50,9 +50,9 @@ export class Connections {
     })
   }
 
-  get stats(): { busy: number; idle: number; waiting: number } {
+  get stats(): { busy: number; idle: number } {
     const idle = this.#free.filter((connection) => connection.isOpen).length
-    return { busy: this.#all.length - this.#free.length, idle, waiting: this.#waiting.size }
+    return { busy: this.#all.length - this.#free.length, idle }
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler): Try {

@@ -58,7 +58,7 @@ export interface Upstream {
   readonly breaker: Breaker
   /** Requests that are under way or wait for a connection. */
   readonly inFlight: number
-  readonly connections: { busy: number; idle: number; waiting: number }
+  readonly connections: { busy: number; idle: number }
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): UnderWay
   close(): Promise<void>
 }
