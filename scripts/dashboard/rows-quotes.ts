@@ -92,6 +92,27 @@ export const quoteFreshness: Row = {
       least: 0,
       runbook: 'quotegatehitratiocollapsed',
     },
+    {
+      title: 'Calls that brought no valid quote',
+      description:
+        'The share of calls for a quote that were answered with an error or with nothing that is a live quote; ' +
+        'Answers not kept has the reasons. Good: the usual day, the pairs and amounts that the provider refuses. The ' +
+        'line is where the alert begins.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr:
+            `sum(${rate('quotegate_quotes_uncacheable_total', 'reason!~"content-coding|vary|cache-control|too-large"')}) / ` +
+            `sum(${rate('quotegate_quote_calls_total')})`,
+          legend: 'no valid quote',
+        },
+      ],
+      steps: redFrom(thresholds.noQuoteShare),
+      least: 0,
+      most: 1,
+      runbook: 'quotegatenoquotes',
+    },
   ],
 }
 

@@ -9,6 +9,8 @@ export const thresholds = {
   turnedAway: 5,
   /** Of the hit ratio of the last day. */
   hitRatioOfTheDay: 0.5,
+  /** Of the calls for a quote. */
+  noQuoteShare: 0.5,
   /** Of the float orders. */
   refusedShare: 0.2,
   clockOffsetSeconds: 2,

@@ -100,6 +100,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.hitRatioOfTheDay,
     inRule: `< ${thresholds.hitRatioOfTheDay}`,
   },
+  QuotegateNoQuotes: {
+    panels: ['Calls that brought no valid quote'],
+    threshold: thresholds.noQuoteShare,
+    inRule: `> ${thresholds.noQuoteShare}`,
+  },
   QuotegateOrdersRefused: {
     panels: ['Share of orders refused', 'Orders refused'],
     threshold: thresholds.refusedShare,
