@@ -5,16 +5,24 @@ export interface Ending {
   close(): Promise<void>
 }
 
+/**
+ * One wish can arrive twice: a Ctrl-C goes to `npm start` and to the process below it, and npm hands on what it got.
+ * So does systemd's SIGTERM.
+ */
+const sameWishMs = 500
+
 /** A signal ends the process in good order, a second one at once. SIGHUP is what a terminal says that is closed. */
 export function endOnSignal({ log, close }: Ending): void {
-  let ending = false
+  let endingSinceMs: number | undefined
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
-      if (ending) {
+      const nowMs = performance.now()
+      if (endingSinceMs !== undefined) {
+        if (nowMs - endingSinceMs < sameWishMs) return
         log.warn({ signal }, 'a second signal: ending at once, what is in flight is cut')
         process.exit(1)
       }
-      ending = true
+      endingSinceMs = nowMs
       log.info({ signal }, 'stopping: what is in flight is answered first')
       close().then(() => {
         log.info({}, 'stopped')

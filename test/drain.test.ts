@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../src/config.ts'
+import { endOnSignal } from '../src/process-end.ts'
 import { gatewayTo, pause, recordingUpstream, until } from './support/between.ts'
 import { startGateway } from './support/gateway.ts'
 import { keptLog, levels } from './support/log-lines.ts'
@@ -14,6 +15,8 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const connectionOf = (answer: { rawHeaders: string[] }) => valuesOf(answer.rawHeaders, 'connection')
 /** Far longer than any test: whoever waits for it never comes to its end. */
 const veryLongMs = 600_000
+/** Signals within this time of the first are the same wish (process-end.ts). */
+const sameWishMs = 500
 
 /** An upstream that answers when it is told to, and a gateway in front of it. */
 async function gatewayThatWaits(settings: Record<string, number> = {}) {
@@ -214,11 +217,28 @@ describe('SIGTERM', () => {
       const { program, operationsUrl } = await hangingRequest({ DRAIN_DELAY_MS: String(veryLongMs) })
       program.child.kill('SIGTERM')
       await untilUnready(operationsUrl)
+      await pause(sameWishMs + 100)
       program.child.kill(signal)
       expect((await program.exit).code).toBe(1)
       expect(program.stdout()).toContain('a second signal')
     },
   )
+
+  // Ctrl-C goes to npm and to the gateway below it, and npm hands it on: every request in flight was cut.
+  test.each(['SIGTERM', 'SIGINT'] as const)('a %s that arrives twice is one wish', async (signal) => {
+    const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never)
+    const { logger, lines } = await keptLog()
+    endOnSignal({ log: logger, close: () => new Promise(() => {}) })
+    onTestFinished(() => {
+      exit.mockRestore()
+      for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+        process.off(name, process.listeners(name).at(-1) ?? (() => {}))
+    })
+    process.emit(signal, signal)
+    process.emit('SIGTERM', 'SIGTERM')
+    expect(exit).not.toHaveBeenCalled()
+    expect(lines().map(({ msg }) => msg)).toEqual(['stopping: what is in flight is answered first'])
+  })
 
   async function untilUnready(operationsUrl: string): Promise<void> {
     while ((await statusOf(operationsUrl)) !== 503) await pause(5)

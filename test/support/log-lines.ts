@@ -1,4 +1,4 @@
-import { createLogger, type Logger } from '../../src/logger.ts'
+import { createLogger, type ProgramLogger } from '../../src/logger.ts'
 
 export interface LogLine {
   level: number
@@ -10,7 +10,7 @@ export const levels = { debug: 20, info: 30, warn: 40, error: 50 } as const
 
 /** A JSON logger that keeps what it says: as text, and line by line. */
 export async function keptLog(level = 'trace'): Promise<{
-  logger: Logger
+  logger: ProgramLogger
   text(): string
   lines(atLeast?: number): LogLine[]
 }> {
