@@ -1,7 +1,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
-import type { RequestHandler } from 'express'
+import type { RequestHandler, Response } from 'express'
 
 export interface AccessOptions {
   /** ADMIN_TOKEN. */
@@ -65,7 +65,8 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
   function levelOf({ headers: { authorization } }: IncomingMessage): Level | Refused {
     if (expected === undefined) return production ? 'reading' : 'full'
     if (authorization === undefined) return 'reading'
-    if (timingSafeEqual(digest(authorization), expected)) return 'full'
+    // RFC 9110 11.1: the name of a scheme has no case of its own.
+    if (timingSafeEqual(digest(authorization.replace(/^bearer +/i, 'Bearer ')), expected)) return 'full'
     return { status: 401, error: 'This is not the ADMIN_TOKEN.' }
   }
 
@@ -95,8 +96,14 @@ export function unlessRefused(check: (request: IncomingMessage) => Refused | und
   return (request, response, next) => {
     const refused = check(request)
     if (refused === undefined) next()
-    else response.status(refused.status).json({ error: refused.error })
+    else answerRefused(response, refused)
   }
+}
+
+export function answerRefused(response: Response, { status, error }: Refused): void {
+  // RFC 9110 15.5.2: a 401 says how to do better. No browser asks a person for a Bearer.
+  if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer')
+  response.status(status).json({ error })
 }
 
 /** Hashed, because only texts of one length can be compared in constant time. */

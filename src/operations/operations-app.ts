@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Metrics } from '../metrics.ts'
-import { type AccessOptions, createAccess, type Level, unlessRefused } from './access.ts'
+import { type AccessOptions, answerRefused, createAccess, type Level, unlessRefused } from './access.ts'
 import { createActions } from './actions.ts'
 import type { Activity } from './activity.ts'
 import { createConsoleFiles, pageHeaders } from './console-files.ts'
@@ -62,7 +62,7 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
     return (request: Request, response: Response) => {
       const level = access.levelOf(request)
       if (typeof level === 'string') answer(response, level)
-      else response.status(level.status).json({ error: level.error })
+      else answerRefused(response, level)
     }
   }
   app.get(

@@ -111,6 +111,17 @@ describe('with an ADMIN_TOKEN', () => {
     expect((await withToken('Bearer correct-horse-batter')).status).toBe(401)
     expect((await withToken(token)).status).toBe(401)
     expect((await withToken(`Bearer ${token}`)).status).toBe(200)
+    expect((await withToken(`bearer ${token}`)).status).toBe(200)
+  })
+
+  // RFC 9110 15.5.2
+  test('whoever lacks it is told what to send', async () => {
+    const gateway = await gatewayWith({ ADMIN_TOKEN: token })
+    expect((await act(gateway, 'drop-all')).headers).toMatchObject({ 'www-authenticate': 'Bearer' })
+    for (const path of ['/status', '/stream']) {
+      const answer = await ask(gateway.operationsUrl + path, { headers: { Authorization: 'Bearer wrong' } })
+      expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Bearer'])
+    }
   })
 
   test('it opens production, which is read-only without it', async () => {
