@@ -1,8 +1,9 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { floatOrder, gatewayWith, production, quote } from '../operations/support.ts'
-import { pause, until } from '../support/between.ts'
+import { pause, recordingUpstream, until } from '../support/between.ts'
 import { freePort } from '../support/free-port.ts'
 import { startGateway } from '../support/gateway.ts'
+import { giveQuote, quoteBody } from '../support/quotes.ts'
 import { valkey, valkeyIsInstalled } from '../support/valkey.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
 
@@ -140,12 +141,26 @@ describeInBrowser('the console', () => {
     expectPeace(watched, gateway.operationsUrl)
   })
 
+  test('has a row for each of several places that hold one quote, and counts no more than it lists', async () => {
+    const body = quoteBody({ expiry: Date.now() + 600_000 })
+    const upstream = await recordingUpstream((_request, response) => giveQuote(response, body))
+    const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url })
+    const { page } = await openPage(gateway.operationsUrl)
+    const count = () => page.locator('#quotes [data-role="count"]').textContent()
+    for (const application of ['a', 'b', 'c']) await quote(gateway, { application })
+    await expect.poll(count, { timeout: 10_000 }).toBe('3 live')
+    for (let number = 0; number < 100; number += 1) await quote(gateway, { application: `more-${number}` })
+    await expect.poll(count, { timeout: 10_000 }).toBe('the 100 asked for most')
+    expect(await page.locator('#quotes tbody tr').count()).toBe(100)
+  })
+
   test('asks for the ADMIN_TOKEN before it shows requests, and says when it is wrong', async () => {
     const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: 'correct-horse-battery' })
     const { page, complaints } = await openPage(gateway.operationsUrl)
     await page.locator('.notice', { hasText: 'Unlock with the ADMIN_TOKEN' }).waitFor()
     expect(await page.locator('#try form').isVisible()).toBe(false)
     for (const [token, expected] of [
+      ['correct-horse-battery\u200b', 'visible ASCII characters only'],
       ['wrong-wrong-wrong-wrong', 'That is not the ADMIN_TOKEN.'],
       ['correct-horse-battery', undefined],
     ] as const) {

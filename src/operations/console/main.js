@@ -118,9 +118,13 @@ unlock.addEventListener('click', () => {
 document.getElementById('token-cancel').addEventListener('click', () => dialog.close('cancel'))
 dialog.addEventListener('close', () => {
   const field = dialog.querySelector('input')
-  if (dialog.returnValue === 'ok' && field.value !== '') {
-    keepToken(field.value)
-    stream.restart()
+  const token = field.value.trim()
+  if (dialog.returnValue === 'ok' && token !== '') {
+    // Such as what a chat made of it: no request can carry that, and none would ever get through.
+    if (/^[\x21-\x7e]+$/.test(token)) {
+      keepToken(token)
+      stream.restart()
+    } else say('An ADMIN_TOKEN has visible ASCII characters only.', 'error')
   }
   field.value = ''
   dialog.returnValue = ''

@@ -19,6 +19,8 @@ const columns = [
 ]
 
 const updateEveryMs = 250
+/** The gateway sends no more than these. */
+const listedMost = 100
 
 /** The quotes that can be served now, each with the time that it has left. */
 export function createQuotes({ say, isFull, isPaused }) {
@@ -30,6 +32,7 @@ export function createQuotes({ say, isFull, isPaused }) {
   const rows = new Map()
   /** As the gateway sent them: most asked for first. */
   let ranks = new Map()
+  let isWhole = true
   let sorting
 
   for (const column of columns) {
@@ -165,17 +168,22 @@ export function createQuotes({ say, isFull, isPaused }) {
 
   function tell() {
     const shown = [...rows.values()].filter(({ node }) => !node.hidden).length
-    setText(part(panel, 'count'), shown === rows.size ? `${rows.size} live` : `${shown} of ${rows.size}`)
+    const all = isWhole ? `${rows.size} live` : `the ${rows.size} asked for most`
+    setText(part(panel, 'count'), shown === rows.size ? all : `${shown} of ${all}`)
     part(panel, 'empty').hidden = rows.size > 0
     dropAll.hidden = !isFull() || rows.size === 0
   }
 
   function update({ quotes }) {
     const seen = new Set()
+    const times = new Map()
     ranks = new Map()
+    isWhole = quotes.length < listedMost
     for (const [index, quote] of quotes.entries()) {
-      // Without ids, which a reader is not shown, its place has to do.
-      const key = quote.id === '' ? `#${index}` : quote.id
+      // A provider may give one quote to several who ask, and a reader is shown no ids: those are told apart by place.
+      const nth = (times.get(quote.id) ?? 0) + 1
+      times.set(quote.id, nth)
+      const key = `${nth} ${quote.id}`
       seen.add(key)
       ranks.set(key, index)
       let row = rows.get(key)
