@@ -71,11 +71,12 @@ export function createUpstreamClock(): UpstreamClock {
 
   return {
     observe(sample) {
+      const interval = readInterval(sample)
+      // Nor does it end the doubt about a clock that was set back.
+      if (interval === undefined) return false
       const setBack = wasSetBack(sample.receivedAtMs)
       if (setBack) restart()
       newestReceivedAtMs = setBack ? sample.receivedAtMs : Math.max(newestReceivedAtMs, sample.receivedAtMs)
-      const interval = readInterval(sample)
-      if (interval === undefined) return false
       forgetBefore(sample.receivedAtMs - memoryMs(sample))
       // One of the two clocks has been set, and only the newest sample is about both as they are now.
       if (sample.ourClockWasSet || isEmpty(intersect(known, interval))) restart()

@@ -192,11 +192,23 @@ describe('our own clock', () => {
     expect(clock.latestMs(backMs + 100)).toBeLessThan(startMs + 1_600)
   })
 
-  it('is taken as it is after it was set back when answers carry no Date', () => {
+  it.each([
+    ['has no Date', { dateHeader: undefined, hasAge: false }],
+    ['comes out of a cache', { dateHeader: httpDate(startMs), hasAge: true }],
+  ])('is in doubt all the same after it was set back and an answer %s', (_what, told) => {
     const clock = createUpstreamClock()
-    observe(clock, { sentAtMs: startMs, offsetMs: 30_000 })
+    observe(clock, { sentAtMs: startMs, offsetMs: -30_000 })
+    const backMs = startMs - 10_000
+    clock.observe({ ...told, sentAtMs: backMs, receivedAtMs: backMs + 100 })
+    expect(clock.earliestMs(backMs + 100)).toBe(Number.NEGATIVE_INFINITY)
+    expect(clock.latestMs(backMs + 100)).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('is taken as it is after it was set back when no answer ever had a Date', () => {
+    const clock = createUpstreamClock()
+    for (const sentAtMs of [startMs, startMs - 3_600_000])
+      clock.observe({ dateHeader: undefined, hasAge: false, sentAtMs, receivedAtMs: sentAtMs + 100 })
     const backMs = startMs - 3_600_000
-    clock.observe({ dateHeader: undefined, hasAge: false, sentAtMs: backMs, receivedAtMs: backMs + 100 })
     expect(clock.offset()).toEqual(unknown)
     expect(clock.latestMs(backMs + 100)).toBe(backMs + 100)
   })
