@@ -87,7 +87,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     ? createSharedLedger({ ...ledgerParts, sharedStore })
     : createLoneLedger(ledgerParts)
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
-  const { share, evictions } = shareQuotes(parts, { memory: store, providerClock })
+  const { share, evictions } = shareQuotes(parts, { memory: store, ledger, providerClock })
   const quoteHeaders = createQuoteHeaders(config.quotes.keyHeaders, config.swap)
   metrics.observe({
     cacheEntries: () => store.entries,
@@ -223,13 +223,21 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
 /** How quotes are shared with the replicas that use the same store, if there is one. */
 function shareQuotes(
   { config, clock, metrics, sharedStore }: SwapSideParts,
-  { memory, providerClock }: { memory: MemoryQuoteStore & QuoteListing; providerClock: ProviderClock },
+  {
+    memory,
+    ledger,
+    providerClock,
+  }: { memory: MemoryQuoteStore & QuoteListing; ledger: QuoteLedger; providerClock: ProviderClock },
 ): { evictions: Evictions; share: Share | undefined } {
   const store = sharedStore && createValkeyQuoteStore({ sharedStore, clock, providerClock })
   const evictions = createEvictions({
     memory,
     store,
     providerClock,
+    placesOf(quoteId) {
+      const quote = ledger.findById(quoteId)
+      return quote === undefined ? [] : ledger.cacheKeysOf(quote)
+    },
     onDropped(reason, count) {
       for (let dropped = 0; dropped < count; dropped += 1) metrics.cacheEvictions[reason].inc()
     },

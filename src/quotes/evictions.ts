@@ -32,6 +32,8 @@ export interface EvictionsOptions {
   /** Undefined: this replica is alone. */
   store: Pick<SharedQuoteStore, 'evict' | 'listen'> | undefined
   providerClock: Pick<ProviderClock, 'latestMs'>
+  /** Where in the cache a quote of this id may lie here, whomever the provider gave it to. */
+  placesOf(quoteId: string): Iterable<string>
   /** Told of quotes that went from memory for another replica's sake, or for want of news. */
   onDropped(reason: 'elsewhere' | 'gap', count: number): void
 }
@@ -45,7 +47,8 @@ const toldAtOnce = 50
 
 const usedMost = 10_000
 
-export function createEvictions({ memory, store, providerClock, onDropped }: EvictionsOptions): Evictions {
+export function createEvictions(options: EvictionsOptions): Evictions {
+  const { memory, store, providerClock, placesOf, onDropped } = options
   const watches = new Set<{ key: string; overtaken: boolean }>()
   /** What the store has not heard of: ids by key, with their expiries where these are known. */
   const owed = new Map<string, Map<string, number | undefined>>()
@@ -59,13 +62,17 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
   }
 
   function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): number {
+    markUsed(id, expiresAtMs)
+    return evictAll([...keys], { id, expiresAtMs })
+  }
+
+  function markUsed(id: string, expiresAtMs: number): void {
     // Of other terms it may have been ordered before, and expire later.
     const untilMs = Math.max(expiresAtMs, used.get(id) ?? 0)
     used.delete(id)
     used.set(id, untilMs)
     const [oldest = id] = used.keys()
     if (used.size > usedMost) used.delete(oldest)
-    return evictAll([...keys], { id, expiresAtMs })
   }
 
   function isUsed({ id, expiresAtMs }: UsedQuote): boolean {
@@ -142,8 +149,17 @@ export function createEvictions({ memory, store, providerClock, onDropped }: Evi
     if (evictHere(key, quoteId)) onDropped('elsewhere', 1)
   }
 
+  /** The provider may have given it to a client of this replica too, of which the one that had the order knows nothing. */
+  function useForAnother(key: string, quoteId: string, expiresAtMs: number): void {
+    markUsed(quoteId, expiresAtMs)
+    for (const place of new Set([key, ...placesOf(quoteId)])) dropForAnother(place, quoteId)
+  }
+
   store?.listen({
-    onEvicted: dropForAnother,
+    onEvicted(key, quoteId, usedUntilMs) {
+      if (usedUntilMs === undefined) dropForAnother(key, quoteId)
+      else useForAnother(key, quoteId, usedUntilMs)
+    },
     onGap() {
       for (const watch of watches) watch.overtaken = true
       // What is still good comes back from the store at its next use.

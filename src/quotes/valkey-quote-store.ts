@@ -47,7 +47,8 @@ export interface SharedQuoteStore extends QuoteStore {
 }
 
 export interface StoreListener {
-  onEvicted(key: string, quoteId: string): void
+  /** `usedUntilMs`: an order used it, and this is when it expires. */
+  onEvicted(key: string, quoteId: string, usedUntilMs?: number): void
   /** Evictions may have been missed. */
   onGap(): void
   /** The store answers again. */
@@ -115,7 +116,7 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
   }
 
   async function evict(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean | undefined> {
-    const message = JSON.stringify([key, quoteId])
+    const message = JSON.stringify([key, quoteId, expiresAtMs])
     const parameters = [idLine(quoteId), usedForMs, channel, message, expiresAtMs ?? '']
     const held = await sharedStore.run('quote-forget', (client) =>
       forgetScript(client, nameOf(key), parameters),
@@ -180,10 +181,11 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
 }
 
 /** Undefined: another version of this program says something that is not understood here. */
-function readMessage(message: string): [key: string, quoteId: string] | undefined {
+function readMessage(message: string): [key: string, quoteId: string, usedUntilMs?: number] | undefined {
   try {
-    const [key, quoteId] = JSON.parse(message)
-    return typeof key === 'string' && typeof quoteId === 'string' ? [key, quoteId] : undefined
+    const [key, quoteId, usedUntilMs] = JSON.parse(message)
+    if (typeof key !== 'string' || typeof quoteId !== 'string') return undefined
+    return typeof usedUntilMs === 'number' ? [key, quoteId, usedUntilMs] : [key, quoteId]
   } catch {
     return undefined
   }

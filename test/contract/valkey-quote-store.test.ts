@@ -169,7 +169,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       const heard: string[][] = []
       let listening = false
       there.listen({
-        onEvicted: (...evicted) => heard.push(evicted),
+        onEvicted: (key, quoteId) => heard.push([key, quoteId]),
         onGap: () => {
           listening = true
         },

@@ -35,6 +35,7 @@ async function replica(server: ValkeyServer, between: () => Promise<void> = asyn
   const memory = createMemoryQuoteStore({ entriesMost: 10, bytesMost: 100_000 })
   let listening = false
   const evictions = createEvictions({
+    placesOf: () => [],
     memory,
     providerClock,
     store: held,
@@ -130,6 +131,7 @@ it('a quote that a thousand were given goes from fifty places at a time', async 
   let most = 0
   let told = 0
   const evictions = createEvictions({
+    placesOf: () => [],
     memory: createMemoryQuoteStore({ entriesMost: 10, bytesMost: 100_000 }),
     providerClock,
     onDropped() {},

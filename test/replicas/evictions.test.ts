@@ -74,6 +74,24 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
     process.stdout.write(`(median of 20; at most ${most.toFixed(1)} ms)\n`)
   })
 
+  it('is handed out by no other to whom the provider gave it too, unknown to the one that had the order', async () => {
+    const { upstream, here, there } = await evictionStage(2)
+    const bodies = ['a', 'a', 'b', 'c'].map((id) => quoteBody({ id }))
+    upstream.answer(({ method }, response) => {
+      if (method === 'POST') response.writeHead(201).end('{}')
+      else giveQuote(response, bodies.shift())
+    })
+    const askAs = (version: string, url: string) =>
+      ask(url, { headers: ['App-Name', 'wallet', 'App-Version', version] })
+    expect(idOf(await askAs('1', there.url))).toBe('a')
+    await untilCounted(there, stored('quote-set'), 1)
+    expect(idOf(await askAs('2', here.url))).toBe('a')
+    await untilCounted(here, stored('quote-set'), 1)
+    await order(here.url, 'a')
+    await eventually('the eviction to arrive', async () => (await counted(there, evictions('elsewhere'))) > 0)
+    expect(idOf(await askAs('1', there.url))).toBe('b')
+  })
+
   it('is not found in the store by one that never had it', async () => {
     const stage = await evictionStage(2)
     const id = await sharedQuote(stage)
