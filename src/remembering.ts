@@ -33,3 +33,8 @@ function hashOf(text: string): number {
     hash = (Math.imul(hash, 31) + text.charCodeAt(index)) | 0
   return hash
 }
+
+/** A text for keeping: one plain string in place of the tree of parts, or the slice of a longer text, that V8 makes. */
+export function flattened(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1')
+}

@@ -1,5 +1,5 @@
 import { claimsClientAddress, shortestClientAddressHeader } from '../address-headers.ts'
-import { remembering } from '../remembering.ts'
+import { flattened, remembering } from '../remembering.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from '../upstream/forwarded.ts'
 import { type AddressBlock, blocksHold, normalizeAddress, parseAddressBlock } from './address.ts'
 
@@ -127,13 +127,14 @@ function furthestBelieved(
   let believed: string | undefined
   for (let index = nodes.length - 1; index >= 0; index--) {
     const node = nodes[index]
-    if (node === undefined || isUndisclosedNode(node)) return believed
+    if (node === undefined || isUndisclosedNode(node)) break
     const address = readNode(node)
     if (address === undefined) return malformed
-    if (!trusted.trusts(address)) return address
     believed = address
+    if (!trusted.trusts(address)) break
   }
-  return believed
+  // Limits keep addresses by the ten thousand: as a slice, each would keep all of the line that it came in.
+  return believed && flattened(believed)
 }
 
 /**

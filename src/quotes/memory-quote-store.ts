@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
+import { flattened } from '../remembering.ts'
 import { type KeptQuote, type PriceMove, priceMove } from './listed-quote.ts'
-import { flattened } from './quote-key.ts'
 import type { QuoteStore, StoredQuote } from './quote-store.ts'
 
 export interface MemoryQuoteStore extends QuoteStore {

@@ -72,8 +72,3 @@ export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRe
 function field(value: string): string {
   return `${value.length}:${value}`
 }
-
-/** A key for keeping: one plain string in place of the tree of parts that V8 makes of a concatenation. */
-export function flattened(key: string): string {
-  return Buffer.from(key, 'latin1').toString('latin1')
-}

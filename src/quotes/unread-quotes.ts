@@ -1,5 +1,5 @@
+import { flattened } from '../remembering.ts'
 import type { OrderTerms } from './order.ts'
-import { flattened } from './quote-key.ts'
 import type { QuoteTerms } from './terms-index.ts'
 
 /** What a quote was asked for. */

@@ -111,3 +111,37 @@ test.each([
   expect(code).toBe(0)
   expect(Number(output)).toBeLessThan(5_000)
 })
+
+// Whoever asks writes what stands to the left of the address that the proxy added.
+test('a rate limit keeps nothing of the long line that an address came in', async () => {
+  const { code, output } = await outcomeOf(
+    `
+    import { once } from 'node:events'
+    import { createServer, get } from 'node:http'
+    const provider = createServer((_request, response) => response.end('[]')).listen(0, '127.0.0.1')
+    await once(provider, 'listening')
+    const gateway = await createGateway({
+      PORT: 0, ADMIN_PORT: 0, SWAP_BASE_URL: 'http://127.0.0.1:' + provider.address().port,
+      TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'x-forwarded-for', RATE_LIMIT_PER_MINUTE: 10, RATE_LIMIT_BY: 'both',
+    })
+    const { trafficUrl } = await gateway.listen()
+    let application = 0
+    const ask = () => new Promise((resolve, reject) => {
+      application += 1
+      const headers = { 'App-Name': 'tests' + application, 'X-Forwarded-For': 'x'.repeat(10_000) + ', 203.0.113.111' }
+      get(trafficUrl + '/v3/pairs', { headers }, (response) => response.resume().on('end', resolve)).on('error', reject)
+    })
+    async function afterMore(count) {
+      for (let asked = 0; asked < count; asked += 1) await ask()
+      gc()
+      return process.memoryUsage().heapUsed
+    }
+    const before = await afterMore(300)
+    console.log(((await afterMore(1_000)) - before) / 1_000)
+    process.exit()
+    `,
+    ['--expose-gc'],
+  )
+  expect(code).toBe(0)
+  expect(Number(output)).toBeLessThan(5_000)
+})
