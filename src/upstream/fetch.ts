@@ -68,10 +68,14 @@ class Reader implements UpstreamHandler {
       this.#resolve = resolve
       this.#reject = reject
     })
-    this.#deadline = setTimeout(() => {
-      const fault = this.#abort === undefined ? 'connection_timeout' : 'http_response_timeout'
-      this.giveUp(this.#failure(fault, new Error(`no whole answer in ${options.totalTimeoutMs} ms`)))
-    }, options.totalTimeoutMs)
+    // After a pause of this process the answer may lie in the socket already: that is read before an immediate runs.
+    this.#deadline = setTimeout(() => setImmediate(() => this.#onDeadline()), options.totalTimeoutMs)
+  }
+
+  #onDeadline(): void {
+    const fault = this.#abort === undefined ? 'connection_timeout' : 'http_response_timeout'
+    const { totalTimeoutMs } = this.#options
+    this.giveUp(this.#failure(fault, new Error(`no whole answer in ${totalTimeoutMs} ms`)))
   }
 
   onConnect(abort: (reason?: Error) => void): void {

@@ -34,6 +34,7 @@ export class RequestBody extends Readable {
   readonly #request: IncomingMessage
   readonly #idleTimer: NodeJS.Timeout
   readonly #idleTimeoutMs: number
+  #idle: NodeJS.Immediate | undefined
 
   /** With what somebody has taken from it already, which else must not pass for the whole. */
   constructor(request: IncomingMessage, idleTimeoutMs: number, begun?: readonly Buffer[]) {
@@ -41,7 +42,10 @@ export class RequestBody extends Readable {
     if (begun === undefined && isAlreadyRead(request)) throw new Problem('body-already-read', alreadyRead)
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
-    this.#idleTimer = setTimeout(this.#onIdle, idleTimeoutMs)
+    this.#idleTimer = setTimeout(() => {
+      // After a pause of this process more may lie in the socket already: that is read before an immediate runs.
+      this.#idle = setImmediate(this.#onIdle)
+    }, idleTimeoutMs)
     // It may break off while nobody listens, before it is handed on, and must not end the process.
     this.on('error', () => {})
     request.on('data', this.#onData)
@@ -54,11 +58,13 @@ export class RequestBody extends Readable {
 
   readonly #onData = (chunk: Buffer) => {
     this.#idleTimer.refresh()
+    clearImmediate(this.#idle)
     if (!this.push(chunk)) this.#request.pause()
   }
 
   readonly #onEnd = () => {
     clearTimeout(this.#idleTimer)
+    clearImmediate(this.#idle)
     this.push(null)
   }
 
@@ -86,6 +92,7 @@ export class RequestBody extends Readable {
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     clearTimeout(this.#idleTimer)
+    clearImmediate(this.#idle)
     this.#request.off('data', this.#onData)
     this.#request.off('end', this.#onEnd)
     this.#request.off('close', this.#onGone)

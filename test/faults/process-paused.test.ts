@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { pause, rawUpstream, until } from '../support/between.ts'
+import { startGatewayProcess } from '../support/gateway-process.ts'
+import { RawConnection } from '../support/raw-connection.ts'
+
+const timeoutMs = 2_000
+const body = '{"pairId":"ETH_USDC","fromAmount":0.1}'
+const order = `POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: tests\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+
+// A machine that is moved, a container that is paused: timers are over at once, and what came meanwhile is unread.
+test('what came while this process stood still is not too late', async () => {
+  let answerOrder = () => {}
+  const upstream = await rawUpstream((socket, bytes) => {
+    const answer = () => socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}')
+    if (!String(bytes).startsWith('POST /v3/')) answer()
+    else answerOrder = answer
+  })
+  const { url, child } = await startGatewayProcess({
+    SWAP_BASE_URL: upstream.url,
+    PAYMENTS_BASE_URL: upstream.url,
+    UPSTREAM_TOTAL_TIMEOUT_MS: String(timeoutMs),
+    REQUEST_BODY_IDLE_TIMEOUT_MS: String(timeoutMs),
+    LOG_LEVEL: 'info',
+  })
+  const orderer = new RawConnection(url)
+  const payer = new RawConnection(url)
+  payer.write('POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 4\r\n\r\n{')
+  orderer.write(order)
+  await until(() => upstream.received.length === 2, 'both to be on their way')
+  child.kill('SIGSTOP')
+  answerOrder()
+  payer.write('  }')
+  await pause(timeoutMs + 500)
+  child.kill('SIGCONT')
+  expect(await orderer.answer()).toMatchObject({ status: 201 })
+  expect(await payer.answer()).toMatchObject({ status: 201 })
+})
