@@ -1,7 +1,10 @@
 import type { Clock } from '../clock.ts'
 import type { SharedStore } from '../store/shared-store.ts'
+import { headLines } from '../traffic-response.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import { createOneList } from './one-list.ts'
+import { readQuote } from './quote.ts'
+import { repeatableHeaders } from './quote-call.ts'
 import type { QuoteStore, StoredQuote } from './quote-store.ts'
 import { decodeQuote, encodeQuote, idLine } from './stored-bytes.ts'
 import { forgetScript, lookScript, releaseScript, setScript } from './valkey-quote-scripts.ts'
@@ -157,11 +160,13 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
       const storeAheadMs = storeNowMs - clock.nowMs()
       if (leftMs === undefined) return { holder: text.toString('latin1'), storeAheadMs }
       const quote = decodeQuote(text)
-      if (quote === undefined) return undefined
+      if (quote === undefined || !isWhole(quote)) return undefined
       // Our clock may be wrong, and we may never have seen the provider's: how long a quote lives is what the
       // replica that asked for it knew, and the store's clock tells how much of that is over.
       const expiresAtMs = Math.min(quote.expiresAtMs, Math.floor(latestMs + leftMs))
-      return { found: { ...quote, headers: oneList(quote.headers), expiresAtMs }, storeAheadMs }
+      // Another version may keep more than this one may repeat.
+      const headers = oneList(repeatableHeaders(quote.headers))
+      return { found: { ...quote, headers, expiresAtMs }, storeAheadMs }
     },
     put,
     release,
@@ -178,6 +183,13 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
       })
     },
   }
+}
+
+/** Others can write to the store, and what is damaged there would be handed out until it expires. */
+function isWhole({ id, body, headers, expiresAtMs }: StoredQuote): boolean {
+  const { quote } = readQuote(Buffer.from(body, 'latin1'), expiresAtMs)
+  if (quote?.id !== id || quote.expiryMs !== expiresAtMs) return false
+  return headLines(headers) !== undefined
 }
 
 /** Undefined: another version of this program says something that is not understood here. */

@@ -14,12 +14,19 @@ export interface StoreOptions {
 const roomy: StoreOptions = { entriesMost: 1_000, bytesMost: 1_000_000 }
 
 export function storedQuote(changes: Partial<StoredQuote> = {}): StoredQuote {
+  const { id = 'quote-1', expiresAtMs = Date.now() + 30_000 } = changes
   return {
-    id: 'quote-1',
-    body: '{"id":"quote-1"}',
+    id,
+    body: JSON.stringify({
+      id,
+      pairId: 'ETH_USDC',
+      fromAmount: { assetId: 'ETH', value: '0.1' },
+      toAmount: { assetId: 'USDC', value: '289.645' },
+      expiry: expiresAtMs,
+    }),
     headers: ['Content-Type', 'application/json', 'X-Twice', '1', 'x-twice', '2'],
     lifeMs: 30_000,
-    expiresAtMs: Date.now() + 30_000,
+    expiresAtMs,
     ...changes,
   }
 }

@@ -203,6 +203,25 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       await store.set('key', storedQuote())
       expect(await store.get('key')).toBeDefined()
     })
+
+    it.each([
+      ['a body that is cut short', { body: storedQuote().body.slice(0, -20) }],
+      ['the body of another quote', { body: storedQuote({ id: 'quote-2' }).body }],
+      ['another expiry than its body', { expiresAtMs: Date.now() + 2 * lifeMs, body: storedQuote().body }],
+      ['a line break in a header', { headers: ['X-A', 'a\r\nX-B: b'] }],
+    ])('hands out no quote with %s', async (_damage, changes) => {
+      const store = await emptyReplica()
+      await store.set('key', storedQuote(changes))
+      expect(await store.look('key', wanted())).toBeUndefined()
+      await store.set('key', storedQuote())
+      expect(await store.look('key', wanted())).toHaveProperty('found')
+    })
+
+    it('hands out no header of another version that would be false of a later answer', async () => {
+      const store = await emptyReplica()
+      await store.set('key', storedQuote({ headers: ['Content-Length', '3', 'X-A', 'a'] }))
+      expect(await store.look('key', wanted())).toMatchObject({ found: { headers: ['X-A', 'a'] } })
+    })
   })
 })
 
