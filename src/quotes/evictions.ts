@@ -151,8 +151,10 @@ export function createEvictions(options: EvictionsOptions): Evictions {
 
   /** The provider may have given it to a client of this replica too, of which the one that had the order knows nothing. */
   function useForAnother(key: string, quoteId: string, expiresAtMs: number): void {
+    // Told once for each of its places there; the first time is enough for all of those here.
+    const isNews = !isUsed({ id: quoteId, expiresAtMs })
     markUsed(quoteId, expiresAtMs)
-    for (const place of new Set([key, ...placesOf(quoteId)])) dropForAnother(place, quoteId)
+    for (const place of new Set(isNews ? [key, ...placesOf(quoteId)] : [key])) dropForAnother(place, quoteId)
   }
 
   store?.listen({
