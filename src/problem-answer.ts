@@ -68,7 +68,9 @@ export function answerProblem(
   response.sendDate = true
   // Named, because an upstream's reason phrase that could not be written may still stand in the response.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers)
-  if (!closes || request.complete || request.method === 'HEAD') {
+  // The client may have asked for the end itself, or be told of it by a drain.
+  const stays = !closes && response.shouldKeepAlive
+  if (stays || request.complete || request.method === 'HEAD') {
     response.end(body)
     destroyUnlessRead(request)
     return

@@ -146,6 +146,25 @@ describe('a refusal by the gateway itself', () => {
     },
   )
 
+  // A small body is read to its end where the connection is kept, and this one is not.
+  test.each([
+    ['HTTP/1.1', 'Connection: close\r\n'],
+    ['HTTP/1.0', ''],
+  ])('reaches the sender of a small body that asked for the end: %s', async (version, headers) => {
+    const gateway = await gatewayTo('http://127.0.0.1:9')
+    const client = new RawConnection(gateway.url)
+    client.write(`POST /nowhere ${version}\r\nHost: g\r\n${headers}Content-Length: 40000\r\n\r\n`)
+    client.socket.pause()
+    for (let sent = 0; sent < 40_000; sent += 10_000) {
+      client.socket.write(Buffer.alloc(10_000))
+      await pause(100)
+    }
+    client.socket.resume()
+    expectProblem(await client.answer(), 404, 'not-found')
+    await client.closed()
+    expect(client.error).toBeUndefined()
+  })
+
   test('reaches a sender that is slow but does not stop', async () => {
     const gateway = await gatewayTo('http://127.0.0.1:9')
     const client = new RawConnection(gateway.url)
