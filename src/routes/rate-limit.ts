@@ -80,8 +80,15 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     const { rateLimit } = exchange
     if (!rateLimit?.allowed) return
     exchange.rateLimit = undefined
-    // A store that fails to take one back leaves the client with one less for a minute: nobody's answer waits.
-    limiter.giveBack(rateLimit.bucket).catch(() => {})
+    void takeBack(rateLimit.bucket)
+  }
+
+  /** A limiter that fails here leaves the client with one less for a minute: nobody's answer waits for it. */
+  async function takeBack(bucket: string): Promise<void> {
+    try {
+      // One of somebody else's may throw at once, or return nothing.
+      await limiter.giveBack(bucket)
+    } catch {}
   }
 
   return {

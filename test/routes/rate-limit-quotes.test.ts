@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { gatewayTo, recordingUpstream, until } from '../support/between.ts'
 import { startGateway } from '../support/gateway.ts'
+import { post } from '../support/orders.ts'
 import {
   type Answered,
   ask,
@@ -12,6 +13,7 @@ import {
   quoteBody,
   untilCounted,
 } from '../support/quotes.ts'
+import { rawExchange } from '../support/raw-connection.ts'
 
 async function limited(perMinute: number, settings: Record<string, string> = {}) {
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
@@ -161,4 +163,26 @@ describe('with RATE_LIMIT_HITS', () => {
     expect(JSON.parse(refused.body).type).toBe('urn:quotegate:problem:rate-limited')
     expect(refused.headers['retry-after']).toMatch(/^\d+$/)
   })
+})
+
+// The request never heard anything, and where an order was to be given back the process ended.
+it("a limiter of somebody else's may take back however it likes", async () => {
+  const bucketsBack: string[] = []
+  const rateLimiter = {
+    perMinute: 5,
+    take: async () => ({ allowed: true, remaining: 4, resetMs: 1_000 }),
+    // As whoever writes JavaScript may do.
+    giveBack(bucket: string): never {
+      bucketsBack.push(bucket)
+      throw new Error('not mine')
+    },
+  }
+  const settings = { SWAP_BASE_URL: 'http://127.0.0.1:9', RATE_LIMIT_PER_MINUTE: 5 }
+  const gateway = await startGateway(settings, { rateLimiter })
+  onTestFinished(() => gateway.close())
+  expect((await ask(gateway.url)).status).toBe(502)
+  expect((await ask(gateway.url, { path: '/v3/assets' })).status).toBe(502)
+  const order = post('{"pairId":"ETH_USDC","fromAmount":1}', { headers: ['App-Name: wallet'] })
+  expect((await rawExchange(gateway.url, order)).status).toBe(502)
+  expect(bucketsBack).toEqual(['wallet', 'wallet', 'wallet'])
 })
