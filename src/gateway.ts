@@ -40,7 +40,8 @@ export interface Gateway {
   listen(): Promise<{ trafficUrl: string; operationsUrl: string }>
   /**
    * Ends it: requests in flight are answered, within DRAIN_TIMEOUT_MS. For `delayMs` before that new connections
-   * are still served, while /readyz says that they should go elsewhere. A second call cuts the delay short.
+   * are still served, while /readyz says that they should go elsewhere. A further call without `delayMs` cuts that
+   * short; one with it changes nothing.
    */
   close(options?: { delayMs?: number }): Promise<void>
   /** The page that Prometheus reads. */
