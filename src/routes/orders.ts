@@ -93,6 +93,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForMs: number): Problem {
     const stated = order.fromAmount
     const amount = stated === undefined || isZero(stated.canonical) ? quote.requestedAmount : stated.text
+    // By its bytes: half of a surrogate pair, which JSON can spell, would be an error here.
+    const pair = encodeURIComponent(Buffer.from(quote.pairId).toString())
     return new Problem('quote-expired', {
       detail:
         'The price of this order is no longer firm. Nothing was sent to the provider. Ask for a new quote at ' +
@@ -102,7 +104,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         pairId: quote.pairId,
         expiry: quote.expiresAtMs,
         expiredForMs: Math.round(expiredForMs),
-        requote: `/v3/pairs/${encodeURIComponent(quote.pairId)}/quotes?amount=${encodeURIComponent(amount)}`,
+        requote: `/v3/pairs/${pair}/quotes?amount=${encodeURIComponent(amount)}`,
       },
     })
   }
