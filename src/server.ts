@@ -163,7 +163,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     const { turns } = connection
     const last = turns.at(-1)
     // A client that leaves within its body: nothing is malformed, and nobody is there to be told.
-    if (error.code === 'HPE_INVALID_EOF_STATE' && last?.request.complete === false) {
+    const begun = last?.request ?? connection.answeredEarly
+    if (error.code === 'HPE_INVALID_EOF_STATE' && begun?.complete === false) {
       socket.destroy()
       return
     }

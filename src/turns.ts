@@ -16,6 +16,8 @@ export interface Turn {
 export interface Connection {
   /** The requests that have no complete answer yet. Only the first is being served. */
   readonly turns: Turn[]
+  /** The last request that was answered before its body had come to its end. */
+  answeredEarly: IncomingMessage | undefined
   /** What to do once all of them have been answered, when no further request is taken. */
   atEnd: (() => void) | undefined
   takesNoMore: boolean
@@ -57,6 +59,7 @@ export function createTurns({ open, stillMs, begin }: TurnsOptions): Turns {
     if (known) return known
     const connection: Connection = {
       turns: [],
+      answeredEarly: undefined,
       atEnd: undefined,
       takesNoMore: false,
       paused: false,
@@ -109,7 +112,10 @@ export function createTurns({ open, stillMs, begin }: TurnsOptions): Turns {
     }
     turns.push(turn)
     response.on('close', () => {
-      if (!request.complete) endBody(request)
+      if (!request.complete) {
+        connection.answeredEarly = request
+        endBody(request)
+      }
       turns.splice(turns.indexOf(turn), 1)
       next(socket, connection)
     })
