@@ -259,6 +259,23 @@ describe('what is not limited', () => {
   })
 })
 
+it('counts what the upstream has seen, though its client left before the answer', async () => {
+  const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 10 })
+  upstream.answer(() => {})
+  const leaving = new AbortController()
+  const { signal } = leaving
+  const left = Promise.allSettled([
+    ask(gateway.url, { path: '/v3/assets', signal }),
+    ask(gateway.url, { signal }),
+  ])
+  await until(() => upstream.requests.length === 2, 'both to arrive')
+  leaving.abort()
+  await left
+  await untilCounted(gateway, 'quotegate_upstream_requests_total{upstream="swap",outcome="given-up"}', 2)
+  upstream.answer((_request, response) => response.end('ok'))
+  expect((await passing(gateway.url)).headers.ratelimit).toContain('r=7;')
+})
+
 it('counts refusals by part of the service', async () => {
   const { gateway } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
   await times(3, () => passing(gateway.url))
