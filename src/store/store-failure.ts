@@ -11,9 +11,18 @@ export function isRefusal(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
 }
 
+const noPassword = /^NOAUTH/
+const wrongPassword = /^WRONGPASS|^ERR invalid password/
+
+/** A connection whose password was refused hears of its next command that it has given none. */
+export function repeatsRefusal(error: unknown, before: unknown): boolean {
+  if (!(error instanceof Error && before instanceof Error)) return false
+  return noPassword.test(rootOf(error).message) && wrongPassword.test(rootOf(before).message)
+}
+
 const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
-  [/^NOAUTH/, 'it wants a password, and VALKEY_URL has none'],
-  [/^WRONGPASS|^ERR invalid password/, 'it refuses the user or the password of VALKEY_URL'],
+  [noPassword, 'it wants a password, and VALKEY_URL has none'],
+  [wrongPassword, 'it refuses the user or the password of VALKEY_URL'],
   [/^NOPERM/, 'the user of VALKEY_URL may not do this'],
   [/^READONLY/, 'it is a replica that takes no writes'],
   [/^(NOREPLICAS|MISCONF|OOM)/, 'it takes no writes'],

@@ -1,6 +1,6 @@
 import type { Logger } from '../logger.ts'
 import { withDeadline } from './deadline.ts'
-import { isRefusal, reasonOf, StoreTimeout } from './store-failure.ts'
+import { isRefusal, reasonOf, repeatsRefusal, StoreTimeout } from './store-failure.ts'
 import { proveAlive, type ValkeyClient } from './valkey-client.ts'
 
 /** Whether the store may be asked. */
@@ -57,7 +57,7 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
   })
 
   function fell(error: unknown): void {
-    problem = isNotConnected(error) ? (problem ?? error) : error
+    problem = isNotConnected(error) || repeatsRefusal(error, problem) ? (problem ?? error) : error
     if (closed) return
     sayWhy()
     if (!up) return

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { reasonOf } from '../../src/store/store-failure.ts'
+import { reasonOf, repeatsRefusal } from '../../src/store/store-failure.ts'
 
 describe('the log line of a store that is down', () => {
   // Redis 7 with `rename-command AUTH ""`; a Sentinel before 5.0.1; proxies that know no AUTH.
@@ -12,4 +12,13 @@ describe('the log line of a store that is down', () => {
     expect(reason).toContain('unknown command')
     expect(reason).not.toContain('hunter2')
   })
+})
+
+test('a refused password explains that the next command has none, and nothing else does', () => {
+  const refused = new Error('WRONGPASS invalid username-password pair or user is disabled.')
+  const none = new Error('NOAUTH Authentication required.')
+  expect(repeatsRefusal(none, refused)).toBe(true)
+  expect(repeatsRefusal(none, new Error('connect ECONNREFUSED 127.0.0.1:6379'))).toBe(false)
+  expect(repeatsRefusal(none, undefined)).toBe(false)
+  expect(repeatsRefusal(refused, none)).toBe(false)
 })
