@@ -7,7 +7,6 @@ export interface Ending {
 
 /**
  * One wish can arrive twice: a Ctrl-C goes to `npm start` and to the process below it, and npm hands on what it got.
- * So does systemd's SIGTERM.
  */
 const sameWishMs = 500
 

@@ -50,7 +50,7 @@ export interface SharedQuoteStore extends QuoteStore {
 }
 
 export interface StoreListener {
-  /** `usedUntilMs`: an order used it, and this is when it expires. */
+  /** `usedUntilMs`: it was used, or a person dropped it, and this is when it expires; 1.0.0 does not say. */
   onEvicted(key: string, quoteId: string, usedUntilMs?: number): void
   /** Evictions may have been missed. */
   onGap(): void

@@ -68,13 +68,28 @@ test('nothing is left in memory of gateways that were closed', async () => {
   expect(Number(output)).toBeLessThan(0.5)
 })
 
+/** Of what `ask`, which the program makes, leaves behind in memory. */
+async function bytesKeptByEach(program: string): Promise<number> {
+  const measured = `
+    async function afterMore(count) {
+      for (let asked = 0; asked < count; asked += 1) await ask()
+      gc()
+      return process.memoryUsage().heapUsed
+    }
+    const before = await afterMore(300)
+    console.log(((await afterMore(1_000)) - before) / 1_000)
+    process.exit()`
+  const { code, output } = await outcomeOf(program + measured, ['--expose-gc'])
+  expect(code).toBe(0)
+  return Number(output)
+}
+
 // The text of a long number is a slice of the target that it stood in, unless it is copied.
 test.each([
   ['can be read', 30_000],
   ['cannot be read', 'soon'],
 ])('quotes that %s keep nothing of long targets alive', async (_what, expiry) => {
-  const { code, output } = await outcomeOf(
-    `
+  const bytes = await bytesKeptByEach(`
     import { once } from 'node:events'
     import { createServer, get } from 'node:http'
     const expiry = ${JSON.stringify(expiry)}
@@ -97,25 +112,13 @@ test.each([
       const target = '/v3/pairs/SHIB_OF_LONG_NAME/quotes?amount=' + amount + '&more=' + more
       get(trafficUrl + target, { headers: { 'App-Name': 'tests' } }, (response) => response.resume().on('end', resolve)).on('error', reject)
     })
-    async function afterMore(count) {
-      for (let asked = 0; asked < count; asked += 1) await ask()
-      gc()
-      return process.memoryUsage().heapUsed
-    }
-    const before = await afterMore(300)
-    console.log(((await afterMore(1_000)) - before) / 1_000)
-    process.exit()
-    `,
-    ['--expose-gc'],
-  )
-  expect(code).toBe(0)
-  expect(Number(output)).toBeLessThan(5_000)
+    `)
+  expect(bytes).toBeLessThan(5_000)
 })
 
 // Whoever asks writes what stands to the left of the address that the proxy added.
 test('a rate limit keeps nothing of the long line that an address came in', async () => {
-  const { code, output } = await outcomeOf(
-    `
+  const bytes = await bytesKeptByEach(`
     import { once } from 'node:events'
     import { createServer, get } from 'node:http'
     const provider = createServer((_request, response) => response.end('[]')).listen(0, '127.0.0.1')
@@ -131,17 +134,6 @@ test('a rate limit keeps nothing of the long line that an address came in', asyn
       const headers = { 'App-Name': 'tests' + application, 'X-Forwarded-For': 'x'.repeat(10_000) + ', 203.0.113.111' }
       get(trafficUrl + '/v3/pairs', { headers }, (response) => response.resume().on('end', resolve)).on('error', reject)
     })
-    async function afterMore(count) {
-      for (let asked = 0; asked < count; asked += 1) await ask()
-      gc()
-      return process.memoryUsage().heapUsed
-    }
-    const before = await afterMore(300)
-    console.log(((await afterMore(1_000)) - before) / 1_000)
-    process.exit()
-    `,
-    ['--expose-gc'],
-  )
-  expect(code).toBe(0)
-  expect(Number(output)).toBeLessThan(5_000)
+    `)
+  expect(bytes).toBeLessThan(5_000)
 })
