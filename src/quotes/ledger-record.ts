@@ -60,14 +60,7 @@ export function encodeNote(quote: NotedQuote): string {
   return `${quote.expiresAtMs} ${JSON.stringify(members)}`
 }
 
-/** What two clocks of one machine may differ by. */
-const worthTellingMs = 100
-
-/** How far the provider was behind the clock of whoever noted the quote; nothing if it was not. */
-export function encodeBehind({ expiresAtMs }: NotedQuote, behindMs: number): string {
-  return behindMs > worthTellingMs && Number.isFinite(behindMs) ? `${expiresAtMs} ${Math.ceil(behindMs)}` : ''
-}
-
+/** How far the provider was behind the store's clock when the quote was noted; 0 in what is no such field. */
 export function decodeBehind(text: string): number {
   return Number(/^\d{1,16} (\d{1,13})$/.exec(text)?.[1] ?? 0)
 }

@@ -12,8 +12,9 @@ export const fieldsMost = 64
 /**
  * Keeps ARGV[2] in field ARGV[1] of a hash, unless what is there expires later than ARGV[3]: whichever replica
  * writes last, the latest expiry stays. Then what expired by ARGV[4] goes, and past ARGV[6] fields what expires
- * first. The hash lives ARGV[5] ms from now on, or as long as it would have anyway. ARGV[7], if not
- * empty, tells how far the provider is behind, and is kept and dropped as a note is.
+ * first. The hash lives ARGV[5] ms from now on, or as long as it would have anyway. ARGV[7] is the provider's
+ * time, if known. How far that is behind the store's clock is kept and dropped as a note is, if it is more than
+ * two clocks of one machine may differ by.
  */
 export const noteScript = createScript(`
 local function expiryOf(note) return tonumber(string.match(note, '^%d+') or 0) end
@@ -21,7 +22,11 @@ local key, expires = KEYS[1], tonumber(ARGV[3])
 local held = redis.call('HGET', key, ARGV[1])
 if held and expiryOf(held) > expires then return 0 end
 redis.call('HSET', key, ARGV[1], ARGV[2])
-if ARGV[7] ~= '' then redis.call('HSET', key, 'clock', ARGV[7]) end
+if ARGV[7] ~= '' then
+  local time = redis.call('TIME')
+  local behind = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(ARGV[7])
+  if behind > 100 then redis.call('HSET', key, 'clock', string.format('%s %.0f', ARGV[3], behind)) end
+end
 if redis.call('HLEN', key) > 1 then
   local all, kept = redis.call('HGETALL', key), {}
   for at = 1, #all, 2 do

@@ -1,14 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { SharedStore } from '../store/shared-store.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
-import {
-  createLedgerPlaces,
-  decodeBehind,
-  decodeNote,
-  encodeBehind,
-  encodeNote,
-  longestLifeMs,
-} from './ledger-record.ts'
+import { createLedgerPlaces, decodeBehind, decodeNote, encodeNote, longestLifeMs } from './ledger-record.ts'
 import { fieldsMost, noteScript, recallScript } from './ledger-script.ts'
 import type { OrderTerms } from './order.ts'
 import { isExpired } from './quote.ts'
@@ -34,7 +27,7 @@ export interface SharedLedgerOptions extends Omit<QuoteLedgerOptions, 'entries'>
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run' | 'onUp'>
   ledger: QuoteLedger
   clock: Clock
-  providerClock: Pick<ProviderClock, 'earliestMs' | 'compare' | 'hearsay'>
+  providerClock: Pick<ProviderClock, 'earliestMs' | 'isKnown' | 'compare' | 'hearsay'>
   /** How long after its return the store is not taken to know everything. */
   settleMs?: number
 }
@@ -67,14 +60,15 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
   async function write(quote: NotedQuote): Promise<boolean> {
     const earliestMs = providerClock.earliestMs()
     const note = encodeNote(quote)
-    const behind = encodeBehind(quote, clock.nowMs() - earliestMs)
+    const isTold = providerClock.isKnown && Number.isFinite(earliestMs)
+    const providerNow = isTold ? Math.floor(earliestMs) : ''
     const writes = places.ofQuote(quote).map(({ key, field, foundBy }) => {
       const foundForMs = foundBy === 'id' ? retentionMs : termsMs
       // Where our clock was set back nothing is known of the time, and the store takes no infinite one.
       const overByMs = Math.max(0, Math.floor(earliestMs - foundForMs))
       const keepMs = foundForMs + Math.min(Math.ceil(quote.expiresAtMs - earliestMs), longestLifeMs)
       if (keepMs <= 0) return true
-      const parameters = [field, note, quote.expiresAtMs, overByMs, keepMs, fieldsMost, behind]
+      const parameters = [field, note, quote.expiresAtMs, overByMs, keepMs, fieldsMost, providerNow]
       return sharedStore.run('ledger-note', (client) => noteScript(client, key, parameters))
     })
     const written = await Promise.all(writes)

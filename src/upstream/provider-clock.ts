@@ -9,8 +9,10 @@ export interface ProviderClock {
   observe(answer: { rawHeaders: readonly string[]; sentAtMs: number; receivedAtMs: number }): void
   /** How far the shared store's clock is ahead of ours: a second opinion on ours, until the provider has said its time. */
   compare(storeAheadMs: number): void
-  /** How far another replica found the provider behind: counts until it has been heard here. */
-  hearsay(behindMs: number): void
+  /** How far another replica found the provider behind the store's clock: counts until it has been heard here. */
+  hearsay(behindStoreMs: number): void
+  /** Whether the provider has said its time. */
+  readonly isKnown: boolean
   /** What serving a quote assumes: the provider may already be this late. */
   latestMs(): number
   /** What refusing an order assumes: the provider may still be this early. */
@@ -24,7 +26,7 @@ const warnEveryMs = 600_000
 export function createProviderClock({ clock, log }: { clock: Clock; log: Logger }): ProviderClock {
   const upstreamClock = createUpstreamClock()
   let storeAheadMs = 0
-  let hearsayMs = 0
+  let behindStoreMs = 0
   const leadMs = (nowMs: number) => (clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs())
   /** Our wall clock less the steady one, when the provider last told its time, or else at the start. */
   let leadWhenHeardMs = leadMs(clock.nowMs())
@@ -62,7 +64,10 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
       storeAheadMs = aheadMs
     },
     hearsay(behindMs) {
-      hearsayMs = Math.max(hearsayMs, behindMs)
+      behindStoreMs = Math.max(behindStoreMs, behindMs)
+    },
+    get isKnown() {
+      return upstreamClock.isKnown
     },
     latestMs() {
       const nowMs = clock.nowMs()
@@ -72,7 +77,7 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     earliestMs() {
       const nowMs = clock.nowMs()
       const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs(nowMs))
-      return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs) - hearsayMs
+      return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs - behindStoreMs)
     },
     offset: () => upstreamClock.offset(),
   }

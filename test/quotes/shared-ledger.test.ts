@@ -53,7 +53,7 @@ const byTerms = order(terms)
 function replicaOn(sharedStore: SharedStore, { settleMs = 0, providerNowMs = nowMs } = {}) {
   const ledger = createQuoteLedger({ entries: 1_000, retentionMs, termsMs })
   let earliestMs = providerNowMs
-  const providerClock = { compare() {}, hearsay() {}, earliestMs: () => earliestMs }
+  const providerClock = { isKnown: false, compare() {}, hearsay() {}, earliestMs: () => earliestMs }
   const shared = createSharedLedger({
     sharedStore,
     ledger,

@@ -111,6 +111,21 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
     expect((await order(there.url, terms)).status).toBe(201)
   })
 
+  // Beside one whose clock was as slow as the provider's it had heard of no difference: 409 for a quote with 10 s left.
+  it('a new one refuses no live order where the other shares its slow clock with the provider', async () => {
+    const slowNow = () => Date.now() - 20_000
+    const { upstream, here, there } = await replicaStage(2, {}, (index) =>
+      index === 0 ? { clock: { nowMs: slowNow } } : {},
+    )
+    upstream.answer(({ method }, response) => {
+      const date = new Date(slowNow()).toUTCString()
+      if (method === 'GET') giveQuote(response, quoteBody({ expiry: slowNow() + 10_000 }), ['Date', date])
+      else response.writeHead(201).end('{}')
+    })
+    await ask(here.url)
+    expect((await order(there.url, terms)).status).toBe(201)
+  })
+
   /** The provider gives everybody the one quote that an order here has used; `other` is a client without it. */
   async function afterAnOrder() {
     const stage = await replicaStage(2, { QUOTE_PARTITION: 'none' })
