@@ -1,5 +1,6 @@
 import type { Redis } from 'ioredis'
 import { withDeadline } from './deadline.ts'
+import { isRefusal } from './store-failure.ts'
 
 export interface Listening {
   onMessage(message: string): void
@@ -21,9 +22,12 @@ const reconnectAfterMs = 500
 export function createListener({
   connect,
   timeoutMs,
+  onHearing,
 }: {
   connect: () => Redis
   timeoutMs: number
+  /** Told at every sign of life, and with the reason when the server itself refuses to let us listen. */
+  onHearing(refusal?: unknown): void
 }): Listener {
   const channels = new Map<string, Listening[]>()
   let connection: Redis | undefined
@@ -43,14 +47,16 @@ export function createListener({
       await redis.connect()
       await listenTo(redis, [...channels.keys()])
       while (!closed) {
+        await withDeadline(timeoutMs, () => redis.ping())
+        onHearing()
         await new Promise<void>((resolve) => {
           wake = resolve
           timer = setTimeout(resolve, beatEveryMs).unref()
         })
-        await withDeadline(timeoutMs, () => redis.ping())
       }
-    } catch {
-      // It is replaced, and whoever listens is told when that is done. That the store is down, others say.
+    } catch (error) {
+      // It is replaced, and whoever listens is told when that is done. Of a store that is down others say so.
+      if (isRefusal(error)) onHearing(error)
     }
     redis.disconnect()
     if (!closed) timer = setTimeout(hold, reconnectAfterMs).unref()

@@ -23,7 +23,7 @@ export function repeatsRefusal(error: unknown, before: unknown): boolean {
 const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [noPassword, 'it wants a password, and VALKEY_URL has none'],
   [wrongPassword, 'it refuses the user or the password of VALKEY_URL'],
-  [/^NOPERM/, 'the user of VALKEY_URL may not do this'],
+  [/^NOPERM|^ERR The user executing the script can't/, 'the user of VALKEY_URL may not do this'],
   [/^READONLY/, 'it is a replica that takes no writes'],
   [/^(NOREPLICAS|MISCONF|OOM)/, 'it takes no writes'],
   [/^LOADING/, 'it is reading its data'],

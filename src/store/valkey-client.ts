@@ -80,9 +80,12 @@ export function createListeningConnection(address: StoreAddress, client: ValkeyC
   return new Redis({ ...options, ...nodes[Math.floor(Math.random() * nodes.length)] })
 }
 
-/** One small write everywhere: a server that answers and cannot write is no use here. */
+/**
+ * One small write everywhere, and one message, to nobody: a server that answers and cannot write is no use here, and
+ * one that lets us tell the others nothing leaves used quotes with them.
+ */
 export async function proveAlive(client: ValkeyClient, key: string): Promise<void> {
-  const answers: Promise<unknown>[] = [client.set(key, '1', 'PX', 10_000)]
+  const answers: Promise<unknown>[] = [client.set(key, '1', 'PX', 10_000), client.publish(key, '')]
   if (client instanceof Cluster) answers.push(...client.nodes('master').map((node) => node.ping()))
   await Promise.all(answers)
 }

@@ -36,6 +36,7 @@ export function createValkey(options: ValkeyOptions): SharedStore & { readonly f
   const listener = createListener({
     connect: () => createListeningConnection(address, client),
     timeoutMs: Math.max(timeoutMs, 500),
+    onHearing: watch.hearing,
   })
   const underWay = new Set<Promise<unknown>>()
 

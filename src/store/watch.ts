@@ -10,6 +10,8 @@ export interface Watch {
   readonly firstTry: Promise<void>
   answered(): void
   failed(error: unknown): void
+  /** Whether messages of other replicas come: the reason if the server refuses them. */
+  hearing(refusal?: unknown): void
   close(): void
 }
 
@@ -41,6 +43,7 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
   let up = false
   let closed = false
   let refusals = 0
+  let deafBecause: unknown
   let silentSinceMs: number | undefined
   let pauseMs = 0
   let probing = false
@@ -108,6 +111,8 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
       // Also while requests are answered: orders only read, and a store that is full or has become a replica still does.
       await withDeadline(timeoutMs, () => proveAlive(client, probeKey))
       silentSinceMs = undefined
+      // Who cannot hear what others have evicted would hand out quotes that were used.
+      if (deafBecause !== undefined) throw deafBecause
       rose()
     } catch (error) {
       fell(error)
@@ -155,6 +160,10 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
         if (refusals < refusalsMost) return
       }
       if (up) fell(error)
+    },
+    hearing(refusal) {
+      deafBecause = refusal
+      if (refusal !== undefined && up) fell(refusal)
     },
     close() {
       closed = true
