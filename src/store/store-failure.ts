@@ -24,6 +24,7 @@ const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [noPassword, 'it wants a password, and VALKEY_URL has none'],
   [wrongPassword, 'it refuses the user or the password of VALKEY_URL'],
   [/^NOPERM|^ERR The user executing the script can't/, 'the user of VALKEY_URL may not do this'],
+  [/DB index is out of range|SELECT is not allowed/, 'it has no such database as VALKEY_URL names'],
   [/^READONLY/, 'it is a replica that takes no writes'],
   [/^(NOREPLICAS|MISCONF|OOM)/, 'it takes no writes'],
   [/^LOADING/, 'it is reading its data'],

@@ -87,5 +87,7 @@ export function createListeningConnection(address: StoreAddress, client: ValkeyC
 export async function proveAlive(client: ValkeyClient, key: string): Promise<void> {
   const answers: Promise<unknown>[] = [client.set(key, '1', 'PX', 10_000), client.publish(key, '')]
   if (client instanceof Cluster) answers.push(...client.nodes('master').map((node) => node.ping()))
+  // Where its database is refused, the client goes on in number 0, which may be another stage's.
+  else if (client.options.db) answers.push(client.select(client.options.db))
   await Promise.all(answers)
 }

@@ -197,6 +197,20 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(log.text()).not.toMatch(/hunter/)
   })
 
+  test('has no such database is down: number 0 may be that of another stage', async () => {
+    const server = await valkey({ config: ['databases 2'] })
+    const { store, complaints } = await watched(`${server.url}/2`, { mayBeDown: true })
+    await until(() => complaints().length > 0, 'a line about it')
+    for (let looks = 0; looks < 15; looks += 1) {
+      await pause(100)
+      expect(store.up).toBe(false)
+    }
+    expect(complaints()).toEqual([expect.stringContaining('has no such database')])
+    const { store: other } = await watched(`${server.url}/1`)
+    await set(other)
+    expect(await server.ask('EXISTS', 'quotegate:key')).toBe(0)
+  })
+
   test('became a replica is down for writes and reads alike, and back when it is a master again', async () => {
     const server = await valkey()
     const { store, complaints } = await watched(server.url)
