@@ -42,10 +42,12 @@ export function createListener({
       for (const { onMessage } of channels.get(channel) ?? []) onMessage(message)
     })
     let wake = () => {}
+    let heardSinceMs = Number.POSITIVE_INFINITY
     redis.once('end', () => wake())
     try {
       await redis.connect()
       await listenTo(redis, [...channels.keys()])
+      heardSinceMs = performance.now()
       while (!closed) {
         await withDeadline(timeoutMs, () => redis.ping())
         onHearing()
@@ -59,7 +61,9 @@ export function createListener({
       if (isRefusal(error)) onHearing(error)
     }
     redis.disconnect()
-    if (!closed) timer = setTimeout(hold, reconnectAfterMs).unref()
+    // At once, since what others evict meanwhile is handed out here; but no storm at a server that cuts it each time.
+    const wasHeld = performance.now() - heardSinceMs >= reconnectAfterMs
+    if (!closed) timer = setTimeout(hold, wasHeld ? 0 : reconnectAfterMs).unref()
   }
 
   async function listenTo(redis: Redis, names: readonly string[]): Promise<void> {

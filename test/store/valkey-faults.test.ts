@@ -312,6 +312,21 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     await until(() => state.heard.length === 1, 'the message')
   })
 
+  test('a connection that had been heard for a while and was cut come again without a pause', async () => {
+    const server = await valkey()
+    const state = await listening(server.url)
+    const pausesMs: number[] = []
+    // The shortest of several, on a machine that has other work; whoever paused would never be that quick.
+    for (let cuts = 1; cuts <= 4; cuts += 1) {
+      await pause(1_000)
+      const cutAtMs = performance.now()
+      await server.ask('CLIENT', 'KILL', 'TYPE', 'pubsub')
+      await until(() => state.gaps === cuts + 1, 'a new subscription', 10_000)
+      pausesMs.push(performance.now() - cutAtMs)
+    }
+    expect(Math.min(...pausesMs)).toBeLessThan(450)
+  })
+
   test('a store that was frozen come again, after word of the gap', async () => {
     const server = await valkey()
     const state = await listening(server.url)
