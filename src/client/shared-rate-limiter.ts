@@ -7,7 +7,8 @@ import { type RateLimiter, windowSeconds } from './rate-limiter.ts'
  * One more, up to ARGV[1]; the first begins ARGV[2] ms. What is refused is not counted, so that whatever is given
  * back is there for the next one.
  */
-const takeScript = createScript(`
+const takeScript = createScript<[allowed: number, remaining: number, resetMs: number]>(
+  `
 local leftMs = redis.call('PTTL', KEYS[1])
 local taken = leftMs >= 0 and tonumber(redis.call('GET', KEYS[1]))
 if not taken then
@@ -16,7 +17,9 @@ if not taken then
 end
 if taken >= tonumber(ARGV[1]) then return {0, 0, leftMs} end
 return {1, ARGV[1] - redis.call('INCR', KEYS[1]), leftMs}
-`)
+`,
+  (answer) => Array.isArray(answer) && answer.length === 3 && answer.every(Number.isSafeInteger),
+)
 
 /** One less, if the minute is not over. */
 const giveBackScript = createScript(`
@@ -45,10 +48,8 @@ export function createSharedRateLimiter({ sharedStore, insurance }: SharedRateLi
   return {
     perMinute,
     async take(bucket) {
-      const answer = await run('rate-limit', async (client) => {
-        const parameters = [perMinute, windowSeconds * 1_000]
-        return (await takeScript(client, keyOf(bucket), parameters)) as [number, number, number]
-      })
+      const parameters = [perMinute, windowSeconds * 1_000]
+      const answer = await run('rate-limit', (client) => takeScript(client, keyOf(bucket), parameters))
       if (answer === undefined) return insurance.take(bucket)
       const [allowed, remaining, resetMs] = answer
       return { allowed: allowed === 1, remaining, resetMs }

@@ -24,7 +24,8 @@ end
  * The quote, if it expires after ARGV[1] and has more than ARGV[2] left, and is not that of ARGV[3]; else who has
  * the lock, which is ARGV[4] for ARGV[5] ms if nobody had it.
  */
-export const lookScript = createScript(`${start}
+export const lookScript = createScript<[now: number, quoteOrLock: Buffer, leftMs?: number]>(
+  `${start}
 local quote, expires, deadline, lock, lockedUntil =
   unpack(redis.call('HMGET', KEYS[1], 'quote', 'expires', 'deadline', 'lock', 'lockedUntil'))
 if quote and tonumber(expires) > tonumber(ARGV[1]) and deadline - now > tonumber(ARGV[2])
@@ -38,7 +39,15 @@ if lockMs > 0 then
   liveFor(lockMs)
 end
 return {now, ARGV[4]}
-`)
+`,
+  isLook,
+)
+
+function isLook(answer: unknown): boolean {
+  if (!Array.isArray(answer)) return false
+  const [now, quoteOrLock, leftMs = 0] = answer
+  return Number.isFinite(now) && Buffer.isBuffer(quoteOrLock) && Number.isFinite(leftMs)
+}
 
 /** Keeps ARGV[2] unless it is used, until ARGV[4] and a little; then the lock goes, if it is that of ARGV[6]. */
 export const setScript = createScript(`${start}

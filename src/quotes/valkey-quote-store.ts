@@ -87,9 +87,7 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
     const { expiresAfterMs, leastLeftMs, exceptId, token, lockMs } = wanted
     const except = exceptId === undefined ? '' : idLine(exceptId)
     const parameters = [expiresAfterMs, leastLeftMs, except, token, lockMs]
-    return sharedStore.run('quote-get', async (client) => {
-      return (await lookScript(client, nameOf(key), parameters)) as [number, Buffer, number?]
-    })
+    return sharedStore.run('quote-get', (client) => lookScript(client, nameOf(key), parameters))
   }
 
   async function put(

@@ -1,0 +1,65 @@
+import { createServer, type Socket } from 'node:net'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { recordingUpstream } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+
+/** A store that answers all scripts alike, as one does behind a proxy that has lost count of its answers. */
+async function storeThatSays(scriptAnswer: string): Promise<string> {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => socket.destroy())
+    socket.on('data', (bytes) => {
+      // Commands come whole here, and each names itself once.
+      for (const [, name = ''] of bytes
+        .toString('latin1')
+        .matchAll(/\r\n(evalsha|eval|set|publish|subscribe|ping)\r\n/gi)) {
+        if (/^eval/i.test(name)) socket.write(scriptAnswer)
+        else if (/^subscribe/i.test(name))
+          socket.write('*3\r\n$9\r\nsubscribe\r\n$17\r\nquotegate:evicted\r\n:1\r\n')
+        else socket.write(/^publish/i.test(name) ? ':0\r\n' : '+OK\r\n')
+      }
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const address = server.address()
+  return `redis://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
+}
+
+describe('a store whose answers are those to something else fails no quote:', () => {
+  it.each([
+    ['a number', ':1\r\n'],
+    ['nothing', '*-1\r\n'],
+    ['an empty list', '*0\r\n'],
+    ['a word', '+OK\r\n'],
+    ['three words', '*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n'],
+    ['numbers', '*3\r\n:1\r\n:2\r\n:3\r\n'],
+    ['lists within a list', '*2\r\n*0\r\n$-1\r\n'],
+  ])('%s', async (_what, scriptAnswer) => {
+    const expiry = Date.now() + 60_000
+    const upstream = await recordingUpstream((request, response) => {
+      const value = new URL(request.target, 'http://upstream').searchParams.get('amount')
+      const fromAmount = { assetId: 'ETH', value }
+      const toAmount = { assetId: 'USDC', value: '289.6' }
+      response.end(JSON.stringify({ id: `q-${value}`, pairId: 'ETH_USDC', fromAmount, toAmount, expiry }))
+    })
+    const gateway = await startGateway({
+      SWAP_BASE_URL: upstream.url,
+      VALKEY_URL: await storeThatSays(scriptAnswer),
+      VALKEY_TIMEOUT_MS: '5000',
+      RATE_LIMIT_PER_MINUTE: '1000',
+    })
+    onTestFinished(() => gateway.close())
+    for (let amount = 1; amount <= 5; amount += 1) {
+      await expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
+      const answer = await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=${amount}`, {
+        headers: { 'App-Name': 'wallet' },
+      })
+      expect(answer.status).toBe(200)
+    }
+  })
+})
