@@ -23,10 +23,15 @@ export function closeServer(server: Server, closing: Closing): Promise<void> {
       server.closeIdleConnections()
       if (performance.now() - startedAtMs >= silentMs) closeSilent?.()
     }, sweepEveryMs)
-    const deadline = setTimeout(cut, timeoutMs)
+    let cutting: NodeJS.Immediate | undefined
+    const deadline = setTimeout(() => {
+      // After a pause of this process answers may lie in the sockets already: they are read before an immediate runs.
+      cutting = setImmediate(cut)
+    }, timeoutMs)
     server.close(() => {
       clearInterval(sweep)
       clearTimeout(deadline)
+      clearImmediate(cutting)
       resolve()
     })
     server.closeIdleConnections()

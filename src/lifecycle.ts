@@ -82,8 +82,9 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       cut: cutTheRest,
     })
     // What came through the listener is answered or cut; an app mounted elsewhere has the same time.
-    const mostMs = config.drain.timeoutMs + noticeCutMs
-    while (parts.inFlight() > 0 && performance.now() - startedAtMs < mostMs) await setTimeout(lookEveryMs)
+    const closedAtMs = performance.now()
+    const leftMs = Math.max(0, config.drain.timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
+    while (parts.inFlight() > 0 && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
     await parts.closeUpstreams()
     parts.beforeOperationsClose()
     await closeOperations()

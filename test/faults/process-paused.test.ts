@@ -35,3 +35,38 @@ test('what came while this process stood still is not too late', async () => {
   expect(await orderer.answer()).toMatchObject({ status: 201 })
   expect(await payer.answer()).toMatchObject({ status: 201 })
 })
+
+test('what came while this process stood still in a drain is answered before the rest is cut', async () => {
+  let answerFirst = () => {}
+  const upstream = await rawUpstream((socket, bytes) => {
+    if (String(bytes).startsWith('POST /checkouts/first '))
+      answerFirst = () => socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}')
+  })
+  const { url, child } = await startGatewayProcess({
+    SWAP_BASE_URL: upstream.url,
+    PAYMENTS_BASE_URL: upstream.url,
+    DRAIN_TIMEOUT_MS: String(timeoutMs),
+    LOG_LEVEL: 'info',
+  })
+  let log = ''
+  child.stdout?.on('data', (text) => {
+    log += text
+  })
+  const [first, second] = ['first', 'second'].map((name) => {
+    const client = new RawConnection(url)
+    client.write(`POST /checkouts/${name} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`)
+    return client
+  }) as [RawConnection, RawConnection]
+  await until(() => upstream.received.length === 2, 'both to be on their way')
+  child.kill('SIGTERM')
+  await until(() => log.includes('"stopping'), 'the drain to begin')
+  child.kill('SIGSTOP')
+  answerFirst()
+  await pause(timeoutMs + 500)
+  child.kill('SIGCONT')
+  expect(await first.answer()).toMatchObject({ status: 201 })
+  await second.closed()
+  await until(() => log.includes('"stopped"'), 'the end')
+  expect(log).toContain('"requests":1,"msg":"DRAIN_TIMEOUT_MS has passed')
+  expect(log).not.toContain('upstream-reset')
+})
