@@ -1,3 +1,4 @@
+import { constants, openSync } from 'node:fs'
 import { Writable } from 'node:stream'
 import { pino } from 'pino'
 import { createLogOutput, type LogOutput } from './log-output.ts'
@@ -63,7 +64,19 @@ const lostLines = 'lines of this log were lost: nobody took them'
 function standardOutput(onLost: (lines: number) => void): LogOutput {
   // Asked for, because that makes a pipe give an error where it would otherwise block the whole process.
   void process.stdout.writable
-  return createLogOutput({ fd: 1, onLost })
+  return createLogOutput({ fd: process.stdout.isTTY === true ? terminal() : 1, onLost })
+}
+
+/**
+ * Node writes to a terminal and waits, and with it would everything else while somebody holds that with Ctrl-S. Opened
+ * anew it gives an error instead, where the system lets it be.
+ */
+function terminal(): number {
+  try {
+    return openSync('/proc/self/fd/1', constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
+  } catch {
+    return 1
+  }
 }
 
 async function prettied(output: LogOutput, isStandardOutput: boolean): Promise<LogOutput> {

@@ -75,14 +75,18 @@ function openPipe() {
 
 describe('a log that cannot be written', () => {
   /** The program with this for its standard output, on ports that another start has found free. */
-  async function startWithOutput(stdout: number, settings: Record<string, string> = {}) {
+  async function startWithOutput(
+    stdout: number,
+    settings: Record<string, string> = {},
+    [file, ...parameters]: [string, ...string[]] = [process.execPath, builtProgram],
+  ) {
     const probe = startProgram([], { ...freePorts, LOG_FORMAT: 'json' })
     const found = await probe.says(/"trafficUrl":".+?:(\d+)","operationsUrl":".+?:(\d+)"/)
     const [, PORT = '', ADMIN_PORT = ''] = found
     probe.child.kill('SIGKILL')
     await probe.exit
     const env = { PORT, ADMIN_PORT, LOG_LEVEL: 'debug', ...settings }
-    const child = spawn(process.execPath, [builtProgram], { env, stdio: ['ignore', stdout, 'ignore'] })
+    const child = spawn(file, parameters, { env, stdio: ['ignore', stdout, 'ignore'] })
     closeSync(stdout)
     const exit = new Promise<number | null>((resolve) => child.once('exit', resolve))
     onTestFinished(() => {
@@ -93,14 +97,18 @@ describe('a log that cannot be written', () => {
     return { child, url: `http://127.0.0.1:${PORT}`, exit }
   }
 
-  async function servesAndEnds({ child, url, exit }: Awaited<ReturnType<typeof startWithOutput>>) {
+  async function serves({ url }: { url: string }) {
     // Far more than the 64 KiB that a pipe takes.
     for (let count = 0; count < 200; count += 1) {
       const { status } = await rawExchange(url, get(`/v3/pairs?${'a'.repeat(1_000)}`))
       expect(status).toBe(200)
     }
-    child.kill('SIGTERM')
-    expect(await exit).toBe(0)
+  }
+
+  async function servesAndEnds(started: Awaited<ReturnType<typeof startWithOutput>>) {
+    await serves(started)
+    started.child.kill('SIGTERM')
+    expect(await started.exit).toBe(0)
   }
 
   test.each(['json', 'pretty'])('because the disk is full (%s) harms nobody', async (LOG_FORMAT) => {
@@ -119,6 +127,14 @@ describe('a log that cannot be written', () => {
     const { readEnd, writeEnd } = openPipe()
     onTestFinished(() => closeSync(readEnd))
     await servesAndEnds(await startWithOutput(writeEnd, { LOG_FORMAT }))
+  })
+
+  // As with Ctrl-S, or in a session whose other end sleeps. When script is gone, so is the terminal, which ends the program.
+  test.each(['json', 'pretty'])('because its terminal stands still (%s) harms nobody', async (LOG_FORMAT) => {
+    const { readEnd, writeEnd } = openPipe()
+    onTestFinished(() => closeSync(readEnd))
+    const inTerminal = ['-qfc', `exec '${process.execPath}' '${builtProgram}'`, '/dev/null']
+    await serves(await startWithOutput(writeEnd, { LOG_FORMAT }, ['script', ...inTerminal]))
   })
 })
 
