@@ -107,9 +107,11 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       return opening
     },
     close({ delayMs = 0 } = {}) {
+      // Nobody has been told to come here, who would have to be told to go elsewhere.
+      const isStarting = closing === undefined && opening !== undefined && !ready
       ready = false
       traffic.announceEnd()
-      if (delayMs === 0) drainDelay.abort()
+      if (delayMs === 0 || isStarting) drainDelay.abort()
       closing ??= end(delayMs)
       return closing
     },

@@ -1,6 +1,9 @@
+import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../src/config.ts'
+import { createGateway } from '../src/gateway.ts'
 import { endOnSignal } from '../src/process-end.ts'
 import { gatewayTo, pause, recordingUpstream, until } from './support/between.ts'
 import { startGateway } from './support/gateway.ts'
@@ -37,6 +40,22 @@ async function startBuiltGateway(settings: Record<string, string>) {
 const statusOf = async (url: string) => (await rawExchange(url, get('/readyz'))).status
 
 describe('while a load balancer has not noticed yet', () => {
+  test('that was never told that it is ready, nothing is waited for', async () => {
+    const silentStore = createServer(() => {}).listen(0, '127.0.0.1')
+    onTestFinished(() => void silentStore.close())
+    await once(silentStore, 'listening')
+    const { port } = silentStore.address() as AddressInfo
+    const gateway = await createGateway({
+      VALKEY_URL: `redis://127.0.0.1:${port}`,
+      VALKEY_TIMEOUT_MS: 500,
+      PORT: 0,
+      ADMIN_PORT: 0,
+    })
+    const opened = gateway.listen()
+    await gateway.close({ delayMs: veryLongMs })
+    await opened
+  })
+
   test('readiness fails at once, and new connections are served, each for one last answer', async () => {
     const { gateway } = await gatewayThatWaits()
     expect(await statusOf(gateway.operationsUrl)).toBe(200)
