@@ -1,10 +1,19 @@
 import { createScript } from '../store/script.ts'
 
 /** What is noted in a hash, and when that was by the store's clock. */
-export const recallScript = createScript(`
+export const recallScript = createScript<[storeNowMs: number, notes: Buffer[]]>(
+  `
 local time = redis.call('TIME')
 return {time[1] * 1000 + math.floor(time[2] / 1000), redis.call('HVALS', KEYS[1])}
-`)
+`,
+  isRecall,
+)
+
+function isRecall(answer: unknown): boolean {
+  if (!Array.isArray(answer)) return false
+  const [storeNowMs, notes] = answer
+  return Number.isFinite(storeNowMs) && Array.isArray(notes) && notes.every(Buffer.isBuffer)
+}
 
 /** Only amounts that share a double meet under one key, so an honest client never fills one. */
 export const fieldsMost = 64

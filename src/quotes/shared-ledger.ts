@@ -97,9 +97,7 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
   }
 
   async function recallFrom(key: string): Promise<boolean> {
-    const answer = await sharedStore.run('ledger-recall', async (client) => {
-      return (await recallScript(client, key, [])) as [storeNowMs: number, notes: Buffer[]]
-    })
+    const answer = await sharedStore.run('ledger-recall', (client) => recallScript(client, key, []))
     inUse = true
     if (answer === undefined) return false
     const [storeNowMs, bytes] = answer

@@ -30,36 +30,51 @@ async function storeThatSays(scriptAnswer: string): Promise<string> {
   return `redis://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`
 }
 
-describe('a store whose answers are those to something else fails no quote:', () => {
-  it.each([
-    ['a number', ':1\r\n'],
-    ['nothing', '*-1\r\n'],
-    ['an empty list', '*0\r\n'],
-    ['a word', '+OK\r\n'],
-    ['three words', '*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n'],
-    ['numbers', '*3\r\n:1\r\n:2\r\n:3\r\n'],
-    ['lists within a list', '*2\r\n*0\r\n$-1\r\n'],
-  ])('%s', async (_what, scriptAnswer) => {
-    const expiry = Date.now() + 60_000
-    const upstream = await recordingUpstream((request, response) => {
-      const value = new URL(request.target, 'http://upstream').searchParams.get('amount')
-      const fromAmount = { assetId: 'ETH', value }
-      const toAmount = { assetId: 'USDC', value: '289.6' }
-      response.end(JSON.stringify({ id: `q-${value}`, pairId: 'ETH_USDC', fromAmount, toAmount, expiry }))
-    })
-    const gateway = await startGateway({
-      SWAP_BASE_URL: upstream.url,
-      VALKEY_URL: await storeThatSays(scriptAnswer),
-      VALKEY_TIMEOUT_MS: '5000',
-      RATE_LIMIT_PER_MINUTE: '1000',
-    })
-    onTestFinished(() => gateway.close())
-    for (let amount = 1; amount <= 5; amount += 1) {
-      await expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
-      const answer = await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=${amount}`, {
-        headers: { 'App-Name': 'wallet' },
+/** With a limit the first answer of the store that a request needs is that to the limit's script. */
+describe.each(['0', '1000'])(
+  'with RATE_LIMIT_PER_MINUTE=%s, a store whose answers are those to something else fails no quote and no order:',
+  (perMinute) => {
+    it.each([
+      ['a number', ':1\r\n'],
+      ['nothing', '*-1\r\n'],
+      ['an empty list', '*0\r\n'],
+      ['a word', '+OK\r\n'],
+      ['three words', '*3\r\n$1\r\na\r\n$1\r\nb\r\n$1\r\nc\r\n'],
+      ['numbers', '*3\r\n:1\r\n:2\r\n:3\r\n'],
+      ['lists within a list', '*2\r\n*0\r\n$-1\r\n'],
+    ])('%s', async (_what, scriptAnswer) => {
+      const expiry = Date.now() + 60_000
+      const upstream = await recordingUpstream((request, response) => {
+        if (request.method === 'POST') {
+          response.writeHead(201).end('{}')
+          return
+        }
+        const value = new URL(request.target, 'http://upstream').searchParams.get('amount')
+        const fromAmount = { assetId: 'ETH', value }
+        const toAmount = { assetId: 'USDC', value: '289.6' }
+        response.end(JSON.stringify({ id: `q-${value}`, pairId: 'ETH_USDC', fromAmount, toAmount, expiry }))
       })
-      expect(answer.status).toBe(200)
-    }
-  })
-})
+      const gateway = await startGateway({
+        SWAP_BASE_URL: upstream.url,
+        VALKEY_URL: await storeThatSays(scriptAnswer),
+        VALKEY_TIMEOUT_MS: '5000',
+        RATE_LIMIT_PER_MINUTE: perMinute,
+      })
+      onTestFinished(() => gateway.close())
+      for (let amount = 1; amount <= 2; amount += 1) {
+        await expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
+        const answer = await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=${amount}`, {
+          headers: { 'App-Name': 'wallet' },
+        })
+        expect(answer.status).toBe(200)
+        await expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
+        const order = await fetch(`${gateway.url}/v3/orders/float`, {
+          method: 'POST',
+          headers: { 'App-Name': 'wallet', 'Content-Type': 'application/json' },
+          body: JSON.stringify({ quoteId: 'of-another-replica', pairId: 'ETH_USDC', fromAmount: amount }),
+        })
+        expect(order.status).toBe(201)
+      }
+    })
+  },
+)
