@@ -67,6 +67,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       throw new TypeError(`startSandbox: there is no option ${name}, only ${[...optionNames].join(', ')}`)
   const { host = '127.0.0.1', port = 0, clock: elapsedClock = systemClock } = options
   const { quoteLifetimeMs, random = Math.random, recordRequests: recordLimit = 1000 } = options
+  // Below 0 the array would be emptied without end; not a number, and it would only grow.
+  if (!(recordLimit >= 0)) throw new TypeError(`recordRequests: must be 0 or more, not ${recordLimit}`)
   const faults = new FaultSettings({
     ...(quoteLifetimeMs === undefined ? {} : { quoteLifetimeMs }),
     ...options.faults,

@@ -81,6 +81,8 @@ describe('startSandbox()', () => {
     [{ quoteLifetimeMs: -1 }, 'quoteLifetimeMs'],
     [{ faults: { latency: 1 } as object }, 'latency'],
     [{ prices: { ETHUSDC: 1 } }, 'ETHUSDC is no pair id'],
+    [{ recordRequests: -1 }, 'recordRequests'],
+    [{ recordRequests: Number.NaN }, 'recordRequests'],
   ])('refuses %j and names what is wrong', async (options, words) => {
     await expect(startSandbox(options)).rejects.toThrow(words)
   })
