@@ -128,6 +128,11 @@ describe('its types', () => {
 })
 
 describe.each(['supertest', 'fetch'])('examples/%s', (name) => {
+  test('asks for this version', () => {
+    const example = JSON.parse(readFileSync(join(root, 'examples', name, 'package.json'), 'utf8'))
+    expect(example.devDependencies.quotegate).toBe(`^${version}`)
+  })
+
   test('passes, with the tarball for its quotegate', async () => {
     cpSync(join(root, 'examples', name), join(project.folder, 'examples', name), { recursive: true })
     const ran = await runIn(join(project.folder, 'examples', name), 'npm', ['test', '--silent'])
