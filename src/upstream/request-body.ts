@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { Problem } from '../problem.ts'
+import { headerValues } from './headers.ts'
 
 /** The client left before its request or its answer was whole. */
 export class ClientGone extends Error {
@@ -101,10 +102,13 @@ export class RequestBody extends Readable {
 }
 
 /** Whether a request has a body: only its framing says so, not its method (RFC 9112 6.3). */
-function hasBody(request: IncomingMessage): boolean {
-  const length = request.headers['content-length']
-  if (length !== undefined) return Number(length) !== 0
-  return request.headers['transfer-encoding'] !== undefined
+function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return true
+  // Something in front of us may have taken fields out of `headers`: a payment would go out without its body.
+  return (
+    headerValues(rawHeaders, 'transfer-encoding').length > 0 ||
+    headerValues(rawHeaders, 'content-length').some((length) => Number(length) !== 0)
+  )
 }
 
 /** The body of a request as a stream, if it has one. */

@@ -137,6 +137,27 @@ describe('an app mounted in another', () => {
     },
   )
 
+  test.each(['/checkouts', '/v3/orders', '/v3/anything'])(
+    'passes a body on although something in front of it has changed what the headers say of it: %s',
+    async (path) => {
+      const { url, requests } = await upstream()
+      const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
+      const parent = express()
+        .use((request, _response, next) => {
+          delete request.headers['content-length']
+          delete request.headers['transfer-encoding']
+          next()
+        })
+        .use('/swap', gateway.app)
+      const target = `${await urlOf(parent)}/swap${path}`
+      const headers = { 'Content-Type': 'application/json' }
+      const chunked = { body: new Blob([bytes]).stream(), duplex: 'half' } as RequestInit
+      for (const sent of [{ body: bytes }, chunked])
+        expect((await fetch(target, { method: 'POST', headers, ...sent })).status).toBe(200)
+      expect(requests.map(({ body }) => body.toString())).toEqual([bytes, bytes])
+    },
+  )
+
   test('answers what has no body behind a body parser', async () => {
     const gateway = await gatewayOf()
     const parent = express().use(express.json()).use('/swap', gateway.app)
