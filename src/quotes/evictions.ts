@@ -154,7 +154,11 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     // Told once for each of its places there; the first time is enough for all of those here.
     const isNews = !isUsed({ id: quoteId, expiresAtMs })
     markUsed(quoteId, expiresAtMs)
-    for (const place of new Set(isNews ? [key, ...placesOf(quoteId)] : [key])) dropForAnother(place, quoteId)
+    dropForAnother(key, quoteId)
+    if (!isNews) return
+    // Told on: a replica that starts now has not heard of the order, and would find it in the store.
+    const others = [...placesOf(quoteId)].filter((place) => place !== key)
+    onDropped('elsewhere', evictAll(others, { id: quoteId, expiresAtMs }))
   }
 
   store?.listen({

@@ -1,6 +1,7 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { act } from '../operations/support.ts'
 import { pause } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
 import { post } from '../support/orders.ts'
 import { ask, counted, giveQuote, quoteBody, quotePath, untilCounted } from '../support/quotes.ts'
 import { rawExchange } from '../support/raw-connection.ts'
@@ -9,6 +10,7 @@ import {
   eventually,
   idOf,
   type ReplicaStage,
+  replicaSettings,
   replicaStage,
   stored,
 } from '../support/replicas.ts'
@@ -74,22 +76,42 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
     process.stdout.write(`(median of 20; at most ${most.toFixed(1)} ms)\n`)
   })
 
-  it('is handed out by no other to whom the provider gave it too, unknown to the one that had the order', async () => {
-    const { upstream, here, there } = await evictionStage(2)
-    const bodies = ['a', 'a', 'b', 'c'].map((id) => quoteBody({ id }))
-    upstream.answer(({ method }, response) => {
-      if (method === 'POST') response.writeHead(201).end('{}')
-      else giveQuote(response, bodies.shift())
-    })
+  describe('and that the provider gave to a client of another too, unknown to the one that had the order', () => {
     const askAs = (version: string, url: string) =>
       ask(url, { headers: ['App-Name', 'wallet', 'App-Version', version] })
-    expect(idOf(await askAs('1', there.url))).toBe('a')
-    await untilCounted(there, stored('quote-set'), 1)
-    expect(idOf(await askAs('2', here.url))).toBe('a')
-    await untilCounted(here, stored('quote-set'), 1)
-    await order(here.url, 'a')
-    await eventually('the eviction to arrive', async () => (await counted(there, evictions('elsewhere'))) > 0)
-    expect(idOf(await askAs('1', there.url))).toBe('b')
+
+    async function usedElsewhere(): Promise<ReplicaStage> {
+      const stage = await evictionStage(2)
+      const { upstream, here, there } = stage
+      const bodies = ['a', 'a', 'b', 'c'].map((id) => quoteBody({ id }))
+      upstream.answer(({ method }, response) => {
+        if (method === 'POST') response.writeHead(201).end('{}')
+        else giveQuote(response, bodies.shift())
+      })
+      expect(idOf(await askAs('1', there.url))).toBe('a')
+      await untilCounted(there, stored('quote-set'), 1)
+      expect(idOf(await askAs('2', here.url))).toBe('a')
+      await untilCounted(here, stored('quote-set'), 1)
+      await order(here.url, 'a')
+      await eventually('the eviction to arrive', async () => {
+        return (await counted(there, evictions('elsewhere'))) > 0
+      })
+      return stage
+    }
+
+    it('is not handed out by that one', async () => {
+      const { there } = await usedElsewhere()
+      expect(idOf(await askAs('1', there.url))).toBe('b')
+    })
+
+    it('is not found in the store by one that starts later', async () => {
+      const { store, upstream, there } = await usedElsewhere()
+      await untilCounted(there, stored('quote-forget'), 1)
+      const later = await startGateway(replicaSettings(store, upstream))
+      onTestFinished(() => later.close())
+      await untilCounted(later, 'quotegate_store_up', 1)
+      expect(idOf(await askAs('1', later.url))).toBe('b')
+    })
   })
 
   it('is not found in the store by one that never had it', async () => {
