@@ -52,6 +52,7 @@ class Reader implements UpstreamHandler {
   readonly #options: FetchOptions
   underWay: UnderWay | undefined
   readonly #deadline: NodeJS.Timeout
+  readonly #endsAtMs: number
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
   #abort: ((reason?: Error) => void) | undefined
@@ -68,6 +69,7 @@ class Reader implements UpstreamHandler {
       this.#resolve = resolve
       this.#reject = reject
     })
+    this.#endsAtMs = performance.now() + options.totalTimeoutMs
     // After a pause of this process the answer may lie in the socket already: that is read before an immediate runs.
     this.#deadline = setTimeout(() => setImmediate(() => this.#onDeadline()), options.totalTimeoutMs)
   }
@@ -79,6 +81,8 @@ class Reader implements UpstreamHandler {
   }
 
   onConnect(abort: (reason?: Error) => void): void {
+    // After a pause of this process a connection may come free before the timer says so: it would be given up once sent.
+    if (performance.now() >= this.#endsAtMs) this.#onDeadline()
     // Given up while it waited for a connection: nothing is sent.
     if (this.#settled) throw new Error('given up before it was sent')
     try {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { pause, rawUpstream, until } from '../support/between.ts'
+import { gatewayTo, pause, rawUpstream, until } from '../support/between.ts'
 import { startGatewayProcess } from '../support/gateway-process.ts'
+import { expectProblem } from '../support/problems.ts'
 import { RawConnection } from '../support/raw-connection.ts'
 
 const timeoutMs = 2_000
@@ -69,4 +70,31 @@ test('what came while this process stood still in a drain is answered before the
   await until(() => log.includes('"stopped"'), 'the end')
   expect(log).toContain('"requests":1,"msg":"DRAIN_TIMEOUT_MS has passed')
   expect(log).not.toContain('upstream-reset')
+})
+
+// Sent after its time it would be given up at once, and nobody would know whether the provider took it.
+test('an order whose time ran out while it waited for a connection is not sent any more', async () => {
+  let answerFirst = () => {}
+  const upstream = await rawUpstream((socket) => {
+    answerFirst = () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}')
+  })
+  const waitMs = 500
+  const gateway = await gatewayTo(upstream.url, {
+    UPSTREAM_CONNECTIONS: '1',
+    UPSTREAM_TOTAL_TIMEOUT_MS: String(waitMs),
+  })
+  const first = new RawConnection(gateway.url)
+  first.write('GET /v3/assets HTTP/1.1\r\nHost: g\r\n\r\n')
+  await until(() => upstream.received.length === 1, 'the first to be on its way')
+  const orderer = new RawConnection(gateway.url)
+  orderer.write(order)
+  await pause(waitMs / 2)
+  answerFirst()
+  const startedAtMs = performance.now()
+  while (performance.now() - startedAtMs < waitMs) {
+    // As if the process stood still.
+  }
+  expect(await first.answer()).toMatchObject({ status: 200 })
+  expect(expectProblem(await orderer.answer(), 504, 'upstream-timeout').retryable).toBe(true)
+  expect(String(upstream.received)).not.toContain('POST')
 })
