@@ -10,12 +10,12 @@ const order = `POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: tests\r\nC
 
 // A machine that is moved, a container that is paused: timers are over at once, and what came meanwhile is unread.
 test('what came while this process stood still is not too late', async () => {
-  let answerOrder = () => {}
+  const answers: { toOrder?(): void; toPayment?(): void } = {}
   const upstream = await rawUpstream((socket, bytes) => {
-    const answer = () => socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}')
-    if (!String(bytes).startsWith('POST /v3/')) answer()
-    else answerOrder = answer
+    const name = String(bytes).startsWith('POST /v3/') ? 'toOrder' : 'toPayment'
+    answers[name] = () => socket.write('HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}')
   })
+  const hasCome = (end: string) => upstream.received.some((bytes) => String(bytes).endsWith(end))
   const { url, child } = await startGatewayProcess({
     SWAP_BASE_URL: upstream.url,
     PAYMENTS_BASE_URL: upstream.url,
@@ -27,13 +27,15 @@ test('what came while this process stood still is not too late', async () => {
   const payer = new RawConnection(url)
   payer.write('POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 4\r\n\r\n{')
   orderer.write(order)
-  await until(() => upstream.received.length === 2, 'both to be on their way')
+  await until(() => hasCome(body) && hasCome('\r\n\r\n{'), 'both to be on their way')
   child.kill('SIGSTOP')
-  answerOrder()
+  answers.toOrder?.()
   payer.write('  }')
   await pause(timeoutMs + 500)
   child.kill('SIGCONT')
   expect(await orderer.answer()).toMatchObject({ status: 201 })
+  await until(() => hasCome('{  }') || payer.received.length > 0, 'the rest of the payment')
+  answers.toPayment?.()
   expect(await payer.answer()).toMatchObject({ status: 201 })
 })
 
