@@ -65,6 +65,7 @@ class Relay implements UpstreamHandler {
   #wholeBody: Buffer | undefined
   #resume: (() => void) | undefined
   #stallTimer: NodeJS.Timeout | undefined
+  #stalled: NodeJS.Immediate | undefined
 
   constructor(options: PassThroughOptions) {
     this.#options = options
@@ -163,12 +164,16 @@ class Relay implements UpstreamHandler {
   /** undici's own timer stands still while an answer is paused, so a client that never reads needs another. */
   #watchForStall(): void {
     const { response, stallMs } = this.#options
+    clearImmediate(this.#stalled)
     if (this.#stallTimer) {
       this.#stallTimer.refresh()
       return
     }
     this.#stallTimer = setTimeout(() => {
-      if (response.writableNeedDrain) response.destroy()
+      // After a pause of this process the client may have read on: that is seen before an immediate runs.
+      this.#stalled = setImmediate(() => {
+        if (response.writableNeedDrain) response.destroy()
+      })
     }, stallMs)
   }
 

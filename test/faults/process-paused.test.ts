@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest'
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
 import { gatewayTo, pause, rawUpstream, until } from '../support/between.ts'
 import { startGatewayProcess } from '../support/gateway-process.ts'
 import { expectProblem } from '../support/problems.ts'
@@ -60,7 +62,7 @@ test('what came while this process stood still in a drain is answered before the
     client.write(`POST /checkouts/${name} HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}`)
     return client
   }) as [RawConnection, RawConnection]
-  await until(() => upstream.received.length === 2, 'both to be on their way')
+  await until(() => String(upstream.received).split('{}').length === 3, 'both to be on their way')
   child.kill('SIGTERM')
   await until(() => log.includes('"stopping'), 'the drain to begin')
   child.kill('SIGSTOP')
@@ -72,6 +74,53 @@ test('what came while this process stood still in a drain is answered before the
   await until(() => log.includes('"stopped"'), 'the end')
   expect(log).toContain('"requests":1,"msg":"DRAIN_TIMEOUT_MS has passed')
   expect(log).not.toContain('upstream-reset')
+})
+
+test('a client that read on while this process stood still gets the rest of its answer', async () => {
+  const length = 20_000_000
+  const upstream = await rawUpstream((socket) => {
+    socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`)
+    socket.write(Buffer.alloc(length))
+  })
+  const { url, child } = await startGatewayProcess({
+    SWAP_BASE_URL: upstream.url,
+    PAYMENTS_BASE_URL: upstream.url,
+    UPSTREAM_BODY_TIMEOUT_MS: String(timeoutMs),
+  })
+  const client = connect(Number(new URL(url).port), '127.0.0.1')
+  onTestFinished(() => void client.destroy())
+  let received = 0
+  client.on('data', (chunk) => {
+    received += chunk.length
+  })
+  client.write('GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
+  await once(client, 'data')
+  client.pause()
+  // Until nothing more fits in between.
+  await pause(timeoutMs / 4)
+  child.kill('SIGSTOP')
+  client.resume()
+  await pause(timeoutMs + 500)
+  child.kill('SIGCONT')
+  await until(() => received > length || client.destroyed, 'all of it')
+  expect(received).toBeGreaterThan(length)
+})
+
+test('a refusal in the middle of a body that was sent while this process stood still is not reset away', async () => {
+  const { url, child } = await startGatewayProcess({})
+  const client = new RawConnection(url)
+  client.write('POST /nowhere HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 40000\r\n\r\n')
+  client.write('x'.repeat(1_000))
+  await until(() => client.received.length > 0, 'the refusal')
+  child.kill('SIGSTOP')
+  client.write('x'.repeat(20_000))
+  // More than a client may be silent for (problem-answer.ts).
+  await pause(2_600)
+  child.kill('SIGCONT')
+  await pause(200)
+  client.write('x'.repeat(19_000))
+  expect(await client.answer()).toMatchObject({ status: 404 })
+  await client.closed()
 })
 
 // Sent after its time it would be given up at once, and nobody would know whether the provider took it.
