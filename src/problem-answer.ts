@@ -132,6 +132,7 @@ function readOn(request: IncomingMessage, done: () => void): void {
   const { socket } = request
   const stop = () => {
     clearTimeout(pause)
+    clearImmediate(paused)
     clearTimeout(most)
     request.off('data', onData)
     request.off('end', onEnd)
@@ -141,8 +142,15 @@ function readOn(request: IncomingMessage, done: () => void): void {
     stop()
     done()
   }
-  const onData = () => pause.refresh()
-  const pause = setTimeout(onEnd, lingerMs)
+  const onData = () => {
+    clearImmediate(paused)
+    pause.refresh()
+  }
+  let paused: NodeJS.Immediate | undefined
+  const pause = setTimeout(() => {
+    // After a pause of this process more may lie in the socket already: that is read before an immediate runs.
+    paused = setImmediate(onEnd)
+  }, lingerMs)
   const most = setTimeout(onEnd, lingerMostMs)
   request.on('data', onData)
   request.once('end', onEnd)
