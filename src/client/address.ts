@@ -81,7 +81,7 @@ function ipv4Groups(address: string): number[] {
 }
 
 /** The eight groups of an IPv6 address that `net` has found valid. */
-function ipv6Groups(address: string): number[] {
+export function ipv6Groups(address: string): number[] {
   const [head = '', tail] = address.split('::')
   const groups = readGroups(head)
   if (tail === undefined) return groups

@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
-import ipaddr from 'ipaddr.js'
 import { headerLines } from '../upstream/headers.ts'
+import { ipv6Groups } from './address.ts'
 
 export interface PartitionOptions {
   mode: 'ip' | 'prefix' | 'header' | 'none'
@@ -48,7 +48,7 @@ function byNetwork({ address }: PartitionClient): string | undefined {
     case 4:
       return `net:${address.slice(0, address.lastIndexOf('.'))}`
     case 6: {
-      const [first, second, third, fourth = 0] = ipaddr.IPv6.parse(address).parts
+      const [first, second, third, fourth = 0] = ipv6Groups(address)
       return `net:${[first, second, third, fourth >> 8].join(':')}`
     }
     default:
