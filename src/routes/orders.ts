@@ -7,7 +7,7 @@ import type { NotedQuote, Verdict } from '../quotes/quote-ledger.ts'
 import { writeReceivedHead } from '../traffic-response.ts'
 import { unwritable } from '../upstream/failure.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
-import { answerHeaders, bodilessStatuses, headerValues } from '../upstream/headers.ts'
+import { addLength, answerHeaders, headerValues } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import { readUpTo } from '../upstream/read-body.ts'
 import { ClientGone, type RequestBody } from '../upstream/request-body.ts'
@@ -218,8 +218,7 @@ function reasonOf(verdict: Verdict, othersKnown: boolean): string {
 function relay(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAnswer): void {
   const { response } = exchange
   const headers = answerHeaders(status, rawHeaders)
-  const stated = headerValues(headers, 'content-length').length > 0
-  if (!stated && !bodilessStatuses.has(status)) headers.push('Content-Length', String(body.length))
+  addLength(headers, { status, body })
   headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false
   writeReceivedHead(response, { status, reason, headers })

@@ -3,7 +3,7 @@ import type { QuoteRequest } from '../quotes/quote-key.ts'
 import { formatForwarded } from '../upstream/forwarded.ts'
 import { headerLines, headerValues, lineBreak, nominatedHeaders } from '../upstream/headers.ts'
 import type { Exchange } from './exchange.ts'
-import { refuseSecondAppName, type SwapDefaults } from './request-headers.ts'
+import { refuseSecondAppName, type SwapDefaults, suppliedHeaders, wireName } from './request-headers.ts'
 
 export type KeyedHeaders = QuoteRequest['keyedHeaders']
 
@@ -17,12 +17,7 @@ export interface QuoteHeaders {
 }
 
 export function createQuoteHeaders(keyHeaders: readonly string[], defaults: SwapDefaults): QuoteHeaders {
-  // A map, because a header may be called `constructor`.
-  const supplied = new Map([
-    ['app-name', defaults.appName],
-    ['app-version', defaults.appVersion],
-    ['authorization', defaults.authorization],
-  ])
+  const supplied = suppliedHeaders(defaults)
 
   return {
     application({ request: { rawHeaders } }) {
@@ -51,7 +46,7 @@ export function createQuoteHeaders(keyHeaders: readonly string[], defaults: Swap
       }
       // What the team lends goes along even where it tells no two clients apart.
       for (const [name, value] of supplied)
-        if (value !== undefined && !keyHeaders.includes(name)) headers.push(wireName(name), value)
+        if (!keyHeaders.includes(name)) headers.push(wireName(name), value)
       headers.push('Accept', 'application/json', 'Accept-Encoding', 'identity')
       for (const name of ['traceparent', 'tracestate']) {
         for (const value of headerValues(exchange.request.rawHeaders, name)) headers.push(name, value)
@@ -61,9 +56,4 @@ export function createQuoteHeaders(keyHeaders: readonly string[], defaults: Swap
       return headers
     },
   }
-}
-
-/** app-name as App-Name: names are case-insensitive, but not to every reader of logs. */
-function wireName(lowerCaseName: string): string {
-  return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
 }

@@ -17,7 +17,7 @@ import {
   writeReceivedHead,
 } from '../traffic-response.ts'
 import { unwritable } from '../upstream/failure.ts'
-import { bodilessStatuses, endToEndHeaders, headerValues } from '../upstream/headers.ts'
+import { addLength, endToEndHeaders } from '../upstream/headers.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { Exchange } from './exchange.ts'
 import type { QuoteHeaders } from './quote-headers.ts'
@@ -147,8 +147,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     }
     headers.push(...rateLimitFields(exchange, headers))
     response.sendDate = how === 'collapsed' && answer.quote !== undefined
-    if (!hasLength(headers) && !bodilessStatuses.has(answer.status))
-      headers.push('Content-Length', String(answer.body.length))
+    addLength(headers, answer)
     const { status, reason, body } = answer
     if (answerInOneWrite(response, { status, reason, headers }, body)) return
     writeReceivedHead(response, { status, reason, headers })
@@ -255,8 +254,4 @@ const cacheStatusAt = 3
 function ownHeaders(ttl: number, cacheStatus: string): string[] {
   // Without Age beside it: max-age is what is left from now, and a cache would take Age off once more.
   return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
-}
-
-function hasLength(headers: readonly string[]): boolean {
-  return headerValues(headers, 'content-length').length > 0
 }

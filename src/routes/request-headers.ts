@@ -11,6 +11,20 @@ export interface SwapDefaults {
   authorization: string | undefined
 }
 
+/** By their names in lower case; a map, because a header may be called `constructor`. */
+export function suppliedHeaders(defaults: SwapDefaults): ReadonlyMap<string, string> {
+  const supplied = new Map<string, string>()
+  if (defaults.appName) supplied.set('app-name', defaults.appName)
+  if (defaults.appVersion) supplied.set('app-version', defaults.appVersion)
+  if (defaults.authorization) supplied.set('authorization', defaults.authorization)
+  return supplied
+}
+
+/** app-name as App-Name: names are case-insensitive, but not to every reader of logs. */
+export function wireName(lowerCaseName: string): string {
+  return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+}
+
 /** RFC 9110 7.6.3: two gateways in a row are a mistake here, and one that calls itself would never end. */
 export function refuseLoop(rawHeaders: readonly string[]): void {
   if (!viaNamesUs(rawHeaders)) return
@@ -40,10 +54,7 @@ export function createSwapHeaders(
   /** What trusted peers say of a client to us alone, in lower case. */
   saidToUs: ReadonlySet<string>,
 ): (exchange: Exchange) => string[] {
-  const supplied: [lowerCaseName: string, name: string, value: string][] = []
-  if (defaults.appName) supplied.push(['app-name', 'App-Name', defaults.appName])
-  if (defaults.appVersion) supplied.push(['app-version', 'App-Version', defaults.appVersion])
-  if (defaults.authorization) supplied.push(['authorization', 'Authorization', defaults.authorization])
+  const supplied = suppliedHeaders(defaults)
 
   return function swapHeaders(exchange) {
     const { rawHeaders, method } = exchange.request
@@ -56,8 +67,7 @@ export function createSwapHeaders(
       seen.add(name)
       return name === 'x-request-id' && !callersId
     })
-    for (const [lowerCaseName, name, value] of supplied)
-      if (!seen.has(lowerCaseName)) headers.push(name, value)
+    for (const [name, value] of supplied) if (!seen.has(name)) headers.push(wireName(name), value)
     // Connection may have taken the caller's own away; the upstream is given it all the same.
     if (!callersId || !seen.has('x-request-id')) headers.push('X-Request-Id', id)
     headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')

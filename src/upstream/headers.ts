@@ -87,6 +87,12 @@ export function answerHeaders(
 
 const dropsNothing = () => false
 
+/** Adds the length of an answer that was read as a whole, where its upstream stated none. */
+export function addLength(headers: string[], { status, body }: { status: number; body: Buffer }): void {
+  if (bodilessStatuses.has(status) || headerLines(headers, 'content-length') !== undefined) return
+  headers.push('Content-Length', String(body.length))
+}
+
 /** Several lines of one header as one text: no header line holds a line break. */
 export const lineBreak = '\n'
 
