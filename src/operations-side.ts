@@ -100,10 +100,7 @@ export function createOperationsView(parts: OperationsSideParts): OperationsView
 }
 
 function shownSettings(sources: LoadedConfig['sources']): ShownSetting[] {
-  return settingNames.map((name) => {
-    const { group, meaning } = factsOf(name)
-    return { name, group, meaning, ...sources[name] }
-  })
+  return settingNames.map((name) => ({ name, meaning: factsOf(name).meaning, ...sources[name] }))
 }
 
 function explanationOf(

@@ -46,7 +46,7 @@ export interface SecondPassed {
   /** Of all the seconds that are remembered. */
   readonly p95Ms: number | null
   /** Those that are over since the last time, the oldest first. */
-  readonly requests: readonly (SeenRequest & { seq: number })[]
+  readonly requests: readonly SeenRequest[]
   /** Further requests that were counted and not kept. */
   readonly skipped: number
   readonly refusals: readonly RefusedOrder[]
@@ -71,7 +71,7 @@ export interface Activity {
   readonly refusalsTold: readonly RefusedOrder[]
   readonly refusedTotal: number
   readonly samples: readonly Sample[]
-  readonly requests: readonly (SeenRequest & { seq: number })[]
+  readonly requests: readonly SeenRequest[]
   /** Closes the current second. */
   tick(inFlight: number): SecondPassed
 }
@@ -84,13 +84,12 @@ const failedASecond = 60
 
 export function createActivity(): Activity {
   let watched = false
-  let requests: (SeenRequest & { seq: number })[] = []
+  let requests: SeenRequest[] = []
   let samples: Sample[] = []
   let durations: Durations[] = []
-  let fresh: (SeenRequest & { seq: number })[] = []
+  let fresh: SeenRequest[] = []
   const refusals: RefusedOrder[] = []
   let second = newSecond()
-  let seq = 0
   let refusedTotal = 0
   let refusedBefore = 0
 
@@ -128,7 +127,7 @@ export function createActivity(): Activity {
     keep(request) {
       if (request.status >= 200 && request.status < 400) second.plain += 1
       else second.failed += 1
-      fresh.push({ ...request, seq: seq++ })
+      fresh.push(request)
     },
     upstreamFailed() {
       if (watched) second.upstreamErrors += 1

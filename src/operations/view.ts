@@ -1,7 +1,6 @@
 /** A setting in effect, as it may be shown. */
 export interface ShownSetting {
   readonly name: string
-  readonly group: string
   readonly value: string
   readonly source: string
   readonly meaning: string
