@@ -5,7 +5,6 @@ import type { Clock } from './clock.ts'
 import type { Config } from './config.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
-import { parseDecimal } from './quotes/decimal.ts'
 import { createEvictions, type Evictions } from './quotes/evictions.ts'
 import {
   createMemoryQuoteStore,
@@ -13,24 +12,22 @@ import {
   type QuoteListing,
 } from './quotes/memory-quote-store.ts'
 import type { OrderTerms } from './quotes/order.ts'
-import { type Quote, readQuote } from './quotes/quote.ts'
 import { createQuoteCache, type Share } from './quotes/quote-cache.ts'
 import { createQuoteReader } from './quotes/quote-call.ts'
 import { createQuoteKey, type QuoteRequest } from './quotes/quote-key.ts'
-import { createQuoteLedger, type NotedQuote, type QuoteLedger, type Verdict } from './quotes/quote-ledger.ts'
-import type { StoredQuote } from './quotes/quote-store.ts'
+import { createQuoteLedger, type QuoteLedger, type Verdict } from './quotes/quote-ledger.ts'
+import { createQuoteNotes } from './quotes/quote-notes.ts'
 import { createLoneLedger, createSharedLedger } from './quotes/shared-ledger.ts'
 import { createSharedQuotes } from './quotes/shared-quotes.ts'
 import { createValkeyQuoteStore } from './quotes/valkey-quote-store.ts'
-import { flattened } from './remembering.ts'
 import type { Exchange, Exchanges } from './routes/exchange.ts'
 import { createOrderRoute, type OrderRoute } from './routes/orders.ts'
 import type { PassThroughRoute } from './routes/passthrough.ts'
+import { createQuoteCaller } from './routes/quote-caller.ts'
 import { createQuoteHeaders } from './routes/quote-headers.ts'
 import { createQuoteRoute, type QuoteRoute } from './routes/quotes.ts'
 import type { RateLimit } from './routes/rate-limit.ts'
 import type { SharedStore } from './store/shared-store.ts'
-import { fetchWhole } from './upstream/fetch.ts'
 import { createProviderClock, type ProviderClock } from './upstream/provider-clock.ts'
 import type { Upstream } from './upstream/upstream.ts'
 
@@ -73,7 +70,7 @@ export interface SwapSide {
 export function createSwapSide(parts: SwapSideParts): SwapSide {
   const { config, clock, log, metrics, upstream, sharedStore, rateLimit, fail } = parts
   const providerClock = createProviderClock({ clock, log })
-  const store = createMemoryQuoteStore({
+  const memory = createMemoryQuoteStore({
     entriesMost: config.quotes.cacheEntries,
     bytesMost: config.quotes.cacheBytes,
     onEvicted: () => metrics.cacheEvictions.capacity.inc(),
@@ -88,51 +85,23 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     ? createSharedLedger({ ...ledgerParts, sharedStore })
     : createLoneLedger(ledgerParts)
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
-  const { share, evictions } = shareQuotes(parts, { memory: store, ledger, providerClock })
+  const { share, evictions } = shareQuotes(parts, { memory, ledger, providerClock })
   const quoteHeaders = createQuoteHeaders(config.quotes.keyHeaders, config.swap)
   metrics.observe({
-    cacheEntries: () => store.entries,
-    cacheBytes: () => store.bytes,
+    cacheEntries: () => memory.entries,
+    cacheBytes: () => memory.bytes,
     ledgerEntries: () => ledger.size,
     clockOffsetMs: () => providerClock.offset().estimateMs,
   })
 
-  /** What an order may be matched with: the quote's own amounts, and the amount that was asked for. */
-  function noted(quote: Quote, request: QuoteRequest): NotedQuote {
-    return {
-      id: quote.id,
-      pairId: quote.pairId,
-      fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
-      toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
-      // Of many digits it is a slice, which would keep all of the target for as long as the quote is remembered.
-      requestedAmount: flattened(request.canonicalAmount),
-      application: applicationOf(request),
-      expiresAtMs: quote.expiryMs,
-      cacheKey: flattened(keyOf(request)),
-      notedAtMs: clock.nowMs(),
-    }
-  }
-
-  /** What is served here is known here, whatever becomes of the store. */
-  function noteFound({ body, expiresAtMs, lifeMs }: StoredQuote, request: QuoteRequest): void {
-    const { quote } = readQuote(Buffer.from(body, 'latin1'), providerClock.latestMs())
-    if (quote === undefined) return
-    sharedLedger.noteHere({ ...noted(quote, request), notedAtMs: expiresAtMs - lifeMs })
-  }
-
+  const notes = createQuoteNotes({ clock, providerClock, ledger, sharedLedger, keyOf, applicationOf })
   const readAnswer = createQuoteReader({
     clock,
     providerClock,
     maxBytes: config.quotes.maxBytes,
     obeyCacheControl: config.quotes.obeyCacheControl,
-    onQuote: (quote, request) => sharedLedger.note(noted(quote, request)),
-    onUnread: (request) =>
-      ledger.noteUnread({
-        pairId: request.pair,
-        application: applicationOf(request),
-        requestedAmount: request.canonicalAmount,
-        passedAtMs: clock.nowMs(),
-      }),
+    onQuote: notes.noteQuote,
+    onUnread: notes.noteUnread,
     onIgnoredCacheControl: once((directive: string) =>
       log.info(
         { directive },
@@ -141,7 +110,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     ),
   })
   const cache = createQuoteCache({
-    store,
+    store: memory,
     providerClock,
     minValidityMs: config.quotes.minValidityMs,
     refreshAheadMs: config.quotes.refreshAheadMs,
@@ -160,34 +129,16 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     rateLimit,
     fail,
     onServed: metrics.quoteServed,
-    onFound: share && noteFound,
-    callUpstream(request, exchange) {
-      let counted = false
-      const headers = quoteHeaders.call(request.keyedHeaders, exchange)
-      const call = fetchWhole({
-        upstream,
-        clock,
-        totalTimeoutMs: config.upstream.totalTimeoutMs,
-        request: { method: 'GET', target: request.target, headers, body: null },
-        // Not where the breaker is open, nor anew for a second try.
-        beforeSend() {
-          if (!counted) metrics.quoteCalled(request.pair)
-          counted = true
-        },
-        // Before the body, or an answer with a slow one would tell its time after newer ones, as if our clock had been
-        // set back. A refusal may be an edge's, by another clock.
-        onHead(head) {
-          if (head.status === 200) providerClock.observe(head)
-        },
-      })
-      call.answer.then(
-        (whole) => {
-          exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
-        },
-        () => {},
-      )
-      return { answer: readAnswer(call, request), abort: call.abort }
-    },
+    onFound: share && notes.noteFound,
+    callUpstream: createQuoteCaller({
+      upstream,
+      clock,
+      totalTimeoutMs: config.upstream.totalTimeoutMs,
+      providerClock,
+      quoteHeaders,
+      readAnswer,
+      onCalled: metrics.quoteCalled,
+    }),
   })
   const orders = createOrderRoute({
     ...config.orders,
@@ -204,8 +155,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     passThrough: parts.passThrough,
     onUsed: (quote) => {
       if (!config.quotes.evictOnOrder) return
-      const dropped = evictions.use(ledger.cacheKeysOf(quote), quote)
-      for (let counted = 0; counted < dropped; counted += 1) metrics.cacheEvictions.order.inc()
+      metrics.cacheEvictions.order.inc(evictions.use(ledger.cacheKeysOf(quote), quote))
     },
     onDecision: metrics.countFloatOrder,
     onRefused(order, exchange, verdict) {
@@ -218,7 +168,7 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     },
   })
   const applicationNamed = (name: string) => briefName(name === '' ? (config.swap.appName ?? '') : name)
-  return { quotes, orders, inside: { memory: store, evictions, ledger, providerClock, applicationNamed } }
+  return { quotes, orders, inside: { memory, evictions, ledger, providerClock, applicationNamed } }
 }
 
 /** How quotes are shared with the replicas that use the same store, if there is one. */
@@ -239,9 +189,7 @@ function shareQuotes(
       const quote = ledger.findById(quoteId)
       return quote === undefined ? [] : ledger.cacheKeysOf(quote)
     },
-    onDropped(reason, count) {
-      for (let dropped = 0; dropped < count; dropped += 1) metrics.cacheEvictions[reason].inc()
-    },
+    onDropped: (reason, count) => metrics.cacheEvictions[reason].inc(count),
   })
   if (store === undefined || config.store === undefined) return { evictions, share: undefined }
   const share = createSharedQuotes({

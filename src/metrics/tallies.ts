@@ -2,7 +2,7 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
 /** One series of a counter. */
 export interface Tally {
-  inc(): void
+  inc(times?: number): void
 }
 
 /** One series of a histogram. */
@@ -22,8 +22,8 @@ export interface MetricName {
 class Total implements Tally {
   value = 0
 
-  inc(): void {
-    this.value += 1
+  inc(times = 1): void {
+    this.value += times
   }
 }
 
