@@ -7,7 +7,7 @@ import { cpus } from 'node:os'
 import { Counter, Registry } from 'prom-client'
 import { createGateway } from '../src/gateway.ts'
 import { createMetrics, type Metrics } from '../src/metrics.ts'
-import { notKeptReasons } from '../src/quotes/quote-call.ts'
+import { notKeptReasons } from '../src/quotes/quote-answer.ts'
 
 const pairs = Array.from({ length: 20 }, (_, index) => `A${index}_B${index}`)
 const connections = 2_000

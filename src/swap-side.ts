@@ -12,8 +12,8 @@ import {
   type QuoteListing,
 } from './quotes/memory-quote-store.ts'
 import type { OrderTerms } from './quotes/order.ts'
+import { createQuoteReader } from './quotes/quote-answer.ts'
 import { createQuoteCache, type Share } from './quotes/quote-cache.ts'
-import { createQuoteReader } from './quotes/quote-call.ts'
 import { createQuoteKey, type QuoteRequest } from './quotes/quote-key.ts'
 import { createQuoteLedger, type QuoteLedger, type Verdict } from './quotes/quote-ledger.ts'
 import { createQuoteNotes } from './quotes/quote-notes.ts'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { createMetrics, type Metrics } from '../src/metrics.ts'
-import { notKeptReasons } from '../src/quotes/quote-call.ts'
+import { notKeptReasons } from '../src/quotes/quote-answer.ts'
 import { readPage, seriesNames } from './support/metrics-page.ts'
 
 const fresh = (pairs: readonly string[] = []) => createMetrics({ version: 'test', notKeptReasons, pairs })

@@ -13,7 +13,7 @@ setFlagsFromString('--max-old-space-size=6144')
 const load = (path) => import(join(resolve(dist), path))
 const { createMemoryQuoteStore } = await load('quotes/memory-quote-store.js')
 const { createQuoteKey } = await load('quotes/quote-key.js')
-const { createQuoteReader } = await load('quotes/quote-call.js')
+const { createQuoteReader } = await load('quotes/quote-answer.js')
 const { latin1Headers } = await load('upstream/headers.js')
 
 const keyOf = createQuoteKey({ salt: 'bench' })

@@ -1,7 +1,7 @@
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import { isExpired } from './quote.ts'
-import type { QuoteAnswer } from './quote-call.ts'
+import type { QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
 /** A call to the upstream that can be given up. */

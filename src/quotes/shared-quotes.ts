@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { Evictions } from './evictions.ts'
+import type { QuoteAnswer } from './quote-answer.ts'
 import type { Call, Share, SharedAnswer } from './quote-cache.ts'
-import type { QuoteAnswer } from './quote-call.ts'
 import type { Looked, SharedQuoteStore } from './valkey-quote-store.ts'
 
 /** How the replicas shared a call, or did not. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
+import type { QuoteAnswer } from '../quotes/quote-answer.ts'
 import type { Call } from '../quotes/quote-cache.ts'
-import type { QuoteAnswer } from '../quotes/quote-call.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import { type Fetch, fetchWhole } from '../upstream/fetch.ts'
 import type { ProviderClock } from '../upstream/provider-clock.ts'

@@ -1,13 +1,13 @@
 import { describe, expect, it } from 'vitest'
 import { silentLogger } from '../../src/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import {
   createQuoteCache,
   type Lookup,
   type MakeCall,
   type QuoteCacheOptions,
 } from '../../src/quotes/quote-cache.ts'
-import type { QuoteAnswer } from '../../src/quotes/quote-call.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
 import { createProviderClock } from '../../src/upstream/provider-clock.ts'
 import { createTestClock, deferred } from '../support/quotes.ts'

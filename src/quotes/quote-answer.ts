@@ -41,7 +41,7 @@ export interface QuoteAnswer {
   shared: boolean
 }
 
-export interface QuoteCallOptions {
+export interface QuoteReaderOptions {
   clock: Clock
   providerClock: ProviderClock
   maxBytes: number
@@ -55,7 +55,7 @@ export interface QuoteCallOptions {
 }
 
 /** Turns the answer of a quote call into what may be served, kept and shared. */
-export function createQuoteReader(options: QuoteCallOptions) {
+export function createQuoteReader(options: QuoteReaderOptions) {
   const { clock, providerClock, maxBytes } = options
   const oneList = createOneList()
 
