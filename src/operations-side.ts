@@ -1,7 +1,7 @@
+import { maskedAddress } from './client/masked-address.ts'
 import type { Clock } from './clock.ts'
 import type { LoadedConfig } from './config.ts'
 import type { Activity, SeenRequest } from './operations/activity.ts'
-import { maskedAddress } from './operations/masked-address.ts'
 import type { Explanation, OperationsView, ShownSetting, UpstreamState } from './operations/view.ts'
 import { listQuotes } from './quotes/listed-quote.ts'
 import type { OrderTerms } from './quotes/order.ts'
@@ -192,9 +192,7 @@ function seen(
     upstreamMs: upstreamMs ?? null,
     requestId: exchange.id,
     // Not read for the console's sake: reading it is counted, and may warn.
-    client: maskedAddress(
-      exchange.clientRead?.address ?? request.socket.remoteAddress?.replace(/^::ffff:(?=\d+\.)/, ''),
-    ),
+    client: maskedAddress(exchange.clientRead?.address ?? request.socket.remoteAddress),
     application: short(headerValues(request.rawHeaders, 'app-name').join(', ')),
     why: exchange.why ?? (passed ? 'Passed on to the upstream and answered by it.' : ''),
   }
