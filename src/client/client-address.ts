@@ -16,7 +16,6 @@ export interface ClientAddress {
   readonly address: string | undefined
   readonly peer: string | undefined
   readonly peerTrusted: boolean
-  readonly source: 'peer' | 'header'
   readonly note?: 'malformed-header' | 'untrusted-header'
   /** The name of the header that the note is about, as received. */
   readonly noteHeader?: string
@@ -79,7 +78,7 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
       const { name, lines } = received
       const said = lines.length === 1 ? readLine(lines[0] ?? '') : readLines(lines)
       if (said === malformed) return { ...plain, note: 'malformed-header', noteHeader: name }
-      return said === undefined ? plain : { ...plain, address: said, source: 'header' }
+      return said === undefined ? plain : { ...plain, address: said }
     }
     if (!inOwnNetwork) return plain
     const claim = claimingHeader(rawHeaders)
@@ -88,7 +87,7 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
 }
 
 const unknownPeer: Peer = {
-  plain: Object.freeze({ address: undefined, peer: undefined, peerTrusted: false, source: 'peer' }),
+  plain: Object.freeze({ address: undefined, peer: undefined, peerTrusted: false }),
   inOwnNetwork: false,
 }
 
@@ -99,7 +98,6 @@ function describePeer(peerAddress: string, trusted: TrustedProxies): Peer {
     address,
     peer: address,
     peerTrusted: trusted.trusts(address),
-    source: 'peer',
   }
   return { plain: Object.freeze(plain), inOwnNetwork: ownNetwork.trusts(address) }
 }

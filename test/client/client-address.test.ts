@@ -26,7 +26,6 @@ describe('without a trusted peer', () => {
       address: client,
       peer: client,
       peerTrusted: false,
-      source: 'peer',
     })
   })
 
@@ -42,7 +41,6 @@ describe('without a trusted peer', () => {
         address: undefined,
         peer: undefined,
         peerTrusted: false,
-        source: 'peer',
       })
     }
   })
@@ -62,7 +60,6 @@ describe('without a trusted peer', () => {
       address: peer,
       peer,
       peerTrusted: false,
-      source: 'peer',
       note: 'untrusted-header',
       noteHeader: 'X-FORWARDED-Proto',
     })
@@ -83,7 +80,6 @@ describe('behind trusted peers', () => {
       address: proxy,
       peer: proxy,
       peerTrusted: true,
-      source: 'peer',
     })
   })
 
@@ -92,7 +88,6 @@ describe('behind trusted peers', () => {
       address: client,
       peer: proxy,
       peerTrusted: true,
-      source: 'header',
     })
   })
 
@@ -117,13 +112,11 @@ describe('behind trusted peers', () => {
   test.each(['unknown', 'Unknown', '_hidden', '"_hidden:80"'])('%s ends the walk', (node) => {
     expect(behindProxy(`for=${client}, for=${node}, for=10.0.0.2`)).toMatchObject({
       address: '10.0.0.2',
-      source: 'header',
     })
     expect(behindProxy(`for=${client}, for=${node}`)).toEqual({
       address: proxy,
       peer: proxy,
       peerTrusted: true,
-      source: 'peer',
     })
   })
 
@@ -168,7 +161,6 @@ describe('behind trusted peers', () => {
       address: proxy,
       peer: proxy,
       peerTrusted: true,
-      source: 'peer',
       note: 'malformed-header',
       noteHeader: 'Forwarded',
     })

@@ -42,7 +42,7 @@ describe('X-Forwarded-For', () => {
 
   test('several lines are one list, and Forwarded changes nothing', () => {
     const headers = ['X-Forwarded-For', client, 'Forwarded', 'for=192.0.2.66', 'x-forwarded-for', '10.0.0.2']
-    expect(read(proxy, headers)).toMatchObject({ address: client, source: 'header' })
+    expect(read(proxy, headers)).toMatchObject({ address: client })
   })
 })
 
@@ -56,14 +56,14 @@ describe('a header of one address', () => {
     [`${client}:4711`, client],
     ['10.0.0.5', '10.0.0.5'],
   ])('%j is read as %s', (value, address) => {
-    expect(read(proxy, ['CF-Connecting-IP', value])).toMatchObject({ address, source: 'header' })
+    expect(read(proxy, ['CF-Connecting-IP', value])).toMatchObject({ address })
   })
 
   test.each([[['']], [['unknown']], [[`${client}, ${client}`]], [[client, client]], [['for=1.2.3.4']]])(
     '%j is malformed',
     (lines) => {
       const headers = lines.flatMap((line) => ['CF-Connecting-IP', line])
-      expect(read(proxy, headers)).toMatchObject({ address: proxy, source: 'peer', note: 'malformed-header' })
+      expect(read(proxy, headers)).toMatchObject({ address: proxy, note: 'malformed-header' })
     },
   )
 

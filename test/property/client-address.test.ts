@@ -66,7 +66,6 @@ describe('whose request it is', () => {
         expect(read(peer, headers.flat())).toMatchObject({
           address: normalizeAddress(peer),
           peerTrusted: false,
-          source: 'peer',
         })
       }),
     )
@@ -85,7 +84,7 @@ describe('whose request it is', () => {
         fc.infiniteStream(fc.boolean()),
         (left, client, hops, peer, breaks) => {
           const nodes = [...left, client, ...hops].map((node) => (node.includes(':') ? `[${node}]` : node))
-          const expected = { address: normalizeAddress(client), peer, peerTrusted: true, source: 'header' }
+          const expected = { address: normalizeAddress(client), peer, peerTrusted: true }
           for (const [ipHeader, prefix] of [
             ['forwarded', 'for='],
             ['x-forwarded-for', ''],
