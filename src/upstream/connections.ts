@@ -1,5 +1,6 @@
 import type { LookupFunction, Socket } from 'node:net'
 import { buildConnector, Client, type Dispatcher, errors } from 'undici'
+import { sharedLookup } from './shared-lookup.ts'
 
 export interface ConnectionsOptions {
   origin: string
@@ -46,7 +47,7 @@ export class Connections {
     this.#connector = buildConnector({
       timeout: options.connectTimeoutMs,
       ...nameToAskFor(options.origin),
-      ...(options.lookup ? { lookup: options.lookup } : {}),
+      lookup: sharedLookup(options.lookup),
     })
   }
 

@@ -90,6 +90,27 @@ test('a name server that does not answer is a 504 after UPSTREAM_CONNECT_TIMEOUT
   await until(() => edge.upstream.inFlight === 0, 'it to have ended')
 })
 
+// Each question holds one of four threads until the name server's time is up, and the other upstreams need them too.
+test('a burst of requests asks for the name once, and all of them hear the answer', async () => {
+  const upstream = await recordingUpstream()
+  const asked: Parameters<LookupFunction>[2][] = []
+  const lookup: LookupFunction = (_name, _options, callback) => void asked.push(callback)
+  const edge = await edgeTo(`http://upstream.test:${upstream.port}`, { retries: 0 }, { lookup })
+  async function burst(told: (answer: Parameters<LookupFunction>[2]) => void): Promise<number[]> {
+    asked.length = 0
+    const answers = Array.from({ length: 4 }, () => rawExchange(edge.url, get()))
+    await until(() => edge.upstream.inFlight === 4, 'all of them to wait')
+    await pause(50)
+    expect(asked).toHaveLength(1)
+    for (const answer of asked) told(answer)
+    return (await Promise.all(answers)).map(({ status }) => status)
+  }
+  const noSuchName = Object.assign(new Error('no such name'), { code: 'ENOTFOUND' })
+  expect(await burst((answer) => answer(noSuchName, []))).toEqual([502, 502, 502, 502])
+  const found = [{ address: '127.0.0.1', family: 4 }]
+  expect(await burst((answer) => answer(null, found))).toEqual([200, 200, 200, 200])
+})
+
 test('a host that connects and then never speaks TLS is a 504 after UPSTREAM_CONNECT_TIMEOUT_MS', async () => {
   const upstream = await rawUpstream(() => {})
   const edge = await edgeTo(`https://127.0.0.1:${upstream.port}`, { connectTimeoutMs: 300 })
