@@ -29,6 +29,14 @@ export interface Try {
 }
 
 /**
+ * Of a name with several addresses Node gives up each but the last after 250 ms, however long a connection may take: a
+ * provider that is far away is never reached where the last address is dead. A quarter of the time leaves some for those
+ * behind it.
+ */
+const partOfConnectTime = 1 / 4
+const leastMs = 250
+
+/**
  * The connections to one origin, one request at a time on each, and those who wait for one. Not undici's Pool:
  * its `clientTtl` leaves a request waiting for the next one when every client is due at once, and a client that
  * failed to connect leaves its count yet goes on to serve its queue, past the limit (7.30.2).
@@ -46,6 +54,7 @@ export class Connections {
     this.#options = options
     this.#connector = buildConnector({
       timeout: options.connectTimeoutMs,
+      autoSelectFamilyAttemptTimeout: Math.max(leastMs, options.connectTimeoutMs * partOfConnectTime),
       ...nameToAskFor(options.origin),
       lookup: sharedLookup(options.lookup),
     })

@@ -60,6 +60,24 @@ test('a name with several addresses: those that refuse are passed over, for a PO
   expect(edge.outcomes).toEqual(['answered', 'answered', 'answered'])
 })
 
+// As far away as that, or a process that stood still meanwhile: Node would give it up after 250 ms.
+test('a name with several addresses: one that is slow to connect is waited for', async () => {
+  const upstream = await recordingUpstream()
+  const addresses = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }))
+  const lookup: LookupFunction = (_name, _options, callback) => {
+    callback(null, addresses)
+    // Behind the first try, which Node makes in a tick of its own.
+    process.nextTick(() => process.nextTick(standStill, 400))
+  }
+  const limits = { retries: 0, connectTimeoutMs: 20_000 }
+  const edge = await edgeTo(`http://upstream.test:${upstream.port}`, limits, { lookup })
+  expect((await rawExchange(edge.url, post)).status).toBe(200)
+})
+
+function standStill(ms: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
+}
+
 test('a name with several addresses of which none takes a connection is one failure and a 502', async () => {
   const names = zone(['127.0.0.2', '127.0.0.3'])
   const edge = await edgeTo('http://upstream.test:9', { retries: 0 }, { lookup: names.lookup })
