@@ -22,6 +22,15 @@ const faultByCode: Record<string, UpstreamFault> = {
   ERR_ASSERTION: 'http_protocol_error',
 }
 
+/** OpenSSL's, as Node names them; the last is for all that Node has no name for, such as a name constraint. */
+const otherCertificateCodes: ReadonlySet<string> = new Set([
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'HOSTNAME_MISMATCH',
+  'UNSPECIFIED',
+])
+
 /** Faults that can only come before a connection was there, when no upstream can have seen the request. */
 const beforeConnection: ReadonlySet<UpstreamFault> = new Set([
   'connection_refused',
@@ -69,7 +78,7 @@ function namedFault(error: unknown): UpstreamFault {
   if (typeof code === 'string') {
     const known = faultByCode[code]
     if (known !== undefined) return known
-    if (/^ERR_TLS_CERT|CERT|^UNABLE_TO_/.test(code)) return 'tls_certificate_error'
+    if (/CERT|^UNABLE_TO_/.test(code) || otherCertificateCodes.has(code)) return 'tls_certificate_error'
     if (code === 'EPROTO' || code.startsWith('ERR_SSL_')) return 'tls_protocol_error'
     if (code.startsWith('HPE_')) return 'http_protocol_error'
   }

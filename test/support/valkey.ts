@@ -257,7 +257,7 @@ export interface Certificate {
 }
 
 /** By an authority that nobody knows. */
-export function privateCertificate(name = 'localhost'): Certificate {
+export function privateCertificate(name = 'localhost', extensions: readonly string[] = []): Certificate {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-tls-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
@@ -273,6 +273,7 @@ export function privateCertificate(name = 'localhost'): Certificate {
       '-days',
       '2',
       ...subject,
+      ...extensions.flatMap((extension) => ['-addext', extension]),
       '-keyout',
       key,
       '-out',

@@ -22,8 +22,8 @@ import { privateCertificate } from '../support/valkey.ts'
 
 const hasOpenssl = spawnSync('openssl', ['version']).status === 0
 
-function certificateFor(name: string): { key: Buffer; cert: Buffer } {
-  const { certificate, key } = privateCertificate(name)
+function certificateFor(name: string, extensions: string[] = []): { key: Buffer; cert: Buffer } {
+  const { certificate, key } = privateCertificate(name, extensions)
   return { key: readFileSync(key), cert: readFileSync(certificate) }
 }
 
@@ -56,6 +56,18 @@ describe.skipIf(!hasOpenssl)('an upstream that speaks TLS', () => {
     for (let times = 0; times < 3; times += 1) expect((await get()).status).toBe(502)
     upstream.setSecureContext(right)
     expect((await get()).status).toBe(200)
+  })
+
+  it('with a certificate that is meant for clients is told as what it is', async () => {
+    const unfit = certificateFor('localhost', ['extendedKeyUsage=clientAuth'])
+    const port = await listening(createServer(unfit, (_request, response) => response.end('ok')))
+    const { url } = await startGatewayProcess({
+      SWAP_BASE_URL: `https://localhost:${port}`,
+      PAYMENTS_BASE_URL: `https://localhost:${port}`,
+      NODE_EXTRA_CA_CERTS: trusting(unfit),
+    })
+    const { status, headers } = await ask(url, { path: '/checkouts' })
+    expect([status, headers['proxy-status']]).toEqual([502, 'quotegate; error=tls_certificate_error'])
   })
 
   it('is asked again when its first handshake fails: nothing was sent', async () => {
