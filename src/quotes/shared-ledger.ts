@@ -102,8 +102,11 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     if (answer === undefined) return false
     const [storeNowMs, bytes] = answer
     const notes = bytes.map(String)
-    providerClock.compare(storeNowMs - clock.nowMs())
-    providerClock.hearsay(Math.max(...notes.map(decodeBehind), 0))
+    const storeAheadMs = storeNowMs - clock.nowMs()
+    providerClock.compare(storeAheadMs)
+    const behindMs = Math.max(...notes.map(decodeBehind), 0)
+    // By the clock that it was told to: the nodes of a Cluster have one each.
+    if (behindMs > 0) providerClock.hearsay(storeAheadMs - behindMs)
     const earliestMs = providerClock.earliestMs()
     for (const note of notes) {
       const quote = decodeNote(note, Math.max(storeNowMs, clock.nowMs()))

@@ -9,8 +9,8 @@ export interface ProviderClock {
   observe(answer: { rawHeaders: readonly string[]; sentAtMs: number; receivedAtMs: number }): void
   /** How far the shared store's clock is ahead of ours: a second opinion on ours, until the provider has said its time. */
   compare(storeAheadMs: number): void
-  /** How far another replica found the provider behind the store's clock: counts until it has been heard here. */
-  hearsay(behindStoreMs: number): void
+  /** How far ahead of our clock the provider is by what another replica told the store: counts until it has been heard here. */
+  hearsay(aheadMs: number): void
   /** Whether the provider has said its time. */
   readonly isKnown: boolean
   /** What serving a quote assumes: the provider may already be this late. */
@@ -26,7 +26,7 @@ const warnEveryMs = 600_000
 export function createProviderClock({ clock, log }: { clock: Clock; log: Logger }): ProviderClock {
   const upstreamClock = createUpstreamClock()
   let storeAheadMs = 0
-  let behindStoreMs = 0
+  let hearsayMs = 0
   const leadMs = (nowMs: number) => (clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs())
   /** Our wall clock less the steady one, when the provider last told its time, or else at the start. */
   let leadWhenHeardMs = leadMs(clock.nowMs())
@@ -63,8 +63,8 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     compare(aheadMs) {
       storeAheadMs = aheadMs
     },
-    hearsay(behindMs) {
-      behindStoreMs = Math.max(behindStoreMs, behindMs)
+    hearsay(aheadMs) {
+      hearsayMs = Math.min(hearsayMs, aheadMs)
     },
     get isKnown() {
       return upstreamClock.isKnown
@@ -77,7 +77,7 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     earliestMs() {
       const nowMs = clock.nowMs()
       const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs(nowMs))
-      return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs - behindStoreMs)
+      return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs, hearsayMs)
     },
     offset: () => upstreamClock.offset(),
   }

@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { silentLogger } from '../../src/logger.ts'
+import { createProviderClock } from '../../src/upstream/provider-clock.ts'
 import { createUpstreamClock, type UpstreamClock } from '../../src/upstream/upstream-clock.ts'
 
 const startMs = Date.UTC(2025, 10, 20, 15, 17, 21)
@@ -227,4 +229,13 @@ describe('our own clock', () => {
     expect(clock.latestMs(aheadMs)).toBeLessThan(startMs + 1_600)
     expect(clock.earliestMs(aheadMs)).toBeLessThanOrEqual(startMs)
   })
+})
+
+// Each node of a Cluster has a clock of its own, and whose answer comes last is chance.
+it('what one node of the store was told of the provider is not unsaid by another whose clock is ahead', () => {
+  const clock = createProviderClock({ clock: { nowMs: () => startMs }, log: silentLogger() })
+  clock.compare(0)
+  clock.hearsay(-20_000)
+  clock.compare(60_000)
+  expect(clock.earliestMs()).toBe(startMs - 20_000)
 })
