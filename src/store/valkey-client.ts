@@ -51,19 +51,32 @@ function clusterOptions(address: StoreAddress): ClusterOptions {
     enableOfflineQueue: false,
     enableReadyCheck: false,
     slotsRefreshTimeout: connectTimeoutMs,
-    clusterRetryStrategy: retryAfterMs,
+    clusterRetryStrategy: () => retryAfterMs,
     // With TLS a node's name has to be the one in its certificate, not the address behind it.
     ...(address.tls ? { dnsLookup: (name, found) => found(null, name) } : {}),
   }
 }
 
 /** Often enough to be back within a second, seldom enough to be no burden to a server that starts or refuses. */
-const retryAfterMs = () => 500
+const retryAfterMs = 500
 
 /** A client that is not connected yet. */
 export function createClient(address: StoreAddress): ValkeyClient {
   if (address.kind === 'cluster') return new Cluster([...address.nodes], clusterOptions(address))
-  return new Redis({ ...serverOptions(address), retryStrategy: retryAfterMs })
+  let heldSinceMs = Number.POSITIVE_INFINITY
+  const client = new Redis({
+    ...serverOptions(address),
+    // A connection that was held and is cut is made anew at once: until then every order is judged by what is known here.
+    retryStrategy() {
+      const wasHeld = performance.now() - heldSinceMs >= retryAfterMs
+      heldSinceMs = Number.POSITIVE_INFINITY
+      return wasHeld ? 0 : retryAfterMs
+    },
+  })
+  client.on('ready', () => {
+    heldSinceMs = performance.now()
+  })
+  return client
 }
 
 /**

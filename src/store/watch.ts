@@ -142,7 +142,7 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
     problem = error
   })
   client.on('close', () => fell(problem ?? new Error('the connection was closed')))
-  client.on('ready', () => probeAfter(pauseMs))
+  client.on('ready', () => probeAfter(0))
   client.connect().catch(() => {})
 
   return {

@@ -197,6 +197,24 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(log.text()).not.toMatch(/hunter/)
   })
 
+  test('cuts a connection that was held for a while is asked again without a pause', async () => {
+    const server = await valkey()
+    const { store } = await watched(server.url)
+    const pausesMs: number[] = []
+    // The shortest of several, on a machine that has other work; whoever paused would never be that quick.
+    for (let cuts = 1; cuts <= 4; cuts += 1) {
+      await pause(1_000)
+      await until(() => store.up, 'the store', 10_000)
+      const cutAtMs = performance.now()
+      await server.ask('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')
+      // To see the cut; it may be over by then.
+      await pause(50)
+      await until(() => store.up, 'the store to be back', 10_000)
+      pausesMs.push(performance.now() - cutAtMs)
+    }
+    expect(Math.min(...pausesMs)).toBeLessThan(450)
+  })
+
   test('has no such database is down: number 0 may be that of another stage', async () => {
     const server = await valkey({ config: ['databases 2'] })
     const { store, complaints } = await watched(`${server.url}/2`, { mayBeDown: true })
