@@ -26,8 +26,8 @@ export function createListener({
 }: {
   connect: () => Redis
   timeoutMs: number
-  /** Told at every sign of life, and with the reason when the server itself refuses to let us listen. */
-  onHearing(refusal?: unknown): void
+  /** Told at every sign of life, and with the reason when we cannot listen. */
+  onHearing(deafBecause?: unknown): void
 }): Listener {
   const channels = new Map<string, Listening[]>()
   let connection: Redis | undefined
@@ -37,7 +37,10 @@ export function createListener({
   async function hold(): Promise<void> {
     const redis = connect()
     connection = redis
-    redis.on('error', () => {})
+    let cause: unknown
+    redis.on('error', (error) => {
+      cause = error
+    })
     redis.on('message', (channel: string, message: string) => {
       for (const { onMessage } of channels.get(channel) ?? []) onMessage(message)
     })
@@ -57,8 +60,9 @@ export function createListener({
         })
       }
     } catch (error) {
-      // It is replaced, and whoever listens is told when that is done. Of a store that is down others say so.
+      // It is replaced, and whoever listens is told when that is done. One that was just lost may be back at once.
       if (isRefusal(error)) onHearing(error)
+      else if (heardSinceMs === Number.POSITIVE_INFINITY) onHearing(cause ?? error)
     }
     redis.disconnect()
     // At once, since what others evict meanwhile is handed out here; but no storm at a server that cuts it each time.

@@ -10,8 +10,8 @@ export interface Watch {
   readonly firstTry: Promise<void>
   answered(): void
   failed(error: unknown): void
-  /** Whether messages of other replicas come: the reason if the server refuses them. */
-  hearing(refusal?: unknown): void
+  /** Whether messages of other replicas come: the reason if they cannot. */
+  hearing(deafBecause?: unknown): void
   close(): void
 }
 
@@ -161,9 +161,11 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
       }
       if (up) fell(error)
     },
-    hearing(refusal) {
-      deafBecause = refusal
-      if (refusal !== undefined && up) fell(refusal)
+    hearing(because) {
+      const wasDeaf = deafBecause !== undefined
+      deafBecause = because
+      if (because !== undefined && up) fell(because)
+      if (because === undefined && wasDeaf) probeAfter(0)
     },
     close() {
       closed = true

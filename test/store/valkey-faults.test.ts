@@ -345,6 +345,28 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     expect(Math.min(...pausesMs)).toBeLessThan(450)
   })
 
+  // With a database the server's word is the answer to SELECT, and the listener hears of a closed connection only.
+  test.each(['', '/1'])(
+    'a connection that the server has no room for (%j): the store is down until there is room',
+    async (database) => {
+      const server = await valkey()
+      const { store } = await listening(`${server.url}${database}`)
+      // Its connection lets us make room again.
+      const other = await storeAt(server.url)
+      const ask = (...[name, ...words]: [string, ...string[]]) =>
+        other.run('quote-get', (client) => client.call(name, ...words))
+      await ask('CONFIG', 'SET', 'maxclients', '1')
+      await ask('CLIENT', 'KILL', 'TYPE', 'pubsub')
+      await until(() => !store.up, 'the store to be down')
+      for (let looks = 0; looks < 15; looks += 1) {
+        await pause(100)
+        expect(store.up).toBe(false)
+      }
+      await ask('CONFIG', 'SET', 'maxclients', '1000')
+      await until(() => store.up, 'a store that is back', 10_000)
+    },
+  )
+
   test('a store that was frozen come again, after word of the gap', async () => {
     const server = await valkey()
     const state = await listening(server.url)
