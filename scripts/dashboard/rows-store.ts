@@ -37,6 +37,23 @@ export const store: Row = {
       runbook: 'quotegatestoredown',
     },
     {
+      title: 'Quotes looked for in the store',
+      description:
+        'Those that were not in memory. Good: found and awaited, which cost no call to the provider; fetched is the one call ' +
+        'for all replicas. alone: the provider takes longer than VALKEY_LOCK_WAIT_MS; failed: fetched without the store.',
+      kind: 'timeseries',
+      unit: 'ops',
+      queries: [
+        {
+          expr: `sum by (outcome) (${rate('quotegate_quote_sharing_total')}) > 0`,
+          legend: '{{outcome}}',
+        },
+      ],
+      stacked: true,
+      least: 0,
+      runbook: 'quotegatestoredown',
+    },
+    {
       title: 'Store call duration',
       description: 'Good: about 1 ms, and far below VALKEY_TIMEOUT_MS (50 ms), past which nobody waits.',
       kind: 'timeseries',

@@ -54,6 +54,7 @@ describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(
       'Retries',
       'Connections to upstreams',
       'Store calls by outcome',
+      'Quotes looked for in the store',
     ])('has more than zeros for the panel "%s"', async (title) => {
       const [query] = panels.find((panel) => panel.title === title)?.targets ?? []
       const samples = await ask(query?.expr ?? '')
