@@ -74,6 +74,34 @@ describeInBrowser('the console', () => {
     expectPeace(watched, gateway.operationsUrl)
   })
 
+  test('shows an answer that is no quote as it is, and counts one down that is not kept', async () => {
+    let answer = quoteBody()
+    const upstream = await recordingUpstream((_request, response) =>
+      giveQuote(response, answer, ['Content-Type', 'application/json', 'Cache-Control', 'no-store']),
+    )
+    const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, QUOTE_OBEY_CACHE_CONTROL: true })
+    const watched = await openPage(gateway.operationsUrl)
+    const { page } = watched
+    const steps = page.locator('#try .steps li')
+    const orderBody = page.locator('#try [name="order"]')
+    const tried = [
+      quoteBody({ expiry: Date.now() + 600_000 }),
+      '{"toAmount":{"value":"1"}}',
+      '{"toAmount":null,"fromAmount":null}',
+    ]
+    for (const [index, body] of tried.entries()) {
+      answer = body
+      await page.getByRole('button', { name: 'Ask for a quote' }).click()
+      await steps.nth(index).waitFor()
+      const shown = await page.locator('#try pre.body').textContent()
+      expect(JSON.parse(shown ?? '')).toEqual(JSON.parse(body))
+      expect(await orderBody.isVisible()).toBe(index === 0)
+      if (index > 0) continue
+      expect(Number.parseFloat((await page.locator('#try .left').textContent()) ?? '')).toBeGreaterThan(300)
+    }
+    expectPeace(watched, gateway.operationsUrl)
+  })
+
   test('shows what a client calls itself as text', async () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
     await quote(gateway, { application: hostileName })

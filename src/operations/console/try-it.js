@@ -136,15 +136,22 @@ export function createTryIt({ isFull }) {
 
   function offerOrder({ body, headers }) {
     const quote = parsed(body)
-    if (quote?.toAmount === undefined) return
+    const isOne = isQuote(quote)
+    life.hidden = !isOne
+    order.hidden = !isOne
+    if (!isOne) return
     const served = Date.parse(headers.find(([name]) => name.toLowerCase() === 'date')?.[1] ?? '')
-    const ttl = Number(
-      /ttl=(\d+)/.exec(headers.find(([name]) => name.toLowerCase() === 'cache-status')?.[1] ?? '')?.[1] ?? 0,
-    )
-    const leftMs = Math.max(ttl * 1000, Math.min(quote.expiry - Date.now(), (ttl + 1) * 1000))
-    countdown.set({ leftMs, lifeMs: Number.isNaN(served) ? leftMs : Math.max(leftMs, quote.expiry - served) })
-    life.hidden = false
-    order.hidden = false
+    const ttl = /ttl=(\d+)/.exec(
+      headers.find(([name]) => name.toLowerCase() === 'cache-status')?.[1] ?? '',
+    )?.[1]
+    const byOurs = quote.expiry - Date.now()
+    const bySent = Number.isNaN(served) ? byOurs : quote.expiry - served
+    // Of a quote that is not kept the gateway says no ttl.
+    const leftMs =
+      ttl === undefined
+        ? Math.max(0, bySent)
+        : Math.max(Number(ttl) * 1000, Math.min(byOurs, (Number(ttl) + 1) * 1000))
+    countdown.set({ leftMs, lifeMs: Math.max(leftMs, bySent) })
     orderBody.value = JSON.stringify({
       pairId: quote.pairId,
       fromAmount: quote.fromAmount.value,
@@ -192,6 +199,15 @@ function parsed(text) {
   } catch {
     return undefined
   }
+}
+
+/** Enough of one to be counted down and ordered; a provider may answer 200 with anything. */
+function isQuote(value) {
+  return (
+    typeof value?.fromAmount?.value === 'string' &&
+    typeof value.toAmount?.value === 'string' &&
+    typeof value.expiry === 'number'
+  )
 }
 
 function pretty(text) {
