@@ -102,6 +102,27 @@ describeInBrowser('the console', () => {
     expectPeace(watched, gateway.operationsUrl)
   })
 
+  test('keeps every column in sight beside a long name, and the page as narrow as a phone', async () => {
+    const pair = 'A'.repeat(200)
+    const upstream = await recordingUpstream((_request, response) =>
+      giveQuote(response, quoteBody({ pairId: pair, expiry: Date.now() + 600_000 })),
+    )
+    const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url })
+    await quote(gateway, { pair, amount: `0.${'0'.repeat(70)}1` })
+    for (const width of [320, 1280]) {
+      const { page } = await openPage(gateway.operationsUrl, { viewport: { width, height: 800 } })
+      await page.locator('#quotes tbody tr').waitFor()
+      // As of a store that has been full for a while.
+      await page.locator('[data-item="store"] .dim').evaluate((node) => {
+        node.textContent = '100.0k quotes, 64.0 MiB; ledger 200.0k'
+      })
+      for (const part of ['html', '#quotes .scroll']) {
+        const tooWide = page.locator(part).evaluate((node) => node.scrollWidth - node.clientWidth)
+        expect(await tooWide).toBe(0)
+      }
+    }
+  })
+
   test('shows what a client calls itself as text', async () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
     await quote(gateway, { application: hostileName })
