@@ -54,7 +54,9 @@ export function createSwapHeaders(
   /** What trusted peers say of a client to us alone, in lower case. */
   saidToUs: ReadonlySet<string>,
 ): (exchange: Exchange) => string[] {
-  const supplied = suppliedHeaders(defaults)
+  const supplied = [...suppliedHeaders(defaults)].map(([lowerCaseName, value]) => {
+    return { lowerCaseName, name: wireName(lowerCaseName), value }
+  })
 
   return function swapHeaders(exchange) {
     const { rawHeaders, method } = exchange.request
@@ -67,7 +69,8 @@ export function createSwapHeaders(
       seen.add(name)
       return name === 'x-request-id' && !callersId
     })
-    for (const [name, value] of supplied) if (!seen.has(name)) headers.push(wireName(name), value)
+    for (const { lowerCaseName, name, value } of supplied)
+      if (!seen.has(lowerCaseName)) headers.push(name, value)
     // Connection may have taken the caller's own away; the upstream is given it all the same.
     if (!callersId || !seen.has('x-request-id')) headers.push('X-Request-Id', id)
     headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')

@@ -5,8 +5,8 @@ type Answer = Parameters<LookupFunction>[2]
 
 /**
  * For one name: who asks while the answer is under way waits for the same one. The system is asked in one of the few
- * threads of the process, which a name server that says nothing holds for ten seconds: a burst of requests to one dead
- * name would keep the other upstreams from theirs for minutes.
+ * threads of the process, which a name server that says nothing holds for seconds: a burst of requests to one dead name
+ * would keep the other upstreams from theirs.
  */
 export function sharedLookup(lookup: LookupFunction = systemLookup): LookupFunction {
   let waiting: Answer[] = []
