@@ -29,9 +29,8 @@ export function createApp(exchanges: Exchanges, routes: Routes): RequestListener
   app.set('query parser', false)
 
   app.use((request: Request, response: Response, next: NextFunction) => {
-    // Only where this app is mounted in another: a client that left while that one was thinking, or its headers.
+    // Only where this app is mounted in another: a client that left while that one was thinking.
     if (response.destroyed) return
-    if (response.getHeaderNames().length > 0) keepRepeatedFields(response)
     const exchange = exchanges.begin(request, response)
     exchanges.follow(exchange)
     response.locals.exchange = exchange
@@ -49,6 +48,7 @@ export function createApp(exchanges: Exchanges, routes: Routes): RequestListener
     exchanges.fail(response.locals.exchange, error)
   })
   return (request, response) => {
+    keepRepeatedFields(response)
     app(request as Request, response as Response, (error?: unknown) => {
       // Whatever Express gives up on before it has asked any of the above: its own answer would be a page of HTML.
       const exchange = exchanges.begin(request, response)

@@ -176,6 +176,33 @@ describe('an app mounted in another', () => {
     }
   })
 
+  // `on-headers` before 1.1 did this, so a payment that was made behind an older express-session became a 502.
+  test('keeps every field behind something that sets them itself while the head is written', async () => {
+    const { url } = await upstream()
+    const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
+    const parent = express()
+      .disable('x-powered-by')
+      .use((_request, response, next) => {
+        const writeHead = response.writeHead.bind(response)
+        response.writeHead = (status: number, ...rest: unknown[]) => {
+          const [reason, pairs = []] = typeof rest[0] === 'string' ? rest : ['', rest[0]]
+          for (const [name, value] of pairs as string[]) response.setHeader(name as string, value as string)
+          response.setHeader('X-Parent', '1')
+          return writeHead(status, reason as string)
+        }
+        next()
+      })
+      .use('/swap', gateway.app)
+    for (const path of ['/swap/checkouts', '/swap/v3/pairs']) {
+      const { headers } = await request(parent).post(path).send(bytes).expect(200, 'answered')
+      expect(headers).toMatchObject({ 'x-parent': '1', 'x-one': '1', 'set-cookie': ['a=1', 'b=2'] })
+    }
+    const refused = await request(parent).get('/swap/nothing').expect(404)
+    expect(refused.headers).toMatchObject({ 'x-parent': '1', 'content-type': 'application/problem+json' })
+    const unreadable = await request(parent).get('/swap/v3/%zz').expect(400)
+    expect(unreadable.headers).toMatchObject({ 'content-type': 'application/problem+json' })
+  })
+
   test('may be there twice, with different upstreams', async () => {
     const [first, second] = [await upstream(), await upstream()]
     const one = await gatewayOf({ SWAP_BASE_URL: first.url })
