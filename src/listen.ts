@@ -39,6 +39,8 @@ export function listen(
       server.off('error', onError)
       // Such as an accept that fails for want of a descriptor: without a listener it would end the process.
       server.on('error', onLateError)
+      // It may listen again, where the other port could not be had.
+      server.once('close', () => server.off('error', onLateError))
       const { address, port, family } = server.address() as AddressInfo
       resolve(`http://${family === 'IPv6' ? `[${address}]` : address}:${port}`)
     }

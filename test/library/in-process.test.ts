@@ -124,6 +124,22 @@ describe('listen() and close()', () => {
     },
   )
 
+  // Node took what each try left behind for a leak, and warned of it.
+  test('leaves nothing of a try behind, however often it is repeated', async () => {
+    const other = createServer()
+    await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
+    const { port } = other.address() as AddressInfo
+    const warnings: string[] = []
+    const onWarning = ({ name }: Error) => warnings.push(name)
+    process.on('warning', onWarning)
+    const gateway = await gatewayOf({ PORT: port })
+    for (let tried = 0; tried < 12; tried += 1) await expect(gateway.listen()).rejects.toThrow(ListenError)
+    await new Promise((resolve) => setImmediate(resolve))
+    process.off('warning', onWarning)
+    await new Promise((resolve) => other.close(resolve))
+    expect(warnings).toEqual([])
+  })
+
   test('is what `await using` does at the end of its block', async () => {
     const gateway = await gatewayOf()
     const { trafficUrl } = await gateway.listen()
