@@ -1,6 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { runbookPage } from '../../scripts/dashboard/dashboard.ts'
 import { alertRules, alertTests, anchorsOf } from '../support/grafana.ts'
 import { isInstalled, promtool } from '../support/tools.ts'
@@ -35,6 +38,16 @@ describe.each(alertRules.map((rule) => [rule.alert, rule] as const))('%s', (aler
     expect(cases.filter(({ exp_alerts }) => exp_alerts.length > 0).length).toBeGreaterThan(0)
     expect(cases.filter(({ exp_alerts }) => exp_alerts.length === 0).length).toBeGreaterThan(0)
   })
+})
+
+test('the command of the runbook that puts in its own address reaches every link, those of the tests too', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'quotegate-links-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  cpSync(grafana(''), join(folder, 'grafana'), { recursive: true })
+  const [command = 'false'] = runbook.match(/^sed -i .*$/m) ?? []
+  expect(spawnSync('sh', ['-c', command], { cwd: folder }).status).toBe(0)
+  const left = spawnSync('grep', ['-rlF', new URL(runbookPage).host, '.'], { cwd: folder, encoding: 'utf8' })
+  expect(left.stdout).toBe('')
 })
 
 describe.skipIf(!isInstalled('promtool'))('promtool', () => {
