@@ -6,11 +6,15 @@ export class ListenError extends Error {
   override readonly name = 'ListenError'
 }
 
+const noAddress = 'is no address of this machine'
 const listenFailures: Record<string, string> = {
   EADDRINUSE: 'is already in use',
   EACCES: 'may not be listened on by this user',
-  EADDRNOTAVAIL: 'is no address of this machine',
-  ENOTFOUND: 'is no address of this machine',
+  EADDRNOTAVAIL: noAddress,
+  ENOTFOUND: noAddress,
+  // IPv6 where that is switched off, and a link-local address without its zone.
+  EAFNOSUPPORT: noAddress,
+  EINVAL: noAddress,
 }
 
 export function listenError(
@@ -20,8 +24,9 @@ export function listenError(
 ): ListenError {
   const why = listenFailures[error.code ?? ''] ?? `cannot be listened on (${error.code})`
   const byAddress = setting === 'PORT' ? 'HOST' : 'HOST or ADMIN_HOST'
-  const other = why === listenFailures.EADDRNOTAVAIL ? byAddress : setting
-  return new ListenError(`${host}:${port} ${why}: choose another ${other}`, { cause: error })
+  const other = why === noAddress ? byAddress : setting
+  const at = host.includes(':') ? `[${host}]` : host
+  return new ListenError(`${at}:${port} ${why}: choose another ${other}`, { cause: error })
 }
 
 /** Resolves to the URL that the server can be reached at. */

@@ -117,11 +117,12 @@ describe('what cannot start', () => {
   })
 
   test.each([
-    ['HOST or ADMIN_HOST', []],
-    ['HOST', ['--sandbox']],
-  ])('is an address of another machine, told in one line that names %s', async (names, flags) => {
-    const { code, stderr } = await run(flags, { HOST: '192.0.2.1', PORT: '0', ADMIN_PORT: '0' })
+    ['HOST or ADMIN_HOST', '192.0.2.1', []],
+    ['HOST', '192.0.2.1', ['--sandbox']],
+    ['HOST or ADMIN_HOST', '[fe80::1]', []],
+  ])('is an address of another machine, told in one line that names %s: %s', async (names, host, flags) => {
+    const { code, stderr } = await run(flags, { HOST: host, PORT: '0', ADMIN_PORT: '0' })
     expect(code).toBe(1)
-    expect(stderr).toBe(`192.0.2.1:0 is no address of this machine: choose another ${names}\n`)
+    expect(stderr).toBe(`${host}:0 is no address of this machine: choose another ${names}\n`)
   })
 })
