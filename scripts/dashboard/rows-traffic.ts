@@ -78,6 +78,25 @@ export const traffic: Row = {
       runbook: 'quotegaterequestsbrokenoff',
     },
     {
+      title: 'Share failed, by route',
+      description:
+        'Of the requests of each route those that were answered with a 5xx or broken off: a route with little traffic ' +
+        'does not show in the shares of all. Good: near 0. The line is where the alert begins.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr:
+            `sum by (route) (${rate('quotegate_http_requests_total', 'status_class=~"5xx|aborted"')}) / ` +
+            `sum by (route) (${rate('quotegate_http_requests_total')})`,
+          legend: '{{route}}',
+        },
+      ],
+      steps: redFrom(thresholds.routeFailedShare),
+      least: 0,
+      runbook: 'quotegateroutefails',
+    },
+    {
       title: 'Duration',
       description:
         'From the head of a request to the end of its answer. Good: a median below a millisecond where most quotes ' +

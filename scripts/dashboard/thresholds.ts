@@ -5,6 +5,8 @@ export const thresholds = {
   burnsSlowly: 6 * 0.001,
   /** Of all requests. */
   brokenOffShare: 0.1,
+  /** Of the requests of one route. */
+  routeFailedShare: 0.5,
   /** Within five minutes, of one instance. */
   turnedAway: 5,
   /** Of the hit ratio of the last day. */

@@ -90,6 +90,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.brokenOffShare,
     inRule: `> ${thresholds.brokenOffShare}`,
   },
+  QuotegateRouteFails: {
+    panels: ['Share failed, by route'],
+    threshold: thresholds.routeFailedShare,
+    inRule: `> ${thresholds.routeFailedShare}`,
+  },
   QuotegateClientsTurnedAway: {
     panels: ['Clients turned away in five minutes'],
     threshold: thresholds.turnedAway,
