@@ -154,7 +154,8 @@ export const process: Row = {
     },
     {
       title: 'Descriptors in use',
-      description: 'Connections and files, as a share of what the system allows. Good: below 80 %.',
+      description:
+        'Connections and files, as a share of what the system allows. Good: below 70 %; at 75 % clients are turned away.',
       kind: 'timeseries',
       unit: 'percentunit',
       queries: [{ expr: `${of('process_open_fds')} / ${of('process_max_fds')}`, legend: '{{instance}}' }],

@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
 import { escapeXml } from '../../scripts/dashboard/draw-panel.ts'
 import { thresholds } from '../../scripts/dashboard/thresholds.ts'
+import { connectionsByDescriptors } from '../../src/descriptors.ts'
 import { createMetrics } from '../../src/metrics.ts'
 import { alertRules, anchorsOf, dashboard, panels, readGrafana } from '../support/grafana.ts'
 
@@ -155,6 +156,12 @@ test.each(Object.entries(shown))(
     }
   },
 )
+
+test('"Descriptors in use" says at which share clients are turned away, which is below what anybody would call full', () => {
+  const share = (connectionsByDescriptors(() => 'Max open files  1000') ?? 0) / 1000
+  const description = panels.find(({ title }) => title === 'Descriptors in use')?.description
+  expect(description).toContain(`at ${share * 100} % clients are turned away`)
+})
 
 // Three replicas together are past a limit that each of them keeps.
 test.each([
