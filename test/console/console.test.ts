@@ -284,4 +284,19 @@ describeInBrowser('the console', () => {
     await page.evaluate(`delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))`)
     await until(() => streams.some((url) => url.endsWith('/stream')), 'it looks again')
   })
+  // A browser has few connections to one host: six such tabs kept the seventh from ever loading.
+  test('asks for nothing any more a while after its tab was opened in the background', async () => {
+    const gateway = await gatewayWith()
+    const { page } = await openPage(gateway.operationsUrl)
+    await page.addInitScript(`Object.defineProperty(document, 'hidden', { value: true })`)
+    await page.clock.install()
+    await page.reload()
+    await page.locator('#connection[data-state="live"]').waitFor()
+    await page.clock.fastForward(11_000)
+    await page.locator('#connection[data-state="waiting"]').waitFor()
+    const streams: string[] = []
+    page.on('request', (request) => streams.push(request.url()))
+    await page.clock.fastForward(60_000)
+    expect(streams).toEqual([])
+  })
 })

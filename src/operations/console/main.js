@@ -132,8 +132,12 @@ dialog.addEventListener('close', () => {
 
 // A tab that nobody looks at costs the gateway nothing.
 let hiding
-document.addEventListener('visibilitychange', () => {
+function stopWhileHidden() {
   clearTimeout(hiding)
   if (document.hidden) hiding = setTimeout(() => stream.stop(), hiddenMostMs)
-  else stream.restart()
+}
+stopWhileHidden()
+document.addEventListener('visibilitychange', () => {
+  stopWhileHidden()
+  if (!document.hidden) stream.restart()
 })
