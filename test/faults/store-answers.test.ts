@@ -1,7 +1,8 @@
-import { createServer, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { recordingUpstream } from '../support/between.ts'
 import { startGateway } from '../support/gateway.ts'
+import { valkey } from '../support/valkey.ts'
 
 /** A store that answers all scripts alike, as one does behind a proxy that has lost count of its answers. */
 async function storeThatSays(scriptAnswer: string): Promise<string> {
@@ -78,3 +79,55 @@ describe.each(['0', '1000'])(
     })
   },
 )
+
+/** A line to the store on which, once, before the answer that holds `before` that which held `first` comes again. */
+async function lineThatRepeats(port: number, first: string, before: string): Promise<string> {
+  const sockets = new Set<Socket>()
+  let kept: Buffer | undefined
+  const server = createServer((near) => {
+    const far = connect(port, '127.0.0.1')
+    for (const socket of [near, far]) sockets.add(socket.on('error', () => socket.destroy()))
+    near.on('data', (bytes) => far.write(bytes))
+    far.on('data', (bytes) => {
+      if (bytes.includes(first)) kept = bytes
+      if (bytes.includes(before) && kept !== undefined) {
+        near.write(kept)
+        kept = undefined
+      }
+      near.write(bytes)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
+
+it('a store that gives one answer twice makes nobody hand out the quote of another pair', async () => {
+  const expiry = Date.now() + 60_000
+  const upstream = await recordingUpstream((request, response) => {
+    const pairId = request.target.split('/')[3]
+    const fromAmount = { assetId: 'ETH', value: '1' }
+    const toAmount = { assetId: 'USDC', value: '289.6' }
+    response.end(JSON.stringify({ id: `q-${pairId}`, pairId, fromAmount, toAmount, expiry }))
+  })
+  const store = await valkey()
+  const line = await lineThatRepeats(store.port, 'q-ETH_USDC', 'q-BTC_USDC')
+  const [here, there] = await Promise.all(
+    [store.url, line].map((url) =>
+      startGateway({ SWAP_BASE_URL: upstream.url, VALKEY_URL: url, VALKEY_TIMEOUT_MS: '5000' }),
+    ),
+  )
+  for (const gateway of [here, there]) {
+    onTestFinished(() => gateway?.close())
+    await expect.poll(() => gateway?.metrics(), { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
+    for (const pairId of ['ETH_USDC', 'BTC_USDC']) {
+      const answer = await fetch(`${gateway?.url}/v3/pairs/${pairId}/quotes?amount=1`, {
+        headers: { 'App-Name': 'wallet' },
+      })
+      expect(await answer.json()).toMatchObject({ pairId })
+    }
+  }
+})
