@@ -118,7 +118,9 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   })
   const routes: Routes = { ...swapSide, passThrough }
   const app: Listener = createApp(exchanges, routes)
-  const listener = config.fastLane ? createFastLane(app, exchanges, routes) : app
+  const { listener, answerAgain } = config.fastLane
+    ? createFastLane(app, exchanges, routes)
+    : { listener: app, answerAgain: undefined }
 
   const operations = createOperationsApp({
     metrics,
@@ -141,6 +143,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   })
   const trafficServer = createTrafficServer({
     listener,
+    answerAgain,
     headTimeoutMs: config.requests.headTimeoutMs,
     connectionsMost: connectionsMost(config, log),
     log,

@@ -24,6 +24,8 @@ export interface OpenConnections {
   add(socket: Socket, connection: EndableConnection): boolean
   /** A request is being taken on, whose answer this will be. */
   tookOn(connection: EndableConnection, response: ServerResponse): void
+  /** Whether each answer says from now on that it is the last. */
+  readonly isEnding: boolean
   /** Whether an answer is all there, but its client has not taken all of it yet. */
   readonly someAreSlow: boolean
   readonly end: OrderlyEnd
@@ -51,10 +53,13 @@ export function createOpenConnections(most: number): OpenConnections {
     tookOn(connection, response) {
       if (isEnding) endWith(response, connection)
     },
+    get isEnding() {
+      return isEnding
+    },
     get someAreSlow() {
-      for (const { turns } of open.values()) {
+      for (const [socket, { turns }] of open) {
         const response = turns[0]?.response
-        if (response?.writableEnded && !response.writableFinished) return true
+        if (response === undefined ? socket.writableLength > 0 : isSlow(response)) return true
       }
       return false
     },
@@ -75,4 +80,8 @@ export function createOpenConnections(most: number): OpenConnections {
       },
     },
   }
+}
+
+function isSlow(response: ServerResponse): boolean {
+  return response.writableEnded && !response.writableFinished
 }

@@ -1,19 +1,22 @@
 import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http'
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Listener } from './fast-lane.ts'
+import type { FastLane, Listener } from './fast-lane.ts'
 import { headRefusal, problemOfParser } from './head-checks.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
 import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { Problem } from './problem.ts'
 import { answerProblem, answerSocket, isRefused } from './problem-answer.ts'
+import { createRepeats } from './repeats.ts'
 import { createRequestIds } from './request-ids.ts'
 import { hasBegun, TrafficResponse } from './traffic-response.ts'
 import { createTurns, type Turn } from './turns.ts'
 
 export interface TrafficServerOptions {
   listener: Listener
+  /** Undefined: whatever comes is read by Node. */
+  answerAgain?: FastLane['answerAgain'] | undefined
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
@@ -51,7 +54,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   const stillMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
   const open = createOpenConnections(options.connectionsMost ?? Number.POSITIVE_INFINITY)
-  const { connectionOf, take } = createTurns({ open, stillMs, begin })
+  const onAnsweredAtOnce = options.answerAgain && createRepeats({ open, answerAgain: options.answerAgain })
+  const { connectionOf, take } = createTurns({ open, stillMs, begin, onAnsweredAtOnce })
   const nextId = createRequestIds()
   let turningAway = 0
 

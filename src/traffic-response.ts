@@ -37,6 +37,11 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
     return true
   }
 
+  /** Once it is sent: the answer to a request that differs from this one's in its target alone, in the same way. */
+  writeAgain(head: string, body: string): void {
+    this.req.socket.write(`${head}${this.keepAliveLines}\r\n${body}`, 'latin1')
+  }
+
   /** What Node's server waits for before it goes on with the connection. */
   #finish(): void {
     this.whole = 'sent'

@@ -24,6 +24,7 @@ export interface Connection {
   paused: boolean
   /** How often in a row nothing was going on. */
   idleLooks: number
+  repeats: { answeredAtOnce(request: IncomingMessage): void } | undefined
   readonly lookTimer: NodeJS.Timeout
 }
 
@@ -39,6 +40,8 @@ export interface TurnsOptions {
   stillMs: number
   /** Its turn has come. */
   begin(turn: Turn): void
+  /** Told of a request that was answered whole within the call that brought it. */
+  onAnsweredAtOnce?: ((request: IncomingMessage, connection: Connection) => void) | undefined
 }
 
 /** How often an idle connection is looked at until it is closed: a timer set anew for each request costs more. */
@@ -50,7 +53,7 @@ const pipelinedMost = 64
  * The clients' connections, the requests of each served one after another (RFC 9112 9.3.2 allows more only for safe
  * methods): a GET sent behind a POST expects to see what the POST did.
  */
-export function createTurns({ open, stillMs, begin }: TurnsOptions): Turns {
+export function createTurns({ open, stillMs, begin, onAnsweredAtOnce }: TurnsOptions): Turns {
   /** On the socket itself: to look it up in a WeakMap costs more. */
   const served = Symbol('connection')
 
@@ -64,6 +67,7 @@ export function createTurns({ open, stillMs, begin }: TurnsOptions): Turns {
       takesNoMore: false,
       paused: false,
       idleLooks: 0,
+      repeats: undefined,
       lookTimer: setInterval(() => look(socket, connection), Math.ceil(stillMs / idleLooks)),
     }
     socket[served] = connection
@@ -107,6 +111,7 @@ export function createTurns({ open, stillMs, begin }: TurnsOptions): Turns {
       // Answered whole within this call. Any other answer may still leave a body behind that has to end.
       if (response.whole === 'sent') {
         connection.idleLooks = 0
+        onAnsweredAtOnce?.(request, connection)
         return
       }
     }

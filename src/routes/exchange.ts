@@ -40,6 +40,12 @@ export interface Exchange {
 export interface Exchanges {
   /** The same exchange for the same request: the fast lane begins some that the app goes on with. */
   begin(request: IncomingMessage, response: ServerResponse): Exchange
+  /**
+   * What the exchange of a request would be that differs from an earlier one of its connection in its target alone.
+   * It has not begun and is not counted: that is `over`, once it has been answered.
+   */
+  again(earlier: IncomingMessage, target: string): Exchange | undefined
+  over(exchange: Exchange): void
   /** Has it counted and logged once it is over; to be called within the tick that it began in. */
   follow(exchange: Exchange): void
   /** The one place where an error becomes an answer. */
@@ -97,10 +103,14 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     #id: string | undefined
     #client: ClientAddress | undefined
 
-    constructor(request: IncomingMessage, response: ServerResponse) {
+    constructor(request: IncomingMessage, response: ServerResponse, target: string, client?: ClientAddress) {
       this.request = request
       this.response = response
-      this.reading = readTarget(request.url ?? '')
+      this.reading = readTarget(target)
+      this.#client = client
+    }
+
+    begin(): void {
       inFlight += 1
       metrics.requestBegan()
     }
@@ -167,18 +177,31 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     }
   }
 
+  type Carrier = IncomingMessage & { [begun]?: OpenExchange }
+
   return {
     namedPeers,
     get inFlight() {
       return inFlight
     },
     begin(request, response) {
-      const carrier = request as IncomingMessage & { [begun]?: OpenExchange }
+      const carrier: Carrier = request
       const known = carrier[begun]
       if (known !== undefined) return known
-      const exchange = new OpenExchange(request, response)
+      const exchange = new OpenExchange(request, response, request.url ?? '')
+      exchange.begin()
       carrier[begun] = exchange
       return exchange
+    },
+    again(earlier: Carrier, target) {
+      const known = earlier[begun]
+      return known && new OpenExchange(earlier, known.response, target, known.client)
+    },
+    over(exchange) {
+      if (!(exchange instanceof OpenExchange)) return
+      exchange.begin()
+      noteAddress(exchange.client)
+      exchange.follow()
     },
     follow(exchange) {
       if (exchange instanceof OpenExchange) exchange.follow()

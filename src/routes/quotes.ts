@@ -44,6 +44,8 @@ export interface QuoteRouteOptions {
 export interface QuoteRoute {
   /** At once if the quote is in memory. */
   answer(exchange: Exchange): void | Promise<void>
+  /** Only if the quote is in memory; false, and nothing is done, where it is not. */
+  answerAgain(exchange: Exchange): boolean
 }
 
 interface KeyedRequest {
@@ -103,17 +105,27 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     return { request, key: partition === undefined ? undefined : keyOf(request) }
   }
 
-  function answerHit(exchange: Exchange, quote: StoredQuote, pair: string): void {
-    const { response } = exchange
+  function ownOfHit(exchange: Exchange, quote: StoredQuote, pair: string): HitHeaders {
     const own = hitHeaders(serveFor(pair, quote.expiresAtMs))
     exchange.cacheStatus = own.list[cacheStatusAt]
-    const length = String(quote.body.length)
+    return own
+  }
+
+  /** Undefined if Node would refuse to write it. */
+  function hitHead(exchange: Exchange, quote: StoredQuote, own: HitHeaders): string | undefined {
+    const received = linesOf(quote.headers)
+    if (received === undefined) return undefined
+    return `HTTP/1.1 200 OK\r\n${received}Content-Length: ${quote.body.length}\r\n${own.lines}X-Request-Id: ${exchange.id}\r\n${dateLine()}`
+  }
+
+  function answerHit(exchange: Exchange, quote: StoredQuote, pair: string): void {
+    const { response } = exchange
+    const own = ownOfHit(exchange, quote, pair)
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
-      const received = linesOf(quote.headers)
-      const head = `HTTP/1.1 200 OK\r\n${received}Content-Length: ${length}\r\n${own.lines}X-Request-Id: ${exchange.id}\r\n${dateLine()}`
-      if (received !== undefined && response.writeWhole(head, quote.body)) return
+      const head = hitHead(exchange, quote, own)
+      if (head !== undefined && response.writeWhole(head, quote.body)) return
     }
-    const headers = quote.headers.concat('Content-Length', length, own.list)
+    const headers = quote.headers.concat('Content-Length', String(quote.body.length), own.list)
     headers.push('X-Request-Id', exchange.id, ...rateLimitFields(exchange))
     response.writeHead(200, headers)
     // A latin1 string is joined with the head into one write, a Buffer is not.
@@ -171,10 +183,24 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     answer(exchange) {
       const keyed = readRequest(exchange)
       if (rateLimit?.countsHits) return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
-      const { request, key } = keyed
-      const quote = key === undefined ? undefined : cache.getLive(key, callFor(request, exchange))
-      return quote === undefined ? fetchFor(exchange, keyed) : answerHit(exchange, quote, request.pair)
+      const quote = liveQuote(exchange, keyed)
+      return quote === undefined ? fetchFor(exchange, keyed) : answerHit(exchange, quote, keyed.request.pair)
     },
+    answerAgain(exchange) {
+      const { response } = exchange
+      if (rateLimit?.countsHits || !(response instanceof TrafficResponse)) return false
+      const keyed = readRequest(exchange)
+      const quote = liveQuote(exchange, keyed)
+      if (quote === undefined) return false
+      const head = hitHead(exchange, quote, ownOfHit(exchange, quote, keyed.request.pair))
+      if (head === undefined) return false
+      response.writeAgain(head, quote.body)
+      return true
+    },
+  }
+
+  function liveQuote(exchange: Exchange, { request, key }: KeyedRequest): StoredQuote | undefined {
+    return key === undefined ? undefined : cache.getLive(key, callFor(request, exchange))
   }
 
   function callFor(request: QuoteRequest, exchange: Exchange): MakeCall {
@@ -236,10 +262,15 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
 /** How often a client's quote may turn out to have expired while its answer waited for its turn. */
 const asksMost = 3
 
+interface HitHeaders {
+  list: readonly string[]
+  lines: string
+}
+
 /** The headers of a hit, which are the same for every quote with as many seconds left. */
-function createHitHeaders(): (ttl: number) => { list: readonly string[]; lines: string } {
+function createHitHeaders(): (ttl: number) => HitHeaders {
   let lastTtl = -1
-  let last = { list: [] as readonly string[], lines: '' }
+  let last: HitHeaders = { list: [], lines: '' }
   return (ttl) => {
     if (ttl === lastTtl) return last
     const list = ownHeaders(ttl, `quotegate; hit; ttl=${ttl}`)

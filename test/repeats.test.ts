@@ -1,0 +1,320 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { expect, onTestFinished, test } from 'vitest'
+import type { GatewayOverrides } from '../src/gateway.ts'
+import { silentLogger } from '../src/logger.ts'
+import { createMetrics } from '../src/metrics.ts'
+import { createTrafficServer } from '../src/server.ts'
+import type { SettingValue } from '../src/settings/read.ts'
+import { TrafficResponse } from '../src/traffic-response.ts'
+import { recordingUpstream } from './support/between.ts'
+import { startGateway } from './support/gateway.ts'
+import { counted, createTestClock, giveQuote, lookups, quoteBody, quotePath } from './support/quotes.ts'
+import { type ParsedAnswer, RawConnection, valuesOf } from './support/raw-connection.ts'
+
+// What the gateway answers without having Node read the request, because it has read the same one before (repeats.ts).
+
+const lines = 'Host: gateway\r\nApp-Name: wallet\r\n'
+const head = (amount: string, more = '') =>
+  `GET ${quotePath}?amount=${amount} HTTP/1.1\r\n${lines}${more}\r\n`
+
+async function started(settings: Record<string, SettingValue> = {}, overrides: GatewayOverrides = {}) {
+  const clock = overrides.clock ?? { nowMs: Date.now }
+  const upstream = await recordingUpstream(({ method, target }, response) => {
+    const nowMs = clock.nowMs()
+    if (method !== 'GET' || !target.startsWith('/v3/pairs')) response.end(target)
+    else giveQuote(response, quoteBody({ expiry: nowMs + 30_000 }), ['Date', new Date(nowMs).toUTCString()])
+  })
+  const gateway = await startGateway(
+    { FAST_LANE: 'on', SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url, ...settings },
+    overrides,
+  )
+  let readByNode = 0
+  const note = (message: unknown) => {
+    const { request } = message as { request: IncomingMessage }
+    if (request.socket.localPort === Number(new URL(gateway.url).port)) readByNode += 1
+  }
+  subscribe('http.server.request.start', note)
+  onTestFinished(async () => {
+    unsubscribe('http.server.request.start', note)
+    await gateway.close()
+  })
+  return { gateway, upstream, readByNode: () => readByNode }
+}
+
+async function asked(connection: RawConnection, bytes: string): Promise<ParsedAnswer> {
+  connection.write(bytes)
+  return connection.answer()
+}
+
+/** A connection whose next request, if it has these lines, need not be read. */
+async function knownTo(url: string, bytes: string = head('1')): Promise<RawConnection> {
+  const connection = new RawConnection(url)
+  // A miss, a hit that has the connection looked at, and one that is looked at.
+  for (let time = 0; time < 3; time += 1) await asked(connection, bytes)
+  return connection
+}
+
+const howOf = ({ rawHeaders }: ParsedAnswer) => valuesOf(rawHeaders, 'cache-status')[0]?.split('; ')[1]
+const idOf = ({ body }: ParsedAnswer): string => JSON.parse(body.toString()).id
+/** All of an answer that is the same for the same quote within a second or two. */
+const lasting = ({ status, rawHeaders, body }: ParsedAnswer) => ({
+  status,
+  body: body.toString(),
+  headers: rawHeaders.map((text) =>
+    text.replace(/(?<=max-age=|ttl=)\d+|[\da-f-]{36}/g, 'n').replace(/^\w{3}, .* GMT$/, 'now'),
+  ),
+})
+
+test('a hit is answered as it was, without Node reading its request', async () => {
+  const { gateway, readByNode } = await started()
+  const connection = new RawConnection(gateway.url)
+  await asked(connection, head('1'))
+  const byNode = await asked(connection, head('1'))
+  await asked(connection, head('1'))
+  expect(readByNode()).toBe(3)
+  for (const amount of ['1', '1.0', '01']) {
+    expect(lasting(await asked(connection, head(amount)))).toEqual(lasting(byNode))
+  }
+  expect(readByNode()).toBe(3)
+  expect(await counted(gateway, lookups('hit'))).toBe(5)
+  const answers = 'quotegate_http_requests_total{route="quote",method="GET",status_class="2xx"}'
+  expect(await counted(gateway, answers)).toBe(6)
+  expect(await counted(gateway, 'quotegate_http_requests_in_flight')).toBe(0)
+})
+
+test('what is not in memory is asked for, as on any other connection', async () => {
+  const { gateway, upstream, readByNode } = await started()
+  const connection = await knownTo(gateway.url, head('1', 'X-Request-Id: callers-own\r\n'))
+  const more = 'X-Request-Id: callers-own\r\n'
+  expect(howOf(await asked(connection, head('2', more)))).toBe('fwd=uri-miss')
+  expect(upstream.requests.map(({ target }) => target)).toEqual([
+    `${quotePath}?amount=1`,
+    `${quotePath}?amount=2`,
+  ])
+  expect(upstream.requests[1]?.headers).toMatchObject({ 'app-name': 'wallet', 'x-request-id': 'callers-own' })
+  const hit = await asked(connection, head('2', more))
+  expect(howOf(hit)).toBe('hit')
+  expect(valuesOf(hit.rawHeaders, 'x-request-id')).toEqual(['callers-own'])
+  expect(readByNode()).toBe(4)
+})
+
+test('a refusal is what it is elsewhere', async () => {
+  const { gateway } = await started()
+  const connection = await knownTo(gateway.url)
+  for (const amount of ['-1', '', '1&amount=2', '%31', 'x']) {
+    const elsewhere = await asked(new RawConnection(gateway.url), head(amount))
+    const here = await asked(connection, head(amount))
+    expect([amount, here.status]).toEqual([amount, elsewhere.status])
+  }
+  // Empty parameters change nothing about a quote, but a target may be too long.
+  expect((await asked(connection, head(`1${'&'.repeat(9_000)}`))).status).toBe(414)
+  const dotted = await asked(await knownTo(gateway.url), head('1').replace('/v3', '/v3/..'))
+  expect(dotted.status).toBe(400)
+})
+
+test('a quote is served no longer than it lives', async () => {
+  const clock = createTestClock()
+  const { gateway, upstream } = await started({}, { clock })
+  const connection = await knownTo(gateway.url)
+  const first = await asked(connection, head('1'))
+  clock.set(clock.nowMs() + 29_999)
+  expect(idOf(await asked(connection, head('1')))).toBe(idOf(first))
+  clock.set(clock.nowMs() + 1)
+  const next = await asked(connection, head('1'))
+  expect(idOf(next)).not.toBe(idOf(first))
+  expect(upstream.requests).toHaveLength(2)
+})
+
+test('other header lines are another request', async () => {
+  const { gateway, upstream, readByNode } = await started()
+  const connection = await knownTo(gateway.url)
+  const others = head('1').replace('wallet', 'others')
+  expect(howOf(await asked(connection, others))).toBe('fwd=uri-miss')
+  expect(upstream.requests.map(({ headers }) => headers['app-name'])).toEqual(['wallet', 'others'])
+  // Known again behind two hits of its own.
+  for (let time = 0; time < 3; time += 1) await asked(connection, others)
+  const before = readByNode()
+  expect(howOf(await asked(connection, others))).toBe('hit')
+  expect(readByNode()).toBe(before)
+})
+
+test('a client whose lines differ each time is left to Node, which costs no more than before', async () => {
+  const { gateway, readByNode } = await started()
+  const connection = new RawConnection(gateway.url)
+  for (let time = 0; time < 20; time += 1) await asked(connection, head('1', `X-Request-Id: ${time}\r\n`))
+  for (let time = 0; time < 5; time += 1) await asked(connection, head('1'))
+  expect(readByNode()).toBe(25)
+})
+
+// The bytes of a known request are not always a request.
+test.each<[string, string, (connection: RawConnection) => void]>([
+  [
+    'as the body of a payment',
+    head('1'),
+    (connection) =>
+      connection.write(`POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: ${head('1').length}\r\n\r\n`),
+  ],
+  [
+    'as a chunk of a body',
+    head('1'),
+    (connection) =>
+      connection.write(
+        `POST /checkouts HTTP/1.1\r\nHost: g\r\nTransfer-Encoding: chunked\r\n\r\n${head('1').length.toString(16)}\r\n`,
+      ),
+  ],
+])('the same bytes go through %s', async (_how, bytes, begin) => {
+  const { gateway, upstream } = await started()
+  const connection = await knownTo(gateway.url)
+  begin(connection)
+  // In a piece of its own.
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  connection.write(bytes)
+  connection.write('\r\n0\r\n\r\n'.slice(_how.includes('chunk') ? 0 : 7))
+  expect((await connection.answer()).body.toString()).toBe('/checkouts')
+  expect(upstream.requests.at(-1)?.body.toString('latin1')).toBe(bytes)
+  expect(howOf(await asked(connection, head('1')))).toBe('hit')
+})
+
+const begun = 'GET /checkouts/a HTTP/1.1\r\nX-A: '
+
+test.each([
+  ['as it begins', begun],
+  ['behind a hit', head('1') + begun],
+])('the same bytes inside another head belong to that: %s', async (_when, bytes) => {
+  const { gateway } = await started()
+  for (const known of [2, 3]) {
+    const connection = new RawConnection(gateway.url)
+    for (let time = 0; time < known; time += 1) await asked(connection, head('1'))
+    connection.write(bytes)
+    if (bytes !== begun) expect(howOf(await connection.answer())).toBe('hit')
+    await new Promise((resolve) => setTimeout(resolve, 50))
+    expect((await asked(connection, head('1'))).body.toString()).toBe('/checkouts/a')
+  }
+})
+
+test('who waits to be told to continue is told each time', async () => {
+  const { gateway } = await started()
+  const connection = new RawConnection(gateway.url)
+  for (let time = 0; time < 6; time += 1) {
+    const { informational } = await asked(connection, head('1', 'Expect: 100-continue\r\n'))
+    expect(informational).toEqual([100])
+  }
+})
+
+test('answers keep the order of their requests', async () => {
+  const { gateway, upstream } = await started()
+  const connection = await knownTo(gateway.url)
+  let answerLate = () => {}
+  const asking = new Promise<void>((resolve) => {
+    upstream.answer((_request, response) => {
+      answerLate = () => giveQuote(response)
+      resolve()
+    })
+  })
+  connection.write(head('3'))
+  await asking
+  connection.write(head('1'))
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  answerLate()
+  expect(howOf(await connection.answer())).toBe('fwd=uri-miss')
+  expect(howOf(await connection.answer())).toBe('hit')
+})
+
+test('several requests in one piece are all answered', async () => {
+  const { gateway } = await started()
+  const connection = await knownTo(gateway.url)
+  connection.write(head('1').repeat(3) + head('1').slice(0, 30))
+  for (let time = 0; time < 3; time += 1) expect(howOf(await connection.answer())).toBe('hit')
+  expect(howOf(await asked(connection, head('1').slice(30)))).toBe('hit')
+})
+
+test.each([1, 2, 3, 4])(
+  'a connection that Node lets go of behind %s requests answers no more',
+  async (before) => {
+    const { gateway, readByNode } = await started()
+    const tunnel = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
+    for (const together of [false, true]) {
+      const connection = new RawConnection(gateway.url)
+      for (let time = 0; time < before; time += 1) await asked(connection, head('1'))
+      if (together) expect(howOf(await asked(connection, head('1') + tunnel))).toBe('hit')
+      else expect((await asked(connection, tunnel)).status).toBe(405)
+      const read = readByNode()
+      connection.write(head('1'))
+      await connection.closed()
+      expect(connection.received.toString()).toMatch(/^$|^HTTP\/1.1 405 /)
+      expect(readByNode()).toBe(read)
+    }
+    // Nor does what it sends reach anybody else's.
+    expect(howOf(await asked(new RawConnection(gateway.url), head('1')))).toBe('hit')
+  },
+)
+
+test('a malformed request ends the connection', async () => {
+  const { gateway } = await started()
+  const connection = await knownTo(gateway.url)
+  expect((await asked(connection, 'GET  / HTTP/1.1\r\n\r\n')).status).toBe(400)
+  connection.write(head('1'))
+  await connection.closed()
+  expect(connection.received.toString()).toBe('')
+})
+
+test('the last answer before an end says so', async () => {
+  const { gateway } = await started()
+  const connection = await knownTo(gateway.url)
+  const closed = gateway.close({ delayMs: 60_000 })
+  const answer = await asked(connection, head('1'))
+  expect([howOf(answer), valuesOf(answer.rawHeaders, 'connection')]).toEqual(['hit', ['close']])
+  await connection.closed()
+  await gateway.close()
+  await closed
+})
+
+test('each hit is counted where hits are limited', async () => {
+  const { gateway } = await started({ RATE_LIMIT_PER_MINUTE: 5, RATE_LIMIT_HITS: true })
+  const connection = new RawConnection(gateway.url)
+  const statuses: number[] = []
+  for (let time = 0; time < 7; time += 1) statuses.push((await asked(connection, head('1'))).status)
+  expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429])
+})
+
+test('a client that takes no answers is not heard for ever', async () => {
+  const { gateway, upstream } = await started({ QUOTE_MAX_BYTES: 100_000 })
+  upstream.answer((_request, response) => giveQuote(response, quoteBody({ note: 'x'.repeat(60_000) })))
+  const connection = await knownTo(gateway.url)
+  connection.socket.pause()
+  const asks = 1_000
+  for (let time = 0; time < asks; time += 1) {
+    connection.write(head('1'))
+    await new Promise((resolve) => setTimeout(resolve, 1))
+  }
+  expect(await counted(gateway, lookups('hit'))).toBeLessThan(asks / 2)
+  connection.socket.resume()
+  for (let time = 0; time < asks; time += 1) expect(howOf(await connection.answer())).toBe('hit')
+})
+
+test('a connection in use is not taken for idle', async () => {
+  let readByNode = 0
+  const server = createTrafficServer({
+    listener: (_request, response) => {
+      readByNode += 1
+      if (response instanceof TrafficResponse)
+        response.writeWhole('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n', 'ok')
+    },
+    answerAgain: ({ socket }) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+    headTimeoutMs: 500,
+    keepAliveMs: 2_000,
+    log: silentLogger(),
+    metrics: createMetrics({ version: 'test', notKeptReasons: [] }),
+  })
+  onTestFinished(() => void server.close())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const connection = new RawConnection(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  // Idle for longer than (2,000 + 500) ms it would be closed.
+  for (let time = 0; time < 45; time += 1) {
+    expect((await asked(connection, head('1'))).status).toBe(200)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  expect(readByNode).toBe(2)
+})
