@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { isDeepStrictEqual } from 'node:util'
 import type { FastLane } from './fast-lane.ts'
 import type { OpenConnections } from './open-connections.ts'
 import type { Connection } from './turns.ts'
@@ -30,8 +31,10 @@ export class Repeats {
   #nodes: OnData | undefined
   /** What Node is reading, where we have seen it. */
   #inHand: Buffer | undefined
-  /** The request that Node read, and its header lines with the empty one behind them. */
-  #known: { request: IncomingMessage; lines: Buffer } | undefined
+  /** The request that Node read, its bytes, and of them its header lines with the empty one behind them. */
+  #known: { request: IncomingMessage; bytes: Buffer; lines: Buffer } | undefined
+  /** The headers of the last hit that Node read. */
+  #lastHeaders: readonly string[] = []
   #vain = 0
 
   constructor(socket: Socket, connection: Connection, options: RepeatsOptions) {
@@ -42,9 +45,17 @@ export class Repeats {
 
   /** Told by the call in which Node hands over a request that is then answered. */
   answeredAtOnce(request: IncomingMessage): void {
-    if (this.#inHand !== undefined) this.#learn(request, this.#inHand)
+    if (this.#inHand !== undefined) {
+      this.#learn(request, this.#inHand)
+      return
+    }
+    if (this.#vain >= vainMost) return
+    // A client that sends an id or a trace with each request would have nothing of it, and Node reads faster by itself.
+    const areAlike = isDeepStrictEqual(request.rawHeaders, this.#lastHeaders)
+    this.#lastHeaders = request.rawHeaders
     // Node's listener must not go while it is at work: within this call it may yet let go of the connection.
-    else if (this.#vain < vainMost) setImmediate(() => this.#takeOver())
+    if (areAlike) setImmediate(() => this.#takeOver())
+    else this.#vain += 1
   }
 
   #learn(request: IncomingMessage, chunk: Buffer): void {
@@ -56,7 +67,7 @@ export class Repeats {
       lines += `${rawHeaders[index]}: ${rawHeaders[index + 1]}\r\n`
     // No head goes on past its first empty line, and this one ends the chunk: Node is at the end of a request, too.
     if (chunk.toString('latin1') !== `${method} ${url} HTTP/1.1\r\n${lines}\r\n`) return
-    this.#known = { request, lines: Buffer.from(`${lines}\r\n`, 'latin1') }
+    this.#known = { request, bytes: chunk, lines: chunk.subarray(chunk.length - lines.length - 2) }
   }
 
   #takeOver(): void {
@@ -84,7 +95,8 @@ export class Repeats {
   /** The target of a request that is otherwise the known one. */
   #targetOf(chunk: Buffer): string | undefined {
     if (this.#known === undefined || chunk.length > headBytesMost) return undefined
-    const { lines } = this.#known
+    const { request, bytes, lines } = this.#known
+    if (chunk.equals(bytes)) return request.url
     const lineLength = chunk.length - lines.length
     if (lineLength <= 0 || lines.compare(chunk, lineLength) !== 0) return undefined
     return plainLine.exec(chunk.toString('latin1', 0, lineLength))?.[1]

@@ -2,6 +2,7 @@ import {
   appHeaders,
   bareName,
   fastifyLruName,
+  gateway,
   gatewayName,
   nginxName,
   quoteTarget,
@@ -10,16 +11,32 @@ import { checkHit } from '../harness/check-answers.ts'
 import { stopAll } from '../harness/stage.ts'
 import { type BenchCase, loadServer, measureWarm, throughputColumns } from './case.ts'
 
+/** No two requests of a connection alike, as where each has an id: then Node reads each of them (decision 17). */
+const unlike = gateway(`${gatewayName}, an id in each request`)
+const idInEach = `local count = 0
+  function init()
+    wrk.headers["X-Request-Id"] = "*"
+    local text = wrk.format()
+    local at = text:find("*", 1, true)
+    before, after = text:sub(1, at - 1), text:sub(at + 1)
+  end
+  function request()
+    count = count + 1
+    return before .. count .. after
+  end`
+
 /** One cached quote, asked for by 64 connections. */
 export const cachedHit: BenchCase = async (context) => {
   const { stage, contenders } = context
   const able = contenders.filter(({ skills }) => skills.includes('hit'))
+  if (able.some(({ name }) => name === gatewayName)) able.splice(1, 0, unlike)
   const placed = await stage.placeAll(able)
   const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
   for (const one of placed) await checkHit(one, stage)
   const loadables = placed.map((one) => ({
     name: one.contender.name,
-    load: (seconds: number) => loadServer(one, { ...load, seconds }),
+    load: (seconds: number) =>
+      loadServer(one, { ...load, seconds, requestScript: one.contender === unlike ? idInEach : '' }),
   }))
   const rows = await measureWarm(loadables, context)
   await stopAll(placed)

@@ -14,6 +14,12 @@ export interface QuoteRequest {
   target: string
 }
 
+export interface KeyedRequest {
+  request: QuoteRequest
+  /** Undefined: this client shares with nobody. */
+  key: string | undefined
+}
+
 export interface QuoteKeyOptions {
   /**
    * Random unless given. Replicas that share a store must share it, or they miss each other's quotes; and then

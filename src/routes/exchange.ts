@@ -4,6 +4,7 @@ import type { Logger } from '../logger.ts'
 import type { Metrics } from '../metrics.ts'
 import { type Problem, problemOf, UpstreamFailure } from '../problem.ts'
 import { answerProblem, isAnsweredWithProblem } from '../problem-answer.ts'
+import type { KeyedRequest } from '../quotes/quote-key.ts'
 import { createRequestIds } from '../request-ids.ts'
 import { hasBegun, isSent } from '../traffic-response.ts'
 import { headerLines } from '../upstream/headers.ts'
@@ -34,6 +35,8 @@ export interface Exchange {
   why: string | undefined
   /** Once it was counted against a rate limit. */
   rateLimit: RateLimitStanding | undefined
+  /** What it asks for, once that was read: a quote, and under which key. */
+  keyed: KeyedRequest | undefined
 }
 
 /** Begins exchanges, and ends those that failed; each is counted and logged once when it is over. */
@@ -99,6 +102,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     upstreamMs: number | undefined = undefined
     why: string | undefined = undefined
     rateLimit: RateLimitStanding | undefined = undefined
+    keyed: KeyedRequest | undefined = undefined
     #followed = false
     #id: string | undefined
     #client: ClientAddress | undefined
@@ -195,7 +199,10 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     },
     again(earlier: Carrier, target) {
       const known = earlier[begun]
-      return known && new OpenExchange(earlier, known.response, target, known.client)
+      if (known === undefined) return undefined
+      const exchange = new OpenExchange(earlier, known.response, target, known.client)
+      if (target === known.target) exchange.keyed = known.keyed
+      return exchange
     },
     over(exchange) {
       if (!(exchange instanceof OpenExchange)) return

@@ -4,7 +4,7 @@ import { readAmount, readQuoteTarget } from '../quotes/amount-parameter.ts'
 import { isExpired } from '../quotes/quote.ts'
 import { isCaching, repeatableHeaders } from '../quotes/quote-answer.ts'
 import type { Call, MakeCall, QuoteCache, Served } from '../quotes/quote-cache.ts'
-import type { QuoteRequest } from '../quotes/quote-key.ts'
+import type { KeyedRequest, QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { remembering } from '../remembering.ts'
 import {
@@ -46,12 +46,6 @@ export interface QuoteRoute {
   answer(exchange: Exchange): void | Promise<void>
   /** Only if the quote is in memory; false, and nothing is done, where it is not. */
   answerAgain(exchange: Exchange): boolean
-}
-
-interface KeyedRequest {
-  request: QuoteRequest
-  /** Undefined: this client shares with nobody. */
-  key: string | undefined
 }
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
@@ -102,7 +96,8 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       query: asked.otherParameters,
       target,
     }
-    return { request, key: partition === undefined ? undefined : keyOf(request) }
+    exchange.keyed = { request, key: partition === undefined ? undefined : keyOf(request) }
+    return exchange.keyed
   }
 
   function ownOfHit(exchange: Exchange, quote: StoredQuote, pair: string): HitHeaders {
@@ -189,7 +184,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     answerAgain(exchange) {
       const { response } = exchange
       if (rateLimit?.countsHits || !(response instanceof TrafficResponse)) return false
-      const keyed = readRequest(exchange)
+      const keyed = exchange.keyed ?? readRequest(exchange)
       const quote = liveQuote(exchange, keyed)
       if (quote === undefined) return false
       const head = hitHead(exchange, quote, ownOfHit(exchange, quote, keyed.request.pair))

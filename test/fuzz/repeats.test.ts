@@ -73,7 +73,7 @@ const step = (own: string): fc.Arbitrary<readonly string[]> => {
       [quote(own, { more: `Content-Length: ${known.length}\r\n` }), known],
       Array(4).fill(quote(own, { more: 'Expect: 100-continue\r\n' })),
       Array(4).fill(quote(own, { more: 'Content-Length: 0\r\n' })),
-      Array(3).fill(quote(own, { more: 'X-B: c\r\n' })),
+      Array(4).fill(quote(own, { more: 'X-B: c\r\n' })),
       [quote(own, { more: 'Upgrade: h2c\r\n' })],
       [quote(own, { method: 'HEAD' })],
       [quote(own, { method: 'POST' })],
@@ -130,7 +130,7 @@ async function play({ gateway }: Lane, { own, pieces }: Stream, gapMs: number): 
     socket.once('end', resolve)
     socket.once('close', () => resolve())
   })
-  for (let known = 1; known <= 4; known += 1) {
+  for (let known = 1; known <= 5; known += 1) {
     socket.write(quote(own))
     while (readAnswers(text).answers.length < known) await new Promise<void>((resolve) => (wake = resolve))
   }
