@@ -23,7 +23,7 @@ type OnData = (chunk: Buffer) => void
  * parsed here: a piece of bytes is known to be one request because Node has read the same bytes before, on the same
  * connection, as exactly one, and only the target in it is another. Whatever is not so goes to Node as it came.
  */
-export class Repeats {
+class Repeats {
   readonly #socket: Socket
   readonly #connection: Connection
   readonly #options: RepeatsOptions
