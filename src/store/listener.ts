@@ -9,30 +9,51 @@ export interface Listening {
 
 export interface Listener {
   subscribe(channel: string, listening: Listening): void
+  /** A probe was answered, and what it said is on its way to us: unless the client asks another server than ours. */
+  probed(): void
   close(): void
 }
 
 const beatEveryMs = 500
 const reconnectAfterMs = 500
+/** In a row, and not by time: a process that was paused, or is busy, has heard no less than it has said. */
+const unheardProbesMost = 3
 
 /**
  * Messages over a connection of its own. A connection that is frozen, or leads nowhere any more, looks like one
- * without messages: so it is asked for a sign of life all the time, and replaced when there is none.
+ * without messages: so it is asked for a sign of life all the time, and replaced when there is none. One to a server that
+ * was a master once gives those signs too: so it has to bring what this process says itself, with each probe.
  */
 export function createListener({
   connect,
   timeoutMs,
+  ownWord,
   onHearing,
+  replaceClient,
 }: {
   connect: () => Redis
   timeoutMs: number
+  /** What each probe of this process says, and no other process. */
+  ownWord: { channel: string; message: string }
   /** Told at every sign of life, and with the reason when we cannot listen. */
   onHearing(deafBecause?: unknown): void
+  replaceClient(): void
 }): Listener {
-  const channels = new Map<string, Listening[]>()
+  const channels = new Map<string, Listening[]>([[ownWord.channel, [{ onMessage: onWord, onGap() {} }]]])
   let connection: Redis | undefined
   let timer: NodeJS.Timeout | undefined
   let closed = false
+  /** Since this connection listens. */
+  let unheardProbes: number | undefined
+  /** Whether that was too many, until one is heard again. */
+  let isElsewhere = false
+
+  function onWord(message: string): void {
+    if (message !== ownWord.message) return
+    unheardProbes = 0
+    if (isElsewhere) onHearing()
+    isElsewhere = false
+  }
 
   async function hold(): Promise<void> {
     const redis = connect()
@@ -51,9 +72,10 @@ export function createListener({
       await redis.connect()
       await listenTo(redis, [...channels.keys()])
       heardSinceMs = performance.now()
+      unheardProbes = 0
       while (!closed) {
         await withDeadline(timeoutMs, () => redis.ping())
-        onHearing()
+        if (!isElsewhere) onHearing()
         await new Promise<void>((resolve) => {
           wake = resolve
           timer = setTimeout(resolve, beatEveryMs).unref()
@@ -64,6 +86,7 @@ export function createListener({
       if (isRefusal(error)) onHearing(error)
       else if (heardSinceMs === Number.POSITIVE_INFINITY) onHearing(cause ?? error)
     }
+    unheardProbes = undefined
     redis.disconnect()
     // At once, since what others evict meanwhile is handed out here; but no storm at a server that cuts it each time.
     const wasHeld = performance.now() - heardSinceMs >= reconnectAfterMs
@@ -85,6 +108,17 @@ export function createListener({
         const redis = connection
         listenTo(redis, [channel]).catch(() => redis.disconnect())
       }
+    },
+    probed() {
+      if (unheardProbes === undefined) return
+      unheardProbes += 1
+      if (unheardProbes < unheardProbesMost) return
+      unheardProbes = undefined
+      onHearing(new Error('its messages come from another server than its answers'))
+      connection?.disconnect()
+      // A new connection was made, and is elsewhere too: then it is the client that was left behind.
+      if (isElsewhere) replaceClient()
+      isElsewhere = true
     },
     close() {
       closed = true

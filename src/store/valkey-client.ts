@@ -94,11 +94,11 @@ export function createListeningConnection(address: StoreAddress, client: ValkeyC
 }
 
 /**
- * One small write everywhere, and one message, to nobody: a server that answers and cannot write is no use here, and
+ * One small write everywhere, and one message, to ourselves: a server that answers and cannot write is no use here, and
  * one that lets us tell the others nothing leaves used quotes with them.
  */
-export async function proveAlive(client: ValkeyClient, key: string): Promise<void> {
-  const answers: Promise<unknown>[] = [client.set(key, '1', 'PX', 10_000), client.publish(key, '')]
+export async function proveAlive(client: ValkeyClient, key: string, ownWord: string): Promise<void> {
+  const answers: Promise<unknown>[] = [client.set(key, '1', 'PX', 10_000), client.publish(key, ownWord)]
   if (client instanceof Cluster) answers.push(...client.nodes('master').map((node) => node.ping()))
   // Where its database is refused, the client goes on in number 0, which may be another stage's.
   else if (client.options.db) answers.push(client.select(client.options.db))

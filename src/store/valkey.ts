@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import type { Logger } from '../logger.ts'
 import type { Metrics } from '../metrics.ts'
 import { readStoreUrl } from '../store-url.ts'
@@ -23,12 +23,16 @@ export function createValkey(options: ValkeyOptions): SharedStore & { readonly f
   const address = readStoreUrl(options.url)
   if ('expected' in address) throw new TypeError(`no URL of a store: ${address.expected}`)
   const client = createClient(address)
+  const probeKey = `${keyPrefix}alive`
+  const ownWord = randomUUID()
   const upListeners: (() => void)[] = []
   const watch = createWatch({
     client,
-    probeKey: `${keyPrefix}alive`,
+    probeKey,
+    ownWord,
     timeoutMs,
     log,
+    onProbed: () => listener.probed(),
     onUp() {
       for (const listener of upListeners) listener()
     },
@@ -36,7 +40,9 @@ export function createValkey(options: ValkeyOptions): SharedStore & { readonly f
   const listener = createListener({
     connect: () => createListeningConnection(address, client),
     timeoutMs: Math.max(timeoutMs, 500),
+    ownWord: { channel: probeKey, message: ownWord },
     onHearing: watch.hearing,
+    replaceClient: () => client.disconnect(true),
   })
   const underWay = new Set<Promise<unknown>>()
 

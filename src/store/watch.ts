@@ -18,8 +18,12 @@ export interface Watch {
 export interface WatchOptions {
   client: ValkeyClient
   probeKey: string
+  /** What each probe publishes. */
+  ownWord: string
   timeoutMs: number
   log: Logger
+  /** With each probe that was answered. */
+  onProbed(): void
   onUp(): void
 }
 
@@ -39,7 +43,15 @@ const reasonsMost = 10
  * The breaker of the store. One missed deadline or lost connection opens it, so that a request with several calls
  * waits for one at most; it closes when the store has answered a probe, and no request is ever that probe.
  */
-export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOptions): Watch {
+export function createWatch({
+  client,
+  probeKey,
+  ownWord,
+  timeoutMs,
+  log,
+  onProbed,
+  onUp,
+}: WatchOptions): Watch {
   let up = false
   let closed = false
   let refusals = 0
@@ -109,8 +121,9 @@ export function createWatch({ client, probeKey, timeoutMs, log, onUp }: WatchOpt
     const wasUp = up
     try {
       // Also while requests are answered: orders only read, and a store that is full or has become a replica still does.
-      await withDeadline(timeoutMs, () => proveAlive(client, probeKey))
+      await withDeadline(timeoutMs, () => proveAlive(client, probeKey, ownWord))
       silentSinceMs = undefined
+      onProbed()
       // Who cannot hear what others have evicted would hand out quotes that were used.
       if (deafBecause !== undefined) throw deafBecause
       rose()

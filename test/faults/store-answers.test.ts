@@ -7,6 +7,7 @@ import { valkey } from '../support/valkey.ts'
 /** A store that answers all scripts alike, as one does behind a proxy that has lost count of its answers. */
 async function storeThatSays(scriptAnswer: string): Promise<string> {
   const sockets = new Set<Socket>()
+  const listening = new Set<Socket>()
   const server = createServer((socket) => {
     sockets.add(socket)
     socket.on('error', () => socket.destroy())
@@ -16,9 +17,16 @@ async function storeThatSays(scriptAnswer: string): Promise<string> {
         .toString('latin1')
         .matchAll(/\r\n(evalsha|eval|set|publish|subscribe|ping)\r\n/gi)) {
         if (/^eval/i.test(name)) socket.write(scriptAnswer)
-        else if (/^subscribe/i.test(name))
-          socket.write('*3\r\n$9\r\nsubscribe\r\n$17\r\nquotegate:evicted\r\n:1\r\n')
-        else socket.write(/^publish/i.test(name) ? ':0\r\n' : '+OK\r\n')
+        else if (/^subscribe/i.test(name)) {
+          listening.add(socket)
+          for (const channel of ['alive', 'evicted'])
+            socket.write(`*3\r\n$9\r\nsubscribe\r\n$${10 + channel.length}\r\nquotegate:${channel}\r\n:1\r\n`)
+        } else if (/^publish/i.test(name)) {
+          const [message = ''] =
+            /\$15\r\nquotegate:alive\r\n\$36\r\n.{36}\r\n/.exec(bytes.toString('latin1')) ?? []
+          for (const ears of listening) ears.write(`*3\r\n$7\r\nmessage\r\n${message}`)
+          socket.write(':1\r\n')
+        } else socket.write('+OK\r\n')
       }
     })
   })

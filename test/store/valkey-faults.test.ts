@@ -295,9 +295,9 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
 
 describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
   async function listening(url: string) {
-    const { store } = await watched(url, { timeoutMs: 1_000 })
+    const { store, complaints } = await watched(url, { timeoutMs: 1_000 })
     const heard: string[] = []
-    const state = { store, heard, gaps: 0 }
+    const state = { store, complaints, heard, gaps: 0 }
     store.subscribe('quotegate:news', {
       onMessage: (message) => heard.push(message),
       onGap: () => {
@@ -365,6 +365,32 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
       await ask('CONFIG', 'SET', 'maxclients', '1000')
       await until(() => store.up, 'a store that is back', 10_000)
     },
+  )
+
+  test.each([
+    ['the old one takes no writes any more', ['REPLICAOF', '127.0.0.1', '1']],
+    ['the old one cut those that listen', ['CLIENT', 'KILL', 'TYPE', 'pubsub']],
+  ])(
+    'a store whose name leads to a new server (%s) and one connection stays: it is down until both are there',
+    async (_, moved) => {
+      const [old, next] = [await valkey(), await valkey()]
+      const line = await lineTo(old.port)
+      const state = await listening(line.url)
+      line.moveTo(next.port)
+      await old.ask(...moved)
+      await until(
+        () => state.complaints().some((said) => /another server/.test(`${said}`)),
+        'the doubt',
+        10_000,
+      )
+      expect(state.store.up).toBe(false)
+      await until(() => state.gaps >= 2 && state.store.up, 'both connections to be there', 15_000)
+      await publish(state.store, 'after')
+      await until(() => state.heard.includes('after'), 'the message')
+      await set(state.store)
+      expect(await next.ask('GET', 'quotegate:key')).toBe('1')
+    },
+    40_000,
   )
 
   test('a store that was frozen come again, after word of the gap', async () => {

@@ -7,10 +7,13 @@ export interface StoreLine {
   delayMs: number
   /** The connections that there are stay open and carry nothing any more. */
   swallow(): void
+  /** Where connections lead that are made from now on. */
+  moveTo(port: number): void
   end(): void
 }
 
-export async function startStoreLine(port: number): Promise<StoreLine> {
+export async function startStoreLine(firstPort: number): Promise<StoreLine> {
+  let port = firstPort
   const sockets = new Set<Socket>()
   const swallowed = new Set<Socket>()
   const server = createServer((near) => {
@@ -36,6 +39,9 @@ export async function startStoreLine(port: number): Promise<StoreLine> {
     delayMs: 0,
     swallow() {
       for (const socket of sockets) swallowed.add(socket)
+    },
+    moveTo(newPort) {
+      port = newPort
     },
     end() {
       server.close()
