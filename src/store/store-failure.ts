@@ -33,6 +33,7 @@ const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/ENOTFOUND|EAI_AGAIN/, 'its name cannot be resolved'],
   [/All sentinels are unreachable/, 'no Sentinel names a master that can be reached'],
   [/^Connection is closed|^Failed to refresh slots/, 'it cannot be connected to'],
+  [/^Command queue state error/, 'it gives answers that nobody asked for'],
   [/certificate|CERT_/i, 'its certificate is not trusted (NODE_EXTRA_CA_CERTS names a private authority)'],
 ]
 
@@ -41,7 +42,10 @@ export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code, message: said } = rootOf(error)
   // A server that does not know AUTH repeats what it was given: older Sentinels, proxies, a renamed command.
-  const message = said.replace(/(with args beginning with:).*/s, '$1 ****')
+  const message = said
+    .replace(/(with args beginning with:).*/s, '$1 ****')
+    // The client repeats an answer that nobody waits for: it may be a quote, or a client's address.
+    .replace(/(Command queue state error).*/s, '$1')
   const words = [message, code].filter((word) => typeof word === 'string' && word !== '').join(' ')
   const meaning = meanings.find(([pattern]) => pattern.test(words))?.[1]
   return meaning === undefined ? words : `${meaning} (${message || code})`

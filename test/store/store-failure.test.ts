@@ -12,6 +12,13 @@ describe('the log line of a store that is down', () => {
     expect(reason).toContain('unknown command')
     expect(reason).not.toContain('hunter2')
   })
+
+  test.each(['reply', 'error'])('repeats no %s that nobody waits for', (kind) => {
+    const said = `Command queue state error. If you can reproduce this, please report it. Last ${kind}: q-1\n203.0.113.7`
+    expect(reasonOf(new Error(said))).toBe(
+      'it gives answers that nobody asked for (Command queue state error)',
+    )
+  })
 })
 
 test('a refused password explains that the next command has none, and nothing else does', () => {
