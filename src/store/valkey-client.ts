@@ -62,17 +62,20 @@ const retryAfterMs = 500
 
 /** A client that is not connected yet. */
 export function createClient(address: StoreAddress): ValkeyClient {
-  if (address.kind === 'cluster') return new Cluster([...address.nodes], clusterOptions(address))
+  if (address.kind === 'cluster')
+    return new Cluster([...address.nodes], clusterOptions(address)).on('+node', survivingNonsense)
   let heldSinceMs = Number.POSITIVE_INFINITY
-  const client = new Redis({
-    ...serverOptions(address),
-    // A connection that was held and is cut is made anew at once: until then every order is judged by what is known here.
-    retryStrategy() {
-      const wasHeld = performance.now() - heldSinceMs >= retryAfterMs
-      heldSinceMs = Number.POSITIVE_INFINITY
-      return wasHeld ? 0 : retryAfterMs
-    },
-  })
+  const client = survivingNonsense(
+    new Redis({
+      ...serverOptions(address),
+      // A connection that was held and is cut is made anew at once: until then every order is judged by what is known here.
+      retryStrategy() {
+        const wasHeld = performance.now() - heldSinceMs >= retryAfterMs
+        heldSinceMs = Number.POSITIVE_INFINITY
+        return wasHeld ? 0 : retryAfterMs
+      },
+    }),
+  )
   client.on('ready', () => {
     heldSinceMs = performance.now()
   })
@@ -85,12 +88,28 @@ export function createClient(address: StoreAddress): ValkeyClient {
  */
 export function createListeningConnection(address: StoreAddress, client: ValkeyClient): Redis {
   const options = { ...serverOptions(address), retryStrategy: null }
-  if (!(client instanceof Cluster)) return new Redis(options)
+  if (!(client instanceof Cluster)) return survivingNonsense(new Redis(options))
   const known = client.nodes('master').map(({ options: { host, port } }): StoreNode | undefined => {
     return host === undefined || port === undefined ? undefined : { host, port }
   })
   const nodes = known.length > 0 ? known : address.nodes
-  return new Redis({ ...options, ...nodes[Math.floor(Math.random() * nodes.length)] })
+  return survivingNonsense(new Redis({ ...options, ...nodes[Math.floor(Math.random() * nodes.length)] }))
+}
+
+/** The client throws at some bytes that are no answer, out of the event of its socket: that would end the process. */
+function survivingNonsense(redis: Redis): Redis {
+  return redis.on('connect', () => {
+    const { stream } = redis
+    for (const read of stream.listeners('data')) {
+      stream.off('data', read as () => void).prependListener('data', (bytes: Buffer) => {
+        try {
+          read.call(stream, bytes)
+        } catch (error) {
+          stream.destroy(error as Error)
+        }
+      })
+    }
+  })
 }
 
 /**

@@ -151,6 +151,22 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(store.up).toBe(true)
   })
 
+  // A length that no list can have; lists without a name, which only a connection that listens takes amiss.
+  test.each(['*99999999999\r\n', '*0\r\n', '*2\r\n$-1\r\n$0\r\n\r\n'])(
+    'says %j, which is no answer, ends nothing, and is asked over a new connection',
+    async (bytes) => {
+      const line = await lineTo((await valkey()).port)
+      const { store } = await watched(line.url)
+      let gaps = 0
+      store.subscribe('quotegate:news', { onMessage() {}, onGap: () => (gaps += 1) })
+      await until(() => gaps === 1, 'a subscription')
+      // An error that nobody catches fails the run.
+      line.say(bytes)
+      await until(() => gaps === 2 && store.up, 'new connections', 10_000)
+      expect(await set(store)).toBe('OK')
+    },
+  )
+
   test('moved behind a connection that leads nowhere any more is found over a new one', async () => {
     const line = await lineTo((await valkey()).port)
     const { store } = await watched(line.url)

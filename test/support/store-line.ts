@@ -7,6 +7,8 @@ export interface StoreLine {
   delayMs: number
   /** The connections that there are stay open and carry nothing any more. */
   swallow(): void
+  /** The connections that there are get these bytes from the store. */
+  say(bytes: string): void
   /** Where connections lead that are made from now on. */
   moveTo(port: number): void
   end(): void
@@ -15,9 +17,11 @@ export interface StoreLine {
 export async function startStoreLine(firstPort: number): Promise<StoreLine> {
   let port = firstPort
   const sockets = new Set<Socket>()
+  const nears = new Set<Socket>()
   const swallowed = new Set<Socket>()
   const server = createServer((near) => {
     const far = connect(port, '127.0.0.1')
+    nears.add(near.on('close', () => nears.delete(near)))
     for (const socket of [near, far]) {
       sockets.add(socket.setNoDelay(true))
       socket
@@ -39,6 +43,9 @@ export async function startStoreLine(firstPort: number): Promise<StoreLine> {
     delayMs: 0,
     swallow() {
       for (const socket of sockets) swallowed.add(socket)
+    },
+    say(bytes) {
+      for (const near of nears) near.write(bytes)
     },
     moveTo(newPort) {
       port = newPort
