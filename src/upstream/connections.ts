@@ -1,5 +1,6 @@
 import type { LookupFunction, Socket } from 'node:net'
 import { buildConnector, Client, type Dispatcher, errors } from 'undici'
+import { bodilessStatuses, headerLines, latin1Headers } from './headers.ts'
 import { sharedLookup } from './shared-lookup.ts'
 
 export interface ConnectionsOptions {
@@ -146,6 +147,11 @@ class Connection {
     this.#client.dispatch(request, turn)
   }
 
+  /** Another one takes its place before the next request. */
+  retire(): void {
+    this.#connectedAtMs = Number.NEGATIVE_INFINITY
+  }
+
   rememberResume(resume: () => void): void {
     this.#resume = resume
   }
@@ -212,6 +218,10 @@ function withoutItsOwnPath(error: NodeJS.ErrnoException): Error {
   return error
 }
 
+function isChunked(rawHeaders: readonly Buffer[]): boolean {
+  return headerLines(latin1Headers(rawHeaders), 'transfer-encoding') !== undefined
+}
+
 /** One request's turn on a connection: waits for one, holds it, gives it back. */
 class Turn implements Try {
   readonly #request: Dispatcher.DispatchOptions
@@ -242,6 +252,9 @@ class Turn implements Try {
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
     this.#connection?.rememberResume(resume)
+    // Some upstreams end the chunks of an answer that has none (RFC 9112 6.1). The next request would take what comes so
+    // late for its answer, and a payment that was made would be a 502. undici sees to one that states a length.
+    if (bodilessStatuses.has(status) && isChunked(rawHeaders)) this.#connection?.retire()
     return this.#handler.onHeaders(status, rawHeaders, resume, reason)
   }
 

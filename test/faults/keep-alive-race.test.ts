@@ -67,3 +67,17 @@ describe('an upstream that closes idle connections just as the next POST goes ou
     expect(statuses[200]).toBeGreaterThan(180)
   })
 })
+
+test.each([['204 No Content'], ['304 Not Modified']])(
+  'an upstream that ends the chunks of a %s, which has none, late: the next POST takes another connection',
+  async (status) => {
+    const bodiless = `HTTP/1.1 ${status}\r\nTransfer-Encoding: chunked\r\n\r\n`
+    const upstream = await rawUpstream((socket) => {
+      socket.on('data', () => socket.write(`0\r\n\r\n${bodiless}`))
+      socket.write(bodiless)
+    })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1 })
+    const statuses = await postInBursts(gateway.url, { bursts: 2, atOnce: 3, pauseMs: () => 0 })
+    expect(statuses).toEqual({ [parseInt(status, 10)]: 6 })
+  },
+)
