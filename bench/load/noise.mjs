@@ -39,7 +39,13 @@ function open() {
   socket.setNoDelay(true)
   socket.on('connect', () => idle.push(socket))
   socket.on('error', fail)
-  socket.on('close', () => fail('the connection was closed'))
+  socket.on('close', () => {
+    const at = idle.indexOf(socket)
+    if (at < 0) fail('the connection was closed')
+    // Idle for longer than the server keeps one, such as the five seconds of Node for those of the scrapes.
+    idle.splice(at, 1)
+    open()
+  })
   socket.on('data', (chunk) => {
     if (toCome === undefined) {
       begun = begun.length === 0 ? chunk : Buffer.concat([begun, chunk])
