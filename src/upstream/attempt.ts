@@ -58,6 +58,8 @@ export class Attempt implements TryHandler, UnderWay {
   #began = false
   #status = 0
   #givenUp = false
+  /** Its handler would not have it sent any more, which says nothing of the upstream. */
+  #unsent = false
   #over = false
 
   constructor(options: AttemptOptions) {
@@ -83,7 +85,9 @@ export class Attempt implements TryHandler, UnderWay {
         abort(reason)
       })
     } catch (error) {
-      this.#givenUp = true
+      // As in `withdraw`: whose time was up before a connection was there did not leave.
+      this.#givenUp = !(error instanceof UpstreamFailure)
+      this.#unsent = true
       throw error
     }
     this.#began = true
@@ -118,7 +122,7 @@ export class Attempt implements TryHandler, UnderWay {
       return
     }
     this.#givenUp ||= isClientsDoing(error)
-    const saysNothing = this.#givenUp || isOurOwn(error)
+    const saysNothing = this.#givenUp || this.#unsent || isOurOwn(error)
     const mayRepeat = !saysNothing && !answerBegan && this.#isSafeToRepeat(fault)
     if (mayRepeat && this.#triesLeft > 0 && this.#common.mayRetry()) {
       this.#triesLeft -= 1

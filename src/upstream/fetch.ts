@@ -57,6 +57,7 @@ class Reader implements UpstreamHandler {
   #reject!: (error: Error) => void
   #abort: ((reason?: Error) => void) | undefined
   #settled = false
+  #givenUpFor: Error | undefined
   #sentAtMs = 0
   /** Without its body until that is complete. */
   #head: WholeAnswer | undefined
@@ -84,7 +85,7 @@ class Reader implements UpstreamHandler {
     // After a pause of this process a connection may come free before the timer says so: it would be given up once sent.
     if (performance.now() >= this.#endsAtMs) this.#onDeadline()
     // Given up while it waited for a connection: nothing is sent.
-    if (this.#settled) throw new Error('given up before it was sent')
+    if (this.#givenUpFor !== undefined) throw this.#givenUpFor
     try {
       this.#options.beforeSend?.()
     } catch (error) {
@@ -149,6 +150,7 @@ class Reader implements UpstreamHandler {
   giveUp(reason: Error): void {
     if (this.#settled) return
     this.#settle()
+    this.#givenUpFor = reason
     this.#reject(reason)
     // Both: of a try that died it may still have the one, while the next waits for a connection.
     this.#abort?.(reason)

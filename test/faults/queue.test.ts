@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { fetchWhole } from '../../src/upstream/fetch.ts'
 import type { UpstreamHandler } from '../../src/upstream/upstream.ts'
 import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/between.ts'
 import { edgeTo } from '../support/edge.ts'
@@ -149,6 +151,17 @@ describe('a request that nobody wants any more', () => {
     expect([log, edge.inFlight, outcomes]).toEqual([['nobody waits'], 1, ['given-up']])
     edge.dispatch(request, handlerInto([]))
     expect(outcomes).toEqual(['given-up'])
+  })
+
+  // It was counted as one whose client had left, while the log and the client were told of a connection_timeout.
+  test('is counted as one without a connection in time if its own time was up', async () => {
+    const upstream = await rawUpstream(() => {})
+    const edge = await edgeTo(upstream.url, { breakerFailures: 1 })
+    const { answer } = fetchWhole({ upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs: 0 })
+    await expect(answer).rejects.toMatchObject({ fault: 'connection_timeout', maybeSeen: false })
+    await until(() => edge.outcomes.length > 0, 'it to be counted')
+    expect(edge.outcomes).toEqual(['connection_timeout'])
+    expect([edge.states, edge.upstream.inFlight, Buffer.concat(upstream.received).length]).toEqual([[], 0, 0])
   })
 
   test('goes on if it is out of the queue: its handler ends it', async () => {
