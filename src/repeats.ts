@@ -13,7 +13,7 @@ export interface RepeatsOptions {
 const plainLine = /^GET (\/[\x21-\x7e]*) HTTP\/1\.1\r\n$/
 /** Far below every limit of head-checks. */
 const headBytesMost = 4_096
-/** How often in a row what comes may be no repeat; then the connection is Node's for good. */
+/** How often in a row Node may have to read after all; then the connection is Node's for good. */
 const vainMost = 8
 
 type OnData = (chunk: Buffer) => void
@@ -22,15 +22,19 @@ type OnData = (chunk: Buffer) => void
  * Answers hits without having Node read their requests, which costs more than all else that they take. Nothing is
  * parsed here: a piece of bytes is known to be one request because Node has read the same bytes before, on the same
  * connection, as exactly one, and only the target in it is another. Whatever is not so goes to Node as it came.
+ *
+ * A connection begins as Node's. Behind two hits with the same headers we listen in its place, and know nothing yet:
+ * the next piece of bytes is handed back to Node, and if it is answered within that call, and spells one request and no
+ * more, it is what we know. From then on we listen, until a piece comes that is of another form.
  */
 class Repeats {
   readonly #socket: Socket
   readonly #connection: Connection
   readonly #options: RepeatsOptions
-  /** Node's own listener; undefined while it is on the socket. */
-  #nodes: OnData | undefined
-  /** What Node is reading, where we have seen it. */
-  #inHand: Buffer | undefined
+  /** Node's own listener, while ours is on the socket in its place. */
+  #nodesListener: OnData | undefined
+  /** The piece that was handed back, while Node reads it. */
+  #handedBack: Buffer | undefined
   /** The request that Node read, its bytes, and of them its header lines with the empty one behind them. */
   #known: { request: IncomingMessage; bytes: Buffer; lines: Buffer } | undefined
   /** The headers of the last hit that Node read. */
@@ -43,10 +47,10 @@ class Repeats {
     this.#options = options
   }
 
-  /** Told by the call in which Node hands over a request that is then answered. */
+  /** Told of a hit that Node read, while Node is still within the call that handed the request over. */
   answeredAtOnce(request: IncomingMessage): void {
-    if (this.#inHand !== undefined) {
-      this.#learn(request, this.#inHand)
+    if (this.#handedBack !== undefined) {
+      this.#learn(request, this.#handedBack)
       return
     }
     if (this.#vain >= vainMost) return
@@ -60,22 +64,23 @@ class Repeats {
 
   #learn(request: IncomingMessage, chunk: Buffer): void {
     const { method, url, rawHeaders, headers } = request
-    // It would have to be told to continue each time.
+    // Its client waits for a 100 Continue each time.
     if (headers.expect !== undefined) return
     let lines = ''
     for (let index = 0; index < rawHeaders.length; index += 2)
       lines += `${rawHeaders[index]}: ${rawHeaders[index + 1]}\r\n`
-    // No head goes on past its first empty line, and this one ends the chunk: Node is at the end of a request, too.
+    // No head goes on past its first empty line, and this one ends the chunk. So there is one request in it, all of it, and
+    // Node stands behind its end.
     if (chunk.toString('latin1') !== `${method} ${url} HTTP/1.1\r\n${lines}\r\n`) return
     this.#known = { request, bytes: chunk, lines: chunk.subarray(chunk.length - lines.length - 2) }
   }
 
   #takeOver(): void {
-    if (this.#nodes !== undefined || this.#vain >= vainMost) return
-    const [nodes, ...others] = this.#socket.listeners('data') as OnData[]
-    if (nodes === undefined || others.length > 0) return
-    this.#nodes = nodes
-    this.#listen(this.#onData, nodes)
+    if (this.#nodesListener !== undefined || this.#vain >= vainMost) return
+    const [nodesListener, ...others] = this.#socket.listeners('data') as OnData[]
+    if (nodesListener === undefined || others.length > 0) return
+    this.#nodesListener = nodesListener
+    this.#listen(this.#onData, nodesListener)
   }
 
   #listen(next: OnData, before: OnData): void {
@@ -85,11 +90,12 @@ class Repeats {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    const nodes = this.#nodes as OnData
+    const nodesListener = this.#nodesListener as OnData
     const target = this.#targetOf(chunk)
-    if (target === undefined) this.#handBack(nodes, chunk)
+    if (target === undefined) this.#handBack(nodesListener, chunk)
     else if (this.#answers(target)) this.#vain = 0
-    else nodes.call(this.#socket, chunk)
+    // Of the known form, such as a miss: Node reads it to its end and keeps the connection, so ours may stay.
+    else nodesListener.call(this.#socket, chunk)
   }
 
   /** The target of a request that is otherwise the known one. */
@@ -102,6 +108,7 @@ class Repeats {
     return plainLine.exec(chunk.toString('latin1', 0, lineLength))?.[1]
   }
 
+  /** Whether it is a hit, which has then been answered. */
   #answers(target: string): boolean {
     const connection = this.#connection
     if (this.#known === undefined || connection.takesNoMore || this.#options.open.isEnding) return false
@@ -112,19 +119,23 @@ class Repeats {
     return true
   }
 
-  /** Before it reads on, Node has its listener back: it takes it off where it lets go of a connection. */
-  #handBack(nodes: OnData, chunk: Buffer): void {
+  /**
+   * Lets Node read whatever it is. It has its listener back before that, because it takes it off where it lets go of a
+   * connection (an upgrade, a CONNECT). If this was a hit, it is the known request from now on.
+   */
+  #handBack(nodesListener: OnData, chunk: Buffer): void {
     this.#vain += 1
-    this.#listen(nodes, this.#onData)
-    this.#nodes = undefined
+    this.#listen(nodesListener, this.#onData)
+    this.#nodesListener = undefined
     this.#known = undefined
-    this.#inHand = chunk
-    nodes.call(this.#socket, chunk)
-    this.#inHand = undefined
+    this.#handedBack = chunk
+    nodesListener.call(this.#socket, chunk)
+    this.#handedBack = undefined
     if (this.#known !== undefined) this.#takeOver()
   }
 }
 
+/** To be told of each hit that Node read; with the second of a connection that is like the one before, it begins. */
 export function createRepeats(options: RepeatsOptions) {
   return (request: IncomingMessage, connection: Connection): void => {
     connection.repeats ??= new Repeats(request.socket, connection, options)
