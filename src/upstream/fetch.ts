@@ -85,7 +85,7 @@ class Reader implements UpstreamHandler {
     // After a pause of this process a connection may come free before the timer says so: it would be given up once sent.
     if (performance.now() >= this.#endsAtMs) this.#onDeadline()
     // Given up while it waited for a connection: nothing is sent.
-    if (this.#givenUpFor !== undefined) throw this.#givenUpFor
+    if (this.#settled) throw this.#givenUpFor ?? new Error('given up before it was sent')
     try {
       this.#options.beforeSend?.()
     } catch (error) {
