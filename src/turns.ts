@@ -85,14 +85,15 @@ export function createTurns({ open, stillMs, begin, onAnsweredAtOnce }: TurnsOpt
    */
   function look(socket: Duplex, connection: Connection): void {
     const client = connection.turns[0]?.request.socket
-    if (client === undefined) {
+    // A hit that was not read has no turn, and its client may still be taking it.
+    if (client === undefined && socket.writableLength === 0) {
       connection.idleLooks += 1
       if (connection.idleLooks > idleLooks) socket.destroy()
       return
     }
     connection.idleLooks = 0
     // Node's timer starts anew with every byte that the client takes.
-    if (client.writableLength > 0 && !client.timeout) client.setTimeout(stillMs)
+    if (client !== undefined && client.writableLength > 0 && !client.timeout) client.setTimeout(stillMs)
   }
 
   function take(request: IncomingMessage, response: TrafficResponse, serve: Listener): void {

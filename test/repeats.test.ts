@@ -1,6 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import type { GatewayOverrides } from '../src/gateway.ts'
 import { silentLogger } from '../src/logger.ts'
@@ -317,4 +317,38 @@ test('a connection in use is not taken for idle', async () => {
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
   expect(readByNode).toBe(3)
+})
+
+test('a client that takes its answer slowly is not taken for idle', async () => {
+  let sending: Socket | undefined
+  const server = createTrafficServer({
+    listener: (_request, response) => {
+      if (response instanceof TrafficResponse)
+        response.writeWhole('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n', 'ok')
+    },
+    answerAgain({ socket }) {
+      sending = socket
+      // More than the system takes off the gateway's hands.
+      socket.write(Buffer.alloc(32_000_000))
+      return true
+    },
+    headTimeoutMs: 500,
+    keepAliveMs: 1_500,
+    log: silentLogger(),
+    metrics: createMetrics({ version: 'test', notKeptReasons: [] }),
+  })
+  onTestFinished(() => void server.close())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const connection = new RawConnection(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+  for (let time = 0; time < 3; time += 1) await asked(connection, head('1'))
+  connection.write(head('1'))
+  // Idle for longer than (1,500 + 500) ms it would be closed.
+  for (let time = 0; time < 35; time += 1) {
+    connection.socket.pause()
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    connection.socket.resume()
+    await new Promise((resolve) => connection.socket.once('data', resolve))
+  }
+  expect(sending?.destroyed).toBe(false)
+  expect(sending?.writableLength).toBeGreaterThan(0)
 })
