@@ -58,10 +58,15 @@ test('what only some starts need is in files of its own', () => {
   )
 })
 
-// docs/decisions/0015 and 0016: without them, collections take ten times as long, or come many times as often.
-test('however it is started, V8 collects as suits a gateway', () => {
-  // Asked what its flags are, V8 tells the values in effect; into a file, since it does not wait for a slow pipe.
-  const tellFlags = "import v8 from 'node:v8'; process.on('exit', () => v8.setFlagsFromString('--help'))"
+/** Asked what its flags are, V8 tells the values in effect; into a file, since it does not wait for a slow pipe. */
+function flagsInEffect(processors: number): string[] {
+  const tellFlags = `
+    import { syncBuiltinESMExports } from 'node:module'
+    import os from 'node:os'
+    import v8 from 'node:v8'
+    os.availableParallelism = () => ${processors}
+    syncBuiltinESMExports()
+    process.on('exit', () => v8.setFlagsFromString('--help'))`
   const preload = `data:text/javascript,${encodeURIComponent(tellFlags)}`
   const directory = mkdtempSync(join(tmpdir(), 'flags-in-effect-'))
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
@@ -69,11 +74,21 @@ test('however it is started, V8 collects as suits a gateway', () => {
   execFileSync(process.execPath, ['--import', preload, builtProgram, '--version'], {
     stdio: ['ignore', openSync(told, 'w'), 'inherit'],
   })
-  const inEffect = [...readFileSync(told, 'utf8').matchAll(/^ +type: .* default: (\S+)$/gm)].map(
-    ([, flag]) => flag,
+  return [...readFileSync(told, 'utf8').matchAll(/^ +type: .* default: (\S+)$/gm)].map(
+    ([, flag]) => flag ?? '',
   )
+}
+
+// docs/decisions/0015 and 0016: without them, collections take ten times as long, or come many times as often.
+test('however it is started, V8 collects as suits a gateway', () => {
+  const inEffect = flagsInEffect(2)
   expect(inEffect).toContain('--no-allocation-site-pretenuring')
   expect(inEffect).toContain('--semi-space-growth-factor=16')
   expect(inEffect).toContain('--no-memory-reducer')
   expect(inEffect).toContain('--heap-growing-percent=300')
+  expect(inEffect).toContain('--parallel-scavenge')
+})
+
+test('on one processor, one thread collects what is new', () => {
+  expect(flagsInEffect(1)).toContain('--no-parallel-scavenge')
 })
