@@ -294,24 +294,38 @@ test('a client that takes no answers is not heard for ever', async () => {
   for (let time = 0; time < asks; time += 1) expect(howOf(await connection.answer())).toBe('hit')
 })
 
-test('a connection in use is not taken for idle', async () => {
-  let readByNode = 0
+/** A connection to a server by itself, idle for `keepAliveMs` and 500 ms at the most. */
+async function connectionTo(
+  keepAliveMs: number,
+  answerAgain: (request: IncomingMessage) => boolean,
+  onRead: () => void = () => {},
+): Promise<RawConnection> {
   const server = createTrafficServer({
     listener: (_request, response) => {
-      readByNode += 1
+      onRead()
       if (response instanceof TrafficResponse)
         response.writeWhole('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n', 'ok')
     },
-    answerAgain: ({ socket }) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+    answerAgain,
     headTimeoutMs: 500,
-    keepAliveMs: 2_000,
+    keepAliveMs,
     log: silentLogger(),
     metrics: createMetrics({ version: 'test', notKeptReasons: [] }),
   })
   onTestFinished(() => void server.close())
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const connection = new RawConnection(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  // Idle for longer than (2,000 + 500) ms it would be closed.
+  return new RawConnection(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
+}
+
+test('a connection in use is not taken for idle', async () => {
+  let readByNode = 0
+  const connection = await connectionTo(
+    2_000,
+    ({ socket }) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
+    () => {
+      readByNode += 1
+    },
+  )
   for (let time = 0; time < 45; time += 1) {
     expect((await asked(connection, head('1'))).status).toBe(200)
     await new Promise((resolve) => setTimeout(resolve, 100))
@@ -321,28 +335,14 @@ test('a connection in use is not taken for idle', async () => {
 
 test('a client that takes its answer slowly is not taken for idle', async () => {
   let sending: Socket | undefined
-  const server = createTrafficServer({
-    listener: (_request, response) => {
-      if (response instanceof TrafficResponse)
-        response.writeWhole('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n', 'ok')
-    },
-    answerAgain({ socket }) {
-      sending = socket
-      // More than the system takes off the gateway's hands.
-      socket.write(Buffer.alloc(32_000_000))
-      return true
-    },
-    headTimeoutMs: 500,
-    keepAliveMs: 1_500,
-    log: silentLogger(),
-    metrics: createMetrics({ version: 'test', notKeptReasons: [] }),
+  const connection = await connectionTo(1_500, ({ socket }) => {
+    sending = socket
+    // More than the system takes off the gateway's hands.
+    socket.write(Buffer.alloc(32_000_000))
+    return true
   })
-  onTestFinished(() => void server.close())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const connection = new RawConnection(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
   for (let time = 0; time < 3; time += 1) await asked(connection, head('1'))
   connection.write(head('1'))
-  // Idle for longer than (1,500 + 500) ms it would be closed.
   for (let time = 0; time < 35; time += 1) {
     connection.socket.pause()
     await new Promise((resolve) => setTimeout(resolve, 100))
