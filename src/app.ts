@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http'
-import express, { type NextFunction, type Request, type Response } from 'express'
+import express, { type Request, type Response } from 'express'
+import { messageClassesOf } from './message-classes.ts'
 import { Problem } from './problem.ts'
 import type { Exchange, Exchanges } from './routes/exchange.ts'
 import type { OrderRoute } from './routes/orders.ts'
@@ -7,6 +8,7 @@ import type { PassThroughRoute } from './routes/passthrough.ts'
 import type { QuoteRoute } from './routes/quotes.ts'
 import { keepRepeatedFields } from './routes/repeated-fields.ts'
 import { screen } from './routes/screening.ts'
+import type { MessageClasses } from './server.ts'
 
 export interface Routes {
   quotes: QuoteRoute
@@ -14,47 +16,59 @@ export interface Routes {
   passThrough: PassThroughRoute
 }
 
-/** Everything but quotes and new orders goes through as it is. */
-export function passesThrough({ area, request: { method } }: Exchange): boolean {
-  if (area === 'quote') return method === 'OPTIONS'
-  if (area === 'float-order' || area === 'order') return method !== 'POST'
-  return true
+export interface App {
+  listener: RequestListener
+  /** What a server makes its requests and responses of, so that Express need not change their prototypes. */
+  messages: MessageClasses
 }
 
-/** The whole service, complete by itself: what the fast lane does sooner is done here just the same. */
-export function createApp(exchanges: Exchanges, routes: Routes): RequestListener {
+/** The whole service as one Express app: for the traffic server, or mounted in another app. */
+export function createApp(exchanges: Exchanges, routes: Routes): App {
   const app = express()
   app.disable('x-powered-by')
   app.disable('etag')
   app.set('query parser', false)
+  const messages = messageClassesOf(app)
 
-  app.use((request: Request, response: Response, next: NextFunction) => {
-    // Only where this app is mounted in another: a client that left while that one was thinking.
-    if (response.destroyed) return
-    const exchange = exchanges.begin(request, response)
-    exchanges.follow(exchange)
-    response.locals.exchange = exchange
-    if (!screen(exchange)) next()
-  })
   // Areas, not Express paths, choose the route: Express folds case, strips slashes and decodes (area.ts).
-  app.use((_request: Request, response: Response) => {
-    const exchange: Exchange = response.locals.exchange
+  function dispatch(exchange: Exchange): void | Promise<void> {
+    if (screen(exchange)) return
     if (passesThrough(exchange)) return routes.passThrough(exchange)
     if (exchange.area === 'quote') return routes.quotes.answer(exchange)
     if (exchange.area === 'float-order') return routes.orders.floatOrder(exchange)
     return routes.orders.plainOrder(exchange)
-  })
-  app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
-    exchanges.fail(response.locals.exchange, error)
-  })
-  return (request, response) => {
-    keepRepeatedFields(response)
-    app(request as Request, response as Response, (error?: unknown) => {
-      // Whatever Express gives up on before it has asked any of the above: its own answer would be a page of HTML.
-      const exchange = exchanges.begin(request, response)
-      exchanges.follow(exchange)
-      const detail = 'The request target cannot be read.'
-      exchanges.fail(exchange, error ?? new Problem('bad-target', { detail }))
-    })
   }
+
+  app.use((request: Request, response: Response) => {
+    // Only where this app is mounted in another: the client left while the other app was busy.
+    if (response.destroyed) return
+    const exchange = exchanges.begin(request, response)
+    try {
+      dispatch(exchange)?.catch((error) => exchanges.fail(exchange, error))
+    } catch (error) {
+      exchanges.fail(exchange, error)
+    }
+    exchanges.follow(exchange)
+  })
+
+  return {
+    messages,
+    listener(request, response) {
+      keepRepeatedFields(response)
+      app(request as Request, response as Response, (error?: unknown) => {
+        // Express gave up before it called the function above: its own answer would be a page of HTML.
+        const exchange = exchanges.begin(request, response)
+        exchanges.follow(exchange)
+        const detail = 'The request target cannot be read.'
+        exchanges.fail(exchange, error ?? new Problem('bad-target', { detail }))
+      })
+    },
+  }
+}
+
+/** Everything but quotes and new orders goes through as it is. */
+function passesThrough({ area, request: { method } }: Exchange): boolean {
+  if (area === 'quote') return method === 'OPTIONS'
+  if (area === 'float-order' || area === 'order') return method !== 'POST'
+  return true
 }

@@ -1,4 +1,3 @@
-import { availableParallelism } from 'node:os'
 import { setFlagsFromString } from 'node:v8'
 
 const flags = [
@@ -12,8 +11,6 @@ const flags = [
   // and without it V8 would hold the heap as small as if it had just been reduced.
   '--heap-growing-percent=300',
 ]
-/** Where there is one processor, threads that collect together only wait for one another (0018). */
-const flagOfOneProcessor = '--no-parallel-scavenge'
 
 /**
  * Has V8 collect garbage as suits a gateway, however the program was started. Node warns of flags that change while it
@@ -21,5 +18,4 @@ const flagOfOneProcessor = '--no-parallel-scavenge'
  */
 export function tuneCollector(): void {
   for (const flag of flags) setFlagsFromString(flag)
-  if (availableParallelism() === 1) setFlagsFromString(flagOfOneProcessor)
 }

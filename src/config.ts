@@ -2,6 +2,7 @@ import {
   nearMissesOf,
   readGiven,
   readValues,
+  replaceGone,
   SettingsError,
   type SettingValue,
   shownText,
@@ -85,7 +86,6 @@ export interface Config {
     readonly bodyIdleTimeoutMs: number
   }
   readonly drain: { readonly delayMs: number; readonly timeoutMs: number }
-  readonly fastLane: boolean
   readonly log: { readonly level: SettingValues['LOG_LEVEL']; readonly format: SettingValues['LOG_FORMAT'] }
 }
 
@@ -102,7 +102,10 @@ export interface LoadedConfig {
 }
 
 export interface LoadOptions {
+  /** Names that are nearly a setting's. */
   nearMisses?: 'warn' | 'error'
+  /** Settings and values of earlier versions. */
+  gone?: 'warn' | 'error'
 }
 
 function paymentsBaseUrl(values: SettingValues): string | undefined {
@@ -187,7 +190,6 @@ function toConfig(values: SettingValues): Config {
       bodyIdleTimeoutMs: values.REQUEST_BODY_IDLE_TIMEOUT_MS,
     },
     drain: { delayMs: drainDelayMs(values), timeoutMs: values.DRAIN_TIMEOUT_MS },
-    fastLane: values.FAST_LANE,
     log: { level: values.LOG_LEVEL, format: values.LOG_FORMAT },
   }
 }
@@ -216,9 +218,10 @@ function sourcesOf(values: SettingValues, texts: ReadonlyMap<string, string>): L
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
 export function loadConfig(
   given: Record<string, SettingValue | undefined>,
-  { nearMisses = 'error' }: LoadOptions = {},
+  { nearMisses = 'error', gone = 'warn' }: LoadOptions = {},
 ): LoadedConfig {
-  const { texts, problems: unreadable } = readGiven(given)
+  const { texts: written, problems: unreadable } = readGiven(given)
+  const { texts, found } = replaceGone(written)
   const { values, problems: wrong } = readValues(texts)
   const problems = [...unreadable, ...wrong]
 
@@ -237,6 +240,10 @@ export function loadConfig(
     if (nearMisses === 'warn') warnings.push(`${name} is no setting. Did you mean ${meant}?`)
     // The environment belongs to others too: the value of a variable that is not ours is not ours to show.
     else problems.push({ name, value: '****', expected: `${meant}, if that is meant; ${name} is no setting` })
+  }
+  for (const { name, value, expected } of found) {
+    if (gone === 'warn') warnings.push(`${name}=${value} is gone: ${expected}.`)
+    else problems.push({ name, value, expected })
   }
   if (problems.length > 0) throw new SettingsError(problems)
   return { config: deepFreeze(toConfig(values)), warnings, sources: deepFreeze(sourcesOf(values, texts)) }

@@ -5,7 +5,6 @@ import type { RateLimiter } from './client/rate-limiter.ts'
 import { type Clock, systemClock } from './clock.ts'
 import { type Config, type LoadedConfig, loadConfig } from './config.ts'
 import { connectionsByDescriptors } from './descriptors.ts'
-import { createFastLane, type Listener } from './fast-lane.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import { completeLogger, type GatewayLogger, type Logger, silentLogger } from './logger.ts'
 import { createMetrics, type Metrics } from './metrics.ts'
@@ -21,16 +20,16 @@ import { createSwapHeaders } from './routes/request-headers.ts'
 import type { Sandbox } from './sandbox/sandbox.ts'
 import { createTrafficServer } from './server.ts'
 import type { SettingValue } from './settings/read.ts'
-import type { SettingName } from './settings/table.ts'
+import type { GoneSettingName, SettingName } from './settings/table.ts'
 import type { SharedStore } from './store/shared-store.ts'
 import { createSwapSide } from './swap-side.ts'
 import { createUpstream, type Upstream, type UpstreamName } from './upstream/upstream.ts'
 import { version } from './version.ts'
 
 export interface Gateway {
-  /** The whole service as an Express app, which may be mounted in another. */
+  /** The whole service: what `listen()` serves, and what may be mounted in another Express app. */
   readonly app: RequestListener
-  /** The app with the fast lane in front of it; what `listen()` serves. */
+  /** The same function as `app`. */
   readonly listener: RequestListener
   /** Metrics, health and the console. */
   readonly operations: RequestListener
@@ -51,7 +50,7 @@ export interface Gateway {
 }
 
 /** By the names that they have in the environment. A list may also be an array. */
-export type GatewaySettings = { readonly [Name in SettingName]?: SettingValue | undefined }
+export type GatewaySettings = { readonly [Name in SettingName | GoneSettingName]?: SettingValue | undefined }
 
 export interface GatewayOverrides {
   /** What the time is; the built-in sandbox goes by it too. */
@@ -117,10 +116,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     onOrderRefused: watching.onOrderRefused,
   })
   const routes: Routes = { ...swapSide, passThrough }
-  const app: Listener = createApp(exchanges, routes)
-  const { listener, answerAgain } = config.fastLane
-    ? createFastLane(app, exchanges, routes)
-    : { listener: app, answerAgain: undefined }
+  const { listener, messages } = createApp(exchanges, routes)
 
   const operations = createOperationsApp({
     metrics,
@@ -143,7 +139,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   })
   const trafficServer = createTrafficServer({
     listener,
-    answerAgain,
+    messages,
     headTimeoutMs: config.requests.headTimeoutMs,
     connectionsMost: connectionsMost(config, log),
     log,
@@ -165,7 +161,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   })
 
   return {
-    app,
+    app: listener,
     listener,
     operations: operations.listener,
     sandboxUrl: sandbox?.url,

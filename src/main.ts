@@ -38,7 +38,8 @@ async function main(): Promise<void> {
   const flag = readFlags()
   if (flag.help) return say(`${usage}\n${(await texts()).helpText()}`)
   if (flag.version) return say(version)
-  const loaded = loadConfig(environment(), { nearMisses: flag['check-config'] ? 'error' : 'warn' })
+  const asChecked = flag['check-config'] ? 'error' : 'warn'
+  const loaded = loadConfig(environment(), { nearMisses: asChecked, gone: asChecked })
   if (flag['print-config']) return say((await texts()).printConfig(loaded))
   if (flag['check-config']) {
     for (const warning of loaded.warnings) complain(`warning: ${warning}`)

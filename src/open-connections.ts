@@ -24,8 +24,6 @@ export interface OpenConnections {
   add(socket: Socket, connection: EndableConnection): boolean
   /** A request is being taken on, whose answer this will be. */
   tookOn(connection: EndableConnection, response: ServerResponse): void
-  /** Whether each answer says from now on that it is the last. */
-  readonly isEnding: boolean
   /** Whether an answer is all there, but its client has not taken all of it yet. */
   readonly someAreSlow: boolean
   readonly end: OrderlyEnd
@@ -53,13 +51,10 @@ export function createOpenConnections(most: number): OpenConnections {
     tookOn(connection, response) {
       if (isEnding) endWith(response, connection)
     },
-    get isEnding() {
-      return isEnding
-    },
     get someAreSlow() {
-      for (const [socket, { turns }] of open) {
+      for (const { turns } of open.values()) {
         const response = turns[0]?.response
-        if (response === undefined ? socket.writableLength > 0 : isSlow(response)) return true
+        if (response !== undefined && isSlow(response)) return true
       }
       return false
     },

@@ -1,22 +1,25 @@
-import { createServer, type IncomingMessage, Server, type ServerResponse } from 'node:http'
+import { createServer, IncomingMessage, type RequestListener, Server, type ServerResponse } from 'node:http'
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { FastLane, Listener } from './fast-lane.ts'
 import { headRefusal, problemOfParser } from './head-checks.ts'
 import type { Logger } from './logger.ts'
 import type { Metrics } from './metrics.ts'
 import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { Problem } from './problem.ts'
 import { answerProblem, answerSocket, isRefused } from './problem-answer.ts'
-import { createRepeats } from './repeats.ts'
 import { createRequestIds } from './request-ids.ts'
 import { hasBegun, TrafficResponse } from './traffic-response.ts'
 import { createTurns, type Turn } from './turns.ts'
 
+/** What `http.createServer` makes its requests and responses of. */
+export interface MessageClasses {
+  IncomingMessage: typeof IncomingMessage
+  ServerResponse: typeof TrafficResponse
+}
+
 export interface TrafficServerOptions {
-  listener: Listener
-  /** Undefined: whatever comes is read by Node. */
-  answerAgain?: FastLane['answerAgain'] | undefined
+  listener: RequestListener
+  messages?: MessageClasses
   headTimeoutMs: number
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
@@ -50,12 +53,12 @@ function alike(socket: Socket): void {
  */
 export function createTrafficServer(options: TrafficServerOptions): TrafficServer {
   const { listener, headTimeoutMs, keepAliveMs = keepAliveDefaultMs, log, metrics } = options
+  const { messages = { IncomingMessage, ServerResponse: TrafficResponse } } = options
   /** As long as an idle connection and the head that ends its idleness may take together. */
   const stillMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
   const open = createOpenConnections(options.connectionsMost ?? Number.POSITIVE_INFINITY)
-  const onAnsweredAtOnce = options.answerAgain && createRepeats({ open, answerAgain: options.answerAgain })
-  const { connectionOf, take } = createTurns({ open, stillMs, begin, onAnsweredAtOnce })
+  const { connectionOf, take } = createTurns({ open, stillMs, begin })
   const nextId = createRequestIds()
   let turningAway = 0
 
@@ -98,7 +101,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   const server = createServer(
     {
-      ServerResponse: TrafficResponse,
+      ...messages,
       maxHeaderSize: parserHeadBytesMost,
       requireHostHeader: false,
       headersTimeout: headTimeoutMs,

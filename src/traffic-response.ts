@@ -9,7 +9,7 @@ import { interrupted } from './problem-answer.ts'
  */
 export class TrafficResponse extends ServerResponse<IncomingMessage> {
   /** What a head says of a connection that is kept. */
-  keepAliveLines = ''
+  keepAliveLines: string | undefined = undefined
   /** How far it has come since it was written whole, which `headersSent` and `writableFinished` do not know of. */
   whole: 'under-way' | 'sent' | undefined = undefined
   // What some answers are given later, all have from the start, so that V8 takes them for objects of one kind.
@@ -25,7 +25,8 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
     // Without a socket it is not this answer's turn yet.
     if (!socket?.writable || hasBegun(this)) return false
     if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD') return false
-    if (keepAliveLines === '' || (!req.complete && bodyExpected(req))) return false
+    // Undefined too where Express has given this prototype to a response of somebody else's server.
+    if (keepAliveLines === undefined || (!req.complete && bodyExpected(req))) return false
     this.whole = 'under-way'
     socket.write(`${head}${keepAliveLines}\r\n${body}`, 'latin1')
     if (socket.writableLength === 0) this.#finish()
@@ -35,11 +36,6 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
       })
     }
     return true
-  }
-
-  /** Once it is sent: the answer to a request that differs from this one's in its target alone, in the same way. */
-  writeAgain(head: string, body: string): void {
-    this.req.socket.write(`${head}${this.keepAliveLines}\r\n${body}`, 'latin1')
   }
 
   /** What Node's server waits for before it goes on with the connection. */

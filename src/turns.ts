@@ -1,6 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { Listener } from './fast-lane.ts'
 import { upgradeMayHideBytes } from './head-checks.ts'
 import type { OpenConnections } from './open-connections.ts'
 import { destroyUnlessRead, isRefused } from './problem-answer.ts'
@@ -10,7 +9,7 @@ import type { TrafficResponse } from './traffic-response.ts'
 export interface Turn {
   readonly request: IncomingMessage
   readonly response: ServerResponse
-  serve: Listener
+  serve: RequestListener
 }
 
 export interface Connection {
@@ -24,14 +23,13 @@ export interface Connection {
   paused: boolean
   /** How often in a row nothing was going on. */
   idleLooks: number
-  repeats: { answeredAtOnce(request: IncomingMessage): void } | undefined
   readonly lookTimer: NodeJS.Timeout
 }
 
 export interface Turns {
   connectionOf(socket: Duplex): Connection
   /** Takes a request on, whose turn may be now. */
-  take(request: IncomingMessage, response: TrafficResponse, serve: Listener): void
+  take(request: IncomingMessage, response: TrafficResponse, serve: RequestListener): void
 }
 
 export interface TurnsOptions {
@@ -40,8 +38,6 @@ export interface TurnsOptions {
   stillMs: number
   /** Its turn has come. */
   begin(turn: Turn): void
-  /** Told of a request that was answered whole within the call that brought it. */
-  onAnsweredAtOnce?: ((request: IncomingMessage, connection: Connection) => void) | undefined
 }
 
 /** How often an idle connection is looked at until it is closed: a timer set anew for each request costs more. */
@@ -53,7 +49,7 @@ const pipelinedMost = 64
  * The clients' connections, the requests of each served one after another (RFC 9112 9.3.2 allows more only for safe
  * methods): a GET sent behind a POST expects to see what the POST did.
  */
-export function createTurns({ open, stillMs, begin, onAnsweredAtOnce }: TurnsOptions): Turns {
+export function createTurns({ open, stillMs, begin }: TurnsOptions): Turns {
   /** On the socket itself: to look it up in a WeakMap costs more. */
   const served = Symbol('connection')
 
@@ -67,7 +63,6 @@ export function createTurns({ open, stillMs, begin, onAnsweredAtOnce }: TurnsOpt
       takesNoMore: false,
       paused: false,
       idleLooks: 0,
-      repeats: undefined,
       lookTimer: setInterval(() => look(socket, connection), Math.ceil(stillMs / idleLooks)),
     }
     socket[served] = connection
@@ -85,18 +80,17 @@ export function createTurns({ open, stillMs, begin, onAnsweredAtOnce }: TurnsOpt
    */
   function look(socket: Duplex, connection: Connection): void {
     const client = connection.turns[0]?.request.socket
-    // A hit that was not read has no turn, and its client may still be taking it.
-    if (client === undefined && socket.writableLength === 0) {
+    if (client === undefined) {
       connection.idleLooks += 1
       if (connection.idleLooks > idleLooks) socket.destroy()
       return
     }
     connection.idleLooks = 0
     // Node's timer starts anew with every byte that the client takes.
-    if (client !== undefined && client.writableLength > 0 && !client.timeout) client.setTimeout(stillMs)
+    if (client.writableLength > 0 && !client.timeout) client.setTimeout(stillMs)
   }
 
-  function take(request: IncomingMessage, response: TrafficResponse, serve: Listener): void {
+  function take(request: IncomingMessage, response: TrafficResponse, serve: RequestListener): void {
     const { socket } = request
     const connection = connectionOf(socket)
     if (isRefused(socket) || connection.takesNoMore) return
@@ -112,7 +106,6 @@ export function createTurns({ open, stillMs, begin, onAnsweredAtOnce }: TurnsOpt
       // Answered whole within this call. Any other answer may still leave a body behind that has to end.
       if (response.whole === 'sent') {
         connection.idleLooks = 0
-        onAnsweredAtOnce?.(request, connection)
         return
       }
     }

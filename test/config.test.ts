@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../src/config.ts'
+import { type LoadOptions, loadConfig } from '../src/config.ts'
 import { SettingsError, type SettingValue } from '../src/settings/read.ts'
 import { settingNames } from '../src/settings/table.ts'
 
@@ -8,9 +8,9 @@ type Given = Record<string, SettingValue | undefined>
 
 const swap = 'https://swap.example'
 
-function errorOf(given: Given): SettingsError {
+function errorOf(given: Given, options: LoadOptions = {}): SettingsError {
   try {
-    loadConfig(given)
+    loadConfig(given, options)
   } catch (error) {
     if (error instanceof SettingsError) return error
     throw error
@@ -34,7 +34,6 @@ describe('defaults', () => {
       client: { trustProxy: [], ipHeader: 'forwarded' },
       upstream: { connectTimeoutMs: 3000, headersTimeoutMs: 10000, bodyTimeoutMs: 30000, connections: 128 },
       requests: { headTimeoutMs: 10000, bodyIdleTimeoutMs: 30000 },
-      fastLane: true,
       log: { level: 'info', format: 'auto' },
     })
   })
@@ -62,14 +61,53 @@ describe('defaults', () => {
   })
 
   test('numbers and booleans may be given as such', () => {
-    const { config } = loadConfig({ PORT: 0, ADMIN_PORT: 0, FAST_LANE: false, UPSTREAM_CONNECTIONS: 7 })
-    expect([config.traffic.port, config.fastLane, config.upstream.connections]).toEqual([0, false, 7])
+    const { config } = loadConfig({
+      PORT: 0,
+      ADMIN_PORT: 0,
+      QUOTE_EVICT_ON_ORDER: false,
+      UPSTREAM_CONNECTIONS: 7,
+    })
+    expect([config.traffic.port, config.quotes.evictOnOrder, config.upstream.connections]).toEqual([
+      0,
+      false,
+      7,
+    ])
+  })
+})
+
+describe('what earlier versions knew', () => {
+  test.each([
+    [{ FAST_LANE: 'off' }, 'FAST_LANE=off is gone: nothing; every request takes the one way'],
+    [{ FAST_LANE: 'maybe' }, 'FAST_LANE=maybe is gone: nothing; '],
+    [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix is gone: ip, which it is taken as; '],
+  ])('is warned of once, with what counts instead: %j', (given, text) => {
+    for (const nearMisses of ['warn', 'error'] as const) {
+      const { config, warnings } = loadConfig(given, { nearMisses })
+      expect(warnings).toEqual([expect.stringContaining(text)])
+      expect(config).toEqual(loadConfig({}).config)
+    }
+  })
+
+  test('is a problem where settings are checked, one among the others', () => {
+    const given = { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix', PORT: 'x' }
+    expect(errorOf(given, { gone: 'error' }).problems.map(({ name }) => name)).toEqual([
+      'PORT',
+      'FAST_LANE',
+      'QUOTE_PARTITION',
+    ])
+    // Nor is it a problem of its own beside others.
+    expect(namesOf(given)).toEqual(['PORT'])
   })
 })
 
 describe('problems', () => {
   test('lists every problem at once with name, value and remedy', () => {
-    const error = errorOf({ PORT: '70000', FAST_LANE: 'maybe', LOG_LEVEL: 'loud', SWAP_BASE_URL: 'ftp://x' })
+    const error = errorOf({
+      PORT: '70000',
+      QUOTE_EVICT_ON_ORDER: 'maybe',
+      LOG_LEVEL: 'loud',
+      SWAP_BASE_URL: 'ftp://x',
+    })
     expect(error.problems).toHaveLength(4)
     for (const { name, value, expected } of error.problems) {
       expect(error.message.split('\n')).toContain(`  ${name}=${value} - expected: ${expected}`)

@@ -46,13 +46,20 @@ describe('--check-config', () => {
   })
 
   test('lists every problem at once and exits 1', async () => {
-    const settings = { PORT: '70000', FAST_LANE: 'maybe', SWAP_BASE_URL: 'ftp://user:sk_live_1@x' }
+    const settings = { PORT: '70000', QUOTE_EVICT_ON_ORDER: 'maybe', SWAP_BASE_URL: 'ftp://user:sk_live_1@x' }
     const { code, stdout, stderr } = await run(['--check-config'], settings)
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toContain('There are 3 problems')
     for (const name of Object.keys(settings))
       expect(stderr).toMatch(new RegExp(`^  ${name}=.* expected: `, 'm'))
     expect(stderr).not.toMatch(/sk_live|^\s+at /m)
+  })
+
+  test('takes a setting that is gone for an error, and says what counts instead', async () => {
+    const { code, stderr } = await run(['--check-config'], { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix' })
+    expect(code).toBe(1)
+    expect(stderr).toContain('FAST_LANE=on - expected: nothing; every request')
+    expect(stderr).toContain('QUOTE_PARTITION=prefix - expected: ip, which it is taken as')
   })
 
   test('takes a near-miss for an error, and names the setting that was meant', async () => {

@@ -1,7 +1,6 @@
-import type { IncomingMessage, Server } from 'node:http'
+import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
-import type { Listener } from '../src/fast-lane.ts'
 import { headRefusal } from '../src/head-checks.ts'
 import { silentLogger } from '../src/logger.ts'
 import { createMetrics } from '../src/metrics.ts'
@@ -19,7 +18,7 @@ afterEach(
     }),
 )
 
-async function serve(listener: Listener): Promise<string> {
+async function serve(listener: RequestListener): Promise<string> {
   const started = createTrafficServer({
     listener,
     headTimeoutMs: 200,

@@ -1,6 +1,7 @@
-import type { IncomingMessage } from 'node:http'
+import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import type { Gateway } from '../src/gateway.ts'
 import { silentLogger } from '../src/logger.ts'
 import { createMetrics } from '../src/metrics.ts'
 import { createTrafficServer, type TrafficServer } from '../src/server.ts'
@@ -142,9 +143,10 @@ it('writes a head as Node would, with the same lines about the connection', asyn
   const target = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
   const request = (more: string) => get(target, `App-Name: a\r\nX-Request-Id: mine\r\n${more}`)
   const heads: string[] = []
-  for (const FAST_LANE of ['on', 'off']) {
-    const gateway = await gatewayTo(upstream.url, { FAST_LANE })
-    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+  for (const ours of [true, false]) {
+    const gateway = await gatewayTo(upstream.url)
+    const url = ours ? gateway.url : await servedByNode(gateway)
+    const socket = connect(Number(new URL(url).port), '127.0.0.1')
     onTestFinished(() => {
       socket.destroy()
     })
@@ -162,6 +164,14 @@ it('writes a head as Node would, with the same lines about the connection', asyn
   expect(hit).toContain('Cache-Status: quotegate; hit')
   expect(Math.abs(Date.parse(/Date: (.*)/.exec(hit)?.[1] ?? '') - Date.now())).toBeLessThan(30_000)
 })
+
+/** The same app on a server of somebody else, where answers are written by Node. */
+async function servedByNode(gateway: Gateway): Promise<string> {
+  const server = createServer({ keepAliveTimeout: 65_000 }, gateway.app)
+  onTestFinished(() => void server.close())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+}
 
 it.each([
   ['a line break', ['Name', 'a\r\nSet-Cookie: b']],

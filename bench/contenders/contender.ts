@@ -104,7 +104,6 @@ export const directName = 'no gateway'
 
 const contenders: readonly Contender[] = [
   gateway(gatewayName),
-  gateway('quotegate, FAST_LANE=off', { FAST_LANE: 'off' }),
   script(bareName, ['hit']),
   script(fastifyLruName, ['hit']),
   script('Express + LRU + prom-client', ['hit']),

@@ -15,7 +15,7 @@ import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
 export type Mode = PartitionOptions['mode']
 
 /** From the one that shares least to the one that shares most. */
-export const modes: readonly Mode[] = ['ip', 'prefix', 'header', 'none']
+export const modes: readonly Mode[] = ['ip', 'header', 'none']
 
 export interface Settings {
   mode: Mode
@@ -172,7 +172,7 @@ function createReplica(parts: {
       const key = keyOf(request)
       const upstreamCall = () => callFor(request)
       const call = store === undefined ? upstreamCall : () => store.before(key, upstreamCall)
-      // First the fast lane, then the route, as in the gateway.
+      // First memory, then the call, as in the gateway.
       const live = cache.getLive(key, call)
       if (live !== undefined) {
         checkServed(live, request)

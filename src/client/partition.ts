@@ -1,9 +1,7 @@
-import { isIP } from 'node:net'
 import { headerLines } from '../upstream/headers.ts'
-import { ipv6Groups } from './address.ts'
 
 export interface PartitionOptions {
-  mode: 'ip' | 'prefix' | 'header' | 'none'
+  mode: 'ip' | 'header' | 'none'
   /** For `header`: the name of what a trusted peer says of the client's place, in lower case. */
   header?: string | undefined
 }
@@ -27,8 +25,6 @@ export function createPartition(options: PartitionOptions): Partition {
       return () => ''
     case 'ip':
       return (client) => byAddress(client)
-    case 'prefix':
-      return (client) => byNetwork(client)
     case 'header': {
       const header = options.header
       if (header === undefined) return (client) => byAddress(client)
@@ -39,21 +35,6 @@ export function createPartition(options: PartitionOptions): Partition {
 
 function byAddress({ address }: PartitionClient): string | undefined {
   return address === undefined ? undefined : `ip:${address}`
-}
-
-/** /24 and /56: about what one household, office or mobile cell is given. */
-function byNetwork({ address }: PartitionClient): string | undefined {
-  if (address === undefined) return undefined
-  switch (isIP(address)) {
-    case 4:
-      return `net:${address.slice(0, address.lastIndexOf('.'))}`
-    case 6: {
-      const [first, second, third, fourth = 0] = ipv6Groups(address)
-      return `net:${[first, second, third, fourth >> 8].join(':')}`
-    }
-    default:
-      return undefined
-  }
 }
 
 function byPlace(client: PartitionClient, place: string | undefined): string | undefined {

@@ -6,7 +6,7 @@ import { createActions } from './actions.ts'
 import type { Activity } from './activity.ts'
 import { createConsoleFiles, pageHeaders } from './console-files.ts'
 import { createLiveStream } from './live-stream.ts'
-import { answerProbe, answersProbe, failure, json, type Page, type Probe } from './probes.ts'
+import { answerProbe, failure, json, type Page, type Probe } from './probes.ts'
 import { statusOf } from './status.ts'
 import type { OperationsView } from './view.ts'
 
@@ -46,7 +46,6 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
     next()
   })
 
-  // Here for spellings that only Express takes for these paths.
   for (const [path, probe] of probes)
     app.get(path, (_request: Request, response: Response) => answerProbe(probe, response))
   app.get('/openapi.json', async (_request: Request, response: Response) => {
@@ -102,7 +101,6 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   })
   return {
     listener(request, response) {
-      if (answersProbe(probes, request, response)) return
       app(request as Request, response as Response, () => {
         // What Express gives up on before it has asked any of the above: its own answer would be a page of HTML.
         void answerProbe(() => unreadable, response)

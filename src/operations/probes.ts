@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 
 export interface Page {
   status: number
@@ -7,24 +7,6 @@ export interface Page {
 }
 
 export type Probe = () => Page | Promise<Page>
-
-/**
- * Answers what machines ask for every few seconds, by its plain path, without Express. Not for its time: Express gives
- * requests a shape of its own, and of Node's functions, which serve quotes too, V8 keeps only a few shapes apart.
- */
-export function answersProbe(
-  probes: ReadonlyMap<string, Probe>,
-  request: IncomingMessage,
-  response: ServerResponse,
-): boolean {
-  const { method, url = '' } = request
-  if (method !== 'GET' && method !== 'HEAD') return false
-  const queryAt = url.indexOf('?')
-  const probe = probes.get(queryAt === -1 ? url : url.slice(0, queryAt))
-  if (probe === undefined) return false
-  void answerProbe(probe, response)
-  return true
-}
 
 export async function answerProbe(probe: Probe, response: ServerResponse): Promise<void> {
   const { status, type, body } = await Promise.resolve()

@@ -4,7 +4,6 @@ import type { Logger } from '../logger.ts'
 import type { Metrics } from '../metrics.ts'
 import { type Problem, problemOf, UpstreamFailure } from '../problem.ts'
 import { answerProblem, isAnsweredWithProblem } from '../problem-answer.ts'
-import type { KeyedRequest } from '../quotes/quote-key.ts'
 import { createRequestIds } from '../request-ids.ts'
 import { hasBegun, isSent } from '../traffic-response.ts'
 import { headerLines } from '../upstream/headers.ts'
@@ -35,20 +34,11 @@ export interface Exchange {
   why: string | undefined
   /** Once it was counted against a rate limit. */
   rateLimit: RateLimitStanding | undefined
-  /** What it asks for, once that was read: a quote, and under which key. */
-  keyed: KeyedRequest | undefined
 }
 
 /** Begins exchanges, and ends those that failed; each is counted and logged once when it is over. */
 export interface Exchanges {
-  /** The same exchange for the same request: the fast lane begins some that the app goes on with. */
   begin(request: IncomingMessage, response: ServerResponse): Exchange
-  /**
-   * What the exchange of a request would be that differs from an earlier one of its connection in its target alone.
-   * It has not begun and is not counted: that is `over`, once it has been answered.
-   */
-  again(earlier: IncomingMessage, target: string): Exchange | undefined
-  over(exchange: Exchange): void
   /** Has it counted and logged once it is over; to be called within the tick that it began in. */
   follow(exchange: Exchange): void
   /** The one place where an error becomes an answer. */
@@ -76,8 +66,6 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
   const namedPeers = new Set<string>()
   const nextId = createRequestIds()
   let inFlight = 0
-  /** On the request itself: a WeakMap of all requests costs the garbage collector more than the hit it is about. */
-  const begun = Symbol('exchange')
 
   function noteAddress(client: ClientAddress): void {
     if (client.note === undefined) return
@@ -102,19 +90,14 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     upstreamMs: number | undefined = undefined
     why: string | undefined = undefined
     rateLimit: RateLimitStanding | undefined = undefined
-    keyed: KeyedRequest | undefined = undefined
     #followed = false
     #id: string | undefined
     #client: ClientAddress | undefined
 
-    constructor(request: IncomingMessage, response: ServerResponse, target: string, client?: ClientAddress) {
+    constructor(request: IncomingMessage, response: ServerResponse) {
       this.request = request
       this.response = response
-      this.reading = readTarget(target)
-      this.#client = client
-    }
-
-    begin(): void {
+      this.reading = readTarget(request.url ?? '')
       inFlight += 1
       metrics.requestBegan()
     }
@@ -181,35 +164,12 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     }
   }
 
-  type Carrier = IncomingMessage & { [begun]?: OpenExchange }
-
   return {
     namedPeers,
     get inFlight() {
       return inFlight
     },
-    begin(request, response) {
-      const carrier: Carrier = request
-      const known = carrier[begun]
-      if (known !== undefined) return known
-      const exchange = new OpenExchange(request, response, request.url ?? '')
-      exchange.begin()
-      carrier[begun] = exchange
-      return exchange
-    },
-    again(earlier: Carrier, target) {
-      const known = earlier[begun]
-      if (known === undefined) return undefined
-      const exchange = new OpenExchange(earlier, known.response, target, known.client)
-      if (target === known.target) exchange.keyed = known.keyed
-      return exchange
-    },
-    over(exchange) {
-      if (!(exchange instanceof OpenExchange)) return
-      exchange.begin()
-      noteAddress(exchange.client)
-      exchange.follow()
-    },
+    begin: (request, response) => new OpenExchange(request, response),
     follow(exchange) {
       if (exchange instanceof OpenExchange) exchange.follow()
     },

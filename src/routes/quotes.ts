@@ -44,8 +44,6 @@ export interface QuoteRouteOptions {
 export interface QuoteRoute {
   /** At once if the quote is in memory. */
   answer(exchange: Exchange): void | Promise<void>
-  /** Only if the quote is in memory; false, and nothing is done, where it is not. */
-  answerAgain(exchange: Exchange): boolean
 }
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
@@ -96,8 +94,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       query: asked.otherParameters,
       target,
     }
-    exchange.keyed = { request, key: partition === undefined ? undefined : keyOf(request) }
-    return exchange.keyed
+    return { request, key: partition === undefined ? undefined : keyOf(request) }
   }
 
   function ownOfHit(exchange: Exchange, quote: StoredQuote, pair: string): HitHeaders {
@@ -180,17 +177,6 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (rateLimit?.countsHits) return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
       const quote = liveQuote(exchange, keyed)
       return quote === undefined ? fetchFor(exchange, keyed) : answerHit(exchange, quote, keyed.request.pair)
-    },
-    answerAgain(exchange) {
-      const { response } = exchange
-      if (rateLimit?.countsHits || !(response instanceof TrafficResponse)) return false
-      const keyed = exchange.keyed ?? readRequest(exchange)
-      const quote = liveQuote(exchange, keyed)
-      if (quote === undefined) return false
-      const head = hitHead(exchange, quote, ownOfHit(exchange, quote, keyed.request.pair))
-      if (head === undefined) return false
-      response.writeAgain(head, quote.body)
-      return true
     },
   }
 

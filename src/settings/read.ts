@@ -1,6 +1,8 @@
 import { nearMiss } from './near-misses.ts'
 import {
   factsOf,
+  goneSettings,
+  goneValues,
   isSettingName,
   type SettingName,
   type SettingValues,
@@ -62,6 +64,27 @@ export function readGiven(given: Record<string, SettingValue | undefined>): Give
     }
   }
   return { texts, problems }
+}
+
+/** Takes out what earlier versions knew, and says what counts instead. */
+export function replaceGone(texts: ReadonlyMap<string, string>): {
+  texts: ReadonlyMap<string, string>
+  found: SettingProblem[]
+} {
+  const left = new Map(texts)
+  const found: SettingProblem[] = []
+  for (const [name, instead] of Object.entries(goneSettings)) {
+    const text = texts.get(name)
+    if (text === undefined) continue
+    left.delete(name)
+    found.push({ name, value: shownValue(text, undefined), expected: `nothing; ${instead}` })
+  }
+  for (const { name, value, takenAs, why } of goneValues) {
+    if (texts.get(name)?.toLowerCase() !== value) continue
+    left.set(name, takenAs)
+    found.push({ name, value, expected: `${takenAs}, which it is taken as; ${why}` })
+  }
+  return { texts: left, found }
 }
 
 export function shownText(name: SettingName, text: string): string {

@@ -46,7 +46,7 @@ export interface SettingFacts {
 const facts = z.registry<SettingFacts>()
 
 const logLevels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
-const partitionModes = ['ip', 'prefix', 'header', 'none'] as const
+const partitionModes = ['ip', 'header', 'none'] as const
 const logFormats = ['auto', 'json', 'pretty'] as const
 
 /** Every setting there is: how it is read, its default, what it means. All texts are made from this table. */
@@ -81,12 +81,6 @@ export const settings = z.object({
     meaning:
       'Names by which the console and /status may be reached, besides localhost and any IP address; to other ' +
       'names they do not answer (DNS rebinding). /metrics, /openapi.json, /healthz and /readyz answer to any name.',
-  }),
-  FAST_LANE: onOrOff.prefault('on').register(facts, {
-    group: 'Listeners',
-    meaning:
-      'The short cut in front of the Express app for quotes and pass-through. off: everything goes ' +
-      'through the app, with the same results.',
   }),
   NODE_ENV: anyText
     .toLowerCase()
@@ -154,8 +148,8 @@ export const settings = z.object({
     .register(facts, {
       group: 'Quotes',
       meaning:
-        'Who may share a cached quote. ip: requests of one client address. prefix: one /24 or /56, about a ' +
-        'household, an office or a mobile cell. header: clients of one place, as a trusted peer names it in ' +
+        'Who may share a cached quote. ip: requests of one client address. header: clients of one place, as a ' +
+        'trusted peer names it in ' +
         'QUOTE_PARTITION_HEADER; an availability rule finer than that place (a state, a sanctioned region) is ' +
         'then not seen on a hit. none: everybody, right only where the provider never refuses by place. The ' +
         'more share, the fewer calls, and the more a hit may show a quote to somebody whom the provider would ' +
@@ -396,7 +390,23 @@ export const settings = z.object({
   }),
 })
 
+/** Settings of earlier versions, and what counts instead. They change nothing. */
+export const goneSettings = {
+  FAST_LANE: 'every request takes the one way through Express, which costs what the fast lane did',
+} as const
+
+/** Values of earlier versions, what each is taken as, and why. */
+export const goneValues: readonly { name: SettingName; value: string; takenAs: string; why: string }[] = [
+  {
+    name: 'QUOTE_PARTITION',
+    value: 'prefix',
+    takenAs: 'ip',
+    why: 'neighbouring addresses may be in different places',
+  },
+]
+
 export type SettingName = keyof typeof settings.shape
+export type GoneSettingName = keyof typeof goneSettings
 export type SettingValues = z.output<typeof settings>
 
 export const settingNames: readonly SettingName[] = settings.keyof().options

@@ -17,30 +17,6 @@ describe('a partition by ip', () => {
   })
 })
 
-describe('a partition by prefix', () => {
-  const partition = createPartition({ mode: 'prefix' })
-  const of = (address: string) => partition(untrusted(address), [])
-
-  it('is the /24 of an IPv4 address', () => {
-    expect(of('203.0.113.7')).toBe(of('203.0.113.255'))
-    expect(of('203.0.113.7')).not.toBe(of('203.0.114.7'))
-  })
-
-  it('is the /56 of an IPv6 address', () => {
-    expect(of('2001:db8:0:1200::1')).toBe(of('2001:db8:0:12ff:ffff::'))
-    expect(of('2001:db8:0:1200::1')).not.toBe(of('2001:db8:0:1300::1'))
-    expect(of('2001:db8::1')).toBe(of('2001:db8:0:ff:1:2:3:4'))
-    expect(of('::1')).not.toBe(of('1::'))
-    expect(of('2001:db8:12::')).not.toBe(of('2001:db8:0:1200::'))
-  })
-
-  it('does not exist for what is no address', () => {
-    expect(partition(trusted(), [])).toBeUndefined()
-    expect(of('unknown')).toBeUndefined()
-    expect(of('0x7f.1')).toBeUndefined()
-  })
-})
-
 describe('a partition by header', () => {
   const partition = createPartition({ mode: 'header', header: 'cf-ipcountry' })
   const byAddress = createPartition({ mode: 'ip' })(trusted('203.0.113.7'), [])

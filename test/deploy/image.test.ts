@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { environmentOf, services } from '../support/compose.ts'
 import { repository } from '../support/dockerfile.ts'
-import { laneUnderTest } from '../support/gateway.ts'
 import { buildImage, canConfine, type Image, runInImage } from '../support/image.ts'
 import { killPrograms, type RunningProgram } from '../support/program.ts'
 
@@ -23,7 +22,7 @@ afterAll(() => image?.remove())
 afterEach(killPrograms)
 
 const start = (flags: readonly string[], settings: Record<string, string>) =>
-  runInImage(image, [...image.entrypoint, ...flags], { ...laneUnderTest(), ...freePorts, ...settings })
+  runInImage(image, [...image.entrypoint, ...flags], { ...freePorts, ...settings })
 
 async function urlIn(program: RunningProgram, member: string): Promise<string> {
   const [, url = ''] = await program.says(new RegExp(`"${member}":"([^"]+)"`))

@@ -8,7 +8,6 @@ import { createMetrics } from '../../src/metrics.ts'
 import { createTrafficServer } from '../../src/server.ts'
 import { after, attack, readAnswers } from '../support/attack.ts'
 import { environment } from '../support/environment.ts'
-import { laneUnderTest } from '../support/gateway.ts'
 import { type HostileStream, hostileStream } from '../support/hostile-streams.ts'
 
 /** FUZZ_SEED is how a failure is run again, or another seed is tried. */
@@ -72,7 +71,6 @@ beforeAll(async () => {
     PAYMENTS_BASE_URL: url,
     // Short, so that what is left behind by a broken body comes to light within the test.
     REQUEST_BODY_IDLE_TIMEOUT_MS: 700,
-    ...laneUnderTest(),
   })
   server = createTrafficServer({
     listener: gateway.listener,

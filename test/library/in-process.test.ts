@@ -9,7 +9,6 @@ import {
   ListenError,
   SettingsError,
 } from '../../src/index.ts'
-import { laneUnderTest } from '../support/gateway.ts'
 
 const open: Gateway[] = []
 afterEach(async () => {
@@ -17,7 +16,7 @@ afterEach(async () => {
 })
 
 async function gatewayOf(settings: GatewaySettings = {}): Promise<Gateway> {
-  const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ...laneUnderTest(), ...settings })
+  const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ...settings })
   open.push(gateway)
   return gateway
 }
@@ -63,7 +62,7 @@ describe.each(['app', 'listener'] as const)('gateway.%s, without listening', (na
 })
 
 test('several gateways in one process share nothing', async () => {
-  const [one, other] = [await gatewayOf(), await gatewayOf({ FAST_LANE: 'off' })]
+  const [one, other] = [await gatewayOf(), await gatewayOf()]
   const ask = (gateway: Gateway) => request(gateway.listener).get(quotePath).set('App-Name', 'tests')
   const first = await ask(one)
   const second = await ask(other)
@@ -180,11 +179,11 @@ describe('settings', () => {
   })
 
   test('that are wrong are all named in one typed error, secrets masked', async () => {
-    const settings = { PORT: 70_000, SWAP_BASE_URL: 'ftp://user:sk_live_1@x', FAST_LANE: [{}] }
+    const settings = { PORT: 70_000, SWAP_BASE_URL: 'ftp://user:sk_live_1@x', QUOTE_EVICT_ON_ORDER: [{}] }
     const error = await createGateway(settings as never).catch((thrown) => thrown)
     expect(error).toBeInstanceOf(SettingsError)
     expect(error.problems).toEqual([
-      { name: 'FAST_LANE', value: '(object)', expected: expect.stringContaining('a boolean') },
+      { name: 'QUOTE_EVICT_ON_ORDER', value: '(object)', expected: expect.stringContaining('a boolean') },
       { name: 'PORT', value: '70000', expected: expect.any(String) },
       { name: 'SWAP_BASE_URL', value: expect.stringContaining('****'), expected: expect.any(String) },
     ])

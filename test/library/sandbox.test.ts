@@ -4,7 +4,6 @@ import request from 'supertest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createGateway, type Gateway } from '../../src/index.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
-import { laneUnderTest } from '../support/gateway.ts'
 
 const closing: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -17,10 +16,7 @@ async function behindGateway(
   const sandbox = await startSandbox(options)
   const { url } = sandbox
   const { clock } = options
-  const gateway = await createGateway(
-    { SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url, ...laneUnderTest() },
-    clock && { clock },
-  )
+  const gateway = await createGateway({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url }, clock && { clock })
   closing.push(sandbox, gateway)
   const ask = () =>
     request(gateway.listener).get('/v3/pairs/ETH_USDC/quotes?amount=0.1').set('App-Name', 'tests')

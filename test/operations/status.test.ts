@@ -33,7 +33,7 @@ describe('/status', () => {
     expect(status.settings.map(({ name }: { name: string }) => name)).toEqual(settingNames)
     expect(status.settings).toContainEqual({ name: 'UPSTREAM_QUEUE', value: '9', source: 'environment' })
     expect(status.settings).toContainEqual({
-      name: 'FAST_LANE',
+      name: 'QUOTE_EVICT_ON_ORDER',
       value: expect.any(String),
       source: expect.any(String),
     })

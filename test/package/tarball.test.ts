@@ -62,7 +62,7 @@ describe('its types', () => {
       await using sandbox: Sandbox = await startSandbox({ quoteLifetimeMs: 60_000, faults: { latencyMs: 1 } })
       const logger: GatewayLogger = console
       await using gateway: Gateway = await createGateway(
-        { SWAP_BASE_URL: sandbox.url, PORT: 0, ADMIN_PORT: 0, TRUST_PROXY: ['loopback'], FAST_LANE: true },
+        { SWAP_BASE_URL: sandbox.url, PORT: 0, ADMIN_PORT: 0, TRUST_PROXY: ['loopback'], QUOTE_EVICT_ON_ORDER: true },
         { clock: { nowMs: () => Date.now() }, logger: { ...logger, info: () => {}, debug: () => {} } },
       )
       const { trafficUrl } = await gateway.listen()

@@ -11,7 +11,6 @@ import { createTestClock, deferred } from '../support/quotes.ts'
 
 const mode = fc.constantFrom<PartitionOptions>(
   { mode: 'ip' },
-  { mode: 'prefix' },
   { mode: 'header', header: 'place' },
   { mode: 'none' },
 )
@@ -51,12 +50,10 @@ function circleOf(
   // Who is not known shares with nobody, not even with another unknown.
   strangers += 1
   const stranger = address === undefined ? ` ${strangers}` : ''
-  const network = address?.startsWith('2001') ? `v6-${address === '2001:db8::1'}` : address?.slice(0, 9)
   const byAddress = `a ${address}${stranger}`
   const where = {
     none: 'all',
     ip: byAddress,
-    prefix: `n ${network}${stranger}`,
     header: peerTrusted && !['', 'XX'].includes(place) ? `p ${place}` : byAddress,
   }[mode]
   return JSON.stringify([where, amount, appName])

@@ -18,7 +18,7 @@ interface Begun {
 // V8 keeps a few shapes of object apart wherever Node reads one of its sockets or answers, and looks the rest up, which
 // costs a tenth of a hit. What an object is given, and in which order, must not depend on what was asked for.
 test('whatever comes first on a connection, the connection and its answers have one shape', async () => {
-  const gateway = await startGateway({ FAST_LANE: 'on' })
+  const gateway = await startGateway()
   const { port } = new URL(gateway.url)
   const seen: Begun[] = []
   const note = (message: unknown) => {

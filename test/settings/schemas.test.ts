@@ -19,8 +19,8 @@ describe('each kind of value', () => {
     ['HOST', '::'],
     ['HOST', 'localhost'],
     ['UPSTREAM_BODY_TIMEOUT_MS', 86_400_000],
-    ['FAST_LANE', 'OFF'],
-    ['FAST_LANE', '1'],
+    ['QUOTE_EVICT_ON_ORDER', 'OFF'],
+    ['QUOTE_EVICT_ON_ORDER', '1'],
     ['LOG_LEVEL', 'Silent'],
     ['LOG_FORMAT', 'JSON'],
     ['PAYMENTS_PATHS', '/'],
@@ -72,7 +72,7 @@ describe('each kind of value', () => {
     ...['127.0.0.1:80', 'http://localhost', '127.1', '*', 'a b', '256.1.1.1'].map(
       (value): [string, string] => ['HOST', value],
     ),
-    ['FAST_LANE', 'maybe'],
+    ['QUOTE_EVICT_ON_ORDER', 'maybe'],
     ['LOG_LEVEL', 'verbose'],
     ...[
       'checkouts',

@@ -4,7 +4,6 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { environment } from './environment.ts'
-import { laneUnderTest } from './gateway.ts'
 
 export interface GatewayProcess {
   url: string
@@ -22,7 +21,6 @@ export async function startGatewayProcess(settings: Record<string, string>): Pro
   const child = spawn(process.execPath, ['--import', 'tsx', main], {
     env: {
       PATH: environment().PATH,
-      ...laneUnderTest(),
       PORT: '0',
       ADMIN_PORT: '0',
       LOG_FORMAT: 'json',

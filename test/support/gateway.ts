@@ -1,6 +1,5 @@
 import { createGateway, type Gateway, type GatewayOverrides } from '../../src/gateway.ts'
 import type { SettingValue } from '../../src/settings/read.ts'
-import { environment } from './environment.ts'
 
 export interface RunningGateway extends Gateway {
   url: string
@@ -10,19 +9,12 @@ export interface RunningGateway extends Gateway {
 /** A test that provokes failures on end must not have them answered by the breaker, whose own tests set it. */
 const noBreaker = { BREAKER_FAILURES: 1_000_000 }
 
-/** A gateway on free ports. The suite runs both with and without the fast lane: FAST_LANE=off npm test. */
+/** A gateway on free ports. */
 export async function startGateway(
   settings: Record<string, SettingValue | undefined> = {},
   overrides: GatewayOverrides = {},
 ): Promise<RunningGateway> {
-  const gateway = await createGateway(
-    { PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...laneUnderTest(), ...settings },
-    overrides,
-  )
+  const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...settings }, overrides)
   const { trafficUrl, operationsUrl } = await gateway.listen()
   return { ...gateway, url: trafficUrl, operationsUrl }
-}
-
-export function laneUnderTest(): Record<string, string> {
-  return environment().FAST_LANE === 'off' ? { FAST_LANE: 'off' } : {}
 }

@@ -2,7 +2,6 @@ import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'n
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { environment } from './environment.ts'
-import { laneUnderTest } from './gateway.ts'
 
 export const builtProgram = fileURLToPath(new URL('../../dist/main.js', import.meta.url))
 
@@ -34,9 +33,7 @@ export function startProgram(
   // Node raises its limit to the most it may have, so that has to be lowered, and before it starts.
   const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command]
   const [file = '', ...parameters] = descriptors === undefined ? command : limited
-  return watchProgram(
-    spawn(file, parameters, { env: { PATH: environment().PATH, ...laneUnderTest(), ...settings } }),
-  )
+  return watchProgram(spawn(file, parameters, { env: { PATH: environment().PATH, ...settings } }))
 }
 
 /** Gathers what a program says, and makes sure that it does not outlive its test. */

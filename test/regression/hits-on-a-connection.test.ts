@@ -1,19 +1,13 @@
-import { subscribe, unsubscribe } from 'node:diagnostics_channel'
-import type { IncomingMessage } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import type { GatewayOverrides } from '../src/gateway.ts'
-import { silentLogger } from '../src/logger.ts'
-import { createMetrics } from '../src/metrics.ts'
-import { createTrafficServer } from '../src/server.ts'
-import type { SettingValue } from '../src/settings/read.ts'
-import { TrafficResponse } from '../src/traffic-response.ts'
-import { recordingUpstream } from './support/between.ts'
-import { startGateway } from './support/gateway.ts'
-import { counted, createTestClock, giveQuote, lookups, quoteBody, quotePath } from './support/quotes.ts'
-import { type ParsedAnswer, RawConnection, valuesOf } from './support/raw-connection.ts'
+import type { GatewayOverrides } from '../../src/gateway.ts'
+import type { SettingValue } from '../../src/settings/read.ts'
+import { recordingUpstream } from '../support/between.ts'
+import { startGateway } from '../support/gateway.ts'
+import { counted, createTestClock, giveQuote, lookups, quoteBody, quotePath } from '../support/quotes.ts'
+import { type ParsedAnswer, RawConnection, valuesOf } from '../support/raw-connection.ts'
 
-// What the gateway answers without having Node read the request, because it has read the same one before (repeats.ts).
+// A hit is answered within the call that brought its request. Whatever comes on the same connection before or after it,
+// cut anywhere, is one request after another.
 
 const lines = 'Host: gateway\r\nApp-Name: wallet\r\n'
 const head = (amount: string, more = '') =>
@@ -27,20 +21,11 @@ async function started(settings: Record<string, SettingValue> = {}, overrides: G
     else giveQuote(response, quoteBody({ expiry: nowMs + 30_000 }), ['Date', new Date(nowMs).toUTCString()])
   })
   const gateway = await startGateway(
-    { FAST_LANE: 'on', SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url, ...settings },
+    { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url, ...settings },
     overrides,
   )
-  let readByNode = 0
-  const note = (message: unknown) => {
-    const { request } = message as { request: IncomingMessage }
-    if (request.socket.localPort === Number(new URL(gateway.url).port)) readByNode += 1
-  }
-  subscribe('http.server.request.start', note)
-  onTestFinished(async () => {
-    unsubscribe('http.server.request.start', note)
-    await gateway.close()
-  })
-  return { gateway, upstream, readByNode: () => readByNode }
+  onTestFinished(() => gateway.close())
+  return { gateway, upstream }
 }
 
 async function asked(connection: RawConnection, bytes: string): Promise<ParsedAnswer> {
@@ -48,10 +33,9 @@ async function asked(connection: RawConnection, bytes: string): Promise<ParsedAn
   return connection.answer()
 }
 
-/** A connection whose next request, if it has these lines, need not be read. */
+/** A connection that has had hits. */
 async function knownTo(url: string, bytes: string = head('1')): Promise<RawConnection> {
   const connection = new RawConnection(url)
-  // A miss, two hits that are alike, and one that is looked at.
   for (let time = 0; time < 4; time += 1) await asked(connection, bytes)
   return connection
 }
@@ -67,17 +51,15 @@ const lasting = ({ status, rawHeaders, body }: ParsedAnswer) => ({
   ),
 })
 
-test('a hit is answered as it was, without Node reading its request', async () => {
-  const { gateway, readByNode } = await started()
+test('a hit is answered as the hit before it', async () => {
+  const { gateway } = await started()
   const connection = new RawConnection(gateway.url)
   await asked(connection, head('1'))
   const byNode = await asked(connection, head('1'))
   for (let time = 0; time < 2; time += 1) await asked(connection, head('1'))
-  expect(readByNode()).toBe(4)
   for (const amount of ['1', '1.0', '01']) {
     expect(lasting(await asked(connection, head(amount)))).toEqual(lasting(byNode))
   }
-  expect(readByNode()).toBe(4)
   expect(await counted(gateway, lookups('hit'))).toBe(6)
   const answers = 'quotegate_http_requests_total{route="quote",method="GET",status_class="2xx"}'
   expect(await counted(gateway, answers)).toBe(7)
@@ -85,7 +67,7 @@ test('a hit is answered as it was, without Node reading its request', async () =
 })
 
 test('what is not in memory is asked for, as on any other connection', async () => {
-  const { gateway, upstream, readByNode } = await started()
+  const { gateway, upstream } = await started()
   const connection = await knownTo(gateway.url, head('1', 'X-Request-Id: callers-own\r\n'))
   const more = 'X-Request-Id: callers-own\r\n'
   expect(howOf(await asked(connection, head('2', more)))).toBe('fwd=uri-miss')
@@ -97,7 +79,6 @@ test('what is not in memory is asked for, as on any other connection', async () 
   const hit = await asked(connection, head('2', more))
   expect(howOf(hit)).toBe('hit')
   expect(valuesOf(hit.rawHeaders, 'x-request-id')).toEqual(['callers-own'])
-  expect(readByNode()).toBe(5)
 })
 
 test('a refusal is what it is elsewhere', async () => {
@@ -128,27 +109,17 @@ test('a quote is served no longer than it lives', async () => {
 })
 
 test('other header lines are another request', async () => {
-  const { gateway, upstream, readByNode } = await started()
+  const { gateway, upstream } = await started()
   const connection = await knownTo(gateway.url)
   const others = head('1').replace('wallet', 'others')
   expect(howOf(await asked(connection, others))).toBe('fwd=uri-miss')
   expect(upstream.requests.map(({ headers }) => headers['app-name'])).toEqual(['wallet', 'others'])
   // Known again behind two hits of its own.
   for (let time = 0; time < 3; time += 1) await asked(connection, others)
-  const before = readByNode()
   expect(howOf(await asked(connection, others))).toBe('hit')
-  expect(readByNode()).toBe(before)
 })
 
-test('a client whose lines differ each time is left to Node', async () => {
-  const { gateway, readByNode } = await started()
-  const connection = new RawConnection(gateway.url)
-  for (let time = 0; time < 20; time += 1) await asked(connection, head('1', `X-Request-Id: ${time}\r\n`))
-  for (let time = 0; time < 5; time += 1) await asked(connection, head('1'))
-  expect(readByNode()).toBe(25)
-})
-
-// The bytes of a known request are not always a request.
+// The bytes of a request are not always a request.
 test.each<[string, string, (connection: RawConnection) => void]>([
   [
     'as the body of a payment',
@@ -231,20 +202,18 @@ test('several requests in one piece are all answered', async () => {
 })
 
 test.each([1, 2, 3, 4, 5])(
-  'a connection that Node lets go of behind %s requests answers no more',
+  'a connection that asked for a tunnel behind %s requests is answered no more',
   async (before) => {
-    const { gateway, readByNode } = await started()
+    const { gateway } = await started()
     const tunnel = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
     for (const together of [false, true]) {
       const connection = new RawConnection(gateway.url)
       for (let time = 0; time < before; time += 1) await asked(connection, head('1'))
       if (together) expect(howOf(await asked(connection, head('1') + tunnel))).toBe('hit')
       else expect((await asked(connection, tunnel)).status).toBe(405)
-      const read = readByNode()
       connection.write(head('1'))
       await connection.closed()
       expect(connection.received.toString()).toMatch(/^$|^HTTP\/1.1 405 /)
-      expect(readByNode()).toBe(read)
     }
     // Nor does what it sends reach anybody else's.
     expect(howOf(await asked(new RawConnection(gateway.url), head('1')))).toBe('hit')
@@ -292,63 +261,4 @@ test('a client that takes no answers is not heard for ever', async () => {
   expect(await counted(gateway, lookups('hit'))).toBeLessThan(asks / 2)
   connection.socket.resume()
   for (let time = 0; time < asks; time += 1) expect(howOf(await connection.answer())).toBe('hit')
-})
-
-/** A connection to a server by itself, idle for `keepAliveMs` and 500 ms at the most. */
-async function connectionTo(
-  keepAliveMs: number,
-  answerAgain: (request: IncomingMessage) => boolean,
-  onRead: () => void = () => {},
-): Promise<RawConnection> {
-  const server = createTrafficServer({
-    listener: (_request, response) => {
-      onRead()
-      if (response instanceof TrafficResponse)
-        response.writeWhole('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n', 'ok')
-    },
-    answerAgain,
-    headTimeoutMs: 500,
-    keepAliveMs,
-    log: silentLogger(),
-    metrics: createMetrics({ version: 'test', notKeptReasons: [] }),
-  })
-  onTestFinished(() => void server.close())
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return new RawConnection(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-}
-
-test('a connection in use is not taken for idle', async () => {
-  let readByNode = 0
-  const connection = await connectionTo(
-    2_000,
-    ({ socket }) => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
-    () => {
-      readByNode += 1
-    },
-  )
-  for (let time = 0; time < 45; time += 1) {
-    expect((await asked(connection, head('1'))).status).toBe(200)
-    await new Promise((resolve) => setTimeout(resolve, 100))
-  }
-  expect(readByNode).toBe(3)
-})
-
-test('a client that takes its answer slowly is not taken for idle', async () => {
-  let sending: Socket | undefined
-  const connection = await connectionTo(1_500, ({ socket }) => {
-    sending = socket
-    // More than the system takes off the gateway's hands.
-    socket.write(Buffer.alloc(32_000_000))
-    return true
-  })
-  for (let time = 0; time < 3; time += 1) await asked(connection, head('1'))
-  connection.write(head('1'))
-  for (let time = 0; time < 35; time += 1) {
-    connection.socket.pause()
-    await new Promise((resolve) => setTimeout(resolve, 100))
-    connection.socket.resume()
-    await new Promise((resolve) => connection.socket.once('data', resolve))
-  }
-  expect(sending?.destroyed).toBe(false)
-  expect(sending?.writableLength).toBeGreaterThan(0)
 })
