@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { isSettingName } from '../src/settings/table.ts'
+import { goneSettings, isSettingName } from '../src/settings/table.ts'
 
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
@@ -60,7 +60,7 @@ describe.each(pages)('%s', (page) => {
 
   test('names settings that are there', () => {
     const named = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
-    const others = ['RESTRICTED_GEOLOCATION', 'NODE_OPTIONS']
+    const others = ['RESTRICTED_GEOLOCATION', 'NODE_OPTIONS', ...Object.keys(goneSettings)]
     expect(named.filter((name) => !isSettingName(name) && !others.includes(name))).toEqual([])
   })
 })
