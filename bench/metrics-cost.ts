@@ -5,8 +5,8 @@
 import { connect, type Socket } from 'node:net'
 import { cpus } from 'node:os'
 import { Counter, Registry } from 'prom-client'
-import { createGateway } from '../src/gateway.ts'
-import { createMetrics, type Metrics } from '../src/metrics.ts'
+import { createGateway } from '../src/gateway/gateway.ts'
+import { createMetrics, type Metrics } from '../src/metrics/metrics.ts'
 import { notKeptReasons } from '../src/quotes/quote-answer.ts'
 
 const pairs = Array.from({ length: 20 }, (_, index) => `A${index}_B${index}`)

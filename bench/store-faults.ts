@@ -4,9 +4,9 @@
  * use is a quote that nobody has, the same again, an order and a payment; its figure is the slowest of the four.
  */
 import { startSandbox } from '../src/sandbox/sandbox.ts'
-import { type RunningGateway, startGateway } from '../test/support/gateway.ts'
-import { type StoreFault, storeFaults } from '../test/support/store-faults.ts'
-import { everyKindOfRequest, type Sent } from '../test/support/store-users.ts'
+import { type RunningGateway, startGateway } from '../test/support/gateways/gateway.ts'
+import { type StoreFault, storeFaults } from '../test/support/stores/store-faults.ts'
+import { everyKindOfRequest, type Sent } from '../test/support/stores/store-users.ts'
 
 const repetitions = Number(process.argv[2] ?? 9)
 const timeoutMs = 50

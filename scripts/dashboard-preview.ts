@@ -4,7 +4,7 @@
  */
 import { writeFileSync } from 'node:fs'
 import { setStage } from '../test/prometheus/stage.ts'
-import { dashboard, substitute } from '../test/support/grafana.ts'
+import { dashboard, substitute } from '../test/support/observing/grafana.ts'
 import { drawDashboard } from './dashboard/draw.ts'
 import type { DrawnSeries } from './dashboard/draw-panel.ts'
 

@@ -1,7 +1,7 @@
 /** Writes the pages under docs/ that come from the code, and the dashboard. */
 import { writeFileSync } from 'node:fs'
+import { settingsPage } from '../src/config/render.ts'
 import { openApiJson } from '../src/openapi/document.ts'
-import { settingsPage } from '../src/settings/text.ts'
 import { dashboardJson } from './dashboard/dashboard.ts'
 
 writeFileSync(new URL('../docs/settings.md', import.meta.url), settingsPage())

@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 import { parseArgs } from 'node:util'
-import { tuneCollector } from './collector.ts'
-import { type LoadedConfig, loadConfig } from './config.ts'
-import { buildGateway, type Gateway } from './gateway.ts'
-import { ListenError, listenError } from './listen.ts'
-import { createLogger } from './logger.ts'
-import { endOnCrash, endOnSignal, ignoreClosedOutput } from './process-end.ts'
-import { isWithinEdits } from './settings/near-misses.ts'
-import { SettingsError } from './settings/read.ts'
-import { version } from './version.ts'
+import { type LoadedConfig, loadConfig } from './config/config.ts'
+import { isWithinEdits } from './config/near-misses.ts'
+import { SettingsError } from './config/parse.ts'
+import { buildGateway, type Gateway } from './gateway/gateway.ts'
+import { createLogger } from './process/logger.ts'
+import { version } from './process/package-info.ts'
+import { endOnCrash, endOnSignal, ignoreClosedOutput } from './process/signals.ts'
+import { tuneCollector } from './process/v8-flags.ts'
+import { ListenError, listenError } from './server/listen.ts'
 
 const flags = {
   help: { type: 'boolean', short: 'h' },
@@ -69,7 +69,7 @@ function isNear(given: string, flag: string): boolean {
 // What only a flag asks for is loaded for that flag: a start need not wait for it.
 
 function texts() {
-  return import('./settings/text.ts')
+  return import('./config/render.ts')
 }
 
 async function runGateway(loaded: LoadedConfig): Promise<void> {

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { killPrograms, startProgram } from './support/program.ts'
+import { killPrograms, startProgram } from './support/gateways/program.ts'
 
 afterEach(killPrograms)
 

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { settingNames } from '../src/settings/table.ts'
-import { killPrograms, startProgram } from './support/program.ts'
+import { settingNames } from '../src/config/settings.ts'
+import { killPrograms, startProgram } from './support/gateways/program.ts'
 
 const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8'))
 

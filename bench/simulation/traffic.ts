@@ -1,4 +1,4 @@
-import { normalizeAddress } from '../../src/client/address.ts'
+import { normalizeAddress } from '../../src/http/ip-address.ts'
 import { createRandom, createZipf, drawBetween, type Random } from './random.ts'
 
 /** Everything that decides what is asked for and when. */

@@ -1,5 +1,5 @@
 /** The gateway of a soak, in a process of its own so that its memory is its own. Run with --expose-gc. */
-import { createGateway } from '../../src/gateway.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
 
 export type Ask = 'memory' | 'close'
 

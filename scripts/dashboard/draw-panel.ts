@@ -1,4 +1,4 @@
-import type { GrafanaPanel } from '../../test/support/grafana.ts'
+import type { GrafanaPanel } from '../../test/support/observing/grafana.ts'
 
 export interface DrawnSeries {
   name: string

@@ -1,4 +1,4 @@
-import type { Dashboard, GrafanaPanel } from '../../test/support/grafana.ts'
+import type { Dashboard, GrafanaPanel } from '../../test/support/observing/grafana.ts'
 import { bars, cells, type DrawnSeries, escapeXml, figure, lines, type Range } from './draw-panel.ts'
 
 /** What each panel's queries brought, by the panel's id. */

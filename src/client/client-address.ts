@@ -1,7 +1,7 @@
-import { claimsClientAddress, shortestClientAddressHeader } from '../address-headers.ts'
-import { flattened, remembering } from '../remembering.ts'
-import { isUndisclosedNode, nodeAddress, parseForwarded } from '../upstream/forwarded.ts'
-import { type AddressBlock, blocksHold, normalizeAddress, parseAddressBlock } from './address.ts'
+import { claimsClientAddress, shortestClientAddressHeader } from '../http/client-address-headers.ts'
+import { isUndisclosedNode, nodeAddress, parseForwarded } from '../http/forwarded.ts'
+import { type AddressBlock, blocksHold, normalizeAddress, parseAddressBlock } from '../http/ip-address.ts'
+import { flattened, remembering } from '../http/memoize.ts'
 
 export interface ClientAddressOptions {
   /** As the settings have checked them. */

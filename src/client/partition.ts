@@ -1,4 +1,4 @@
-import { headerLines } from '../upstream/headers.ts'
+import { headerLines } from '../http/headers.ts'
 
 export interface PartitionOptions {
   mode: 'ip' | 'header' | 'none'

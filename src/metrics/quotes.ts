@@ -7,7 +7,7 @@ import {
   createTalliesBy,
   type Distribution,
   type Tally,
-} from './tallies.ts'
+} from './series.ts'
 
 const otherPair = 'other'
 const floatOrderDecisions = [

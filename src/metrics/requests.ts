@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { type ProblemSlug, problemTypes } from '../problem.ts'
+import { type ProblemSlug, problemTypes } from '../http/problem.ts'
 import {
   createDistributionsBy,
   createGauge,
@@ -7,7 +7,7 @@ import {
   createTalliesBy,
   type Distribution,
   type Tally,
-} from './tallies.ts'
+} from './series.ts'
 
 const routes = ['quote', 'float-order', 'order', 'swap', 'payments', 'webhooks', 'none'] as const
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other'] as const

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { createDistribution, createGauge, createTallies } from './tallies.ts'
+import { createDistribution, createGauge, createTallies } from './series.ts'
 
 const operations = [
   'quote-get',

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import { createDistributionsBy, createGauge, createTallies, createTalliesBy, type Tally } from './tallies.ts'
+import { createDistributionsBy, createGauge, createTallies, createTalliesBy, type Tally } from './series.ts'
 
 const upstreamNames = ['swap', 'payments', 'webhooks'] as const
 /** Never sent: these took no time of the upstream. */

@@ -1,4 +1,4 @@
-import type { ProblemSlug } from '../problem.ts'
+import type { ProblemSlug } from '../http/problem.ts'
 
 /** An operation before its problems are spelt out as responses. */
 export interface Operation {

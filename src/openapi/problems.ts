@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { Problem, type ProblemOptions, type ProblemSlug, problemBody, problemTypes } from '../problem.ts'
+import { Problem, type ProblemOptions, type ProblemSlug, problemBody, problemTypes } from '../http/problem.ts'
 import { headerRefs } from './headers.ts'
 
 /** What any request to the traffic listener may be told, before it is clear where it goes. */

@@ -1,4 +1,4 @@
-import { Durations } from './durations.ts'
+import { Durations } from './latency-histogram.ts'
 
 /** One request that is over, as the console shows it. */
 export interface SeenRequest {

@@ -1,6 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
-import { programFolder } from '../program-folder.ts'
+import { programFolder } from '../process/package-info.ts'
 
 export interface ConsoleFile {
   type: string

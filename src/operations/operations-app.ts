@@ -1,6 +1,6 @@
 import type { RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
-import type { Metrics } from '../metrics.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import { type AccessOptions, answerRefused, createAccess, type Level, unlessRefused } from './access.ts'
 import { createActions } from './actions.ts'
 import type { Activity } from './activity.ts'

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
-import { flattened } from '../remembering.ts'
-import { type KeptQuote, type PriceMove, priceMove } from './listed-quote.ts'
+import { flattened } from '../http/memoize.ts'
+import { type KeptQuote, type PriceMove, priceMove } from './quote-listing.ts'
 import type { QuoteStore, StoredQuote } from './quote-store.ts'
 
 export interface MemoryQuoteStore extends QuoteStore {

@@ -1,5 +1,5 @@
-import type { ProviderClock } from '../upstream/provider-clock.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
+import type { ProviderClock } from './provider-clock.ts'
 import { isExpired } from './quote.ts'
 import type { QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'

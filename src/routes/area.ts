@@ -1,4 +1,4 @@
-import { remembering } from '../remembering.ts'
+import { remembering } from '../http/memoize.ts'
 
 /** Which part of the service a request belongs to. */
 export type Area = 'quote' | 'float-order' | 'order' | 'swap' | 'payments' | 'webhooks' | 'none'

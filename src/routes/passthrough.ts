@@ -1,5 +1,5 @@
-import { Problem } from '../problem.ts'
-import { type PassThroughOptions, passThrough } from '../upstream/passthrough.ts'
+import { Problem } from '../http/problem.ts'
+import { type PassThroughOptions, passThrough } from '../upstream/relay.ts'
 import {
   bodyInOneGo,
   ClientGone,
@@ -10,7 +10,7 @@ import {
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
 import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
-import { untouchedHeaders } from './request-headers.ts'
+import { untouchedHeaders } from './swap-headers.ts'
 
 export interface PassThroughRouteOptions {
   swap: Upstream

@@ -1,12 +1,7 @@
 import type { Partition } from '../client/partition.ts'
-import { Problem } from '../problem.ts'
-import { readAmount, readQuoteTarget } from '../quotes/amount-parameter.ts'
-import { isExpired } from '../quotes/quote.ts'
-import { isCaching, repeatableHeaders } from '../quotes/quote-answer.ts'
-import type { Call, MakeCall, QuoteCache, Served } from '../quotes/quote-cache.ts'
-import type { KeyedRequest, QuoteRequest } from '../quotes/quote-key.ts'
-import type { StoredQuote } from '../quotes/quote-store.ts'
-import { remembering } from '../remembering.ts'
+import { addLength, endToEndHeaders } from '../http/headers.ts'
+import { remembering } from '../http/memoize.ts'
+import { Problem } from '../http/problem.ts'
 import {
   answerInOneWrite,
   createHeadLines,
@@ -15,14 +10,19 @@ import {
   isSent,
   TrafficResponse,
   writeReceivedHead,
-} from '../traffic-response.ts'
-import { unwritable } from '../upstream/failure.ts'
-import { addLength, endToEndHeaders } from '../upstream/headers.ts'
-import type { ProviderClock } from '../upstream/provider-clock.ts'
+} from '../http/whole-response.ts'
+import type { ProviderClock } from '../quotes/provider-clock.ts'
+import { isExpired } from '../quotes/quote.ts'
+import { isCaching, repeatableHeaders } from '../quotes/quote-answer.ts'
+import type { Call, MakeCall, QuoteCache, Served } from '../quotes/quote-cache.ts'
+import type { KeyedRequest, QuoteRequest } from '../quotes/quote-key.ts'
+import type { StoredQuote } from '../quotes/quote-store.ts'
+import { readAmount, readQuoteTarget } from '../quotes/quote-target.ts'
+import { unwritable } from '../upstream/fault.ts'
 import type { Exchange } from './exchange.ts'
-import type { QuoteHeaders } from './quote-headers.ts'
+import type { QuoteHeaders } from './quote-request.ts'
 import { isAnothersRefusal, type RateLimit, rateLimitFields } from './rate-limit.ts'
-import { refuseLoop } from './request-headers.ts'
+import { refuseLoop } from './swap-headers.ts'
 
 export interface QuoteRouteOptions {
   cache: QuoteCache

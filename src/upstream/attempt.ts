@@ -1,8 +1,8 @@
-import { Problem, UpstreamFailure, type UpstreamFault } from '../problem.ts'
+import { bodilessStatuses } from '../http/headers.ts'
+import { Problem, UpstreamFailure, type UpstreamFault } from '../http/problem.ts'
 import type { Pass } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
-import { faultOf, isOurOwn } from './failure.ts'
-import { bodilessStatuses } from './headers.ts'
+import { faultOf, isOurOwn } from './fault.ts'
 import { ClientGone } from './request-body.ts'
 import type { UnderWay, UpstreamHandler, UpstreamRequest } from './upstream.ts'
 

@@ -1,7 +1,7 @@
 import type { LookupFunction, Socket } from 'node:net'
 import { buildConnector, Client, type Dispatcher, errors } from 'undici'
-import { bodilessStatuses, headerLines, latin1Headers } from './headers.ts'
-import { sharedLookup } from './shared-lookup.ts'
+import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
+import { sharedLookup } from './dns-lookup.ts'
 
 export interface ConnectionsOptions {
   origin: string

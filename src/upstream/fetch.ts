@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
-import { UpstreamFailure } from '../problem.ts'
-import { faultOf } from './failure.ts'
-import { hasForeignTransferCoding, latin1Headers, reasonBytes } from './headers.ts'
+import { hasForeignTransferCoding, latin1Headers, reasonBytes } from '../http/headers.ts'
+import { UpstreamFailure } from '../http/problem.ts'
+import { faultOf } from './fault.ts'
 import { ClientGone } from './request-body.ts'
 import type { UnderWay, Upstream, UpstreamHandler, UpstreamRequest } from './upstream.ts'
 

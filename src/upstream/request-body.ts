@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import { Problem } from '../problem.ts'
-import { headerValues } from './headers.ts'
+import { headerValues } from '../http/headers.ts'
+import { Problem } from '../http/problem.ts'
 
 /** The client left before its request or its answer was whole. */
 export class ClientGone extends Error {

@@ -1,6 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
-import { UpstreamFailure } from '../problem.ts'
+import { UpstreamFailure } from '../http/problem.ts'
 import { Attempt, type AttemptCommon, type Outcome } from './attempt.ts'
 import { type Breaker, type BreakerState, createBreaker } from './breaker.ts'
 import { Connections, type TryHandler } from './connections.ts'

@@ -2,8 +2,8 @@ import { mkdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
 import { act, floatOrder, gatewayWith, quote } from '../operations/support.ts'
-import { pause } from '../support/between.ts'
-import { environment } from '../support/environment.ts'
+import { pause } from '../support/gateways/between.ts'
+import { environment } from '../support/machine/environment.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
 
 /** `npm run pictures` renews those of the README; else they are only taken, so that a bad one fails. */

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/quotes/valkey-quote-store.ts'
-import { pause, until } from '../support/between.ts'
-import { createTestClock } from '../support/quotes.ts'
-import { eventually } from '../support/replicas.ts'
+import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/replicas/valkey/quote-store.ts'
+import { createTestClock } from '../support/clients/quotes.ts'
+import { pause, until } from '../support/gateways/between.ts'
+import { eventually } from '../support/gateways/replicas.ts'
 import {
   startValkey,
   startValkeyCluster,
@@ -10,7 +10,7 @@ import {
   type ValkeyCluster,
   type ValkeyServer,
   valkeyIsInstalled,
-} from '../support/valkey.ts'
+} from '../support/stores/valkey.ts'
 import { describeQuoteStore, storedQuote } from './quote-store.ts'
 
 const lifeMs = 30_000

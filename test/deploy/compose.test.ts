@@ -2,11 +2,11 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { loadConfig } from '../../src/config.ts'
-import { isSettingName } from '../../src/settings/table.ts'
-import { environmentOf, type Service, services } from '../support/compose.ts'
-import { imageEnv, readDockerfile, repository } from '../support/dockerfile.ts'
-import { readGrafana } from '../support/grafana.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { isSettingName } from '../../src/config/settings.ts'
+import { environmentOf, type Service, services } from '../support/deploy/compose.ts'
+import { imageEnv, readDockerfile, repository } from '../support/deploy/dockerfile.ts'
+import { readGrafana } from '../support/observing/grafana.ts'
 
 const named = Object.entries(services)
 const ours = named.filter(([, { image }]) => image === 'quotegate')

@@ -4,10 +4,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { environmentOf, services } from '../support/compose.ts'
-import { repository } from '../support/dockerfile.ts'
-import { buildImage, canConfine, type Image, runInImage } from '../support/image.ts'
-import { killPrograms, type RunningProgram } from '../support/program.ts'
+import { environmentOf, services } from '../support/deploy/compose.ts'
+import { repository } from '../support/deploy/dockerfile.ts'
+import { buildImage, canConfine, type Image, runInImage } from '../support/deploy/image.ts'
+import { killPrograms, type RunningProgram } from '../support/gateways/program.ts'
 
 const freePorts = { PORT: '0', ADMIN_PORT: '0' }
 const quotePath = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
@@ -88,10 +88,10 @@ describe('the image', () => {
   })
 
   it('shows the stack of a defect by the lines of the sources', async () => {
-    const defect = "(await import('./dist/listen.js')).listenError()"
+    const defect = "(await import('./dist/server/listen.js')).listenError()"
     const node = image.entrypoint.slice(0, -1)
     const { stderr } = await runInImage(image, [...node, '--input-type=module', '--eval', defect]).exit
-    expect(stderr).toContain('/src/listen.ts:')
+    expect(stderr).toContain('/src/server/listen.ts:')
   })
 })
 

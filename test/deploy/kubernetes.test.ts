@@ -6,12 +6,12 @@ import type { Container, Probe, Secret, Service } from 'kubernetes-types/core/v1
 import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js'
 import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { loadConfig } from '../../src/config.ts'
-import { factsOf, isSettingName, settingNames } from '../../src/settings/table.ts'
-import { version } from '../../src/version.ts'
-import { imageEnv, readDockerfile } from '../support/dockerfile.ts'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
-import { folder, readEnvFile, readManifest, typeErrors } from '../support/kubernetes.ts'
+import { loadConfig } from '../../src/config/config.ts'
+import { factsOf, isSettingName, settingNames } from '../../src/config/settings.ts'
+import { version } from '../../src/process/package-info.ts'
+import { imageEnv, readDockerfile } from '../support/deploy/dockerfile.ts'
+import { folder, readEnvFile, readManifest, typeErrors } from '../support/deploy/kubernetes.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 
 interface Kustomization {
   resources: string[]

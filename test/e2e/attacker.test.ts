@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { sendRaw, statusesIn } from '../support/raw-client.ts'
+import { sendRaw, statusesIn } from '../support/clients/raw-client.ts'
 import { everyWay, type Stage, setStage, valuesOf } from './support.ts'
 
 /** What the wallet backend next to the attacker asks for meanwhile. */

@@ -1,10 +1,10 @@
 import { Agent, request } from 'node:http'
 import { afterEach, expect, it, onTestFinished } from 'vitest'
-import { type Backend, startBalancer } from '../support/balancer.ts'
-import { pause, recordingUpstream } from '../support/between.ts'
-import { killPrograms, type RunningProgram, startProgram } from '../support/program.ts'
-import { giveQuote, quoteBody, quotePath } from '../support/quotes.ts'
-import { type ValkeyServer, valkey, valkeyIsInstalled } from '../support/valkey.ts'
+import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
+import { type Backend, startBalancer } from '../support/gateways/balancer.ts'
+import { pause, recordingUpstream } from '../support/gateways/between.ts'
+import { killPrograms, type RunningProgram, startProgram } from '../support/gateways/program.ts'
+import { type ValkeyServer, valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 afterEach(killPrograms)
 

@@ -1,7 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
-import { gatewayTo } from '../support/between.ts'
-import { ask, counted, keepAliveAgent, lookups } from '../support/quotes.ts'
+import { ask, counted, keepAliveAgent, lookups } from '../support/clients/quotes.ts'
+import { gatewayTo } from '../support/gateways/between.ts'
 
 const users = 2_000
 const countries = ['DE', 'FR', 'BR', 'JP', 'US']

@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
-import { type RecordingUpstream, startRecordingUpstream } from '../support/recording-upstream.ts'
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts'
 import { closing, everyWay, setStage, valuesOf } from './support.ts'
 
 const signingKey = 'whsec_test'

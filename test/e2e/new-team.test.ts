@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { startGateway } from '../support/gateway.ts'
-import { keptLog, levels } from '../support/log-lines.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog, levels } from '../support/observing/log-lines.ts'
 import { closing, everyWay, setStage, valuesOf } from './support.ts'
 
 const quoteTarget = '/v3/pairs/ETH_USDC/quotes?amount=0.1'

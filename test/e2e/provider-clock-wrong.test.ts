@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
-import { gatewayTo } from '../support/between.ts'
-import { ask, counted, keepAliveAgent, lookups } from '../support/quotes.ts'
+import { ask, counted, keepAliveAgent, lookups } from '../support/clients/quotes.ts'
+import { gatewayTo } from '../support/gateways/between.ts'
 
 const lifetimeMs = 2_600
 

@@ -1,9 +1,9 @@
 import request, { type Test } from 'supertest'
 import { afterEach } from 'vitest'
-import type { GatewayOverrides } from '../../src/gateway.ts'
+import type { SettingValue } from '../../src/config/parse.ts'
+import type { GatewayOverrides } from '../../src/gateway/gateway.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
-import type { SettingValue } from '../../src/settings/read.ts'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 
 const open: { close(): Promise<void> }[] = []
 afterEach(async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, pause, recordingUpstream } from '../support/between.ts'
-import { expectProblem, proxyStatus } from '../support/problems.ts'
-import { ask, asking, counted, giveQuote, quoteBody, quotePath } from '../support/quotes.ts'
-import { rawExchange, valuesOf } from '../support/raw-connection.ts'
-import type { Recorded } from '../support/recording-upstream.ts'
+import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
+import { ask, asking, counted, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
+import { rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
+import type { Recorded } from '../support/upstreams/recording-upstream.ts'
 
 const settings = { BREAKER_FAILURES: 3, BREAKER_OPEN_MS: 60_000, UPSTREAM_RETRIES: 0 }
 const state = (upstream: string, name: string) =>

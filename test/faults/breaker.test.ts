@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { pause, rawUpstream, recordingUpstream, until } from '../support/between.ts'
-import { edgeTo } from '../support/edge.ts'
-import { faultyUpstream, timesSeen } from '../support/faulty-upstream.ts'
-import { proxyStatus } from '../support/problems.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/raw-connection.ts'
+import { proxyStatus } from '../support/clients/problems.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { edgeTo } from '../support/gateways/edge.ts'
+import { faultyUpstream, timesSeen } from '../support/upstreams/faulty-upstream.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const nobody = 'http://127.0.0.1:9'

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/between.ts'
-import { counted } from '../support/quotes.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { counted } from '../support/clients/quotes.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 

@@ -2,10 +2,10 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { connectionsByDescriptors } from '../../src/descriptors.ts'
-import { pause, recordingUpstream, until } from '../support/between.ts'
-import { killPrograms, startProgram } from '../support/program.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/raw-connection.ts'
+import { connectionsByDescriptors } from '../../src/process/fd-limit.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { killPrograms, startProgram } from '../support/gateways/program.ts'
 
 afterEach(killPrograms)
 

@@ -1,9 +1,9 @@
 import { type AddressInfo, createServer, type LookupFunction, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/between.ts'
-import { type Edge, edgeTo } from '../support/edge.ts'
-import { expectProblem, proxyStatus } from '../support/problems.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { type Edge, edgeTo } from '../support/gateways/edge.ts'
 
 const get = (path = '/') => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const post = 'POST / HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, pause, rawUpstream, recordingUpstream } from '../support/between.ts'
-import { expectProblem } from '../support/problems.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 
 const size = 5 * 1024 * 1024
 const tooLarge = 'HTTP/1.1 413 Too Large\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\ntoo large'

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, pause, rawUpstream } from '../support/between.ts'
-import { escapedErrors } from '../support/escaped-errors.ts'
-import { expectProblem, proxyStatus } from '../support/problems.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 const good = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, pause, rawUpstream } from '../support/between.ts'
-import { racingUpstream } from '../support/racing-upstream.ts'
-import { RawConnection } from '../support/raw-connection.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
+import { racingUpstream } from '../support/upstreams/racing-upstream.ts'
 
 /** POSTs, so many at a time with a pause between; how many of them came back with which status. */
 async function postInBursts(

@@ -1,9 +1,9 @@
 import { createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { gatewayTo, pause, rawUpstream, recordingUpstream } from '../support/between.ts'
-import { floatPath, post } from '../support/orders.ts'
-import { expectProblem } from '../support/problems.ts'
-import { type ParsedAnswer, RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { floatPath, post } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { type ParsedAnswer, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 
 const order = '{"pairId":"ETH_USDC","fromAmount":0.1}'
 const paths = [floatPath, '/v3/orders']

@@ -1,11 +1,11 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { pause, until } from '../support/between.ts'
-import { escapedErrors } from '../support/escaped-errors.ts'
-import { orderStage, post, termsOf } from '../support/orders.ts'
-import { expectProblem, proxyStatus } from '../support/problems.ts'
-import { counted, untilCounted } from '../support/quotes.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { orderStage, post, termsOf } from '../support/clients/orders.ts'
+import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
+import { counted, untilCounted } from '../support/clients/quotes.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { pause, until } from '../support/gateways/between.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const text = (body: object) => JSON.stringify(body)
 

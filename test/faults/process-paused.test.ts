@@ -1,10 +1,10 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { gatewayTo, pause, rawUpstream, until } from '../support/between.ts'
-import { startGatewayProcess } from '../support/gateway-process.ts'
-import { expectProblem } from '../support/problems.ts'
-import { RawConnection } from '../support/raw-connection.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream, until } from '../support/gateways/between.ts'
+import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 
 const timeoutMs = 2_000
 const body = '{"pairId":"ETH_USDC","fromAmount":0.1}'

@@ -3,11 +3,11 @@ import type { LookupFunction } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { fetchWhole } from '../../src/upstream/fetch.ts'
-import { pause, recordingUpstream, until } from '../support/between.ts'
-import { type Edge, edgeTo } from '../support/edge.ts'
-import { escapedErrors } from '../support/escaped-errors.ts'
-import { faultyUpstream } from '../support/faulty-upstream.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { type Edge, edgeTo } from '../support/gateways/edge.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
+import { faultyUpstream } from '../support/upstreams/faulty-upstream.ts'
 
 const rounds = 25
 /** undici looks at its timers only twice a second. */

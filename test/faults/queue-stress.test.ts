@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import { pause, recordingUpstream, until } from '../support/between.ts'
-import { edgeTo } from '../support/edge.ts'
-import { escapedErrors } from '../support/escaped-errors.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { edgeTo } from '../support/gateways/edge.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const forMs = 4_000
 const any = <Value>(...values: Value[]): Value => values[Math.floor(Math.random() * values.length)] as Value

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { fetchWhole } from '../../src/upstream/fetch.ts'
 import type { UpstreamHandler } from '../../src/upstream/upstream.ts'
-import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/between.ts'
-import { edgeTo } from '../support/edge.ts'
-import { expectProblem, proxyStatus } from '../support/problems.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/raw-connection.ts'
+import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { edgeTo } from '../support/gateways/edge.ts'
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 

@@ -1,7 +1,5 @@
 import { expect, it, onTestFinished } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
 import {
   ask,
   counted,
@@ -10,7 +8,9 @@ import {
   lookups,
   quoteBody,
   untilCounted,
-} from '../support/quotes.ts'
+} from '../support/clients/quotes.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 
 const clients = 40
 const seconds = 3

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { ask, counted, giveQuote, keepAliveAgent, quoteBody } from '../support/quotes.ts'
+import { ask, counted, giveQuote, keepAliveAgent, quoteBody } from '../support/clients/quotes.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 
 // The attacker asks for pairs that do not exist, or for pairs that do with ever new amounts and headers.
 it.each([

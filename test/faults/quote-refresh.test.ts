@@ -1,7 +1,5 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { recordingUpstream, until } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
 import {
   type Answered,
   ask,
@@ -12,7 +10,9 @@ import {
   quoteBody,
   untilCounted,
   watchForUnhandled,
-} from '../support/quotes.ts'
+} from '../support/clients/quotes.ts'
+import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 
 const lifeMs = 30_000
 const aheadMs = 10_000

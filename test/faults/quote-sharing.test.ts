@@ -1,7 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/between.ts'
 import {
   type Answered,
   ask,
@@ -13,7 +12,8 @@ import {
   quoteBody,
   untilCounted,
   watchForUnhandled,
-} from '../support/quotes.ts'
+} from '../support/clients/quotes.ts'
+import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 
 const many = 64
 

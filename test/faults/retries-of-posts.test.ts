@@ -1,8 +1,8 @@
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { gatewayTo } from '../support/between.ts'
-import { expectProblem } from '../support/problems.ts'
-import { RawConnection } from '../support/raw-connection.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
+import { gatewayTo } from '../support/gateways/between.ts'
 
 const stages = ['connection', 'first byte', 'end of the head', 'middle of the body', 'last byte'] as const
 type Stage = (typeof stages)[number]

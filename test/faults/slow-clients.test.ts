@@ -1,9 +1,9 @@
 import { connect, type Socket } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
-import { gatewayTo, pause, recordingUpstream, until } from '../support/between.ts'
-import { killPrograms, startProgram } from '../support/program.ts'
-import { ask, counted, giveQuote, keepAliveAgent, quotePath } from '../support/quotes.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/raw-connection.ts'
+import { ask, counted, giveQuote, keepAliveAgent, quotePath } from '../support/clients/quotes.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { killPrograms, startProgram } from '../support/gateways/program.ts'
 
 afterEach(killPrograms)
 

@@ -1,8 +1,8 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { recordingUpstream } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { valkey } from '../support/valkey.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { valkey } from '../support/stores/valkey.ts'
 
 /** A store that answers all scripts alike, as one does behind a proxy that has lost count of its answers. */
 async function storeThatSays(scriptAnswer: string): Promise<string> {

@@ -1,11 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
-import { pause } from '../support/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
-import { counted } from '../support/quotes.ts'
-import { type StoreFault, storeFaults } from '../support/store-faults.ts'
-import { everyKindOfRequest, quoteAt, type Sent } from '../support/store-users.ts'
-import { valkeyIsInstalled } from '../support/valkey.ts'
+import { counted } from '../support/clients/quotes.ts'
+import { pause } from '../support/gateways/between.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { type StoreFault, storeFaults } from '../support/stores/store-faults.ts'
+import { everyKindOfRequest, quoteAt, type Sent } from '../support/stores/store-users.ts'
+import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 /** Long, so that a machine that is busy otherwise takes nothing for a fault of the store. */
 const timeoutMs = 2_000

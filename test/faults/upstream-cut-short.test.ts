@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, rawUpstream } from '../support/between.ts'
-import { expectProblem, proxyStatus } from '../support/problems.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, rawUpstream } from '../support/gateways/between.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 const post = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}'

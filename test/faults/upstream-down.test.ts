@@ -1,8 +1,8 @@
 import { createServer } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, rawUpstream } from '../support/between.ts'
-import { expectProblem, proxyStatus } from '../support/problems.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, rawUpstream } from '../support/gateways/between.ts'
 
 /** The address of a port on which nobody listens. */
 async function nobodyThere(): Promise<string> {

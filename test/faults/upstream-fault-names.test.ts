@@ -1,10 +1,10 @@
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { gatewayTo, rawUpstream, recordingUpstream } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { keptLog } from '../support/log-lines.ts'
-import { expectProblem } from '../support/problems.ts'
-import { counted } from '../support/quotes.ts'
-import { RawConnection, rawExchange, valuesOf } from '../support/raw-connection.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { counted } from '../support/clients/quotes.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { gatewayTo, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
 
 // On call, one follows a fault from the dashboard to the log: both have to call it the same.
 const cut = 'HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort'

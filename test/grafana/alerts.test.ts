@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { runbookPage } from '../../scripts/dashboard/dashboard.ts'
-import { alertRules, alertTests, anchorsOf } from '../support/grafana.ts'
-import { isInstalled, promtool } from '../support/tools.ts'
+import { isInstalled, promtool } from '../support/machine/tools.ts'
+import { alertRules, alertTests, anchorsOf } from '../support/observing/grafana.ts'
 
 const grafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url))
 const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')

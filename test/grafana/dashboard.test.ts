@@ -3,9 +3,9 @@ import { describe, expect, test } from 'vitest'
 import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
 import { escapeXml } from '../../scripts/dashboard/draw-panel.ts'
 import { thresholds } from '../../scripts/dashboard/thresholds.ts'
-import { connectionsByDescriptors } from '../../src/descriptors.ts'
-import { createMetrics } from '../../src/metrics.ts'
-import { alertRules, anchorsOf, dashboard, panels, readGrafana } from '../support/grafana.ts'
+import { createMetrics } from '../../src/metrics/metrics.ts'
+import { connectionsByDescriptors } from '../../src/process/fd-limit.ts'
+import { alertRules, anchorsOf, dashboard, panels, readGrafana } from '../support/observing/grafana.ts'
 
 const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
 

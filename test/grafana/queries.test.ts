@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
-import { exampleVariables, queries, substitute } from '../support/grafana.ts'
-import { type PageMetric, readPage } from '../support/metrics-page.ts'
-import { parseQuery } from '../support/promql.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { exampleVariables, queries, substitute } from '../support/observing/grafana.ts'
+import { type PageMetric, readPage } from '../support/observing/metrics-page.ts'
+import { parseQuery } from '../support/observing/promql.ts'
 
 /** What Prometheus adds to whatever it scrapes. */
 const added = ['job', 'instance']

@@ -4,8 +4,8 @@ import express, { type Express } from 'express'
 import request from 'supertest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createGateway, type Gateway, type GatewaySettings } from '../../src/index.ts'
-import { attack } from '../support/attack.ts'
-import { type RecordingUpstream, startRecordingUpstream } from '../support/recording-upstream.ts'
+import { attack } from '../support/clients/attack.ts'
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts'
 
 const closing: { close(): Promise<unknown> }[] = []
 afterEach(async () => {

@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createGateway } from '../../src/gateway.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
 import { ask as askOperations, gatewayWith } from '../operations/support.ts'
-import { asking, ask as askTraffic } from '../support/quotes.ts'
-import { type ParsedAnswer, rawExchange, valuesOf } from '../support/raw-connection.ts'
+import { asking, ask as askTraffic } from '../support/clients/quotes.ts'
+import { type ParsedAnswer, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { bytesOf, sandboxStage } from './provocations.ts'
 import { type Call, callsOf, type Documented, faultsOf, onOperations, onTraffic, resolve } from './support.ts'
 

@@ -1,10 +1,10 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
+import { fixedDefault } from '../../src/config/settings.ts'
+import { problemTypes } from '../../src/http/problem.ts'
 import { openApiJson } from '../../src/openapi/document.ts'
-import { problemTypes } from '../../src/problem.ts'
+import { version } from '../../src/process/package-info.ts'
 import { readQuote } from '../../src/quotes/quote.ts'
-import { fixedDefault } from '../../src/settings/table.ts'
-import { version } from '../../src/version.ts'
 import { documentText, faultsOf, onTraffic, openApi, operations, resolve, slugsOf } from './support.ts'
 
 describe('docs/openapi.json', () => {

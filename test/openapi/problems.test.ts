@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { type ProblemSlug, problemTypes } from '../../src/problem.ts'
-import { type ParsedAnswer, valuesOf } from '../support/raw-connection.ts'
+import { type ProblemSlug, problemTypes } from '../../src/http/problem.ts'
+import { type ParsedAnswer, valuesOf } from '../support/clients/raw-connection.ts'
 import { notProvoked, provocations } from './provocations.ts'
 import {
   callsOf,

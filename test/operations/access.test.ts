@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createAccess } from '../../src/operations/access.ts'
-import { sendRaw } from '../support/raw-client.ts'
+import { sendRaw } from '../support/clients/raw-client.ts'
 import { act, ask, gatewayWith, production, quote } from './support.ts'
 
 const token = 'correct-horse-battery'

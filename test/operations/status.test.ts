@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { settingNames } from '../../src/settings/table.ts'
-import { freePort } from '../support/free-port.ts'
-import { valkey, valkeyIsInstalled } from '../support/valkey.ts'
+import { settingNames } from '../../src/config/settings.ts'
+import { freePort } from '../support/machine/free-port.ts'
+import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
 import { act, ask, floatOrder, gatewayWith, production, quote } from './support.ts'
 
 async function statusOf(operationsUrl: string, headers: Record<string, string> = {}) {

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { onTestFinished } from 'vitest'
-import type { SettingValue } from '../../src/settings/read.ts'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
+import type { SettingValue } from '../../src/config/parse.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 
 /** A gateway that ends with its test. */
 export async function gatewayWith(

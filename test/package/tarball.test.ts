@@ -1,7 +1,7 @@
 import { cpSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { freePort } from '../support/free-port.ts'
+import { freePort } from '../support/machine/free-port.ts'
 import { installedProject, type Project, type Ran, root, runIn } from './tarball.ts'
 
 const { version, devDependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))

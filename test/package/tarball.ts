@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { environment } from '../support/environment.ts'
+import { environment } from '../support/machine/environment.ts'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 

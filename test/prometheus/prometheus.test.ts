@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { alertRules, dashboard, panels, substitute } from '../support/grafana.ts'
-import { parseQuery } from '../support/promql.ts'
-import { isInstalled } from '../support/tools.ts'
-import { valkeyIsInstalled } from '../support/valkey.ts'
+import { isInstalled } from '../support/machine/tools.ts'
+import { alertRules, dashboard, panels, substitute } from '../support/observing/grafana.ts'
+import { parseQuery } from '../support/observing/promql.ts'
+import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 import { type Stage, setStage } from './stage.ts'
 
 describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(

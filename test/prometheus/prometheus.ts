@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
-import { freePort } from '../support/free-port.ts'
-import { readGrafana } from '../support/grafana.ts'
+import { freePort } from '../support/machine/free-port.ts'
+import { readGrafana } from '../support/observing/grafana.ts'
 
 export interface Sample {
   labels: Readonly<Record<string, string>>

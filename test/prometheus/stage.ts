@@ -1,7 +1,7 @@
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
-import type { Variables } from '../support/grafana.ts'
-import { startValkey } from '../support/valkey.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import type { Variables } from '../support/observing/grafana.ts'
+import { startValkey } from '../support/stores/valkey.ts'
 import { type Prometheus, startPrometheus } from './prometheus.ts'
 
 export interface Stage {

@@ -1,14 +1,14 @@
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { normalizeAddress } from '../../src/client/address.ts'
 import { createClientAddress } from '../../src/client/client-address.ts'
 import {
   type ForwardedElement,
   formatForwarded,
   nodeAddress,
   parseForwarded,
-} from '../../src/upstream/forwarded.ts'
+} from '../../src/http/forwarded.ts'
+import { normalizeAddress } from '../../src/http/ip-address.ts'
 
 /** Without types of its own; throws on what it takes for malformed. */
 const parseOracle = createRequire(import.meta.url)('forwarded-parse') as (value: string) => ForwardedElement[]

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type GivenQuote, type OrderStage, orderStage } from '../support/orders.ts'
+import { type GivenQuote, type OrderStage, orderStage } from '../support/clients/orders.ts'
 
 // Few amounts and applications, so that quotes share their terms; among the amounts some that share a double.
 const amount = fc.constantFrom('0.1', '0.10', '1e-1', '123456789.123456789', '123456789.12345679', '7')

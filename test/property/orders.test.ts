@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { amountMatches, type OrderTerms, readOrder } from '../../src/quotes/order.ts'
-import { createQuoteLedger, type NotedQuote } from '../../src/quotes/quote-ledger.ts'
+import { createQuoteLedger, type NotedQuote } from '../../src/orders/ledger.ts'
+import { amountMatches, type OrderTerms, readOrder } from '../../src/orders/order-terms.ts'
 
 const START = 1_763_651_841_481
 const RETENTION = 200

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createPartition, type PartitionOptions } from '../../src/client/partition.ts'
-import { silentLogger } from '../../src/logger.ts'
+import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import { createQuoteCache, type Served } from '../../src/quotes/quote-cache.ts'
 import { createQuoteKey } from '../../src/quotes/quote-key.ts'
-import { createProviderClock } from '../../src/upstream/provider-clock.ts'
-import { createTestClock, deferred } from '../support/quotes.ts'
+import { createTestClock, deferred } from '../support/clients/quotes.ts'
 
 const mode = fc.constantFrom<PartitionOptions>(
   { mode: 'ip' },

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { silentLogger } from '../../src/logger.ts'
+import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import {
   createQuoteCache,
@@ -9,8 +10,7 @@ import {
   type QuoteCacheOptions,
 } from '../../src/quotes/quote-cache.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
-import { createProviderClock } from '../../src/upstream/provider-clock.ts'
-import { createTestClock, deferred } from '../support/quotes.ts'
+import { createTestClock, deferred } from '../support/clients/quotes.ts'
 
 const lifeMs = 30_000
 

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { environment } from '../support/environment.ts'
-import { freePort } from '../support/free-port.ts'
+import { environment } from '../support/machine/environment.ts'
+import { freePort } from '../support/machine/free-port.ts'
 
 const root = fileURLToPath(new URL('../../', import.meta.url))
 

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
-import { attack, expectProblem, startAttackedGateway } from '../support/attack.ts'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
-import { type RawUpstream, startRawUpstream } from '../support/raw-upstream.ts'
+import { attack, expectProblem, startAttackedGateway } from '../support/clients/attack.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { type RawUpstream, startRawUpstream } from '../support/upstreams/raw-upstream.ts'
 
 let upstream: RawUpstream | undefined
 let gateway: RunningGateway | undefined

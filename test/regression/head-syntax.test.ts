@@ -5,7 +5,7 @@ import {
   expectRefusal,
   smuggled,
   startAttackedGateway,
-} from '../support/attack.ts'
+} from '../support/clients/attack.ts'
 
 let gateway: AttackedGateway
 beforeAll(async () => {

@@ -1,10 +1,17 @@
 import { expect, onTestFinished, test } from 'vitest'
-import type { GatewayOverrides } from '../../src/gateway.ts'
-import type { SettingValue } from '../../src/settings/read.ts'
-import { recordingUpstream } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { counted, createTestClock, giveQuote, lookups, quoteBody, quotePath } from '../support/quotes.ts'
-import { type ParsedAnswer, RawConnection, valuesOf } from '../support/raw-connection.ts'
+import type { SettingValue } from '../../src/config/parse.ts'
+import type { GatewayOverrides } from '../../src/gateway/gateway.ts'
+import {
+  counted,
+  createTestClock,
+  giveQuote,
+  lookups,
+  quoteBody,
+  quotePath,
+} from '../support/clients/quotes.ts'
+import { type ParsedAnswer, RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 
 // A hit is answered within the call that brought its request. Whatever comes on the same connection before or after it,
 // cut anywhere, is one request after another.

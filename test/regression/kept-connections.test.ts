@@ -1,8 +1,8 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { IncomingMessage } from 'node:http'
 import { expect, onTestFinished, test } from 'vitest'
-import { gatewayTo, pause, rawUpstream, until } from '../support/between.ts'
-import { RawConnection } from '../support/raw-connection.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream, until } from '../support/gateways/between.ts'
 
 const head = (path: string) => `POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Length: 20\r\n\r\n`
 

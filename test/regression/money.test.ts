@@ -1,10 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { pause, recordingUpstream, until } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { orderStage, post, termsOf } from '../support/orders.ts'
-import { expectProblem } from '../support/problems.ts'
+import { orderStage, post, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
 import {
   ask,
   counted,
@@ -13,10 +11,12 @@ import {
   quoteBody,
   quotePath,
   untilCounted,
-} from '../support/quotes.ts'
-import { rawExchange } from '../support/raw-connection.ts'
-import { cacheStatusOf, eventually, idOf, replicaStage, stored } from '../support/replicas.ts'
-import { valkeyIsInstalled } from '../support/valkey.ts'
+} from '../support/clients/quotes.ts'
+import { rawExchange } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { cacheStatusOf, eventually, idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
+import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
 const unreadable = (body: string) => body.replace(/"expiry":(\d+)/, '"expiry":"$1"')

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { Agent, type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { setFlagsFromString } from 'node:v8'
 import { expect, onTestFinished, test } from 'vitest'
-import { startGateway } from '../support/gateway.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 
 setFlagsFromString('--allow-natives-syntax')
 const haveSameShape = new Function('one', 'other', 'return %HaveSameMap(one, other)') as (

@@ -6,7 +6,7 @@ import {
   expectRefusal,
   type Step,
   startAttackedGateway,
-} from '../support/attack.ts'
+} from '../support/clients/attack.ts'
 
 const headTimeoutMs = 400
 

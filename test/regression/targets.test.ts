@@ -5,9 +5,9 @@ import {
   expectRefusal,
   smuggled,
   startAttackedGateway,
-} from '../support/attack.ts'
-import { gatewayTo } from '../support/between.ts'
-import { counted } from '../support/quotes.ts'
+} from '../support/clients/attack.ts'
+import { counted } from '../support/clients/quotes.ts'
+import { gatewayTo } from '../support/gateways/between.ts'
 
 let gateway: AttackedGateway
 beforeAll(async () => {

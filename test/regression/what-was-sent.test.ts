@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
-import { attack, expectRefusal } from '../support/attack.ts'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { ask, asking, giveQuote } from '../support/quotes.ts'
+import { attack, expectRefusal } from '../support/clients/attack.ts'
+import { ask, asking, giveQuote } from '../support/clients/quotes.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 
 const closedPort = 'http://127.0.0.1:9'
 

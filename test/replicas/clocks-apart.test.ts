@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { ask, giveQuote, quoteBody, untilCounted } from '../support/quotes.ts'
-import { idOf, replicaStage, stored } from '../support/replicas.ts'
-import { valkeyIsInstalled } from '../support/valkey.ts'
+import { ask, giveQuote, quoteBody, untilCounted } from '../support/clients/quotes.ts'
+import { idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
+import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const lifeMs = 1_500
 

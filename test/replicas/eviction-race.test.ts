@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import { createEvictions } from '../../src/quotes/evictions.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createSharedQuotes, type Sharing } from '../../src/quotes/shared-quotes.ts'
-import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/quotes/valkey-quote-store.ts'
+import { createEvictions } from '../../src/replicas/evictions.ts'
+import { createSharedQuotes, type Sharing } from '../../src/replicas/shared-quotes.ts'
+import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/replicas/valkey/quote-store.ts'
 import { storedQuote } from '../contract/quote-store.ts'
-import { pause, until } from '../support/between.ts'
-import { eventually } from '../support/replicas.ts'
-import { storeAt, type ValkeyServer, valkey, valkeyIsInstalled } from '../support/valkey.ts'
+import { pause, until } from '../support/gateways/between.ts'
+import { eventually } from '../support/gateways/replicas.ts'
+import { storeAt, type ValkeyServer, valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const providerClock = { latestMs: Date.now }
 const answer = {

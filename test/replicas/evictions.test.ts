@@ -1,10 +1,10 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { act } from '../operations/support.ts'
-import { pause } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { post } from '../support/orders.ts'
-import { ask, counted, giveQuote, quoteBody, quotePath, untilCounted } from '../support/quotes.ts'
-import { rawExchange } from '../support/raw-connection.ts'
+import { post } from '../support/clients/orders.ts'
+import { ask, counted, giveQuote, quoteBody, quotePath, untilCounted } from '../support/clients/quotes.ts'
+import { rawExchange } from '../support/clients/raw-connection.ts'
+import { pause } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 import {
   cacheStatusOf,
   eventually,
@@ -13,8 +13,8 @@ import {
   replicaSettings,
   replicaStage,
   stored,
-} from '../support/replicas.ts'
-import { valkeyIsInstalled } from '../support/valkey.ts'
+} from '../support/gateways/replicas.ts'
+import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const evictions = (reason: string) => `quotegate_cache_evictions_total{reason="${reason}"}`
 const path = (amount: number) => `${quotePath}?amount=${amount}`

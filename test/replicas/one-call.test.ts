@@ -1,7 +1,5 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { pause, until } from '../support/between.ts'
-import { startGatewayProcess } from '../support/gateway-process.ts'
 import {
   ask,
   counted,
@@ -12,7 +10,9 @@ import {
   quotePath,
   untilCounted,
   watchForUnhandled,
-} from '../support/quotes.ts'
+} from '../support/clients/quotes.ts'
+import { pause, until } from '../support/gateways/between.ts'
+import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 import {
   cacheStatusOf,
   eventually,
@@ -21,8 +21,8 @@ import {
   replicaStage,
   sharing,
   stored,
-} from '../support/replicas.ts'
-import { valkeyIsInstalled } from '../support/valkey.ts'
+} from '../support/gateways/replicas.ts'
+import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const refreshes = (outcome: string) => `quotegate_quote_refreshes_total{outcome="${outcome}"}`
 const first = (waiting: readonly ServerResponse[]) => waiting[0] as ServerResponse

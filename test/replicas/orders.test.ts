@@ -1,9 +1,7 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { SettingValue } from '../../src/settings/read.ts'
+import type { SettingValue } from '../../src/config/parse.ts'
 import { act } from '../operations/support.ts'
-import { pause, recordingUpstream, until } from '../support/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
-import { type GivenQuote, type Post, post, termsOf } from '../support/orders.ts'
+import { type GivenQuote, type Post, post, termsOf } from '../support/clients/orders.ts'
 import {
   ask,
   counted,
@@ -12,10 +10,12 @@ import {
   giveQuote,
   quoteBody,
   quotePath,
-} from '../support/quotes.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
-import { eventually, stored } from '../support/replicas.ts'
-import { valkey, valkeyIsInstalled } from '../support/valkey.ts'
+} from '../support/clients/quotes.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { eventually, stored } from '../support/gateways/replicas.ts'
+import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const lifeMs = 30_000
 const decided = (decision: string, reason: string) =>

@@ -1,9 +1,9 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { recordingUpstream, until } from '../support/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
-import { asking, counted, giveQuote } from '../support/quotes.ts'
-import { eventually } from '../support/replicas.ts'
-import { type ValkeyServer, valkey, valkeyIsInstalled } from '../support/valkey.ts'
+import { asking, counted, giveQuote } from '../support/clients/quotes.ts'
+import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { eventually } from '../support/gateways/replicas.ts'
+import { type ValkeyServer, valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const perMinute = 6
 

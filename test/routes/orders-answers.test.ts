@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { rawUpstream } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { orderStage, post, termsOf } from '../support/orders.ts'
-import { expectProblem, proxyStatus } from '../support/problems.ts'
-import { counted } from '../support/quotes.ts'
-import { RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/raw-connection.ts'
+import { orderStage, post, termsOf } from '../support/clients/orders.ts'
+import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
+import { counted } from '../support/clients/quotes.ts'
+import { RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import { rawUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 
 describe('an order whose quote has expired', () => {
   it('is told which quote, since when, and where to get a new one; the connection goes on', async () => {

@@ -1,10 +1,10 @@
 import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { pause } from '../support/between.ts'
-import { orderStage, post } from '../support/orders.ts'
-import { expectProblem } from '../support/problems.ts'
-import { type ParsedAnswer, RawConnection, valuesOf } from '../support/raw-connection.ts'
+import { orderStage, post } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { type ParsedAnswer, RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
+import { pause } from '../support/gateways/between.ts'
 
 const most = 65_536
 const plain = '{"pairId":"ETH_USDC","fromAmount":0.1}'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { type GivenQuote, orderStage, termsOf } from '../support/orders.ts'
-import { expectProblem } from '../support/problems.ts'
+import { type GivenQuote, orderStage, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
 
 const lifeMs = 30_000
 const marginMs = 2_000

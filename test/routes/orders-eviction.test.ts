@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { orderStage, termsOf } from '../support/orders.ts'
-import { expectProblem } from '../support/problems.ts'
-import { deferred } from '../support/quotes.ts'
+import { orderStage, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { deferred } from '../support/clients/quotes.ts'
 
 const isHit = ({ cacheStatus }: { cacheStatus: string }) => /; hit;/.test(cacheStatus)
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type GivenQuote, type OrderStage, orderStage, termsOf } from '../support/orders.ts'
-import { expectProblem } from '../support/problems.ts'
-import { ask, lookups, untilCounted } from '../support/quotes.ts'
+import { type GivenQuote, type OrderStage, orderStage, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { ask, lookups, untilCounted } from '../support/clients/quotes.ts'
 
 /** A quote that is known is refused by its terms and by its id once it is over, and told apart from another. */
 async function expectKnown({ arrived, clock, order }: OrderStage, given: GivenQuote): Promise<void> {

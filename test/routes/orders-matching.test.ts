@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { orderStage, termsOf } from '../support/orders.ts'
-import { expectProblem } from '../support/problems.ts'
+import { orderStage, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
 
 /** Whether a body is an order for the one quote that was given: live before its expiry, expired after. */
 async function isFor(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { orderStage, post, termsOf } from '../support/orders.ts'
-import { expectProblem } from '../support/problems.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { orderStage, post, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 
 describe('there is no way round the guard:', () => {
   it.each([

@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/between.ts'
-import { escapedErrors } from '../support/escaped-errors.ts'
-import { orderStage, post } from '../support/orders.ts'
-import { expectProblem } from '../support/problems.ts'
-import { counted } from '../support/quotes.ts'
-import { RawConnection, valuesOf } from '../support/raw-connection.ts'
+import { orderStage, post } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { counted } from '../support/clients/quotes.ts'
+import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const path = '/v3/orders'
 const unfinished = (length = 100) => post('{"a":', { path, headers: [`Content-Length: ${length}`] })

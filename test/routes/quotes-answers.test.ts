@@ -1,8 +1,17 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import { gatewayTo, rawUpstream, recordingUpstream } from '../support/between.ts'
-import { ask, asking, counted, giveQuote, lookups, notKept, quoteBody, quotePath } from '../support/quotes.ts'
-import { rawExchange, valuesOf, withoutHopByHop } from '../support/raw-connection.ts'
+import {
+  ask,
+  asking,
+  counted,
+  giveQuote,
+  lookups,
+  notKept,
+  quoteBody,
+  quotePath,
+} from '../support/clients/quotes.ts'
+import { rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import { gatewayTo, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 
 const request = `GET ${quotePath}?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n`
 

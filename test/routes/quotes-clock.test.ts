@@ -1,8 +1,16 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { recordingUpstream } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { keptLog, levels } from '../support/log-lines.ts'
-import { ask, asking, counted, createTestClock, giveQuote, lookups, quoteBody } from '../support/quotes.ts'
+import {
+  ask,
+  asking,
+  counted,
+  createTestClock,
+  giveQuote,
+  lookups,
+  quoteBody,
+} from '../support/clients/quotes.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 const lifeMs = 30_000
 

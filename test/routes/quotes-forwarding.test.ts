@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { createQuoteKey } from '../../src/quotes/quote-key.ts'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { keptLog } from '../support/log-lines.ts'
-import { ask, asking, counted, giveQuote, lookups } from '../support/quotes.ts'
-import { valuesOf, withoutHopByHop } from '../support/raw-connection.ts'
+import { ask, asking, counted, giveQuote, lookups } from '../support/clients/quotes.ts'
+import { valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
 
 async function parts(settings: Record<string, string> = {}) {
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))

@@ -1,10 +1,19 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
-import { gatewayTo, rawUpstream, recordingUpstream } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { keptLog } from '../support/log-lines.ts'
-import { ask, asking, counted, giveQuote, lookups, notKept, quoteBody, quotePath } from '../support/quotes.ts'
-import { rawExchange, valuesOf, withoutHopByHop } from '../support/raw-connection.ts'
+import {
+  ask,
+  asking,
+  counted,
+  giveQuote,
+  lookups,
+  notKept,
+  quoteBody,
+  quotePath,
+} from '../support/clients/quotes.ts'
+import { rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import { gatewayTo, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
 
 const request = `GET ${quotePath}?amount=0.1 HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n`
 const hour = 3_600_000

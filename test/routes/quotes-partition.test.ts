@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { ask, giveQuote } from '../support/quotes.ts'
+import { ask, giveQuote } from '../support/clients/quotes.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 
 /** Which of these requests share a quote: a letter each, the same for the same quote. */
 async function sharing(settings: Record<string, string>, requests: string[][]) {

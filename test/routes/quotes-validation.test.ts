@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateway.ts'
-import { ask, asking, giveQuote, quoteBody, quotePath } from '../support/quotes.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
-import { type RecordingUpstream, startRecordingUpstream } from '../support/recording-upstream.ts'
+import { ask, asking, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { type RecordingUpstream, startRecordingUpstream } from '../support/upstreams/recording-upstream.ts'
 
 let upstream: RecordingUpstream
 let gateway: RunningGateway

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { request } from 'node:http'
 import { json } from 'node:stream/consumers'
 import { describe, expect, it } from 'vitest'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { asking, giveQuote, quoteBody } from '../support/quotes.ts'
+import { asking, giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 
 async function limited(perMinute: number, settings: Record<string, string> = {}) {
   const upstream = await recordingUpstream(({ target }, response) => {

@@ -1,8 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { gatewayTo, recordingUpstream, until } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
-import { post } from '../support/orders.ts'
+import { post } from '../support/clients/orders.ts'
 import {
   type Answered,
   ask,
@@ -12,8 +10,10 @@ import {
   lookups,
   quoteBody,
   untilCounted,
-} from '../support/quotes.ts'
-import { rawExchange } from '../support/raw-connection.ts'
+} from '../support/clients/quotes.ts'
+import { rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 
 async function limited(perMinute: number, settings: Record<string, string> = {}) {
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))

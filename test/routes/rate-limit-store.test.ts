@@ -2,8 +2,6 @@ import { request } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { RateLimiter, Taken } from '../../src/client/rate-limiter.ts'
 import type { Clock } from '../../src/clock.ts'
-import { recordingUpstream, until } from '../support/between.ts'
-import { startGateway } from '../support/gateway.ts'
 import {
   ask,
   asking,
@@ -14,7 +12,9 @@ import {
   quoteBody,
   untilCounted,
   watchForUnhandled,
-} from '../support/quotes.ts'
+} from '../support/clients/quotes.ts'
+import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 
 interface Counting {
   bucket: string

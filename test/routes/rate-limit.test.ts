@@ -3,8 +3,8 @@ import { createServer, get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { gatewayTo, recordingUpstream, until } from '../support/between.ts'
-import { type Answered, ask, asking, counted, giveQuote, untilCounted } from '../support/quotes.ts'
+import { type Answered, ask, asking, counted, giveQuote, untilCounted } from '../support/clients/quotes.ts'
+import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 
 /** Quotes where they are asked for, else a short answer. */
 async function limited(settings: Record<string, string | number> = {}) {

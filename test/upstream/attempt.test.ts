@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Problem, UpstreamFailure } from '../../src/problem.ts'
+import { Problem, UpstreamFailure } from '../../src/http/problem.ts'
 import { Attempt, type Outcome } from '../../src/upstream/attempt.ts'
 import type { TryHandler } from '../../src/upstream/connections.ts'
 import { ClientGone } from '../../src/upstream/request-body.ts'

@@ -1,13 +1,13 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, rawUpstream, recordingUpstream } from '../support/between.ts'
 import {
   type ParsedAnswer,
   RawConnection,
   rawExchange,
   valuesOf,
   withoutHopByHop,
-} from '../support/raw-connection.ts'
+} from '../support/clients/raw-connection.ts'
+import { gatewayTo, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 
 const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 

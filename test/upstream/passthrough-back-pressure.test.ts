@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/between.ts'
-import { RawConnection } from '../support/raw-connection.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 
 const mebibyte = 1024 * 1024
 const whole = 128 * mebibyte

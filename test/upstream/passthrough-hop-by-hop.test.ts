@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, rawUpstream, recordingUpstream } from '../support/between.ts'
-import { RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/raw-connection.ts'
+import { RawConnection, rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import { gatewayTo, rawUpstream, recordingUpstream } from '../support/gateways/between.ts'
 
 async function headersUpstream(lines: string): Promise<string[]> {
   const upstream = await recordingUpstream()

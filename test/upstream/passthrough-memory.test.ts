@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { describe, expect, test } from 'vitest'
-import { recordingUpstream } from '../support/between.ts'
-import { startGatewayProcess } from '../support/gateway-process.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 
 const mebibyte = 1024 * 1024
 // A third of what passes; Node 24 leaves more garbage lying about than 20 and 26 do.

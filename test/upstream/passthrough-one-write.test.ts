@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { gatewayTo, pause, until } from '../support/between.ts'
-import { untilCounted } from '../support/quotes.ts'
+import { untilCounted } from '../support/clients/quotes.ts'
+import { gatewayTo, pause, until } from '../support/gateways/between.ts'
 
 /** An upstream that keeps what it receives piece by piece, and answers each whole request. */
 async function listeningUpstream(answer: (socket: Socket) => void) {

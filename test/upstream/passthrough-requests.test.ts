@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { RawConnection, rawExchange, withoutHopByHop } from '../support/raw-connection.ts'
-import type { Recorded } from '../support/recording-upstream.ts'
+import { RawConnection, rawExchange, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import type { Recorded } from '../support/upstreams/recording-upstream.ts'
 
 /** What the upstream was given for these bytes. */
 async function forwarded(request: string | Buffer, settings = {}): Promise<Recorded> {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { gatewayTo, recordingUpstream } from '../support/between.ts'
-import { rawExchange, valuesOf, withoutHopByHop } from '../support/raw-connection.ts'
+import { rawExchange, valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 
 /** The headers that the swap upstream is given for these lines. */
 async function swapHeaders(lines: readonly string[], settings = {}): Promise<string[]> {

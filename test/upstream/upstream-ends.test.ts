@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createUpstream } from '../../src/upstream/upstream.ts'
-import { gatewayTo, pause, rawUpstream } from '../support/between.ts'
-import { RawConnection, rawExchange } from '../support/raw-connection.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
 
 const limits = {
   connectTimeoutMs: 1_000,

@@ -1,0 +1,265 @@
+import { createServer, type RequestListener } from 'node:http'
+import { createClientAddress } from '../client/client-address.ts'
+import type { RateLimiter } from '../client/rate-limiter.ts'
+import { type Clock, systemClock } from '../clock.ts'
+import { type Config, type LoadedConfig, loadConfig } from '../config/config.ts'
+import type { SettingValue } from '../config/parse.ts'
+import type { GoneSettingName, SettingName } from '../config/settings.ts'
+import { createMetrics, type Metrics } from '../metrics/metrics.ts'
+import { createActivity } from '../operations/activity.ts'
+import { createOperationsApp } from '../operations/operations-app.ts'
+import { connectionsByDescriptors } from '../process/fd-limit.ts'
+import { completeLogger, type GatewayLogger, type Logger, silentLogger } from '../process/logger.ts'
+import { version } from '../process/package-info.ts'
+import { notKeptReasons } from '../quotes/quote-answer.ts'
+import type { SharedStore } from '../replicas/store.ts'
+import { createApp, type Routes } from '../routes/app.ts'
+import { createAreaReader } from '../routes/area.ts'
+import { createExchanges } from '../routes/exchange.ts'
+import { createPassThroughRoute } from '../routes/passthrough.ts'
+import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
+import { createSwapHeaders } from '../routes/swap-headers.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+import { createTrafficServer } from '../server/traffic-server.ts'
+import { createUpstream, type Upstream, type UpstreamName } from '../upstream/upstream.ts'
+import { createOperationsView, watchFor } from './console-view.ts'
+import { createLifecycle, type Lifecycle } from './lifecycle.ts'
+import { createSwapSide } from './swap.ts'
+
+export interface Gateway {
+  /** The whole service: what `listen()` serves, and what may be mounted in another Express app. */
+  readonly app: RequestListener
+  /** The same function as `app`. */
+  readonly listener: RequestListener
+  /** Metrics, health and the console. */
+  readonly operations: RequestListener
+  /** Where the built-in sandbox listens, when one of the upstreams is the sandbox. */
+  readonly sandboxUrl: string | undefined
+  /** Opens both listeners, at HOST and PORT and at ADMIN_HOST and ADMIN_PORT; once, however often it is called. */
+  listen(): Promise<{ trafficUrl: string; operationsUrl: string }>
+  /**
+   * Ends it: requests in flight are answered, within DRAIN_TIMEOUT_MS. For `delayMs` before that new connections
+   * are still served, while /readyz says that they should go elsewhere. A further call without `delayMs` cuts that
+   * short; one with it changes nothing.
+   */
+  close(options?: { delayMs?: number }): Promise<void>
+  /** The page that Prometheus reads. */
+  metrics(): Promise<string>
+  /** `close()`, for `await using`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** By the names that they have in the environment. A list may also be an array. */
+export type GatewaySettings = { readonly [Name in SettingName | GoneSettingName]?: SettingValue | undefined }
+
+export interface GatewayOverrides {
+  /** What the time is; the built-in sandbox goes by it too. */
+  clock?: Clock
+  /** Nothing is logged unless one is given. */
+  logger?: GatewayLogger
+  /** Counts for RATE_LIMIT_PER_MINUTE in place of this process's memory. */
+  rateLimiter?: RateLimiter
+}
+
+/**
+ * Builds a gateway that does not listen yet. Reads nothing from the environment. Throws a SettingsError that names
+ * every setting that is wrong, and every name that is nearly a setting's.
+ */
+export async function createGateway(
+  settings: GatewaySettings = {},
+  overrides: GatewayOverrides = {},
+): Promise<Gateway> {
+  return buildGateway(loadConfig({ ...settings }), overrides)
+}
+
+export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverrides = {}): Promise<Gateway> {
+  const { config } = loaded
+  const log = overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
+  for (const warning of loaded.warnings) log.warn({}, warning)
+  const clock = overrides.clock ?? systemClock
+  const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
+  const sandbox = await sandboxIfNeeded(config, clock)
+  const activity = createActivity()
+  const watching = watchFor(activity, clock)
+  const upstreams = createUpstreams(config, { sandbox, metrics, log, onFailed: activity.upstreamFailed })
+
+  const exchanges = createExchanges({
+    log,
+    metrics,
+    readTarget: createAreaReader(config.payments.paths),
+    readClientAddress: createClientAddress(config.client),
+    onOver: watching.onOver,
+  })
+  const sharedStore = await storeIfSet(config, { metrics, log })
+  const rateLimit = await rateLimitIfSet(config, { metrics, sharedStore, limiter: overrides.rateLimiter })
+  const swapHeaders = createSwapHeaders(config.swap, headersSaidToUs(config))
+  const passThrough = createPassThroughRoute({
+    ...upstreams,
+    paymentsPaths: config.payments.paths,
+    swapHeaders,
+    bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
+    stallMs: config.upstream.bodyTimeoutMs,
+    rateLimit,
+    fail: exchanges.fail,
+  })
+  const swapSide = createSwapSide({
+    config,
+    clock,
+    log,
+    metrics,
+    passThrough,
+    swapHeaders,
+    upstream: upstreams.swap,
+    sharedStore,
+    rateLimit,
+    fail: exchanges.fail,
+    onOrderRefused: watching.onOrderRefused,
+  })
+  const routes: Routes = { ...swapSide, passThrough }
+  const { listener, messages } = createApp(exchanges, routes)
+
+  const operations = createOperationsApp({
+    metrics,
+    activity,
+    isReady: () => lifecycle.ready,
+    // Loaded when it is first asked for: a start need not wait for it.
+    openApi: async () => (await import('../openapi/document.ts')).openApiJson,
+    access: { ...config.admin, production: config.production },
+    view: createOperationsView({
+      loaded,
+      clock,
+      version,
+      exchanges,
+      upstreams,
+      swapSide,
+      sandbox,
+      sharedStore,
+      trafficUrl: () => lifecycle.trafficUrl,
+    }),
+  })
+  const trafficServer = createTrafficServer({
+    listener,
+    messages,
+    headTimeoutMs: config.requests.headTimeoutMs,
+    connectionsMost: connectionsMost(config, log),
+    log,
+    metrics,
+  })
+  const lifecycle: Lifecycle = createLifecycle({
+    config,
+    log,
+    traffic: trafficServer,
+    operations: createServer(operations.listener),
+    inFlight: () => exchanges.inFlight,
+    opensAfter: sharedStore?.firstTry,
+    async closeUpstreams() {
+      await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
+      await sharedStore?.close()
+      await sandbox?.close()
+    },
+    beforeOperationsClose: operations.close,
+  })
+
+  return {
+    app: listener,
+    listener,
+    operations: operations.listener,
+    sandboxUrl: sandbox?.url,
+    listen: lifecycle.listen,
+    close: lifecycle.close,
+    metrics: metrics.render,
+    [Symbol.asyncDispose]: () => lifecycle.close(),
+  }
+}
+
+// What is behind these three is loaded where it is set: a start is a fifth faster without it.
+
+async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
+  const needed = config.swap.baseUrl === 'sandbox' || config.payments.baseUrl === 'sandbox'
+  if (!needed) return undefined
+  const { startSandbox } = await import('../sandbox/sandbox.ts')
+  return startSandbox({ clock, unref: true })
+}
+
+async function rateLimitIfSet(
+  { rateLimit: { perMinute, by, countsHits }, swap }: Config,
+  parts: { metrics: Metrics; sharedStore: SharedStore | undefined; limiter: RateLimiter | undefined },
+): Promise<RateLimit | undefined> {
+  if (perMinute === 0) return undefined
+  const { metrics, sharedStore } = parts
+  const { createMemoryRateLimiter } = await import('../client/memory-rate-limiter.ts')
+  const { createSharedRateLimiter } = await import('../replicas/shared-rate-limiter.ts')
+  const inMemory = createMemoryRateLimiter({ perMinute })
+  return createRateLimit({
+    limiter:
+      parts.limiter ??
+      (sharedStore ? createSharedRateLimiter({ sharedStore, insurance: inMemory }) : inMemory),
+    by,
+    countsHits,
+    appName: swap.appName,
+    onRefused: (route) => metrics.rateLimited[route]?.inc(),
+  })
+}
+
+async function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metrics; log: Logger }) {
+  if (store === undefined) return undefined
+  const { createValkey } = await import('../replicas/valkey/valkey.ts')
+  const sharedStore = createValkey({ ...store, log, observer: metrics.store })
+  metrics.store.watch(sharedStore)
+  return sharedStore
+}
+
+/** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: what they say is for us, and from anybody else it is a claim. */
+function headersSaidToUs({ client, quotes }: Config): ReadonlySet<string> {
+  const { header } = quotes.partition
+  return new Set(header === undefined ? [client.ipHeader] : [client.ipHeader, header])
+}
+
+function connectionsMost(config: Config, log: Logger): number {
+  const { connections } = config.requests
+  const possible = connectionsByDescriptors() ?? connections
+  if (possible < connections) {
+    log.warn(
+      { connections: possible },
+      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may have (ulimit -n)`,
+    )
+  }
+  return Math.min(connections, possible)
+}
+
+function createUpstreams(
+  config: Config,
+  {
+    sandbox,
+    metrics,
+    log,
+    onFailed,
+  }: { sandbox: Sandbox | undefined; metrics: Metrics; log: Logger; onFailed: () => void },
+) {
+  function upstream(name: UpstreamName, baseUrl: string): Upstream {
+    const created = createUpstream({
+      name,
+      baseUrl: baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl,
+      limits: config.upstream,
+      observer: {
+        ...metrics.upstreams[name],
+        onRequest(outcome, durationMs) {
+          metrics.upstreams[name].onRequest(outcome, durationMs)
+          if (outcome !== 'answered' && outcome !== 'given-up') onFailed()
+        },
+        onBreaker(state) {
+          metrics.upstreams[name].onBreaker(state)
+          log.warn({ upstream: name, state }, `the breaker of the ${name} upstream is ${state}`)
+        },
+      },
+    })
+    metrics.upstreams[name].watch(created)
+    return created
+  }
+  const { swap, payments, webhooks } = config
+  return {
+    swap: upstream('swap', swap.baseUrl),
+    payments: payments.baseUrl === undefined ? undefined : upstream('payments', payments.baseUrl),
+    webhooks: webhooks.baseUrl === undefined ? undefined : upstream('webhooks', webhooks.baseUrl),
+  }
+}

@@ -1,0 +1,119 @@
+import type { Server } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
+import type { Config } from '../config/config.ts'
+import type { Logger } from '../process/logger.ts'
+import { closeServer } from '../server/close-server.ts'
+import { ListenError, listen } from '../server/listen.ts'
+import type { TrafficServer } from '../server/traffic-server.ts'
+
+export interface LifecycleParts {
+  config: Pick<Config, 'traffic' | 'admin' | 'drain'>
+  log: Logger
+  traffic: TrafficServer
+  operations: Server
+  /** Requests without a complete answer, those that came through an app mounted elsewhere too. */
+  inFlight(): number
+  /** What a start waits for; it never rejects. */
+  opensAfter: Promise<void> | undefined
+  /** What is behind the traffic listener, ended after it. */
+  closeUpstreams(): Promise<void>
+  /** Ends what would hold up the operations listener, which goes last, so that the end can be watched. */
+  beforeOperationsClose(): void
+}
+
+export interface Urls {
+  trafficUrl: string
+  operationsUrl: string
+}
+
+export interface Lifecycle {
+  /** Whether both listeners accept; false again as soon as the gateway is asked to stop. */
+  readonly ready: boolean
+  readonly trafficUrl: string | undefined
+  listen(): Promise<Urls>
+  close(options?: { delayMs?: number }): Promise<void>
+}
+
+/** Enough for a scrape that is being answered. */
+const operationsCloseWithinMs = 2_000
+const lookEveryMs = 20
+/** For requests whose connection was cut to hear of it: only then is the end of their upstream no failure of it. */
+const noticeCutMs = 200
+
+/** Both listeners from their first day to their last. */
+export function createLifecycle(parts: LifecycleParts): Lifecycle {
+  const { config, log, traffic, operations } = parts
+  const drainDelay = new AbortController()
+  let opening: Promise<Urls> | undefined
+  let closing: Promise<void> | undefined
+  let urls: Urls | undefined
+  let ready = false
+
+  const closeOperations = () => closeServer(operations, { timeoutMs: operationsCloseWithinMs })
+
+  async function open(): Promise<Urls> {
+    await parts.opensAfter
+    const onLateError = (error: Error) => log.error({ cause: error }, 'a listener failed to accept')
+    const operationsUrl = await listen(operations, config.admin, { setting: 'ADMIN_PORT', onLateError })
+    const trafficUrl = await listen(traffic, config.traffic, { setting: 'PORT', onLateError }).catch(
+      async (error) => {
+        await closeOperations()
+        throw error
+      },
+    )
+    urls = { trafficUrl, operationsUrl }
+    ready = closing === undefined
+    return urls
+  }
+
+  function cutTheRest(): void {
+    const requests = parts.inFlight()
+    if (requests > 0) log.warn({ requests }, 'DRAIN_TIMEOUT_MS has passed: requests in flight are cut')
+    traffic.cutConnections()
+  }
+
+  async function end(delayMs: number): Promise<void> {
+    await opening?.catch(() => {})
+    await setTimeout(delayMs, undefined, { signal: drainDelay.signal }).catch(() => {})
+    const startedAtMs = performance.now()
+    await closeServer(traffic, {
+      timeoutMs: config.drain.timeoutMs,
+      closeSilent: traffic.closeSilentConnections,
+      cut: cutTheRest,
+    })
+    // What came through the listener is answered or cut; an app mounted elsewhere has the same time.
+    const closedAtMs = performance.now()
+    const leftMs = Math.max(0, config.drain.timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
+    while (parts.inFlight() > 0 && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
+    await parts.closeUpstreams()
+    parts.beforeOperationsClose()
+    await closeOperations()
+  }
+
+  return {
+    get ready() {
+      return ready
+    },
+    get trafficUrl() {
+      return urls?.trafficUrl
+    },
+    async listen() {
+      if (closing !== undefined) throw new ListenError('This gateway is closed: create another one.')
+      opening ??= open().catch((error) => {
+        // The port may be free later.
+        opening = undefined
+        throw error
+      })
+      return opening
+    },
+    close({ delayMs = 0 } = {}) {
+      // Nobody has been told to come here, who would have to be told to go elsewhere.
+      const isStarting = closing === undefined && opening !== undefined && !ready
+      ready = false
+      traffic.announceEnd()
+      if (delayMs === 0 || isStarting) drainDelay.abort()
+      closing ??= end(delayMs)
+      return closing
+    },
+  }
+}

@@ -1,0 +1,159 @@
+import { remembering } from './memoize.ts'
+
+/** Answers with these are whole with their heads (RFC 9110 15.3.5 and 15.4.5). */
+export const bodilessStatuses: ReadonlySet<number> = new Set([204, 304])
+
+/**
+ * Hop-by-hop rules for both directions (RFC 9110 7.6.1). Headers travel as the flat raw list that Node and
+ * undici use, so that order, case and duplicates survive.
+ */
+const hopByHop = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'http2-settings',
+])
+
+// A client that could have these removed by naming them in Connection would choose the host, the framing,
+// or whose word counts at the upstream (CVE-2021-33197 of the Go reverse proxy).
+const neverNominated = new Set([
+  'host',
+  'content-length',
+  'transfer-encoding',
+  'user-agent',
+  'authorization',
+  'forwarded',
+  'via',
+])
+
+/** Messages bring the same few names again and again. */
+const knownName = remembering((name) => {
+  const lowerCaseName = name.toLowerCase()
+  return { lowerCaseName, ofThisHop: hopByHop.has(lowerCaseName) }
+})
+
+/** Names in any Connection line, less those that must not be removed; undefined when there are none. */
+export function nominatedHeaders(rawHeaders: readonly string[]): Set<string> | undefined {
+  let nominated: Set<string> | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue
+    const value = rawHeaders[index + 1] as string
+    // The two that nearly every message carries, without building a set for them.
+    if (value === 'keep-alive' || value === 'close') continue
+    for (const part of value.split(',')) {
+      const option = part.trim().toLowerCase()
+      if (option === '' || option === 'keep-alive' || option === 'close') continue
+      if (neverNominated.has(option) || option.startsWith('app-')) continue
+      nominated ??= new Set()
+      nominated.add(option)
+    }
+  }
+  return nominated
+}
+
+/**
+ * The end-to-end headers, in order, without those that `drops` names. Names reach `drops` in lower case, and
+ * only those of headers that would otherwise be kept.
+ */
+export function endToEndHeaders(
+  rawHeaders: readonly string[],
+  drops: (lowerCaseName: string) => boolean,
+): string[] {
+  const nominated = nominatedHeaders(rawHeaders)
+  const kept: string[] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    const { lowerCaseName, ofThisHop } = knownName(name)
+    if (ofThisHop || nominated?.has(lowerCaseName) || drops(lowerCaseName)) continue
+    kept.push(name, rawHeaders[index + 1] as string)
+  }
+  return kept
+}
+
+/** The end-to-end headers of an answer. RFC 9110 8.6: a 204 has no length; some upstreams send one. */
+export function answerHeaders(
+  status: number,
+  rawHeaders: readonly string[],
+  drops: (lowerCaseName: string) => boolean = dropsNothing,
+): string[] {
+  const dropsMore = status === 204 ? (name: string) => name === 'content-length' || drops(name) : drops
+  return endToEndHeaders(rawHeaders, dropsMore)
+}
+
+const dropsNothing = () => false
+
+/** Adds the length of an answer that was read as a whole, where its upstream stated none. */
+export function addLength(headers: string[], { status, body }: { status: number; body: Buffer }): void {
+  if (bodilessStatuses.has(status) || headerLines(headers, 'content-length') !== undefined) return
+  headers.push('Content-Length', String(body.length))
+}
+
+/** Several lines of one header as one text: no header line holds a line break. */
+export const lineBreak = '\n'
+
+/** All values of one header, in the order of its lines. */
+export function headerValues(rawHeaders: readonly string[], lowerCaseName: string): string[] {
+  const values: string[] = []
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    if (name.length === lowerCaseName.length && name.toLowerCase() === lowerCaseName) {
+      values.push(rawHeaders[index + 1] as string)
+    }
+  }
+  return values
+}
+
+/** All lines of one header as one text, which is most often its only line; undefined if there is none. */
+export function headerLines(rawHeaders: readonly string[], lowerCaseName: string): string | undefined {
+  let lines: string | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    if (name.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName) continue
+    const value = rawHeaders[index + 1] as string
+    lines = lines === undefined ? value : lines + lineBreak + value
+  }
+  return lines
+}
+
+/**
+ * No other coding than chunked was offered, and without its name nobody could undo it (RFC 9112 6.1). undici leaves the
+ * blanks behind a value on; with a tab there its parser does not know the coding.
+ */
+export function hasForeignTransferCoding(rawHeaders: readonly string[]): boolean {
+  const codings = headerLines(rawHeaders, 'transfer-encoding')
+  return codings !== undefined && !/^chunked *(?:\nchunked *)*$/i.test(codings)
+}
+
+/** undici hands header bytes over as Buffers; latin1 keeps every byte. */
+export function latin1Headers(rawHeaders: readonly (Buffer | string)[]): string[] {
+  const texts: string[] = []
+  for (const part of rawHeaders) texts.push(typeof part === 'string' ? part : part.toString('latin1'))
+  return texts
+}
+
+const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
+
+/** Whether a request has been through a gateway of ours already (RFC 9110 7.6.3). */
+export function viaNamesUs(rawHeaders: readonly string[]): boolean {
+  const via = headerLines(rawHeaders, 'via')
+  return via?.split(/[,\n]/).some((hop) => ownName.test(hop)) ?? false
+}
+
+/** Whether a text is nothing but ASCII that a head may hold. */
+export function isPlain(text: string): boolean {
+  return /^[\x20-\x7e\t]*$/.test(text)
+}
+
+/**
+ * undici reads a reason phrase as UTF-8, and Node writes one as latin1. What was not UTF-8 is lost by then:
+ * no phrase at all is better than a mangled one.
+ */
+export function reasonBytes(reason: string): string {
+  if (isPlain(reason)) return reason
+  return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
+}

@@ -1,0 +1,161 @@
+import { isUtf8 } from 'node:buffer'
+import { LosslessNumber, parse } from 'lossless-json'
+import { isZero, parseDecimal, sameAsDouble } from '../quotes/decimal.ts'
+
+export interface AmountClaim {
+  /** As the order spells it, if that is a decimal: a double would lose digits that count. */
+  text: string
+  canonical: string
+  isNumber: boolean
+}
+
+export interface OrderTerms {
+  /** In the order of the setting. */
+  quoteIds: readonly string[]
+  pair: string | undefined
+  fromAmount: AmountClaim | undefined
+  /** An unreadable amount is no amount that a quote has: the order is not one that leaves it open. */
+  toAmount: AmountClaim | 'unreadable' | undefined
+}
+
+export type OrderReading = { order: OrderTerms; problem?: undefined } | { order?: undefined; problem: string }
+
+interface OrderOptions {
+  /** Dotted paths, such as `quote.id`. */
+  quoteIdFields: readonly string[]
+}
+
+interface Shape {
+  depth: number
+  colons: number
+}
+
+const depthMost = 32
+
+const quoteByte = 0x22
+const backslash = 0x5c
+const colon = 0x3a
+const opening = new Set(Buffer.from('{['))
+const closing = new Set(Buffer.from('}]'))
+
+class DuplicateKey extends Error {}
+
+const problems = {
+  empty: 'The body is empty. An order is a JSON object.',
+  notUtf8: 'The body is not valid UTF-8, which JSON has to be.',
+  byteOrderMark: 'The body starts with a byte order mark, which JSON must not have.',
+  tooDeep: `The body is nested more than ${depthMost} levels deep.`,
+  malformed: 'The body is not valid JSON.',
+  notAnObject: 'The body is not a JSON object.',
+  duplicateKey: 'The body has the same key twice in one object, so it is ambiguous which of the two counts.',
+}
+
+/** The caller bounds the body's size, and forwards its bytes rather than anything that was made of them. */
+export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
+  if (body.length === 0) return { problem: problems.empty }
+  if (!isUtf8(body)) return { problem: problems.notUtf8 }
+  const shape = measure(body)
+  if (shape.depth > depthMost) return { problem: problems.tooDeep }
+  const text = body.toString('utf8')
+  // RFC 8259 8.1 lets a reader skip it or refuse it. Whether the upstream skips it is not known.
+  if (text.startsWith('\ufeff')) return { problem: problems.byteOrderMark }
+
+  let json: unknown
+  try {
+    json = parse(text, null, { onDuplicateKey })
+  } catch (error) {
+    return { problem: error instanceof DuplicateKey ? problems.duplicateKey : problems.malformed }
+  }
+  // The parser lets a repeated key pass if its values are equal, but then keeps fewer keys than were written.
+  if (countKeys(json) !== shape.colons) return { problem: problems.duplicateKey }
+  if (!isObject(json)) return { problem: problems.notAnObject }
+  return { order: readTerms(json, options) }
+}
+
+/** Whether an amount that an order states can mean a quote's amount. The ledger's index follows this rule. */
+export function amountMatches(claim: AmountClaim, decimal: string): boolean {
+  return claim.canonical === decimal || (claim.isNumber && sameAsDouble(claim.text, decimal))
+}
+
+function readTerms(json: object, options: OrderOptions): OrderTerms {
+  const pair = ownProperty(json, 'pairId')
+  const toAmount = amountIn(json, 'toAmount')
+  return {
+    quoteIds: options.quoteIdFields.map((path) => readId(json, path)).filter((id) => id !== undefined),
+    pair: typeof pair === 'string' && pair !== '' ? pair : undefined,
+    fromAmount: readAmount(amountIn(json, 'fromAmount')),
+    toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
+  }
+}
+
+function readId(json: object, path: string): string | undefined {
+  let value: unknown = json
+  for (const name of path.split('.')) value = isObject(value) ? ownProperty(value, name) : undefined
+  if (value instanceof LosslessNumber) return value.value
+  return typeof value === 'string' && value !== '' ? value : undefined
+}
+
+/** `null` states no amount, just as a member that is missing. */
+function amountIn(json: object, name: string): unknown {
+  const value = ownProperty(json, name)
+  return (isObject(value) ? ownProperty(value, 'value') : value) ?? undefined
+}
+
+function readAmount(value: unknown): AmountClaim | undefined {
+  const isNumber = value instanceof LosslessNumber
+  const text = isNumber ? value.value : value
+  if (typeof text !== 'string') return undefined
+  const canonical = parseDecimal(text)
+  if (canonical !== undefined) return { text, canonical, isNumber }
+  // Blanks, a plus, a hundred digits: an upstream may put up with them, and no odd spelling walks round the guard.
+  const double = String(Number(text))
+  const lenient = parseDecimal(double)
+  // Number() reads much as 0 that is no number at all.
+  if (lenient === undefined || isZero(lenient)) return undefined
+  return { text: double, canonical: lenient, isNumber: true }
+}
+
+/**
+ * Before anything is parsed, because the parser calls itself for each level and a body of brackets would overflow
+ * the stack. In valid JSON each colon outside a string belongs to one key. Bytes serve as well as characters: no
+ * byte of a longer UTF-8 sequence is ASCII.
+ */
+function measure(body: Buffer): Shape {
+  const shape = { depth: 0, colons: 0 }
+  let level = 0
+  let inString = false
+  for (let index = 0; index < body.length; index += 1) {
+    const byte = body[index] ?? 0
+    if (byte === quoteByte) inString = !inString
+    else if (inString) {
+      if (byte === backslash) index += 1
+    } else if (byte === colon) shape.colons += 1
+    else if (opening.has(byte)) {
+      level += 1
+      shape.depth = Math.max(shape.depth, level)
+    } else if (closing.has(byte)) level -= 1
+  }
+  return shape
+}
+
+function countKeys(value: unknown): number {
+  if (Array.isArray(value)) return value.reduce((sum: number, item) => sum + countKeys(item), 0)
+  if (!isObject(value)) return 0
+  const values = Object.values(value)
+  return values.reduce((sum: number, item) => sum + countKeys(item), values.length)
+}
+
+/** Throws at the first: a body that repeats one key a thousand times must not be compared a thousand times. */
+function onDuplicateKey(): never {
+  throw new DuplicateKey()
+}
+
+function isObject(value: unknown): value is object {
+  const isContainer = typeof value === 'object' && value !== null && !(value instanceof LosslessNumber)
+  return isContainer && !Array.isArray(value)
+}
+
+/** Nothing that an object inherits is part of an order, whatever keys the body has. */
+function ownProperty(object: object, name: string): unknown {
+  return Object.getOwnPropertyDescriptor(object, name)?.value
+}

@@ -1,0 +1,84 @@
+import type { Clock } from '../clock.ts'
+import { headerValues } from '../http/headers.ts'
+import type { Logger } from '../process/logger.ts'
+import { type ClockOffset, createUpstreamClock, toleranceMs } from './clock-offset.ts'
+
+/** The provider's wall clock, as far as its answers tell it. */
+export interface ProviderClock {
+  /** Both moments are of our wall clock; the headers are those of the answer. */
+  observe(answer: { rawHeaders: readonly string[]; sentAtMs: number; receivedAtMs: number }): void
+  /** How far the shared store's clock is ahead of ours: a second opinion on ours, until the provider has said its time. */
+  compare(storeAheadMs: number): void
+  /** How far ahead of our clock the provider is by what another replica told the store: counts until it has been heard here. */
+  hearsay(aheadMs: number): void
+  /** Whether the provider has said its time. */
+  readonly isKnown: boolean
+  /** What serving a quote assumes: the provider may already be this late. */
+  latestMs(): number
+  /** What refusing an order assumes: the provider may still be this early. */
+  earliestMs(): number
+  offset(): ClockOffset
+}
+
+const worthAWarningMs = 2_000
+const warnEveryMs = 600_000
+
+export function createProviderClock({ clock, log }: { clock: Clock; log: Logger }): ProviderClock {
+  const upstreamClock = createUpstreamClock()
+  let storeAheadMs = 0
+  let hearsayMs = 0
+  const leadMs = (nowMs: number) => (clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs())
+  /** Our wall clock less the steady one, when the provider last told its time, or else at the start. */
+  let leadWhenHeardMs = leadMs(clock.nowMs())
+  /** How far our wall clock has been set ahead since then, or back if less than 0; a machine that slept is ahead. */
+  const setByMs = (nowMs: number) => leadMs(nowMs) - leadWhenHeardMs
+  let warnedAtMs = Number.NEGATIVE_INFINITY
+
+  function warnIfFarOff(): void {
+    const { estimateMs } = upstreamClock.offset()
+    if (Math.abs(estimateMs) <= worthAWarningMs || clock.nowMs() - warnedAtMs < warnEveryMs) return
+    warnedAtMs = clock.nowMs()
+    log.warn(
+      { offsetMs: Math.round(estimateMs) },
+      "the provider's clock is far from ours: quotes are judged by its clock, on the safe side of what is known of it",
+    )
+  }
+
+  return {
+    observe({ rawHeaders, sentAtMs, receivedAtMs }) {
+      const byMs = setByMs(clock.nowMs())
+      // Under way just then, maybe: its two moments may be of different clocks, and it settles nothing.
+      const isOfTwoClocks = byMs > toleranceMs && receivedAtMs - sentAtMs >= byMs
+      const dates = headerValues(rawHeaders, 'date')
+      const told = upstreamClock.observe({
+        ourClockWasSet: Math.abs(byMs) > toleranceMs && !isOfTwoClocks,
+        dateHeader: dates.length === 1 ? dates[0] : undefined,
+        hasAge: headerValues(rawHeaders, 'age').length > 0,
+        sentAtMs,
+        receivedAtMs,
+      })
+      if (told && !isOfTwoClocks) leadWhenHeardMs = leadMs(clock.nowMs())
+      warnIfFarOff()
+    },
+    compare(aheadMs) {
+      storeAheadMs = aheadMs
+    },
+    hearsay(aheadMs) {
+      hearsayMs = Math.min(hearsayMs, aheadMs)
+    },
+    get isKnown() {
+      return upstreamClock.isKnown
+    },
+    latestMs() {
+      const nowMs = clock.nowMs()
+      const byMs = setByMs(nowMs)
+      return upstreamClock.latestMs(nowMs) + (byMs < -toleranceMs ? Math.ceil(-byMs) : 0)
+    },
+    earliestMs() {
+      const nowMs = clock.nowMs()
+      const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs(nowMs))
+      return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs, hearsayMs)
+    },
+    offset: () => upstreamClock.offset(),
+  }
+}

@@ -1,0 +1,34 @@
+import type { StoredQuote } from '../quotes/quote-store.ts'
+
+/**
+ * A quote as it lies in a shared store: its id, a line of what is needed to serve it, and its body, byte for byte.
+ * JSON holds no line break, and so the id with its line break can be looked for at the start.
+ */
+export function encodeQuote({ id, body, headers, lifeMs, expiresAtMs }: StoredQuote): Buffer {
+  const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
+  return Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
+}
+
+export function idLine(id: string): string {
+  return `${JSON.stringify(id)}\n`
+}
+
+/** Undefined: not what `encodeQuote` wrote; another version of this program may have. */
+export function decodeQuote(bytes: Buffer): StoredQuote | undefined {
+  const idEnd = bytes.indexOf(lineBreak)
+  const headEnd = bytes.indexOf(lineBreak, idEnd + 1)
+  if (idEnd === -1 || headEnd === -1) return undefined
+  try {
+    const id: unknown = JSON.parse(bytes.toString('utf8', 0, idEnd))
+    const head: unknown = JSON.parse(bytes.toString('utf8', idEnd + 1, headEnd))
+    if (typeof id !== 'string' || !Array.isArray(head)) return undefined
+    const [lifeMs, expiresAtMs, ...headers] = head
+    if (!Number.isFinite(lifeMs) || !Number.isFinite(expiresAtMs)) return undefined
+    if (headers.length % 2 !== 0 || !headers.every((part) => typeof part === 'string')) return undefined
+    return { id, body: bytes.toString('latin1', headEnd + 1), headers, lifeMs, expiresAtMs }
+  } catch {
+    return undefined
+  }
+}
+
+const lineBreak = 0x0a

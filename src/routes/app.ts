@@ -1,0 +1,74 @@
+import type { RequestListener } from 'node:http'
+import express, { type Request, type Response } from 'express'
+import { Problem } from '../http/problem.ts'
+import type { MessageClasses } from '../server/traffic-server.ts'
+import type { Exchange, Exchanges } from './exchange.ts'
+import { messageClassesOf } from './message-classes.ts'
+import { screen } from './method-policy.ts'
+import { keepRepeatedFields } from './mounted-response.ts'
+import type { OrderRoute } from './orders.ts'
+import type { PassThroughRoute } from './passthrough.ts'
+import type { QuoteRoute } from './quotes.ts'
+
+export interface Routes {
+  quotes: QuoteRoute
+  orders: OrderRoute
+  passThrough: PassThroughRoute
+}
+
+export interface App {
+  listener: RequestListener
+  /** What a server makes its requests and responses of, so that Express need not change their prototypes. */
+  messages: MessageClasses
+}
+
+/** The whole service as one Express app: for the traffic server, or mounted in another app. */
+export function createApp(exchanges: Exchanges, routes: Routes): App {
+  const app = express()
+  app.disable('x-powered-by')
+  app.disable('etag')
+  app.set('query parser', false)
+  const messages = messageClassesOf(app)
+
+  // Areas, not Express paths, choose the route: Express folds case, strips slashes and decodes (area.ts).
+  function dispatch(exchange: Exchange): void | Promise<void> {
+    if (screen(exchange)) return
+    if (passesThrough(exchange)) return routes.passThrough(exchange)
+    if (exchange.area === 'quote') return routes.quotes.answer(exchange)
+    if (exchange.area === 'float-order') return routes.orders.floatOrder(exchange)
+    return routes.orders.plainOrder(exchange)
+  }
+
+  app.use((request: Request, response: Response) => {
+    // Only where this app is mounted in another: the client left while the other app was busy.
+    if (response.destroyed) return
+    const exchange = exchanges.begin(request, response)
+    try {
+      dispatch(exchange)?.catch((error) => exchanges.fail(exchange, error))
+    } catch (error) {
+      exchanges.fail(exchange, error)
+    }
+    exchanges.follow(exchange)
+  })
+
+  return {
+    messages,
+    listener(request, response) {
+      keepRepeatedFields(response)
+      app(request as Request, response as Response, (error?: unknown) => {
+        // Express gave up before it called the function above: its own answer would be a page of HTML.
+        const exchange = exchanges.begin(request, response)
+        exchanges.follow(exchange)
+        const detail = 'The request target cannot be read.'
+        exchanges.fail(exchange, error ?? new Problem('bad-target', { detail }))
+      })
+    },
+  }
+}
+
+/** Everything but quotes and new orders goes through as it is. */
+function passesThrough({ area, request: { method } }: Exchange): boolean {
+  if (area === 'quote') return method === 'OPTIONS'
+  if (area === 'float-order' || area === 'order') return method !== 'POST'
+  return true
+}

@@ -1,0 +1,26 @@
+import { IncomingMessage } from 'node:http'
+import express, { type Express } from 'express'
+import { TrafficResponse } from '../http/whole-response.ts'
+import type { MessageClasses } from '../server/traffic-server.ts'
+
+// What Express sets on each response stands below what this service adds to it.
+Object.setPrototypeOf(TrafficResponse.prototype, express.response)
+
+/** Express makes such an object for each response that has none. Nothing here reads it. */
+const noLocals = Object.freeze(Object.create(null))
+
+/**
+ * Express sets the prototypes of each request and response to those of the app, which is nearly all that it costs: V8
+ * drops what it knows of an object whose prototype changes. Messages of these classes have those prototypes from the
+ * start, so that Express changes nothing.
+ */
+export function messageClassesOf(app: Express): MessageClasses {
+  class AppRequest extends IncomingMessage {}
+  Object.setPrototypeOf(AppRequest.prototype, express.request)
+  class AppResponse extends TrafficResponse {}
+  const own = (value: unknown) => ({ value, writable: true, configurable: true })
+  Object.defineProperty(AppRequest.prototype, 'app', own(app))
+  Object.defineProperties(AppResponse.prototype, { app: own(app), locals: own(noLocals) })
+  Object.assign(app, { request: AppRequest.prototype, response: AppResponse.prototype })
+  return { IncomingMessage: AppRequest, ServerResponse: AppResponse }
+}

@@ -1,0 +1,119 @@
+import { type IncomingMessage, METHODS } from 'node:http'
+import { remembering } from '../http/memoize.ts'
+import { Problem } from '../http/problem.ts'
+
+const headBytesMost = 16_384
+const targetBytesMost = 8_192
+const headersMost = 200
+
+// Node also reads RTSP/1.0 and ICE/1.0 and does not tell; these methods are only ever theirs.
+const httpMethods = new Set(METHODS.filter((method) => method !== 'SOURCE'))
+const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
+// RFC 9110 7.2 and RFC 3986 3.2: a name or address, perhaps a port; no user, no path.
+const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?$/
+
+/** Nearly all clients name the same one. */
+const isHost = remembering((value) => hostForm.test(value))
+
+/** What Node lets pass and a gateway must not: each of these could mean something else to the next server. */
+export function headRefusal(request: IncomingMessage): Problem | undefined {
+  const { httpVersion, method = '', rawHeaders, url = '' } = request
+  if (httpVersion !== '1.1' && httpVersion !== '1.0')
+    return malformed('Only HTTP/1.0 and HTTP/1.1 are spoken here.')
+  if (!httpMethods.has(method)) return malformed('This is not a method of HTTP.')
+  if (url.length > targetBytesMost) return targetTooLong()
+  if (rawHeaders.length > headersMost * 2) return headTooLarge()
+
+  let headBytes = url.length
+  let hosts = 0
+  let lengths = 0
+  let codings = 0
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string
+    const value = rawHeaders[index + 1] as string
+    headBytes += name.length + value.length + 4
+    if (invalidValue.test(value)) return malformed(`The header ${name} holds a control character.`)
+    switch (name.length) {
+      case 4:
+        if (name.toLowerCase() !== 'host') break
+        hosts += 1
+        if (!isHost(value)) return malformed('The Host header is not a host.')
+        break
+      case 14:
+        if (name.toLowerCase() !== 'content-length') break
+        lengths += 1
+        if (!/^[0-9]{1,15}$/.test(value)) return malformed('The Content-Length header is not a number.')
+        break
+      case 17:
+        if (name.toLowerCase() !== 'transfer-encoding') break
+        codings += 1
+        if (value.toLowerCase() !== 'chunked')
+          return malformed('The only transfer coding known here is chunked.')
+        break
+    }
+  }
+  if (headBytes > headBytesMost) return headTooLarge()
+  if (hosts > 1) return malformed('There is more than one Host header.')
+  if (hosts === 0 && httpVersion === '1.1') return malformed('The Host header is missing.')
+  // RFC 9112 6.1 to 6.3: two opinions about where a body ends are how requests are smuggled.
+  if (lengths > 1 || codings > 1 || (lengths > 0 && codings > 0)) {
+    return malformed('The length of the body is stated more than once.')
+  }
+  if (codings > 0 && httpVersion === '1.0') return malformed('HTTP/1.0 has no chunked bodies.')
+  return undefined
+}
+
+function malformed(detail: string): Problem {
+  return new Problem('malformed-request', { detail })
+}
+
+function targetTooLong(): Problem {
+  return new Problem('target-too-long', {
+    detail: `A request target has at most ${targetBytesMost} bytes here.`,
+  })
+}
+
+function headTooLarge(): Problem {
+  return new Problem('head-too-large', {
+    detail: `A request head has at most ${headBytesMost} bytes and ${headersMost} headers here.`,
+  })
+}
+
+/** What Node's parser could not read, or had no more patience for. */
+export function problemOfParser(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): Problem {
+  if (error.code === 'HPE_HEADER_OVERFLOW') {
+    return endsInTarget(error.rawPacket) ? targetTooLong() : headTooLarge()
+  }
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return new Problem('request-timeout', { detail: 'The request head did not arrive in time.' })
+  }
+  return new Problem('malformed-request', {
+    detail: 'The bytes received are not a valid HTTP/1.1 request.',
+    cause: error,
+  })
+}
+
+const requestLine = /^[A-Z-]+ \S*/
+
+// Only the piece that overflowed is known. It tells when it begins with the request line; otherwise the head
+// as a whole is certainly too large.
+function endsInTarget(packet: Buffer | undefined): boolean {
+  const line = requestLine.exec(packet?.toString('latin1') ?? '')?.[0]
+  return line !== undefined && line.length > targetBytesMost
+}
+
+const shortestHead = 'GET / HTTP/1.0\r\n\r\n'
+
+/**
+ * Node drops whatever came in one piece behind a request that asks for an upgrade, even when the upgrade is
+ * not taken: half a request gone, and its body read as the next request. Only the very first request of a
+ * connection, without a body and with not a byte too many behind it, is certain to be alone. Each header that came
+ * without the usual blank leaves room for a byte more, so there must be too few of them to hide the shortest head.
+ */
+export function upgradeMayHideBytes({ method, url, headers, rawHeaders, socket }: IncomingMessage): boolean {
+  if (headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined) return true
+  if (rawHeaders.length / 2 >= shortestHead.length) return true
+  let bytes = `${method} ${url} HTTP/1.1\r\n\r\n`.length
+  for (const part of rawHeaders) bytes += part.length + 2
+  return socket.bytesRead !== bytes
+}

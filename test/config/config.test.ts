@@ -1,0 +1,172 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { type LoadOptions, loadConfig } from '../../src/config/config.ts'
+import { SettingsError, type SettingValue } from '../../src/config/parse.ts'
+import { settingNames } from '../../src/config/settings.ts'
+
+type Given = Record<string, SettingValue | undefined>
+
+const swap = 'https://swap.example'
+
+function errorOf(given: Given, options: LoadOptions = {}): SettingsError {
+  try {
+    loadConfig(given, options)
+  } catch (error) {
+    if (error instanceof SettingsError) return error
+    throw error
+  }
+  throw new Error('these settings were accepted')
+}
+
+function namesOf(given: Given): string[] {
+  return errorOf(given).problems.map(({ name }) => name)
+}
+
+describe('defaults', () => {
+  test('no settings at all give a gateway on loopback before the sandbox', () => {
+    expect(loadConfig({}).config).toMatchObject({
+      production: false,
+      traffic: { host: '127.0.0.1', port: 8080 },
+      admin: { host: '127.0.0.1', port: 8081 },
+      swap: { baseUrl: 'sandbox', appName: undefined, appVersion: undefined, authorization: undefined },
+      payments: { baseUrl: 'sandbox', paths: ['/checkouts', '/subscriptions', '/refunds'] },
+      webhooks: { baseUrl: undefined },
+      client: { trustProxy: [], ipHeader: 'forwarded' },
+      upstream: { connectTimeoutMs: 3000, headersTimeoutMs: 10000, bodyTimeoutMs: 30000, connections: 128 },
+      requests: { headTimeoutMs: 10000, bodyIdleTimeoutMs: 30000 },
+      log: { level: 'info', format: 'auto' },
+    })
+  })
+
+  test('a config cannot be changed at any depth', () => {
+    const { config } = loadConfig({ TRUST_PROXY: 'loopback' })
+    expect([config, config.swap, config.client.trustProxy].every(Object.isFrozen)).toBe(true)
+  })
+
+  test('an empty or blank value counts as unset', () => {
+    expect(loadConfig({ PORT: '', ADMIN_PORT: '  ', SWAP_AUTHORIZATION: '\n' })).toEqual(loadConfig({}))
+  })
+
+  test('the operations listener is where the traffic listener is, unless told otherwise', () => {
+    expect(loadConfig({ HOST: '10.0.0.1' }).config.admin.host).toBe('10.0.0.1')
+    expect(loadConfig({ HOST: '10.0.0.1', ADMIN_HOST: '::1' }).config.admin.host).toBe('::1')
+  })
+
+  test('payments go to the sandbox only while swap does', () => {
+    expect(loadConfig({ SWAP_BASE_URL: 'sandbox' }).config.payments.baseUrl).toBe('sandbox')
+    expect(loadConfig({ SWAP_BASE_URL: swap }).config.payments.baseUrl).toBeUndefined()
+    expect(loadConfig({ SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'sandbox' }).config.payments.baseUrl).toBe(
+      'sandbox',
+    )
+  })
+
+  test('numbers and booleans may be given as such', () => {
+    const { config } = loadConfig({
+      PORT: 0,
+      ADMIN_PORT: 0,
+      QUOTE_EVICT_ON_ORDER: false,
+      UPSTREAM_CONNECTIONS: 7,
+    })
+    expect([config.traffic.port, config.quotes.evictOnOrder, config.upstream.connections]).toEqual([
+      0,
+      false,
+      7,
+    ])
+  })
+})
+
+describe('what earlier versions knew', () => {
+  test.each([
+    [{ FAST_LANE: 'off' }, 'FAST_LANE=off is gone: nothing; every request takes the one way'],
+    [{ FAST_LANE: 'maybe' }, 'FAST_LANE=maybe is gone: nothing; '],
+    [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix is gone: ip, which it is taken as; '],
+  ])('is warned of once, with what counts instead: %j', (given, text) => {
+    for (const nearMisses of ['warn', 'error'] as const) {
+      const { config, warnings } = loadConfig(given, { nearMisses })
+      expect(warnings).toEqual([expect.stringContaining(text)])
+      expect(config).toEqual(loadConfig({}).config)
+    }
+  })
+
+  test('is a problem where settings are checked, one among the others', () => {
+    const given = { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix', PORT: 'x' }
+    expect(errorOf(given, { gone: 'error' }).problems.map(({ name }) => name)).toEqual([
+      'PORT',
+      'FAST_LANE',
+      'QUOTE_PARTITION',
+    ])
+    // Nor is it a problem of its own beside others.
+    expect(namesOf(given)).toEqual(['PORT'])
+  })
+})
+
+describe('problems', () => {
+  test('lists every problem at once with name, value and remedy', () => {
+    const error = errorOf({
+      PORT: '70000',
+      QUOTE_EVICT_ON_ORDER: 'maybe',
+      LOG_LEVEL: 'loud',
+      SWAP_BASE_URL: 'ftp://x',
+    })
+    expect(error.problems).toHaveLength(4)
+    for (const { name, value, expected } of error.problems) {
+      expect(error.message.split('\n')).toContain(`  ${name}=${value} - expected: ${expected}`)
+    }
+    expect(error.message).toContain('PORT=70000 - expected: a whole number from 0 to 65535')
+    expect(error.message).toContain('one of trace, debug, info, warn, error, fatal, silent')
+  })
+
+  test('one problem is not reported again for the default that stands in for it', () => {
+    expect(namesOf({ PORT: 'abc', SWAP_BASE_URL: 'http://localhost:8080' })).toEqual(['PORT'])
+    expect(namesOf({ NODE_ENV: 'production', SWAP_BASE_URL: 'nonsense' })).toEqual(['SWAP_BASE_URL'])
+  })
+
+  test('a required setting that is missing is named as not set', () => {
+    const error = errorOf({ NODE_ENV: 'production' })
+    expect(error.problems).toMatchObject([{ name: 'SWAP_BASE_URL', value: undefined }])
+    expect(error.message).toContain('SWAP_BASE_URL is not set - expected: ')
+  })
+
+  test('a value cannot break out of its line', () => {
+    expect(errorOf({ LOG_LEVEL: 'a\nPORT=1 is fine\u001b[2J' }).message.split('\n')).toHaveLength(2)
+  })
+
+  test('what is neither string, number, boolean nor a list of them is named, not converted', () => {
+    const given = { PORT: { toString: () => '80' }, LOG_LEVEL: [['info']] } as unknown as Given
+    expect(namesOf(given)).toEqual(['PORT', 'LOG_LEVEL'])
+  })
+
+  test('keys that reach for prototypes change nothing', () => {
+    const given = JSON.parse('{"__proto__": {"PORT": 1}, "constructor": "x", "toString": "y"}') as Given
+    expect(loadConfig(given)).toEqual(loadConfig({}))
+    expect(loadConfig(Object.create({ PORT: 1 }) as Given)).toEqual(loadConfig({}))
+  })
+
+  test('whatever strings are given, the answer is a config or a SettingsError', () => {
+    const name = fc.oneof(fc.constantFrom(...settingNames), fc.string())
+    const piece = fc.constantFrom(
+      'http://',
+      'sandbox',
+      ',',
+      '/',
+      '::',
+      '127.0.0.1',
+      '%',
+      '@',
+      '8080',
+      'on',
+      ' ',
+    )
+    const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.webUrl(), fc.string({ unit: piece }))
+    fc.assert(
+      fc.property(fc.dictionary(name, text), fc.constantFrom('warn', 'error'), (given, nearMisses) => {
+        try {
+          return Object.isFrozen(loadConfig(given, { nearMisses }).config)
+        } catch (error) {
+          return error instanceof SettingsError && error.problems.length > 0
+        }
+      }),
+      { numRuns: 500 },
+    )
+  })
+})

@@ -1,0 +1,137 @@
+import { networkInterfaces } from 'node:os'
+import { describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { SettingsError, type SettingValue } from '../../src/config/parse.ts'
+
+const swap = 'https://swap.example'
+
+function namesOf(given: Record<string, SettingValue>): string[] {
+  try {
+    loadConfig(given)
+  } catch (error) {
+    if (error instanceof SettingsError) return error.problems.map(({ name }) => name)
+    throw error
+  }
+  return []
+}
+
+describe('settings that belong together', () => {
+  test('production does not start without a swap upstream, nor with any sandbox', () => {
+    const NODE_ENV = 'production'
+    expect(namesOf({ NODE_ENV })).toEqual(['SWAP_BASE_URL'])
+    expect(namesOf({ NODE_ENV, SWAP_BASE_URL: 'sandbox' })).toEqual(['SWAP_BASE_URL'])
+    expect(namesOf({ NODE_ENV, SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'Sandbox' })).toEqual([
+      'PAYMENTS_BASE_URL',
+    ])
+    const { config } = loadConfig({ NODE_ENV, SWAP_BASE_URL: swap })
+    expect([config.production, config.payments.baseUrl]).toEqual([true, undefined])
+  })
+
+  test('NODE_ENV=prod is warned about, since it keeps no sandbox out', () => {
+    expect(loadConfig({ NODE_ENV: 'prod' }).warnings).toEqual([
+      expect.stringContaining('NODE_ENV=production'),
+    ])
+  })
+
+  test('a refresh that never comes to pass is warned about', () => {
+    const warnings = (ahead: string) =>
+      loadConfig({ QUOTE_MIN_VALIDITY_MS: '3000', QUOTE_REFRESH_AHEAD_MS: ahead }).warnings
+    expect(warnings('3000')).toEqual([expect.stringContaining('QUOTE_REFRESH_AHEAD_MS=3000 never comes')])
+    expect([...warnings('3001'), ...warnings('0')]).toEqual([])
+  })
+
+  test('a margin under which quotes are served that no order can use is warned about', () => {
+    const warnings = (least: string) =>
+      loadConfig({ ORDER_EXPIRY_MARGIN_MS: '2000', QUOTE_MIN_VALIDITY_MS: least }).warnings
+    expect(warnings('1999')).toEqual([expect.stringContaining('that no order can use any more')])
+    expect(warnings('2000')).toEqual([])
+  })
+
+  test('a ledger that forgets quotes as they expire is warned about: late orders would be sent on', () => {
+    const warnings = (retention: string, terms: string) =>
+      loadConfig({ LEDGER_RETENTION_MS: retention, LEDGER_TERMS_MS: terms }).warnings
+    expect(warnings('0', '0')).toEqual([expect.stringContaining('LEDGER_RETENTION_MS=0 forgets')])
+    expect(warnings('1', '0')).toEqual([expect.stringContaining('LEDGER_TERMS_MS=0 forgets')])
+    expect(warnings('1', '1')).toEqual([])
+  })
+
+  test('a memory that holds no quote of the size that may be kept is warned about', () => {
+    const warnings = (bytes: string) => loadConfig({ QUOTE_CACHE_BYTES: bytes }).warnings
+    expect(warnings('16383')).toEqual([expect.stringContaining('QUOTE_CACHE_BYTES=16383 is less')])
+    expect(warnings('16384')).toEqual([])
+  })
+
+  test.each([
+    [{ PORT: '8081' }, ['PORT']],
+    [{ PORT: '9000', ADMIN_PORT: '9000' }, ['ADMIN_PORT']],
+    [{ ADMIN_PORT: '8080', ADMIN_HOST: '0.0.0.0' }, ['ADMIN_PORT']],
+    [{ ADMIN_PORT: '8080', ADMIN_HOST: 'localhost' }, ['ADMIN_PORT']],
+  ])('two listeners cannot share one address: %j', (given, names) => {
+    expect(namesOf(given)).toEqual(names)
+  })
+
+  test.each([
+    { PORT: '0', ADMIN_PORT: '0' },
+    { ADMIN_PORT: '8080', ADMIN_HOST: '10.0.0.1' },
+  ])('two listeners may differ in address alone: %j', (given) =>
+    expect(() => loadConfig(given)).not.toThrow(),
+  )
+
+  test.each([
+    [{}, 'http://localhost:8080/api'],
+    [{}, 'http://127.9.9.9:8081'],
+    [{}, 'http://[::1]:8080'],
+    [{}, 'http://0.0.0.0:8080'],
+    [{}, 'http://[::ffff:127.0.0.1]:8080'],
+    [{ PORT: '443' }, 'https://localhost'],
+    [{ HOST: '10.0.0.5' }, 'http://10.0.0.5:8080'],
+    [{ HOST: 'Gate.internal' }, 'http://gate.internal.:8081'],
+    [{ HOST: '::' }, 'http://localhost:8080'],
+  ])('a base URL that is our own listener is refused: %j %s', (given: Record<string, string>, url) => {
+    for (const name of ['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL']) {
+      expect(namesOf({ ...given, [name]: url })).toEqual([name])
+    }
+  })
+
+  test('on a wildcard listener every address of this machine is our own', () => {
+    const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
+    for (const { address, family } of addresses) {
+      const host = family === 'IPv6' ? `[${address}]` : address
+      expect(namesOf({ HOST: '0.0.0.0', SWAP_BASE_URL: `http://${host}:8080` })).toEqual(['SWAP_BASE_URL'])
+    }
+  })
+
+  test.each([
+    [{}, 'http://localhost:9000'],
+    [{}, 'http://10.0.0.5:8080'],
+    [{ HOST: '10.0.0.5' }, 'http://localhost:8080'],
+    [{ PORT: '0' }, 'http://localhost:8080'],
+  ])('a neighbour is not taken for our own listener: %j %s', (given: Record<string, string>, url) => {
+    expect(loadConfig({ ...given, SWAP_BASE_URL: url }).config.swap.baseUrl).toBe(url)
+  })
+
+  test('fewer quotes known than served, where an unknown one refuses, is warned about', () => {
+    const warnings = (unknown: string, entries: string) =>
+      loadConfig({ ORDER_UNKNOWN_QUOTE: unknown, LEDGER_ENTRIES: entries, QUOTE_CACHE_ENTRIES: '500' })
+        .warnings
+    expect(warnings('refuse', '499')).toEqual([expect.stringContaining('LEDGER_ENTRIES=499 is less')])
+    expect([...warnings('refuse', '500'), ...warnings('forward', '499')]).toEqual([])
+  })
+
+  test('what trusted peers say of the client cannot be sent to the provider with a quote', () => {
+    const said = { CLIENT_IP_HEADER: 'X-Edge-Client', QUOTE_PARTITION_HEADER: 'X-Edge-Place' }
+    const keyed = (names: string) => namesOf({ ...said, QUOTE_KEY_HEADERS: `app-name,${names}` })
+    expect(keyed('x-edge-client')).toEqual(['CLIENT_IP_HEADER'])
+    expect(keyed('x-edge-place')).toEqual(['QUOTE_PARTITION_HEADER'])
+    expect(keyed('x-tier')).toEqual([])
+  })
+
+  test('lending the key beyond loopback is warned about', () => {
+    const key = { SWAP_AUTHORIZATION: 'Bearer hidden' }
+    expect(loadConfig({ ...key, HOST: '0.0.0.0' }).warnings).toEqual([
+      expect.stringContaining('SWAP_AUTHORIZATION'),
+    ])
+    expect(loadConfig({ ...key, HOST: 'localhost' }).warnings).toEqual([])
+    expect(loadConfig({ HOST: '0.0.0.0' }).warnings).toEqual([])
+  })
+})

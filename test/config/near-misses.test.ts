@@ -1,0 +1,57 @@
+import { describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { nearMiss } from '../../src/config/near-misses.ts'
+import { SettingsError } from '../../src/config/parse.ts'
+import { settingNames } from '../../src/config/settings.ts'
+
+describe('names that are nearly right', () => {
+  test.each([
+    ['port', 'PORT'],
+    ['LOGLEVEL', 'LOG_LEVEL'],
+    ['LOG-LEVEL', 'LOG_LEVEL'],
+    ['TRUST__PROXY', 'TRUST_PROXY'],
+    ['Swap_Base_Url', 'SWAP_BASE_URL'],
+    ['QUOTEGATE_PORT', 'PORT'],
+    ['QUOTEGATE_SWAP_BASE_ULR', 'SWAP_BASE_URL'],
+    ['SWAP_BASE_URI', 'SWAP_BASE_URL'],
+    ['SWAP_AUTHORISATION', 'SWAP_AUTHORIZATION'],
+    ['PAYMENT_BASE_URL', 'PAYMENTS_BASE_URL'],
+    ['UPSTREAM_RETRYS', 'UPSTREAM_RETRIES'],
+  ])('%s points to %s', (written, meant) => {
+    expect(nearMiss(written, 'x')).toBe(meant)
+  })
+
+  test('no setting is taken for another', () => {
+    expect(settingNames.filter((name) => nearMiss(name, 'x') !== undefined)).toEqual([])
+  })
+
+  test('ordinary environment variables are left alone', () => {
+    const ordinary = `_ APP_NAME APP_VERSION BASE_URL BASH CI COLORTERM COLUMNS DATABASE_URL DEBUG DISPLAY EDITOR
+      FORCE_COLOR GIT_EDITOR GPG_TTY HOME HOSTNAME HOSTS HOSTTYPE HTTP_PROXY HTTPS_PROXY INIT_CWD IFS
+      KUBERNETES_PORT KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT LANG LANGUAGE LC_ALL LINES LOGNAME
+      LS_COLORS MACHTYPE MAIL NODE NODE_EXTRA_CA_CERTS NODE_OPTIONS NODE_PATH NODE_VERSION NO_COLOR NO_PROXY
+      NVM_DIR OLDPWD OSTYPE PATH PGHOST PGPORT PORTS POST PS1 PWD REDIS_HOST REDIS_PORT REDIS_URL SHELL SHLVL
+      SORT SSH_AUTH_SOCK SSH_CONNECTION SUDO_USER TEMP TERM TERM_PROGRAM TMP TMPDIR TZ USER USERNAME VIRTUAL_ENV
+      VITEST VITEST_POOL_ID XDG_RUNTIME_DIR XPC_SERVICE_NAME YARN_VERSION http_proxy https_proxy no_proxy
+      npm_config_loglevel npm_config_user_agent npm_package_name npm_lifecycle_event __proto__ constructor`
+    expect(ordinary.split(/\s+/).filter((name) => nearMiss(name, 'x') !== undefined)).toEqual([])
+  })
+
+  // Kubernetes tells every pod of a service "quotegate" where that service is, in its own spelling.
+  test("a service's link of the same name is left alone", () => {
+    expect(nearMiss('QUOTEGATE_PORT', 'tcp://10.0.0.1:8080')).toBeUndefined()
+    expect(nearMiss('QUOTEGATE_SERVICE_HOST', '10.0.0.1')).toBeUndefined()
+  })
+
+  test('they are a warning at start and an error where nothing else is in the environment', () => {
+    const given = { SWAP_AUTHORISATION: 'Bearer hidden' }
+    const { warnings } = loadConfig(given, { nearMisses: 'warn' })
+    expect(warnings).toEqual(['SWAP_AUTHORISATION is no setting. Did you mean SWAP_AUTHORIZATION?'])
+    expect(() => loadConfig(given)).toThrow(SettingsError)
+    expect(() => loadConfig(given)).toThrow(/SWAP_AUTHORISATION=\*\*\*\* - expected: SWAP_AUTHORIZATION/)
+  })
+
+  test('an unset or empty one is nothing to speak of', () => {
+    expect(loadConfig({ LOGLEVEL: '', QUOTEGATE_PORT: undefined }).warnings).toEqual([])
+  })
+})

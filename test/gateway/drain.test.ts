@@ -1,0 +1,296 @@
+import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
+import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { createGateway } from '../../src/gateway/gateway.ts'
+import { endOnSignal } from '../../src/process/signals.ts'
+import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { keptLog, levels } from '../support/observing/log-lines.ts'
+
+afterEach(killPrograms)
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
+const connectionOf = (answer: { rawHeaders: string[] }) => valuesOf(answer.rawHeaders, 'connection')
+/** Far longer than any test: whoever waits for it never comes to its end. */
+const veryLongMs = 600_000
+/** Signals within this time of the first are the same wish (process-end.ts). */
+const sameWishMs = 500
+
+/** An upstream that answers when it is told to, and a gateway in front of it. */
+async function gatewayThatWaits(settings: Record<string, number> = {}) {
+  const waiting: ServerResponse[] = []
+  const upstream = await recordingUpstream(({ target }, response) => {
+    if (target === '/checkouts/now') response.end('now')
+    else waiting.push(response)
+  })
+  return { upstream, waiting, gateway: await gatewayTo(upstream.url, settings) }
+}
+
+async function startBuiltGateway(settings: Record<string, string>) {
+  const program = startProgram([], { PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', ...settings })
+  const found = await program.says(/"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/)
+  return { program, url: found[1] ?? '', operationsUrl: found[2] ?? '' }
+}
+
+const statusOf = async (url: string) => (await rawExchange(url, get('/readyz'))).status
+
+describe('while a load balancer has not noticed yet', () => {
+  test('that was never told that it is ready, nothing is waited for', async () => {
+    const silentStore = createServer(() => {}).listen(0, '127.0.0.1')
+    onTestFinished(() => void silentStore.close())
+    await once(silentStore, 'listening')
+    const { port } = silentStore.address() as AddressInfo
+    const gateway = await createGateway({
+      VALKEY_URL: `redis://127.0.0.1:${port}`,
+      VALKEY_TIMEOUT_MS: 500,
+      PORT: 0,
+      ADMIN_PORT: 0,
+    })
+    const opened = gateway.listen()
+    await gateway.close({ delayMs: veryLongMs })
+    await opened
+  })
+
+  test('readiness fails at once, and new connections are served, each for one last answer', async () => {
+    const { gateway } = await gatewayThatWaits()
+    expect(await statusOf(gateway.operationsUrl)).toBe(200)
+    const closed = gateway.close({ delayMs: veryLongMs })
+    expect(await statusOf(gateway.operationsUrl)).toBe(503)
+    const answer = await rawExchange(gateway.url, get('/checkouts/now'))
+    expect([answer.status, answer.body.toString(), connectionOf(answer)]).toEqual([200, 'now', ['close']])
+    await gateway.close()
+    await closed
+  })
+
+  test('a kept connection has one more request served, and is told that it was the last', async () => {
+    const { gateway, upstream } = await gatewayThatWaits()
+    const client = new RawConnection(gateway.url)
+    client.write(get('/checkouts/now'))
+    expect(connectionOf(await client.answer())).toEqual(['keep-alive'])
+    void gateway.close({ delayMs: veryLongMs })
+    client.write(`${get('/checkouts/now')}${get('/checkouts/too-late')}`)
+    const last = await client.answer()
+    expect([last.status, connectionOf(last)]).toEqual([200, ['close']])
+    await client.closed()
+    expect(client.received.toString()).toBe('')
+    expect(upstream.requests.map(({ target }) => target)).not.toContain('/checkouts/too-late')
+  })
+
+  test('an answer that was on its way says that it is the last', async () => {
+    const { gateway, waiting } = await gatewayThatWaits()
+    const client = new RawConnection(gateway.url)
+    client.write(get('/checkouts/1'))
+    await until(() => waiting.length === 1, 'the request to arrive')
+    void gateway.close({ delayMs: veryLongMs })
+    waiting[0]?.end('one')
+    const answer = await client.answer()
+    expect([answer.body.toString(), connectionOf(answer)]).toEqual(['one', ['close']])
+    await client.closed()
+  })
+
+  test('requests that were pipelined before are all answered, the last with "Connection: close"', async () => {
+    const { gateway, waiting } = await gatewayThatWaits()
+    const client = new RawConnection(gateway.url)
+    client.write(`${get('/checkouts/1')}${get('/checkouts/now')}`)
+    await until(() => waiting.length === 1, 'the first request to arrive')
+    void gateway.close({ delayMs: veryLongMs })
+    waiting[0]?.end('one')
+    const answers = [await client.answer(), await client.answer()]
+    expect(answers.map(({ body }) => body.toString())).toEqual(['one', 'now'])
+    expect(answers.map(connectionOf)).toEqual([['keep-alive'], ['close']])
+  })
+})
+
+describe('the end itself', () => {
+  test('comes without any delay when a library user asks for it, and requests in flight are answered', async () => {
+    const { gateway, waiting } = await gatewayThatWaits({ DRAIN_DELAY_MS: veryLongMs })
+    const client = new RawConnection(gateway.url)
+    client.write(get('/checkouts/1'))
+    await until(() => waiting.length === 1, 'the request to arrive')
+    let closed = false
+    const closing = gateway.close().then(() => {
+      closed = true
+    })
+    await expect(rawExchange(gateway.url, get('/checkouts/now'))).resolves.toMatchObject({ status: 0 })
+    expect((await rawExchange(gateway.operationsUrl, get('/metrics'))).status).toBe(200)
+    expect(closed).toBe(false)
+    waiting[0]?.end('one')
+    expect((await client.answer()).body.toString()).toBe('one')
+    await closing
+  })
+
+  test('closes connections that are idle, and those that never said a word', async () => {
+    const longest = { DRAIN_TIMEOUT_MS: veryLongMs, REQUEST_HEAD_TIMEOUT_MS: veryLongMs }
+    const { gateway } = await gatewayThatWaits(longest)
+    const idle = new RawConnection(gateway.url)
+    idle.write(get('/checkouts/now'))
+    await idle.answer()
+    const silent = new RawConnection(gateway.url)
+    await new Promise((resolve) => silent.socket.once('connect', resolve))
+    await gateway.close()
+    await Promise.all([idle.closed(), silent.closed()])
+  })
+
+  test('is not held up by a head that never ends, which has its own deadline', async () => {
+    const { gateway } = await gatewayThatWaits({
+      REQUEST_HEAD_TIMEOUT_MS: 1_000,
+      DRAIN_TIMEOUT_MS: veryLongMs,
+    })
+    const client = new RawConnection(gateway.url)
+    client.write('GET /checkouts/now HTTP/1.1\r\nHost: ')
+    const blank = new RawConnection(gateway.url)
+    blank.write('\r\n')
+    await pause(100)
+    const closed = gateway.close()
+    expect((await client.answer()).status).toBe(408)
+    await Promise.all([closed, blank.closed()])
+  })
+
+  // Node takes a connection for idle as soon as its answer has been handed over, taken or not.
+  test('leaves a client the time to read its answers, which it takes slowly', async () => {
+    const pad = 'x'.repeat(4_000_000)
+    const upstream = await recordingUpstream((_request, response) => giveQuote(response, quoteBody({ pad })))
+    const gateway = await gatewayTo(upstream.url, { DRAIN_TIMEOUT_MS: veryLongMs })
+    const client = new RawConnection(gateway.url)
+    client.socket.pause()
+    // More than the system holds for a client that reads nothing.
+    for (const amount of ['1', '2', '3'])
+      client.write(`GET ${quotePath}?amount=${amount} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`)
+    await until(() => upstream.requests.length >= 1, 'the request to arrive')
+    await pause(500)
+    const closed = gateway.close()
+    await pause(200)
+    client.socket.resume()
+    for (const connection of ['keep-alive', 'keep-alive', 'close']) {
+      const answer = await client.answer()
+      expect([answer.status, answer.whole, connectionOf(answer)]).toEqual([200, true, [connection]])
+      expect(answer.body.length).toBeGreaterThan(pad.length)
+    }
+    await closed
+  })
+
+  // A body without a length ends with its connection, so an orderly end of that would make half of it look whole.
+  test('DRAIN_TIMEOUT_MS cuts what is left, and no half answer looks whole', async () => {
+    const { gateway, waiting } = await gatewayThatWaits({ DRAIN_TIMEOUT_MS: 300 })
+    const client = new RawConnection(gateway.url)
+    client.write('GET /checkouts/1 HTTP/1.0\r\n\r\n')
+    await until(() => waiting.length === 1, 'the request to arrive')
+    waiting[0]?.write('half')
+    await until(() => client.received.includes('half'), 'half of the answer')
+    await gateway.close()
+    await client.closed()
+    expect(client.error).toMatchObject({ code: 'ECONNRESET' })
+  })
+
+  // The log of every deployment would else name the providers of whatever took too long.
+  test('what is cut is broken off, and no failure of its upstream', async () => {
+    const { logger, lines } = await keptLog('trace')
+    const upstream = await recordingUpstream(() => {})
+    const gateway = await startGateway(
+      { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url, DRAIN_TIMEOUT_MS: 300 },
+      { logger },
+    )
+    for (const path of ['/checkouts/1', `${quotePath}?amount=1`])
+      new RawConnection(gateway.url).write(`GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`)
+    await until(() => upstream.requests.length === 2, 'both requests to arrive')
+    await gateway.close()
+    const [cut, ...brokenOff] = lines()
+    expect(cut).toMatchObject({ level: levels.warn, requests: 2 })
+    expect(brokenOff.map(({ msg }) => msg)).toEqual(['request broken off', 'request broken off'])
+    const metrics = await gateway.metrics()
+    expect(metrics).toContain('quotegate_upstream_requests_total{upstream="swap",outcome="given-up"} 1')
+    expect(metrics).toContain('quotegate_problems_total{type="upstream-reset"} 0')
+  })
+
+  test('can be asked for twice', async () => {
+    const { gateway } = await gatewayThatWaits()
+    await Promise.all([gateway.close(), gateway.close()])
+    await gateway.close()
+  })
+})
+
+describe('SIGTERM', () => {
+  test('leaves the listener open for DRAIN_DELAY_MS, then ends with exit code 0', async () => {
+    const { program, url, operationsUrl } = await startBuiltGateway({ DRAIN_DELAY_MS: '2000' })
+    program.child.kill('SIGTERM')
+    await untilUnready(operationsUrl)
+    const answer = await rawExchange(url, get('/v3/pairs'))
+    expect([answer.status, connectionOf(answer)]).toEqual([200, ['close']])
+    expect((await program.exit).code).toBe(0)
+  })
+
+  test('ends with exit code 0 though a request is never answered, after DRAIN_TIMEOUT_MS', async () => {
+    const { program } = await hangingRequest({ DRAIN_TIMEOUT_MS: '300' })
+    program.child.kill('SIGTERM')
+    expect((await program.exit).code).toBe(0)
+  })
+
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'a second signal (%s) ends at once, with exit code 1',
+    async (signal) => {
+      const { program, operationsUrl } = await hangingRequest({ DRAIN_DELAY_MS: String(veryLongMs) })
+      program.child.kill('SIGTERM')
+      await untilUnready(operationsUrl)
+      await pause(sameWishMs + 100)
+      program.child.kill(signal)
+      expect((await program.exit).code).toBe(1)
+      expect(program.stdout()).toContain('a second signal')
+    },
+  )
+
+  // Ctrl-C goes to npm and to the gateway below it, and npm hands it on: every request in flight was cut.
+  test.each(['SIGTERM', 'SIGINT'] as const)('a %s that arrives twice is one wish', async (signal) => {
+    const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never)
+    const { logger, lines } = await keptLog()
+    endOnSignal({ log: logger, close: () => new Promise(() => {}) })
+    onTestFinished(() => {
+      exit.mockRestore()
+      for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+        process.off(name, process.listeners(name).at(-1) ?? (() => {}))
+    })
+    process.emit(signal, signal)
+    process.emit('SIGTERM', 'SIGTERM')
+    expect(exit).not.toHaveBeenCalled()
+    expect(lines().map(({ msg }) => msg)).toEqual(['stopping: what is in flight is answered first'])
+  })
+
+  async function untilUnready(operationsUrl: string): Promise<void> {
+    while ((await statusOf(operationsUrl)) !== 503) await pause(5)
+  }
+
+  async function hangingRequest(settings: Record<string, string>) {
+    const upstream = await recordingUpstream(() => {})
+    const started = await startBuiltGateway({ SWAP_BASE_URL: upstream.url, ...settings })
+    new RawConnection(started.url).write(get('/v3/pairs'))
+    await until(() => upstream.requests.length === 1, 'the request to arrive')
+    return started
+  }
+})
+
+describe('the time for a load balancer', () => {
+  test('is five seconds in production and none elsewhere, unless told otherwise', () => {
+    const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'https://swap.example' }
+    expect(loadConfig({}).config.drain).toEqual({ delayMs: 0, timeoutMs: 25_000 })
+    expect(loadConfig(production).config.drain.delayMs).toBe(5_000)
+    expect(loadConfig({ ...production, DRAIN_DELAY_MS: 0 }).config.drain.delayMs).toBe(0)
+    expect(loadConfig(production).sources.DRAIN_DELAY_MS).toEqual({
+      value: '5000',
+      source: 'derived from NODE_ENV',
+    })
+  })
+})
+
+test('a gateway in a test closes in no time, whatever its clients keep open', async () => {
+  const gateway = await startGateway()
+  onTestFinished(() => gateway.close())
+  const client = new RawConnection(gateway.url)
+  client.write(get('/v3/pairs'))
+  expect((await client.answer()).status).toBe(200)
+  await gateway.close()
+  await client.closed()
+})

@@ -1,0 +1,85 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { builtProgram, killPrograms, startProgram } from '../support/gateways/program.ts'
+
+afterEach(killPrograms)
+
+/** Every file that a program ran until it was stopped: Node's own list for coverage. */
+async function filesLoaded(settings: Record<string, string>): Promise<string[]> {
+  const directory = mkdtempSync(join(tmpdir(), 'what-a-start-loads-'))
+  try {
+    const program = startProgram([], {
+      ...{ PORT: '0', ADMIN_PORT: '0', DRAIN_DELAY_MS: '0', LOG_FORMAT: 'json' },
+      ...{ NODE_V8_COVERAGE: directory, ...settings },
+    })
+    await program.says(/quotegate is listening/)
+    program.child.kill('SIGTERM')
+    await program.exit
+    return readdirSync(directory).flatMap((name) => {
+      const { result }: { result: { url: string }[] } = JSON.parse(
+        readFileSync(join(directory, name), 'utf8'),
+      )
+      return result.map(({ url }) => url)
+    })
+  } finally {
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+// To find and read the 469 files of the program and its packages took half of a start.
+test('a start in production loads the bundled program, and nothing that it has no use for', async () => {
+  const files = await filesLoaded({
+    NODE_ENV: 'production',
+    SWAP_BASE_URL: 'http://127.0.0.1:9',
+    PAYMENTS_BASE_URL: 'http://127.0.0.1:9',
+  })
+  expect(files.filter((file) => file.endsWith('/dist/main.js'))).toHaveLength(1)
+  expect(files.filter((file) => /\/node_modules\/|\/dist\/\w+\//.test(file))).toEqual([])
+  const needless = /\/dist\/(sandbox|document|render|valkey|pino-pretty|\w+-rate-limiter)-\w+\.js$/
+  expect(files.filter((file) => needless.test(file))).toEqual([])
+})
+
+test('a start in front of the sandbox loads it', async () => {
+  const files = await filesLoaded({})
+  expect(files.filter((file) => /\/dist\/sandbox-\w+\.js$/.test(file))).toHaveLength(1)
+})
+
+test('what only some starts need is in files of its own', () => {
+  const names = readdirSync(dirname(builtProgram)).filter((name) => /-[0-9A-Z]{8}\.js$/.test(name))
+  const needed = names.map((name) => name.replace(/-[0-9A-Z]{8}\.js$/, ''))
+  expect(new Set(needed)).toEqual(
+    new Set([
+      ...['chunk', 'document', 'memory-rate-limiter', 'pino-pretty', 'sandbox', 'shared-rate-limiter'],
+      ...['render', 'valkey'],
+    ]),
+  )
+})
+
+/** Asked what its flags are, V8 tells the values in effect; into a file, since it does not wait for a slow pipe. */
+function flagsInEffect(): string[] {
+  const tellFlags = `
+    import v8 from 'node:v8'
+    process.on('exit', () => v8.setFlagsFromString('--help'))`
+  const preload = `data:text/javascript,${encodeURIComponent(tellFlags)}`
+  const directory = mkdtempSync(join(tmpdir(), 'flags-in-effect-'))
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }))
+  const told = join(directory, 'flags')
+  execFileSync(process.execPath, ['--import', preload, builtProgram, '--version'], {
+    stdio: ['ignore', openSync(told, 'w'), 'inherit'],
+  })
+  return [...readFileSync(told, 'utf8').matchAll(/^ +type: .* default: (\S+)$/gm)].map(
+    ([, flag]) => flag ?? '',
+  )
+}
+
+// docs/decisions/0015 and 0016: without them, collections take ten times as long, or come many times as often.
+test('however it is started, V8 collects as suits a gateway', () => {
+  const inEffect = flagsInEffect()
+  expect(inEffect).toContain('--no-allocation-site-pretenuring')
+  expect(inEffect).toContain('--semi-space-growth-factor=16')
+  expect(inEffect).toContain('--no-memory-reducer')
+  expect(inEffect).toContain('--heap-growing-percent=300')
+})

@@ -1,0 +1,134 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  endToEndHeaders,
+  headerValues,
+  nominatedHeaders,
+  reasonBytes,
+  viaNamesUs,
+} from '../../src/http/headers.ts'
+
+const keepsAll = () => false
+const hopByHop =
+  'connection keep-alive proxy-connection te trailer transfer-encoding upgrade http2-settings'.split(' ')
+const protectedNames =
+  'host content-length user-agent authorization forwarded via app-name app-version app-x'.split(' ')
+
+const anyName = fc.oneof(
+  fc.mixedCase(fc.constantFrom(...hopByHop, ...protectedNames, 'x-a', 'x-b', 'cookie', 'app', 'x-app-name')),
+  fc.stringMatching(/^[A-Za-z0-9-]{1,10}$/),
+)
+const latin1 = fc.stringMatching(/^[\x20-\x7e\x80-\xff]{0,12}$/)
+const connectionLine = fc.array(anyName, { maxLength: 4 }).map((names) => names.join(' ,\t'))
+const line = fc.oneof(
+  fc.tuple(anyName, latin1),
+  fc.tuple(fc.mixedCase(fc.constant('connection')), connectionLine),
+)
+const rawHeaders = fc.array(line, { maxLength: 12 }).map((lines) => lines.flat())
+
+/** The same rule, written the slow way. */
+function expected(raw: readonly string[]): string[] {
+  const lines = raw.flatMap((name, index) => (index % 2 === 0 ? [[name, raw[index + 1] ?? ''] as const] : []))
+  const named = lines
+    .filter(([name]) => name.toLowerCase() === 'connection')
+    .flatMap(([, value]) => value.split(',').map((part) => part.trim().toLowerCase()))
+  return lines
+    .filter(([name]) => {
+      const lower = name.toLowerCase()
+      if (hopByHop.includes(lower)) return false
+      return protectedNames.includes(lower) || lower.startsWith('app-') || !named.includes(lower)
+    })
+    .flat()
+}
+
+describe('end-to-end headers', () => {
+  test('are what is left in order when hop-by-hop and nominated headers are gone', () => {
+    fc.assert(
+      fc.property(rawHeaders, (raw) => {
+        expect(endToEndHeaders(raw, keepsAll)).toEqual(expected(raw))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  test('stay what they are when they are taken a second time', () => {
+    fc.assert(
+      fc.property(rawHeaders, (raw) => {
+        const once = endToEndHeaders(raw, keepsAll)
+        expect(endToEndHeaders(once, keepsAll)).toEqual(once)
+      }),
+    )
+  })
+
+  test('can be dropped by name, and only those that would be kept are asked about, in lower case', () => {
+    const asked: string[] = []
+    const kept = endToEndHeaders(
+      ['X-A', '1', 'Connection', 'X-B', 'X-B', '2', 'TE', 'x', 'HOST', 'h'],
+      (name) => {
+        asked.push(name)
+        return name === 'host'
+      },
+    )
+    expect(kept).toEqual(['X-A', '1'])
+    expect(asked).toEqual(['x-a', 'host'])
+  })
+})
+
+describe('nominated headers', () => {
+  test.each([
+    [['Connection', 'close'], undefined],
+    [['Connection', 'Keep-Alive, CLOSE ,,'], undefined],
+    [['Connection', 'x-a'], ['x-a']],
+    [
+      ['connection', ' X-A ,x-b', 'CONNECTION', 'x-c'],
+      ['x-a', 'x-b', 'x-c'],
+    ],
+    [['Connections', 'x-a', 'X', 'connection'], undefined],
+    [['Connection', 'Host, Content-Length, App-Name, VIA, x-a'], ['x-a']],
+  ])('in %j are %j', (raw, names) => {
+    expect(nominatedHeaders(raw)).toEqual(names && new Set(names))
+  })
+})
+
+test('all values of a header come in the order of its lines, whatever their case', () => {
+  expect(headerValues(['Via', '1', 'X', 'via', 'vIA', '2', 'Vi', '3'], 'via')).toEqual(['1', '2'])
+})
+
+describe('Via names us', () => {
+  test.each([
+    '1.1 quotegate',
+    ' 1.0\tquotegate',
+    'HTTP/1.1 quotegate',
+    '1.1 QUOTEGATE',
+    '1.1 a, 2 quotegate (x)',
+  ])('in %j', (value) => expect(viaNamesUs(['VIA', value])).toBe(true))
+
+  test.each([
+    '1.1 quotegate2',
+    '1.1 my-quotegate',
+    'quotegate',
+    '1.1 a (quotegate)',
+    '1.1 quotegate.example',
+    '',
+  ])('but not in %j', (value) => expect(viaNamesUs(['Via', value])).toBe(false))
+
+  test('on any of its lines', () => {
+    expect(viaNamesUs(['Via', '1.1 a', 'X-Via', '1.1 quotegate'])).toBe(false)
+    expect(viaNamesUs(['Via', '1.1 a', 'via', '1.1 quotegate'])).toBe(true)
+  })
+})
+
+describe('the bytes of a reason phrase', () => {
+  test('are those that undici read as UTF-8', () => {
+    fc.assert(
+      fc.property(fc.string({ unit: 'grapheme-composite' }), (reason) => {
+        fc.pre(!reason.includes('\ufffd'))
+        expect(Buffer.from(reasonBytes(reason), 'latin1').toString('utf8')).toBe(reason)
+      }),
+    )
+  })
+
+  test('are none when they were not UTF-8, which mangled them', () => {
+    expect(reasonBytes(Buffer.from('Non trouv\xe9', 'latin1').toString('utf8'))).toBe('')
+  })
+})

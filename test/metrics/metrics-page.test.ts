@@ -1,0 +1,114 @@
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { asking, counted, quotePath, untilCounted } from '../support/clients/quotes.ts'
+import { rawExchange } from '../support/clients/raw-connection.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { isInstalled, promtool } from '../support/machine/tools.ts'
+import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
+
+let gateway: RunningGateway
+const page = async () => (await fetch(`${gateway.operationsUrl}/metrics`)).text()
+beforeAll(async () => {
+  gateway = await startGateway({ METRICS_PAIRS: 'ETH_USDC' })
+})
+afterAll(() => gateway.close())
+
+interface Row {
+  name: string
+  type: string
+  labels: string
+}
+
+const sorted = (rows: Row[]) => rows.sort((left, right) => left.name.localeCompare(right.name))
+
+test('docs/metrics.md names every metric of a running gateway and no other, with its type and labels', async () => {
+  const text = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8')
+  const rows = [...text.matchAll(/^\| `(\w+)` \| (\w+) \| ([\w, ]*)\| (.+) \| (.+) \|$/gm)]
+  const documented = rows.map(([, name = '', type = '', labels = '']) => ({
+    name,
+    type,
+    labels: labels.trim(),
+  }))
+  const exposed = [...readPage(await page()).values()].map(({ name, type, labels }) => ({
+    name,
+    type,
+    labels: labels.join(', '),
+  }))
+  expect(sorted(documented)).toEqual(sorted(exposed))
+})
+
+test('two gateways in one process count apart', async () => {
+  const other = await startGateway()
+  try {
+    await asking(other.url, '5')
+    expect(await counted(other, 'quotegate_cache_lookups_total{result="miss"}')).toBe(1)
+    expect(await counted(gateway, 'quotegate_cache_lookups_total{result="miss"}')).toBe(0)
+  } finally {
+    await other.close()
+  }
+})
+
+/** Requests of a client that wants to fill the metrics. */
+const hostile = Array.from({ length: 40 }, (_, index) => {
+  const word = `x${index}"\\}`
+  const path = [
+    `${quotePath}?amount=${index}.5`,
+    `/v3/pairs/P${index}_Q/quotes?amount=1`,
+    `/${encodeURIComponent(word)}`,
+    `/checkouts/${index}`,
+  ][index % 4]
+  const method = ['GET', 'PROPFIND', 'PATCH', 'M-SEARCH', 'HEAD'][index % 5]
+  const headers = [
+    `App-Name: ${word}`,
+    `User-Agent: ${word}`,
+    `X-Request-Id: id-${index}`,
+    `Forwarded: for=${word}`,
+    `Traceparent: 00-${index}`,
+  ]
+  return [`${method} ${path} HTTP/1.1`, 'Host: gate', 'Connection: close', ...headers, '', ''].join('\r\n')
+})
+const unreadable = [
+  'BREW / HTTP/1.1\r\nHost: gate\r\n\r\n',
+  'GET /v3/../metrics HTTP/1.1\r\nHost: gate\r\n\r\n',
+  'GET / HTTP/1.1\r\nHost: gate\r\nHost: other\r\n\r\n',
+  `GET / HTTP/1.1\r\nHost: gate\r\nX: ${'y'.repeat(20_000)}\r\n\r\n`,
+  'CONNECT gate:443 HTTP/1.1\r\nHost: gate:443\r\n\r\n',
+]
+
+test('no client can add a series, whatever it sends', async () => {
+  await asking(gateway.url, '0.1')
+  const before = seriesNames(await page())
+  for (const request of [...hostile, ...unreadable]) await rawExchange(gateway.url, request)
+  const after = await page()
+  expect(seriesNames(after)).toEqual(before)
+  // They did arrive.
+  const requests = readPage(after).get('quotegate_http_requests_total')?.series ?? []
+  expect(requests.reduce((sum, { value }) => sum + value, 0)).toBeGreaterThanOrEqual(hostile.length)
+  const others = requests.filter(({ labels }) => labels.method === 'other')
+  expect(others.reduce((sum, { value }) => sum + value, 0)).toBeGreaterThan(0)
+})
+
+test('a quote is counted with its pair when it is called for, and when it is served again', async () => {
+  const served = 'quotegate_quotes_served_total{pair="ETH_USDC"}'
+  const calls = 'quotegate_quote_calls_total{pair="ETH_USDC"}'
+  const before = [await counted(gateway, served), await counted(gateway, calls)]
+  await asking(gateway.url, '77')
+  await asking(gateway.url, '77')
+  await untilCounted(gateway, served, (before[0] ?? 0) + 2)
+  expect([await counted(gateway, served), await counted(gateway, calls)]).toEqual([
+    (before[0] ?? 0) + 2,
+    (before[1] ?? 0) + 1,
+  ])
+})
+
+describe.skipIf(!isInstalled('promtool'))('promtool', () => {
+  test('finds nothing to complain about on the page of a gateway that has done something', async () => {
+    await asking(gateway.url, '3')
+    expect(promtool(['check', 'metrics'], await page())).toEqual({ status: 0, output: '' })
+  })
+
+  test('would complain about a counter without _total', () => {
+    const { status, output } = promtool(['check', 'metrics'], '# HELP a b\n# TYPE a counter\na 1\n')
+    expect([status, output]).toEqual([3, expect.stringContaining('_total')])
+  })
+})

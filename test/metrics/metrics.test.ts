@@ -1,0 +1,210 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import { createMetrics, type Metrics } from '../../src/metrics/metrics.ts'
+import { notKeptReasons } from '../../src/quotes/quote-answer.ts'
+import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
+
+const fresh = (pairs: readonly string[] = []) => createMetrics({ version: 'test', notKeptReasons, pairs })
+
+/** The value of one series, by its name and labels as they stand on the page. */
+async function reading(metrics: Metrics, series: string): Promise<number | undefined> {
+  const line = (await metrics.render()).split('\n').find((text) => text.startsWith(`${series} `))
+  return line === undefined ? undefined : Number(line.slice(series.length + 1))
+}
+
+test('the page is written in several turns of the event loop, so that no quote waits for all of it', async () => {
+  let turns = 0
+  let written = false
+  const turn = () => {
+    turns += 1
+    if (!written) setImmediate(turn)
+  }
+  setImmediate(turn)
+  await fresh().render()
+  written = true
+  expect(turns).toBeGreaterThan(2)
+})
+
+describe('before anything has happened', () => {
+  let page: string
+  beforeAll(async () => {
+    page = await fresh(['ETH_USDC']).render()
+  })
+
+  test('every series of ours is there, at 0 but for the version, the closed breakers and the store that nobody lacks', () => {
+    const ours = [...readPage(page).values()].filter(({ name }) => name.startsWith('quotegate_'))
+    expect(ours.length).toBeGreaterThan(15)
+    const notZero = ours.flatMap(({ series }) => series.filter(({ value }) => value !== 0))
+    expect(notZero.map(({ name, labels }) => [name, labels.state])).toEqual([
+      ['quotegate_build_info', undefined],
+      ...Array(3).fill(['quotegate_breaker_state', 'closed']),
+      ['quotegate_store_up', undefined],
+    ])
+  })
+
+  test('every metric has a series', () => {
+    const without = [...readPage(page).values()].filter(({ series }) => series.length === 0)
+    expect(without.map(({ name }) => name)).toEqual([])
+  })
+
+  test('every combination of route, method and status is there', () => {
+    expect(readPage(page).get('quotegate_http_requests_total')?.series.length).toBe(7 * 8 * 5)
+  })
+})
+
+test('every operation of the store has a series for each outcome, and nothing else has', async () => {
+  const { series = [] } = readPage(await fresh().render()).get('quotegate_store_operations_total') ?? {}
+  const quotes = ['quote-get', 'quote-set', 'quote-forget', 'unlock']
+  const operations = [...quotes, 'ledger-note', 'ledger-recall', 'rate-limit']
+  expect([...new Set(series.map(({ labels }) => labels.op))]).toEqual(operations)
+  expect(series.length).toBe(operations.length * 4)
+})
+
+describe('a request', () => {
+  const total = (labels: string) => `quotegate_http_requests_total{${labels}}`
+
+  test('is counted by route, method and status, with its duration', async () => {
+    const metrics = fresh()
+    metrics.requestBegan()
+    metrics.requestOver({ area: 'payments', method: 'POST', status: 201, durationMs: 40 })
+    expect(await reading(metrics, total('route="payments",method="POST",status_class="2xx"'))).toBe(1)
+    const duration = 'quotegate_http_request_duration_seconds'
+    expect(await reading(metrics, `${duration}_count{route="payments"}`)).toBe(1)
+    expect(await reading(metrics, `${duration}_sum{route="payments"}`)).toBeCloseTo(0.04)
+    expect(await reading(metrics, `${duration}_count{route="quote"}`)).toBe(0)
+  })
+
+  test.each([
+    ['whose method nobody knows', { method: 'PROPFIND', status: 200 }, 'method="other",status_class="2xx"'],
+    ['whose client left', { method: 'GET', status: 0 }, 'method="GET",status_class="aborted"'],
+    [
+      'with a status that HTTP does not have',
+      { method: 'GET', status: 777 },
+      'method="GET",status_class="5xx"',
+    ],
+    [
+      'with the name of a property as its method',
+      { method: '__proto__', status: 404 },
+      'method="other",status_class="4xx"',
+    ],
+  ])('%s is counted under a label that was there before', async (_what, { method, status }, labels) => {
+    const metrics = fresh()
+    const before = seriesNames(await metrics.render())
+    metrics.requestBegan()
+    metrics.requestOver({ area: 'none', method, status, durationMs: 1 })
+    expect(await reading(metrics, total(`route="none",${labels}`))).toBe(1)
+    expect(seriesNames(await metrics.render())).toEqual(before)
+  })
+
+  // Bounds that end earlier draw an upstream that times out as a gateway that is quicker than its upstream.
+  test('that took until a timeout of its upstream is as long as that took, in the same bucket', async () => {
+    const metrics = fresh()
+    for (const durationMs of [10_800, 15_000, 29_000]) {
+      metrics.requestBegan()
+      metrics.requestOver({ area: 'swap', method: 'GET', status: 504, durationMs })
+      metrics.upstreams.swap.onRequest('http_response_timeout', durationMs)
+    }
+    const bucketsOf = (name: string, label: string) =>
+      Promise.all(
+        ['10', '15', '30', '+Inf'].map((le) =>
+          reading(metrics, `${name}_bucket{le="${le}",${label}="swap"}`),
+        ),
+      )
+    const expected = [0, 2, 3, 3]
+    expect(await bucketsOf('quotegate_http_request_duration_seconds', 'route')).toEqual(expected)
+    expect(await bucketsOf('quotegate_upstream_request_duration_seconds', 'upstream')).toEqual(expected)
+  })
+
+  test('is in flight until it is over', async () => {
+    const metrics = fresh()
+    metrics.requestBegan()
+    metrics.requestBegan()
+    expect(await reading(metrics, 'quotegate_http_requests_in_flight')).toBe(2)
+    metrics.requestOver({ area: 'swap', method: 'GET', status: 0, durationMs: 1 })
+    expect(await reading(metrics, 'quotegate_http_requests_in_flight')).toBe(1)
+  })
+})
+
+describe('a histogram', () => {
+  const bucket = (le: string) => `quotegate_quote_lifetime_seconds_bucket{le="${le}"}`
+
+  test('counts a value in every bucket that reaches as far, its own bound included', async () => {
+    const metrics = fresh()
+    for (const ms of [29_999, 30_000, 30_001, 10_000_000]) metrics.quoteStored(ms)
+    const counts = await Promise.all(
+      ['25', '30', '45', '3600', '+Inf'].map((le) => reading(metrics, bucket(le))),
+    )
+    expect(counts).toEqual([0, 2, 3, 3, 4])
+    expect(await reading(metrics, 'quotegate_quote_lifetime_seconds_count')).toBe(4)
+    expect(await reading(metrics, 'quotegate_quote_lifetime_seconds_sum')).toBeCloseTo(10_090)
+  })
+})
+
+describe('a pair', () => {
+  test('has a label of its own if METRICS_PAIRS names it, and is other if not', async () => {
+    const metrics = fresh(['ETH_USDC'])
+    const before = seriesNames(await metrics.render())
+    for (const pair of ['ETH_USDC', 'BTC_USDC', 'constructor', 'a"b\n', '__proto__']) {
+      metrics.quoteServed(pair, 1_000)
+      metrics.quoteCalled(pair)
+      metrics.quoteDrifted(pair, -0.01)
+    }
+    expect(await reading(metrics, 'quotegate_quotes_served_total{pair="ETH_USDC"}')).toBe(1)
+    expect(await reading(metrics, 'quotegate_quotes_served_total{pair="other"}')).toBe(4)
+    expect(await reading(metrics, 'quotegate_quote_calls_total{pair="other"}')).toBe(4)
+    const drift = (pair: string, direction: string) =>
+      reading(metrics, `quotegate_quote_drift_ratio_count{pair="${pair}",direction="${direction}"}`)
+    expect([
+      await drift('ETH_USDC', 'down'),
+      await drift('other', 'down'),
+      await drift('other', 'up'),
+    ]).toEqual([1, 4, 0])
+    expect(seriesNames(await metrics.render())).toEqual(before)
+  })
+})
+
+describe('an upstream', () => {
+  test('that was not asked took no time', async () => {
+    const metrics = fresh()
+    metrics.upstreams.swap.onRequest('breaker_open', 0)
+    metrics.upstreams.swap.onRequest('answered', 250)
+    const count = 'quotegate_upstream_request_duration_seconds_count{upstream="swap"}'
+    expect(await reading(metrics, count)).toBe(1)
+    const refused = 'quotegate_upstream_requests_total{upstream="swap",outcome="breaker_open"}'
+    expect(await reading(metrics, refused)).toBe(1)
+  })
+
+  test('has a breaker that is in one state', async () => {
+    const metrics = fresh()
+    metrics.upstreams.payments.onBreaker('half-open')
+    const states = await Promise.all(
+      ['closed', 'open', 'half-open'].map((state) =>
+        reading(metrics, `quotegate_breaker_state{upstream="payments",state="${state}"}`),
+      ),
+    )
+    expect(states).toEqual([0, 0, 1])
+    expect(await reading(metrics, 'quotegate_breaker_state{upstream="swap",state="closed"}')).toBe(1)
+  })
+})
+
+describe('the cost', () => {
+  let metrics: Metrics
+  beforeAll(() => {
+    metrics = fresh(['ETH_USDC'])
+  })
+
+  test('of all that a cached quote counts is less than a microsecond', () => {
+    const times = 200_000
+    let bestNs = Number.POSITIVE_INFINITY
+    for (let round = 0; round < 10; round += 1) {
+      const startedAtMs = performance.now()
+      for (let index = 0; index < times; index += 1) {
+        metrics.requestBegan()
+        metrics.cacheLookups.hit.inc()
+        metrics.quoteServed('ETH_USDC', index % 30_000)
+        metrics.requestOver({ area: 'quote', method: 'GET', status: 200, durationMs: index % 10 })
+      }
+      bestNs = Math.min(bestNs, ((performance.now() - startedAtMs) * 1e6) / times)
+    }
+    expect(bestNs).toBeLessThan(1_000)
+  })
+})

@@ -1,0 +1,388 @@
+import { describe, expect, it } from 'vitest'
+import { createQuoteLedger, type Judgement, type NotedQuote } from '../../src/orders/ledger.ts'
+import { type OrderTerms, readOrder } from '../../src/orders/order-terms.ts'
+
+const EXPIRY = 1_763_651_841_481
+const NOTED = EXPIRY - 30_000
+const RETENTION = 86_400_000
+const TERMS = 900_000
+
+const quote: NotedQuote = {
+  id: 'q1',
+  pairId: 'ETH_USDC',
+  fromValue: '0.1',
+  toValue: '289.645',
+  requestedAmount: '0.1',
+  application: 'wallet',
+  expiresAtMs: EXPIRY,
+  cacheKey: 'key 1',
+  notedAtMs: NOTED,
+}
+
+function ledgerOf(quotes: readonly NotedQuote[], entries = 1_000) {
+  const ledger = createQuoteLedger({ entries, retentionMs: RETENTION, termsMs: TERMS })
+  for (const noted of quotes) ledger.note(noted, NOTED)
+  return ledger
+}
+
+function order(json: object | string): OrderTerms {
+  const text = typeof json === 'string' ? json : JSON.stringify(json)
+  const reading = readOrder(Buffer.from(text), { quoteIdFields: ['quoteId', 'quote.id', 'id'] })
+  if (reading.order === undefined) throw new Error(reading.problem)
+  return reading.order
+}
+
+const at = (providerEarliestMs: number, marginMs = 0) => ({
+  application: 'wallet',
+  providerEarliestMs,
+  marginMs,
+})
+const byId = order({ quoteId: 'q1' })
+const byTerms = order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 })
+const openTerms = order({ pairId: 'ETH_USDC', fromAmount: 0.1 })
+const stranger = order({ quoteId: 'q9', pairId: 'ETH_USDC', fromAmount: 0.2 })
+
+describe('the decision', () => {
+  const MARGIN = 2_000
+  const orders = { id: byId, terms: byTerms, 'open terms': openTerms, none: stranger }
+
+  it.each([
+    ['id', 'long before', NOTED, 0, 'live'],
+    ['id', 'one millisecond before', EXPIRY - 1, 0, 'live'],
+    ['id', 'at', EXPIRY, 0, 'expired'],
+    ['id', 'one millisecond after', EXPIRY + 1, 0, 'expired'],
+    ['id', 'one millisecond before the margin before', EXPIRY - MARGIN - 1, MARGIN, 'live'],
+    ['id', 'at the margin before', EXPIRY - MARGIN, MARGIN, 'expired'],
+    ['id', 'just within the memory for terms after', EXPIRY + TERMS - 1, 0, 'expired'],
+    ['id', 'past the memory for terms after', EXPIRY + TERMS, 0, 'expired'],
+    ['id', 'just within the retention after', EXPIRY + RETENTION - 1, 0, 'expired'],
+    ['id', 'past the retention after', EXPIRY + RETENTION, 0, 'unknown'],
+    ['terms', 'long before', NOTED, 0, 'live'],
+    ['terms', 'one millisecond before', EXPIRY - 1, 0, 'live'],
+    ['terms', 'at', EXPIRY, 0, 'expired'],
+    ['terms', 'one millisecond after', EXPIRY + 1, 0, 'expired'],
+    ['terms', 'one millisecond before the margin before', EXPIRY - MARGIN - 1, MARGIN, 'live'],
+    ['terms', 'at the margin before', EXPIRY - MARGIN, MARGIN, 'expired'],
+    ['terms', 'just within the memory for terms after', EXPIRY + TERMS - 1, 0, 'expired'],
+    ['terms', 'past the memory for terms after', EXPIRY + TERMS, 0, 'unknown'],
+    ['open terms', 'one millisecond before', EXPIRY - 1, 0, 'live'],
+    ['open terms', 'at', EXPIRY, 0, 'expired'],
+    ['open terms', 'at the margin before', EXPIRY - MARGIN, MARGIN, 'expired'],
+    ['open terms', 'past the memory for terms after', EXPIRY + TERMS, 0, 'unknown'],
+    ['none', 'long before', NOTED, 0, 'unknown'],
+    ['none', 'at', EXPIRY, 0, 'unknown'],
+    ['none', 'at the margin before', EXPIRY - MARGIN, MARGIN, 'unknown'],
+  ] as const)('by %s, %s the expiry (%d, margin %d): %s', (kind, _when, nowMs, marginMs, state) => {
+    const verdict = ledgerOf([quote]).verdict(orders[kind], at(nowMs, marginMs))
+    expect(verdict.state).toBe(state)
+    if (verdict.state === 'unknown') return
+    expect(verdict.matchedBy).toBe(kind === 'id' ? 'id' : 'terms')
+    expect(verdict.quote).toMatchObject({ id: 'q1', expiresAtMs: EXPIRY })
+    if (verdict.state === 'expired') expect(verdict.expiredForMs).toBe(Math.max(0, nowMs - EXPIRY))
+  })
+})
+
+describe('an order that names its quote', () => {
+  const later = { ...quote, id: 'q2', toValue: '290', expiresAtMs: EXPIRY + 5_000 }
+
+  it('is judged by it alone, whatever else it says and whoever sends it', () => {
+    const ledger = ledgerOf([quote, later])
+    const both = order({ quoteId: 'q1', pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 290 })
+    expect(ledger.verdict(both, at(EXPIRY))).toMatchObject({ state: 'expired', quote: { id: 'q1' } })
+    expect(ledger.verdict(byId, { ...at(NOTED), application: 'another' })).toMatchObject({ state: 'live' })
+    expect(ledger.verdict(byId, { ...at(NOTED), application: undefined })).toMatchObject({ state: 'live' })
+  })
+
+  it('that was never seen here is judged by its terms', () => {
+    const foreign = order({ quoteId: 'q9', pairId: 'ETH_USDC', fromAmount: '0.1', toAmount: '289.645' })
+    expect(ledgerOf([quote]).verdict(foreign, at(EXPIRY))).toMatchObject({
+      state: 'expired',
+      matchedBy: 'terms',
+    })
+  })
+
+  it('and another is live as long as one of them is', () => {
+    const both = order({ quoteId: 'q1', id: 'q2' })
+    const ledger = ledgerOf([later, quote])
+    expect(ledger.verdict(both, at(EXPIRY + 4_999))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
+    expect(ledger.verdict(both, at(EXPIRY + 5_000))).toMatchObject({ state: 'expired', quote: { id: 'q2' } })
+  })
+})
+
+describe('the terms', () => {
+  const stateOf = (json: object | string, options: Judgement = at(NOTED)) =>
+    ledgerOf([quote]).verdict(order(json), options).state
+
+  it.each([
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":"0.10","toAmount":"289.6450"}',
+    '{"pairId":"ETH_USDC","fromAmount":{"assetId":"ETH","value":"1e-1"},"toAmount":{"value":289.645}}',
+    '{"pairId":"ETH_USDC","fromAmount":1e-1}',
+  ])('%s are those of the quote', (json) => expect(stateOf(json)).toBe('live'))
+
+  it.each([
+    '{"pairId":"eth_usdc","fromAmount":0.1}',
+    '{"fromAmount":0.1,"toAmount":289.645}',
+    '{"pairId":"ETH_USDC","toAmount":289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":289.645,"toAmount":0.1}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.644}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":"about 289"}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":-289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1000000000000000055}',
+    '{"pairId":"ETH_USDC","fromAmount":-0.1}',
+  ])('%s are not', (json) => expect(stateOf(json)).toBe('unknown'))
+
+  it.each(['another', '', undefined])('are not those of application %j', (application) => {
+    expect(stateOf({ pairId: 'ETH_USDC', fromAmount: 0.1 }, { ...at(NOTED), application })).toBe('unknown')
+  })
+
+  it('do not run into each other', () => {
+    const odd = { ...quote, pairId: 'A', application: 'B 1' }
+    const asked = order({ pairId: 'A B', fromAmount: 0.1, toAmount: 289.645 })
+    expect(ledgerOf([odd]).verdict(asked, { ...at(NOTED), application: '1' })).toEqual({ state: 'unknown' })
+  })
+
+  it('are found in the numbers that a browser makes of long decimals, while strings mean themselves', () => {
+    const fromValue = '123456789.123456789'
+    const toValue = '0.123456789012345678901'
+    const ledger = ledgerOf([{ ...quote, fromValue, requestedAmount: fromValue, toValue }])
+    const numbers = { pairId: 'ETH_USDC', fromAmount: Number(fromValue), toAmount: Number(toValue) }
+    expect(ledger.verdict(order(numbers), at(EXPIRY)).state).toBe('expired')
+    expect(ledger.verdict(order({ ...numbers, fromAmount: fromValue }), at(EXPIRY)).state).toBe('expired')
+    expect(ledger.verdict(order({ ...numbers, toAmount: String(Number(toValue)) }), at(EXPIRY)).state).toBe(
+      'unknown',
+    )
+  })
+
+  it('tell amounts apart that share a double, if the order does', () => {
+    const even = '9007199254740992'
+    const odd = '9007199254740993'
+    const ledger = ledgerOf([
+      { ...quote, id: 'even', fromValue: even, requestedAmount: even },
+      { ...quote, id: 'odd', fromValue: odd, requestedAmount: odd, expiresAtMs: EXPIRY + 1 },
+    ])
+    const verdictOn = (amount: string) =>
+      ledger.verdict(order(`{"pairId":"ETH_USDC","fromAmount":${amount}}`), at(EXPIRY))
+    expect(verdictOn(`"${even}"`)).toMatchObject({ state: 'expired', quote: { id: 'even' } })
+    expect(verdictOn(odd)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
+    expect(verdictOn(even)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
+  })
+
+  it.each(['toValue', 'requestedAmount'] as const)('tell two of %s apart that share a double', (field) => {
+    const even = '9007199254740992'
+    const odd = '9007199254740993'
+    const ledger = ledgerOf([
+      { ...quote, id: 'even', [field]: even },
+      { ...quote, id: 'odd', [field]: odd, expiresAtMs: EXPIRY + 1 },
+    ])
+    const named = field === 'toValue' ? 'toAmount' : 'fromAmount'
+    const verdictOn = (amount: string) =>
+      ledger.verdict(order({ pairId: 'ETH_USDC', fromAmount: 0.1, [named]: amount }), at(EXPIRY))
+    expect(verdictOn(even)).toMatchObject({ state: 'expired', quote: { id: 'even' } })
+    expect(verdictOn(odd)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
+  })
+
+  it('find a quote by the amount that was asked for, and by the one that the upstream made of it', () => {
+    const ledger = ledgerOf([{ ...quote, requestedAmount: '0.10000001' }])
+    for (const fromAmount of ['0.10000001', '0.1', 0.10000001]) {
+      expect(
+        ledger.verdict(order({ pairId: 'ETH_USDC', fromAmount, toAmount: 289.645 }), at(NOTED)).state,
+      ).toBe('live')
+    }
+  })
+
+  it.each(['earlier first', 'later first'])(
+    'that are equal mean the quote that expires last (%s)',
+    (turn) => {
+      const later = { ...quote, id: 'q2', expiresAtMs: EXPIRY + 1 }
+      const ledger = ledgerOf(turn === 'earlier first' ? [quote, later] : [later, quote])
+      expect(ledger.verdict(byTerms, at(EXPIRY))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
+      expect(ledger.verdict(openTerms, at(EXPIRY))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
+    },
+  )
+
+  it('without a to amount find the live one among a thousand to amounts', () => {
+    const many = Array.from({ length: 1_000 }, (_, index) => {
+      return { ...quote, id: `m${index}`, toValue: `${index + 1}`, expiresAtMs: EXPIRY - index }
+    })
+    expect(ledgerOf(many).verdict(openTerms, at(EXPIRY - 1))).toMatchObject({
+      state: 'live',
+      quote: { id: 'm0' },
+    })
+    expect(ledgerOf(many.reverse()).verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live' })
+  })
+
+  it('that share a double are bounded by what expires first, so that the live one stays', () => {
+    const shared = Array.from({ length: 1_000 }, (_, index) => {
+      const fromValue = `0.1${'0'.repeat(20)}${index + 1}1`
+      return { ...quote, id: `s${index}`, fromValue, requestedAmount: fromValue, expiresAtMs: EXPIRY - index }
+    })
+    const exactly = (index: number) =>
+      order({ pairId: 'ETH_USDC', fromAmount: `0.1${'0'.repeat(20)}${index + 1}1` })
+    for (const ledger of [ledgerOf(shared), ledgerOf(shared.reverse())]) {
+      expect(ledger.verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live', quote: { id: 's0' } })
+      expect(ledger.verdict(exactly(63), at(EXPIRY)).state).toBe('expired')
+      expect(ledger.verdict(exactly(64), at(EXPIRY)).state).toBe('unknown')
+    }
+  })
+
+  it('that share a double with an amount that is quoted all day are not pushed out by it', () => {
+    const rare = { ...quote, id: 'rare', fromValue: '0.1000000000000000000001', expiresAtMs: EXPIRY - 1 }
+    const often = Array.from({ length: 200 }, (_, index) => ({ ...quote, id: `o${index}` }))
+    const exactly = order({ pairId: 'ETH_USDC', fromAmount: rare.fromValue })
+    expect(ledgerOf([rare, ...often]).verdict(exactly, at(NOTED))).toMatchObject({ quote: { id: 'rare' } })
+  })
+})
+
+describe('a quote that is noted again', () => {
+  it('is one entry, with its latest expiry and its latest place in the cache', () => {
+    const ledger = ledgerOf([quote, { ...quote, expiresAtMs: EXPIRY + 10, cacheKey: 'key 2' }, quote])
+    expect(ledger.size).toBe(1)
+    expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: EXPIRY + 10, cacheKey: 'key 2' })
+    expect(ledger.verdict(byTerms, at(EXPIRY + 9)).state).toBe('live')
+  })
+
+  it('keeps the time when it was first noted', () => {
+    const ledger = ledgerOf([
+      { ...quote, notedAtMs: NOTED },
+      { ...quote, notedAtMs: NOTED + 5 },
+    ])
+    expect(ledger.verdict(byId, at(NOTED + 5))).toMatchObject({ quote: { notedAtMs: NOTED } })
+  })
+
+  it('counts as the last to expire of its terms once it is', () => {
+    const ledger = ledgerOf([
+      quote,
+      { ...quote, id: 'q2', expiresAtMs: EXPIRY + 5 },
+      { ...quote, expiresAtMs: EXPIRY + 9 },
+    ])
+    expect(ledger.verdict(byTerms, at(EXPIRY + 8))).toMatchObject({ state: 'live', quote: { id: 'q1' } })
+  })
+
+  it('with other terms under its old id is found by both', () => {
+    const ledger = ledgerOf([quote, { ...quote, toValue: '300', expiresAtMs: EXPIRY + 5 }])
+    const others = order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 300 })
+    expect(ledger.verdict(byTerms, at(EXPIRY)).state).toBe('expired')
+    expect(ledger.verdict(others, at(EXPIRY)).state).toBe('live')
+    expect(ledger.verdict(byId, at(EXPIRY)).state).toBe('live')
+  })
+
+  it('long after it expired is found by its terms again', () => {
+    const ledger = ledgerOf([quote])
+    const nowMs = EXPIRY + TERMS
+    ledger.note({ ...quote, id: 'other', expiresAtMs: nowMs + 1 }, nowMs)
+    ledger.note({ ...quote, expiresAtMs: nowMs + 30_000 }, nowMs)
+    expect(ledger.verdict(byTerms, at(nowMs + 29_999))).toMatchObject({
+      state: 'live',
+      quote: { cacheKey: 'key 1' },
+    })
+  })
+})
+
+describe('the bounds', () => {
+  const numbered = (count: number, expiresAtMs: (index: number) => number) =>
+    Array.from({ length: count }, (_, index) => ({
+      ...quote,
+      id: `n${index}`,
+      expiresAtMs: expiresAtMs(index),
+    }))
+
+  it('hold, and drop what expires first', () => {
+    const ledger = ledgerOf(
+      numbered(50, (index) => EXPIRY + ((index * 37) % 50)),
+      10,
+    )
+    expect(ledger.size).toBe(10)
+    for (let index = 0; index < 50; index += 1) {
+      expect(ledger.findById(`n${index}`) !== undefined).toBe((index * 37) % 50 >= 40)
+    }
+  })
+
+  it('drop every expired quote before one that is live, however early that was noted', () => {
+    const ledger = ledgerOf([{ ...quote, id: 'long', expiresAtMs: EXPIRY + 60_000 }], 5)
+    for (const noted of numbered(100, (index) => EXPIRY + index)) ledger.note(noted, EXPIRY + 200)
+    expect(ledger.verdict(order({ id: 'long' }), at(EXPIRY + 200)).state).toBe('live')
+    expect(ledger.verdict(byTerms, at(EXPIRY + 200))).toMatchObject({ state: 'live', quote: { id: 'long' } })
+  })
+
+  it('keep a quote that was long expired and then noted anew', () => {
+    const ledger = ledgerOf([quote], 5)
+    const nowMs = EXPIRY + TERMS
+    ledger.note({ ...quote, id: 'q2' }, nowMs)
+    ledger.note({ ...quote, expiresAtMs: nowMs + 60_000 }, nowMs)
+    for (const noted of numbered(20, (index) => EXPIRY + index)) ledger.note(noted, nowMs)
+    expect(ledger.verdict(byId, at(nowMs)).state).toBe('live')
+  })
+
+  it('take what they drop out of every index', () => {
+    const ledger = ledgerOf([quote, { ...quote, id: 'q2', pairId: 'A_B', expiresAtMs: EXPIRY + 1 }], 1)
+    for (const gone of [byId, byTerms, openTerms])
+      expect(ledger.verdict(gone, at(NOTED)).state).toBe('unknown')
+  })
+
+  it('keep a quote whose expiry has moved on', () => {
+    const ledger = ledgerOf([quote, { ...quote, expiresAtMs: EXPIRY + 60_000 }], 5)
+    for (const noted of numbered(20, (index) => EXPIRY + index)) ledger.note(noted, NOTED)
+    expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: EXPIRY + 60_000 })
+  })
+
+  it('let go of what is past its retention, a few at a time', () => {
+    const ledger = ledgerOf(numbered(40, (index) => EXPIRY + index))
+    const nowMs = EXPIRY + RETENTION + 40
+    for (let notes = 0; notes < 10; notes += 1) {
+      ledger.note({ ...quote, id: `late${notes}`, expiresAtMs: nowMs + 1 }, nowMs)
+    }
+    expect(ledger.size).toBe(10)
+    expect(ledger.findById('n39')).toBeUndefined()
+  })
+
+  it('let go of the cache key once terms find the quote no more, but not of the quote', () => {
+    const ledger = ledgerOf([quote])
+    ledger.note({ ...quote, id: 'q2', expiresAtMs: EXPIRY + TERMS + 1 }, EXPIRY + TERMS)
+    expect(ledger.findById('q1')).toMatchObject({ id: 'q1', cacheKey: '' })
+    expect(ledger.verdict(byId, at(EXPIRY + TERMS))).toMatchObject({ state: 'expired', expiredForMs: TERMS })
+  })
+})
+
+it('where a quote lay is forgotten with its terms', () => {
+  const ledger = createQuoteLedger({ entries: 100, retentionMs: 86_400_000, termsMs: 900_000 })
+  const note = (id: string, cacheKey: string, expiresAtMs: number, nowMs: number) =>
+    ledger.note(
+      {
+        id,
+        pairId: 'A_B',
+        fromValue: '1',
+        requestedAmount: '1',
+        toValue: '2',
+        application: 'a',
+        expiresAtMs,
+        cacheKey,
+        notedAtMs: nowMs,
+      },
+      nowMs,
+    )
+  for (let client = 0; client < 5; client += 1) note('one for all', `client ${client}`, 30_000, 0)
+  note('later', 'client', 2_000_000, 1_970_000)
+  const old = ledger.findById('one for all')
+  expect(old && [...ledger.cacheKeysOf(old)]).toEqual([''])
+})
+
+it('of quotes that several were given no more places are remembered than entries, the oldest go first', () => {
+  const ledger = ledgerOf([], 100)
+  const placesOf = (id: string) => {
+    const noted = ledger.findById(id)
+    return noted === undefined ? 0 : [...ledger.cacheKeysOf(noted)].length
+  }
+  const give = (id: string, clients: number) => {
+    for (let client = 0; client < clients; client += 1)
+      ledger.note({ ...quote, id, fromValue: id, cacheKey: `client ${client} ${clients}` }, NOTED)
+  }
+  for (const id of ['1', '2', '3']) give(id, 30)
+  expect(['1', '2', '3'].map(placesOf)).toEqual([30, 30, 30])
+  give('1', 5)
+  give('4', 20)
+  // Where its quote was noted last is always known.
+  expect(['1', '2', '3', '4'].map(placesOf)).toEqual([35, 1, 30, 20])
+  give('5', 500)
+  expect(['1', '2', '3', '4', '5'].map(placesOf)).toEqual([1, 1, 1, 1, 500])
+})

@@ -1,0 +1,51 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { decodeQuote, encodeQuote } from '../../src/replicas/quote-codec.ts'
+
+const latin1 = fc.uint8Array({ maxLength: 300 }).map((bytes) => Buffer.from(bytes).toString('latin1'))
+const quote = fc.record({
+  // Any text that JSON can hold, halves of surrogate pairs too.
+  id: fc.oneof(fc.string({ unit: 'binary', minLength: 1 }), fc.constantFrom('\n', '"', '\ud800', '\\"\n')),
+  body: latin1,
+  headers: fc
+    .array(fc.tuple(latin1, latin1), { maxLength: 6 })
+    .map((pairs): readonly string[] => pairs.flat()),
+  lifeMs: fc.integer(),
+  expiresAtMs: fc.integer(),
+})
+
+it('gives a quote back as it was, whatever its bytes', () => {
+  fc.assert(
+    fc.property(quote, (original) => {
+      expect(decodeQuote(encodeQuote(original))).toEqual(original)
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+it('takes other bytes for no quote, and never throws', () => {
+  fc.assert(
+    fc.property(quote, fc.nat(), fc.uint8Array({ maxLength: 40 }), (original, at, other) => {
+      const bytes = encodeQuote(original)
+      const place = at % bytes.length
+      decodeQuote(Buffer.concat([bytes.subarray(0, place), other, bytes.subarray(place)]))
+      decodeQuote(bytes.subarray(0, place))
+      expect(decodeQuote(Buffer.from(other))).toBeUndefined()
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+it.each([
+  ['nothing', ''],
+  ['one line', '"id"'],
+  ['no body', '"id"\n[1,2]'],
+  ['an id that is no text', '1\n[1,2]\n'],
+  ['no instants', '"id"\n[]\n'],
+  ['instants that are no numbers', '"id"\n["1","2"]\n'],
+  ['a header without a value', '"id"\n[1,2,"a"]\n'],
+  ['a header that is no text', '"id"\n[1,2,"a",3]\n'],
+  ['no list', '"id"\n{}\n'],
+])('takes %s for no quote', (_what, text) => {
+  expect(decodeQuote(Buffer.from(text))).toBeUndefined()
+})

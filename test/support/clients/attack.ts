@@ -1,0 +1,173 @@
+import { connect, type Socket } from 'node:net'
+import { expect } from 'vitest'
+import { startGateway } from '../gateways/gateway.ts'
+import { type Recorded, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
+
+export interface Answer {
+  status: number
+  headers: Map<string, string[]>
+  body: string
+}
+
+export interface Outcome {
+  /** Every final answer that came, in order. Reading them fails on bytes that are no HTTP response. */
+  answers: Answer[]
+  informational: number[]
+  /** What came after the last whole answer. */
+  rest: string
+  error: Error | undefined
+}
+
+const headForm =
+  /^HTTP\/1\.1 ([1-5]\d\d) [\t\x20-\x7e\x80-\xff]*\r\n((?:[!#$%&'*+\-.^_`|~0-9A-Za-z]+: ?[\t\x20-\x7e\x80-\xff]*\r\n)*)\r\n/
+
+/** Reads a stream of responses strictly; `methods` says, if that is known, which of them answer a HEAD. */
+export function readAnswers(
+  text: string,
+  methods: readonly string[] | 'unknown' = [],
+): Omit<Outcome, 'error'> {
+  const answers: Answer[] = []
+  const informational: number[] = []
+  let rest = text
+  while (rest.includes('\r\n\r\n')) {
+    const head = headForm.exec(rest)
+    if (!head) throw new Error(`not an HTTP response: ${JSON.stringify(rest.slice(0, 200))}`)
+    const status = Number(head[1])
+    const headers = new Map<string, string[]>()
+    for (const line of (head[2] ?? '').split('\r\n').slice(0, -1)) {
+      const colon = line.indexOf(':')
+      const name = line.slice(0, colon).toLowerCase()
+      headers.set(name, [...(headers.get(name) ?? []), line.slice(colon + 1).trim()])
+    }
+    const after = rest.slice(head[0].length)
+    if (status < 200) {
+      informational.push(status)
+      rest = after
+      continue
+    }
+    const toHead =
+      methods === 'unknown'
+        ? after === '' || after.startsWith('HTTP/1.1 ')
+        : methods[answers.length] === 'HEAD'
+    const bodiless = status === 204 || status === 304 || toHead
+    const read = bodiless ? { body: '', length: 0 } : readBody(after, headers)
+    if (read === undefined) break
+    answers.push({ status, headers, body: read.body })
+    rest = after.slice(read.length)
+  }
+  return { answers, informational, rest }
+}
+
+function readBody(text: string, headers: Answer['headers']): { body: string; length: number } | undefined {
+  const lengths = headers.get('content-length') ?? []
+  if (headers.has('transfer-encoding')) {
+    if (lengths.length > 0) throw new Error('an answer with two lengths')
+    let body = ''
+    let at = 0
+    for (;;) {
+      const size = /^([0-9a-f]+)\r\n/i.exec(text.slice(at))
+      if (!size) return undefined
+      const bytes = Number.parseInt(size[1] ?? '', 16)
+      at += size[0].length
+      if (text.length < at + bytes + 2) return undefined
+      body += text.slice(at, at + bytes)
+      at += bytes + 2
+      if (bytes === 0) return { body, length: at }
+    }
+  }
+  if (lengths.length !== 1) throw new Error('an answer with no length, or several')
+  const length = Number(lengths[0])
+  return text.length < length ? undefined : { body: text.slice(0, length), length }
+}
+
+/** A string is sent as latin1, a number waits that many milliseconds, a function does as it likes. */
+export type Step = string | Buffer | number | ((socket: Socket) => unknown)
+
+/** Sends bytes as they are and gathers what comes back until the gateway closes the connection. */
+export async function attack(
+  url: string,
+  steps: Step | readonly Step[],
+  options: { methods?: readonly string[] } = {},
+): Promise<Outcome> {
+  const { hostname, port } = new URL(url)
+  const socket = connect({ port: Number(port), host: hostname, allowHalfOpen: true })
+  const chunks: Buffer[] = []
+  let error: Error | undefined
+  let over = false
+  const ended = new Promise<void>((resolve) => {
+    socket.on('data', (chunk) => chunks.push(chunk))
+    socket.on('error', (cause) => {
+      error = cause
+    })
+    for (const event of ['end', 'close'] as const) {
+      socket.on(event, () => {
+        over = true
+        resolve()
+      })
+    }
+  })
+  for (const step of Array.isArray(steps) ? steps : [steps]) {
+    if (over) break
+    if (typeof step === 'number') await Promise.race([ended, after(step)])
+    else if (typeof step === 'function') await step(socket)
+    else socket.write(typeof step === 'string' ? Buffer.from(step, 'latin1') : step)
+  }
+  await ended
+  socket.destroy()
+  return { ...readAnswers(Buffer.concat(chunks).toString('latin1'), options.methods), error }
+}
+
+export function after(delayMs: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, delayMs))
+}
+
+/** Every byte the clients mean to smuggle asks for a path with this name. */
+export const smuggled = 'GET /checkouts/smuggled HTTP/1.1\r\nHost: gateway\r\n\r\n'
+
+export interface AttackedGateway {
+  url: string
+  received: Recorded[]
+  close(): Promise<void>
+}
+
+/** A gateway whose only upstream remembers what it was given and answers with the target that it saw. */
+export async function startAttackedGateway(
+  settings: Record<string, string | number> = {},
+): Promise<AttackedGateway> {
+  const upstream = await startRecordingUpstream((request, response) => {
+    const delayMs = Number(/delay=(\d+)/.exec(request.target)?.[1] ?? 0)
+    setTimeout(() => response.end(request.target), delayMs)
+  })
+  const gateway = await startGateway({
+    SWAP_BASE_URL: upstream.url,
+    PAYMENTS_BASE_URL: upstream.url,
+    ...settings,
+  })
+  return {
+    url: gateway.url,
+    received: upstream.requests,
+    async close() {
+      await gateway.close()
+      await upstream.close()
+    },
+  }
+}
+
+/** One answer, a whole problem, and after it a closed connection on which nothing more was served. */
+export function expectRefusal(outcome: Outcome, status: number, slug: string): void {
+  expect(outcome.answers.map((answer) => answer.status)).toEqual([status])
+  const [answer] = outcome.answers
+  expectProblem(answer, status, slug)
+  expect(answer?.headers.get('connection')).toEqual(['close'])
+  expect(outcome.rest).toBe('')
+  expect(outcome.error).toBeUndefined()
+}
+
+export function expectProblem(answer: Answer | undefined, status: number, slug: string): void {
+  expect(answer?.status).toBe(status)
+  expect(answer?.headers.get('content-type')).toEqual(['application/problem+json'])
+  const body: unknown = JSON.parse(answer?.body ?? '')
+  expect(body).toMatchObject({ type: `urn:quotegate:problem:${slug}`, status })
+  expect(body).toHaveProperty('requestId', answer?.headers.get('x-request-id')?.[0])
+  expect(body).toHaveProperty('retryable', expect.any(Boolean))
+}

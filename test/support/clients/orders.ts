@@ -1,0 +1,128 @@
+import type { ServerResponse } from 'node:http'
+import { expect, onTestFinished } from 'vitest'
+import type { SettingValue } from '../../../src/config/parse.ts'
+import { recordingUpstream } from '../gateways/between.ts'
+import { type RunningGateway, startGateway } from '../gateways/gateway.ts'
+import type { Recorded, RecordingUpstream } from '../upstreams/recording-upstream.ts'
+import { ask, counted, createTestClock, giveQuote, quoteBody } from './quotes.ts'
+import { type ParsedAnswer, rawExchange } from './raw-connection.ts'
+
+export const floatPath = '/v3/orders/float'
+
+export interface GivenQuote {
+  id: string
+  pairId: string
+  fromAmount: { assetId: string; value: string }
+  toAmount: { assetId: string; value: string }
+  expiry: number
+  cacheStatus: string
+}
+
+export interface Provider {
+  /** How far its clock is ahead of ours. */
+  offsetMs: number
+  lifeMs: number
+  /** What its quotes say besides. */
+  quote: Record<string, unknown>
+  quoteHeaders: string[]
+  takeOrder(request: Recorded, response: ServerResponse): void
+}
+
+export interface OrderStage {
+  gateway: RunningGateway
+  upstream: RecordingUpstream
+  clock: ReturnType<typeof createTestClock>
+  provider: Provider
+  /** What reached the provider besides quote calls. */
+  arrived(): Recorded[]
+  quote(amount?: string, options?: { path?: string; headers?: readonly string[] }): Promise<GivenQuote>
+  order(body: string | Buffer | object, options?: Post): Promise<ParsedAnswer>
+  decided(decision: string, reason: string): Promise<number>
+}
+
+export interface Post {
+  path?: string
+  /** Whole lines; `Host` and the length of the body are there anyway. */
+  headers?: readonly string[]
+  method?: string
+}
+
+/** The bytes of a request with a body, as a client writes them. */
+export function post(body: string | Buffer, options: Post = {}): Buffer {
+  const { path = floatPath, headers = ['App-Name: wallet'], method = 'POST' } = options
+  const bytes = Buffer.from(body)
+  const framed = headers.some((line) => /^(?:content-length|transfer-encoding):/i.test(line))
+  const lines = ['Host: g', ...headers, ...(framed ? [] : [`Content-Length: ${bytes.length}`])]
+  return Buffer.concat([
+    Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`, 'latin1'),
+    bytes,
+  ])
+}
+
+/**
+ * A gateway whose clock stands still until it is set, and a provider that remembers what reached it. The
+ * provider dates its answers by the same clock, or by one that is `offsetMs` ahead.
+ */
+export async function orderStage(
+  settings: Record<string, SettingValue | undefined> = {},
+): Promise<OrderStage> {
+  const clock = createTestClock()
+  const provider: Provider = {
+    offsetMs: 0,
+    lifeMs: 30_000,
+    quote: {},
+    quoteHeaders: [],
+    takeOrder: (_request, response) => {
+      response.writeHead(201, { 'Content-Type': 'application/json' })
+      response.end('{"id":"order-1"}')
+    },
+  }
+  const nowMs = () => clock.nowMs() + provider.offsetMs
+  const dateNow = () => new Date(nowMs()).toUTCString()
+  const upstream = await recordingUpstream((request, response) => {
+    if (request.method !== 'GET') {
+      response.setHeader('Date', dateNow())
+      return provider.takeOrder(request, response)
+    }
+    const body = quoteBody({ expiry: nowMs() + provider.lifeMs, ...provider.quote })
+    giveQuote(response, body, ['Date', dateNow(), ...provider.quoteHeaders])
+  })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, ...settings }, { clock })
+  onTestFinished(() => gateway.close())
+
+  return {
+    gateway,
+    upstream,
+    clock,
+    provider,
+    arrived: () => upstream.requests.filter(({ method }) => method !== 'GET'),
+    async quote(amount = '0.1', { path, headers } = {}) {
+      const asked = {
+        path: path ?? `/v3/pairs/ETH_USDC/quotes?amount=${amount}`,
+        ...(headers && { headers }),
+      }
+      const { status, body, headers: received } = await ask(gateway.url, asked)
+      expect(status).toBe(200)
+      const given = JSON.parse(Buffer.from(body, 'latin1').toString())
+      return { ...given, cacheStatus: String(received['cache-status']) }
+    },
+    order: (body, options) =>
+      rawExchange(
+        gateway.url,
+        post(typeof body === 'string' || Buffer.isBuffer(body) ? body : JSON.stringify(body), options),
+      ),
+    decided: (decision, reason) =>
+      counted(gateway, `quotegate_float_orders_total{decision="${decision}",reason="${reason}"}`),
+  }
+}
+
+/** What a real client sends: no quote id, amounts as JSON numbers. */
+export function termsOf(quote: GivenQuote): Record<string, unknown> {
+  return {
+    pairId: quote.pairId,
+    fromAmount: Number(quote.fromAmount.value),
+    fromAddress: '0xf',
+    toAddress: '0xt',
+    toAmount: Number(quote.toAmount.value),
+  }
+}

@@ -1,0 +1,152 @@
+import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'node:http'
+import { onTestFinished } from 'vitest'
+import type { Gateway } from '../../../src/gateway/gateway.ts'
+
+export const quotePath = '/v3/pairs/ETH_USDC/quotes'
+
+let given = 0
+
+/** A quote as documented, with an id of its own, that lives for 30 s. */
+export function quoteBody(changes: Record<string, unknown> = {}): string {
+  given += 1
+  return JSON.stringify({
+    fromAmount: { assetId: 'ETH', value: '0.1' },
+    id: `quote-${given}`,
+    pairId: 'ETH_USDC',
+    toAmount: { assetId: 'USDC', value: '289.645' },
+    expiry: Date.now() + 30_000,
+    ...changes,
+  })
+}
+
+/** Answers with a fresh quote, or the given body, and with exactly these headers besides the framing. */
+export function giveQuote(
+  response: ServerResponse,
+  body: string | Buffer = quoteBody(),
+  headers: readonly string[] = ['Content-Type', 'application/json'],
+): void {
+  response.sendDate = !headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'date')
+  response.writeHead(200, [...headers, 'Content-Length', String(Buffer.byteLength(body))])
+  // A string would take the head with it into UTF-8.
+  response.end(typeof body === 'string' ? Buffer.from(body) : body)
+}
+
+export interface Answered {
+  status: number
+  headers: IncomingHttpHeaders
+  rawHeaders: string[]
+  body: string
+  /** Our wall clock before the request was written. */
+  sentAtMs: number
+}
+
+export interface Ask {
+  path?: string
+  method?: string
+  /** Names and values in turn, `App-Name` among them unless told otherwise. */
+  headers?: readonly string[]
+  agent?: Agent
+  signal?: AbortSignal
+}
+
+/** One request of a client, an `App-Name` in it. */
+export function ask(url: string, options: Ask = {}): Promise<Answered> {
+  const { path = `${quotePath}?amount=0.1`, method = 'GET', headers = ['App-Name', 'wallet'] } = options
+  const { hostname, port } = new URL(url)
+  const sentAtMs = Date.now()
+  return new Promise((resolve, reject) => {
+    const call = request(
+      {
+        hostname,
+        port,
+        path,
+        method,
+        headers: ['Host', 'gateway', ...headers],
+        agent: options.agent ?? false,
+        ...(options.signal ? { signal: options.signal } : {}),
+      },
+      (response) => {
+        const chunks: Buffer[] = []
+        response.on('data', (chunk: Buffer) => chunks.push(chunk))
+        response.on('error', reject)
+        response.on('end', () => {
+          const { statusCode: status = 0, headers: received, rawHeaders } = response
+          const body = Buffer.concat(chunks).toString('latin1')
+          resolve({ status, headers: received, rawHeaders, body, sentAtMs })
+        })
+      },
+    )
+    call.on('error', reject)
+    call.end()
+  })
+}
+
+export function asking(url: string, amount: string, headers?: readonly string[]): Promise<Answered> {
+  return ask(url, { path: `${quotePath}?amount=${amount}`, ...(headers ? { headers } : {}) })
+}
+
+export function keepAliveAgent(maxSockets: number): Agent {
+  const agent = new Agent({ keepAlive: true, maxSockets })
+  onTestFinished(() => agent.destroy())
+  return agent
+}
+
+/** One value of the metrics page; 0 if the line is not there. */
+export async function counted(gateway: Pick<Gateway, 'metrics'>, series: string): Promise<number> {
+  const line = (await gateway.metrics()).split('\n').find((text) => text.startsWith(`${series} `))
+  return line === undefined ? 0 : Number(line.slice(series.length + 1))
+}
+
+export const lookups = (result: string) => `quotegate_cache_lookups_total{result="${result}"}`
+export const notKept = (reason: string) => `quotegate_quotes_uncacheable_total{reason="${reason}"}`
+
+/** Waits until the metrics say so. */
+export async function untilCounted(
+  gateway: Pick<Gateway, 'metrics'>,
+  series: string,
+  value: number,
+): Promise<void> {
+  const deadline = performance.now() + 15_000
+  for (;;) {
+    const now = await counted(gateway, series)
+    if (now >= value) return
+    if (performance.now() > deadline) throw new Error(`${series} is ${now}, not ${value}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
+
+/** Fails the test on any promise that nobody handled: such a one would end the process. */
+export function watchForUnhandled(): unknown[] {
+  const unhandled: unknown[] = []
+  const note = (reason: unknown) => unhandled.push(reason)
+  process.on('unhandledRejection', note)
+  onTestFinished(() => {
+    process.off('unhandledRejection', note)
+  })
+  return unhandled
+}
+
+/** A wall clock that stands still until it is told otherwise. */
+export function createTestClock(startMs = Date.UTC(2025, 10, 20, 15, 17, 21)) {
+  let nowMs = startMs
+  return {
+    nowMs: () => nowMs,
+    set: (ms: number) => {
+      nowMs = ms
+    },
+    advance: (ms: number) => {
+      nowMs += ms
+    },
+  }
+}
+
+/** A promise that the test settles. */
+export function deferred<Value>() {
+  let resolve: (value: Value) => void = () => {}
+  let reject: (error: Error) => void = () => {}
+  const promise = new Promise<Value>((onResolve, onReject) => {
+    resolve = onResolve
+    reject = onReject
+  })
+  return { promise, resolve, reject }
+}

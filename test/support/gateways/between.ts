@@ -1,0 +1,50 @@
+import type { Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+import type { SettingValue } from '../../../src/config/parse.ts'
+import { type RawUpstream, startRawUpstream } from '../upstreams/raw-upstream.ts'
+import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
+import { type RunningGateway, startGateway } from './gateway.ts'
+
+/** Parts of a test that end with it. */
+export async function recordingUpstream(
+  ...parameters: Parameters<typeof startRecordingUpstream>
+): Promise<RecordingUpstream> {
+  const upstream = await startRecordingUpstream(...parameters)
+  onTestFinished(() => upstream.close())
+  return upstream
+}
+
+export async function rawUpstream(
+  onRequest: (socket: Socket, received: Buffer) => void,
+): Promise<RawUpstream> {
+  const upstream = await startRawUpstream(onRequest)
+  onTestFinished(() => upstream.close())
+  return upstream
+}
+
+/** A gateway with one upstream for everything. */
+export async function gatewayTo(
+  upstreamUrl: string,
+  settings: Record<string, SettingValue | undefined> = {},
+): Promise<RunningGateway> {
+  const gateway = await startGateway({
+    SWAP_BASE_URL: upstreamUrl,
+    PAYMENTS_BASE_URL: upstreamUrl,
+    ...settings,
+  })
+  onTestFinished(() => gateway.close())
+  return gateway
+}
+
+/** Waits for something that has no event of its own. */
+export async function until(holds: () => boolean, what: string, withinMs = 15_000): Promise<void> {
+  const deadline = performance.now() + withinMs
+  while (!holds()) {
+    if (performance.now() > deadline) throw new Error(`still waiting after ${withinMs} ms: ${what}`)
+    await pause(5)
+  }
+}
+
+export function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

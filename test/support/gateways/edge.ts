@@ -1,0 +1,84 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
+import { problemBody, problemOf } from '../../../src/http/problem.ts'
+import { passThrough } from '../../../src/upstream/relay.ts'
+import { ClientGone, requestBody } from '../../../src/upstream/request-body.ts'
+import {
+  createUpstream,
+  type Upstream,
+  type UpstreamLimits,
+  type UpstreamOptions,
+} from '../../../src/upstream/upstream.ts'
+
+export interface Edge {
+  url: string
+  upstream: Upstream
+  /** How the requests ended, and each change of the breaker, in order. */
+  outcomes: string[]
+  states: string[]
+  retries: number
+}
+
+const patient: UpstreamLimits = {
+  connectTimeoutMs: 3_000,
+  headersTimeoutMs: 10_000,
+  bodyTimeoutMs: 10_000,
+  connections: 4,
+  queue: 1_000,
+  retries: 1,
+  breakerFailures: 1_000_000,
+  breakerOpenMs: 5_000,
+}
+
+/** One upstream behind a real listener, for what a gateway keeps to itself: its lookup, its count of requests. */
+export async function edgeTo(
+  baseUrl: string,
+  limits: Partial<UpstreamLimits> = {},
+  options: Partial<Omit<UpstreamOptions, 'limits' | 'baseUrl'>> = {},
+): Promise<Edge> {
+  const edge = { outcomes: [] as string[], states: [] as string[], retries: 0 }
+  const upstream = createUpstream({
+    name: 'swap',
+    baseUrl,
+    limits: { ...patient, ...limits },
+    observer: {
+      onRequest: (outcome) => edge.outcomes.push(outcome),
+      onRetry: () => {
+        edge.retries += 1
+      },
+      onBreaker: (state) => edge.states.push(state),
+    },
+    ...options,
+  })
+  const server = createServer((request, response) => {
+    passThrough({
+      upstream,
+      request,
+      response,
+      target: request.url ?? '/',
+      headers: [],
+      body: requestBody(request, 30_000),
+      stallMs: 30_000,
+      onFailure(error) {
+        if (error instanceof ClientGone) return
+        if (response.headersSent) {
+          response.destroy()
+          return
+        }
+        const problem = problemOf(error, request.method ?? 'GET')
+        request.resume()
+        response.writeHead(problem.status, problem.headers)
+        response.end(problemBody(problem, 'id'))
+      },
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+    await upstream.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return Object.assign(edge, { url: `http://127.0.0.1:${port}`, upstream })
+}

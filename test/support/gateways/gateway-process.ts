@@ -1,0 +1,53 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
+import { onTestFinished } from 'vitest'
+import { environment } from '../machine/environment.ts'
+
+export interface GatewayProcess {
+  url: string
+  child: ChildProcess
+  /** Resident memory now. */
+  residentBytes(): number
+  /** The most resident memory since `forgetPeak()`. */
+  peakBytes(): number
+  forgetPeak(): void
+}
+
+/** A gateway in a process of its own, run from its sources, whose memory can be watched. */
+export async function startGatewayProcess(settings: Record<string, string>): Promise<GatewayProcess> {
+  const main = fileURLToPath(new URL('../../../src/main.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--import', 'tsx', main], {
+    env: {
+      PATH: environment().PATH,
+      PORT: '0',
+      ADMIN_PORT: '0',
+      LOG_FORMAT: 'json',
+      ...settings,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  onTestFinished(() => {
+    child.kill('SIGKILL')
+  })
+  const url = await new Promise<string>((resolve, reject) => {
+    child.once('exit', (code) => reject(new Error(`the gateway ended at its start with code ${code}`)))
+    createInterface({ input: child.stdout }).on('line', (line) => {
+      const { trafficUrl } = JSON.parse(line) as { trafficUrl?: string }
+      if (trafficUrl !== undefined) resolve(trafficUrl)
+    })
+  })
+  const field = (name: string) => {
+    const status = readFileSync(`/proc/${child.pid}/status`, 'utf8')
+    return Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024
+  }
+  return {
+    url,
+    child,
+    residentBytes: () => field('VmRSS'),
+    peakBytes: () => field('VmHWM'),
+    // 5: resets the peak to what is resident now (proc_pid_clear_refs(5)).
+    forgetPeak: () => writeFileSync(`/proc/${child.pid}/clear_refs`, '5'),
+  }
+}

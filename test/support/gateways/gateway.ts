@@ -1,0 +1,20 @@
+import type { SettingValue } from '../../../src/config/parse.ts'
+import { createGateway, type Gateway, type GatewayOverrides } from '../../../src/gateway/gateway.ts'
+
+export interface RunningGateway extends Gateway {
+  url: string
+  operationsUrl: string
+}
+
+/** A test that provokes failures on end must not have them answered by the breaker, whose own tests set it. */
+const noBreaker = { BREAKER_FAILURES: 1_000_000 }
+
+/** A gateway on free ports. */
+export async function startGateway(
+  settings: Record<string, SettingValue | undefined> = {},
+  overrides: GatewayOverrides = {},
+): Promise<RunningGateway> {
+  const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...settings }, overrides)
+  const { trafficUrl, operationsUrl } = await gateway.listen()
+  return { ...gateway, url: trafficUrl, operationsUrl }
+}

@@ -1,0 +1,75 @@
+import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { environment } from '../machine/environment.ts'
+
+export const builtProgram = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
+
+export interface Exit {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
+export interface RunningProgram {
+  child: ChildProcess
+  stdout(): string
+  stderr(): string
+  /** Resolves once `pattern` stands in either output; rejects if the program ends before. */
+  says(pattern: RegExp): Promise<RegExpExecArray>
+  exit: Promise<Exit>
+}
+
+const running = new Set<ChildProcess>()
+
+/** Starts the built program with these settings alone: of the environment of the tests it has PATH and the lane. */
+export function startProgram(
+  flags: readonly string[],
+  settings: Record<string, string> = {},
+  { descriptors }: { descriptors?: number } = {},
+): RunningProgram {
+  if (!existsSync(builtProgram)) throw new Error('dist/main.js is missing: npm run build (npm test does it)')
+  const command = [process.execPath, builtProgram, ...flags]
+  // Node raises its limit to the most it may have, so that has to be lowered, and before it starts.
+  const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command]
+  const [file = '', ...parameters] = descriptors === undefined ? command : limited
+  return watchProgram(spawn(file, parameters, { env: { PATH: environment().PATH, ...settings } }))
+}
+
+/** Gathers what a program says, and makes sure that it does not outlive its test. */
+export function watchProgram(child: ChildProcessWithoutNullStreams): RunningProgram {
+  running.add(child)
+  const output = { stdout: '', stderr: '' }
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      output[name] += text
+      child.emit('said')
+    })
+  }
+  const exit = new Promise<Exit>((resolve) => {
+    child.once('close', (code) => {
+      running.delete(child)
+      resolve({ code, ...output })
+    })
+  })
+  return {
+    child,
+    stdout: () => output.stdout,
+    stderr: () => output.stderr,
+    exit,
+    says: (pattern) =>
+      new Promise((resolve, reject) => {
+        const look = () => {
+          const found = pattern.exec(output.stdout) ?? pattern.exec(output.stderr)
+          if (found) resolve(found)
+        }
+        child.on('said', look)
+        void exit.then(({ stdout, stderr }) => reject(new Error(`it ended first: ${stdout}${stderr}`)))
+        look()
+      }),
+  }
+}
+
+export function killPrograms(): void {
+  for (const child of running) child.kill('SIGKILL')
+}

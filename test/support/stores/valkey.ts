@@ -1,0 +1,303 @@
+import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Redis } from 'ioredis'
+import { onTestFinished } from 'vitest'
+import { silentLogger } from '../../../src/process/logger.ts'
+import type { SharedStore } from '../../../src/replicas/store.ts'
+import { createValkey, type ValkeyOptions } from '../../../src/replicas/valkey/valkey.ts'
+import { until } from '../gateways/between.ts'
+import { freePort } from '../machine/free-port.ts'
+
+const serverProgram = ['redis-server', 'valkey-server'].find(isThere)
+
+function isThere(program: string): boolean {
+  return spawnSync(program, ['--version']).status === 0
+}
+
+/** Whether a store can be started here; says so loudly when not. */
+export function valkeyIsInstalled(): boolean {
+  if (serverProgram === undefined) {
+    process.stderr.write(
+      '\nSKIPPED: no redis-server or valkey-server here. apt-get install -y redis-server\n\n',
+    )
+  }
+  return serverProgram !== undefined
+}
+
+export interface ValkeyServer {
+  readonly url: string
+  readonly port: number
+  /** The connection refuses from now on. */
+  kill(): Promise<void>
+  /** Everything that it knew is gone. */
+  restartEmpty(): Promise<void>
+  /** It accepts connections and says nothing. */
+  freeze(): void
+  thaw(): void
+  /** A command over a connection of its own, of an administrator. */
+  ask(...command: (string | number)[]): Promise<unknown>
+  end(): Promise<void>
+}
+
+export interface ServerOptions {
+  port?: number
+  password?: string
+  tls?: Certificate
+  /** Further lines of its configuration. */
+  config?: readonly string[]
+  /** Run as `redis-sentinel`. */
+  sentinel?: boolean
+}
+
+/** A server on a free port. Ended by whoever started it. */
+export async function startValkey(options: ServerOptions = {}): Promise<ValkeyServer> {
+  const { password, tls, config = [] } = options
+  const folder = mkdtempSync(join(tmpdir(), 'quotegate-valkey-'))
+  const port = options.port ?? (await freePort())
+  const file = join(folder, 'server.conf')
+  const lines = [
+    ...(tls
+      ? [
+          'port 0',
+          `tls-port ${port}`,
+          `tls-cert-file ${tls.certificate}`,
+          `tls-key-file ${tls.key}`,
+          `tls-ca-cert-file ${tls.authority}`,
+          'tls-auth-clients no',
+        ]
+      : [`port ${port}`]),
+    'bind 127.0.0.1',
+    `dir ${folder}`,
+    ...(options.sentinel ? [] : ['save ""', 'appendonly no']),
+    ...(password === undefined ? [] : [`requirepass ${password}`]),
+    ...config,
+  ]
+  let child: ChildProcess | undefined
+  let frozen = false
+
+  function connection(): Redis {
+    return new Redis({
+      port,
+      ...(password === undefined ? {} : { password }),
+      ...(tls ? { tls: { rejectUnauthorized: false } } : {}),
+      retryStrategy: null,
+      lazyConnect: true,
+    }).on('error', () => {})
+  }
+
+  async function ask(...[name = '', ...parameters]: (string | number)[]): Promise<unknown> {
+    const redis = connection()
+    try {
+      await redis.connect()
+      return await redis.call(String(name), ...parameters)
+    } finally {
+      redis.disconnect()
+    }
+  }
+
+  async function start(): Promise<void> {
+    writeFileSync(file, `${lines.join('\n')}\n`)
+    const started = spawn(
+      serverProgram ?? 'redis-server',
+      [file, ...(options.sentinel ? ['--sentinel'] : [])],
+      {
+        stdio: 'ignore',
+      },
+    )
+    child = started
+    let answers = false
+    await until(() => {
+      if (started.exitCode !== null) throw new Error(`the store ended at its start with ${started.exitCode}`)
+      if (!answers)
+        ask('PING').then(
+          () => (answers = true),
+          () => {},
+        )
+      return answers
+    }, 'a store that answers')
+  }
+
+  async function kill(): Promise<void> {
+    const running = child
+    child = undefined
+    frozen = false
+    if (running === undefined || running.exitCode !== null) return
+    const over = new Promise((resolve) => running.once('exit', resolve))
+    running.kill('SIGKILL')
+    await over
+  }
+
+  await start()
+  const userInfo = password === undefined ? '' : `:${encodeURIComponent(password)}@`
+  return {
+    url: `redis${tls ? 's' : ''}://${userInfo}${tls ? 'localhost' : '127.0.0.1'}:${port}`,
+    port,
+    kill,
+    async restartEmpty() {
+      await kill()
+      await start()
+    },
+    freeze() {
+      frozen = true
+      child?.kill('SIGSTOP')
+    },
+    thaw() {
+      if (frozen) child?.kill('SIGCONT')
+      frozen = false
+    },
+    ask,
+    async end() {
+      await kill()
+      rmSync(folder, { recursive: true, force: true })
+    },
+  }
+}
+
+/** A server that ends with the test. */
+export async function valkey(options?: ServerOptions): Promise<ValkeyServer> {
+  const server = await startValkey(options)
+  onTestFinished(() => server.end())
+  return server
+}
+
+export interface ValkeyCluster {
+  /** Names all of them. */
+  readonly url: string
+  readonly servers: readonly ValkeyServer[]
+}
+
+/** Three servers that share the slots, ended by whoever started them. */
+export async function startValkeyCluster(): Promise<ValkeyCluster> {
+  const start = async () =>
+    startValkey({
+      config: ['cluster-enabled yes', `cluster-port ${await freePort()}`, 'cluster-node-timeout 5000'],
+    })
+  const servers = [await start(), await start(), await start()]
+  const bounds = [0, 5_461, 10_923, 16_384]
+  const [first] = servers
+  for (const [index, server] of servers.entries()) {
+    await server.ask('CLUSTER', 'ADDSLOTSRANGE', bounds[index] ?? 0, (bounds[index + 1] ?? 0) - 1)
+    await server.ask('CLUSTER', 'SET-CONFIG-EPOCH', index + 1)
+    const busPort = (await server.ask('CONFIG', 'GET', 'cluster-port')) as string[]
+    if (server !== first) await first?.ask('CLUSTER', 'MEET', '127.0.0.1', server.port, busPort[1] ?? '')
+  }
+  for (const server of servers) await untilAsked(server, ['CLUSTER', 'INFO'], /cluster_state:ok/)
+  return { url: `redis+cluster://${servers.map(({ port }) => `127.0.0.1:${port}`).join(',')}`, servers }
+}
+
+/** A Cluster that ends with the test. */
+export async function valkeyCluster(): Promise<ValkeyCluster> {
+  const cluster = await startValkeyCluster()
+  onTestFinished(async () => {
+    for (const server of cluster.servers) await server.end()
+  })
+  return cluster
+}
+
+/** A master and a replica under three Sentinels, which agree within a second or two that one is gone. */
+export async function valkeySentinels(passwords: { ofServers?: string; ofSentinels?: string } = {}): Promise<{
+  url: string
+  master: ValkeyServer
+  replica: ValkeyServer
+  sentinels: readonly ValkeyServer[]
+}> {
+  const { ofServers, ofSentinels } = passwords
+  const own = ofServers === undefined ? {} : { password: ofServers }
+  const master = await valkey({ ...own, ...(ofServers && { config: [`masterauth ${ofServers}`] }) })
+  const replica = await valkey({
+    ...own,
+    config: [`replicaof 127.0.0.1 ${master.port}`, ...(ofServers ? [`masterauth ${ofServers}`] : [])],
+  })
+  await untilAsked(replica, ['INFO', 'replication'], /master_link_status:up/)
+  const config = [
+    `sentinel monitor quotes 127.0.0.1 ${master.port} 2`,
+    'sentinel down-after-milliseconds quotes 500',
+    'sentinel failover-timeout quotes 3000',
+    ...(ofServers ? [`sentinel auth-pass quotes ${ofServers}`] : []),
+    ...(ofSentinels ? [`sentinel sentinel-pass ${ofSentinels}`] : []),
+  ]
+  const start = () => valkey({ sentinel: true, config, ...(ofSentinels && { password: ofSentinels }) })
+  const sentinels = [await start(), await start(), await start()]
+  for (const sentinel of sentinels) {
+    await untilAsked(sentinel, ['SENTINEL', 'CKQUORUM', 'quotes'], /^OK 3/)
+    await untilAsked(sentinel, ['SENTINEL', 'REPLICAS', 'quotes'], new RegExp(`${replica.port}`))
+  }
+  const hosts = sentinels.map(({ port }) => `127.0.0.1:${port}`).join(',')
+  const userInfo = ofServers ? `:${ofServers}@` : ''
+  const query = ofSentinels ? `?sentinelPassword=${ofSentinels}` : ''
+  return { url: `redis+sentinel://${userInfo}${hosts}/quotes${query}`, master, replica, sentinels }
+}
+
+/** Asks again until the answer is as it should be. */
+export async function untilAsked(
+  server: ValkeyServer,
+  command: readonly (string | number)[],
+  answer: RegExp,
+): Promise<void> {
+  let last = ''
+  await until(
+    () => {
+      server.ask(...command).then(
+        (said) => (last = String(said)),
+        () => {},
+      )
+      return answer.test(last)
+    },
+    `${command.join(' ')} to answer ${answer}`,
+  )
+}
+
+export interface Certificate {
+  certificate: string
+  key: string
+  /** What signed it, as NODE_EXTRA_CA_CERTS wants it. */
+  authority: string
+}
+
+/** By an authority that nobody knows. */
+export function privateCertificate(name = 'localhost', extensions: readonly string[] = []): Certificate {
+  const folder = mkdtempSync(join(tmpdir(), 'quotegate-tls-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const [certificate, key] = [join(folder, 'certificate.pem'), join(folder, 'key.pem')]
+  const subject = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name},IP:127.0.0.1`]
+  execFileSync(
+    'openssl',
+    [
+      'req',
+      '-x509',
+      '-newkey',
+      'rsa:2048',
+      '-nodes',
+      '-days',
+      '2',
+      ...subject,
+      ...extensions.flatMap((extension) => ['-addext', extension]),
+      '-keyout',
+      key,
+      '-out',
+      certificate,
+    ],
+    { stdio: 'ignore' },
+  )
+  return { certificate, key, authority: certificate }
+}
+
+/** The store as a gateway has it, up unless it cannot be. Patient, because a test shares its machine. */
+export async function storeAt(
+  url: string,
+  options: Partial<ValkeyOptions> & { mayBeDown?: boolean } = {},
+): Promise<SharedStore> {
+  const store = createValkey({
+    url,
+    keyPrefix: 'quotegate:',
+    timeoutMs: 1_000,
+    log: silentLogger(),
+    observer: { onOperation() {} },
+    ...options,
+  })
+  onTestFinished(() => store.close())
+  if (!options.mayBeDown) await until(() => store.up, 'a store that is up')
+  return store
+}
