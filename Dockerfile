@@ -23,6 +23,8 @@ ENV NODE_ENV=production HOST=0.0.0.0
 COPY --from=dependencies /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY package.json LICENSE ./
+# Served by the operations listener.
+COPY docs/openapi.json ./docs/
 # The user "node" by its number, so that Kubernetes can tell that it is not root.
 USER 1000:1000
 EXPOSE 8080 8081

@@ -122,8 +122,6 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     metrics,
     activity,
     isReady: () => lifecycle.ready,
-    // Loaded when it is first asked for: a start need not wait for it.
-    openApi: async () => (await import('../openapi/document.ts')).openApiJson,
     access: { ...config.admin, production: config.production },
     view: createOperationsView({
       loaded,

@@ -1,6 +1,8 @@
+import { readFile } from 'node:fs/promises'
 import type { RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
 import type { Metrics } from '../metrics/metrics.ts'
+import { programFolder } from '../process/package-info.ts'
 import { type AccessOptions, answerRefused, createAccess, type Level, unlessRefused } from './access.ts'
 import { createActions } from './actions.ts'
 import type { Activity } from './activity.ts'
@@ -17,9 +19,10 @@ export interface OperationsOptions {
   access: AccessOptions
   /** Whether both listeners accept; false again as soon as the gateway is asked to stop. */
   isReady(): boolean
-  /** The OpenAPI document, as JSON. */
-  openApi(): Promise<string>
 }
+
+/** Written by `npm run docs`. */
+const openApiDocument = new URL('../docs/openapi.json', programFolder)
 
 export interface OperationsApp {
   listener: RequestListener
@@ -49,7 +52,7 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   for (const [path, probe] of probes)
     app.get(path, (_request: Request, response: Response) => answerProbe(probe, response))
   app.get('/openapi.json', async (_request: Request, response: Response) => {
-    response.type('json').send(await options.openApi())
+    response.type('json').send(await readFile(openApiDocument))
   })
 
   // From here on, nothing answers to a name that is not ours.

@@ -64,9 +64,11 @@ describe('the image', () => {
     expect(readdirSync(image.workingFolder).sort()).toEqual([
       'LICENSE',
       'dist',
+      'docs',
       'node_modules',
       'package.json',
     ])
+    expect(readdirSync(join(image.workingFolder, 'docs'))).toEqual(['openapi.json'])
     const packages = new Set(readdirSync(join(image.workingFolder, 'node_modules')))
     expect(Object.keys(dependencies).filter((name) => !packages.has(name))).toEqual([])
     expect(Object.keys(devDependencies).filter((name) => packages.has(name))).toEqual([])

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import type { ProblemSlug } from '../http/problem.ts'
-import { version } from '../process/package-info.ts'
+import type { ProblemSlug } from '../../src/http/problem.ts'
+import { version } from '../../src/process/package-info.ts'
 import { headerComponents, headerRefs } from './headers.ts'
 import type { Operation, Paths } from './operation.ts'
 import { operationsPaths } from './operations-paths.ts'

@@ -1,4 +1,4 @@
-import type { ProblemSlug } from '../http/problem.ts'
+import type { ProblemSlug } from '../../src/http/problem.ts'
 
 /** An operation before its problems are spelt out as responses. */
 export interface Operation {

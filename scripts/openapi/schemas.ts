@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { quoteWithoutExpiry } from '../quotes/quote.ts'
+import { quoteWithoutExpiry } from '../../src/quotes/quote.ts'
 
 /** Bodies that the gateway reads or makes, problems aside. Read for the document alone, never for a request. */
 

@@ -1,5 +1,11 @@
 import { z } from 'zod'
-import { Problem, type ProblemOptions, type ProblemSlug, problemBody, problemTypes } from '../http/problem.ts'
+import {
+  Problem,
+  type ProblemOptions,
+  type ProblemSlug,
+  problemBody,
+  problemTypes,
+} from '../../src/http/problem.ts'
 import { headerRefs } from './headers.ts'
 
 /** What any request to the traffic listener may be told, before it is clear where it goes. */
