@@ -1,7 +1,7 @@
 import { execFile, spawn, spawnSync } from 'node:child_process'
 import { chmodSync, cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { type RunningProgram, watchProgram } from '../gateways/program.ts'
 import { environment } from '../machine/environment.ts'
@@ -106,7 +106,7 @@ function copy(instruction: Instruction, to: Built, { context, built }: Surroundi
     if (!existsSync(path)) throw new Error(`COPY ${instruction.rest}: ${source} is not there`)
     const target = join(to.root, to.workdir, destination)
     const isIntoFolder = destination.endsWith('/') && !statSync(path).isDirectory()
-    cpSync(path, isIntoFolder ? join(target, source) : target, { recursive: true, verbatimSymlinks: true })
+    cpSync(path, isIntoFolder ? join(target, basename(source)) : target, { recursive: true, verbatimSymlinks: true })
   }
 }
 
