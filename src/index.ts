@@ -1,5 +1,4 @@
-/** What `import … from 'quotegate'` gives. Everything else is the gateway's own and may change. */
-export type { RateLimiter, Taken } from './client/rate-limiter.ts'
+/** What `import … from 'quotegate'` gives. Everything else is internal and may change. */
 export type { Clock } from './clock.ts'
 export { type SettingProblem, SettingsError, type SettingValue } from './config/parse.ts'
 export {
@@ -7,6 +6,8 @@ export {
   type Gateway,
   type GatewayOverrides,
   type GatewaySettings,
+  type RateLimiter,
+  type Taken,
 } from './gateway/gateway.ts'
+export { ListenError } from './process/listen-error.ts'
 export type { GatewayLogger, LogLevel } from './process/logger.ts'
-export { ListenError } from './server/listen.ts'

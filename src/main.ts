@@ -4,11 +4,11 @@ import { type LoadedConfig, loadConfig } from './config/config.ts'
 import { isWithinEdits } from './config/near-misses.ts'
 import { SettingsError } from './config/parse.ts'
 import { buildGateway, type Gateway } from './gateway/gateway.ts'
+import { ListenError, listenError } from './process/listen-error.ts'
 import { createLogger } from './process/logger.ts'
 import { version } from './process/package-info.ts'
 import { endOnCrash, endOnSignal, ignoreClosedOutput } from './process/signals.ts'
 import { tuneCollector } from './process/v8-flags.ts'
-import { ListenError, listenError } from './server/listen.ts'
 
 const flags = {
   help: { type: 'boolean', short: 'h' },

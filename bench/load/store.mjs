@@ -77,7 +77,7 @@ function memory() {
   return { heapUsed, external }
 }
 
-const store = createMemoryQuoteStore({ entriesMost: quotes, bytesMost: 8e9 })
+const store = createMemoryQuoteStore({ maxEntries: quotes, maxBytes: 8e9 })
 // Code and caches that the first quotes bring along are nobody's.
 for (let number = 1; number <= 500; number += 1) store.set(key(number), await storedQuote(number))
 const before = memory()

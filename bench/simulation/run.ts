@@ -1,10 +1,11 @@
 import { strict as assert } from 'node:assert'
-import { createPartition, type PartitionOptions } from '../../src/client/partition.ts'
+import { createPartition } from '../../src/client/partition.ts'
 import { silentLogger } from '../../src/process/logger.ts'
+import type { Call } from '../../src/quotes/flight.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import { createQuoteReader } from '../../src/quotes/quote-answer.ts'
-import { type Call, createQuoteCache, type Lookup, type Served } from '../../src/quotes/quote-cache.ts'
+import { createQuoteCache, type Lookup, type QuoteSource, type Served } from '../../src/quotes/quote-cache.ts'
 import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
 import { createProvider, type SimulatedProvider } from './provider.ts'
 import { createRandom, drawBetween } from './random.ts'
@@ -12,7 +13,7 @@ import { createSharedStore, type SharedStore } from './shared-store.ts'
 import { createTraffic, type Scenario, type SimulatedRequest } from './traffic.ts'
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
 
-export type Mode = PartitionOptions['mode']
+export type Mode = Parameters<typeof createPartition>[0]
 
 /** From the one that shares least to the one that shares most. */
 export const modes: readonly Mode[] = ['ip', 'header', 'none']
@@ -39,10 +40,9 @@ export interface Totals {
   leastLifeLeftMs: number
 }
 
-const placeHeader = 'cf-ipcountry'
-
 /** The defaults of QUOTE_CACHE_ENTRIES, QUOTE_CACHE_BYTES and QUOTE_MAX_BYTES. */
-const bounds = { entriesMost: 100_000, bytesMost: 67_108_864, maxBytes: 16_384 }
+const bounds = { maxEntries: 100_000, maxBytes: 67_108_864 }
+const maxQuoteBytes = 16_384
 
 // Any moment well above 0 does; lru-cache takes 0 for "no time".
 const startMs = Date.UTC(2026, 0, 1)
@@ -118,29 +118,30 @@ function createReplica(parts: {
   let answered = 0
 
   const providerClock = createProviderClock({ clock: time, log: silentLogger() })
-  const partitionOf = createPartition({ mode: settings.mode, header: placeHeader })
+  const partitionOf = createPartition(settings.mode)
   const keyOf = createQuoteKey({ salt: 'simulation' })
   const readAnswer = createQuoteReader({
     clock: time,
     providerClock,
-    maxBytes: bounds.maxBytes,
+    maxBytes: maxQuoteBytes,
     obeyCacheControl: false,
-    onQuote: () => {},
-    onUnread: () => {},
-    onIgnoredCacheControl: () => {},
+    recorder: { record() {}, recordFound() {}, recordUnreadable() {} },
+    cacheControlIgnored() {},
   })
   const cache = createQuoteCache({
     store: createMemoryQuoteStore(bounds),
     providerClock,
     minValidityMs: 0,
     refreshAheadMs: settings.refreshAheadMs,
-    onLookup: (result) => {
-      lookups[result] += 1
-    },
-    onNotKept: (reason) => assert.fail(`a quote was not kept: ${reason}`),
-    onRefresh: (outcome) => {
-      counts.refreshes += 1
-      if (outcome === 'failed') failures.push(new Error('a refresh failed'))
+    observer: {
+      lookedUp(result) {
+        lookups[result] += 1
+      },
+      notKept: (reason) => assert.fail(`a quote was not kept: ${reason}`),
+      refreshed(outcome) {
+        counts.refreshes += 1
+        if (outcome === 'failed') failures.push(new Error('a refresh failed'))
+      },
     },
   })
 
@@ -166,21 +167,23 @@ function createReplica(parts: {
     ask({ client, pair, amount }) {
       counts.requests += 1
       const { address, place } = client
-      const partition = partitionOf({ address, peerTrusted: true }, [placeHeader, place])
+      const partition = partitionOf({ address, peerTrusted: true }, place)
       assert.ok(partition !== undefined, 'a client with an address has a partition')
       const request = quoteRequest(pair, amount, partition)
       const key = keyOf(request)
       const upstreamCall = () => callFor(request)
       const call = store === undefined ? upstreamCall : () => store.before(key, upstreamCall)
       // First memory, then the call, as in the gateway.
-      const live = cache.getLive(key, call)
+      const source: QuoteSource = { call, refresh: call, found() {} }
+      const live = cache.live(key)
       if (live !== undefined) {
+        if (cache.isRefreshDue(key, live)) cache.refresh(key, live, source)
         checkServed(live, request)
         return
       }
       counts.waited += 1
       cache
-        .getOrFetch(key, call)
+        .getOrFetch(key, source)
         .served.then((served) => checkServed(servedQuote(served), request))
         .catch((error: unknown) => failures.push(error))
     },

@@ -1,5 +1,5 @@
+import type { Call } from '../../src/quotes/flight.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
-import type { Call } from '../../src/quotes/quote-cache.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
 export interface SharedStore {

@@ -1,7 +1,8 @@
 import { claimsClientAddress, shortestClientAddressHeader } from '../http/client-address-headers.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from '../http/forwarded.ts'
 import { type AddressBlock, blocksHold, normalizeAddress, parseAddressBlock } from '../http/ip-address.ts'
-import { flattened, remembering } from '../http/memoize.ts'
+import { memoize } from '../http/memoize.ts'
+import { flatText } from '../process/flat-text.ts'
 
 export interface ClientAddressOptions {
   /** As the settings have checked them. */
@@ -10,13 +11,16 @@ export interface ClientAddressOptions {
   ipHeader: string
 }
 
+/** A client-address header that changed nothing: malformed, or from a peer that is no trusted proxy. */
+export type AddressNote = 'malformed-header' | 'untrusted-header'
+
 /** Whose request it is. Addresses are canonical. */
 export interface ClientAddress {
   /** Undefined: the peer has no address (a Unix socket, or a socket that is gone). */
   readonly address: string | undefined
   readonly peer: string | undefined
   readonly peerTrusted: boolean
-  readonly note?: 'malformed-header' | 'untrusted-header'
+  readonly note?: AddressNote
   /** The name of the header that the note is about, as received. */
   readonly noteHeader?: string
 }
@@ -65,10 +69,10 @@ interface Peer {
 
 export function createClientAddress(options: ClientAddressOptions): ReadClientAddress {
   const trusted = parseTrustProxy(options.trustProxy)
-  const knownPeer = remembering((peerAddress) => describePeer(peerAddress, trusted))
+  const knownPeer = memoize((peerAddress) => describePeer(peerAddress, trusted))
   const readLines = addressReader(options.ipHeader, trusted)
   // Whoever finds a quote in the cache asked a moment ago, mostly with the very same line.
-  const readLine = remembering((line) => readLines([line]))
+  const readLine = memoize((line) => readLines([line]))
 
   return (peerAddress, rawHeaders) => {
     const { plain, inOwnNetwork } = peerAddress === undefined ? unknownPeer : knownPeer(peerAddress)
@@ -132,7 +136,7 @@ function furthestBelieved(
     if (!trusted.trusts(address)) break
   }
   // Limits keep addresses by the ten thousand: as a slice, each would keep all of the line that it came in.
-  return believed && flattened(believed)
+  return believed && flatText(believed)
 }
 
 /**

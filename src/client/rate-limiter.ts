@@ -13,4 +13,12 @@ export interface RateLimiter {
   giveBack(bucket: string): Promise<void>
 }
 
+/** How a request stands that was counted against a limit. */
+export interface RateLimitStanding {
+  readonly allowed: boolean
+  readonly bucket: string
+  /** What its answer says of the limit. */
+  readonly fields: readonly string[]
+}
+
 export const windowSeconds = 60

@@ -1,5 +1,5 @@
 import { networkInterfaces } from 'node:os'
-import { canonicalHost, isLoopback, isWildcard } from '../http/host-names.ts'
+import { canonicalHost, isLoopback, isWildcard } from '../http/ip-address.ts'
 import type { SettingName, SettingValues } from './settings.ts'
 
 interface Listener {

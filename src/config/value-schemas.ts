@@ -1,7 +1,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { z } from 'zod'
 import { claimsClientAddress } from '../http/client-address-headers.ts'
-import { canonicalHost } from '../http/host-names.ts'
+import { canonicalHost } from '../http/ip-address.ts'
 import { readStoreUrl } from './store-url.ts'
 
 // Every schema reads trimmed text and says, when it fails, what would be right. No message may repeat the

@@ -1,10 +1,14 @@
 import { createServer, type RequestListener } from 'node:http'
+import { type ApplicationOf, createApplicationOf } from '../client/application.ts'
 import { createClientAddress } from '../client/client-address.ts'
 import type { RateLimiter } from '../client/rate-limiter.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { type Config, type LoadedConfig, loadConfig } from '../config/config.ts'
 import type { SettingValue } from '../config/parse.ts'
 import type { GoneSettingName, SettingName } from '../config/settings.ts'
+import { readStoreUrl } from '../config/store-url.ts'
+import { problemSlugs } from '../http/problem.ts'
+import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { createActivity } from '../operations/activity.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
@@ -13,18 +17,21 @@ import { completeLogger, type GatewayLogger, type Logger, silentLogger } from '.
 import { version } from '../process/package-info.ts'
 import { notKeptReasons } from '../quotes/quote-answer.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import { createApp, type Routes } from '../routes/app.ts'
-import { createAreaReader } from '../routes/area.ts'
+import { createApp } from '../routes/app.ts'
+import { areas, createAreaReader } from '../routes/area.ts'
 import { createExchanges } from '../routes/exchange.ts'
 import { createPassThroughRoute } from '../routes/passthrough.ts'
 import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
-import { createSwapHeaders } from '../routes/swap-headers.ts'
+import { createSwapHeaders, suppliedHeaders } from '../routes/swap-headers.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
-import { createUpstream, type Upstream, type UpstreamName } from '../upstream/upstream.ts'
-import { createOperationsView, watchFor } from './console-view.ts'
+import { createConsoleFeed } from './console-feed.ts'
+import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
-import { createSwapSide } from './swap.ts'
+import { createSwap } from './swap.ts'
+import { createUpstreams } from './upstreams.ts'
+
+export type { RateLimiter, Taken } from '../client/rate-limiter.ts'
 
 export interface Gateway {
   /** The whole service: what `listen()` serves, and what may be mounted in another Express app. */
@@ -77,59 +84,77 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const log = overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
   for (const warning of loaded.warnings) log.warn({}, warning)
   const clock = overrides.clock ?? systemClock
-  const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
+  const metrics = createMetrics({
+    version,
+    areas,
+    upstreams: upstreamNames,
+    problems: problemSlugs,
+    notKeptReasons,
+    pairs: config.metrics.pairs,
+  })
   const sandbox = await sandboxIfNeeded(config, clock)
-  const activity = createActivity()
-  const watching = watchFor(activity, clock)
-  const upstreams = createUpstreams(config, { sandbox, metrics, log, onFailed: activity.upstreamFailed })
+  const activity = createActivity({
+    watchedChanged(watched) {
+      exchanges.watcher = watched ? consoleFeed : undefined
+    },
+  })
+  const consoleFeed = createConsoleFeed(activity, clock)
+  const upstreams = createUpstreams(config, { sandbox, metrics, activity, log })
 
   const exchanges = createExchanges({
     log,
-    metrics,
-    readTarget: createAreaReader(config.payments.paths),
+    observer: metrics.exchanges,
+    readTarget: createAreaReader(pathsOf(config)),
     readClientAddress: createClientAddress(config.client),
-    onOver: watching.onOver,
   })
   const sharedStore = await storeIfSet(config, { metrics, log })
-  const rateLimit = await rateLimitIfSet(config, { metrics, sharedStore, limiter: overrides.rateLimiter })
-  const swapHeaders = createSwapHeaders(config.swap, headersSaidToUs(config))
+  const applicationOf = createApplicationOf(config.swap.appName)
+  const rateLimit = await rateLimitIfSet(config, {
+    metrics,
+    applicationOf,
+    sharedStore,
+    limiter: overrides.rateLimiter,
+  })
+  const supplied = suppliedHeaders(config.swap)
+  const swapHeaders = createSwapHeaders(supplied, headersForUsAlone(config))
   const passThrough = createPassThroughRoute({
-    ...upstreams,
+    upstreams,
     paymentsPaths: config.payments.paths,
     swapHeaders,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     stallMs: config.upstream.bodyTimeoutMs,
     rateLimit,
-    fail: exchanges.fail,
+    exchanges,
   })
-  const swapSide = createSwapSide({
+  const swap = createSwap({
     config,
     clock,
     log,
     metrics,
-    passThrough,
-    swapHeaders,
+    activity,
     upstream: upstreams.swap,
+    exchanges,
+    passThrough,
+    applicationOf,
+    supplied,
+    swapHeaders,
     sharedStore,
     rateLimit,
-    fail: exchanges.fail,
-    onOrderRefused: watching.onOrderRefused,
   })
-  const routes: Routes = { ...swapSide, passThrough }
-  const { listener, messages } = createApp(exchanges, routes)
+  const { listener, messages } = createApp(exchanges, { ...swap, passThrough })
 
   const operations = createOperationsApp({
-    metrics,
+    page: metrics,
     activity,
     isReady: () => lifecycle.ready,
     access: { ...config.admin, production: config.production },
-    view: createOperationsView({
+    view: createConsoleView({
       loaded,
       clock,
       version,
       exchanges,
       upstreams,
-      swapSide,
+      swap,
       sandbox,
       sharedStore,
       trafficUrl: () => lifecycle.trafficUrl,
@@ -139,9 +164,9 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     listener,
     messages,
     headTimeoutMs: config.requests.headTimeoutMs,
-    connectionsMost: connectionsMost(config, log),
+    maxConnections: maxConnections(config, log),
     log,
-    metrics,
+    observer: metrics.server,
   })
   const lifecycle: Lifecycle = createLifecycle({
     config,
@@ -170,7 +195,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   }
 }
 
-// What is behind these three is loaded where it is set: a start is a fifth faster without it.
+// What only some settings need is imported where they are set, because startup is a fifth faster without it.
 
 async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
   const needed = config.swap.baseUrl === 'sandbox' || config.payments.baseUrl === 'sandbox'
@@ -180,11 +205,16 @@ async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | 
 }
 
 async function rateLimitIfSet(
-  { rateLimit: { perMinute, by, countsHits }, swap }: Config,
-  parts: { metrics: Metrics; sharedStore: SharedStore | undefined; limiter: RateLimiter | undefined },
+  { rateLimit: { perMinute, by, countsHits } }: Config,
+  parts: {
+    metrics: Metrics
+    applicationOf: ApplicationOf
+    sharedStore: SharedStore | undefined
+    limiter: RateLimiter | undefined
+  },
 ): Promise<RateLimit | undefined> {
   if (perMinute === 0) return undefined
-  const { metrics, sharedStore } = parts
+  const { metrics, applicationOf, sharedStore } = parts
   const { createMemoryRateLimiter } = await import('../client/memory-rate-limiter.ts')
   const { createSharedRateLimiter } = await import('../replicas/shared-rate-limiter.ts')
   const inMemory = createMemoryRateLimiter({ perMinute })
@@ -194,26 +224,28 @@ async function rateLimitIfSet(
       (sharedStore ? createSharedRateLimiter({ sharedStore, insurance: inMemory }) : inMemory),
     by,
     countsHits,
-    appName: swap.appName,
-    onRefused: (route) => metrics.rateLimited[route]?.inc(),
+    applicationOf,
+    observer: metrics.rateLimits,
   })
 }
 
 async function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metrics; log: Logger }) {
   if (store === undefined) return undefined
   const { createValkey } = await import('../replicas/valkey/valkey.ts')
-  const sharedStore = createValkey({ ...store, log, observer: metrics.store })
+  const address = readStoreUrl(store.url)
+  if ('expected' in address) throw new TypeError(`not the URL of a store: ${address.expected}`)
+  const sharedStore = createValkey({ ...store, address, log, observer: metrics.store })
   metrics.store.watch(sharedStore)
   return sharedStore
 }
 
-/** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: what they say is for us, and from anybody else it is a claim. */
-function headersSaidToUs({ client, quotes }: Config): ReadonlySet<string> {
+/** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: trusted proxies send them to us alone; from others they are claims. */
+function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {
   const { header } = quotes.partition
   return new Set(header === undefined ? [client.ipHeader] : [client.ipHeader, header])
 }
 
-function connectionsMost(config: Config, log: Logger): number {
+function maxConnections(config: Config, log: Logger): number {
   const { connections } = config.requests
   const possible = connectionsByDescriptors() ?? connections
   if (possible < connections) {
@@ -225,39 +257,8 @@ function connectionsMost(config: Config, log: Logger): number {
   return Math.min(connections, possible)
 }
 
-function createUpstreams(
-  config: Config,
-  {
-    sandbox,
-    metrics,
-    log,
-    onFailed,
-  }: { sandbox: Sandbox | undefined; metrics: Metrics; log: Logger; onFailed: () => void },
-) {
-  function upstream(name: UpstreamName, baseUrl: string): Upstream {
-    const created = createUpstream({
-      name,
-      baseUrl: baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl,
-      limits: config.upstream,
-      observer: {
-        ...metrics.upstreams[name],
-        onRequest(outcome, durationMs) {
-          metrics.upstreams[name].onRequest(outcome, durationMs)
-          if (outcome !== 'answered' && outcome !== 'given-up') onFailed()
-        },
-        onBreaker(state) {
-          metrics.upstreams[name].onBreaker(state)
-          log.warn({ upstream: name, state }, `the breaker of the ${name} upstream is ${state}`)
-        },
-      },
-    })
-    metrics.upstreams[name].watch(created)
-    return created
-  }
-  const { swap, payments, webhooks } = config
-  return {
-    swap: upstream('swap', swap.baseUrl),
-    payments: payments.baseUrl === undefined ? undefined : upstream('payments', payments.baseUrl),
-    webhooks: webhooks.baseUrl === undefined ? undefined : upstream('webhooks', webhooks.baseUrl),
-  }
+/** The path prefixes of each upstream, from the table or from the setting that lists them. */
+function pathsOf(config: Config): Readonly<Record<UpstreamName, readonly string[]>> {
+  const paths = upstreamNames.map((name) => [name, upstreamTable[name].paths ?? config.payments.paths])
+  return Object.fromEntries(paths)
 }

@@ -1,9 +1,10 @@
 import type { Server } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
+import { ListenError } from '../process/listen-error.ts'
 import type { Logger } from '../process/logger.ts'
 import { closeServer } from '../server/close-server.ts'
-import { ListenError, listen } from '../server/listen.ts'
+import { listen } from '../server/listen.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
 
 export interface LifecycleParts {

@@ -1,12 +1,13 @@
 import { setTimeout } from 'node:timers/promises'
-import { briefName } from '../client/application.ts'
+import { type ApplicationOf, applicationAmong, briefApplication } from '../client/application.ts'
 import { createPartition } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { createQuoteLedger, type QuoteLedger, type Verdict } from '../orders/ledger.ts'
-import type { OrderTerms } from '../orders/order-terms.ts'
-import { createQuoteNotes } from '../orders/quote-recorder.ts'
+import type { Activity } from '../operations/activity.ts'
+import { createQuoteLedger, type QuoteLedger } from '../orders/ledger.ts'
+import { createQuoteRecorder } from '../orders/quote-recorder.ts'
+import { createLoneLedger } from '../orders/shared-ledger.ts'
 import type { Logger } from '../process/logger.ts'
 import {
   createMemoryQuoteStore,
@@ -16,77 +17,73 @@ import {
 import { createProviderClock, type ProviderClock } from '../quotes/provider-clock.ts'
 import { createQuoteReader } from '../quotes/quote-answer.ts'
 import { createQuoteCache, type Share } from '../quotes/quote-cache.ts'
-import { createQuoteKey, type QuoteRequest } from '../quotes/quote-key.ts'
+import { createQuoteKey } from '../quotes/quote-key.ts'
 import { createEvictions, type Evictions } from '../replicas/evictions.ts'
-import { createLoneLedger, createSharedLedger } from '../replicas/shared-ledger.ts'
+import { createSharedLedger } from '../replicas/shared-ledger.ts'
 import { createSharedQuotes } from '../replicas/shared-quotes.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import { createValkeyQuoteStore } from '../replicas/valkey/quote-store.ts'
 import type { Exchange, Exchanges } from '../routes/exchange.ts'
 import { createOrderRoute, type OrderRoute } from '../routes/orders.ts'
 import type { PassThroughRoute } from '../routes/passthrough.ts'
-import { createQuoteCaller } from '../routes/quote-call.ts'
-import { createQuoteHeaders } from '../routes/quote-request.ts'
+import { createQuoteSources } from '../routes/quote-call.ts'
+import { createQuoteRequestReader } from '../routes/quote-request.ts'
 import { createQuoteRoute, type QuoteRoute } from '../routes/quotes.ts'
 import type { RateLimit } from '../routes/rate-limit.ts'
-import type { Upstream } from '../upstream/upstream.ts'
+import type { Upstream } from '../upstream/types.ts'
+import { showRefusal } from './console-feed.ts'
 
-export interface SwapSideParts {
+export interface SwapParts {
   config: Config
   clock: Clock
   log: Logger
   metrics: Metrics
+  activity: Activity
   upstream: Upstream
+  exchanges: Exchanges
   passThrough: PassThroughRoute
+  applicationOf: ApplicationOf
+  /** What SWAP_… supplies, by header names in lower case. */
+  supplied: ReadonlyMap<string, string>
   swapHeaders(exchange: Exchange): string[]
   sharedStore: SharedStore | undefined
   rateLimit: RateLimit | undefined
-  fail: Exchanges['fail']
-  onOrderRefused(refused: RefusedFloatOrder): void
 }
 
-export interface RefusedFloatOrder {
-  order: OrderTerms
-  exchange: Exchange
-  verdict: Verdict
-  application: string
-}
-
-export interface SwapSide {
+export interface Swap {
   quotes: QuoteRoute
   orders: OrderRoute
-  /** For whoever looks in from the operations side. */
+  /** For the operations side. */
   inside: {
     memory: MemoryQuoteStore & QuoteListing
     evictions: Evictions
     ledger: QuoteLedger
     providerClock: ProviderClock
-    /** The application as the ledger has it. */
-    applicationNamed(name: string): string
   }
 }
 
 /** The quote and order routes with what they share: the cache, the ledger and the provider's clock. */
-export function createSwapSide(parts: SwapSideParts): SwapSide {
-  const { config, clock, log, metrics, upstream, sharedStore, rateLimit, fail } = parts
+export function createSwap(parts: SwapParts): Swap {
+  const { config, clock, log, metrics, upstream, sharedStore, rateLimit, exchanges, supplied } = parts
+  const { keyHeaders, partition } = config.quotes
+  const { totalTimeoutMs } = config.upstream
   const providerClock = createProviderClock({ clock, log })
   const memory = createMemoryQuoteStore({
-    entriesMost: config.quotes.cacheEntries,
-    bytesMost: config.quotes.cacheBytes,
-    onEvicted: () => metrics.cacheEvictions.capacity.inc(),
-    onStored(quote, move) {
-      metrics.quoteStored(Math.max(0, quote.expiresAtMs - providerClock.latestMs()))
-      if (move !== undefined && Number.isFinite(move.share)) metrics.quoteDrifted(move.pair, move.share)
+    maxEntries: config.quotes.cacheEntries,
+    maxBytes: config.quotes.cacheBytes,
+    observer: {
+      evicted: metrics.memoryStore.evicted,
+      stored({ expiresAtMs }, move) {
+        metrics.memoryStore.stored(Math.max(0, expiresAtMs - providerClock.latestMs()), move)
+      },
     },
   })
   const ledger = createQuoteLedger(config.ledger)
-  const ledgerParts = { ...config.ledger, ledger, clock, providerClock }
   const sharedLedger = sharedStore
-    ? createSharedLedger({ ...ledgerParts, sharedStore })
-    : createLoneLedger(ledgerParts)
+    ? createSharedLedger({ ...config.ledger, ledger, clock, providerClock, sharedStore })
+    : createLoneLedger(ledger, providerClock)
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
   const { share, evictions } = shareQuotes(parts, { memory, ledger, providerClock })
-  const quoteHeaders = createQuoteHeaders(config.quotes.keyHeaders, config.swap)
   metrics.observe({
     cacheEntries: () => memory.entries,
     cacheBytes: () => memory.bytes,
@@ -94,86 +91,91 @@ export function createSwapSide(parts: SwapSideParts): SwapSide {
     clockOffsetMs: () => providerClock.offset().estimateMs,
   })
 
-  const notes = createQuoteNotes({ clock, providerClock, ledger, sharedLedger, keyOf, applicationOf })
+  const recorder = createQuoteRecorder({
+    clock,
+    providerClock,
+    ledger,
+    sharedLedger,
+    keyOf,
+    applicationOf: ({ keyedHeaders }) => applicationAmong(keyedHeaders),
+  })
   const readAnswer = createQuoteReader({
     clock,
     providerClock,
     maxBytes: config.quotes.maxBytes,
     obeyCacheControl: config.quotes.obeyCacheControl,
-    onQuote: notes.noteQuote,
-    onUnread: notes.noteUnread,
-    onIgnoredCacheControl: once((directive: string) =>
+    recorder,
+    cacheControlIgnored: (directive) =>
       log.info(
         { directive },
         'the provider marks its quotes with Cache-Control; their own expiry decides (QUOTE_OBEY_CACHE_CONTROL)',
       ),
-    ),
-  })
-  const cache = createQuoteCache({
-    store: memory,
-    providerClock,
-    minValidityMs: config.quotes.minValidityMs,
-    refreshAheadMs: config.quotes.refreshAheadMs,
-    onLookup: (result) => metrics.cacheLookups[result].inc(),
-    onNotKept: metrics.quotesNotKept,
-    onRefresh: (outcome) => metrics.refreshes[outcome].inc(),
-    isUsed: evictions.isUsed,
-    share,
   })
   const quotes = createQuoteRoute({
-    cache,
-    keyOf,
-    partitionOf: createPartition(config.quotes.partition),
-    quoteHeaders,
-    providerClock,
-    rateLimit,
-    fail,
-    onServed: metrics.quoteServed,
-    onFound: share && notes.noteFound,
-    callUpstream: createQuoteCaller({
+    cache: createQuoteCache({
+      store: memory,
+      providerClock,
+      minValidityMs: config.quotes.minValidityMs,
+      refreshAheadMs: config.quotes.refreshAheadMs,
+      observer: metrics.quoteCache,
+      isUsed: evictions.isUsed,
+      share,
+    }),
+    readRequest: createQuoteRequestReader({
+      keyHeaders,
+      supplied,
+      placeHeader: partition.header,
+      partitionOf: createPartition(partition.mode),
+      keyOf,
+    }),
+    sourceFor: createQuoteSources({
       upstream,
       clock,
-      totalTimeoutMs: config.upstream.totalTimeoutMs,
+      totalTimeoutMs,
       providerClock,
-      quoteHeaders,
+      keyHeaders,
+      supplied,
+      recorder,
+      rateLimit,
       readAnswer,
-      onCalled: metrics.quoteCalled,
+      observer: metrics.quotes,
     }),
+    providerClock,
+    rateLimit,
+    exchanges,
+    observer: metrics.quotes,
   })
   const orders = createOrderRoute({
     ...config.orders,
     upstream,
     rateLimit,
     ledger,
-    recall: sharedLedger.recall,
+    sharedLedger,
     clock,
     providerClock,
-    totalTimeoutMs: config.upstream.totalTimeoutMs,
+    totalTimeoutMs,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
-    applicationOf: (exchange) => briefName(quoteHeaders.application(exchange) ?? ''),
+    applicationOf: parts.applicationOf,
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
-    onUsed: (quote) => {
+    useQuote(quote) {
       if (!config.quotes.evictOnOrder) return
-      metrics.cacheEvictions.order.inc(evictions.use(ledger.cacheKeysOf(quote), quote))
+      metrics.orders.evicted(evictions.use(ledger.cacheKeysOf(quote), quote))
     },
-    onDecision: metrics.countFloatOrder,
-    onRefused(order, exchange, verdict) {
-      parts.onOrderRefused({
-        order,
-        exchange,
-        verdict,
-        application: quoteHeaders.application(exchange) ?? '',
-      })
+    observer: {
+      decided: metrics.orders.decided,
+      refused(refused) {
+        const application = parts.applicationOf(refused.exchange.request.rawHeaders) ?? ''
+        showRefusal(parts.activity, { ...refused, application, nowMs: clock.nowMs() })
+      },
     },
   })
-  const applicationNamed = (name: string) => briefName(name === '' ? (config.swap.appName ?? '') : name)
-  return { quotes, orders, inside: { memory, evictions, ledger, providerClock, applicationNamed } }
+  return { quotes, orders, inside: { memory, evictions, ledger, providerClock } }
 }
 
 /** How quotes are shared with the replicas that use the same store, if there is one. */
 function shareQuotes(
-  { config, clock, metrics, sharedStore }: SwapSideParts,
+  { config, clock, metrics, sharedStore }: SwapParts,
   {
     memory,
     ledger,
@@ -189,7 +191,7 @@ function shareQuotes(
       const quote = ledger.findById(quoteId)
       return quote === undefined ? [] : ledger.cacheKeysOf(quote)
     },
-    onDropped: (reason, count) => metrics.cacheEvictions[reason].inc(count),
+    observer: metrics.evictions,
   })
   if (store === undefined || config.store === undefined) return { evictions, share: undefined }
   const share = createSharedQuotes({
@@ -197,23 +199,15 @@ function shareQuotes(
     evictions,
     providerClock,
     minValidityMs: config.quotes.minValidityMs,
-    // A lock that outlives the call that it stands for holds up everybody for nothing.
+    // A lock that outlives the call that it is for would make other replicas wait for nothing.
     lockWaitMs: Math.min(config.store.lockWaitMs, config.upstream.totalTimeoutMs),
     pause: setTimeout,
-    onShared: (sharing) => metrics.quoteSharing[sharing].inc(),
+    observer: metrics.sharing,
   })
   return { evictions, share }
 }
 
-function applicationOf({ keyedHeaders }: QuoteRequest): string {
-  return briefName(keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? '')
-}
-
-function once<Argument>(action: (argument: Argument) => void): (argument: Argument) => void {
-  let done = false
-  return (argument) => {
-    if (done) return
-    done = true
-    action(argument)
-  }
+/** The application as the ledger has it, for an App-Name that a person types in. */
+export function applicationTyped(name: string, { swap }: Config): string {
+  return briefApplication(name === '' ? swap.appName : name)
 }

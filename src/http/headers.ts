@@ -1,4 +1,4 @@
-import { remembering } from './memoize.ts'
+import { memoize } from './memoize.ts'
 
 /** Answers with these are whole with their heads (RFC 9110 15.3.5 and 15.4.5). */
 export const bodilessStatuses: ReadonlySet<number> = new Set([204, 304])
@@ -30,28 +30,24 @@ const neverNominated = new Set([
   'via',
 ])
 
-/** Messages bring the same few names again and again. */
-const knownName = remembering((name) => {
+/** Messages have the same few names again and again. */
+const knownName = memoize((name) => {
   const lowerCaseName = name.toLowerCase()
   return { lowerCaseName, ofThisHop: hopByHop.has(lowerCaseName) }
 })
 
-/** Names in any Connection line, less those that must not be removed; undefined when there are none. */
-export function nominatedHeaders(rawHeaders: readonly string[]): Set<string> | undefined {
+/** The headers that the lines of Connection name, less those that must stay; undefined if there are none. */
+export function nominatedIn(connectionLines: string | undefined): Set<string> | undefined {
+  // The two values that nearly every message has, without making a set for them.
+  if (connectionLines === undefined || connectionLines === 'keep-alive' || connectionLines === 'close')
+    return undefined
   let nominated: Set<string> | undefined
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index] as string
-    if (name.length !== 10 || name.toLowerCase() !== 'connection') continue
-    const value = rawHeaders[index + 1] as string
-    // The two that nearly every message carries, without building a set for them.
-    if (value === 'keep-alive' || value === 'close') continue
-    for (const part of value.split(',')) {
-      const option = part.trim().toLowerCase()
-      if (option === '' || option === 'keep-alive' || option === 'close') continue
-      if (neverNominated.has(option) || option.startsWith('app-')) continue
-      nominated ??= new Set()
-      nominated.add(option)
-    }
+  for (const part of connectionLines.split(/[,\n]/)) {
+    const option = part.trim().toLowerCase()
+    if (option === '' || option === 'keep-alive' || option === 'close') continue
+    if (neverNominated.has(option) || option.startsWith('app-')) continue
+    nominated ??= new Set()
+    nominated.add(option)
   }
   return nominated
 }
@@ -64,7 +60,7 @@ export function endToEndHeaders(
   rawHeaders: readonly string[],
   drops: (lowerCaseName: string) => boolean,
 ): string[] {
-  const nominated = nominatedHeaders(rawHeaders)
+  const nominated = nominatedIn(headerLines(rawHeaders, 'connection'))
   const kept: string[] = []
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string
@@ -114,10 +110,38 @@ export function headerLines(rawHeaders: readonly string[], lowerCaseName: string
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string
     if (name.length !== lowerCaseName.length || name.toLowerCase() !== lowerCaseName) continue
-    const value = rawHeaders[index + 1] as string
-    lines = lines === undefined ? value : lines + lineBreak + value
+    lines = withLine(lines, rawHeaders[index + 1] as string)
   }
   return lines
+}
+
+/** The same for several headers, found in one pass: their lines in the order of the names. */
+export type PickHeaders = (rawHeaders: readonly string[]) => readonly (string | undefined)[]
+
+export function createHeaderPicker(lowerCaseNames: readonly string[]): PickHeaders {
+  const byLength: { name: string; place: number }[][] = []
+  for (const [place, name] of lowerCaseNames.entries()) {
+    byLength[name.length] ??= []
+    byLength[name.length]?.push({ name, place })
+  }
+  return (rawHeaders) => {
+    const picked: (string | undefined)[] = lowerCaseNames.map(() => undefined)
+    for (let index = 0; index < rawHeaders.length; index += 2) {
+      const name = rawHeaders[index] as string
+      const wanted = byLength[name.length]
+      if (wanted === undefined) continue
+      const lowerCaseName = name.toLowerCase()
+      for (const one of wanted) {
+        if (one.name === lowerCaseName)
+          picked[one.place] = withLine(picked[one.place], rawHeaders[index + 1] as string)
+      }
+    }
+    return picked
+  }
+}
+
+function withLine(lines: string | undefined, value: string): string {
+  return lines === undefined ? value : lines + lineBreak + value
 }
 
 /**
@@ -138,10 +162,9 @@ export function latin1Headers(rawHeaders: readonly (Buffer | string)[]): string[
 
 const ownName = /^\s*(?:[A-Za-z0-9.]+\/)?\S+\s+quotegate(?:\s|$)/i
 
-/** Whether a request has been through a gateway of ours already (RFC 9110 7.6.3). */
-export function viaNamesUs(rawHeaders: readonly string[]): boolean {
-  const via = headerLines(rawHeaders, 'via')
-  return via?.split(/[,\n]/).some((hop) => ownName.test(hop)) ?? false
+/** Whether the lines of Via name a quotegate: the request has been through one already (RFC 9110 7.6.3). */
+export function namesQuotegate(viaLines: string | undefined): boolean {
+  return viaLines?.split(/[,\n]/).some((hop) => ownName.test(hop)) ?? false
 }
 
 /** Whether a text is nothing but ASCII that a head may hold. */
@@ -156,4 +179,14 @@ export function isPlain(text: string): boolean {
 export function reasonBytes(reason: string): string {
   if (isPlain(reason)) return reason
   return reason.includes('\ufffd') ? '' : Buffer.from(reason, 'utf8').toString('latin1')
+}
+
+/** Returns the same list again for equal lists: a provider sends the same headers with nearly every quote. */
+export function createOneList(): (list: readonly string[]) => readonly string[] {
+  let last: readonly string[] = []
+  return (list) => {
+    const same = list.length === last.length && list.every((part, at) => part === last[at])
+    if (!same) last = list
+    return last
+  }
 }

@@ -81,7 +81,7 @@ function ipv4Groups(address: string): number[] {
 }
 
 /** The eight groups of an IPv6 address that `net` has found valid. */
-export function ipv6Groups(address: string): number[] {
+function ipv6Groups(address: string): number[] {
   const [head = '', tail] = address.split('::')
   const groups = readGroups(head)
   if (tail === undefined) return groups
@@ -125,4 +125,29 @@ function ipv6Text(groups: readonly number[]): string {
   const digits = groups.map((group) => group.toString(16))
   if (longest === 1) return digits.join(':')
   return `${digits.slice(0, end - longest).join(':')}::${digits.slice(end).join(':')}`
+}
+
+/** Enough of an address to tell networks apart, not people: without the last octet, or without the last 64 bits. */
+export function maskedAddress(text: string | undefined): string {
+  const address = text && normalizeAddress(text)
+  if (!address) return 'unknown'
+  if (isIPv4(address)) return address.replace(/\d+$/, 'x')
+  const network = ipv6Groups(address).slice(0, 4)
+  return `${network.map((group) => group.toString(16)).join(':')}:x`
+}
+
+/** One spelling for each host: an address as `normalizeAddress` writes it; a name in lower case, without a final dot. */
+export function canonicalHost(host: string): string {
+  const bare = host.toLowerCase().replace(/^\[|\]$/g, '')
+  return normalizeAddress(bare) ?? bare.replace(/%.*$/, '').replace(/\.$/, '')
+}
+
+export function isWildcard(host: string): boolean {
+  return ['0.0.0.0', '::'].includes(canonicalHost(host))
+}
+
+export function isLoopback(host: string): boolean {
+  const name = canonicalHost(host)
+  if (isIPv4(name)) return name.startsWith('127.')
+  return name === '::1' || name === 'localhost' || name.endsWith('.localhost')
 }

@@ -1,39 +1,30 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { PatientTimer } from '../process/patient-timer.ts'
+import { destroyUnlessRead, endOnceRead } from './lingering-close.ts'
 import { type Problem, problemBody } from './problem.ts'
 
 /** A body up to this size is read to its end, so that the connection can be kept. */
 const keptBodyBytes = 65_536
-/** How long a refused sender may pause and is still listened to: closing at once would reset away the answer. */
+/** How long a refused connection stays open for its client to read the refusal. */
 const lingerMs = 2_000
-/** Many clients read the answer only when all is sent, and a large upload on a slow line takes its time. */
-const lingerMostMs = 15_000
 
-const noBytes = Buffer.alloc(0)
-
-const refusedConnections = new WeakSet<Duplex>()
-
-/** Nothing that still comes in on this connection is to be served: it may be smuggled, or is not wanted. */
-function refuseFurther(socket: Duplex): void {
-  refusedConnections.add(socket)
-}
-
-export function isRefused(socket: Duplex): boolean {
-  return refusedConnections.has(socket)
-}
+/** Set on a connection that was refused. Nothing more on it is served: what follows may be smuggled, or is not wanted. */
+export const refused = Symbol('refused')
+export type Refusable = Duplex & { [refused]?: true }
 
 // On the response itself: a WeakMap of all responses keeps the garbage collector busy.
 export const interrupted = Symbol('interrupted')
 type Interruptible = ServerResponse & { [interrupted]?: (() => void) | undefined }
 
-/** Has whoever is at work on a response told that a problem was answered in its place. */
+/** Calls back when a problem is answered in place of the answer that the caller is working on. */
 export function whenAnsweredInstead(response: ServerResponse, callback: () => void): void {
   ;(response as Interruptible)[interrupted] = callback
 }
 
 const nothingLeft = () => {}
 
-/** Whether a problem was answered: whatever fails on the way afterwards is told to nobody and is no further problem. */
+/** Whether a problem was answered. What fails afterwards for the same request is not another problem. */
 export function isAnsweredWithProblem(response: ServerResponse): boolean {
   return (response as Interruptible)[interrupted] === nothingLeft
 }
@@ -63,12 +54,12 @@ export function answerProblem(
   headers.push(...fields)
   if (closes) {
     headers.push('Connection', 'close')
-    refuseFurther(request.socket)
+    ;(request.socket as Refusable)[refused] = true
   }
   response.sendDate = true
-  // Named, because an upstream's reason phrase that could not be written may still stand in the response.
+  // The reason is named, because an upstream's reason phrase that could not be written may still be in the response.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers)
-  // The client may have asked for the end itself, or be told of it by a drain.
+  // The client may have asked for `Connection: close`, or a drain may have set it.
   const stays = !closes && response.shouldKeepAlive
   if (stays || request.complete || request.method === 'HEAD') {
     response.end(body)
@@ -84,7 +75,7 @@ export function answerSocket(
   socket: Duplex,
   { problem, requestId }: { problem: Problem; requestId: string },
 ): void {
-  refuseFurther(socket)
+  ;(socket as Refusable)[refused] = true
   const body = problemBody(problem, requestId)
   const head = [
     `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
@@ -96,66 +87,8 @@ export function answerSocket(
     'Connection: close',
   ]
   socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
-  const timer = setTimeout(() => socket.destroy(), lingerMs)
-  socket.once('close', () => clearTimeout(timer))
-}
-
-/** Ends an answer that may have come before the whole request did. */
-export function endAnswer(request: IncomingMessage, response: ServerResponse, lastBytes?: Buffer): void {
-  // Without a length an HTTP/1.0 answer closes its connection, whatever `shouldKeepAlive` says.
-  if (request.complete || (response.shouldKeepAlive && request.httpVersionMinor === 1)) {
-    // A latin1 string is joined with the head into one write, a Buffer is not.
-    response.end(lastBytes?.toString('latin1') ?? '', 'latin1')
-    destroyUnlessRead(request)
-    return
-  }
-  // An empty write sends the head of an answer that is empty itself.
-  response.write(lastBytes ?? noBytes)
-  endOnceRead(request, response)
-}
-
-/** Ends an answer that closes its connection: all of it goes out now, its end when the sender has stopped. */
-function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
-  readOn(request, () => response.end())
-}
-
-/** Gives the sender of a body that nobody wants a while to come to its end, then hangs up. */
-export function destroyUnlessRead(request: IncomingMessage): void {
-  if (request.complete) return
-  readOn(request, () => {
-    if (!request.complete) request.socket.destroy()
-  })
-}
-
-/** Reads what nobody wants until its end, a pause in it, or the most that is put up with. */
-function readOn(request: IncomingMessage, done: () => void): void {
-  const { socket } = request
-  const stop = () => {
-    clearTimeout(pause)
-    clearImmediate(paused)
-    clearTimeout(most)
-    request.off('data', onData)
-    request.off('end', onEnd)
-    socket.off('close', stop)
-  }
-  const onEnd = () => {
-    stop()
-    done()
-  }
-  const onData = () => {
-    clearImmediate(paused)
-    pause.refresh()
-  }
-  let paused: NodeJS.Immediate | undefined
-  const pause = setTimeout(() => {
-    // After a pause of this process more may lie in the socket already: that is read before an immediate runs.
-    paused = setImmediate(onEnd)
-  }, lingerMs)
-  const most = setTimeout(onEnd, lingerMostMs)
-  request.on('data', onData)
-  request.once('end', onEnd)
-  socket.once('close', stop)
-  request.resume()
+  const timer = new PatientTimer(lingerMs, () => socket.destroy())
+  socket.once('close', () => timer.clear())
 }
 
 function bodyIsSmall(request: IncomingMessage): boolean {

@@ -55,6 +55,7 @@ export const problemTypes = {
 } as const satisfies Record<string, ProblemType>
 
 export type ProblemSlug = keyof typeof problemTypes
+export const problemSlugs = Object.keys(problemTypes) as readonly ProblemSlug[]
 
 export interface ProblemOptions {
   /** What the reader can do about it. */

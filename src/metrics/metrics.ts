@@ -1,16 +1,19 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { collectDefaultMetrics, Histogram, type Metric, Registry } from 'prom-client'
-import { createQuoteMetrics, type FloatOrderDecision, type QuoteMetrics } from './quotes.ts'
+import type { ProblemSlug } from '../http/problem.ts'
+import type { UpstreamName } from '../http/upstreams.ts'
+import type { Area } from '../routes/area.ts'
+import type { ServerObserver } from '../server/traffic-server.ts'
+import { createQuoteMetrics, type QuoteMetrics } from './quotes.ts'
 import { createRequestMetrics, type RequestMetrics } from './requests.ts'
 import { createGauge } from './series.ts'
 import { createStoreMetrics, type StoreMetrics } from './store.ts'
 import { createUpstreamMetrics, type UpstreamMetrics } from './upstreams.ts'
 
-export type { FloatOrderDecision }
-
 /** Everything the gateway counts, in a registry of its own: two gateways in one process share no count. */
 export interface Metrics extends RequestMetrics, QuoteMetrics {
-  upstreams: Readonly<Record<'swap' | 'payments' | 'webhooks', UpstreamMetrics>>
+  server: ServerObserver
+  upstreams: Readonly<Record<UpstreamName, UpstreamMetrics>>
   store: StoreMetrics
   contentType: string
   render(): Promise<string>
@@ -18,14 +21,17 @@ export interface Metrics extends RequestMetrics, QuoteMetrics {
 
 export interface MetricsOptions {
   version: string
+  areas: readonly Area[]
+  upstreams: readonly UpstreamName[]
+  problems: readonly ProblemSlug[]
   notKeptReasons: readonly string[]
   /** Pairs with series of their own; a client can add none. */
   pairs?: readonly string[]
 }
 
-// Each has a series for whatever kinds of handle happen to be open, which clients decide, and walks all of them at
-// every scrape: milliseconds with thousands of connections. The names in _total are also refused by
-// `promtool check metrics`. process_open_fds says as much.
+// Each of these has a series for whatever kinds of handle happen to be open, which clients decide, and walks all handles
+// at every scrape: milliseconds with thousands of connections. `promtool check metrics` also refuses the names in
+// _total. process_open_fds says as much.
 const leftOut = ['handles', 'requests', 'resources'].flatMap((what) => [
   `nodejs_active_${what}`,
   `nodejs_active_${what}_total`,
@@ -35,8 +41,8 @@ const collections = ['major', 'minor', 'incremental', 'weakcb']
 let ofProcess: Registry | undefined
 
 /**
- * Once for the process that they are about, however many gateways are in it: prom-client watches the event loop and
- * the garbage collector for ever, and with them all that it was asked to count for.
+ * One registry for the process, however many gateways are in it: prom-client never stops watching the event loop and
+ * the garbage collector, for each registry that it was asked to fill.
  */
 function processMetrics(): Registry {
   if (ofProcess !== undefined) return ofProcess
@@ -51,7 +57,7 @@ function processMetrics(): Registry {
 /** Of the two milliseconds that a page takes. */
 const msATurn = 0.25
 
-/** As the registry writes it, but in several turns of the event loop: quotes would wait for the whole of it. */
+/** Writes the page in several turns of the event loop: in one turn, quotes would wait for all of it. */
 async function renderPage(registry: Registry): Promise<string> {
   const written: string[] = []
   let turnBeganMs = performance.now()
@@ -65,7 +71,7 @@ async function renderPage(registry: Registry): Promise<string> {
 }
 
 /** What each metric means, and what to do when it moves, is in docs/metrics.md. */
-export function createMetrics({ version, notKeptReasons, pairs = [] }: MetricsOptions): Metrics {
+export function createMetrics({ version, pairs = [], ...options }: MetricsOptions): Metrics {
   const registry = new Registry()
   for (const metric of processMetrics().getMetricsAsArray())
     registry.registerMetric(metric as unknown as Metric)
@@ -77,10 +83,12 @@ export function createMetrics({ version, notKeptReasons, pairs = [] }: MetricsOp
     },
     [{ labels: { version, node_version: process.version }, read: () => 1 }],
   )
+  const requests = createRequestMetrics(registry, options)
   return {
-    ...createRequestMetrics(registry),
-    ...createQuoteMetrics(registry, { notKeptReasons, pairs }),
-    upstreams: createUpstreamMetrics(registry),
+    ...requests,
+    ...createQuoteMetrics(registry, { notKeptReasons: options.notKeptReasons, pairs }),
+    server: requests.exchanges,
+    upstreams: createUpstreamMetrics(registry, options.upstreams),
     store: createStoreMetrics(registry),
     contentType: registry.contentType,
     render: () => renderPage(registry),

@@ -1,4 +1,9 @@
 import type { Registry } from 'prom-client'
+import type { QuoteCacheObserver } from '../quotes/quote-cache.ts'
+import type { PriceMove } from '../quotes/quote-listing.ts'
+import type { EvictionObserver } from '../replicas/evictions.ts'
+import type { SharingObserver } from '../replicas/shared-quotes.ts'
+import type { FloatOrderDecision, OrderObserver } from '../routes/orders.ts'
 import {
   createDistribution,
   createDistributions,
@@ -10,13 +15,6 @@ import {
 } from './series.ts'
 
 const otherPair = 'other'
-const floatOrderDecisions = [
-  'forwarded-live',
-  'forwarded-unknown',
-  'refused-expired',
-  'refused-unknown',
-] as const
-export type FloatOrderDecision = (typeof floatOrderDecisions)[number]
 
 /** Providers' quotes live for about half a minute; a day is the most that is believed. */
 const lifeBounds = [0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3_600]
@@ -26,7 +24,7 @@ const driftBounds = [
   0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
 ]
 
-/** What is read at each scrape rather than counted. */
+/** What is read at each scrape, not counted. */
 export interface QuoteGauges {
   cacheEntries(): number
   cacheBytes(): number
@@ -35,17 +33,18 @@ export interface QuoteGauges {
 }
 
 export interface QuoteMetrics {
-  cacheLookups: Readonly<Record<'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass', Tally>>
-  cacheEvictions: Readonly<Record<'capacity' | 'order' | 'elsewhere' | 'gap', Tally>>
-  refreshes: Readonly<Record<'stored' | 'found' | 'failed', Tally>>
-  quoteSharing: Readonly<Record<'found' | 'awaited' | 'fetched' | 'alone' | 'failed', Tally>>
-  quotesNotKept(reason: string): void
-  quoteStored(lifetimeMs: number): void
-  quoteServed(pair: string, remainingMs: number): void
-  quoteCalled(pair: string): void
-  /** `move`: what the next quote gives more than the one before it, as a share of that; negative if less. */
-  quoteDrifted(pair: string, move: number): void
-  countFloatOrder(decision: FloatOrderDecision, quoteAgeMs: number | undefined): void
+  quoteCache: QuoteCacheObserver
+  memoryStore: {
+    evicted(): void
+    stored(leftMs: number, move: PriceMove | undefined): void
+  }
+  evictions: EvictionObserver
+  sharing: SharingObserver
+  quotes: {
+    quoteCalled(pair: string): void
+    quoteServed(pair: string, remainingMs: number): void
+  }
+  orders: Pick<OrderObserver, 'decided'> & { evicted(quotes: number): void }
   observe(gauges: QuoteGauges): void
 }
 
@@ -83,38 +82,55 @@ export function createQuoteMetrics(
     metric('float_orders_total', 'Float orders by what was decided and why'),
   )
 
+  const lookups = createTalliesBy(
+    metric('cache_lookups_total', 'Quote requests, by what the cache made of them'),
+    'result',
+    ['hit', 'shared', 'miss', 'expired', 'collapsed', 'bypass'],
+  )
+  const evictions = createTalliesBy(
+    metric('cache_evictions_total', 'Quotes dropped from memory before they were replaced, by reason'),
+    'reason',
+    ['capacity', 'order', 'elsewhere', 'gap'],
+  )
+  const refreshes = createTalliesBy(
+    metric('quote_refreshes_total', 'Quotes fetched ahead of their expiry, by outcome'),
+    'outcome',
+    ['stored', 'found', 'failed'],
+  )
+  const sharing = createTalliesBy(
+    metric('quote_sharing_total', 'Quotes that were looked for in the shared store, by what came of it'),
+    'outcome',
+    ['found', 'awaited', 'fetched', 'alone', 'failed'],
+  )
+
   return {
-    cacheLookups: createTalliesBy(
-      metric('cache_lookups_total', 'Quote requests, by what the cache made of them'),
-      'result',
-      ['hit', 'shared', 'miss', 'expired', 'collapsed', 'bypass'],
-    ),
-    cacheEvictions: createTalliesBy(
-      metric('cache_evictions_total', 'Quotes dropped from memory before they were replaced, by reason'),
-      'reason',
-      ['capacity', 'order', 'elsewhere', 'gap'],
-    ),
-    refreshes: createTalliesBy(
-      metric('quote_refreshes_total', 'Quotes fetched ahead of their expiry, by outcome'),
-      'outcome',
-      ['stored', 'found', 'failed'],
-    ),
-    quoteSharing: createTalliesBy(
-      metric('quote_sharing_total', 'Quotes that were looked for in the shared store, by what came of it'),
-      'outcome',
-      ['found', 'awaited', 'fetched', 'alone', 'failed'],
-    ),
-    quotesNotKept: (reason) => notKept[reason]?.inc(),
-    quoteStored: (lifetimeMs) => lifetime.observe(lifetimeMs / 1_000),
-    quoteServed(pair, remainingMs) {
-      served(pair).inc()
-      remaining.observe(remainingMs / 1_000)
+    quoteCache: {
+      lookedUp: (result) => lookups[result].inc(),
+      notKept: (reason) => notKept[reason]?.inc(),
+      refreshed: (outcome) => refreshes[outcome].inc(),
     },
-    quoteCalled: (pair) => calls(pair).inc(),
-    quoteDrifted: drift,
-    countFloatOrder(decision, quoteAgeMs) {
-      floatOrders[decision].inc()
-      if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
+    memoryStore: {
+      evicted: () => evictions.capacity.inc(),
+      stored(leftMs, move) {
+        lifetime.observe(leftMs / 1_000)
+        if (move !== undefined && Number.isFinite(move.share)) drift(move.pair, move.share)
+      },
+    },
+    evictions: { dropped: (reason, quotes) => evictions[reason].inc(quotes) },
+    sharing: { shared: (outcome) => sharing[outcome].inc() },
+    quotes: {
+      quoteCalled: (pair) => calls(pair).inc(),
+      quoteServed(pair, remainingMs) {
+        served(pair).inc()
+        remaining.observe(remainingMs / 1_000)
+      },
+    },
+    orders: {
+      decided(decision, quoteAgeMs) {
+        floatOrders[decision].inc()
+        if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
+      },
+      evicted: (quotes) => evictions.order.inc(quotes),
     },
     observe(gauges) {
       const gauge = (name: string, help: string, read: () => number, labels = {}) =>
@@ -150,7 +166,7 @@ function perPair<Series>(
 function createDrift(
   metric: Parameters<typeof createDistributions>[0],
   pairs: readonly string[],
-): QuoteMetrics['quoteDrifted'] {
+): (pair: string, move: number) => void {
   const directions = perPair(pairs, (labels) => {
     const labelSets = labels.flatMap(({ pair }) => [
       { pair, direction: 'up' },
@@ -168,15 +184,16 @@ function createDrift(
 function createFloatOrders(
   metric: Parameters<typeof createTallies>[0],
 ): Readonly<Record<FloatOrderDecision, Tally>> {
-  const tallies = createTallies(
-    metric,
-    floatOrderDecisions.map((name) => {
-      const [decision = '', reason = ''] = name.split('-')
-      return { decision, reason }
-    }),
-  )
-  return Object.fromEntries(floatOrderDecisions.map((name, index) => [name, tallies[index]])) as Record<
-    FloatOrderDecision,
-    Tally
-  >
+  const [live, unknown, expired, unknownRefused] = createTallies(metric, [
+    { decision: 'forwarded', reason: 'live' },
+    { decision: 'forwarded', reason: 'unknown' },
+    { decision: 'refused', reason: 'expired' },
+    { decision: 'refused', reason: 'unknown' },
+  ]) as [Tally, Tally, Tally, Tally]
+  return {
+    'forwarded-live': live,
+    'forwarded-unknown': unknown,
+    'refused-expired': expired,
+    'refused-unknown': unknownRefused,
+  }
 }

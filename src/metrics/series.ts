@@ -19,6 +19,7 @@ export interface MetricName {
   help: string
 }
 
+/** Counts in a plain integer: a counter of prom-client hashes its labels at each increment. */
 class Total implements Tally {
   value = 0
 
@@ -27,56 +28,26 @@ class Total implements Tally {
   }
 }
 
-/** As prom-client writes it: labels that keep their object are written out once and not at every scrape. */
-interface Line {
-  metricName?: string
-  sharedLabels: Labels
-  labels?: Labels
-  value: number
-}
-
-// prom-client's own children build and look up a hash of their labels at every count, and a histogram of its own
-// cannot be handed whole buckets. So counting is an addition here, and these two say the totals when asked.
-class CountedCounter extends Counter {
-  readonly #page: () => object
-
-  constructor(metric: MetricName, labelNames: string[], lines: () => Line[]) {
-    const { registry, name, help } = metric
-    super({ name, help, labelNames, registers: [registry] })
-    this.#page = () => ({ name, help, type: 'counter', values: lines() })
-  }
-
-  /** What a registry asks for when it writes its page. */
-  async getForPromString() {
-    return this.#page()
-  }
-}
-
-class CountedHistogram extends Histogram {
-  readonly #page: () => object
-
-  constructor(metric: MetricName, labelNames: string[], lines: () => Line[]) {
-    const { registry, name, help } = metric
-    super({ name, help, labelNames, registers: [registry] })
-    this.#page = () => ({ name, help, type: 'histogram', values: lines() })
-  }
-
-  async getForPromString() {
-    return this.#page()
-  }
+function namesOf(labelSets: readonly Labels[]): string[] {
+  return Object.keys(labelSets[0] ?? {})
 }
 
 /** A counter with one series for each set of labels, all of them there from the start. */
-export function createTallies(metric: MetricName, labelSets: readonly Labels[]): readonly Tally[] {
-  const series = labelSets.map((labels) => ({ labels, total: new Total() }))
-  new CountedCounter(metric, namesOf(labelSets), () =>
-    series.map(({ labels, total }) => ({ sharedLabels: labels, value: total.value })),
-  )
-  return series.map(({ total }) => total)
-}
-
-function namesOf(labelSets: readonly Labels[]): string[] {
-  return Object.keys(labelSets[0] ?? {})
+export function createTallies(
+  { registry, ...metric }: MetricName,
+  labelSets: readonly Labels[],
+): readonly Tally[] {
+  const totals = labelSets.map(() => new Total())
+  new Counter({
+    ...metric,
+    labelNames: namesOf(labelSets),
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [index, labels] of labelSets.entries()) this.inc(labels, totals[index]?.value)
+    },
+  })
+  return totals
 }
 
 /** A counter with one label: its series by the label's value. */
@@ -89,53 +60,25 @@ export function createTalliesBy<Value extends string>(
     metric,
     values.map((value) => ({ [label]: value })),
   )
-  return Object.fromEntries(values.map((value, index) => [value, tallies[index]])) as Record<Value, Tally>
+  return byValue(values, tallies)
 }
 
-class Buckets implements Distribution {
-  readonly #bounds: readonly number[]
-  /** How many fell into each bucket and none below it; the last is for what is past every bound. */
-  readonly #counts: number[]
-  readonly #upTo: readonly Labels[]
-  #sum = 0
-
-  constructor(bounds: readonly number[]) {
-    this.#bounds = bounds
-    this.#counts = new Array<number>(bounds.length + 1).fill(0)
-    this.#upTo = [...bounds.map(String), '+Inf'].map((le) => ({ le }))
-  }
-
-  observe(value: number): void {
-    const bounds = this.#bounds
-    let index = 0
-    while (index < bounds.length && value > (bounds[index] as number)) index += 1
-    this.#counts[index] = (this.#counts[index] as number) + 1
-    this.#sum += value
-  }
-
-  lines(name: string, labels: Labels): Line[] {
-    let count = 0
-    const lines: Line[] = this.#counts.map((inBucket, index) => {
-      count += inBucket
-      const le = this.#upTo[index] as Labels
-      return { metricName: `${name}_bucket`, sharedLabels: labels, labels: le, value: count }
-    })
-    lines.push({ metricName: `${name}_sum`, sharedLabels: labels, value: this.#sum })
-    lines.push({ metricName: `${name}_count`, sharedLabels: labels, value: count })
-    return lines
-  }
-}
-
+/** A histogram with one series for each set of labels, all of them there from the start. */
 export function createDistributions(
-  metric: MetricName,
+  { registry, ...metric }: MetricName,
   bounds: readonly number[],
   labelSets: readonly Labels[] = [{}],
 ): readonly Distribution[] {
-  const series = labelSets.map((labels) => ({ labels, buckets: new Buckets(bounds) }))
-  new CountedHistogram(metric, namesOf(labelSets), () =>
-    series.flatMap(({ labels, buckets }) => buckets.lines(metric.name, labels)),
-  )
-  return series.map(({ buckets }) => buckets)
+  const histogram = new Histogram({
+    ...metric,
+    labelNames: namesOf(labelSets),
+    buckets: [...bounds],
+    registers: [registry],
+  })
+  return labelSets.map((labels) => {
+    histogram.zero(labels)
+    return histogram.labels(labels)
+  })
 }
 
 export function createDistribution(metric: MetricName, bounds: readonly number[]): Distribution {
@@ -153,13 +96,17 @@ export function createDistributionsBy<Value extends string>(
     bounds,
     values.map((value) => ({ [label]: value })),
   )
-  return Object.fromEntries(values.map((value, index) => [value, distributions[index]])) as Record<
-    Value,
-    Distribution
-  >
+  return byValue(values, distributions)
 }
 
-/** A gauge that is read when it is asked for. */
+function byValue<Value extends string, Series>(
+  values: readonly Value[],
+  series: readonly Series[],
+): Readonly<Record<Value, Series>> {
+  return Object.fromEntries(values.map((value, index) => [value, series[index]])) as Record<Value, Series>
+}
+
+/** A gauge that is read when the page is written. */
 export function createGauge(
   { registry, name, help }: MetricName,
   series: readonly { labels: Labels; read(): number }[],

@@ -1,7 +1,8 @@
 import type { Registry } from 'prom-client'
+import type { StoreObserver, StoreOperation, StoreOutcome } from '../replicas/store.ts'
 import { createDistribution, createGauge, createTallies } from './series.ts'
 
-const operations = [
+const operations: readonly StoreOperation[] = [
   'quote-get',
   'quote-set',
   'quote-forget',
@@ -9,18 +10,13 @@ const operations = [
   'ledger-note',
   'ledger-recall',
   'rate-limit',
-] as const
-const outcomes = ['ok', 'failed', 'timeout', 'skipped'] as const
-
-type Operation = (typeof operations)[number]
-type Outcome = (typeof outcomes)[number]
+]
+const outcomes: readonly StoreOutcome[] = ['ok', 'failed', 'timeout', 'skipped']
 
 /** From a server next door to the longest that VALKEY_TIMEOUT_MS is likely to be. */
 const durationBounds = [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1]
 
-export interface StoreMetrics {
-  /** `durationMs` says nothing of what was skipped. */
-  onOperation(operation: Operation, outcome: Outcome, durationMs: number): void
+export interface StoreMetrics extends StoreObserver {
   /** Read at each scrape. */
   watch(store: { readonly up: boolean }): void
 }
@@ -31,7 +27,7 @@ export function createStoreMetrics(registry: Registry): StoreMetrics {
   const tallies = createTallies(metric('operations_total', 'Calls of the shared store'), labelSets)
   const places = new Map(labelSets.map(({ op, outcome }, index) => [`${op} ${outcome}`, index]))
   const duration = createDistribution(
-    metric('operation_duration_seconds', 'Time that a call of the shared store took, in vain or not'),
+    metric('operation_duration_seconds', 'Time that a call of the shared store took, also one that failed'),
     durationBounds,
   )
   let watched: { readonly up: boolean } | undefined
@@ -39,7 +35,7 @@ export function createStoreMetrics(registry: Registry): StoreMetrics {
     { labels: {}, read: () => (watched === undefined || watched.up ? 1 : 0) },
   ])
   return {
-    onOperation(operation, outcome, durationMs) {
+    operationEnded(operation, outcome, durationMs) {
       tallies[places.get(`${operation} ${outcome}`) ?? -1]?.inc()
       if (outcome !== 'skipped') duration.observe(durationMs / 1_000)
     },

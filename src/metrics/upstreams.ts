@@ -1,10 +1,12 @@
 import type { Registry } from 'prom-client'
+import type { UpstreamName } from '../http/upstreams.ts'
+import type { BreakerState } from '../upstream/breaker.ts'
+import type { Outcome, UpstreamObserver } from '../upstream/types.ts'
 import { createDistributionsBy, createGauge, createTallies, createTalliesBy, type Tally } from './series.ts'
 
-const upstreamNames = ['swap', 'payments', 'webhooks'] as const
 /** Never sent: these took no time of the upstream. */
 const refusals = ['connection_limit_reached', 'breaker_open'] as const
-const outcomes = [
+const outcomes: readonly Outcome[] = [
   'answered',
   'failed-status',
   'given-up',
@@ -20,12 +22,8 @@ const outcomes = [
   'http_response_body_size',
   'http_protocol_error',
   ...refusals,
-] as const
-const breakerStates = ['closed', 'open', 'half-open'] as const
-
-type UpstreamName = (typeof upstreamNames)[number]
-type Outcome = (typeof outcomes)[number]
-type BreakerState = (typeof breakerStates)[number]
+]
+const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
 
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30]
 
@@ -36,15 +34,15 @@ export interface WatchedUpstream {
   readonly connections: Readonly<Record<(typeof connectionStates)[number], number>>
 }
 
-export interface UpstreamMetrics {
-  onRequest(outcome: Outcome, durationMs: number): void
-  onRetry(): void
-  onBreaker(state: BreakerState): void
+export interface UpstreamMetrics extends UpstreamObserver {
   /** Read at each scrape. */
   watch(upstream: WatchedUpstream): void
 }
 
-export function createUpstreamMetrics(registry: Registry): Readonly<Record<UpstreamName, UpstreamMetrics>> {
+export function createUpstreamMetrics(
+  registry: Registry,
+  upstreamNames: readonly UpstreamName[],
+): Readonly<Record<UpstreamName, UpstreamMetrics>> {
   const requests = createTallies(
     {
       registry,
@@ -110,12 +108,12 @@ export function createUpstreamMetrics(registry: Registry): Readonly<Record<Upstr
     ) as Record<Outcome, Tally>
     const duration = durations[upstream]
     return {
-      onRequest(outcome, durationMs) {
+      requestEnded(outcome, durationMs) {
         byOutcome[outcome].inc()
         if (!isRefusal(outcome)) duration.observe(durationMs / 1_000)
       },
-      onRetry: () => retries[upstream].inc(),
-      onBreaker: (state) => breakers.set(upstream, state),
+      retried: () => retries[upstream].inc(),
+      breakerChanged: (state) => breakers.set(upstream, state),
       watch: (parts) => watched.set(upstream, parts),
     }
   }

@@ -57,7 +57,6 @@ export interface SecondPassed {
  * person on call comes after the event; everything else only while `watched`.
  */
 export interface Activity {
-  readonly watched: boolean
   watch(): void
   unwatch(): void
   requestOver(request: { durationMs: number; isQuote: boolean; isHit: boolean }): void
@@ -82,7 +81,12 @@ const refusalsKept = 50
 const plainASecond = 60
 const failedASecond = 60
 
-export function createActivity(): Activity {
+/** `watchedChanged`: called when the first person begins to look, and when the last one stops. */
+export function createActivity({
+  watchedChanged = () => {},
+}: {
+  watchedChanged?: (watched: boolean) => void
+} = {}): Activity {
   let watched = false
   let requests: SeenRequest[] = []
   let samples: Sample[] = []
@@ -103,15 +107,14 @@ export function createActivity(): Activity {
   }
 
   return {
-    get watched() {
-      return watched
-    },
     watch() {
       watched = true
+      watchedChanged(true)
       forget()
     },
     unwatch() {
       watched = false
+      watchedChanged(false)
       forget()
     },
     requestOver({ durationMs, isQuote, isHit }) {

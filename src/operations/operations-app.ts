@@ -1,7 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { RequestListener } from 'node:http'
 import express, { type NextFunction, type Request, type Response } from 'express'
-import type { Metrics } from '../metrics/metrics.ts'
 import { programFolder } from '../process/package-info.ts'
 import { type AccessOptions, answerRefused, createAccess, type Level, unlessRefused } from './access.ts'
 import { createActions } from './actions.ts'
@@ -13,7 +12,8 @@ import { statusOf } from './status.ts'
 import type { OperationsView } from './view.ts'
 
 export interface OperationsOptions {
-  metrics: Metrics
+  /** The page that Prometheus reads. */
+  page: { readonly contentType: string; render(): Promise<string> }
   view: OperationsView
   activity: Activity
   access: AccessOptions
@@ -32,14 +32,14 @@ export interface OperationsApp {
 
 /** What Prometheus and the person on call ask; never reachable on the traffic port. */
 export function createOperationsApp(options: OperationsOptions): OperationsApp {
-  const { metrics, view, isReady } = options
+  const { page, view, isReady } = options
   const access = createAccess(options.access)
   const live = createLiveStream({ ...options, needsToken: access.needsToken })
   const files = createConsoleFiles()
   const probes: ReadonlyMap<string, Probe> = new Map<string, Probe>([
     ['/healthz', () => json(200, { status: 'ok' })],
     ['/readyz', () => readiness(isReady(), view.store().up)],
-    ['/metrics', async () => ({ status: 200, type: metrics.contentType, body: await metrics.render() })],
+    ['/metrics', async () => ({ status: 200, type: page.contentType, body: await page.render() })],
   ])
   const app = express()
   app.disable('x-powered-by')

@@ -1,6 +1,7 @@
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteLedger, Verdict } from './ledger.ts'
 import type { OrderTerms } from './order-terms.ts'
+import type { SharedLedger } from './shared-ledger.ts'
 
 /** An order, and what is needed to judge it more than once. */
 export interface Judged {
@@ -12,8 +13,7 @@ export interface Judged {
 
 export interface OrderJudgeOptions {
   ledger: QuoteLedger
-  /** Brings the ledger what other replicas know of the order; false: they may know more. */
-  recall(order: OrderTerms, application: string | undefined): Promise<boolean>
+  sharedLedger: Pick<SharedLedger, 'recall'>
   providerClock: Pick<ProviderClock, 'earliestMs'>
   expiryMarginMs: number
 }
@@ -24,7 +24,7 @@ export function createOrderJudge(options: OrderJudgeOptions) {
   return {
     /** Once, before the order is judged the first time. */
     async recall(order: OrderTerms, application: string | undefined): Promise<Judged> {
-      return { order, application, othersKnown: await options.recall(order, application) }
+      return { order, application, othersKnown: await options.sharedLedger.recall(order, application) }
     },
 
     judge({ order, application, othersKnown }: Judged): Verdict {

@@ -2,7 +2,7 @@ import { isExpired } from '../quotes/quote.ts'
 import { createExpiryQueue } from './expiry-queue.ts'
 import type { OrderTerms } from './order-terms.ts'
 import { createTermsIndex, haveEqualTerms, lastToExpire, type QuoteTerms } from './terms-index.ts'
-import { createUnreadQuotes, type UnreadQuote } from './unreadable-quotes.ts'
+import { createUnreadableQuotes, type UnreadableQuote } from './unreadable-quotes.ts'
 
 /** A quote that passed. */
 export interface NotedQuote extends QuoteTerms {
@@ -36,8 +36,8 @@ export interface QuoteLedger {
   /** Whether noting it would change nothing. */
   knows(quote: NotedQuote): boolean
   verdict(order: OrderTerms, judgement: Judgement): Verdict
-  /** A quote passed that could not be read: from now on no older one of these terms refuses an order. */
-  noteUnread(asked: UnreadQuote): void
+  /** Notes that an unreadable quote passed: from now on no older quote of these terms refuses an order. */
+  noteUnreadable(asked: UnreadableQuote): void
   /** Everywhere in the cache that the quote lies: a provider may give the same one to several who ask. */
   cacheKeysOf(quote: NotedQuote): Iterable<string>
   /** Whether the quote has expired is not asked. */
@@ -86,7 +86,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
   /** Where in the cache an id lies that the provider gave to several who asked, for whatever terms. */
   const places = new Map<string, Set<string>>()
   let placesKept = 0
-  const unread = createUnreadQuotes()
+  const unreadable = createUnreadableQuotes()
 
   function add(quote: NotedQuote): void {
     const { id, pairId, application, fromValue, toValue, expiresAtMs, cacheKey, notedAtMs } = quote
@@ -189,12 +189,12 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       const meant = byTerms.find(order, application)
       if (meant !== undefined && !isExpired(meant.expiresAtMs + termsMs, providerEarliestMs)) {
         const verdict = judge(meant, 'terms', providerEarliestMs, marginMs)
-        if (verdict.state === 'live' || !unread.mayBeMeant(order, meant)) return verdict
+        if (verdict.state === 'live' || !unreadable.mayBeMeant(order, meant)) return verdict
       }
       return { state: 'unknown' }
     },
 
-    noteUnread: unread.note,
+    noteUnreadable: unreadable.note,
 
     cacheKeysOf: (quote) => new Set([quote.cacheKey, ...(places.get(quote.id) ?? [])]),
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { flattened } from '../http/memoize.ts'
+import { flatText } from '../process/flat-text.ts'
 import { type KeptQuote, type PriceMove, priceMove } from './quote-listing.ts'
 import type { QuoteStore, StoredQuote } from './quote-store.ts'
 
@@ -23,12 +23,18 @@ interface Kept extends KeptQuote {
   hits: number
 }
 
+/** Receives what is to be counted of the store. */
+export interface MemoryStoreObserver {
+  /** A quote was dropped because the store was full. */
+  evicted(): void
+  /** `move`: how far the price has moved since the quote that this one replaces, if there was one. */
+  stored(quote: StoredQuote, move: PriceMove | undefined): void
+}
+
 export interface MemoryQuoteStoreOptions {
-  entriesMost: number
-  bytesMost: number
-  onEvicted?: () => void
-  /** Told of each quote, and how far the price has moved since the one that it replaces, if there is one. */
-  onStored?: (quote: StoredQuote, move: PriceMove | undefined) => void
+  maxEntries: number
+  maxBytes: number
+  observer?: MemoryStoreObserver
 }
 
 /** What an entry takes besides its text: the object, its slots in the LRU and its place in the map. */
@@ -37,11 +43,11 @@ const entryOverheadBytes = 200
 /** Quotes in this process. The LRU bounds memory; its ttl is not used, because its clock is not the wall's. */
 export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): MemoryQuoteStore & QuoteListing {
   const quotes = new LRUCache<string, Kept>({
-    max: options.entriesMost,
-    maxSize: options.bytesMost,
+    max: options.maxEntries,
+    maxSize: options.maxBytes,
     sizeCalculation: ({ quote }, key) => bytesOf(quote, key),
     disposeAfter: (_kept, _key, reason) => {
-      if (reason === 'evict') options.onEvicted?.()
+      if (reason === 'evict') options.observer?.evicted()
     },
   })
   return {
@@ -54,8 +60,8 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
     set(key, quote) {
       const before = quotes.peek(key)
       const move = before && priceMove(before.quote, quote)
-      quotes.set(flattened(key), { quote, hits: before?.hits ?? 0, drift: move?.share })
-      options.onStored?.(quote, move)
+      quotes.set(flatText(key), { quote, hits: before?.hits ?? 0, drift: move?.share })
+      options.observer?.stored(quote, move)
     },
     forget(key, quoteId) {
       return quotes.peek(key)?.quote.id === quoteId && quotes.delete(key)

@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts'
-import { answerHeaders, endToEndHeaders, headerLines } from '../http/headers.ts'
-import { remembering } from '../http/memoize.ts'
-import { createOneList } from '../http/one-list.ts'
+import { answerHeaders, createOneList, headerLines } from '../http/headers.ts'
+import { repeatableHeaders } from '../http/one-exchange-headers.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
 import type { ProviderClock } from './provider-clock.ts'
 import { type Quote, readQuote } from './quote.ts'
@@ -41,22 +40,30 @@ export interface QuoteAnswer {
   shared: boolean
 }
 
+/** Remembers the quotes that go out, so that orders can be matched with them. */
+export interface QuoteRecorder {
+  /** A quote that was read, also one that has expired. Its answer waits until it is recorded. */
+  record(quote: Quote, request: QuoteRequest): Promise<void> | void
+  /** A quote that another replica fetched, and recorded for all. */
+  recordFound(stored: StoredQuote, request: QuoteRequest): void
+  /** An answer that its client may take for a quote, but that cannot be read here. */
+  recordUnreadable(request: QuoteRequest): void
+}
+
 export interface QuoteReaderOptions {
   clock: Clock
   providerClock: ProviderClock
   maxBytes: number
   obeyCacheControl: boolean
-  /** Told of every quote that was read, expired ones too. The answer waits for it. */
-  onQuote(quote: Quote, request: QuoteRequest): Promise<void> | void
-  /** Told of an answer that its caller may take for a quote, and that cannot be read here. */
-  onUnread(request: QuoteRequest): void
-  /** Told of a mark in Cache-Control that is not obeyed. */
-  onIgnoredCacheControl(directive: string): void
+  recorder: QuoteRecorder
+  /** Called with the first mark in Cache-Control that is not obeyed. */
+  cacheControlIgnored(directive: string): void
 }
 
 /** Turns the answer of a quote call into what may be served, kept and shared. */
 export function createQuoteReader(options: QuoteReaderOptions) {
-  const { clock, providerClock, maxBytes } = options
+  const { clock, providerClock, maxBytes, recorder } = options
+  let cacheControlWasIgnored = false
   const oneList = createOneList()
 
   return async function readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer> {
@@ -65,19 +72,19 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const headers = answerHeaders(status, answer.rawHeaders, isCookie)
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
     if (status !== 200) {
-      // Its caller may take it for a quote, such as a 203 of a proxy that has changed it.
-      if (status > 200 && status < 300) options.onUnread(request)
+      // The client may take such an answer for a quote: a 203 of a proxy that has changed it.
+      if (status > 200 && status < 300) recorder.recordUnreadable(request)
       return { ...base, notKept: 'status' }
     }
     const personal = personalReason(answer)
     if (hasContentCoding(answer)) {
-      options.onUnread(request)
+      recorder.recordUnreadable(request)
       return { ...base, notKept: 'content-coding', shared: false }
     }
 
     const reading = readQuote(body, providerClock.latestMs())
-    if (reading.quote === undefined) options.onUnread(request)
-    else await options.onQuote(reading.quote, request)
+    if (reading.quote === undefined) recorder.recordUnreadable(request)
+    else await recorder.record(reading.quote, request)
     if (reading.reason !== undefined)
       return { ...base, notKept: reading.reason, shared: personal === undefined }
     const { quote } = reading
@@ -97,7 +104,8 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     )
     if (directive === undefined) return undefined
     if (options.obeyCacheControl) return 'cache-control'
-    options.onIgnoredCacheControl(directive)
+    if (!cacheControlWasIgnored) options.cacheControlIgnored(directive)
+    cacheControlWasIgnored = true
     return undefined
   }
 
@@ -123,11 +131,6 @@ function partOf(whole: string, text: string): string {
   return at === -1 ? text : whole.slice(at, at + text.length)
 }
 
-/** Those that are as true of a later answer with the same quote, or of another client's, as of the first. */
-export function repeatableHeaders(rawHeaders: readonly string[]): string[] {
-  return endToEndHeaders(rawHeaders, isOfOneExchange)
-}
-
 function hasContentCoding({ rawHeaders }: WholeAnswer): boolean {
   return listedIn(rawHeaders, 'content-encoding').some((coding) => coding !== 'identity')
 }
@@ -143,48 +146,3 @@ function listedIn(rawHeaders: readonly string[], lowerCaseName: string): readonl
     .map((part) => part.trim())
     .filter((part) => part !== '')
 }
-
-const caching = new Set([
-  'age',
-  'cache-control',
-  'edge-control',
-  'expires',
-  'pragma',
-  'surrogate-control',
-  'x-accel-expires',
-])
-
-/**
- * Whether it tells a cache how long to keep the answer. A cache goes by what is meant for it in particular, such as
- * CDN-Cache-Control, and not by our Cache-Control (RFC 9213 2.2).
- */
-export function isCaching(lowerCaseName: string): boolean {
-  return caching.has(lowerCaseName) || lowerCaseName.endsWith('-cache-control')
-}
-
-const ofOneExchange = new Set(
-  `alt-svc b3 baggage cache-status cf-cache-status cf-ray cf-request-id content-length date
-  fly-request-id nel proxy-status report-to request-id retry-after sentry-trace server-timing
-  set-cookie set-cookie2 traceparent traceresponse tracestate uber-trace-id via x-amz-id-2 x-amz-request-id
-  x-azure-ref x-cache x-cache-hits x-cloud-trace-context x-correlation-id x-envoy-upstream-service-time
-  x-fastly-request-id x-ms-request-id x-rate-limit x-ratelimit x-request-id x-response-time x-runtime x-served-by
-  x-timer x-vercel-id`.split(/\s+/),
-)
-const ofOneExchangePrefixes = [
-  'ratelimit',
-  'x-ratelimit-',
-  'x-rate-limit-',
-  'x-amz-cf-',
-  'x-amzn-',
-  'x-b3-',
-  'x-trace',
-  'x-datadog-',
-]
-
-/** Says something of the one exchange that brought the quote, and would be false of a later one. */
-const isOfOneExchange = remembering(
-  (lowerCaseName) =>
-    isCaching(lowerCaseName) ||
-    ofOneExchange.has(lowerCaseName) ||
-    ofOneExchangePrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
-)

@@ -1,59 +1,53 @@
+import { type Call, Flight, type SharedAnswer, type SharedCall } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { ProviderClock } from './provider-clock.ts'
 import { isExpired } from './quote.ts'
 import type { QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
-/** A call to the upstream that can be given up. */
-export interface Call {
-  answer: Promise<QuoteAnswer>
-  abort(): void
-}
-
-/** Makes the call, when one is needed. */
-export interface MakeCall {
-  (): Call
-  /** Told instead when another replica has made it. */
-  onFound?: ((quote: StoredQuote) => void) | undefined
-}
-
-/** What a call brought: an answer of the upstream, or a quote that another replica has fetched. */
-export type SharedAnswer = QuoteAnswer | { found: true; stored: StoredQuote; notKept: undefined }
-
-export interface SharedCall {
-  answer: Promise<SharedAnswer>
-  abort(): void
+/** Brings the quote of one key, on behalf of one client. */
+export interface QuoteSource {
+  /** Asks the provider, for this client. */
+  call(): Call
+  /** Asks the provider in the background, to replace a quote that is still live. */
+  refresh(): Call
+  /** Another replica has fetched the quote. */
+  found(quote: StoredQuote): void
 }
 
 /** Makes one call of what several replicas call. `known`: the quote that a refresh is to replace. */
 export type Share = (key: string, call: () => Call, known: StoredQuote | undefined) => SharedCall
 
-/** How one caller came by its answer. */
+/** How one client came by its answer. */
 export type Served =
   | { how: 'hit'; quote: StoredQuote }
   | { how: 'fetched' | 'collapsed'; answer: QuoteAnswer }
 
 export interface Asking {
   served: Promise<Served>
-  /** The caller has left: it waits no longer, and if nobody does, the call is given up. */
+  /** The client has left. When no client waits any more, the call is given up. */
   leave(): void
 }
 
 export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass'
 
-export interface QuoteCache {
-  /** A live quote from memory, or nothing. Counts hits only: whoever finds nothing asks `getOrFetch`. */
-  getLive(key: string, call: MakeCall): StoredQuote | undefined
-  /** `refresh` where a call that nobody waits for is another one. A request is counted as what it finds first. */
-  getOrFetch(key: string, call: MakeCall, options?: AskOptions): Asking
-  /** For a request that shares with nobody. */
-  fetchAlone(call: () => Call, options?: Pick<AskOptions, 'again'>): Asking
+/** Receives what is to be counted of the cache. */
+export interface QuoteCacheObserver {
+  lookedUp(result: Lookup): void
+  notKept(reason: NonNullable<QuoteAnswer['notKept']>): void
+  refreshed(outcome: 'stored' | 'found' | 'failed'): void
 }
 
-export interface AskOptions {
-  refresh?: MakeCall
-  /** For a request that asked before, and was counted then. */
-  again?: boolean
+export interface QuoteCache {
+  /** A live quote from memory. Only a hit is counted here; `getOrFetch` counts everything else. */
+  live(key: string): StoredQuote | undefined
+  /** Whether a live quote is so close to its expiry that it is to be replaced in the background. */
+  isRefreshDue(key: string, quote: StoredQuote): boolean
+  refresh(key: string, quote: StoredQuote, source: QuoteSource): void
+  /** A request is counted as what it finds first; with `again` it asked before, and was counted then. */
+  getOrFetch(key: string, source: QuoteSource, options?: { again?: boolean }): Asking
+  /** For a request that shares with nobody. */
+  fetchAlone(source: QuoteSource, options?: { again?: boolean }): Asking
 }
 
 export interface QuoteCacheOptions {
@@ -61,46 +55,49 @@ export interface QuoteCacheOptions {
   providerClock: ProviderClock
   minValidityMs: number
   refreshAheadMs: number
-  onLookup(result: Lookup): void
-  onNotKept(reason: NonNullable<QuoteAnswer['notKept']>): void
-  onRefresh(outcome: 'stored' | 'found' | 'failed'): void
-  /** A quote that was ordered while it was under way is not handed out again. */
+  observer: QuoteCacheObserver
+  /** A quote that was ordered while its call was under way is not handed out again. */
   isUsed?(quote: StoredQuote): boolean
-  /** Undefined: there is nobody to share with. */
+  /** Undefined: there is no other replica. */
   share?: Share | undefined
 }
 
-/** Quotes by key: from the store while they live, else fetched by one call for all who ask meanwhile. */
+/** Quotes by key: from the store while they live, else fetched by one call for all clients who ask meanwhile. */
 export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
-  const { store, providerClock, onLookup } = options
+  const { store, providerClock, observer } = options
   const flights = new Map<string, Flight>()
-  /** Quotes whose refresh was tried: one try each, or a failing upstream would be asked at every hit. */
+  /** Quotes whose refresh was tried. Each has one try, or a failing upstream would be asked at every hit. */
   const refreshed = new WeakSet<StoredQuote>()
-  /** How close to its expiry a quote that a refresh brought is refreshed itself. */
+  /** How close to its expiry a quote is refreshed that a refresh brought. */
   const refreshWithinMs = new WeakMap<StoredQuote, number>()
 
-  function getLive(key: string, call: MakeCall, count = onLookup): StoredQuote | undefined {
+  function find(key: string): StoredQuote | undefined {
     const quote = store.get(key)
     if (quote === undefined) return undefined
-    const latestMs = providerClock.latestMs()
-    if (isExpired(quote.expiresAtMs - options.minValidityMs, latestMs)) return undefined
-    count('hit')
-    if (quote.expiresAtMs - latestMs < (refreshWithinMs.get(quote) ?? options.refreshAheadMs))
-      refresh(key, quote, call)
+    return isExpired(quote.expiresAtMs - options.minValidityMs, providerClock.latestMs()) ? undefined : quote
+  }
+
+  function live(key: string): StoredQuote | undefined {
+    const quote = find(key)
+    if (quote !== undefined) observer.lookedUp('hit')
     return quote
   }
 
-  function refresh(key: string, quote: StoredQuote, call: MakeCall): void {
-    if (refreshed.has(quote) || flights.has(key)) return
+  function isRefreshDue(key: string, quote: StoredQuote): boolean {
+    if (options.refreshAheadMs === 0 || refreshed.has(quote) || flights.has(key)) return false
+    const leftMs = quote.expiresAtMs - providerClock.latestMs()
+    return leftMs < (refreshWithinMs.get(quote) ?? options.refreshAheadMs)
+  }
+
+  function refresh(key: string, quote: StoredQuote, source: QuoteSource): void {
     refreshed.add(quote)
-    const flight = takeOff(key, call, { replaces: quote })
-    flight.answer.then(
+    takeOff(key, source, { replaces: quote }).answer.then(
       (answer) => {
         if (answer.stored !== undefined) limitRefresh(answer.stored)
         const outcome = 'found' in answer ? 'found' : 'stored'
-        options.onRefresh(answer.stored === undefined ? 'failed' : outcome)
+        observer.refreshed(answer.stored === undefined ? 'failed' : outcome)
       },
-      () => options.onRefresh('failed'),
+      () => observer.refreshed('failed'),
     )
   }
 
@@ -110,19 +107,20 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     if (halfLifeMs < options.refreshAheadMs) refreshWithinMs.set(stored, halfLifeMs)
   }
 
-  /**
-   * No await between "is one under way?" and "this one is": two callers must never both see none. What replaces a
-   * quote that is still good goes on though nobody waits for it.
-   */
-  function takeOff(key: string, call: MakeCall, { replaces }: { replaces?: StoredQuote } = {}): Flight {
+  /** There is no await between "is a flight under way?" and "this flight is": two clients must never both see none. */
+  function takeOff(key: string, source: QuoteSource, { replaces }: { replaces?: StoredQuote } = {}): Flight {
+    const call = () => (replaces === undefined ? source.call() : source.refresh())
     const shared = options.share?.(key, call, replaces) ?? call()
-    const flight = new Flight(shared, replaces !== undefined, () => {
-      if (flights.get(key) === flight) flights.delete(key)
+    const flight = new Flight(shared, {
+      isRefresh: replaces !== undefined,
+      takeOut() {
+        if (flights.get(key) === flight) flights.delete(key)
+      },
     })
     flights.set(key, flight)
     flight.answer.then(
       (answer) => {
-        if ('found' in answer) call.onFound?.(answer.stored)
+        if ('found' in answer) source.found(answer.stored)
         keep(key, answer)
         flight.land()
       },
@@ -131,36 +129,39 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     return flight
   }
 
-  function keep(key: string, answer: SharedAnswer): void {
-    const { stored } = answer
+  function keep(key: string, { stored, notKept }: Pick<SharedAnswer, 'stored' | 'notKept'>): void {
     if (stored !== undefined && !options.isUsed?.(stored)) store.set(key, stored)
-    if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
+    if (notKept !== undefined) observer.notKept(notKept)
   }
 
-  function getOrFetch(key: string, call: MakeCall, { refresh = call, again }: AskOptions = {}): Asking {
-    const count = again ? countNothing : onLookup
-    const live = getLive(key, refresh, count)
-    if (live !== undefined) return { served: Promise.resolve({ how: 'hit', quote: live }), leave: () => {} }
+  function getOrFetch(key: string, source: QuoteSource, { again = false } = {}): Asking {
+    const count = again ? countNothing : (result: Lookup) => observer.lookedUp(result)
+    const quote = find(key)
+    if (quote !== undefined) {
+      count('hit')
+      if (isRefreshDue(key, quote)) refresh(key, quote, source)
+      return { served: Promise.resolve({ how: 'hit', quote }), leave: () => {} }
+    }
     const underWay = flights.get(key)
     if (underWay !== undefined) {
       count('collapsed')
-      return waitFor(key, underWay, { how: 'collapsed', call })
+      return waitFor(key, underWay, { how: 'collapsed', source })
     }
     const result = store.get(key) === undefined ? 'miss' : 'expired'
-    const flight = takeOff(key, call)
+    const flight = takeOff(key, source)
     if (options.share === undefined) count(result)
     else
       flight.answer.then(
         (answer) => count('found' in answer ? 'shared' : result),
         () => count(result),
       )
-    return waitFor(key, flight, { how: 'fetched', call })
+    return waitFor(key, flight, { how: 'fetched', source })
   }
 
   function waitFor(
     key: string,
     flight: Flight,
-    { how, call }: { how: 'fetched' | 'collapsed'; call: () => Call },
+    { how, source }: { how: 'fetched' | 'collapsed'; source: QuoteSource },
   ): Asking {
     let left = false
     let leaveCall = () => flight.leave()
@@ -168,9 +169,9 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     const served = flight.answer.then((answer): Served | Promise<Served> => {
       if ('found' in answer) return { how: 'hit', quote: answer.stored }
       if (answer.shared || left) return { how, answer }
-      // For one caller alone: the first still here; each other asks for itself.
+      // The answer is for one client alone: the first that is still here. Each other client asks for itself.
       if (flight.claim()) return { how: 'fetched', answer }
-      const own = callFor(call, (answered) => keep(key, answered))
+      const own = callFor(source, (answered) => keep(key, answered))
       leaveCall = own.leave
       return own.served
     })
@@ -184,15 +185,15 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     }
   }
 
-  function fetchAlone(call: () => Call, { again }: Pick<AskOptions, 'again'> = {}): Asking {
-    if (!again) onLookup('bypass')
-    return callFor(call, (answer) => {
-      if (answer.notKept !== undefined) options.onNotKept(answer.notKept)
+  function fetchAlone(source: QuoteSource, { again = false } = {}): Asking {
+    if (!again) observer.lookedUp('bypass')
+    return callFor(source, (answer) => {
+      if (answer.notKept !== undefined) observer.notKept(answer.notKept)
     })
   }
 
-  function callFor(call: () => Call, onAnswer: (answer: QuoteAnswer) => void): Asking {
-    const { answer, abort } = call()
+  function callFor(source: QuoteSource, onAnswer: (answer: QuoteAnswer) => void): Asking {
+    const { answer, abort } = source.call()
     const served = answer.then((whole): Served => {
       onAnswer(whole)
       return { how: 'fetched', answer: whole }
@@ -200,63 +201,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     return { served, leave: abort }
   }
 
-  return { getLive: (key, call) => getLive(key, call), getOrFetch, fetchAlone }
+  return { live, isRefreshDue, refresh, getOrFetch, fetchAlone }
 }
 
 const countNothing = () => {}
-
-const never: Promise<never> = new Promise(() => {})
-const nothing = () => {}
-
-/** One upstream call and those who wait for it. */
-class Flight {
-  /** For whoever finds it in the table: once it has landed there is none. */
-  answer: Promise<SharedAnswer>
-  #abort: () => void
-  #takeOut: () => void
-  /** A refresh that nobody waits for goes on all the same. */
-  readonly #background: boolean
-  #waiting = 0
-  #claimed = false
-  #landed = false
-
-  constructor(call: SharedCall, background: boolean, takeOut: () => void) {
-    this.answer = call.answer
-    this.#abort = call.abort
-    this.#background = background
-    this.#takeOut = takeOut
-  }
-
-  join(): void {
-    this.#waiting += 1
-  }
-
-  leave(): void {
-    this.#waiting -= 1
-    if (this.#waiting > 0 || this.#background || this.#landed) return
-    // Out of the table first: a newcomer must not join a call that is being given up.
-    const abort = this.#abort
-    this.land()
-    abort()
-  }
-
-  /**
-   * Lets go of the call and its answer: a Map that makes itself a new table leaves the old one behind with all that
-   * was in it, and once one of them has grown old V8 takes every later one for alive until it looks through all memory.
-   * With whole requests in them a minor collection took twice as long.
-   */
-  land(): void {
-    this.#landed = true
-    this.#takeOut()
-    this.answer = never
-    this.#abort = nothing
-    this.#takeOut = nothing
-  }
-
-  /** An answer that may not be shared goes to the first who takes it. */
-  claim(): boolean {
-    const first = !this.#claimed
-    this.#claimed = true
-    return first
-  }
-}

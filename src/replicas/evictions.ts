@@ -1,4 +1,3 @@
-import type { MemoryQuoteStore, QuoteListing } from '../quotes/memory-quote-store.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { isExpired } from '../quotes/quote.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
@@ -27,15 +26,29 @@ export interface Evictions {
   refused(key: string, quoteId: string): void
 }
 
+/** The quotes in this process, as far as evictions need them. */
+export interface EvictableStore {
+  /** Whether the quote of that id was under this key. */
+  forget(key: string, quoteId: string): boolean
+  /** How many quotes there were. */
+  dropAll(): number
+  entriesByKey(): Iterable<readonly [key: string, kept: { readonly quote: StoredQuote }]>
+}
+
+/** Receives what is to be counted of evictions. */
+export interface EvictionObserver {
+  /** elsewhere: another replica evicted these quotes. gap: evictions may have been missed. */
+  dropped(reason: 'elsewhere' | 'gap', quotes: number): void
+}
+
 export interface EvictionsOptions {
-  memory: Pick<MemoryQuoteStore & QuoteListing, 'forget' | 'dropAll' | 'entriesByKey'>
+  memory: EvictableStore
   /** Undefined: this replica is alone. */
   store: Pick<SharedQuoteStore, 'evict' | 'listen'> | undefined
   providerClock: Pick<ProviderClock, 'latestMs'>
   /** Where in the cache a quote of this id may lie here, whomever the provider gave it to. */
   placesOf(quoteId: string): Iterable<string>
-  /** Told of quotes that went from memory for another replica's sake, or for want of news. */
-  onDropped(reason: 'elsewhere' | 'gap', count: number): void
+  observer: EvictionObserver
 }
 
 /** What an outage may leave to be said. A key had one quote in the store when it went down. */
@@ -48,7 +61,7 @@ const toldAtOnce = 50
 const usedMost = 10_000
 
 export function createEvictions(options: EvictionsOptions): Evictions {
-  const { memory, store, providerClock, placesOf, onDropped } = options
+  const { memory, store, providerClock, placesOf, observer } = options
   const watches = new Set<{ key: string; overtaken: boolean }>()
   /** What the store has not heard of: ids by key, with their expiries where these are known. */
   const owed = new Map<string, Map<string, number | undefined>>()
@@ -146,7 +159,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   }
 
   function dropForAnother(key: string, quoteId: string): void {
-    if (evictHere(key, quoteId)) onDropped('elsewhere', 1)
+    if (evictHere(key, quoteId)) observer.dropped('elsewhere', 1)
   }
 
   /** The provider may have given it to a client of this replica too, of which the one that had the order knows nothing. */
@@ -158,7 +171,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     if (!isNews) return
     // Told on: a replica that starts now has not heard of the order, and would find it in the store.
     const others = [...placesOf(quoteId)].filter((place) => place !== key)
-    onDropped('elsewhere', evictAll(others, { id: quoteId, expiresAtMs }))
+    observer.dropped('elsewhere', evictAll(others, { id: quoteId, expiresAtMs }))
   }
 
   store?.listen({
@@ -169,7 +182,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     onGap() {
       for (const watch of watches) watch.overtaken = true
       // What is still good comes back from the store at its next use.
-      onDropped('gap', memory.dropAll())
+      observer.dropped('gap', memory.dropAll())
     },
     onUp: () => void payAll(),
   })

@@ -1,27 +1,11 @@
 import type { Clock } from '../clock.ts'
 import type { NotedQuote, QuoteLedger, QuoteLedgerOptions } from '../orders/ledger.ts'
-import type { OrderTerms } from '../orders/order-terms.ts'
+import type { SharedLedger } from '../orders/shared-ledger.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { isExpired } from '../quotes/quote.ts'
 import { createLedgerPlaces, decodeBehind, decodeNote, encodeNote, longestLifeMs } from './ledger-codec.ts'
 import type { SharedStore } from './store.ts'
 import { fieldsMost, noteScript, recallScript } from './valkey/ledger-scripts.ts'
-
-/** What all replicas know of the quotes that they gave out. The local ledger judges; this brings it what it lacks. */
-export interface SharedLedger {
-  /**
-   * Notes a quote here and for all. Settles when every replica can find it, or the store has failed: until then
-   * its client must not have the quote, or its order could be somewhere else before.
-   */
-  note(quote: NotedQuote): Promise<void> | void
-  /** A quote that another replica has noted for all. */
-  noteHere(quote: NotedQuote): void
-  /**
-   * Notes here whatever any replica has noted that the order can mean. False: there may be more, because the
-   * store failed just now, or shortly ago and not every replica has told it again what it lost.
-   */
-  recall(order: OrderTerms, application: string | undefined): Promise<boolean>
-}
 
 export interface SharedLedgerOptions extends Omit<QuoteLedgerOptions, 'entries'> {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run' | 'onUp'>
@@ -30,15 +14,6 @@ export interface SharedLedgerOptions extends Omit<QuoteLedgerOptions, 'entries'>
   providerClock: Pick<ProviderClock, 'earliestMs' | 'isKnown' | 'compare' | 'hearsay'>
   /** How long after its return the store is not taken to know everything. */
   settleMs?: number
-}
-
-/** Where there is one replica: all is known here. */
-export function createLoneLedger({
-  ledger,
-  providerClock,
-}: Pick<SharedLedgerOptions, 'ledger' | 'providerClock'>): SharedLedger {
-  const note = (quote: NotedQuote) => ledger.note(quote, providerClock.earliestMs())
-  return { note, noteHere: note, recall: async () => true }
 }
 
 /** Each replica finds the store again within two seconds of its return, and needs less to write what lives. */

@@ -1,12 +1,18 @@
 import { randomBytes } from 'node:crypto'
+import type { Call, SharedAnswer } from '../quotes/flight.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../quotes/quote-answer.ts'
-import type { Call, Share, SharedAnswer } from '../quotes/quote-cache.ts'
+import type { Share } from '../quotes/quote-cache.ts'
 import type { Evictions } from './evictions.ts'
 import type { Looked, SharedQuoteStore } from './valkey/quote-store.ts'
 
 /** How the replicas shared a call, or did not. */
 export type Sharing = 'found' | 'awaited' | 'fetched' | 'alone' | 'failed'
+
+/** Receives what is to be counted of sharing. */
+export interface SharingObserver {
+  shared(sharing: Sharing): void
+}
 
 export interface SharedQuotesOptions {
   store: SharedQuoteStore
@@ -16,7 +22,7 @@ export interface SharedQuotesOptions {
   /** How long a call of another replica is waited for, and so the longest that a lock makes sense. */
   lockWaitMs: number
   pause(ms: number): Promise<unknown>
-  onShared(sharing: Sharing): void
+  observer: SharingObserver
 }
 
 /** Between two looks for what another replica is fetching: a call takes much longer than the first. */
@@ -32,7 +38,7 @@ const looksMost = 3
  * is waited for. Whatever fails, the call is made.
  */
 export function createSharedQuotes(options: SharedQuotesOptions): Share {
-  const { store, evictions, providerClock, minValidityMs, lockWaitMs, onShared } = options
+  const { store, evictions, providerClock, minValidityMs, lockWaitMs, observer } = options
 
   return function share(key, call, known) {
     const token = randomBytes(12).toString('base64url')
@@ -79,7 +85,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
     }
 
     function counted(looked: Looked | undefined, sharing: Sharing): Looked | undefined {
-      onShared(sharing)
+      observer.shared(sharing)
       return looked
     }
 

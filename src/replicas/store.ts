@@ -1,9 +1,22 @@
-import type { Cluster, Redis } from 'ioredis'
-import type { Metrics } from '../metrics/metrics.ts'
+import type { ValkeyClient } from './valkey/client.ts'
 
-/** What is asked of the store and what comes of it, as the metrics name them. */
-export type StoreOperation = Parameters<Metrics['store']['onOperation']>[0]
-export type StoreOutcome = Parameters<Metrics['store']['onOperation']>[1]
+/** What the store is asked for. */
+export type StoreOperation =
+  | 'quote-get'
+  | 'quote-set'
+  | 'quote-forget'
+  | 'unlock'
+  | 'ledger-note'
+  | 'ledger-recall'
+  | 'rate-limit'
+/** skipped: the store is down and was not asked. */
+export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
+
+/** Receives what is to be counted of the store. */
+export interface StoreObserver {
+  /** `durationMs` means nothing for an operation that was skipped. */
+  operationEnded(operation: StoreOperation, outcome: StoreOutcome, durationMs: number): void
+}
 
 /**
  * The Redis or Valkey that replicas share. Whoever uses it works without it too: it may be dead, frozen or slow
@@ -22,7 +35,7 @@ export interface SharedStore {
    */
   run<Answer>(
     operation: StoreOperation,
-    commands: (client: Redis | Cluster) => Promise<Answer>,
+    commands: (client: ValkeyClient) => Promise<Answer>,
   ): Promise<Answer | undefined>
   /**
    * Messages of all replicas on one channel, this one included. `onGap` is called each time that the subscription

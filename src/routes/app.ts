@@ -1,10 +1,9 @@
 import type { RequestListener } from 'node:http'
 import express, { type Request, type Response } from 'express'
 import { Problem } from '../http/problem.ts'
-import type { MessageClasses } from '../server/traffic-server.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
-import { messageClassesOf } from './message-classes.ts'
-import { screen } from './method-policy.ts'
+import { type MessageClasses, messageClassesOf } from './message-classes.ts'
+import { answeredByPolicy } from './method-policy.ts'
 import { keepRepeatedFields } from './mounted-response.ts'
 import type { OrderRoute } from './orders.ts'
 import type { PassThroughRoute } from './passthrough.ts'
@@ -18,7 +17,7 @@ export interface Routes {
 
 export interface App {
   listener: RequestListener
-  /** What a server makes its requests and responses of, so that Express need not change their prototypes. */
+  /** The classes that a server makes its requests and responses of, so that Express need not change their prototypes. */
   messages: MessageClasses
 }
 
@@ -32,15 +31,17 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
 
   // Areas, not Express paths, choose the route: Express folds case, strips slashes and decodes (area.ts).
   function dispatch(exchange: Exchange): void | Promise<void> {
-    if (screen(exchange)) return
-    if (passesThrough(exchange)) return routes.passThrough(exchange)
-    if (exchange.area === 'quote') return routes.quotes.answer(exchange)
-    if (exchange.area === 'float-order') return routes.orders.floatOrder(exchange)
-    return routes.orders.plainOrder(exchange)
+    const { area, request } = exchange
+    const { method } = request
+    if (area === 'quote' && (method === 'GET' || method === 'HEAD')) return routes.quotes.answer(exchange)
+    if (answeredByPolicy(exchange)) return
+    if (method === 'POST' && area === 'float-order') return routes.orders.floatOrder(exchange)
+    if (method === 'POST' && area === 'order') return routes.orders.plainOrder(exchange)
+    return routes.passThrough(exchange)
   }
 
   app.use((request: Request, response: Response) => {
-    // Only where this app is mounted in another: the client left while the other app was busy.
+    // The client left while another app, in which this one is mounted, was busy.
     if (response.destroyed) return
     const exchange = exchanges.begin(request, response)
     try {
@@ -64,11 +65,4 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
       })
     },
   }
-}
-
-/** Everything but quotes and new orders goes through as it is. */
-function passesThrough({ area, request: { method } }: Exchange): boolean {
-  if (area === 'quote') return method === 'OPTIONS'
-  if (area === 'float-order' || area === 'order') return method !== 'POST'
-  return true
 }

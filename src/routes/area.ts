@@ -1,7 +1,24 @@
-import { remembering } from '../http/memoize.ts'
+import { memoize } from '../http/memoize.ts'
+import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
 
-/** Which part of the service a request belongs to. */
-export type Area = 'quote' | 'float-order' | 'order' | 'swap' | 'payments' | 'webhooks' | 'none'
+/** Which part of the service a request belongs to: an upstream, or one of the swap paths that the gateway guards. */
+export type Area = 'quote' | 'float-order' | 'order' | UpstreamName | 'none'
+
+export const areas: readonly Area[] = ['quote', 'float-order', 'order', ...upstreamNames, 'none']
+
+/** Undefined: no upstream has such paths. */
+export function upstreamOfArea(area: Area): UpstreamName | undefined {
+  switch (area) {
+    case 'none':
+      return undefined
+    case 'quote':
+    case 'float-order':
+    case 'order':
+      return 'swap'
+    default:
+      return area
+  }
+}
 
 export type TargetReading =
   | { target: string; path: string; area: Area }
@@ -12,8 +29,8 @@ export type TargetReading =
 const unsafePathByte = /[^\x21-\x7e]|\\/
 const unsafeQueryByte = /[^\x21-\x7e\x80-\xff]|#/
 const brokenEscape = /%(?![0-9A-Fa-f]{2})/
-// Besides "/", what some routers take for the end of a segment: an encoded slash, a backslash, and ";",
-// which starts the path parameters of a Java server.
+// Some routers end a segment also at an encoded slash, a backslash, and ";", which starts the path parameters of a Java
+// server.
 const dotSegment = /(?:^|\/|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/;]|%2f|%5c|%3b)/i
 const absoluteForm = /^https?:\/\/[^/?#]*/i
 
@@ -21,22 +38,24 @@ const absoluteForm = /^https?:\/\/[^/?#]*/i
  * Reads the raw request target. Anything that another server could read differently from us is refused
  * rather than guessed: an encoded dot segment is how path filters are walked around.
  */
-export function createAreaReader(paymentsPaths: readonly string[]): (rawTarget: string) => TargetReading {
-  const everythingElseIsPayments = paymentsPaths.includes('/')
+export function createAreaReader(
+  pathsOf: Readonly<Record<UpstreamName, readonly string[]>>,
+): (rawTarget: string) => TargetReading {
+  /** The upstream of every path that is no other's. */
+  const catchAll = upstreamNames.find((name) => pathsOf[name].includes('/'))
 
   function areaOf(path: string): Area {
-    if (isUnder(path, '/v3')) return swapArea(path)
-    if (isUnder(path, '/webhooks')) return 'webhooks'
-    if (everythingElseIsPayments) {
-      // One server may be behind both base URLs, and take more spellings for /v3 than we do.
-      const area = swapArea(path)
-      return area === 'swap' ? 'payments' : area
+    for (const name of upstreamNames) {
+      if (name === catchAll || !pathsOf[name].some((prefix) => isUnder(path, prefix))) continue
+      return name === 'swap' ? swapArea(path) : name
     }
-    for (const prefix of paymentsPaths) if (isUnder(path, prefix)) return 'payments'
-    return 'none'
+    if (catchAll === undefined) return 'none'
+    // One server may be behind both base URLs, and take more spellings for /v3 than we do.
+    const area = swapArea(path)
+    return area === 'swap' ? catchAll : area
   }
 
-  return remembering((rawTarget): TargetReading => {
+  return memoize((rawTarget): TargetReading => {
     if (rawTarget === '*') return { asterisk: true }
     const target = originForm(rawTarget)
     if (target === undefined) return { problem: 'The request target must begin with "/".' }

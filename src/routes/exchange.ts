@@ -1,14 +1,19 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { ClientAddress, ReadClientAddress } from '../client/client-address.ts'
+import type { AddressNote, ClientAddress, ReadClientAddress } from '../client/client-address.ts'
+import type { RateLimitStanding } from '../client/rate-limiter.ts'
 import { headerLines } from '../http/headers.ts'
-import { type Problem, problemOf, UpstreamFailure } from '../http/problem.ts'
+import { type Problem, type ProblemSlug, problemOf, UpstreamFailure } from '../http/problem.ts'
 import { answerProblem, isAnsweredWithProblem } from '../http/problem-response.ts'
 import { createRequestIds } from '../http/request-ids.ts'
 import { hasBegun, isSent } from '../http/whole-response.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { Logger } from '../process/logger.ts'
 import type { Area, TargetReading } from './area.ts'
-import type { RateLimitStanding } from './rate-limit.ts'
+
+/** What became of a request, for logs and the console; nothing is decided by it. */
+export type Outcome =
+  | { readonly how: 'hit' | 'fetched' | 'collapsed' | 'bypass'; readonly cacheStatus: string }
+  | { readonly how: 'order-sent'; readonly why: string }
+  | { readonly how: 'problem'; readonly why: string }
 
 /** One request on its way through the gateway. */
 export interface Exchange {
@@ -16,67 +21,80 @@ export interface Exchange {
   readonly response: ServerResponse
   readonly reading: TargetReading
   readonly area: Area
-  /** In origin form, as received; empty when there is none that may be used. */
+  /** In origin form, as received; empty if it cannot be used. */
   readonly target: string
   readonly startedAtMs: number
-  /** The request id: the caller's if it is fit to be shown and logged, else one of ours. */
+  /** The client's request id if it may be shown and logged, else one that is made here. */
   readonly id: string
-  readonly callersId: boolean
-  /** Whose request it is; read only where it matters. */
+  readonly hasClientsId: boolean
+  /** Whose request it is; read when it is first needed, because reading is counted and may warn. */
   readonly client: ClientAddress
-  /** The same, if it mattered so far. */
+  /** The same; undefined if it was not needed so far. */
   readonly clientRead: ClientAddress | undefined
-  /** What the routes tell of it, for whoever looks on; nothing is decided by it. */
-  cacheStatus: string | undefined
-  /** A quote was asked for that memory did not have, whatever came of it. */
+  outcome: Outcome | undefined
+  /** A quote that was not in memory, whatever became of the request. */
   missed: boolean
   upstreamMs: number | undefined
-  why: string | undefined
-  /** Once it was counted against a rate limit. */
+  /** Set once the request was counted against a rate limit. */
   rateLimit: RateLimitStanding | undefined
 }
 
-/** Begins exchanges, and ends those that failed; each is counted and logged once when it is over. */
+export interface Ended {
+  /** 0: the client left, or the answer broke off. */
+  status: number
+  durationMs: number
+}
+
+/** Receives what is to be counted of exchanges. */
+export interface ExchangeObserver {
+  began(): void
+  ended(exchange: Exchange, ended: Ended): void
+  problemAnswered(slug: ProblemSlug): void
+  addressNoted(note: AddressNote): void
+}
+
+/** Sees each exchange that ends, while somebody looks. */
+export type ExchangeWatcher = (exchange: Exchange, ended: Ended) => void
+
 export interface Exchanges {
   begin(request: IncomingMessage, response: ServerResponse): Exchange
-  /** Has it counted and logged once it is over; to be called within the tick that it began in. */
+  /** Has the exchange counted and logged when it ends. To be called within the tick that it began in. */
   follow(exchange: Exchange): void
   /** The one place where an error becomes an answer. */
   fail(exchange: Exchange, error: unknown): void
+  /** Undefined: nobody looks. */
+  watcher: ExchangeWatcher | undefined
   /** Requests without a complete answer. */
   readonly inFlight: number
-  /** Peers that sent a client-address header and are not believed. */
-  readonly namedPeers: ReadonlySet<string>
+  /** Peers that sent a client-address header without being trusted proxies. */
+  readonly untrustedPeers: ReadonlySet<string>
 }
 
 export interface ExchangesOptions {
   log: Logger
-  metrics: Metrics
+  observer: ExchangeObserver
   readTarget: (rawTarget: string) => TargetReading
   readClientAddress: ReadClientAddress
-  /** Told when an exchange is over; a status of 0 is one that was broken off. */
-  onOver?(exchange: Exchange, over: { status: number; durationMs: number }): void
 }
 
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
-const namedPeersMost = 1_000
+const maxUntrustedPeers = 1_000
 
 export function createExchanges(options: ExchangesOptions): Exchanges {
-  const { log, metrics, readTarget, readClientAddress } = options
-  const namedPeers = new Set<string>()
+  const { log, observer, readTarget, readClientAddress } = options
+  const untrustedPeers = new Set<string>()
   const nextId = createRequestIds()
   let inFlight = 0
 
-  function noteAddress(client: ClientAddress): void {
-    if (client.note === undefined) return
-    metrics.clientAddressNotes[client.note].inc()
-    const peer = client.peer ?? 'unknown'
-    if (client.note !== 'untrusted-header' || namedPeers.has(peer) || namedPeers.size >= namedPeersMost)
-      return
-    namedPeers.add(peer)
+  function noteAddress({ note, noteHeader, peer = 'unknown' }: ClientAddress): void {
+    if (note === undefined) return
+    observer.addressNoted(note)
+    if (note !== 'untrusted-header' || untrustedPeers.has(peer)) return
+    if (untrustedPeers.size >= maxUntrustedPeers) return
+    untrustedPeers.add(peer)
     log.warn(
       { peer },
-      `${peer} sent ${client.noteHeader} but is not in TRUST_PROXY: all its users look like ${peer} to the provider`,
+      `${peer} sent ${noteHeader} but is not in TRUST_PROXY: all its users look like ${peer} to the provider`,
     )
   }
 
@@ -85,12 +103,10 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     readonly response: ServerResponse
     readonly reading: TargetReading
     readonly startedAtMs = performance.now()
-    cacheStatus: string | undefined = undefined
+    outcome: Outcome | undefined = undefined
     missed = false
     upstreamMs: number | undefined = undefined
-    why: string | undefined = undefined
     rateLimit: RateLimitStanding | undefined = undefined
-    #followed = false
     #id: string | undefined
     #client: ClientAddress | undefined
 
@@ -99,14 +115,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       this.response = response
       this.reading = readTarget(request.url ?? '')
       inFlight += 1
-      metrics.requestBegan()
-    }
-
-    follow(): void {
-      if (this.#followed) return
-      this.#followed = true
-      if (isSent(this.response)) this.#over()
-      else this.response.on('close', () => this.#over())
+      observer.began()
     }
 
     get area(): Area {
@@ -125,7 +134,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       return this.#id
     }
 
-    get callersId(): boolean {
+    get hasClientsId(): boolean {
       return this.id === headerLines(this.request.rawHeaders, 'x-request-id')
     }
 
@@ -140,48 +149,41 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       }
       return this.#client
     }
-
-    #over(): void {
-      const { response, area, request } = this
-      const aborted = !isSent(response)
-      const durationMs = performance.now() - this.startedAtMs
-      const status = aborted ? 0 : response.statusCode
-      inFlight -= 1
-      metrics.requestOver({ area, method: request.method ?? '', status, durationMs })
-      options.onOver?.(this, { status, durationMs })
-      if (!log.isLevelEnabled('debug')) return
-      log.debug(
-        {
-          requestId: this.id,
-          area,
-          method: request.method,
-          path: loggedPath(this),
-          status: hasBegun(response) ? response.statusCode : undefined,
-          durationMs: Math.round(durationMs * 1000) / 1000,
-        },
-        aborted ? 'request broken off' : 'request',
-      )
-    }
   }
 
-  return {
-    namedPeers,
+  function end(exchange: Exchange): void {
+    const { response } = exchange
+    const wasSent = isSent(response)
+    const ended: Ended = {
+      status: wasSent ? response.statusCode : 0,
+      durationMs: performance.now() - exchange.startedAtMs,
+    }
+    inFlight -= 1
+    observer.ended(exchange, ended)
+    exchanges.watcher?.(exchange, ended)
+    if (log.isLevelEnabled('debug')) logEnd(log, exchange, ended)
+  }
+
+  const exchanges: Exchanges = {
+    watcher: undefined,
+    untrustedPeers,
     get inFlight() {
       return inFlight
     },
     begin: (request, response) => new OpenExchange(request, response),
     follow(exchange) {
-      if (exchange instanceof OpenExchange) exchange.follow()
+      if (isSent(exchange.response)) end(exchange)
+      else exchange.response.on('close', () => end(exchange))
     },
     fail(exchange, error) {
       const { request, response } = exchange
-      // Nobody is left to be told; the request is counted as broken off.
+      // The client has left; the request is counted as broken off.
       if (response.destroyed) return
-      // Such as the body that a refused client never finishes: its refusal is still being read.
+      // A later error of the same request, such as a body that a refused client never finishes.
       if (isAnsweredWithProblem(response)) return
       const problem = problemOf(error, request.method ?? '')
-      metrics.problems[problem.slug].inc()
-      exchange.why = `${problem.slug}: ${problem.detail}`
+      observer.problemAnswered(problem.slug)
+      exchange.outcome = { how: 'problem', why: `${problem.slug}: ${problem.detail}` }
       logProblem(log, exchange, problem)
       if (hasBegun(response)) {
         // Part of an answer is out: a broken connection is the only honest end (Go's ErrAbortHandler).
@@ -195,12 +197,28 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       })
     },
   }
+  return exchanges
 }
 
-/** Without its query on the payments side, where it may hold anything. */
+/** The target; on the payments side only its path, because a query there may hold anything. */
 export function loggedPath({ reading, area }: Exchange): string | undefined {
   if (!('target' in reading)) return undefined
   return area === 'quote' || area === 'swap' ? reading.target : reading.path
+}
+
+function logEnd(log: Logger, exchange: Exchange, { status, durationMs }: Ended): void {
+  const { area, request, response } = exchange
+  log.debug(
+    {
+      requestId: exchange.id,
+      area,
+      method: request.method,
+      path: loggedPath(exchange),
+      status: hasBegun(response) ? response.statusCode : undefined,
+      durationMs: Math.round(durationMs * 1000) / 1000,
+    },
+    status === 0 ? 'request broken off' : 'request',
+  )
 }
 
 function logProblem(log: Logger, exchange: Exchange, problem: Problem): void {

@@ -1,9 +1,13 @@
 import { IncomingMessage } from 'node:http'
 import express, { type Express } from 'express'
 import { TrafficResponse } from '../http/whole-response.ts'
-import type { MessageClasses } from '../server/traffic-server.ts'
 
-// What Express sets on each response stands below what this service adds to it.
+export interface MessageClasses {
+  IncomingMessage: typeof IncomingMessage
+  ServerResponse: typeof TrafficResponse
+}
+
+// The methods that Express gives a response stay there, below those of TrafficResponse.
 Object.setPrototypeOf(TrafficResponse.prototype, express.response)
 
 /** Express makes such an object for each response that has none. Nothing here reads it. */

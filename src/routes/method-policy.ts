@@ -1,15 +1,15 @@
 import { headerValues } from '../http/headers.ts'
+import { destroyUnlessRead } from '../http/lingering-close.ts'
 import { Problem } from '../http/problem.ts'
-import { destroyUnlessRead } from '../http/problem-response.ts'
 import type { Exchange } from './exchange.ts'
 
 const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
 /**
- * What is decided before any route: targets that nobody may be given, methods that no gateway passes on,
- * and the OPTIONS requests that are meant for us. True when the request has been answered.
+ * What is decided before any route: targets that are refused, methods that are never passed on, and OPTIONS requests
+ * that are meant for the gateway. True if the request has been answered.
  */
-export function screen({ request, response, reading }: Exchange): boolean {
+export function answeredByPolicy({ request, response, reading, area }: Exchange): boolean {
   const { method } = request
   if ('problem' in reading) throw new Problem('bad-target', { detail: reading.problem })
   if (method === 'TRACE' || method === 'CONNECT') {
@@ -21,11 +21,17 @@ export function screen({ request, response, reading }: Exchange): boolean {
   if ('asterisk' in reading && method !== 'OPTIONS') {
     throw new Problem('bad-target', { detail: 'Only OPTIONS may ask for "*".' })
   }
-  // RFC 9110 7.6.2: the last hop that the request may reach is this one.
-  const answeredHere =
+  if (area === 'quote' && method !== 'OPTIONS') {
+    throw new Problem('method-not-allowed', {
+      detail: 'A quote is asked for with GET.',
+      headers: { Allow: 'GET, HEAD, OPTIONS' },
+    })
+  }
+  // RFC 9110 7.6.2: with Max-Forwards: 0 this is the last recipient that the request may reach.
+  const isForUs =
     'asterisk' in reading ||
     (method === 'OPTIONS' && /^0+$/.test(headerValues(request.rawHeaders, 'max-forwards')[0] ?? ''))
-  if (!answeredHere) return false
+  if (!isForUs) return false
   response.writeHead(204, ['Allow', everyMethod])
   response.end()
   destroyUnlessRead(request)

@@ -1,20 +1,43 @@
+import { type ApplicationOf, briefApplication } from '../client/application.ts'
 import type { Clock } from '../clock.ts'
 import { addLength, answerHeaders, headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { writeReceivedHead } from '../http/whole-response.ts'
-import type { FloatOrderDecision } from '../metrics/metrics.ts'
 import { createOrderJudge, type Judged, type OrderJudgeOptions } from '../orders/judge.ts'
 import type { NotedQuote, Verdict } from '../orders/ledger.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import { isZero } from '../quotes/decimal.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { unwritable } from '../upstream/fault.ts'
-import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
+import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
 import { readUpTo } from '../upstream/read-body.ts'
-import { ClientGone, type RequestBody } from '../upstream/request-body.ts'
-import type { Upstream } from '../upstream/upstream.ts'
+import { ClientGone } from '../upstream/request-body.ts'
+import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
+import type { PassThroughRoute } from './passthrough.ts'
 import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
+
+/** What was decided of a float order, and why. */
+export const floatOrderDecisions = [
+  'forwarded-live',
+  'forwarded-unknown',
+  'refused-expired',
+  'refused-unknown',
+] as const
+export type FloatOrderDecision = (typeof floatOrderDecisions)[number]
+
+/** A float order that was not sent, with the quote that was too old, if one was known. */
+export interface RefusedFloatOrder {
+  order: OrderTerms
+  exchange: Exchange
+  verdict: Verdict
+}
+
+/** Receives what is to be counted and shown of float orders. */
+export interface OrderObserver {
+  decided(decision: FloatOrderDecision, quoteAgeMs: number | undefined): void
+  refused(refused: RefusedFloatOrder): void
+}
 
 export interface OrderRouteOptions extends OrderJudgeOptions {
   upstream: Upstream
@@ -25,15 +48,12 @@ export interface OrderRouteOptions extends OrderJudgeOptions {
   totalTimeoutMs: number
   bodyIdleTimeoutMs: number
   rateLimit: RateLimit | undefined
-  /** App-Name as the upstream sees it. */
-  applicationOf(exchange: Exchange): string | undefined
+  applicationOf: ApplicationOf
   swapHeaders(exchange: Exchange): string[]
-  passThrough(exchange: Exchange, body: Buffer | RequestBody): void
+  passThrough: PassThroughRoute
   /** An order that the upstream accepted has used this quote. */
-  onUsed(quote: NotedQuote): void
-  onDecision(decision: FloatOrderDecision, quoteAgeMs: number | undefined): void
-  /** Told of an order that nothing was sent for, with the quote that was too old, if one was known. */
-  onRefused(order: OrderTerms, exchange: Exchange, verdict: Verdict): void
+  useQuote(quote: NotedQuote): void
+  observer: OrderObserver
 }
 
 /** What would become of an order. */
@@ -56,37 +76,36 @@ export interface OrderRoute {
   explain(body: Buffer, application: string | undefined): Promise<OrderExplanation>
 }
 
-const orderBytesMost = 65_536
+const maxOrderBytes = 65_536
 
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
-  const { clock, ledger, providerClock, upstream } = options
+  const { clock, ledger, observer, providerClock, upstream } = options
   const { recall, judge } = createOrderJudge(options)
 
   function ageOf(quote: NotedQuote): number {
     return Math.max(0, clock.nowMs() - quote.notedAtMs)
   }
 
-  /** The quote that the order uses, if one is known; throws when the order must not go on. */
-  function admit(judged: Judged, exchange: Exchange): NotedQuote | undefined {
+  /** What to do with an order now: send it, with the quote that it uses if one is known, or refuse it. */
+  function decide(
+    judged: Judged,
+    exchange: Exchange,
+  ): { quote: NotedQuote | undefined } | { refusal: Problem } {
     const { order, othersKnown } = judged
     const verdict = judge(judged)
-    exchange.why = reasonOf(verdict, othersKnown)
+    exchange.outcome = { how: 'order-sent', why: reasonOf(verdict, othersKnown) }
     switch (verdict.state) {
       case 'live':
-        return verdict.quote
+        return { quote: verdict.quote }
       case 'expired':
-        options.onDecision('refused-expired', ageOf(verdict.quote))
-        options.onRefused(order, exchange, verdict)
-        throw expiredProblem(order, verdict.quote, verdict.expiredForMs)
+        observer.decided('refused-expired', ageOf(verdict.quote))
+        observer.refused({ order, exchange, verdict })
+        return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
       case 'unknown':
-        if (options.unknownQuote === 'forward' || !othersKnown) return undefined
-        options.onDecision('refused-unknown', undefined)
-        options.onRefused(order, exchange, verdict)
-        throw new Problem('quote-unknown', {
-          detail:
-            'No quote that this gateway has served matches the order by id or by its terms (pairId, fromAmount, ' +
-            'toAmount, App-Name). Ask for a quote here, then order.',
-        })
+        if (options.unknownQuote === 'forward' || !othersKnown) return { quote: undefined }
+        observer.decided('refused-unknown', undefined)
+        observer.refused({ order, exchange, verdict })
+        return { refusal: unknownProblem() }
     }
   }
 
@@ -109,54 +128,71 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     })
   }
 
+  /** Judges an order once more when it goes out, and lets go of its quote when it was accepted. */
+  class OrderSender implements Sender {
+    readonly #judged: Judged
+    readonly #exchange: Exchange
+    #used: NotedQuote | undefined
+
+    constructor(judged: Judged, exchange: Exchange) {
+      this.#judged = judged
+      this.#exchange = exchange
+    }
+
+    /** An order that waited for a connection is judged when it goes out, not only when it came. */
+    objection(): Error | undefined {
+      if (this.#exchange.response.destroyed)
+        return new ClientGone('the client left before its order was sent', { maybeSeen: false })
+      const decision = decide(this.#judged, this.#exchange)
+      if ('refusal' in decision) return decision.refusal
+      this.#used = decision.quote
+      observer.decided(this.#used ? 'forwarded-live' : 'forwarded-unknown', this.#used && ageOf(this.#used))
+      return undefined
+    }
+
+    /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
+    answerBegan(head: AnswerHead): void {
+      // A refusal may be an edge's, by another clock.
+      if (head.status < 200 || head.status >= 300) return
+      providerClock.observe(head)
+      if (this.#used !== undefined) options.useQuote(this.#used)
+    }
+  }
+
   async function floatOrder(exchange: Exchange): Promise<void> {
     const { request, response } = exchange
     const headers = options.swapHeaders(exchange)
     refuseCoding(request.rawHeaders)
     refuseLength(request.rawHeaders)
     const { bytes, rest } = await readUpTo(request, {
-      bytesMost: orderBytesMost,
+      maxBytes: maxOrderBytes,
       idleTimeoutMs: options.bodyIdleTimeoutMs,
     })
     if (rest !== undefined) {
-      // Or it would hold up the reading that a refusal does.
+      // Otherwise it would keep the refusal from reading the rest of the request.
       rest.destroy()
       throw tooLarge()
     }
     const { order, problem } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
-    // Even if a live quote is known: it may expire while the order waits for a connection, another one later.
-    const judged = await recall(order, options.applicationOf(exchange))
-    // What is too late by now needs no connection to be told so, nor an upstream that works.
-    admit(judged, exchange)
+    // The store is asked even if a live quote is known here: it may expire while the order waits, another quote later.
+    const judged = await recall(order, briefApplication(options.applicationOf(request.rawHeaders)))
+    // An order that is too late already is refused without a connection, and whether or not the upstream works.
+    const decision = decide(judged, exchange)
+    if ('refusal' in decision) throw decision.refusal
     await options.rateLimit?.count(exchange)
-    let used: NotedQuote | undefined
     const { answer } = fetchWhole({
       upstream,
       clock,
       totalTimeoutMs: options.totalTimeoutMs,
       request: { method: 'POST', target: exchange.target, headers, body: bytes },
-      // And once more: an order that waited for a connection is judged when it goes out, not when it came.
-      beforeSend() {
-        if (response.destroyed)
-          throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
-        used = admit(judged, exchange)
-        options.onDecision(used ? 'forwarded-live' : 'forwarded-unknown', used && ageOf(used))
-      },
-      // Whatever becomes of the rest of the answer: the order was accepted.
-      onHead(head) {
-        // A refusal may be an edge's, by another clock.
-        if (head.status < 200 || head.status >= 300) return
-        providerClock.observe(head)
-        if (used !== undefined) options.onUsed(used)
-      },
+      sender: new OrderSender(judged, exchange),
     })
     answer.catch((error) => {
-      // Refused or left alone when its turn came, or nobody to send it to.
       if (error instanceof Problem || wasNeverSent(error)) options.rateLimit?.giveBack(exchange)
     })
-    // Read to its end even if the client leaves: a quote that was used must be forgotten.
+    // The answer is read to its end even if the client leaves: a quote that was used must be forgotten.
     const whole = await answer
     exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
     if (response.destroyed) return
@@ -169,11 +205,11 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
 
   async function plainOrder(exchange: Exchange): Promise<void> {
     const { bytes, rest } = await readUpTo(exchange.request, {
-      bytesMost: orderBytesMost,
+      maxBytes: maxOrderBytes,
       idleTimeoutMs: options.bodyIdleTimeoutMs,
     })
     if (rest === undefined && !hasCoding(exchange.request.rawHeaders)) await refuseQuoteId(bytes)
-    // Its client may have left while the store was asked, and would be waited for without end to take the answer.
+    // The client may have left while the store was asked; relaying would wait for ever for it to read.
     if (exchange.response.destroyed) return
     try {
       options.passThrough(exchange, rest ?? bytes)
@@ -186,7 +222,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   async function refuseQuoteId(bytes: Buffer): Promise<void> {
     const { order } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
     if (order === undefined || order.quoteIds.length === 0) return
-    await options.recall({ ...order, fromAmount: undefined }, undefined)
+    await options.sharedLedger.recall({ ...order, fromAmount: undefined }, undefined)
     const id = order.quoteIds.find((quoteId) => ledger.findById(quoteId) !== undefined)
     if (id === undefined) return
     throw new Problem('float-order-required', {
@@ -205,6 +241,14 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       return { order, verdict: judge(judged), othersKnown: judged.othersKnown }
     },
   }
+}
+
+function unknownProblem(): Problem {
+  return new Problem('quote-unknown', {
+    detail:
+      'No quote that this gateway has served matches the order by id or by its terms (pairId, fromAmount, ' +
+      'toAmount, App-Name). Ask for a quote here, then order.',
+  })
 }
 
 function reasonOf(verdict: Verdict, othersKnown: boolean): string {
@@ -238,9 +282,9 @@ function refuseCoding(rawHeaders: readonly string[]): void {
 }
 
 function refuseLength(rawHeaders: readonly string[]): void {
-  if (Number(headerValues(rawHeaders, 'content-length')[0] ?? 0) > orderBytesMost) throw tooLarge()
+  if (Number(headerValues(rawHeaders, 'content-length')[0] ?? 0) > maxOrderBytes) throw tooLarge()
 }
 
 function tooLarge(): Problem {
-  return new Problem('order-too-large', { detail: `An order has at most ${orderBytesMost} bytes here.` })
+  return new Problem('order-too-large', { detail: `An order has at most ${maxOrderBytes} bytes here.` })
 }

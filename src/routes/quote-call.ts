@@ -1,53 +1,119 @@
 import type { Clock } from '../clock.ts'
+import { formatForwarded } from '../http/forwarded.ts'
+import { headerValues, lineBreak } from '../http/headers.ts'
+import type { Call } from '../quotes/flight.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
-import type { QuoteAnswer } from '../quotes/quote-answer.ts'
-import type { Call } from '../quotes/quote-cache.ts'
+import type { QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
+import type { QuoteSource } from '../quotes/quote-cache.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
-import { type Fetch, fetchWhole } from '../upstream/fetch.ts'
-import type { Upstream } from '../upstream/upstream.ts'
+import type { StoredQuote } from '../quotes/quote-store.ts'
+import { type AnswerHead, type Fetch, fetchWhole, type Sender } from '../upstream/fetch.ts'
+import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
-import type { QuoteHeaders } from './quote-request.ts'
+import type { RateLimit } from './rate-limit.ts'
+import { wireName } from './swap-headers.ts'
 
-export interface QuoteCallerOptions {
+export interface QuoteCallOptions {
   upstream: Upstream
   clock: Clock
   totalTimeoutMs: number
   providerClock: Pick<ProviderClock, 'observe'>
-  quoteHeaders: Pick<QuoteHeaders, 'call'>
+  /** QUOTE_KEY_HEADERS, in lower case. */
+  keyHeaders: readonly string[]
+  /** What SWAP_… supplies where the client sends none, by names in lower case. */
+  supplied: ReadonlyMap<string, string>
+  recorder: Pick<QuoteRecorder, 'recordFound'>
+  rateLimit: RateLimit | undefined
   readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer>
-  /** Told of each call that goes out. */
-  onCalled(pair: string): void
+  /** A call went out to the provider. */
+  observer: { quoteCalled(pair: string): void }
 }
 
-/** Asks the provider for a quote, on behalf of the exchange that caused it. */
-export function createQuoteCaller(options: QuoteCallerOptions) {
-  const { upstream, clock, totalTimeoutMs, providerClock, quoteHeaders, readAnswer, onCalled } = options
+/** The provider's quotes, asked for on behalf of one exchange. */
+export type QuoteSourceFor = (request: QuoteRequest, exchange: Exchange) => QuoteSource
 
-  return function callUpstream(request: QuoteRequest, exchange: Exchange): Call {
-    let counted = false
-    const headers = quoteHeaders.call(request.keyedHeaders, exchange)
-    const call = fetchWhole({
-      upstream,
-      clock,
-      totalTimeoutMs,
-      request: { method: 'GET', target: request.target, headers, body: null },
-      // Not where the breaker is open, nor anew for a second try.
-      beforeSend() {
-        if (!counted) onCalled(request.pair)
-        counted = true
-      },
-      // Before the body, or an answer with a slow one would tell its time after newer ones, as if our clock had been
-      // set back. A refusal may be an edge's, by another clock.
-      onHead(head) {
-        if (head.status === 200) providerClock.observe(head)
-      },
-    })
-    call.answer.then(
-      (whole) => {
-        exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
-      },
-      () => {},
-    )
-    return { answer: readAnswer(call, request), abort: call.abort }
+export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
+  const { keyHeaders, supplied, rateLimit, upstream, clock, totalTimeoutMs } = options
+
+  class ClientsSource implements QuoteSource {
+    readonly #request: QuoteRequest
+    readonly #exchange: Exchange
+
+    constructor(request: QuoteRequest, exchange: Exchange) {
+      this.#request = request
+      this.#exchange = exchange
+    }
+
+    call(): Call {
+      return rateLimit?.countedCall(this.#exchange, () => this.refresh()) ?? this.refresh()
+    }
+
+    refresh(): Call {
+      const request = this.#request
+      const exchange = this.#exchange
+      const call = fetchWhole({
+        upstream,
+        clock,
+        totalTimeoutMs,
+        request: { method: 'GET', target: request.target, headers: headersOf(request, exchange), body: null },
+        sender: new QuoteSender(request.pair, options),
+      })
+      call.answer.then(
+        (whole) => {
+          exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
+        },
+        () => {},
+      )
+      return { answer: options.readAnswer(call, request), abort: call.abort }
+    }
+
+    found(quote: StoredQuote): void {
+      options.recorder.recordFound(quote, this.#request)
+    }
+  }
+
+  /** All headers of a quote call; the request id and trace context are those of the exchange that caused it. */
+  function headersOf({ keyedHeaders }: QuoteRequest, exchange: Exchange): string[] {
+    const headers: string[] = []
+    for (const [name, value] of keyedHeaders) {
+      if (value === undefined) continue
+      for (const line of value.split(lineBreak)) headers.push(wireName(name), line)
+    }
+    // What is supplied goes out also where it is not part of the key.
+    for (const [name, value] of supplied) if (!keyHeaders.includes(name)) headers.push(wireName(name), value)
+    headers.push('Accept', 'application/json', 'Accept-Encoding', 'identity')
+    for (const name of ['traceparent', 'tracestate']) {
+      for (const value of headerValues(exchange.request.rawHeaders, name)) headers.push(name, value)
+    }
+    headers.push('X-Request-Id', exchange.id)
+    headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')
+    return headers
+  }
+
+  return (request, exchange) => new ClientsSource(request, exchange)
+}
+
+class QuoteSender implements Sender {
+  readonly #pair: string
+  readonly #options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>
+  #counted = false
+
+  constructor(pair: string, options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>) {
+    this.#pair = pair
+    this.#options = options
+  }
+
+  /** A quote may always be sent. It is counted here, so that neither an open breaker nor a second try counts. */
+  objection(): undefined {
+    if (!this.#counted) this.#options.observer.quoteCalled(this.#pair)
+    this.#counted = true
+  }
+
+  /**
+   * The time is read before the body: with a slow body an old Date would be read after newer ones, as if our clock had
+   * been set back. Only a 200 is read: a refusal may be an edge's, by another clock.
+   */
+  answerBegan(head: AnswerHead): void {
+    if (head.status === 200) this.#options.providerClock.observe(head)
   }
 }

@@ -1,59 +1,73 @@
-import { formatForwarded } from '../http/forwarded.ts'
-import { headerLines, headerValues, lineBreak, nominatedHeaders } from '../http/headers.ts'
+import { refuseSecondAppName } from '../client/application.ts'
+import type { Partition } from '../client/partition.ts'
+import { createHeaderPicker, nominatedIn } from '../http/headers.ts'
+import { memoize } from '../http/memoize.ts'
 import { Problem } from '../http/problem.ts'
-import type { QuoteRequest } from '../quotes/quote-key.ts'
+import type { KeyedRequest, QuoteRequest } from '../quotes/quote-key.ts'
+import { readAmount, readQuoteTarget } from '../quotes/quote-target.ts'
 import type { Exchange } from './exchange.ts'
-import { refuseSecondAppName, type SwapDefaults, suppliedHeaders, wireName } from './swap-headers.ts'
+import { refuseLoop } from './swap-headers.ts'
 
-export type KeyedHeaders = QuoteRequest['keyedHeaders']
-
-export interface QuoteHeaders {
-  /** The client's headers that the upstream will see, every one of which is part of the key. */
-  keyed(exchange: Exchange): KeyedHeaders
-  /** App-Name as the upstream sees it. */
-  application(exchange: Exchange): string | undefined
-  /** All headers of a quote call; the request id and trace context are those of whoever caused it. */
-  call(keyed: KeyedHeaders, exchange: Exchange): string[]
+export interface QuoteRequestOptions {
+  /** QUOTE_KEY_HEADERS, in lower case. */
+  keyHeaders: readonly string[]
+  /** What SWAP_… supplies where the client sends none, by names in lower case. */
+  supplied: ReadonlyMap<string, string>
+  /** QUOTE_PARTITION_HEADER, in lower case. */
+  placeHeader: string | undefined
+  partitionOf: Partition
+  keyOf(request: QuoteRequest): string
 }
 
-export function createQuoteHeaders(keyHeaders: readonly string[], defaults: SwapDefaults): QuoteHeaders {
-  const supplied = suppliedHeaders(defaults)
+/** The one place that makes a QuoteRequest out of an HTTP request. It throws a Problem if that is none. */
+export type ReadQuoteRequest = (exchange: Exchange) => KeyedRequest
 
-  return {
-    application({ request: { rawHeaders } }) {
-      return headerLines(rawHeaders, 'app-name') ?? defaults.appName
-    },
-    keyed({ request: { rawHeaders } }) {
-      const nominated = nominatedHeaders(rawHeaders)
-      return keyHeaders.map((name) => {
-        const sent = nominated?.has(name) ? undefined : headerLines(rawHeaders, name)
-        const value = sent ?? supplied.get(name)
-        if (name === 'app-name' && (value === undefined || value.trim() === '')) {
-          throw new Problem('app-name-missing', {
-            detail: 'The swap API wants to know the application: send App-Name, or set SWAP_APP_NAME.',
-            members: { header: 'App-Name' },
-          })
-        }
-        if (name === 'app-name') refuseSecondAppName(value)
-        return [name, value]
-      })
-    },
-    call(keyed, exchange) {
-      const headers: string[] = []
-      for (const [name, value] of keyed) {
-        if (value === undefined) continue
-        for (const line of value.split(lineBreak)) headers.push(wireName(name), line)
-      }
-      // What the team lends goes along even where it tells no two clients apart.
-      for (const [name, value] of supplied)
-        if (!keyHeaders.includes(name)) headers.push(wireName(name), value)
-      headers.push('Accept', 'application/json', 'Accept-Encoding', 'identity')
-      for (const name of ['traceparent', 'tracestate']) {
-        for (const value of headerValues(exchange.request.rawHeaders, name)) headers.push(name, value)
-      }
-      headers.push('X-Request-Id', exchange.id)
-      headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')
-      return headers
-    },
+export function createQuoteRequestReader(options: QuoteRequestOptions): ReadQuoteRequest {
+  const { keyHeaders, supplied, placeHeader = '', partitionOf, keyOf } = options
+  const pick = createHeaderPicker(['via', 'connection', placeHeader, ...keyHeaders])
+  const firstKeyHeader = 3
+
+  return function readQuoteRequest(exchange) {
+    const picked = pick(exchange.request.rawHeaders)
+    const [via, connection, place] = picked
+    refuseLoop(via)
+    const nominated = nominatedIn(connection)
+    const keyedHeaders = keyHeaders.map((name, index) => {
+      const sent = nominated?.has(name) ? undefined : picked[index + firstKeyHeader]
+      const value = sent ?? supplied.get(name)
+      if (name === 'app-name') checkAppName(value)
+      return [name, value] as const
+    })
+    const asked = readAsked(exchange.target)
+    if (asked === undefined) throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
+    if (asked.problem !== undefined) {
+      throw new Problem('bad-amount', { detail: asked.problem, members: { parameter: 'amount' } })
+    }
+    const partition = partitionOf(exchange.client, place)
+    const request: QuoteRequest = {
+      pair: asked.pair,
+      canonicalAmount: asked.canonical,
+      keyedHeaders,
+      partition: partition ?? '',
+      query: asked.otherParameters,
+      target: exchange.target,
+    }
+    return { request, key: partition === undefined ? undefined : keyOf(request) }
   }
+}
+
+/** All that a target says; most targets were read a moment ago. */
+const readAsked = memoize((target) => {
+  const parts = readQuoteTarget(target)
+  return parts && { pair: parts.pair, ...readAmount(parts.query) }
+})
+
+function checkAppName(value: string | undefined): void {
+  if (value === undefined || value.trim() === '') {
+    throw new Problem('app-name-missing', {
+      detail: 'The swap API wants to know the application: send App-Name, or set SWAP_APP_NAME.',
+      members: { header: 'App-Name' },
+    })
+  }
+  refuseSecondAppName(value)
 }

@@ -1,7 +1,5 @@
-import type { Partition } from '../client/partition.ts'
 import { addLength, endToEndHeaders } from '../http/headers.ts'
-import { remembering } from '../http/memoize.ts'
-import { Problem } from '../http/problem.ts'
+import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
 import {
   answerInOneWrite,
   createHeadLines,
@@ -13,114 +11,67 @@ import {
 } from '../http/whole-response.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { isExpired } from '../quotes/quote.ts'
-import { isCaching, repeatableHeaders } from '../quotes/quote-answer.ts'
-import type { Call, MakeCall, QuoteCache, Served } from '../quotes/quote-cache.ts'
-import type { KeyedRequest, QuoteRequest } from '../quotes/quote-key.ts'
+import type { QuoteCache, Served } from '../quotes/quote-cache.ts'
+import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
-import { readAmount, readQuoteTarget } from '../quotes/quote-target.ts'
 import { unwritable } from '../upstream/fault.ts'
-import type { Exchange } from './exchange.ts'
-import type { QuoteHeaders } from './quote-request.ts'
+import type { Exchange, Exchanges, Outcome } from './exchange.ts'
+import type { QuoteSourceFor } from './quote-call.ts'
+import type { ReadQuoteRequest } from './quote-request.ts'
 import { isAnothersRefusal, type RateLimit, rateLimitFields } from './rate-limit.ts'
-import { refuseLoop } from './swap-headers.ts'
 
 export interface QuoteRouteOptions {
   cache: QuoteCache
-  keyOf(request: QuoteRequest): string
-  partitionOf: Partition
-  quoteHeaders: QuoteHeaders
+  readRequest: ReadQuoteRequest
+  sourceFor: QuoteSourceFor
   providerClock: ProviderClock
-  /** Asks the upstream, on behalf of the exchange that caused it. */
-  callUpstream(request: QuoteRequest, exchange: Exchange): Call
-  /** Told of a quote that another replica asked for and this one will serve. Undefined: it is alone. */
-  onFound: ((quote: StoredQuote, request: QuoteRequest) => void) | undefined
-  /** Undefined: none. */
   rateLimit: RateLimit | undefined
-  fail(exchange: Exchange, error: unknown): void
-  /** Told of every quote that goes out, with what it has left. */
-  onServed(pair: string, remainingMs: number): void
+  exchanges: Pick<Exchanges, 'fail'>
+  /** A quote goes out, with this much of its time left. */
+  observer: { quoteServed(pair: string, remainingMs: number): void }
 }
 
 export interface QuoteRoute {
-  /** At once if the quote is in memory. */
+  /** Answers at once if the quote is in memory. */
   answer(exchange: Exchange): void | Promise<void>
 }
 
+/** How often a client's quote may turn out to have expired while its answer waited for its turn. */
+const maxAsks = 3
+
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
-  const {
-    cache,
-    callUpstream,
-    fail,
-    keyOf,
-    onFound,
-    onServed,
-    partitionOf,
-    providerClock,
-    quoteHeaders,
-    rateLimit,
-  } = options
-
+  const { cache, readRequest, sourceFor, providerClock, rateLimit, exchanges, observer } = options
   const hitHeaders = createHitHeaders()
   const linesOf = createHeadLines()
-  /** All that a target says; most were read a moment ago. */
-  const readAsked = remembering((target) => {
-    const parts = readQuoteTarget(target)
-    return parts && { pair: parts.pair, ...readAmount(parts.query) }
-  })
 
-  function readRequest(exchange: Exchange): KeyedRequest {
-    const { method, rawHeaders } = exchange.request
-    if (method !== 'GET' && method !== 'HEAD') {
-      throw new Problem('method-not-allowed', {
-        detail: 'A quote is asked for with GET.',
-        headers: { Allow: 'GET, HEAD, OPTIONS' },
-      })
-    }
-    const { target } = exchange
-    refuseLoop(rawHeaders)
-    const keyedHeaders = quoteHeaders.keyed(exchange)
-    const asked = readAsked(target)
-    if (asked === undefined) throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
-    if (asked.problem !== undefined) {
-      throw new Problem('bad-amount', { detail: asked.problem, members: { parameter: 'amount' } })
-    }
-    const partition = partitionOf(exchange.client, rawHeaders)
-    const request: QuoteRequest = {
-      pair: asked.pair,
-      canonicalAmount: asked.canonical,
-      keyedHeaders,
-      partition: partition ?? '',
-      query: asked.otherParameters,
-      target,
-    }
-    return { request, key: partition === undefined ? undefined : keyOf(request) }
-  }
-
-  function ownOfHit(exchange: Exchange, quote: StoredQuote, pair: string): HitHeaders {
-    const own = hitHeaders(serveFor(pair, quote.expiresAtMs))
-    exchange.cacheStatus = own.list[cacheStatusAt]
-    return own
-  }
-
-  /** Undefined if Node would refuse to write it. */
-  function hitHead(exchange: Exchange, quote: StoredQuote, own: HitHeaders): string | undefined {
-    const received = linesOf(quote.headers)
-    if (received === undefined) return undefined
-    return `HTTP/1.1 200 OK\r\n${received}Content-Length: ${quote.body.length}\r\n${own.lines}X-Request-Id: ${exchange.id}\r\n${dateLine()}`
+  function answer(exchange: Exchange): void | Promise<void> {
+    const keyed = readRequest(exchange)
+    if (rateLimit?.countsHits) return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
+    const { key, request } = keyed
+    const quote = key === undefined ? undefined : cache.live(key)
+    if (key === undefined || quote === undefined) return fetchFor(exchange, keyed)
+    answerHit(exchange, quote, request.pair)
+    if (cache.isRefreshDue(key, quote)) cache.refresh(key, quote, sourceFor(request, exchange))
   }
 
   function answerHit(exchange: Exchange, quote: StoredQuote, pair: string): void {
     const { response } = exchange
-    const own = ownOfHit(exchange, quote, pair)
+    const own = hitHeaders(serve(pair, quote.expiresAtMs))
+    exchange.outcome = own.outcome
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
-      const head = hitHead(exchange, quote, own)
-      if (head !== undefined && response.writeWhole(head, quote.body)) return
+      const received = linesOf(quote.headers)
+      // Undefined: Node would refuse to write one of them.
+      if (received !== undefined) {
+        const length = `Content-Length: ${quote.body.length}\r\n`
+        const head = `HTTP/1.1 200 OK\r\n${received}${length}${own.lines}X-Request-Id: ${exchange.id}\r\n${dateLine()}`
+        if (response.writeWhole(head, quote.body)) return
+      }
     }
     const headers = quote.headers.concat('Content-Length', String(quote.body.length), own.list)
     headers.push('X-Request-Id', exchange.id, ...rateLimitFields(exchange))
     response.writeHead(200, headers)
-    // A latin1 string is joined with the head into one write, a Buffer is not.
+    // Node joins a latin1 string with the head into one write, but not a Buffer.
     response.end(quote.body, 'latin1')
   }
 
@@ -133,20 +84,20 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     const { response } = exchange
     const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
-    // Not a quote: as the upstream said it, with a word on why it was not kept.
+    exchange.outcome = { how: 'bypass', cacheStatus: bypass }
+    // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
     let headers = [...answer.headers, 'Cache-Status', bypass]
-    exchange.cacheStatus = bypass
     if (answer.quote !== undefined) {
-      const ttl = serveFor(request.pair, answer.quote.expiryMs)
+      const ttl = serve(request.pair, answer.quote.expiryMs)
       const status =
         how === 'collapsed'
           ? 'quotegate; fwd=uri-miss; collapsed'
           : `quotegate; fwd=uri-miss; stored; ttl=${ttl}`
-      // The exchange behind a shared quote was somebody else's: his request id and trace are not for this one.
+      // A shared quote came with another client's exchange, whose request id and trace are not for this client.
       const received =
         how === 'collapsed' ? repeatableHeaders(answer.headers) : endToEndHeaders(answer.headers, isCaching)
-      if (detail === undefined) exchange.cacheStatus = status
-      headers = [...received, ...ownHeaders(ttl, exchange.cacheStatus)]
+      if (detail === undefined) exchange.outcome = { how, cacheStatus: status }
+      headers = [...received, ...ownHeaders(ttl, detail === undefined ? status : bypass)]
       if (how === 'collapsed') headers.push('X-Request-Id', exchange.id)
     }
     headers.push(...rateLimitFields(exchange, headers))
@@ -164,41 +115,20 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     return expiresAtMs !== undefined && isExpired(expiresAtMs, providerClock.latestMs())
   }
 
-  /** The whole seconds that a quote has left as it goes out. */
-  function serveFor(pair: string, expiresAtMs: number): number {
+  /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
+  function serve(pair: string, expiresAtMs: number): number {
     const leftMs = Math.max(0, expiresAtMs - providerClock.latestMs())
-    onServed(pair, leftMs)
+    observer.quoteServed(pair, leftMs)
     return Math.floor(leftMs / 1_000)
-  }
-
-  return {
-    answer(exchange) {
-      const keyed = readRequest(exchange)
-      if (rateLimit?.countsHits) return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
-      const quote = liveQuote(exchange, keyed)
-      return quote === undefined ? fetchFor(exchange, keyed) : answerHit(exchange, quote, keyed.request.pair)
-    },
-  }
-
-  function liveQuote(exchange: Exchange, { request, key }: KeyedRequest): StoredQuote | undefined {
-    return key === undefined ? undefined : cache.getLive(key, callFor(request, exchange))
-  }
-
-  function callFor(request: QuoteRequest, exchange: Exchange): MakeCall {
-    const call: MakeCall = () => callUpstream(request, exchange)
-    if (onFound !== undefined) call.onFound = (quote) => onFound(quote, request)
-    return call
   }
 
   function fetchFor(exchange: Exchange, { request, key }: KeyedRequest): void {
     const { response } = exchange
     if (response.destroyed) return
     exchange.missed = true
-    const refresh = callFor(request, exchange)
-    const call: MakeCall = () => rateLimit?.countedCall(exchange, refresh) ?? refresh()
-    call.onFound = refresh.onFound
+    const source = sourceFor(request, exchange)
     const ask = (again: boolean) =>
-      key === undefined ? cache.fetchAlone(call, { again }) : cache.getOrFetch(key, call, { refresh, again })
+      key === undefined ? cache.fetchAlone(source, { again }) : cache.getOrFetch(key, source, { again })
     let asking = ask(false)
     let gone = false
     response.once('close', () => {
@@ -207,63 +137,62 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       asking.leave()
     })
 
-    function serve(served: Served, askedTimes: number): void {
+    function answerWith(served: Served, asks: number): void {
       if (gone) return
-      if (isTooLate(served) && askedTimes < asksMost) {
+      if (isTooLate(served) && asks < maxAsks) {
         asking = ask(true)
-        wait(askedTimes + 1)
+        wait(asks + 1)
         return
       }
       try {
         answerServed(exchange, served, { request, key })
       } catch (error) {
-        fail(exchange, unwritable('swap', error))
+        exchanges.fail(exchange, unwritable('swap', error))
       }
     }
 
-    function wait(askedTimes: number): void {
+    function wait(asks: number): void {
       asking.served.then(
-        (served) => serve(served, askedTimes),
+        (served) => answerWith(served, asks),
         (error) => {
           if (gone) return
           if (!isAnothersRefusal(exchange, error)) {
-            fail(exchange, error)
+            exchanges.fail(exchange, error)
             return
           }
-          // Each such round answers at least the one who was refused.
+          // This ends: each such round answers at least the client that was refused.
           asking = ask(true)
-          wait(askedTimes)
+          wait(asks)
         },
       )
     }
     wait(1)
   }
-}
 
-/** How often a client's quote may turn out to have expired while its answer waited for its turn. */
-const asksMost = 3
+  return { answer }
+}
 
 interface HitHeaders {
   list: readonly string[]
   lines: string
+  outcome: Outcome
 }
 
-/** The headers of a hit, which are the same for every quote with as many seconds left. */
+/** The headers of a hit are the same for every quote with as many seconds left. */
 function createHitHeaders(): (ttl: number) => HitHeaders {
   let lastTtl = -1
-  let last: HitHeaders = { list: [], lines: '' }
+  let last: HitHeaders = { list: [], lines: '', outcome: { how: 'hit', cacheStatus: '' } }
   return (ttl) => {
     if (ttl === lastTtl) return last
-    const list = ownHeaders(ttl, `quotegate; hit; ttl=${ttl}`)
-    last = { list, lines: headLines(list) ?? '' }
+    const cacheStatus = `quotegate; hit; ttl=${ttl}`
+    const list = ownHeaders(ttl, cacheStatus)
+    last = { list, lines: headLines(list) ?? '', outcome: { how: 'hit', cacheStatus } }
     lastTtl = ttl
     return last
   }
 }
 
-const cacheStatusAt = 3
-
 function ownHeaders(ttl: number, cacheStatus: string): string[] {
-  // Without Age beside it: max-age is what is left from now, and a cache would take Age off once more.
+  // Without Age beside it: max-age is what is left from now, and a cache would subtract Age once more.
   return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
 }

@@ -1,28 +1,26 @@
-import { briefName } from '../client/application.ts'
-import { type RateLimiter, type Taken, windowSeconds } from '../client/rate-limiter.ts'
-import { headerLines, headerValues } from '../http/headers.ts'
+import { type ApplicationOf, briefApplication } from '../client/application.ts'
+import {
+  type RateLimiter,
+  type RateLimitStanding,
+  type Taken,
+  windowSeconds,
+} from '../client/rate-limiter.ts'
+import { headerValues } from '../http/headers.ts'
 import { Problem, UpstreamFailure } from '../http/problem.ts'
-import type { Call } from '../quotes/quote-cache.ts'
+import type { Call } from '../quotes/flight.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Area } from './area.ts'
 import type { Exchange } from './exchange.ts'
 
-/** What a request is told of the limit that it was counted against. */
-export interface RateLimitStanding {
-  readonly allowed: boolean
-  readonly bucket: string
-  readonly fields: readonly string[]
-}
-
-/** Limits what each client may ask of the swap upstream. Where no limit is set there is none of these. */
+/** Limits what each client may ask of the swap upstream. Where no limit is set, there is no RateLimit. */
 export interface RateLimit {
-  /** Whether answers that cost the upstream nothing count as well. */
+  /** Whether answers count that need no call to the upstream. */
   readonly countsHits: boolean
-  /** Counts the request, once however often it comes by; rejects when its client has had its share. */
+  /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
   count(exchange: Exchange): Promise<void>
   /** A quote call that is counted before it is made. */
   countedCall(exchange: Exchange, call: () => Call): Call
-  /** The request never got to the upstream. */
+  /** The request never reached the upstream. */
   giveBack(exchange: Exchange): void
 }
 
@@ -30,9 +28,8 @@ export interface RateLimitOptions {
   limiter: RateLimiter
   by: 'app-name' | 'client-ip' | 'both'
   countsHits: boolean
-  /** For requests that bring no App-Name. */
-  appName: string | undefined
-  onRefused(area: Area): void
+  applicationOf: ApplicationOf
+  observer: { rateLimited(area: Area): void }
 }
 
 const whose = {
@@ -42,13 +39,13 @@ const whose = {
 } as const
 
 export function createRateLimit(options: RateLimitOptions): RateLimit {
-  const { by, limiter, onRefused } = options
+  const { by, limiter, applicationOf, observer } = options
   const policy = `"default";q=${limiter.perMinute};w=${windowSeconds}`
 
   function bucketOf({ client, request: { rawHeaders } }: Exchange): string {
     const address = client.address ?? 'unknown'
     if (by === 'client-ip') return address
-    const name = briefName(headerLines(rawHeaders, 'app-name') ?? options.appName ?? '')
+    const name = briefApplication(applicationOf(rawHeaders))
     // No address has a space in it.
     return by === 'both' ? `${address} ${name}` : name
   }
@@ -72,7 +69,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     const taken = await limiter.take(bucket)
     exchange.rateLimit = standing(bucket, taken)
     if (taken.allowed) return
-    onRefused(exchange.area)
+    observer.rateLimited(exchange.area)
     throw refusal(taken)
   }
 
@@ -83,10 +80,10 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     void takeBack(rateLimit.bucket)
   }
 
-  /** A limiter that fails here leaves the client with one less for a minute: nobody's answer waits for it. */
+  /** No answer waits for this: a limiter that fails here leaves the client with one less for a minute. */
   async function takeBack(bucket: string): Promise<void> {
     try {
-      // One of somebody else's may throw at once, or return nothing.
+      // A limiter that an embedder passed in may throw at once, or return nothing.
       await limiter.giveBack(bucket)
     } catch {}
   }
@@ -98,12 +95,12 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     countedCall(exchange, call) {
       let made: Call | undefined
       let givenUp = false
-      // The call counts as under way from here on, so that those who ask meanwhile wait for it: were they
-      // counted too, a crowd that needs one call would use up the share of many.
+      // The call counts as under way from here on, so that other clients wait for it instead of being counted
+      // themselves: a crowd that needs one call would use up the limits of many.
       const answer = count(exchange).then(() => {
         if (givenUp) {
           giveBack(exchange)
-          throw new ClientGone('nobody waits for this quote any more', { maybeSeen: false })
+          throw new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
         }
         made = call()
         return made.answer.catch((error) => {
@@ -122,7 +119,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   }
 }
 
-/** Whether there was nobody to send a request to, or nobody left to send it for: the upstream has seen nothing of it. */
+/** Whether the upstream has seen nothing of a request: it could not be reached, or the client left before. */
 export function wasNeverSent(error: unknown): boolean {
   return (error instanceof UpstreamFailure || error instanceof ClientGone) && !error.maybeSeen
 }
@@ -131,8 +128,8 @@ const noFields: readonly string[] = []
 const fieldNames = ['ratelimit', 'ratelimit-policy']
 
 /**
- * What an answer says of our limit. Nothing where the upstream speaks of its own: its fields pass unchanged, and
- * one list of both would leave the reader to guess whose "default" is whose.
+ * What an answer says of our limit. Nothing where the upstream has rate-limit fields of its own: they pass unchanged, and
+ * in one list of both a reader could not tell whose "default" is whose.
  */
 export function rateLimitFields(
   { rateLimit }: Exchange,
@@ -143,7 +140,7 @@ export function rateLimitFields(
   return upstreamSpeaks ? noFields : rateLimit.fields
 }
 
-/** Whoever was to make a call for several clients has had its share: that says nothing of the others. */
+/** The client that was to make a call for several has used up its limit, which says nothing of this client. */
 export function isAnothersRefusal({ rateLimit }: Exchange, error: unknown): boolean {
   return error instanceof Problem && error.slug === 'rate-limited' && rateLimit?.allowed !== false
 }

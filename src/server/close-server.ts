@@ -1,4 +1,5 @@
 import type { Server } from 'node:http'
+import { PatientTimer } from '../process/patient-timer.ts'
 
 const sweepEveryMs = 50
 /** A connection that was accepted just before the end gets this long to say what it is for. */
@@ -23,15 +24,10 @@ export function closeServer(server: Server, closing: Closing): Promise<void> {
       server.closeIdleConnections()
       if (performance.now() - startedAtMs >= silentMs) closeSilent?.()
     }, sweepEveryMs)
-    let cutting: NodeJS.Immediate | undefined
-    const deadline = setTimeout(() => {
-      // After a pause of this process answers may lie in the sockets already: they are read before an immediate runs.
-      cutting = setImmediate(cut)
-    }, timeoutMs)
+    const deadline = new PatientTimer(timeoutMs, cut)
     server.close(() => {
       clearInterval(sweep)
-      clearTimeout(deadline)
-      clearImmediate(cutting)
+      deadline.clear()
       resolve()
     })
     server.closeIdleConnections()

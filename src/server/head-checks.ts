@@ -1,5 +1,5 @@
 import { type IncomingMessage, METHODS } from 'node:http'
-import { remembering } from '../http/memoize.ts'
+import { memoize } from '../http/memoize.ts'
 import { Problem } from '../http/problem.ts'
 
 const headBytesMost = 16_384
@@ -13,7 +13,7 @@ const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 const hostForm = /^(?:\[[0-9A-Fa-f:.]+\]|(?:[A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-Fa-f]{2})*)(?::[0-9]*)?$/
 
 /** Nearly all clients name the same one. */
-const isHost = remembering((value) => hostForm.test(value))
+const isHost = memoize((value) => hostForm.test(value))
 
 /** What Node lets pass and a gateway must not: each of these could mean something else to the next server. */
 export function headRefusal(request: IncomingMessage): Problem | undefined {

@@ -1,12 +1,13 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { destroyUnlessRead, isRefused } from '../http/problem-response.ts'
+import { destroyUnlessRead } from '../http/lingering-close.ts'
+import { type Refusable, refused } from '../http/problem-response.ts'
 import type { TrafficResponse } from '../http/whole-response.ts'
 import { upgradeMayHideBytes } from './head-checks.ts'
 import type { OpenConnections } from './open-connections.ts'
 
 /** A request in the queue of its connection. */
-export interface Turn {
+export interface PipelinedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   serve: RequestListener
@@ -14,60 +15,60 @@ export interface Turn {
 
 export interface Connection {
   /** The requests that have no complete answer yet. Only the first is being served. */
-  readonly turns: Turn[]
-  /** The last request that was answered before its body had come to its end. */
+  readonly queue: PipelinedRequest[]
+  /** The last request that was answered before all of its body had come. */
   answeredEarly: IncomingMessage | undefined
-  /** What to do once all of them have been answered, when no further request is taken. */
+  /** Called once the queue is empty, if no further request is taken. */
   atEnd: (() => void) | undefined
   takesNoMore: boolean
   paused: boolean
-  /** How often in a row nothing was going on. */
-  idleLooks: number
-  readonly lookTimer: NodeJS.Timeout
+  /** How many idle checks in a row found nothing going on. */
+  idleChecks: number
+  readonly idleTimer: NodeJS.Timeout
 }
 
-export interface Turns {
+export interface Pipeline {
   connectionOf(socket: Duplex): Connection
-  /** Takes a request on, whose turn may be now. */
+  /** Takes a request, and serves it at once if no other request of its connection is in front of it. */
   take(request: IncomingMessage, response: TrafficResponse, serve: RequestListener): void
 }
 
-export interface TurnsOptions {
+export interface PipelineOptions {
   open: OpenConnections
-  /** As long as a connection may be idle, and its client may take nothing of an answer. */
-  stillMs: number
-  /** Its turn has come. */
-  begin(turn: Turn): void
+  /** How long a connection may be idle, and how long its client may leave an answer unread. */
+  idleMs: number
+  /** Serves the request that is now the first of its connection. */
+  begin(first: PipelinedRequest): void
 }
 
-/** How often an idle connection is looked at until it is closed: a timer set anew for each request costs more. */
-const idleLooks = 4
-/** Requests waiting behind one another on a connection, past which nothing more is read from it. */
-const pipelinedMost = 64
+/** An idle connection is closed at this check. A timer that is set again for each request costs more. */
+const maxIdleChecks = 4
+/** With more requests than this in the queue of a connection, nothing more is read from it. */
+const maxPipelined = 64
 
 /**
- * The clients' connections, the requests of each served one after another (RFC 9112 9.3.2 allows more only for safe
- * methods): a GET sent behind a POST expects to see what the POST did.
+ * Serves the requests of each connection one after another. RFC 9112 9.3.2 allows more only for safe methods: a GET
+ * that is sent behind a POST expects to see what the POST did.
  */
-export function createTurns({ open, stillMs, begin }: TurnsOptions): Turns {
-  /** On the socket itself: to look it up in a WeakMap costs more. */
+export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeline {
+  /** On the socket itself: a look-up in a WeakMap costs more. */
   const served = Symbol('connection')
 
   function connectionOf(socket: Duplex & { [served]?: Connection }): Connection {
     const known = socket[served]
     if (known) return known
     const connection: Connection = {
-      turns: [],
+      queue: [],
       answeredEarly: undefined,
       atEnd: undefined,
       takesNoMore: false,
       paused: false,
-      idleLooks: 0,
-      lookTimer: setInterval(() => look(socket, connection), Math.ceil(stillMs / idleLooks)),
+      idleChecks: 0,
+      idleTimer: setInterval(() => checkIdle(socket, connection), Math.ceil(idleMs / maxIdleChecks)),
     }
     socket[served] = connection
-    socket.once('close', () => clearInterval(connection.lookTimer))
-    // Node reads on after every answer, whoever paused.
+    socket.once('close', () => clearInterval(connection.idleTimer))
+    // Node resumes a socket after every answer, also one that was paused here.
     socket.on('resume', () => {
       if (connection.paused) socket.pause()
     })
@@ -75,76 +76,76 @@ export function createTurns({ open, stillMs, begin }: TurnsOptions): Turns {
   }
 
   /**
-   * Node's own idle timer is stopped by any byte, an empty line too, and its deadline for a head only begins with
-   * the first byte of a method: an empty line would keep a connection open for ever.
+   * Any byte stops Node's own idle timer, an empty line too, and Node's deadline for a head begins with the first byte
+   * of a method. So an empty line would keep a connection open for ever.
    */
-  function look(socket: Duplex, connection: Connection): void {
-    const client = connection.turns[0]?.request.socket
+  function checkIdle(socket: Duplex, connection: Connection): void {
+    const client = connection.queue[0]?.request.socket
     if (client === undefined) {
-      connection.idleLooks += 1
-      if (connection.idleLooks > idleLooks) socket.destroy()
+      connection.idleChecks += 1
+      if (connection.idleChecks > maxIdleChecks) socket.destroy()
       return
     }
-    connection.idleLooks = 0
-    // Node's timer starts anew with every byte that the client takes.
-    if (client.writableLength > 0 && !client.timeout) client.setTimeout(stillMs)
+    connection.idleChecks = 0
+    // Node begins its timer again with every byte that the client takes.
+    if (client.writableLength > 0 && !client.timeout) client.setTimeout(idleMs)
   }
 
   function take(request: IncomingMessage, response: TrafficResponse, serve: RequestListener): void {
-    const { socket } = request
+    const socket: IncomingMessage['socket'] & Refusable = request.socket
     const connection = connectionOf(socket)
-    if (isRefused(socket) || connection.takesNoMore) return
-    const { turns } = connection
+    if (socket[refused] || connection.takesNoMore) return
+    const { queue } = connection
     if (request.headers.upgrade !== undefined && upgradeMayHideBytes(request)) {
       connection.takesNoMore = true
       response.shouldKeepAlive = false
     }
-    open.tookOn(connection, response)
-    const turn = { request, response, serve }
-    if (turns.length === 0) {
-      begin(turn)
+    if (open.isEnding) open.endWith(response, connection)
+    const pipelined = { request, response, serve }
+    if (queue.length === 0) {
+      begin(pipelined)
       // Answered whole within this call. Any other answer may still leave a body behind that has to end.
       if (response.whole === 'sent') {
-        connection.idleLooks = 0
+        connection.idleChecks = 0
         return
       }
     }
-    turns.push(turn)
+    queue.push(pipelined)
     response.on('close', () => {
       if (!request.complete) {
         connection.answeredEarly = request
         endBody(request)
       }
-      turns.splice(turns.indexOf(turn), 1)
+      queue.splice(queue.indexOf(pipelined), 1)
       next(socket, connection)
     })
-    if (turns.length > pipelinedMost && !connection.paused) {
+    if (queue.length > maxPipelined && !connection.paused) {
       connection.paused = true
       socket.pause()
     }
   }
 
-  function next(socket: Duplex, connection: Connection): void {
-    if (socket.destroyed || isRefused(socket)) return
-    const { turns, atEnd } = connection
-    if (connection.paused && turns.length <= pipelinedMost) {
+  function next(socket: Refusable, connection: Connection): void {
+    if (socket.destroyed || socket[refused]) return
+    const { queue, atEnd } = connection
+    if (connection.paused && queue.length <= maxPipelined) {
       connection.paused = false
       socket.resume()
     }
-    const turn = turns[0]
-    if (turn) begin(turn)
+    const first = queue[0]
+    if (first) begin(first)
     else if (atEnd) atEnd()
-    else connection.idleLooks = 0
+    else connection.idleChecks = 0
   }
 
   return { connectionOf, take }
 }
 
-/** For a body that is still on its way when its answer is over. */
+/** Reads or ends a body that is still on its way when its request has been answered. */
 function endBody(request: IncomingMessage): void {
-  // Whoever answers without a look at the body leaves its end to Node, which waits for it for ever.
+  // Node waits for ever for the end of a body that nobody reads.
   if (request.listenerCount('data') === 0) destroyUnlessRead(request)
-  // Node no longer tells a reader of it that the connection has ended.
+  // Node no longer notifies a reader of the body that the connection has ended.
   const { socket } = request
   if (socket.destroyed) {
     request.destroy()

@@ -4,9 +4,7 @@ import type { Pass } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { faultOf, isOurOwn } from './fault.ts'
 import { ClientGone } from './request-body.ts'
-import type { UnderWay, UpstreamHandler, UpstreamRequest } from './upstream.ts'
-
-export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
+import type { Outcome, UnderWay, UpstreamHandler, UpstreamRequest } from './types.ts'
 
 export interface AttemptOptions {
   request: UpstreamRequest

@@ -1,9 +1,10 @@
 import type { Clock } from '../clock.ts'
 import { hasForeignTransferCoding, latin1Headers, reasonBytes } from '../http/headers.ts'
 import { UpstreamFailure } from '../http/problem.ts'
+import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone } from './request-body.ts'
-import type { UnderWay, Upstream, UpstreamHandler, UpstreamRequest } from './upstream.ts'
+import type { UnderWay, Upstream, UpstreamHandler, UpstreamRequest } from './types.ts'
 
 export interface AnswerHead {
   status: number
@@ -19,15 +20,23 @@ export interface WholeAnswer extends AnswerHead {
   body: Buffer
 }
 
+/** On whose behalf a request is sent. */
+export interface Sender {
+  /**
+   * Called just before the first byte is written, for each try. An error that it returns keeps the request from being
+   * sent, and is what the answer rejects with.
+   */
+  objection(): Error | undefined
+  /** The head of the answer has come, whether or not the rest will. */
+  answerBegan(head: AnswerHead): void
+}
+
 export interface FetchOptions {
   upstream: Upstream
   request: UpstreamRequest
   clock: Clock
   totalTimeoutMs: number
-  /** Called just before the first byte is written; what it throws keeps the request from being sent. */
-  beforeSend?(): void
-  /** Called when the head of the answer is there, whether or not the rest comes. */
-  onHead?(head: AnswerHead): void
+  sender?: Sender
 }
 
 export interface Fetch {
@@ -36,11 +45,11 @@ export interface Fetch {
   abort(): void
 }
 
-/** No quote and no order comes near it; an endless answer must not fill the memory. */
-const bodyBytesMost = 4_194_304
+/** Far more than any quote or order has; an endless answer must not fill the memory. */
+const maxBodyBytes = 4_194_304
 const noBytes = Buffer.alloc(0)
 
-/** One call whose answer is read to its end: for quotes and orders, which are small and have one deadline. */
+/** Sends one request and reads its answer to the end: for quotes and orders, which are small and have one deadline. */
 export function fetchWhole(options: FetchOptions): Fetch {
   const reader = new Reader(options)
   reader.underWay = options.upstream.dispatch(options.request, reader)
@@ -51,7 +60,7 @@ class Reader implements UpstreamHandler {
   readonly answer: Promise<WholeAnswer>
   readonly #options: FetchOptions
   underWay: UnderWay | undefined
-  readonly #deadline: NodeJS.Timeout
+  readonly #deadline: PatientTimer
   readonly #endsAtMs: number
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
@@ -71,8 +80,7 @@ class Reader implements UpstreamHandler {
       this.#reject = reject
     })
     this.#endsAtMs = performance.now() + options.totalTimeoutMs
-    // After a pause of this process the answer may lie in the socket already: that is read before an immediate runs.
-    this.#deadline = setTimeout(() => setImmediate(() => this.#onDeadline()), options.totalTimeoutMs)
+    this.#deadline = new PatientTimer(options.totalTimeoutMs, () => this.#onDeadline())
   }
 
   #onDeadline(): void {
@@ -82,16 +90,15 @@ class Reader implements UpstreamHandler {
   }
 
   onConnect(abort: (reason?: Error) => void): void {
-    // After a pause of this process a connection may come free before the timer says so: it would be given up once sent.
+    // After a pause of this process a connection may come free before the timer runs: the request would be sent, then given up.
     if (performance.now() >= this.#endsAtMs) this.#onDeadline()
     // Given up while it waited for a connection: nothing is sent.
     if (this.#settled) throw this.#givenUpFor ?? new Error('given up before it was sent')
-    try {
-      this.#options.beforeSend?.()
-    } catch (error) {
+    const objection = this.#options.sender?.objection()
+    if (objection !== undefined) {
       this.#settle()
-      this.#reject(error as Error)
-      throw error
+      this.#reject(objection)
+      throw objection
     }
     this.#abort = abort
     this.#sentAtMs = this.#options.clock.nowMs()
@@ -108,9 +115,9 @@ class Reader implements UpstreamHandler {
       sentAtMs: this.#sentAtMs,
       receivedAtMs: this.#options.clock.nowMs(),
     }
-    this.#options.onHead?.(head)
+    this.#options.sender?.answerBegan(head)
     if (hasForeignTransferCoding(headers)) {
-      throw this.#failure('http_protocol_error', new Error('a transfer coding that nobody asked for'))
+      throw this.#failure('http_protocol_error', new Error('a transfer coding that was not asked for'))
     }
     this.#head = head
     return true
@@ -118,8 +125,8 @@ class Reader implements UpstreamHandler {
 
   onData(chunk: Buffer): boolean {
     this.#bytes += chunk.length
-    if (this.#bytes > bodyBytesMost) {
-      this.giveUp(this.#failure('http_response_body_size', new Error(`more than ${bodyBytesMost} bytes`)))
+    if (this.#bytes > maxBodyBytes) {
+      this.giveUp(this.#failure('http_response_body_size', new Error(`more than ${maxBodyBytes} bytes`)))
       return false
     }
     this.#chunks.push(chunk)
@@ -152,14 +159,14 @@ class Reader implements UpstreamHandler {
     this.#settle()
     this.#givenUpFor = reason
     this.#reject(reason)
-    // Both: of a try that died it may still have the one, while the next waits for a connection.
+    // Both, because `abort` may be that of a try that died, while the next try waits for a connection.
     this.#abort?.(reason)
     this.underWay?.withdraw(reason)
   }
 
   #settle(): void {
     this.#settled = true
-    clearTimeout(this.#deadline)
+    this.#deadline.clear()
   }
 
   #failure(fault: UpstreamFailure['fault'], cause: Error): UpstreamFailure {

@@ -11,7 +11,7 @@ export interface BodyStart {
 /** Reads a request's body up to a limit, and hands it on as a stream past that. */
 export function readUpTo(
   request: IncomingMessage,
-  options: { bytesMost: number; idleTimeoutMs: number },
+  options: { maxBytes: number; idleTimeoutMs: number },
 ): Promise<BodyStart> {
   const body = new RequestBody(request, options.idleTimeoutMs)
   const chunks: Buffer[] = []
@@ -20,7 +20,7 @@ export function readUpTo(
     const onData = (chunk: Buffer) => {
       chunks.push(chunk)
       length += chunk.length
-      if (length <= options.bytesMost) return
+      if (length <= options.maxBytes) return
       body.pause()
       stopListening()
       body.unshift(Buffer.concat(chunks))

@@ -8,14 +8,24 @@ import {
   latin1Headers,
   reasonBytes,
 } from '../http/headers.ts'
+import { endAnswer } from '../http/lingering-close.ts'
 import { Problem, UpstreamFailure } from '../http/problem.ts'
-import { endAnswer, whenAnsweredInstead } from '../http/problem-response.ts'
+import { whenAnsweredInstead } from '../http/problem-response.ts'
 import { answerInOneWrite, oneWriteBytesMost, writeReceivedHead } from '../http/whole-response.ts'
+import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
-import type { UnderWay, Upstream, UpstreamHandler } from './upstream.ts'
+import type { UnderWay, Upstream, UpstreamHandler } from './types.ts'
 
-export interface PassThroughOptions {
+/** On whose behalf a request is relayed. */
+export interface RelayOwner {
+  /** Headers to add to an answer that has these. */
+  ownHeaders(received: readonly string[]): readonly string[]
+  /** The client will not get the upstream's answer. The error is a ClientGone if the client left. */
+  failed(error: unknown): void
+}
+
+export interface RelayOptions {
   upstream: Upstream
   request: IncomingMessage
   response: ServerResponse
@@ -23,21 +33,18 @@ export interface PassThroughOptions {
   /** The request's headers as the upstream is to see them. */
   headers: string[]
   body: Buffer | RequestBody | null
-  /** Headers to add to the answer that has these. */
-  ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
   /** How long a client may stop reading its answer: meanwhile it holds a connection to the upstream. */
   stallMs: number
-  /** Told of whatever keeps the upstream's answer from the client: a ClientGone if that is its own doing. */
-  onFailure(error: unknown): void
+  owner: RelayOwner
 }
 
 /** Streams one request to one upstream and its answer back, with back-pressure both ways. */
-export function passThrough(options: PassThroughOptions): void {
+export function relay(options: RelayOptions): void {
   const { body, request, upstream } = options
-  const relay = new Relay(options)
-  relay.underWay = upstream.dispatch(
+  const one = new Relay(options)
+  one.underWay = upstream.dispatch(
     { method: request.method ?? 'GET', target: options.target, headers: options.headers, body },
-    relay,
+    one,
   )
 }
 
@@ -52,32 +59,31 @@ const noBytes = Buffer.alloc(0)
 const sendHeadAlone = (relay: Relay) => relay.sendHeadAlone()
 
 class Relay implements UpstreamHandler {
-  readonly #options: PassThroughOptions
+  readonly #options: RelayOptions
   underWay: UnderWay | undefined
   #abort: ((reason?: Error) => void) | undefined
   #clientGone = false
   #ended = false
   #began = false
-  /** Held back until it is known what comes with it. */
+  /** Held back until it is known whether the body comes with it. */
   #head: AnswerHead | undefined
   #bodyBegan = false
   #statedLength: number | undefined
   #wholeBody: Buffer | undefined
   #resume: (() => void) | undefined
-  #stallTimer: NodeJS.Timeout | undefined
-  #stalled: NodeJS.Immediate | undefined
+  #stallTimer: PatientTimer | undefined
 
-  constructor(options: PassThroughOptions) {
+  constructor(options: RelayOptions) {
     this.#options = options
     const giveUp = () => {
-      clearTimeout(this.#stallTimer)
+      this.#stallTimer?.clear()
       if (this.#ended) return
       this.#clientGone = true
       this.#dropBody()
       const gone = this.#gone()
-      // Both: of a try that died it may still have the one, while the next waits for a connection.
+      // Both, because `abort` may be that of a try that died, while the next try waits for a connection.
       this.#abort?.(gone)
-      // Out of the queue at once: those who left must not keep newcomers out.
+      // Out of the queue at once: clients who left must not keep new ones out.
       this.underWay?.withdraw(gone)
     }
     options.response.on('close', giveUp)
@@ -94,13 +100,13 @@ class Relay implements UpstreamHandler {
 
   onHeaders(status: number, rawHeaderBytes: Buffer[], resume: () => void, reason: string): boolean {
     if (status < 200) return true
-    const { ownHeaders, upstream } = this.#options
+    const { owner, upstream } = this.#options
     const rawHeaders = latin1Headers(rawHeaderBytes)
     if (hasForeignTransferCoding(rawHeaders)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }
     const headers = answerHeaders(status, rawHeaders)
-    if (ownHeaders) headers.push(...ownHeaders(headers))
+    headers.push(...owner.ownHeaders(headers))
     const length = headerLines(headers, 'content-length')
     if (length !== undefined) this.#statedLength = Number(length)
     this.#resume = resume
@@ -109,7 +115,7 @@ class Relay implements UpstreamHandler {
       this.#end()
       return true
     }
-    // A phrase that cannot be written is an error here, where undici takes one.
+    // A reason phrase that cannot be written has to throw here, where undici handles it.
     if (!isPlain(reason)) this.#writeHead()
     process.nextTick(sendHeadAlone, this)
     return true
@@ -161,20 +167,14 @@ class Relay implements UpstreamHandler {
     return taken
   }
 
-  /** undici's own timer stands still while an answer is paused, so a client that never reads needs another. */
+  /** undici's own timer stops while an answer is paused, so a client that never reads needs another. */
   #watchForStall(): void {
     const { response, stallMs } = this.#options
-    clearImmediate(this.#stalled)
-    if (this.#stallTimer) {
-      this.#stallTimer.refresh()
-      return
-    }
-    this.#stallTimer = setTimeout(() => {
-      // After a pause of this process the client may have read on: that is seen before an immediate runs.
-      this.#stalled = setImmediate(() => {
+    if (this.#stallTimer) this.#stallTimer.refresh()
+    else
+      this.#stallTimer = new PatientTimer(stallMs, () => {
         if (response.writableNeedDrain) response.destroy()
       })
-    }, stallMs)
   }
 
   onComplete(): void {
@@ -182,7 +182,7 @@ class Relay implements UpstreamHandler {
     try {
       this.#end()
     } catch (error) {
-      // undici would take it for the end of another try.
+      // Thrown on, undici would take it for the end of another try.
       this.onError(error as Error)
     }
   }
@@ -190,20 +190,20 @@ class Relay implements UpstreamHandler {
   onError(error: Error): void {
     if (this.#ended) return
     this.#ended = true
-    // Whoever reads the rest of the request now must not find it paused by a body that nobody takes.
+    // The rest of the request may still have to be read, which must not find it paused by a body that nobody takes.
     this.#dropBody()
-    const { onFailure, request, response } = this.#options
+    const { owner, request, response } = this.#options
     if (this.#clientGone || error instanceof ClientGone) {
-      onFailure(this.#gone())
+      owner.failed(this.#gone())
       return
     }
     // An HTTP/1.0 answer may end with its connection: only a reset tells a broken one from a whole one.
     if (response.headersSent && request.httpVersionMinor === 0) request.socket.resetAndDestroy()
-    onFailure(error instanceof Problem || error instanceof UpstreamFailure ? error : this.#failure(error))
+    owner.failed(error instanceof Problem || error instanceof UpstreamFailure ? error : this.#failure(error))
   }
 
   #gone(): ClientGone {
-    return new ClientGone('nobody waits for this answer any more', { maybeSeen: this.#began })
+    return new ClientGone('the client left before its answer was whole', { maybeSeen: this.#began })
   }
 
   #failure(error: Error): UpstreamFailure {

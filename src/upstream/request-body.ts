@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
+import { PatientTimer } from '../process/patient-timer.ts'
 
 /** The client left before its request or its answer was whole. */
 export class ClientGone extends Error {
@@ -33,21 +34,17 @@ function isAlreadyRead(request: IncomingMessage): boolean {
  */
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
-  readonly #idleTimer: NodeJS.Timeout
+  readonly #idleTimer: PatientTimer
   readonly #idleTimeoutMs: number
-  #idle: NodeJS.Immediate | undefined
 
-  /** With what somebody has taken from it already, which else must not pass for the whole. */
+  /** `begun`: chunks that were already read. Without it, a partly read request is rejected. */
   constructor(request: IncomingMessage, idleTimeoutMs: number, begun?: readonly Buffer[]) {
     super()
     if (begun === undefined && isAlreadyRead(request)) throw new Problem('body-already-read', alreadyRead)
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
-    this.#idleTimer = setTimeout(() => {
-      // After a pause of this process more may lie in the socket already: that is read before an immediate runs.
-      this.#idle = setImmediate(this.#onIdle)
-    }, idleTimeoutMs)
-    // It may break off while nobody listens, before it is handed on, and must not end the process.
+    this.#idleTimer = new PatientTimer(idleTimeoutMs, () => this.#onIdle())
+    // The body may break off before anything listens to it; without a listener that would end the process.
     this.on('error', () => {})
     request.on('data', this.#onData)
     request.on('end', this.#onEnd)
@@ -59,13 +56,11 @@ export class RequestBody extends Readable {
 
   readonly #onData = (chunk: Buffer) => {
     this.#idleTimer.refresh()
-    clearImmediate(this.#idle)
     if (!this.push(chunk)) this.#request.pause()
   }
 
   readonly #onEnd = () => {
-    clearTimeout(this.#idleTimer)
-    clearImmediate(this.#idle)
+    this.#idleTimer.clear()
     this.push(null)
   }
 
@@ -74,7 +69,7 @@ export class RequestBody extends Readable {
       this.destroy(new ClientGone('the client left mid-request', { maybeSeen: true }))
   }
 
-  readonly #onIdle = () => {
+  #onIdle(): void {
     // A paused request is waiting for the upstream, not for the client.
     if (this.#request.isPaused()) {
       this.#idleTimer.refresh()
@@ -92,8 +87,7 @@ export class RequestBody extends Readable {
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
-    clearTimeout(this.#idleTimer)
-    clearImmediate(this.#idle)
+    this.#idleTimer.clear()
     this.#request.off('data', this.#onData)
     this.#request.off('end', this.#onEnd)
     this.#request.off('close', this.#onGone)

@@ -1,82 +1,34 @@
 import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { UpstreamFailure } from '../http/problem.ts'
-import { Attempt, type AttemptCommon, type Outcome } from './attempt.ts'
-import { type Breaker, type BreakerState, createBreaker } from './breaker.ts'
+import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
+import { Attempt, type AttemptCommon } from './attempt.ts'
+import { createBreaker } from './breaker.ts'
 import { Connections, type TryHandler } from './connections.ts'
-import type { RequestBody } from './request-body.ts'
 import { createRetryBudget } from './retry-budget.ts'
+import type {
+  UnderWay,
+  Upstream,
+  UpstreamHandler,
+  UpstreamLimits,
+  UpstreamObserver,
+  UpstreamRequest,
+} from './types.ts'
 
-export type UpstreamName = 'swap' | 'payments' | 'webhooks'
-
-export interface UpstreamLimits {
-  connectTimeoutMs: number
-  headersTimeoutMs: number
-  bodyTimeoutMs: number
-  connections: number
-  /** Requests that may wait for a connection. */
-  queue: number
-  retries: number
-  breakerFailures: number
-  breakerOpenMs: number
-}
-
-/** What is counted of an upstream. */
-export interface UpstreamObserver {
-  onRequest(outcome: Outcome, durationMs: number): void
-  onRetry(): void
-  onBreaker(state: BreakerState): void
-}
-
-export interface UpstreamRequest {
-  method: string
-  /** The request target as received; the base URL's path goes before it. */
-  target: string
-  headers: string[]
-  body: Buffer | RequestBody | null
-}
-
-/** undici's raw handler: header bytes as they came, no copies, no promises. */
-export interface UpstreamHandler {
-  /** Called just before the first byte is written; what it throws cancels the request unsent. */
-  onConnect(abort: (reason?: Error) => void): void
-  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean
-  onData(chunk: Buffer): boolean
-  onComplete(): void
-  onError(error: Error): void
-}
-
-/** A request that was taken on. */
-export interface UnderWay {
-  /** Nobody wants it any more: if it still waits for a connection it makes room, and its handler gets the reason. */
-  withdraw(reason: Error): void
-}
-
-/** One upstream: where it is, and how many connections and how much patience it gets. */
-export interface Upstream {
-  readonly name: UpstreamName
-  readonly breaker: Breaker
-  /** Requests that are under way or wait for a connection. */
-  readonly inFlight: number
-  readonly connections: { busy: number; idle: number }
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): UnderWay
-  close(): Promise<void>
-}
-
-// Providers commonly keep an idle connection for 5 s; a request must never meet one that is just closing.
+// Providers commonly close an idle connection after 5 s; a request must not be sent on one that is just closing.
 const idleMs = 4_000
 const idleMarginMs = 1_000
-const idleMostMs = 60_000
-/** Connections are renewed, so that a change in DNS is followed even under constant load. */
-const connectionLifeMs = 60_000
-const answerHeadBytes = 65_536
+const maxIdleMs = 60_000
+/** Connections are renewed, so that the gateway follows a change in DNS even under constant load. */
+const defaultConnectionLifeMs = 60_000
+const maxAnswerHeadBytes = 65_536
 
 export interface UpstreamOptions {
   name: UpstreamName
   baseUrl: string
   limits: UpstreamLimits
   observer: UpstreamObserver
-  /** How names are resolved; the system's way unless a test says otherwise. */
+  /** How names are resolved: by the system, unless a test passes its own. */
   lookup?: LookupFunction
   connectionLifeMs?: number
 }
@@ -88,8 +40,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const nowMs = () => performance.now()
   const connections = new Connections({
     origin,
-    most: limits.connections,
-    lifeMs: options.connectionLifeMs ?? connectionLifeMs,
+    max: limits.connections,
+    lifeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
     connectTimeoutMs: limits.connectTimeoutMs,
     lookup: options.lookup,
     client: {
@@ -97,8 +49,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       bodyTimeout: limits.bodyTimeoutMs,
       keepAliveTimeout: idleMs,
       keepAliveTimeoutThreshold: idleMarginMs,
-      keepAliveMaxTimeout: idleMostMs,
-      maxHeaderSize: answerHeadBytes,
+      keepAliveMaxTimeout: maxIdleMs,
+      maxHeaderSize: maxAnswerHeadBytes,
     },
     nowMs,
   })
@@ -106,10 +58,10 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     failures: limits.breakerFailures,
     openMs: limits.breakerOpenMs,
     nowMs,
-    onChange: (state) => observer.onBreaker(state),
+    onChange: (state) => observer.breakerChanged(state),
   })
   const budget = createRetryBudget(nowMs)
-  const inFlightMost = limits.connections + limits.queue
+  const maxInFlight = limits.connections + limits.queue
   let inFlight = 0
 
   function send(request: UpstreamRequest, handler: TryHandler) {
@@ -126,9 +78,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   }
 
   function refuse(handler: UpstreamHandler, fault: 'connection_limit_reached' | 'breaker_open'): UnderWay {
-    observer.onRequest(fault, 0)
+    observer.requestEnded(fault, 0)
     const retryAfterMs = breaker.retryAfterMs
-    // Not before dispatch has returned, as with any other failure.
+    // After dispatch has returned, as with any other failure.
     process.nextTick(() =>
       handler.onError(new UpstreamFailure(name, { fault, maybeSeen: false, retryAfterMs })),
     )
@@ -136,14 +88,14 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   }
 
   const common: AttemptCommon = {
-    countsConnectOnly: name !== 'swap',
+    countsConnectOnly: upstreamTable[name].breakerCounts === 'connects',
     retries: limits.retries,
     send,
     mayRetry: budget.take,
-    onRetry: () => observer.onRetry(),
+    onRetry: () => observer.retried(),
     onOver(outcome, startedAtMs) {
       inFlight -= 1
-      observer.onRequest(outcome, nowMs() - startedAtMs)
+      observer.requestEnded(outcome, nowMs() - startedAtMs)
     },
   }
 
@@ -157,7 +109,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       return connections.stats
     },
     dispatch(request, handler) {
-      if (inFlight >= inFlightMost) return refuse(handler, 'connection_limit_reached')
+      if (inFlight >= maxInFlight) return refuse(handler, 'connection_limit_reached')
       const pass = breaker.admit()
       if (pass === undefined) return refuse(handler, 'breaker_open')
       const startedAtMs = nowMs()

@@ -7,8 +7,8 @@ import { modes, type Settings, simulate } from '../../bench/simulation/run.ts'
 import { createSharedStore } from '../../bench/simulation/shared-store.ts'
 import { createClients, createTraffic, type Scenario, scriptedHour } from '../../bench/simulation/traffic.ts'
 import { createVirtualTime } from '../../bench/simulation/virtual-time.ts'
+import type { Call } from '../../src/quotes/flight.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
-import type { Call } from '../../src/quotes/quote-cache.ts'
 
 /** Few pairs, so that even a few clients meet. */
 const fiveMinutes: Scenario = {

@@ -1,25 +1,30 @@
 import { describe, expect, it } from 'vitest'
 import { createPartition, type PartitionClient } from '../../src/client/partition.ts'
+import { headerLines } from '../../src/http/headers.ts'
 
 const trusted = (address?: string): PartitionClient => ({ address, peerTrusted: true })
 const untrusted = (address?: string): PartitionClient => ({ address, peerTrusted: false })
 
 describe('a partition by ip', () => {
-  const partition = createPartition({ mode: 'ip' })
+  const partition = createPartition('ip')
 
   it('is one address', () => {
-    expect(partition(trusted('203.0.113.7'), [])).toBe(partition(untrusted('203.0.113.7'), ['a', 'b']))
-    expect(partition(trusted('203.0.113.7'), [])).not.toBe(partition(trusted('203.0.113.8'), []))
+    expect(partition(trusted('203.0.113.7'), undefined)).toBe(partition(untrusted('203.0.113.7'), 'DE'))
+    expect(partition(trusted('203.0.113.7'), undefined)).not.toBe(
+      partition(trusted('203.0.113.8'), undefined),
+    )
   })
 
   it('does not exist for a client whose address is not known', () => {
-    expect(partition(trusted(), [])).toBeUndefined()
+    expect(partition(trusted(), undefined)).toBeUndefined()
   })
 })
 
 describe('a partition by header', () => {
-  const partition = createPartition({ mode: 'header', header: 'cf-ipcountry' })
-  const byAddress = createPartition({ mode: 'ip' })(trusted('203.0.113.7'), [])
+  const byPlace = createPartition('header')
+  const partition = (client: PartitionClient, rawHeaders: readonly string[]) =>
+    byPlace(client, headerLines(rawHeaders, 'cf-ipcountry'))
+  const byAddress = createPartition('ip')(trusted('203.0.113.7'), undefined)
   const of = (...rawHeaders: string[]) => partition(trusted('203.0.113.7'), rawHeaders)
 
   it('is the place that a trusted peer names, whatever the address', () => {
@@ -54,8 +59,8 @@ describe('a partition by header', () => {
 
 describe('no partition', () => {
   it('is the same for everybody', () => {
-    const partition = createPartition({ mode: 'none' })
-    expect(partition(trusted('203.0.113.7'), ['a', 'b'])).toBe('')
-    expect(partition(untrusted(), [])).toBe('')
+    const partition = createPartition('none')
+    expect(partition(trusted('203.0.113.7'), 'DE')).toBe('')
+    expect(partition(untrusted(), undefined)).toBe('')
   })
 })

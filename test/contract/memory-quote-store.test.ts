@@ -13,10 +13,13 @@ describeBounds('the memory store', create)
 it('tells of what it dropped for lack of room, and of nothing else', () => {
   let evicted = 0
   const store = createMemoryQuoteStore({
-    entriesMost: 2,
-    bytesMost: 1_000_000,
-    onEvicted: () => {
-      evicted += 1
+    maxEntries: 2,
+    maxBytes: 1_000_000,
+    observer: {
+      evicted() {
+        evicted += 1
+      },
+      stored() {},
     },
   })
   store.set('a', storedQuote())

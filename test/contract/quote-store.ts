@@ -7,11 +7,11 @@ export interface StoreUnderTest {
 }
 
 export interface StoreOptions {
-  entriesMost: number
-  bytesMost: number
+  maxEntries: number
+  maxBytes: number
 }
 
-const roomy: StoreOptions = { entriesMost: 1_000, bytesMost: 1_000_000 }
+const roomy: StoreOptions = { maxEntries: 1_000, maxBytes: 1_000_000 }
 
 export function storedQuote(changes: Partial<StoredQuote> = {}): StoredQuote {
   const { id = 'quote-1', expiresAtMs = Date.now() + 30_000 } = changes
@@ -118,7 +118,7 @@ export function describeBounds(
 ): void {
   describe(`${name} within its bounds`, () => {
     it('never holds more entries than it may, and drops what was used least recently', async () => {
-      const { store, sizes } = create({ ...roomy, entriesMost: 3 })
+      const { store, sizes } = create({ ...roomy, maxEntries: 3 })
       for (const key of ['a', 'b', 'c']) await store.set(key, storedQuote())
       await store.get('a')
       await store.set('d', storedQuote())
@@ -133,7 +133,7 @@ export function describeBounds(
       ['headers', (index: number) => [`${index}`, { headers: ['X-Large', 'x'.repeat(5_000)] }] as const],
       ['ids', (index: number) => [`${index}`, { id: 'x'.repeat(5_000) }] as const],
     ])('counts the bytes of %s, and never holds more than it may', async (_what, entry) => {
-      const { store, sizes } = create({ ...roomy, bytesMost: 50_000 })
+      const { store, sizes } = create({ ...roomy, maxBytes: 50_000 })
       for (let index = 0; index < 100; index += 1) {
         const [key, changes] = entry(index)
         await store.set(key, storedQuote(changes))
@@ -144,7 +144,7 @@ export function describeBounds(
     })
 
     it('does not keep a quote that is larger than all its room, nor the older one in its place', async () => {
-      const { store, sizes } = create({ ...roomy, bytesMost: 10_000 })
+      const { store, sizes } = create({ ...roomy, maxBytes: 10_000 })
       await store.set('key', storedQuote({ id: 'older' }))
       await store.set('other', storedQuote())
       await store.set('key', storedQuote({ body: 'x'.repeat(20_000) }))

@@ -90,10 +90,10 @@ describe('the image', () => {
   })
 
   it('shows the stack of a defect by the lines of the sources', async () => {
-    const defect = "(await import('./dist/server/listen.js')).listenError()"
+    const defect = "(await import('./dist/process/listen-error.js')).listenError()"
     const node = image.entrypoint.slice(0, -1)
     const { stderr } = await runInImage(image, [...node, '--input-type=module', '--eval', defect]).exit
-    expect(stderr).toContain('/src/server/listen.ts:')
+    expect(stderr).toContain('/src/process/listen-error.ts:')
   })
 })
 

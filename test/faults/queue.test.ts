@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { fetchWhole } from '../../src/upstream/fetch.ts'
-import type { UpstreamHandler } from '../../src/upstream/upstream.ts'
+import type { UpstreamHandler } from '../../src/upstream/types.ts'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'

@@ -3,7 +3,6 @@ import { type AddressInfo, connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
-import { createMetrics } from '../../src/metrics/metrics.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { createTrafficServer } from '../../src/server/traffic-server.ts'
 import { after, attack, readAnswers } from '../support/clients/attack.ts'
@@ -77,7 +76,7 @@ beforeAll(async () => {
     headTimeoutMs: 500,
     keepAliveMs: 500,
     log: silentLogger(),
-    metrics: createMetrics({ version: 'test', notKeptReasons: [] }),
+    observer: { problemAnswered() {} },
   })
   await listen(server)
 })

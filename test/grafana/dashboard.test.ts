@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
 import { escapeXml } from '../../scripts/dashboard/draw-panel.ts'
 import { thresholds } from '../../scripts/dashboard/thresholds.ts'
-import { createMetrics } from '../../src/metrics/metrics.ts'
 import { connectionsByDescriptors } from '../../src/process/fd-limit.ts'
+import { freshMetrics } from '../support/observing/fresh-metrics.ts'
 import { alertRules, anchorsOf, dashboard, panels, readGrafana } from '../support/observing/grafana.ts'
 
 const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
@@ -193,7 +193,7 @@ test('every alert with a threshold has a panel that shows it', () => {
 })
 
 test('a word under grafana/ that begins with quotegate_ is a metric', async () => {
-  const page = await createMetrics({ version: 'test', notKeptReasons: ['status'] }).render()
+  const page = await freshMetrics().render()
   const files = [
     'dashboards/quotegate.json',
     'alerts.yml',

@@ -1,11 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
+  createHeaderPicker,
   endToEndHeaders,
+  headerLines,
   headerValues,
-  nominatedHeaders,
+  namesQuotegate,
+  nominatedIn,
   reasonBytes,
-  viaNamesUs,
 } from '../../src/http/headers.ts'
 
 const keepsAll = () => false
@@ -86,8 +88,18 @@ describe('nominated headers', () => {
     [['Connections', 'x-a', 'X', 'connection'], undefined],
     [['Connection', 'Host, Content-Length, App-Name, VIA, x-a'], ['x-a']],
   ])('in %j are %j', (raw, names) => {
-    expect(nominatedHeaders(raw)).toEqual(names && new Set(names))
+    expect(nominatedIn(headerLines(raw, 'connection'))).toEqual(names && new Set(names))
   })
+})
+
+test('headers that are picked in one pass are those that are looked up one by one', () => {
+  const names = ['via', 'connection', 'x-a', '', 'app-name', 'x-a']
+  const pick = createHeaderPicker(names)
+  fc.assert(
+    fc.property(rawHeaders, (raw) => {
+      expect(pick(raw)).toEqual(names.map((name) => headerLines(raw, name)))
+    }),
+  )
 })
 
 test('all values of a header come in the order of its lines, whatever their case', () => {
@@ -101,7 +113,7 @@ describe('Via names us', () => {
     'HTTP/1.1 quotegate',
     '1.1 QUOTEGATE',
     '1.1 a, 2 quotegate (x)',
-  ])('in %j', (value) => expect(viaNamesUs(['VIA', value])).toBe(true))
+  ])('in %j', (value) => expect(namesQuotegate(value)).toBe(true))
 
   test.each([
     '1.1 quotegate2',
@@ -110,11 +122,13 @@ describe('Via names us', () => {
     '1.1 a (quotegate)',
     '1.1 quotegate.example',
     '',
-  ])('but not in %j', (value) => expect(viaNamesUs(['Via', value])).toBe(false))
+  ])('but not in %j', (value) => expect(namesQuotegate(value)).toBe(false))
 
   test('on any of its lines', () => {
-    expect(viaNamesUs(['Via', '1.1 a', 'X-Via', '1.1 quotegate'])).toBe(false)
-    expect(viaNamesUs(['Via', '1.1 a', 'via', '1.1 quotegate'])).toBe(true)
+    const viaOf = (...rawHeaders: string[]) => headerLines(rawHeaders, 'via')
+    expect(namesQuotegate(viaOf('Via', '1.1 a', 'X-Via', '1.1 quotegate'))).toBe(false)
+    expect(namesQuotegate(viaOf('Via', '1.1 a', 'via', '1.1 quotegate'))).toBe(true)
+    expect(namesQuotegate(undefined)).toBe(false)
   })
 })
 

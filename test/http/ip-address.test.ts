@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { normalizeAddress } from '../../src/http/ip-address.ts'
+import { canonicalHost, maskedAddress, normalizeAddress } from '../../src/http/ip-address.ts'
 
 describe('normalizeAddress', () => {
   test.each([
@@ -41,4 +41,27 @@ describe('normalizeAddress', () => {
   ])('finds no address in %j', (text) => {
     expect(normalizeAddress(text)).toBeUndefined()
   })
+})
+
+test.each([
+  ['203.0.113.77', '203.0.113.x'],
+  ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2:x'],
+  ['2001:db8::1', '2001:db8:0:0:x'],
+  ['::1', '0:0:0:0:x'],
+  ['fe80::', 'fe80:0:0:0:x'],
+  ['::ffff:203.0.113.77', '203.0.113.x'],
+  [undefined, 'unknown'],
+  ['<b>', 'unknown'],
+])('the address %s is shown as %s', (address, shown) => {
+  expect(maskedAddress(address)).toBe(shown)
+})
+
+test.each([
+  ['Swap.Example.', 'swap.example'],
+  ['[2001:DB8::1]', '2001:db8::1'],
+  ['fe80::1%eth0', 'fe80::1'],
+  ['[::ffff:c000:201]', '192.0.2.1'],
+  ['192.0.2.1', '192.0.2.1'],
+])('the host %s is %s', (host, canonical) => {
+  expect(canonicalHost(host)).toBe(canonical)
 })

@@ -1,13 +1,13 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { remembering } from '../../src/http/memoize.ts'
+import { memoize } from '../../src/http/memoize.ts'
 
 it('gives every text its own answer, whatever was asked before', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(fc.string(), fc.constantFrom('0.1', '0.10', '1', '')), { maxLength: 300 }),
       (texts) => {
-        const answer = remembering((text) => `[${text}]`)
+        const answer = memoize((text) => `[${text}]`)
         for (const text of [...texts, ...texts, ...texts]) expect(answer(text)).toBe(`[${text}]`)
       },
     ),
@@ -16,7 +16,7 @@ it('gives every text its own answer, whatever was asked before', () => {
 
 it('does the work twice at most for a text that is asked about again and again', () => {
   let times = 0
-  const answer = remembering((text) => {
+  const answer = memoize((text) => {
     times += 1
     return text.length
   })
@@ -27,7 +27,7 @@ it('does the work twice at most for a text that is asked about again and again',
 // Thousands of long texts would be megabytes that nobody asked to be kept.
 it('remembers nothing long', () => {
   let times = 0
-  const answer = remembering(() => {
+  const answer = memoize(() => {
     times += 1
   })
   for (let time = 0; time < 3; time += 1) answer('x'.repeat(257))

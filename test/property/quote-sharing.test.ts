@@ -1,19 +1,16 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createPartition, type PartitionOptions } from '../../src/client/partition.ts'
+import { createPartition } from '../../src/client/partition.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import { createQuoteCache, type Served } from '../../src/quotes/quote-cache.ts'
 import { createQuoteKey } from '../../src/quotes/quote-key.ts'
-import { createTestClock, deferred } from '../support/clients/quotes.ts'
+import { createTestClock, deferred, sourceOf } from '../support/clients/quotes.ts'
 
-const mode = fc.constantFrom<PartitionOptions>(
-  { mode: 'ip' },
-  { mode: 'header', header: 'place' },
-  { mode: 'none' },
-)
+type Mode = Parameters<typeof createPartition>[0]
+const mode = fc.constantFrom<Mode>('ip', 'header', 'none')
 // Few values, so that clients meet often, and treacherous ones, so that they meet wrongly if they can.
 const client = fc.record({
   address: fc.constantFrom(
@@ -43,10 +40,7 @@ const step = fc.record({
 let strangers = 0
 
 /** Who may share, said once more and differently from the code. */
-function circleOf(
-  { mode }: PartitionOptions,
-  { address, peerTrusted, place, amount, appName }: Client,
-): string {
+function circleOf(mode: Mode, { address, peerTrusted, place, amount, appName }: Client): string {
   // Who is not known shares with nobody, not even with another unknown.
   strangers += 1
   const stranger = address === undefined ? ` ${strangers}` : ''
@@ -72,13 +66,11 @@ it('in every mode a quote fetched for one partition is never served to another, 
         const partitionOf = createPartition(options)
         const keyOf = createQuoteKey()
         const cache = createQuoteCache({
-          store: createMemoryQuoteStore({ entriesMost: 4, bytesMost: 100_000 }),
+          store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000 }),
           providerClock: createProviderClock({ clock, log: silentLogger() }),
           minValidityMs: 0,
           refreshAheadMs,
-          onLookup: () => {},
-          onNotKept: () => {},
-          onRefresh: () => {},
+          observer: { lookedUp() {}, notKept() {}, refreshed() {} },
         })
         const open: { circle: string; settle(change: (typeof steps)[number]): void }[] = []
         const leavers: (() => void)[] = []
@@ -121,7 +113,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
           else if (now.doing !== 'ask') open.splice(now.pick % Math.max(open.length, 1), 1)[0]?.settle(now)
           else {
             const circle = circleOf(options, now.client)
-            const partition = partitionOf(now.client, ['Place', now.client.place])
+            const partition = partitionOf(now.client, now.client.place)
             const { appName, amount } = now.client
             const key =
               partition === undefined
@@ -134,11 +126,13 @@ it('in every mode a quote fetched for one partition is never served to another, 
                     target: '/',
                     keyedHeaders: [['app-name', appName]],
                   })
-            const call = () => callFor(circle)
-            const live = key === undefined ? undefined : cache.getLive(key, call)
+            const source = sourceOf(() => callFor(circle))
+            const live = key === undefined ? undefined : cache.live(key)
+            if (key !== undefined && live !== undefined && cache.isRefreshDue(key, live))
+              cache.refresh(key, live, source)
             // At this very instant: nothing is handed out that is over.
             if (live !== undefined) expect(live.expiresAtMs).toBeGreaterThan(clock.nowMs())
-            const asking = key === undefined ? cache.fetchAlone(call) : cache.getOrFetch(key, call)
+            const asking = key === undefined ? cache.fetchAlone(source) : cache.getOrFetch(key, source)
             leavers.push(asking.leave)
             asking.served.then(
               (served) => wrong.push(...failureOf(() => check(circle, served))),

@@ -3,14 +3,9 @@ import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
-import {
-  createQuoteCache,
-  type Lookup,
-  type MakeCall,
-  type QuoteCacheOptions,
-} from '../../src/quotes/quote-cache.ts'
+import { createQuoteCache, type Lookup, type QuoteCacheOptions } from '../../src/quotes/quote-cache.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
-import { createTestClock, deferred } from '../support/clients/quotes.ts'
+import { createTestClock, deferred, sourceOf } from '../support/clients/quotes.ts'
 
 const lifeMs = 30_000
 
@@ -21,14 +16,16 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
   const notKept: string[] = []
   const refreshes: string[] = []
   const cache = createQuoteCache({
-    store: createMemoryQuoteStore({ entriesMost: 100, bytesMost: 100_000 }),
+    store: createMemoryQuoteStore({ maxEntries: 100, maxBytes: 100_000 }),
     providerClock: createProviderClock({ clock, log: silentLogger() }),
     minValidityMs: 0,
     refreshAheadMs: 0,
     ...options,
-    onLookup: (result) => looked.push(result),
-    onNotKept: (reason) => notKept.push(reason),
-    onRefresh: (outcome) => refreshes.push(outcome),
+    observer: {
+      lookedUp: (result) => looked.push(result),
+      notKept: (reason) => notKept.push(reason),
+      refreshed: (outcome) => refreshes.push(outcome),
+    },
   })
   const calls: { resolve(answer: QuoteAnswer): void; reject(error: Error): void; aborted: boolean }[] = []
   function call() {
@@ -57,8 +54,15 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
       ...changes,
     }
   }
-  const get = (key = 'key') => cache.getOrFetch(key, call)
-  return { cache, clock, calls, call, answer, get, looked, notKept, refreshes }
+  const source = sourceOf(call)
+  const get = (key = 'key') => cache.getOrFetch(key, source)
+  /** As the route looks into memory. */
+  function live(key: string) {
+    const quote = cache.live(key)
+    if (quote !== undefined && cache.isRefreshDue(key, quote)) cache.refresh(key, quote, source)
+    return quote
+  }
+  return { cache, clock, calls, source, live, answer, get, looked, notKept, refreshes }
 }
 
 const alone = (reason: 'vary' | 'status') => ({
@@ -74,16 +78,16 @@ describe('a quote in the cache', () => {
   ])(
     'with %d ms of least validity is served after %d ms, and no more after %d ms',
     async (minValidityMs, last, over) => {
-      const { cache, clock, calls, call, answer, get } = setUp({ minValidityMs })
+      const { clock, calls, live, answer, get } = setUp({ minValidityMs })
       const startMs = clock.nowMs()
       const asking = get()
       calls[0]?.resolve(answer('one'))
       await asking.served
       clock.set(startMs + last)
-      expect(cache.getLive('key', call)?.id).toBe('one')
+      expect(live('key')?.id).toBe('one')
       expect((await get().served).how).toBe('hit')
       clock.set(startMs + over)
-      expect(cache.getLive('key', call)).toBeUndefined()
+      expect(live('key')).toBeUndefined()
       expect(calls).toHaveLength(1)
     },
   )
@@ -173,8 +177,8 @@ describe('a call', () => {
   })
 
   it('for a client that shares with nobody joins none, is joined by none, and keeps nothing', async () => {
-    const { cache, calls, call, answer, get, looked } = setUp()
-    const alone = cache.fetchAlone(call)
+    const { cache, calls, source, answer, get, looked } = setUp()
+    const alone = cache.fetchAlone(source)
     const other = get()
     expect(calls).toHaveLength(2)
     calls[0]?.resolve(answer('alone'))
@@ -182,7 +186,7 @@ describe('a call', () => {
     calls[1]?.resolve(answer('other'))
     await other.served
     expect(await get().served).toMatchObject({ quote: { id: 'other' } })
-    const leaving = cache.fetchAlone(call)
+    const leaving = cache.fetchAlone(source)
     leaving.leave()
     expect(calls[2]?.aborted).toBe(true)
     await expect(leaving.served).rejects.toThrow('given up')
@@ -204,12 +208,12 @@ it('an expired quote is not a miss in the counts, and an error is counted by its
 })
 
 it('a background fetch that everybody left goes on, and what it brings is kept', async () => {
-  const { cache, clock, calls, call, answer, get, refreshes } = setUp({ refreshAheadMs: 10_000 })
+  const { clock, calls, live, answer, get, refreshes } = setUp({ refreshAheadMs: 10_000 })
   const first = get()
   calls[0]?.resolve(answer('one'))
   await first.served
   clock.advance(lifeMs - 5_000)
-  expect(cache.getLive('key', call)?.id).toBe('one')
+  expect(live('key')?.id).toBe('one')
   clock.advance(5_000)
   const joined = get()
   joined.leave()
@@ -221,22 +225,22 @@ it('a background fetch that everybody left goes on, and what it brings is kept',
 })
 
 it('a background fetch that failed is not tried again for the same quote, but for the next', async () => {
-  const { cache, clock, calls, call, answer, get, refreshes } = setUp({ refreshAheadMs: 10_000 })
+  const { clock, calls, live, answer, get, refreshes } = setUp({ refreshAheadMs: 10_000 })
   const first = get()
   calls[0]?.resolve(answer('one'))
   await first.served
   clock.advance(lifeMs - 5_000)
-  cache.getLive('key', call)
+  live('key')
   calls[1]?.reject(new Error('down'))
   await new Promise((resolve) => setImmediate(resolve))
-  expect(cache.getLive('key', call)?.id).toBe('one')
+  expect(live('key')?.id).toBe('one')
   expect(calls).toHaveLength(2)
   clock.advance(5_000)
   const second = get()
   calls[2]?.resolve(answer('two'))
   await second.served
   clock.advance(lifeMs - 5_000)
-  cache.getLive('key', call)
+  live('key')
   expect(calls).toHaveLength(4)
   expect(refreshes).toEqual(['failed'])
 })
@@ -252,28 +256,29 @@ describe('a quote that another replica has fetched', () => {
 
   it('is kept and served as a hit to all who wait, counted apart, and whoever asked is told', async () => {
     const { promise, resolve } = deferred<{ found: true; stored: StoredQuote; notKept: undefined }>()
-    const { cache, clock, calls, call, looked } = setUp({ share: () => ({ answer: promise, abort() {} }) })
+    const { cache, clock, calls, source, live, looked } = setUp({
+      share: () => ({ answer: promise, abort() {} }),
+    })
     const told: string[] = []
-    const telling: MakeCall = () => call()
-    telling.onFound = ({ id }) => told.push(id)
+    const telling = { ...source, found: ({ id }: StoredQuote) => told.push(id) }
     const both = [cache.getOrFetch('key', telling), cache.getOrFetch('key', telling)]
     resolve({ found: true, stored: found(clock.nowMs() + lifeMs), notKept: undefined })
     for (const { served } of both) expect(await served).toMatchObject({ how: 'hit', quote: { id: 'found' } })
-    expect(cache.getLive('key', call)?.id).toBe('found')
+    expect(live('key')?.id).toBe('found')
     expect([looked, told, calls.length]).toEqual([['collapsed', 'shared', 'hit'], ['found'], 0])
   })
 
   it('is not looked for where a client shares with nobody', () => {
     let shares = 0
-    const { cache, calls, call } = setUp({
+    const { cache, calls, source } = setUp({
       share: (_key, make) => {
         shares += 1
         return make()
       },
     })
-    void cache.fetchAlone(call)
+    void cache.fetchAlone(source)
     expect([calls.length, shares]).toEqual([1, 0])
-    void cache.getOrFetch('key', call)
+    void cache.getOrFetch('key', source)
     expect([calls.length, shares]).toEqual([2, 1])
   })
 })

@@ -16,11 +16,14 @@ function observed() {
   const moves: [string, number][] = []
   const stored: StoredQuote[] = []
   const store = createMemoryQuoteStore({
-    entriesMost: 10,
-    bytesMost: 100_000,
-    onStored(each, move) {
-      stored.push(each)
-      if (move !== undefined) moves.push([move.pair, Math.round(move.share * 1e9) / 1e9])
+    maxEntries: 10,
+    maxBytes: 100_000,
+    observer: {
+      evicted() {},
+      stored(each, move) {
+        stored.push(each)
+        if (move !== undefined) moves.push([move.pair, Math.round(move.share * 1e9) / 1e9])
+      },
     },
   })
   return { store, moves, stored }

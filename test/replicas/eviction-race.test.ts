@@ -32,15 +32,17 @@ async function replica(server: ValkeyServer, between: () => Promise<void> = asyn
       return looked
     },
   }
-  const memory = createMemoryQuoteStore({ entriesMost: 10, bytesMost: 100_000 })
+  const memory = createMemoryQuoteStore({ maxEntries: 10, maxBytes: 100_000 })
   let listening = false
   const evictions = createEvictions({
     placesOf: () => [],
     memory,
     providerClock,
     store: held,
-    onDropped: (reason) => {
-      listening ||= reason === 'gap'
+    observer: {
+      dropped(reason) {
+        listening ||= reason === 'gap'
+      },
     },
   })
   await until(() => listening, 'its subscription')
@@ -52,7 +54,7 @@ async function replica(server: ValkeyServer, between: () => Promise<void> = asyn
     minValidityMs: 0,
     lockWaitMs: 10_000,
     pause,
-    onShared: (sharing) => sharings.push(sharing),
+    observer: { shared: (sharing) => sharings.push(sharing) },
   })
   let calls = 0
   const fetch = () =>
@@ -132,9 +134,9 @@ it('a quote that a thousand were given goes from fifty places at a time', async 
   let told = 0
   const evictions = createEvictions({
     placesOf: () => [],
-    memory: createMemoryQuoteStore({ entriesMost: 10, bytesMost: 100_000 }),
+    memory: createMemoryQuoteStore({ maxEntries: 10, maxBytes: 100_000 }),
     providerClock,
-    onDropped() {},
+    observer: { dropped() {} },
     store: {
       listen() {},
       async evict() {

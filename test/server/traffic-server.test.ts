@@ -1,7 +1,6 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
-import { createMetrics } from '../../src/metrics/metrics.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { headRefusal } from '../../src/server/head-checks.ts'
 import { createTrafficServer } from '../../src/server/traffic-server.ts'
@@ -24,7 +23,7 @@ async function serve(listener: RequestListener): Promise<string> {
     headTimeoutMs: 200,
     keepAliveMs: 200,
     log: silentLogger(),
-    metrics: createMetrics({ version: 'test', notKeptReasons: [] }),
+    observer: { problemAnswered() {} },
   })
   server = started
   await new Promise<void>((resolve) => started.listen(0, '127.0.0.1', resolve))

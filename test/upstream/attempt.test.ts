@@ -1,9 +1,10 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Problem, UpstreamFailure } from '../../src/http/problem.ts'
-import { Attempt, type Outcome } from '../../src/upstream/attempt.ts'
+import { Attempt } from '../../src/upstream/attempt.ts'
 import type { TryHandler } from '../../src/upstream/connections.ts'
 import { ClientGone } from '../../src/upstream/request-body.ts'
+import type { Outcome } from '../../src/upstream/types.ts'
 
 const coded = (code: string) => Object.assign(new Error(code), { code })
 const failure = (fault: UpstreamFailure['fault']) => new UpstreamFailure('swap', { fault, maybeSeen: true })

@@ -30,7 +30,7 @@ async function pausedAnswer(onRequest: (socket: Socket) => void, whenPaused: (so
     name: 'payments',
     baseUrl: upstream.url,
     limits,
-    observer: { onRequest() {}, onRetry() {}, onBreaker() {} },
+    observer: { requestEnded() {}, retried() {}, breakerChanged() {} },
   })
   onTestFinished(close)
   let received = 0

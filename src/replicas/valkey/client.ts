@@ -1,7 +1,23 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
-import type { StoreAddress, StoreNode } from '../../config/store-url.ts'
 
 export type ValkeyClient = Redis | Cluster
+
+export interface StoreNode {
+  readonly host: string
+  readonly port: number
+}
+
+/** What this room has to know to connect; config/store-url.ts reads it out of VALKEY_URL. */
+export interface StoreAddress {
+  readonly kind: 'single' | 'sentinel' | 'cluster'
+  readonly nodes: readonly StoreNode[]
+  readonly tls: boolean
+  readonly username: string | undefined
+  readonly password: string | undefined
+  readonly database: number
+  readonly masterName: string | undefined
+  readonly sentinelPassword: string | undefined
+}
 
 const connectTimeoutMs = 2_000
 

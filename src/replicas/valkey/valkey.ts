@@ -1,27 +1,23 @@
 import { hash, randomUUID } from 'node:crypto'
-import { readStoreUrl } from '../../config/store-url.ts'
-import type { Metrics } from '../../metrics/metrics.ts'
 import type { Logger } from '../../process/logger.ts'
-import type { SharedStore, StoreOperation, StoreOutcome } from '../store.ts'
+import type { SharedStore, StoreObserver, StoreOperation, StoreOutcome } from '../store.ts'
 import { createWatch } from './availability.ts'
-import { createClient, createListeningConnection, type ValkeyClient } from './client.ts'
+import { createClient, createListeningConnection, type StoreAddress, type ValkeyClient } from './client.ts'
 import { withDeadline } from './deadline.ts'
 import { StoreTimeout } from './failure.ts'
 import { createListener } from './subscription.ts'
 
 export interface ValkeyOptions {
-  url: string
+  address: StoreAddress
   keyPrefix: string
   timeoutMs: number
   log: Logger
-  observer: Pick<Metrics['store'], 'onOperation'>
+  observer: StoreObserver
 }
 
 /** A Redis or Valkey, single, with Sentinels or as a Cluster. Nothing it does can fail or hold up a request. */
 export function createValkey(options: ValkeyOptions): SharedStore & { readonly firstTry: Promise<void> } {
-  const { keyPrefix, timeoutMs, log, observer } = options
-  const address = readStoreUrl(options.url)
-  if ('expected' in address) throw new TypeError(`no URL of a store: ${address.expected}`)
+  const { address, keyPrefix, timeoutMs, log, observer } = options
   const client = createClient(address)
   const probeKey = `${keyPrefix}alive`
   const ownWord = randomUUID()
@@ -51,12 +47,12 @@ export function createValkey(options: ValkeyOptions): SharedStore & { readonly f
     commands: (client: ValkeyClient) => Promise<Answer>,
   ): Promise<Answer | undefined> {
     if (!watch.up) {
-      observer.onOperation(operation, 'skipped', 0)
+      observer.operationEnded(operation, 'skipped', 0)
       return undefined
     }
     const startedAtMs = performance.now()
     const over = (outcome: StoreOutcome) =>
-      observer.onOperation(operation, outcome, performance.now() - startedAtMs)
+      observer.operationEnded(operation, outcome, performance.now() - startedAtMs)
     const answer = withDeadline(timeoutMs, () => commands(client))
     underWay.add(answer)
     try {

@@ -22,7 +22,7 @@ const set = (store: SharedStore) => store.run('quote-set', (client) => client.se
 async function watched(url: string, options: { timeoutMs?: number; mayBeDown?: boolean } = {}) {
   const log = await keptLog('info')
   const outcomes: StoreOutcome[] = []
-  const observer = { onOperation: (_: unknown, outcome: StoreOutcome) => outcomes.push(outcome) }
+  const observer = { operationEnded: (_: unknown, outcome: StoreOutcome) => outcomes.push(outcome) }
   const store = await storeAt(url, { timeoutMs: 500, ...options, log: log.logger, observer })
   return { store, outcomes, log, complaints: () => log.lines(levels.warn).map(({ msg }) => msg) }
 }

@@ -1,6 +1,8 @@
 import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
 import type { Gateway } from '../../../src/gateway/gateway.ts'
+import type { Call } from '../../../src/quotes/flight.ts'
+import type { QuoteSource } from '../../../src/quotes/quote-cache.ts'
 
 export const quotePath = '/v3/pairs/ETH_USDC/quotes'
 
@@ -124,6 +126,11 @@ export function watchForUnhandled(): unknown[] {
     process.off('unhandledRejection', note)
   })
   return unhandled
+}
+
+/** A source whose background calls are as its others. */
+export function sourceOf(call: () => Call, found: QuoteSource['found'] = () => {}): QuoteSource {
+  return { call, refresh: call, found }
 }
 
 /** A wall clock that stands still until it is told otherwise. */

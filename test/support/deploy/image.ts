@@ -106,7 +106,10 @@ function copy(instruction: Instruction, to: Built, { context, built }: Surroundi
     if (!existsSync(path)) throw new Error(`COPY ${instruction.rest}: ${source} is not there`)
     const target = join(to.root, to.workdir, destination)
     const isIntoFolder = destination.endsWith('/') && !statSync(path).isDirectory()
-    cpSync(path, isIntoFolder ? join(target, basename(source)) : target, { recursive: true, verbatimSymlinks: true })
+    cpSync(path, isIntoFolder ? join(target, basename(source)) : target, {
+      recursive: true,
+      verbatimSymlinks: true,
+    })
   }
 }
 

@@ -2,14 +2,10 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { problemBody, problemOf } from '../../../src/http/problem.ts'
-import { passThrough } from '../../../src/upstream/relay.ts'
+import { relay } from '../../../src/upstream/relay.ts'
 import { ClientGone, requestBody } from '../../../src/upstream/request-body.ts'
-import {
-  createUpstream,
-  type Upstream,
-  type UpstreamLimits,
-  type UpstreamOptions,
-} from '../../../src/upstream/upstream.ts'
+import type { Upstream, UpstreamLimits } from '../../../src/upstream/types.ts'
+import { createUpstream, type UpstreamOptions } from '../../../src/upstream/upstream.ts'
 
 export interface Edge {
   url: string
@@ -43,16 +39,16 @@ export async function edgeTo(
     baseUrl,
     limits: { ...patient, ...limits },
     observer: {
-      onRequest: (outcome) => edge.outcomes.push(outcome),
-      onRetry: () => {
+      requestEnded: (outcome) => edge.outcomes.push(outcome),
+      retried: () => {
         edge.retries += 1
       },
-      onBreaker: (state) => edge.states.push(state),
+      breakerChanged: (state) => edge.states.push(state),
     },
     ...options,
   })
   const server = createServer((request, response) => {
-    passThrough({
+    relay({
       upstream,
       request,
       response,
@@ -60,16 +56,19 @@ export async function edgeTo(
       headers: [],
       body: requestBody(request, 30_000),
       stallMs: 30_000,
-      onFailure(error) {
-        if (error instanceof ClientGone) return
-        if (response.headersSent) {
-          response.destroy()
-          return
-        }
-        const problem = problemOf(error, request.method ?? 'GET')
-        request.resume()
-        response.writeHead(problem.status, problem.headers)
-        response.end(problemBody(problem, 'id'))
+      owner: {
+        ownHeaders: () => [],
+        failed(error) {
+          if (error instanceof ClientGone) return
+          if (response.headersSent) {
+            response.destroy()
+            return
+          }
+          const problem = problemOf(error, request.method ?? 'GET')
+          request.resume()
+          response.writeHead(problem.status, problem.headers)
+          response.end(problemBody(problem, 'id'))
+        },
       },
     })
   })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
+import { readStoreUrl } from '../../../src/config/store-url.ts'
 import { silentLogger } from '../../../src/process/logger.ts'
 import type { SharedStore } from '../../../src/replicas/store.ts'
 import { createValkey, type ValkeyOptions } from '../../../src/replicas/valkey/valkey.ts'
@@ -289,12 +290,14 @@ export async function storeAt(
   url: string,
   options: Partial<ValkeyOptions> & { mayBeDown?: boolean } = {},
 ): Promise<SharedStore> {
+  const address = readStoreUrl(url)
+  if ('expected' in address) throw new Error(`not the URL of a store: ${url}`)
   const store = createValkey({
-    url,
+    address,
     keyPrefix: 'quotegate:',
     timeoutMs: 1_000,
     log: silentLogger(),
-    observer: { onOperation() {} },
+    observer: { operationEnded() {} },
     ...options,
   })
   onTestFinished(() => store.close())

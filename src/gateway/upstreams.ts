@@ -1,0 +1,50 @@
+import type { Config } from '../config/config.ts'
+import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Activity } from '../operations/activity.ts'
+import type { Logger } from '../process/logger.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { Upstream } from '../upstream/types.ts'
+import { createUpstream } from '../upstream/upstream.ts'
+
+export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & { readonly swap: Upstream }
+
+export interface UpstreamParts {
+  sandbox: Sandbox | undefined
+  metrics: Metrics
+  activity: Activity
+  log: Logger
+}
+
+/** Every upstream of the table that has a base URL. */
+export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams {
+  const created = upstreamNames.map((name) => {
+    const { baseUrl } = config[name]
+    return [name, baseUrl === undefined ? undefined : create(name, baseUrl)] as const
+  })
+
+  function create(name: UpstreamName, baseUrl: string): Upstream {
+    const { sandbox, metrics, activity, log } = parts
+    const counts = metrics.upstreams[name]
+    const upstream = createUpstream({
+      name,
+      baseUrl: baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl,
+      limits: config.upstream,
+      observer: {
+        requestEnded(outcome, durationMs) {
+          counts.requestEnded(outcome, durationMs)
+          if (outcome !== 'answered' && outcome !== 'given-up') activity.upstreamFailed()
+        },
+        retried: counts.retried,
+        breakerChanged(state) {
+          counts.breakerChanged(state)
+          log.warn({ upstream: name, state }, `the breaker of the ${name} upstream is ${state}`)
+        },
+      },
+    })
+    counts.watch(upstream)
+    return upstream
+  }
+
+  return Object.fromEntries(created) as Upstreams
+}

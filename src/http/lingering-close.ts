@@ -1,0 +1,59 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { PatientTimer } from '../process/patient-timer.ts'
+
+/** How long the sender of an unwanted body may pause: closing at once would reset its connection, answer and all. */
+const lingerMs = 2_000
+/** Many clients read the answer only once all of the body is sent, and a large upload on a slow line takes its time. */
+const maxLingerMs = 15_000
+
+const noBytes = Buffer.alloc(0)
+
+/** Ends an answer, which may have come before the end of its request. */
+export function endAnswer(request: IncomingMessage, response: ServerResponse, lastBytes?: Buffer): void {
+  // An HTTP/1.0 answer without a length closes its connection, whatever `shouldKeepAlive` says.
+  if (request.complete || (response.shouldKeepAlive && request.httpVersionMinor === 1)) {
+    // Node joins a latin1 string with the head into one write, but not a Buffer.
+    response.end(lastBytes?.toString('latin1') ?? '', 'latin1')
+    destroyUnlessRead(request)
+    return
+  }
+  // An empty write sends the head of an answer that has no body.
+  response.write(lastBytes ?? noBytes)
+  endOnceRead(request, response)
+}
+
+/** Ends an answer that closes its connection: its bytes go out now, its end when the client has stopped sending. */
+export function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
+  readOn(request, () => response.end())
+}
+
+/** Gives a client time to finish a body that nothing here reads, then closes its connection. */
+export function destroyUnlessRead(request: IncomingMessage): void {
+  if (request.complete) return
+  readOn(request, () => {
+    if (!request.complete) request.socket.destroy()
+  })
+}
+
+/** Reads and drops a body until it ends, until its sender pauses for `lingerMs`, or for `maxLingerMs`. */
+function readOn(request: IncomingMessage, done: () => void): void {
+  const { socket } = request
+  const stop = () => {
+    pause.clear()
+    clearTimeout(limit)
+    request.off('data', onData)
+    request.off('end', onEnd)
+    socket.off('close', stop)
+  }
+  const onEnd = () => {
+    stop()
+    done()
+  }
+  const onData = () => pause.refresh()
+  const pause = new PatientTimer(lingerMs, onEnd)
+  const limit = setTimeout(onEnd, maxLingerMs)
+  request.on('data', onData)
+  request.once('end', onEnd)
+  socket.once('close', stop)
+  request.resume()
+}

@@ -1,0 +1,7 @@
+/**
+ * A copy of a text in one piece, for a text that is kept. V8 may hold it as a slice of a longer text or as a tree of
+ * parts, and would keep all of these alive with it.
+ */
+export function flatText(text: string): string {
+  return Buffer.from(text, 'latin1').toString('latin1')
+}

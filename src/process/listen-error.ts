@@ -1,0 +1,27 @@
+/** A port that could not be taken, described in one line. */
+export class ListenError extends Error {
+  override readonly name = 'ListenError'
+}
+
+const noAddress = 'is not an address of this machine'
+const listenFailures: Record<string, string> = {
+  EADDRINUSE: 'is already in use',
+  EACCES: 'may not be listened on by this user',
+  EADDRNOTAVAIL: noAddress,
+  ENOTFOUND: noAddress,
+  // IPv6 where it is switched off, and a link-local address without its zone.
+  EAFNOSUPPORT: noAddress,
+  EINVAL: noAddress,
+}
+
+export function listenError(
+  error: NodeJS.ErrnoException,
+  { host, port }: { host: string; port: number },
+  setting: 'PORT' | 'ADMIN_PORT',
+): ListenError {
+  const why = listenFailures[error.code ?? ''] ?? `cannot be listened on (${error.code})`
+  const byAddress = setting === 'PORT' ? 'HOST' : 'HOST or ADMIN_HOST'
+  const other = why === noAddress ? byAddress : setting
+  const at = host.includes(':') ? `[${host}]` : host
+  return new ListenError(`${at}:${port} ${why}: choose another ${other}`, { cause: error })
+}

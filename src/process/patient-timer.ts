@@ -1,0 +1,26 @@
+/**
+ * A timer that does not blame others for a pause of this process (SIGSTOP, a virtual machine that is moved). After a
+ * pause the timer is due at once, though what it waits for may lie in a socket already, unread. So when its time is
+ * over it lets the event loop read first, and calls back only if nobody cleared or refreshed it meanwhile.
+ */
+export class PatientTimer {
+  readonly #timer: NodeJS.Timeout
+  #lastLook: NodeJS.Immediate | undefined
+
+  constructor(ms: number, onTime: () => void) {
+    this.#timer = setTimeout(() => {
+      this.#lastLook = setImmediate(onTime)
+    }, ms)
+  }
+
+  /** Begins the time again. */
+  refresh(): void {
+    clearImmediate(this.#lastLook)
+    this.#timer.refresh()
+  }
+
+  clear(): void {
+    clearImmediate(this.#lastLook)
+    clearTimeout(this.#timer)
+  }
+}

@@ -1,0 +1,73 @@
+import type { QuoteAnswer } from './quote-answer.ts'
+import type { StoredQuote } from './quote-store.ts'
+
+/** A call to the upstream that can be given up. */
+export interface Call {
+  answer: Promise<QuoteAnswer>
+  abort(): void
+}
+
+/** What a call brought: an answer of the upstream, or a quote that another replica has fetched. */
+export type SharedAnswer = QuoteAnswer | { found: true; stored: StoredQuote; notKept: undefined }
+
+export interface SharedCall {
+  answer: Promise<SharedAnswer>
+  abort(): void
+}
+
+const never: Promise<never> = new Promise(() => {})
+const nothing = () => {}
+
+/** One upstream call and the clients who wait for it. */
+export class Flight {
+  /** For clients who find the flight in the table: once it has landed there is none. */
+  answer: Promise<SharedAnswer>
+  #abort: () => void
+  #takeOut: () => void
+  /** A refresh goes on although nobody waits for it. */
+  readonly #isRefresh: boolean
+  #waiting = 0
+  #claimed = false
+  #landed = false
+
+  /** `takeOut` takes the flight out of the table. */
+  constructor(call: SharedCall, { isRefresh, takeOut }: { isRefresh: boolean; takeOut: () => void }) {
+    this.answer = call.answer
+    this.#abort = call.abort
+    this.#isRefresh = isRefresh
+    this.#takeOut = takeOut
+  }
+
+  join(): void {
+    this.#waiting += 1
+  }
+
+  leave(): void {
+    this.#waiting -= 1
+    if (this.#waiting > 0 || this.#isRefresh || this.#landed) return
+    // Out of the table first: a new client must not join a call that is being given up.
+    const abort = this.#abort
+    this.land()
+    abort()
+  }
+
+  /**
+   * Lets go of the call and its answer. A Map that grows leaves its old table behind with all that was in it, and once
+   * one such table is in V8's old space, everything that it points to looks alive until a major collection: with whole
+   * requests in it a minor collection took twice as long.
+   */
+  land(): void {
+    this.#landed = true
+    this.#takeOut()
+    this.answer = never
+    this.#abort = nothing
+    this.#takeOut = nothing
+  }
+
+  /** An answer that may not be shared goes to the first client that claims it. */
+  claim(): boolean {
+    const isFirst = !this.#claimed
+    this.#claimed = true
+    return isFirst
+  }
+}
