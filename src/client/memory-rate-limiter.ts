@@ -1,65 +1,48 @@
-import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible'
-import { type RateLimiter, type Taken, windowSeconds } from './rate-limiter.ts'
+import { LRUCache } from 'lru-cache'
+import { type RateLimiter, windowSeconds } from './rate-limiter.ts'
 
 export interface MemoryRateLimiterOptions {
   perMinute: number
-  bucketsMost?: number
+  maxBuckets?: number
 }
 
-/** About 500 bytes each. */
-const bucketsMostByDefault = 50_000
-
-export function createMemoryRateLimiter(options: MemoryRateLimiterOptions): RateLimiter {
-  const limiter = new BoundedMemory(options)
-  const taken = (allowed: boolean, { remainingPoints, msBeforeNext }: RateLimiterRes): Taken => ({
-    allowed,
-    remaining: remainingPoints,
-    // The wall clock may have been set back since the minute began.
-    resetMs: Math.min(Math.max(0, msBeforeNext), windowSeconds * 1_000),
-  })
-  async function giveBack(bucket: string): Promise<void> {
-    const now = await limiter.get(bucket)
-    // Where its minute is over, this would begin the next one with a request too many.
-    if (now !== null && now.msBeforeNext > 0) await limiter.reward(bucket)
-  }
-  return {
-    perMinute: options.perMinute,
-    async take(bucket) {
-      try {
-        return taken(true, await limiter.consume(bucket))
-      } catch (refusal) {
-        if (!(refusal instanceof RateLimiterRes)) throw refusal
-        // The library counts it. What is refused must not use up what others give back.
-        await giveBack(bucket)
-        return taken(false, refusal)
-      }
-    },
-    giveBack,
-  }
+interface Minute {
+  taken: number
+  endsAtMs: number
 }
 
 /**
- * The library's memory store has no bound, and whoever makes up a new App-Name for each request could fill it.
- * The bucket that was used longest ago goes first: a client at its limit keeps asking, so its own stays.
+ * A fixed window in this process's memory. The number of buckets has a bound, because a client that makes up an
+ * App-Name for each request could fill the memory. The bucket used longest ago is dropped first: a client at its
+ * limit keeps asking, so its own bucket stays.
  */
-class BoundedMemory extends RateLimiterMemory {
-  readonly #used = new Set<string | number>()
-  readonly #bucketsMost: number
-
-  constructor({ perMinute, bucketsMost = bucketsMostByDefault }: MemoryRateLimiterOptions) {
-    super({ points: perMinute, duration: windowSeconds, keyPrefix: '' })
-    this.#bucketsMost = bucketsMost
+export function createMemoryRateLimiter(options: MemoryRateLimiterOptions): RateLimiter {
+  const { perMinute, maxBuckets = 50_000 } = options
+  const minutes = new LRUCache<string, Minute>({ max: maxBuckets })
+  return {
+    perMinute,
+    async take(bucket) {
+      const nowMs = monotonicMs()
+      let minute = minutes.get(bucket)
+      if (minute === undefined || nowMs >= minute.endsAtMs) {
+        minute = { taken: 0, endsAtMs: nowMs + windowSeconds * 1_000 }
+        minutes.set(bucket, minute)
+      }
+      const allowed = minute.taken < perMinute
+      // A refused request is not counted, or it would use up what other requests give back.
+      if (allowed) minute.taken += 1
+      return { allowed, remaining: perMinute - minute.taken, resetMs: minute.endsAtMs - nowMs }
+    },
+    async giveBack(bucket) {
+      // `peek`: an answer that arrives late does not make its bucket a recently used one.
+      const minute = minutes.peek(bucket)
+      // In the minute after, the request was never counted.
+      if (minute !== undefined && minute.taken > 0 && monotonicMs() < minute.endsAtMs) minute.taken -= 1
+    },
   }
+}
 
-  override consume(...parameters: Parameters<RateLimiterMemory['consume']>): Promise<RateLimiterRes> {
-    const [bucket] = parameters
-    this.#used.delete(bucket)
-    this.#used.add(bucket)
-    for (const oldest of this.#used) {
-      if (this.#used.size <= this.#bucketsMost) break
-      this.#used.delete(oldest)
-      void this.delete(oldest)
-    }
-    return super.consume(...parameters)
-  }
+/** Not the wall clock: setting that back would lengthen every minute under way. */
+function monotonicMs(): number {
+  return Math.floor(performance.now())
 }

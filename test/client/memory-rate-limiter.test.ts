@@ -9,7 +9,7 @@ afterEach(() => {
 })
 
 describe('the rate limiter in memory', () => {
-  it('allows so many a minute, then refuses, and tells what is left and for how long', async () => {
+  it('allows perMinute requests, then refuses, and says how many are left and until when', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 2 })
     expect(await limiter.take('a')).toEqual({ allowed: true, remaining: 1, resetMs: 60_000 })
     vi.advanceTimersByTime(20_000)
@@ -28,7 +28,7 @@ describe('the rate limiter in memory', () => {
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 
-  it('takes back what was not used', async () => {
+  it('counts a request that was given back as never made', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
     await limiter.take('a')
     await limiter.giveBack('a')
@@ -36,7 +36,7 @@ describe('the rate limiter in memory', () => {
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 
-  it('has what was taken back for the next one, however many were refused before', async () => {
+  it('lets the next request use what was given back, however many were refused before', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
     await limiter.take('a')
     for (let refused = 0; refused < 3; refused++) expect((await limiter.take('a')).allowed).toBe(false)
@@ -45,7 +45,7 @@ describe('the rate limiter in memory', () => {
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 
-  it('gives nobody one more for the next minute by taking back after the end of this one', async () => {
+  it('adds nothing to the next minute when a request of the last one is given back late', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
     await limiter.take('a')
     vi.advanceTimersByTime(60_000)
@@ -54,16 +54,29 @@ describe('the rate limiter in memory', () => {
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 
-  it('never tells of more than a minute when the wall clock is set back', async () => {
+  it('keeps each minute a minute long when the wall clock is set back or forward', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
     await limiter.take('a')
-    vi.setSystemTime(Date.now() - 3_600_000)
-    expect((await limiter.take('a')).resetMs).toBe(60_000)
+    for (const step of [-3_600_000, 7_200_000]) {
+      vi.setSystemTime(Date.now() + step)
+      expect(await limiter.take('a')).toEqual({ allowed: false, remaining: 0, resetMs: 60_000 })
+    }
+    vi.advanceTimersByTime(60_000)
+    expect((await limiter.take('a')).allowed).toBe(true)
   })
 
-  // Names are made up by clients: a new one for each request would fill the memory within the minute.
-  it('keeps a bounded number of buckets, and drops the one that was used longest ago', async () => {
-    const limiter = createMemoryRateLimiter({ perMinute: 1, bucketsMost: 3 })
+  it('allows no more than perMinute, however often requests are given back', async () => {
+    const limiter = createMemoryRateLimiter({ perMinute: 1 })
+    await limiter.giveBack('a')
+    await limiter.take('a')
+    for (let given = 0; given < 3; given++) await limiter.giveBack('a')
+    expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 0 })
+    expect((await limiter.take('a')).allowed).toBe(false)
+  })
+
+  // A client that makes up a new name for each request would fill the memory otherwise.
+  it('keeps a bounded number of buckets, and drops the one used longest ago', async () => {
+    const limiter = createMemoryRateLimiter({ perMinute: 1, maxBuckets: 3 })
     for (const bucket of ['busy', 'idle', 'c']) await limiter.take(bucket)
     expect((await limiter.take('busy')).allowed).toBe(false)
     await limiter.take('one too many')
@@ -72,9 +85,9 @@ describe('the rate limiter in memory', () => {
     expect((await limiter.take('idle')).allowed).toBe(true)
   })
 
-  it('holds no more timers than buckets under a flood of new ones', async () => {
-    const limiter = createMemoryRateLimiter({ perMinute: 1, bucketsMost: 100 })
+  it('holds no timers, however many names clients make up', async () => {
+    const limiter = createMemoryRateLimiter({ perMinute: 1, maxBuckets: 100 })
     for (let index = 0; index < 10_000; index++) await limiter.take(`made up ${index}`)
-    expect(vi.getTimerCount()).toBe(100)
+    expect(vi.getTimerCount()).toBe(0)
   })
 })
