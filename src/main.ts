@@ -39,7 +39,7 @@ async function main(): Promise<void> {
   if (flag.help) return say(`${usage}\n${(await texts()).helpText()}`)
   if (flag.version) return say(version)
   const asChecked = flag['check-config'] ? 'error' : 'warn'
-  const loaded = loadConfig(environment(), { nearMisses: asChecked, gone: asChecked })
+  const loaded = loadConfig(environment(), { nearMisses: asChecked, retired: asChecked })
   if (flag['print-config']) return say((await texts()).printConfig(loaded))
   if (flag['check-config']) {
     for (const warning of loaded.warnings) complain(`warning: ${warning}`)

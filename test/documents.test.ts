@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { goneSettings, isSettingName } from '../src/config/settings.ts'
+import { retiredSettings } from '../src/config/retired-settings.ts'
+import { isSettingName } from '../src/config/settings.ts'
 
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
@@ -60,7 +61,7 @@ describe.each(pages)('%s', (page) => {
 
   test('names settings that are there', () => {
     const named = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
-    const others = ['RESTRICTED_GEOLOCATION', 'NODE_OPTIONS', ...Object.keys(goneSettings)]
+    const others = ['RESTRICTED_GEOLOCATION', 'NODE_OPTIONS', ...Object.keys(retiredSettings)]
     expect(named.filter((name) => !isSettingName(name) && !others.includes(name))).toEqual([])
   })
 })

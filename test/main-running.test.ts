@@ -42,7 +42,7 @@ describe('a gateway that was started', () => {
 
   test('warns of a setting that is nearly one, and starts', async () => {
     const { program } = await startGateway({ SWAP_APPNAME: 'tests' })
-    expect(program.stdout()).toContain('SWAP_APPNAME is no setting. Did you mean SWAP_APP_NAME?')
+    expect(program.stdout()).toContain('SWAP_APPNAME is not a setting. Did you mean SWAP_APP_NAME?')
   })
 })
 

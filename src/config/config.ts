@@ -1,93 +1,14 @@
-import { checkTogether } from './cross-checks.ts'
-import {
-  nearMissesOf,
-  readGiven,
-  readValues,
-  replaceGone,
-  SettingsError,
-  type SettingValue,
-  shownText,
-} from './parse.ts'
+import { crossCheck } from './cross-checks.ts'
+import { displaySetting } from './display.ts'
+import { nearMissProblems } from './near-misses.ts'
+import { readGiven, readValues, type SettingProblem, SettingsError, type SettingValue } from './parse.ts'
+import { replaceRetired } from './retired-settings.ts'
 import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings.ts'
 
-export interface Config {
-  readonly production: boolean
-  readonly traffic: { readonly host: string; readonly port: number }
-  readonly admin: {
-    readonly host: string
-    readonly port: number
-    readonly token: string | undefined
-    readonly allowedHosts: readonly string[]
-  }
-  readonly swap: {
-    /** 'sandbox', or a URL without a trailing slash. */
-    readonly baseUrl: string
-    readonly appName: string | undefined
-    readonly appVersion: string | undefined
-    readonly authorization: string | undefined
-  }
-  readonly payments: {
-    /** 'sandbox', a URL without a trailing slash, or none. */
-    readonly baseUrl: string | undefined
-    readonly paths: readonly string[]
-  }
-  readonly webhooks: { readonly baseUrl: string | undefined }
-  readonly client: { readonly trustProxy: readonly string[]; readonly ipHeader: string }
-  readonly upstream: {
-    readonly connectTimeoutMs: number
-    readonly headersTimeoutMs: number
-    readonly bodyTimeoutMs: number
-    readonly connections: number
-    readonly totalTimeoutMs: number
-    readonly queue: number
-    readonly retries: number
-    readonly breakerFailures: number
-    readonly breakerOpenMs: number
-  }
-  readonly quotes: {
-    readonly partition: {
-      readonly mode: SettingValues['QUOTE_PARTITION']
-      readonly header: string | undefined
-    }
-    readonly keyHeaders: readonly string[]
-    readonly cacheEntries: number
-    readonly cacheBytes: number
-    readonly maxBytes: number
-    readonly obeyCacheControl: boolean
-    readonly minValidityMs: number
-    readonly refreshAheadMs: number
-    readonly evictOnOrder: boolean
-  }
-  readonly orders: {
-    readonly unknownQuote: SettingValues['ORDER_UNKNOWN_QUOTE']
-    readonly expiryMarginMs: number
-    readonly quoteIdFields: readonly string[]
-  }
-  readonly ledger: { readonly entries: number; readonly retentionMs: number; readonly termsMs: number }
-  /** What replicas share; none: this one is alone. */
-  readonly store:
-    | {
-        readonly url: string
-        readonly keyPrefix: string
-        readonly timeoutMs: number
-        readonly lockWaitMs: number
-      }
-    | undefined
-  readonly rateLimit: {
-    /** 0: none. */
-    readonly perMinute: number
-    readonly by: SettingValues['RATE_LIMIT_BY']
-    readonly countsHits: boolean
-  }
-  readonly metrics: { readonly pairs: readonly string[] }
-  readonly requests: {
-    readonly connections: number
-    readonly headTimeoutMs: number
-    readonly bodyIdleTimeoutMs: number
-  }
-  readonly drain: { readonly delayMs: number; readonly timeoutMs: number }
-  readonly log: { readonly level: SettingValues['LOG_LEVEL']; readonly format: SettingValues['LOG_FORMAT'] }
-}
+/** The settings as the code reads them, frozen. */
+export type Config = DeepReadonly<ReturnType<typeof toConfig>>
+
+type DeepReadonly<Value> = { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> }
 
 /** A setting in effect, as it may be shown: secrets are masked. */
 export interface EffectiveSetting {
@@ -102,10 +23,10 @@ export interface LoadedConfig {
 }
 
 export interface LoadOptions {
-  /** Names that are nearly a setting's. */
+  /** For names that are nearly a setting's. */
   nearMisses?: 'warn' | 'error'
-  /** Settings and values of earlier versions. */
-  gone?: 'warn' | 'error'
+  /** For settings and values of earlier versions. */
+  retired?: 'warn' | 'error'
 }
 
 function paymentsBaseUrl(values: SettingValues): string | undefined {
@@ -116,17 +37,7 @@ function drainDelayMs(values: SettingValues): number {
   return values.DRAIN_DELAY_MS ?? (values.NODE_ENV === 'production' ? 5_000 : 0)
 }
 
-function storeOf(values: SettingValues): Config['store'] {
-  if (values.VALKEY_URL === undefined) return undefined
-  return {
-    url: values.VALKEY_URL,
-    keyPrefix: values.VALKEY_KEY_PREFIX,
-    timeoutMs: values.VALKEY_TIMEOUT_MS,
-    lockWaitMs: values.VALKEY_LOCK_WAIT_MS,
-  }
-}
-
-function toConfig(values: SettingValues): Config {
+function toConfig(values: SettingValues) {
   return {
     production: values.NODE_ENV === 'production',
     traffic: { host: values.HOST, port: values.PORT },
@@ -137,12 +48,17 @@ function toConfig(values: SettingValues): Config {
       allowedHosts: values.ADMIN_ALLOWED_HOSTS ?? [],
     },
     swap: {
+      /** 'sandbox', or a URL without a trailing slash. */
       baseUrl: values.SWAP_BASE_URL,
       appName: values.SWAP_APP_NAME,
       appVersion: values.SWAP_APP_VERSION,
       authorization: values.SWAP_AUTHORIZATION,
     },
-    payments: { baseUrl: paymentsBaseUrl(values), paths: values.PAYMENTS_PATHS },
+    payments: {
+      /** 'sandbox', a URL without a trailing slash, or none. */
+      baseUrl: paymentsBaseUrl(values),
+      paths: values.PAYMENTS_PATHS,
+    },
     webhooks: { baseUrl: values.WEBHOOKS_BASE_URL },
     client: { trustProxy: values.TRUST_PROXY ?? [], ipHeader: values.CLIENT_IP_HEADER },
     upstream: {
@@ -177,8 +93,15 @@ function toConfig(values: SettingValues): Config {
       retentionMs: values.LEDGER_RETENTION_MS,
       termsMs: values.LEDGER_TERMS_MS,
     },
-    store: storeOf(values),
+    /** The store that replicas share; undefined for a gateway of one replica. */
+    store: values.VALKEY_URL && {
+      ...values.VALKEY_URL,
+      keyPrefix: values.VALKEY_KEY_PREFIX,
+      timeoutMs: values.VALKEY_TIMEOUT_MS,
+      lockWaitMs: values.VALKEY_LOCK_WAIT_MS,
+    },
     rateLimit: {
+      /** 0: no limit. */
       perMinute: values.RATE_LIMIT_PER_MINUTE,
       by: values.RATE_LIMIT_BY,
       countsHits: values.RATE_LIMIT_HITS,
@@ -194,10 +117,12 @@ function toConfig(values: SettingValues): Config {
   }
 }
 
-function deepFreeze<Value>(value: Value): Value {
-  if (typeof value !== 'object' || value === null) return value
-  for (const part of Object.values(value)) deepFreeze(part)
-  return Object.freeze(value)
+function deepFreeze<Value>(value: Value): DeepReadonly<Value> {
+  if (typeof value === 'object' && value !== null) {
+    for (const part of Object.values(value)) deepFreeze(part)
+    Object.freeze(value)
+  }
+  return value
 }
 
 function sourcesOf(values: SettingValues, texts: ReadonlyMap<string, string>): LoadedConfig['sources'] {
@@ -208,43 +133,44 @@ function sourcesOf(values: SettingValues, texts: ReadonlyMap<string, string>): L
   ])
   const effective = (name: SettingName): EffectiveSetting => {
     if (!texts.has(name)) return derived.get(name) ?? { value: fixedDefault(name) ?? '', source: 'default' }
-    const value = values[name]
-    const text = typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value)
-    return { value: shownText(name, text), source: 'environment' }
+    return { value: displaySetting(name, textOf(values[name])), source: 'environment' }
   }
   return Object.fromEntries(settingNames.map((name) => [name, effective(name)])) as LoadedConfig['sources']
+}
+
+function textOf(value: SettingValues[SettingName]): string {
+  if (typeof value === 'boolean') return value ? 'on' : 'off'
+  if (typeof value === 'object' && 'url' in value) return value.url
+  return String(value)
 }
 
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
 export function loadConfig(
   given: Record<string, SettingValue | undefined>,
-  { nearMisses = 'error', gone = 'warn' }: LoadOptions = {},
+  { nearMisses = 'error', retired = 'warn' }: LoadOptions = {},
 ): LoadedConfig {
   const { texts: written, problems: unreadable } = readGiven(given)
-  const { texts, found } = replaceGone(written)
+  const { texts, retired: retiredProblems } = replaceRetired(written)
   const { values, problems: wrong } = readValues(texts)
-  const problems = [...unreadable, ...wrong]
+  const problems: SettingProblem[] = [...unreadable, ...wrong]
 
   const wrongNames = new Set(problems.map(({ name }) => name))
-  const together = checkTogether(values, {
+  const findings = crossCheck(values, {
     isSet: (name) => texts.has(name),
     isWrong: (name) => wrongNames.has(name),
   })
-  for (const { name, expected } of together.problems) {
+  for (const { name, expected } of findings.problems) {
     const text = texts.get(name)
-    problems.push({ name, value: text && shownText(name, text), expected })
+    problems.push({ name, value: text && displaySetting(name, text), expected })
   }
 
-  const warnings = together.warnings
-  for (const { name, meant } of nearMissesOf(texts)) {
-    if (nearMisses === 'warn') warnings.push(`${name} is no setting. Did you mean ${meant}?`)
-    // The environment belongs to others too: the value of a variable that is not ours is not ours to show.
-    else problems.push({ name, value: '****', expected: `${meant}, if that is meant; ${name} is no setting` })
+  const warnings = findings.warnings
+  const report = (how: 'warn' | 'error', found: readonly Required<SettingProblem>[]) => {
+    if (how === 'warn') warnings.push(...found.map(({ message }) => message))
+    else problems.push(...found)
   }
-  for (const { name, value, expected } of found) {
-    if (gone === 'warn') warnings.push(`${name}=${value} is gone: ${expected}.`)
-    else problems.push({ name, value, expected })
-  }
+  report(nearMisses, nearMissProblems(texts))
+  report(retired, retiredProblems)
   if (problems.length > 0) throw new SettingsError(problems)
   return { config: deepFreeze(toConfig(values)), warnings, sources: deepFreeze(sourcesOf(values, texts)) }
 }

@@ -20,13 +20,13 @@ export interface Findings {
 
 export interface GivenSettings {
   isSet: (name: SettingName) => boolean
-  /** A default stands in for it, of which nothing should be said. */
+  /** Its value was reported already and its default is in place: nothing is reported of that default. */
   isWrong: (name: SettingName) => boolean
 }
 
 const baseUrlNames = ['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL'] as const
 
-function isOfThisMachine(host: string): boolean {
+function isOwnAddress(host: string): boolean {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
   return addresses.some(({ address }) => canonicalHost(address) === host)
 }
@@ -36,9 +36,9 @@ function reaches(url: URL, listener: Listener): boolean {
   if (port !== listener.port) return false
   const host = canonicalHost(url.hostname)
   if (host === canonicalHost(listener.host)) return true
-  // To connect to 0.0.0.0 or :: is to connect to oneself.
+  // A connection to 0.0.0.0 or :: goes to this machine.
   const isLocal = isLoopback(host) || isWildcard(host)
-  if (isWildcard(listener.host)) return isLocal || isOfThisMachine(host)
+  if (isWildcard(listener.host)) return isLocal || isOwnAddress(host)
   return isLocal && isLoopback(listener.host)
 }
 
@@ -86,12 +86,12 @@ function checkProduction(values: SettingValues): Problem[] {
   if (values.NODE_ENV !== 'production') return []
   const problems: Problem[] = []
   if (values.SWAP_BASE_URL === 'sandbox') {
-    const expected = "the swap upstream's http or https URL: with NODE_ENV=production there is no sandbox"
+    const expected = "the swap upstream's http or https URL: NODE_ENV=production refuses the sandbox"
     problems.push({ name: 'SWAP_BASE_URL', expected })
   }
   if (values.PAYMENTS_BASE_URL === 'sandbox') {
     const expected =
-      "the payments upstream's http or https URL, or nothing: with NODE_ENV=production there is no sandbox"
+      "the payments upstream's http or https URL, or nothing: NODE_ENV=production refuses the sandbox"
     problems.push({ name: 'PAYMENTS_BASE_URL', expected })
   }
   return problems
@@ -103,8 +103,11 @@ function checkPartition({ QUOTE_PARTITION, QUOTE_PARTITION_HEADER }: SettingValu
   return [{ name: 'QUOTE_PARTITION_HEADER', expected }]
 }
 
-/** What trusted peers say of a client is for us: from anybody else it is a claim that the provider must not hear. */
-function checkSaidToUs(values: SettingValues): Problem[] {
+/**
+ * The headers in which trusted proxies describe the client must not be keyed: a keyed header is sent to the provider, also
+ * when an untrusted client wrote it.
+ */
+function checkKeyHeaders(values: SettingValues): Problem[] {
   const expected = 'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
   return (['CLIENT_IP_HEADER', 'QUOTE_PARTITION_HEADER'] as const)
     .filter((name) => values.QUOTE_KEY_HEADERS.includes(values[name] ?? ''))
@@ -115,67 +118,69 @@ function warningsFor(values: SettingValues): string[] {
   const warnings: string[] = []
   if (values.SWAP_AUTHORIZATION !== undefined && !isLoopback(values.HOST)) {
     warnings.push(
-      `HOST=${values.HOST} is reachable from other machines and SWAP_AUTHORIZATION is set: whoever reaches ` +
+      `HOST=${values.HOST} is reachable from other machines and SWAP_AUTHORIZATION is set: anyone who reaches ` +
         'that port uses your key. Keep HOST on loopback, or let only callers you trust connect.',
     )
   }
   if (values.QUOTE_PARTITION !== 'header' && values.QUOTE_PARTITION_HEADER !== undefined) {
-    warnings.push('QUOTE_PARTITION_HEADER is set and not used: QUOTE_PARTITION is not header.')
+    warnings.push('QUOTE_PARTITION_HEADER is set but not used, because QUOTE_PARTITION is not header.')
   }
   if (values.QUOTE_PARTITION === 'header' && values.TRUST_PROXY === undefined) {
-    warnings.push('QUOTE_PARTITION=header is believed only from TRUST_PROXY, which is not set: all go by ip.')
-  }
-  const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: least } = values
-  if (ahead > 0 && ahead <= least) {
     warnings.push(
-      `QUOTE_REFRESH_AHEAD_MS=${ahead} never comes to pass: with less left than QUOTE_MIN_VALIDITY_MS (${least}) ` +
-        'a quote is not served any more. Set it higher than that.',
+      'QUOTE_PARTITION=header needs TRUST_PROXY, which is not set: all requests are partitioned by ip.',
+    )
+  }
+  const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: minValidity } = values
+  if (ahead > 0 && ahead <= minValidity) {
+    warnings.push(
+      `QUOTE_REFRESH_AHEAD_MS=${ahead} has no effect: with less than QUOTE_MIN_VALIDITY_MS (${minValidity}) left, a ` +
+        'quote is no longer served. Set QUOTE_REFRESH_AHEAD_MS higher than that.',
     )
   }
   const { ORDER_EXPIRY_MARGIN_MS: margin } = values
-  if (margin > least) {
+  if (margin > minValidity) {
     warnings.push(
-      `ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS (${least}): quotes are served that no order ` +
-        'can use any more. Set the second no lower.',
+      `ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS (${minValidity}): quotes are served that ` +
+        'orders can no longer use. Set QUOTE_MIN_VALIDITY_MS at least as high.',
     )
   }
   const { LEDGER_TERMS_MS: termsMs, LEDGER_RETENTION_MS: retentionMs } = values
   if (termsMs === 0 || retentionMs === 0) {
-    const [name, whose] =
+    const [name, lateOrders] =
       retentionMs === 0
-        ? ['LEDGER_RETENTION_MS', 'an order']
-        : ['LEDGER_TERMS_MS', 'an order that names no quote']
+        ? ['LEDGER_RETENTION_MS', 'late orders']
+        : ['LEDGER_TERMS_MS', 'late orders that name no quote']
     warnings.push(
-      `${name}=0 forgets quotes as they expire: ${whose} for an expired one is unknown then, not refused as expired.`,
+      `${name}=0 forgets quotes as they expire: ${lateOrders} are then unknown and not refused as expired.`,
     )
   }
-  const { QUOTE_CACHE_BYTES: bytes, QUOTE_MAX_BYTES: most } = values
-  if (bytes < most) {
+  const { QUOTE_CACHE_BYTES: bytes, QUOTE_MAX_BYTES: maxBytes } = values
+  if (bytes < maxBytes) {
     warnings.push(
-      `QUOTE_CACHE_BYTES=${bytes} is less than QUOTE_MAX_BYTES (${most}): of quotes larger than that none is kept. ` +
-        'Set it higher.',
+      `QUOTE_CACHE_BYTES=${bytes} is less than QUOTE_MAX_BYTES (${maxBytes}): a quote between the two is never cached. ` +
+        'Set QUOTE_CACHE_BYTES higher.',
     )
   }
   const { LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
   if (values.ORDER_UNKNOWN_QUOTE === 'refuse' && known < cached) {
     warnings.push(
-      `LEDGER_ENTRIES=${known} is less than QUOTE_CACHE_ENTRIES (${cached}) and ORDER_UNKNOWN_QUOTE is refuse: with ` +
-        'more live quotes than that, an order for one is refused as unknown. Set it higher.',
+      `LEDGER_ENTRIES=${known} is less than QUOTE_CACHE_ENTRIES (${cached}) and ORDER_UNKNOWN_QUOTE is refuse: an ` +
+        'order for a live quote that the ledger has dropped is refused as unknown. Set LEDGER_ENTRIES higher.',
     )
   }
   if (values.NODE_ENV === 'prod') {
-    warnings.push('NODE_ENV=prod means nothing here; only NODE_ENV=production keeps the sandbox out.')
+    warnings.push('NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.')
   }
   return warnings
 }
 
-/** What no setting shows by itself, only several together. */
-export function checkTogether(values: SettingValues, given: GivenSettings): Findings {
+/** Finds what only several settings together show. */
+export function crossCheck(values: SettingValues, given: GivenSettings): Findings {
   const problems = [
     ...checkProduction(values),
     ...checkListeners(values, given),
     ...checkPartition(values),
-    ...checkSaidToUs(values),
+    ...checkKeyHeaders(values),
   ]
   return { problems: problems.filter(({ name }) => !given.isWrong(name)), warnings: warningsFor(values) }
 }

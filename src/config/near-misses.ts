@@ -1,3 +1,5 @@
+import { displayText } from './display.ts'
+import type { SettingProblem } from './parse.ts'
 import { isSettingName, type SettingName, settingNames } from './settings.ts'
 
 function withoutSeparators(name: string): string {
@@ -5,11 +7,11 @@ function withoutSeparators(name: string): string {
 }
 
 /**
- * Whether so few edits make the one of the other (Damerau-Levenshtein: a swap of neighbours is one edit, no
- * substring is edited twice).
+ * Whether at most `maxEdits` edits turn `left` into `right`. The distance is Damerau-Levenshtein's, in which a swap of
+ * neighbours is one edit, without editing a substring twice.
  */
-export function isWithinEdits(left: string, right: string, most: number): boolean {
-  if (Math.abs(left.length - right.length) > most) return false
+export function isWithinEdits(left: string, right: string, maxEdits: number): boolean {
+  if (Math.abs(left.length - right.length) > maxEdits) return false
   let beforeLast: number[] = []
   let last = Array.from({ length: right.length + 1 }, (_, column) => column)
   for (let row = 1; row <= left.length; row++) {
@@ -26,27 +28,27 @@ export function isWithinEdits(left: string, right: string, most: number): boolea
       if (isSwap) distance = Math.min(distance, (beforeLast[column - 2] ?? 0) + 1)
       current.push(distance)
     }
-    // No later row has less, and most names are told apart by their first letters.
-    if (Math.min(...current) > most) return false
+    // The smallest distance of a row never falls in later rows, and most names differ within their first letters.
+    if (Math.min(...current) > maxEdits) return false
     beforeLast = last
     last = current
   }
-  return (last[right.length] ?? 0) <= most
+  return (last[right.length] ?? 0) <= maxEdits
 }
 
-// HOST and PORT are one letter from too much that is not ours.
+// Short names get no edits: POST, HOSTS and SORT are not misspelt settings.
 function allowedEdits(length: number): number {
   if (length >= 10) return 2
   return length >= 7 ? 1 : 0
 }
 
-// Once, and not for every variable of an environment: a pod may have hundreds.
+// Made once, not for each environment variable: a pod may have hundreds.
 const bareNames = settingNames.map((name) => ({ name, bare: withoutSeparators(name) }))
 
-/** The setting that `name` was probably meant to be, if it is none itself. */
+/** The setting that `name` was probably meant to be, if `name` is not a setting. */
 export function nearMiss(name: string, value: string): SettingName | undefined {
   if (isSettingName(name)) return undefined
-  // What Kubernetes and container links set in every pod beside a service that is named quotegate.
+  // Kubernetes and container links set QUOTEGATE_PORT=tcp://… in every pod beside a service named quotegate.
   if (/^(tcp|udp|sctp):\/\//.test(value)) return undefined
   const written = withoutSeparators(name)
   const spellings = new Set([written, written.replace(/^QUOTEGATE/, '')])
@@ -55,4 +57,15 @@ export function nearMiss(name: string, value: string): SettingName | undefined {
   const isNear = (bare: string) =>
     [...spellings].some((spelling) => isWithinEdits(spelling, bare, allowedEdits(bare.length)))
   return bareNames.find(({ bare }) => isNear(bare))?.name
+}
+
+export function nearMissProblems(texts: ReadonlyMap<string, string>): Required<SettingProblem>[] {
+  return [...texts].flatMap(([name, text]) => {
+    const meant = nearMiss(name, text)
+    if (meant === undefined) return []
+    const shownName = displayText(name)
+    const message = `${shownName} is not a setting. Did you mean ${meant}?`
+    // The value is not shown: the variable may belong to another program.
+    return [{ name: shownName, value: '****', expected: meant, message }]
+  })
 }

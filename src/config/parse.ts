@@ -1,15 +1,5 @@
-import { nearMiss } from './near-misses.ts'
-import {
-  factsOf,
-  goneSettings,
-  goneValues,
-  isSettingName,
-  type SettingName,
-  type SettingValues,
-  settingNames,
-  settings,
-  shownValue,
-} from './settings.ts'
+import { displaySetting } from './display.ts'
+import { isSettingName, type SettingName, type SettingValues, settingNames, settings } from './settings.ts'
 
 export type SettingValue = string | number | boolean | readonly (string | number)[]
 
@@ -18,25 +8,28 @@ export interface SettingProblem {
   /** Masked if secret; undefined if not set. */
   value: string | undefined
   expected: string
+  /** The line about it in the error's message; without it, `name=value - expected: expected`. */
+  message?: string
 }
 
 export class SettingsError extends Error {
   readonly problems: readonly SettingProblem[]
 
   constructor(problems: readonly SettingProblem[]) {
-    const lines = problems.map(({ name, value, expected }) => {
-      const shown = value === undefined ? `${name} is not set` : `${name}=${value}`
-      return `  ${shown} - expected: ${expected}`
-    })
     const count = problems.length === 1 ? 'There is a problem' : `There are ${problems.length} problems`
-    super([`${count} with the settings:`, ...lines].join('\n'))
+    super([`${count} with the settings:`, ...problems.map((problem) => `  ${lineOf(problem)}`)].join('\n'))
     this.name = 'SettingsError'
     this.problems = problems
   }
 }
 
+function lineOf({ name, value, expected, message }: SettingProblem): string {
+  if (message !== undefined) return message
+  return `${value === undefined ? `${name} is not set` : `${name}=${value}`} - expected: ${expected}`
+}
+
 interface Given {
-  /** By name, trimmed, blank ones left out. */
+  /** By name, trimmed; blank ones are left out. */
   texts: ReadonlyMap<string, string>
   problems: SettingProblem[]
 }
@@ -52,7 +45,7 @@ export function readGiven(given: Record<string, SettingValue | undefined>): Give
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined || value === null) continue
     if (isReadable(value)) {
-      // A list is written with commas, which is how an array is too.
+      // An array becomes its items with commas between them, which is how a list setting is written.
       const text = String(value).trim()
       if (text !== '') texts.set(name, text)
     } else if (isSettingName(name)) {
@@ -66,32 +59,7 @@ export function readGiven(given: Record<string, SettingValue | undefined>): Give
   return { texts, problems }
 }
 
-/** Takes out what earlier versions knew, and says what counts instead. */
-export function replaceGone(texts: ReadonlyMap<string, string>): {
-  texts: ReadonlyMap<string, string>
-  found: SettingProblem[]
-} {
-  const left = new Map(texts)
-  const found: SettingProblem[] = []
-  for (const [name, instead] of Object.entries(goneSettings)) {
-    const text = texts.get(name)
-    if (text === undefined) continue
-    left.delete(name)
-    found.push({ name, value: shownValue(text, undefined), expected: `nothing; ${instead}` })
-  }
-  for (const { name, value, takenAs, why } of goneValues) {
-    if (texts.get(name)?.toLowerCase() !== value) continue
-    left.set(name, takenAs)
-    found.push({ name, value, expected: `${takenAs}, which it is taken as; ${why}` })
-  }
-  return { texts: left, found }
-}
-
-export function shownText(name: SettingName, text: string): string {
-  return shownValue(text, factsOf(name).secret)
-}
-
-/** Reads every setting by itself; a wrong one is a problem, and its default stands in for it. */
+/** Reads each setting on its own. For a wrong value it returns a problem, and the default in its place. */
 export function readValues(texts: ReadonlyMap<string, string>): {
   values: SettingValues
   problems: SettingProblem[]
@@ -105,16 +73,9 @@ export function readValues(texts: ReadonlyMap<string, string>): {
   }
   const problems = [...expectedByName].map(([name, expected]) => ({
     name,
-    value: shownText(name, texts.get(name) ?? ''),
+    value: displaySetting(name, texts.get(name) ?? ''),
     expected,
   }))
   const good = settingNames.filter((name) => !expectedByName.has(name)).map((name) => [name, texts.get(name)])
   return { values: settings.parse(Object.fromEntries(good)), problems }
-}
-
-export function nearMissesOf(texts: ReadonlyMap<string, string>): { name: string; meant: SettingName }[] {
-  return [...texts].flatMap(([name, text]) => {
-    const meant = nearMiss(name, text)
-    return meant === undefined ? [] : [{ name: shownValue(name, undefined), meant }]
-  })
 }

@@ -8,10 +8,6 @@ function defaultText(name: SettingName): string {
   return factsOf(name).defaultText ?? fixedDefault(name) ?? 'none'
 }
 
-function namesIn(group: (typeof settingGroups)[number]): SettingName[] {
-  return settingNames.filter((name) => factsOf(name).group === group)
-}
-
 function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   let line = ''
@@ -33,11 +29,11 @@ function helpRow(name: SettingName): string {
 
 /** For --help: every setting with its meaning and default. */
 export function helpText(): string {
-  const groups = settingGroups.map((group) => [`${group}:`, ...namesIn(group).map(helpRow)].join('\n'))
+  const groups = settingGroups.map(({ title, names }) => [`${title}:`, ...names.map(helpRow)].join('\n'))
   return `Settings (environment variables; an empty one counts as unset)\n\n${groups.join('\n\n')}\n`
 }
 
-/** For --print-config: what is in effect, and why. Secrets are masked. */
+/** For --print-config: each value in effect and where it comes from. Secrets are masked. */
 export function printConfig(loaded: LoadedConfig): string {
   const lines = settingNames.map((name) => {
     const { value, source } = loaded.sources[name]
@@ -55,23 +51,22 @@ function pageRow(name: SettingName): string {
   return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`
 }
 
-/** docs/settings.md. */
+/** The text of docs/settings.md. */
 export function settingsPage(): string {
-  const sections = settingGroups.map((group) =>
-    [`## ${group}`, '', '| name | default | meaning |', '|---|---|---|', ...namesIn(group).map(pageRow)].join(
-      '\n',
-    ),
+  const head = ['| name | default | meaning |', '|---|---|---|']
+  const sections = settingGroups.map(({ title, names }) =>
+    [`## ${title}`, '', ...head, ...names.map(pageRow)].join('\n'),
   )
-  return `<!-- Generated from src/config/settings.ts by \`npm run docs\`. Edits here are lost. -->
+  return `<!-- Generated from src/config/settings/ by \`npm run docs\`. Edits here are lost. -->
 # Settings
 
-All settings are environment variables, and all have a default that works (in production, \`SWAP_BASE_URL\`
-is required). They are checked at start: a wrong value stops the start, and every problem is named at once
-with its value and what would be right. An empty value counts as unset; a default of none means that, and is no value to
-write. \`on\`, \`true\` and \`1\` are the same, and so are \`off\`, \`false\` and \`0\`. A name that is nearly a setting's is
-pointed out: as a warning at start, as an error by \`--check-config\`.
+Every setting is an environment variable with a default that works; only \`SWAP_BASE_URL\` is required, and only in
+production. Settings are checked at startup: a wrong value stops it, and the error lists all problems, each with its value
+and what would be right. An empty value counts as unset. A default of none means unset; do not write the word. \`on\`,
+\`true\` and \`1\` are the same, and so are \`off\`, \`false\` and \`0\`. A name that is nearly a setting's is a warning at
+startup and an error of \`--check-config\`.
 
-\`quotegate --print-config\` shows what is in effect and where each value comes from, secrets masked.
+\`quotegate --print-config\` shows each value in effect and where it comes from, secrets masked.
 
 ${sections.join('\n\n')}
 `

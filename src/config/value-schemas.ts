@@ -4,12 +4,12 @@ import { claimsClientAddress } from '../http/client-address-headers.ts'
 import { canonicalHost } from '../http/ip-address.ts'
 import { readStoreUrl } from './store-url.ts'
 
-// Every schema reads trimmed text and says, when it fails, what would be right. No message may repeat the
-// text of a whole value: that is masked elsewhere, and a message would carry a secret past the mask.
+// Each schema reads trimmed text; its error says what would be right. No error may repeat a whole value: display.ts masks
+// values, and an error that repeats one would bypass the mask.
 
 export const anyText = z.string()
 
-const longestTimeMs = 86_400_000
+const maxTimeMs = 86_400_000
 
 export function wholeNumber(minimum: number, maximum: number, unit = '') {
   const expected = `a whole number${unit} from ${minimum} to ${maximum}, in plain digits`
@@ -20,13 +20,13 @@ export function wholeNumber(minimum: number, maximum: number, unit = '') {
     .pipe(z.number().min(minimum, expected).max(maximum, expected))
 }
 
-export function milliseconds(least = 1) {
-  return wholeNumber(least, longestTimeMs, ' of milliseconds')
+export function milliseconds(minimum = 1) {
+  return wholeNumber(minimum, maxTimeMs, ' of milliseconds')
 }
 
 export const port = z
   .string()
-  // Kubernetes sets ADMIN_PORT=tcp://10.0.0.1:80 in every pod beside a service that is named "admin".
+  // Kubernetes sets ADMIN_PORT=tcp://10.0.0.1:80 in every pod beside a service named "admin".
   .refine((text) => !text.startsWith('tcp://'), {
     error: "a port number; this one was set by Kubernetes' service links (enableServiceLinks: false)",
     abort: true,
@@ -48,7 +48,7 @@ export function oneOf<const Choice extends string>(choices: readonly Choice[]) {
 
 function isHost(host: string): boolean {
   if (isIP(host) !== 0) return true
-  // A name whose last label is a number would be taken for an address by some (127.1, 0) and not by others.
+  // Some resolvers take a name whose last label is a number (127.1, 0) for an address, others do not.
   const lastLabel = host.split('.').at(-1) ?? ''
   return /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(host) && !/^\d*$|^0x/i.test(lastLabel)
 }
@@ -70,7 +70,7 @@ function readBaseUrl(text: string): { url: string } | { expected: string } {
   if (/\/(\.|%2e){1,2}(\/|$)/i.test(text)) return { expected: `${form}, without dot segments` }
   if (!URL.canParse(text)) return { expected: form }
   const { hostname, origin, pathname, port: portText } = new URL(text)
-  // Such as two URLs with a comma between them, which is a name and a path to `URL`.
+  // `URL` accepts more than host names: two URLs with a comma between them parse as one host and a path.
   if (!isHost(hostname.replace(/^\[|\]$|\.$/g, ''))) return { expected: form }
   if (portText === '0') return { expected: `${form}, with a port that can be connected to` }
   return { url: origin + pathname.replace(/\/+$/, '') }
@@ -91,26 +91,28 @@ export const baseUrlOrSandbox = z.string().transform((text, context) => {
   return z.NEVER
 })
 
-export const storeUrl = z.string().superRefine((text, context) => {
-  const result = readStoreUrl(text)
-  if ('expected' in result) context.addIssue(result.expected)
+export const storeUrl = z.string().transform((url, context) => {
+  const address = readStoreUrl(url)
+  if (!('expected' in address)) return { url, address }
+  context.addIssue(address.expected)
+  return z.NEVER
 })
 
-/** No braces: a Cluster would put every key that begins with the same ones on one server. */
+/** Without braces: a Cluster would put all keys with the same braces on one server. */
 export const keyPrefix = z
   .string()
   .regex(/^[\w.:/-]{1,64}$/, 'at most 64 letters, digits and . : / _ -, such as quotegate: or staging:')
 
-/** A comma-separated list; `problem` says what is wrong with an entry. */
+/** A comma-separated list. `problem` continues a sentence that begins with the wrong entry, such as "ends with /". */
 function list(expected: string, problem: (entry: string) => string | undefined) {
   return z.string().transform((text, context): readonly string[] => {
     const parts = text.split(',').map((part) => part.trim())
     const entries = [...new Set(parts.filter((part) => part !== ''))]
     const wrong = entries.flatMap((entry) => {
       const reason = problem(entry)
-      return reason === undefined ? [] : [`${JSON.stringify(entry.slice(0, 60))}: ${reason}`]
+      return reason === undefined ? [] : [`${JSON.stringify(entry.slice(0, 60))} ${reason}`]
     })
-    if (wrong.length > 0) context.addIssue(`${expected} (not ${wrong.slice(0, 5).join('; ')})`)
+    if (wrong.length > 0) context.addIssue(`${expected} (${wrong.slice(0, 5).join('; ')})`)
     if (entries.length === 0) context.addIssue(`${expected}, with at least one entry`)
     return entries
   })
@@ -118,11 +120,12 @@ function list(expected: string, problem: (entry: string) => string | undefined) 
 
 function pathProblem(path: string): string | undefined {
   if (path === '/') return undefined
-  if (!path.startsWith('/')) return 'starts with no /'
+  if (!path.startsWith('/')) return 'does not start with /'
   if (path.endsWith('/')) return 'ends with /'
-  if (!/^(\/[\w\-.~!$&'()*+;=:@]+)+$/.test(path)) return 'plain path segments only: no //, %, query or spaces'
+  if (!/^(\/[\w\-.~!$&'()*+;=:@]+)+$/.test(path))
+    return 'may only have plain path segments: no //, %, query or spaces'
   if (/\/\.\.?(\/|$)/.test(path)) return 'has a dot segment'
-  if (/^\/(v3|webhooks)(\/|$)/.test(path)) return '/v3 and /webhooks have upstreams of their own'
+  if (/^\/(v3|webhooks)(\/|$)/.test(path)) return 'has an upstream of its own'
   return undefined
 }
 
@@ -131,29 +134,30 @@ export const pathPrefixes = list(
   pathProblem,
 )
 
-const trustNames = ['loopback', 'linklocal', 'uniquelocal']
+const rangeNames = ['loopback', 'linklocal', 'uniquelocal']
 
-// client-address.ts applies the same rule to what it is given; this file is a leaf and cannot ask it.
-function trustProblem(entry: string): string | undefined {
-  if (trustNames.includes(entry.toLowerCase())) return undefined
+// client-address.ts applies the same rule, but the config room may not import it.
+function proxyProblem(entry: string): string | undefined {
+  if (rangeNames.includes(entry.toLowerCase())) return undefined
   const [address = '', prefix, ...rest] = entry.split('/')
-  if (isIP(address) === 0 || address.includes('%') || rest.length > 0) return 'neither address, CIDR nor name'
+  if (isIP(address) === 0 || address.includes('%') || rest.length > 0)
+    return 'is not an address, a CIDR or one of these names'
   if (prefix === undefined) return undefined
-  const longest = isIPv4(address) ? 32 : 128
-  if (!/^(0|[1-9]\d{0,2})$/.test(prefix) || Number(prefix) > longest)
-    return `the prefix of this address is a number from 0 to ${longest}`
+  const maxPrefix = isIPv4(address) ? 32 : 128
+  if (!/^(0|[1-9]\d{0,2})$/.test(prefix) || Number(prefix) > maxPrefix)
+    return `needs a prefix from 0 to ${maxPrefix}`
   const isMapped = isIPv6(address) && isIPv4(canonicalHost(address))
-  if (isMapped && Number(prefix) < 96) return 'the prefix of an IPv4-mapped address is at least 96'
+  if (isMapped && Number(prefix) < 96) return 'is an IPv4-mapped address and needs a prefix of at least 96'
   return undefined
 }
 
-export const trustedPeers = list(
-  `a comma-separated list of addresses, CIDRs or ${trustNames.join(', ')}`,
-  trustProblem,
+export const trustedProxies = list(
+  `a comma-separated list of addresses, CIDRs or ${rangeNames.join(', ')}`,
+  proxyProblem,
 ).transform((entries) => [...new Set(entries.map((entry) => entry.toLowerCase()))])
 
-// Headers with a meaning of their own, which no proxy uses for a client's address or place.
-const namesOtherwiseMeant = new Set(
+// Headers with another meaning, which no proxy uses for a client's address or place.
+const otherHeaders = new Set(
   `accept accept-encoding accept-language app-name app-version authorization cache-control connection
   content-encoding content-length content-type cookie date expect host http2-settings idempotency-key
   keep-alive max-forwards origin pragma proxy-authorization proxy-connection range referer set-cookie te
@@ -163,18 +167,18 @@ const namesOtherwiseMeant = new Set(
 
 const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
-/** What it names is kept from the swap upstream, which would not be told the type of any body, say. */
+/** The gateway removes this header from swap requests, so a header with another meaning (content-type) would be lost. */
 export const placeHeader = z
   .string()
   .toLowerCase()
   .regex(headerNamePattern, 'a header name such as cf-ipcountry')
   .refine(
-    (name) => !namesOtherwiseMeant.has(name),
+    (name) => !otherHeaders.has(name),
     "a header that holds a client's place; this one means something else",
   )
 
-// What the gateway sets itself on a quote call, what belongs to one connection, and cookies, which would
-// make every quote somebody's own.
+// Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two clients
+// would share a quote.
 const neverKeyed = new Set(
   `accept accept-encoding connection content-length content-type cookie expect host http2-settings
   keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
@@ -182,10 +186,10 @@ const neverKeyed = new Set(
 )
 
 function keyHeaderProblem(name: string): string | undefined {
-  if (!headerNamePattern.test(name.toLowerCase())) return 'no header name'
+  if (!headerNamePattern.test(name.toLowerCase())) return 'is not a header name'
   const lowerCaseName = name.toLowerCase()
   if (neverKeyed.has(lowerCaseName) || claimsClientAddress(lowerCaseName)) {
-    return 'never sent on a quote as the client wrote it'
+    return 'is never sent on a quote as the client wrote it'
   }
   return undefined
 }
@@ -198,13 +202,13 @@ export const quoteKeyHeaders = list(
   .refine((names) => names.includes('app-name'), 'a list with app-name in it: the provider requires it')
 
 export const metricsPairs = list('a comma-separated list of pairs such as ETH_USDC,BTC_USDC', (pair) =>
-  /^[\w.~:-]{1,64}$/.test(pair) ? undefined : 'no pair',
-).refine((pairs) => pairs.length <= 20, 'at most 20 pairs: each is three dozen lines of the metrics page')
+  /^[\w.~:-]{1,64}$/.test(pair) ? undefined : 'is not a pair',
+).refine((pairs) => pairs.length <= 20, 'at most 20 pairs: each adds three dozen lines to the metrics page')
 
 export const quoteIdFields = list(
   'a comma-separated list of member names such as quoteId,quote.id',
   (field) =>
-    /^[A-Za-z0-9_$-]{1,64}(?:\.[A-Za-z0-9_$-]{1,64}){0,7}$/.test(field) ? undefined : 'no member name',
+    /^[A-Za-z0-9_$-]{1,64}(?:\.[A-Za-z0-9_$-]{1,64}){0,7}$/.test(field) ? undefined : 'is not a member name',
 )
 
 export const clientIpHeader = z
@@ -212,18 +216,18 @@ export const clientIpHeader = z
   .toLowerCase()
   .regex(headerNamePattern, 'a header name such as forwarded, x-forwarded-for or cf-connecting-ip')
   .refine(
-    (name) => !namesOtherwiseMeant.has(name),
+    (name) => !otherHeaders.has(name),
     "a header that holds a client's address; this one means something else",
   )
 
-/** Long enough that nobody guesses it: the operations listener counts no wrong ones. */
+/** Long enough that it cannot be guessed: the operations listener does not count wrong tokens. */
 export const token = z
   .string()
   .regex(/^[\x21-\x7e]{16,512}$/, 'a secret of 16 to 512 visible ASCII characters, without spaces')
 
 export const hostNames = list(
   'a comma-separated list of host names such as gateway.internal, without ports',
-  (name) => (isHost(name) ? undefined : 'no host name'),
+  (name) => (isHost(name) ? undefined : 'is not a host name'),
 ).transform((names) => [...new Set(names.map(canonicalHost))])
 
 export const headerValue = z

@@ -5,7 +5,8 @@ import type { RateLimiter } from '../client/rate-limiter.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { type Config, type LoadedConfig, loadConfig } from '../config/config.ts'
 import type { SettingValue } from '../config/parse.ts'
-import type { GoneSettingName, SettingName } from '../config/settings.ts'
+import type { RetiredSettingName } from '../config/retired-settings.ts'
+import type { SettingName } from '../config/settings.ts'
 import { readStoreUrl } from '../config/store-url.ts'
 import { problemSlugs } from '../http/problem.ts'
 import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
@@ -57,7 +58,9 @@ export interface Gateway {
 }
 
 /** By the names that they have in the environment. A list may also be an array. */
-export type GatewaySettings = { readonly [Name in SettingName | GoneSettingName]?: SettingValue | undefined }
+export type GatewaySettings = {
+  readonly [Name in SettingName | RetiredSettingName]?: SettingValue | undefined
+}
 
 export interface GatewayOverrides {
   /** What the time is; the built-in sandbox goes by it too. */

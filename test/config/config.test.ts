@@ -23,7 +23,7 @@ function namesOf(given: Given): string[] {
 }
 
 describe('defaults', () => {
-  test('no settings at all give a gateway on loopback before the sandbox', () => {
+  test('without any settings the gateway is on loopback and talks to the sandbox', () => {
     expect(loadConfig({}).config).toMatchObject({
       production: false,
       traffic: { host: '127.0.0.1', port: 8080 },
@@ -75,12 +75,12 @@ describe('defaults', () => {
   })
 })
 
-describe('what earlier versions knew', () => {
+describe('settings and values of earlier versions', () => {
   test.each([
-    [{ FAST_LANE: 'off' }, 'FAST_LANE=off is gone: nothing; every request takes the one way'],
-    [{ FAST_LANE: 'maybe' }, 'FAST_LANE=maybe is gone: nothing; '],
-    [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix is gone: ip, which it is taken as; '],
-  ])('is warned of once, with what counts instead: %j', (given, text) => {
+    [{ FAST_LANE: 'off' }, 'FAST_LANE was removed and changes nothing: every request takes the one way'],
+    [{ FAST_LANE: 'maybe' }, 'FAST_LANE was removed and changes nothing: '],
+    [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix was removed and counts as ip: '],
+  ])('cause one warning, with what counts instead: %j', (given, text) => {
     for (const nearMisses of ['warn', 'error'] as const) {
       const { config, warnings } = loadConfig(given, { nearMisses })
       expect(warnings).toEqual([expect.stringContaining(text)])
@@ -88,14 +88,14 @@ describe('what earlier versions knew', () => {
     }
   })
 
-  test('is a problem where settings are checked, one among the others', () => {
+  test('are problems among the others where settings are checked', () => {
     const given = { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix', PORT: 'x' }
-    expect(errorOf(given, { gone: 'error' }).problems.map(({ name }) => name)).toEqual([
+    expect(errorOf(given, { retired: 'error' }).problems.map(({ name }) => name)).toEqual([
       'PORT',
       'FAST_LANE',
       'QUOTE_PARTITION',
     ])
-    // Nor is it a problem of its own beside others.
+    // Where they are warnings, other problems do not make them problems.
     expect(namesOf(given)).toEqual(['PORT'])
   })
 })

@@ -15,7 +15,7 @@ function namesOf(given: Record<string, SettingValue>): string[] {
   return []
 }
 
-describe('settings that belong together', () => {
+describe('cross-checks of settings', () => {
   test('production does not start without a swap upstream, nor with any sandbox', () => {
     const NODE_ENV = 'production'
     expect(namesOf({ NODE_ENV })).toEqual(['SWAP_BASE_URL'])
@@ -33,17 +33,17 @@ describe('settings that belong together', () => {
     ])
   })
 
-  test('a refresh that never comes to pass is warned about', () => {
+  test('a refresh that never takes effect is warned about', () => {
     const warnings = (ahead: string) =>
       loadConfig({ QUOTE_MIN_VALIDITY_MS: '3000', QUOTE_REFRESH_AHEAD_MS: ahead }).warnings
-    expect(warnings('3000')).toEqual([expect.stringContaining('QUOTE_REFRESH_AHEAD_MS=3000 never comes')])
+    expect(warnings('3000')).toEqual([expect.stringContaining('QUOTE_REFRESH_AHEAD_MS=3000 has no effect')])
     expect([...warnings('3001'), ...warnings('0')]).toEqual([])
   })
 
-  test('a margin under which quotes are served that no order can use is warned about', () => {
+  test('a margin with which quotes are served that orders can no longer use is warned about', () => {
     const warnings = (least: string) =>
       loadConfig({ ORDER_EXPIRY_MARGIN_MS: '2000', QUOTE_MIN_VALIDITY_MS: least }).warnings
-    expect(warnings('1999')).toEqual([expect.stringContaining('that no order can use any more')])
+    expect(warnings('1999')).toEqual([expect.stringContaining('that orders can no longer use')])
     expect(warnings('2000')).toEqual([])
   })
 
@@ -110,7 +110,7 @@ describe('settings that belong together', () => {
     expect(loadConfig({ ...given, SWAP_BASE_URL: url }).config.swap.baseUrl).toBe(url)
   })
 
-  test('fewer quotes known than served, where an unknown one refuses, is warned about', () => {
+  test('a ledger smaller than the cache is warned about where unknown quotes are refused', () => {
     const warnings = (unknown: string, entries: string) =>
       loadConfig({ ORDER_UNKNOWN_QUOTE: unknown, LEDGER_ENTRIES: entries, QUOTE_CACHE_ENTRIES: '500' })
         .warnings
@@ -118,9 +118,9 @@ describe('settings that belong together', () => {
     expect([...warnings('refuse', '500'), ...warnings('forward', '499')]).toEqual([])
   })
 
-  test('what trusted peers say of the client cannot be sent to the provider with a quote', () => {
-    const said = { CLIENT_IP_HEADER: 'X-Edge-Client', QUOTE_PARTITION_HEADER: 'X-Edge-Place' }
-    const keyed = (names: string) => namesOf({ ...said, QUOTE_KEY_HEADERS: `app-name,${names}` })
+  test('a header in which trusted proxies describe the client cannot be sent to the provider with a quote', () => {
+    const proxyHeaders = { CLIENT_IP_HEADER: 'X-Edge-Client', QUOTE_PARTITION_HEADER: 'X-Edge-Place' }
+    const keyed = (names: string) => namesOf({ ...proxyHeaders, QUOTE_KEY_HEADERS: `app-name,${names}` })
     expect(keyed('x-edge-client')).toEqual(['CLIENT_IP_HEADER'])
     expect(keyed('x-edge-place')).toEqual(['QUOTE_PARTITION_HEADER'])
     expect(keyed('x-tier')).toEqual([])

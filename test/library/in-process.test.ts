@@ -193,7 +193,7 @@ describe('settings', () => {
   test.each(['swapBaseUrl', 'SWAP_BASEURL', 'QUOTE_PARTITON'])(
     'refuses %s, which is nearly one',
     async (name) => {
-      await expect(createGateway({ [name]: 'x' })).rejects.toThrow(`${name} is no setting`)
+      await expect(createGateway({ [name]: 'x' })).rejects.toThrow(`${name} is not a setting`)
     },
   )
 

@@ -155,7 +155,7 @@ describe('docs/library.md', () => {
     )
     expect(said).toEqual([
       '0 ETH_USDC',
-      expect.stringMatching(/^0 PORT 70000 .+\nSWAP_BASEURL \*\*\*\* SWAP_BASE_URL, if that is meant/),
+      expect.stringMatching(/^0 PORT 70000 .+\nSWAP_BASEURL \*\*\*\* SWAP_BASE_URL/),
       '0 200',
       '0 409 10000',
     ])

@@ -1,0 +1,88 @@
+import { facts } from '../setting-facts.ts'
+import { milliseconds, oneOf, onOrOff, wholeNumber } from '../value-schemas.ts'
+
+export const limitSettings = {
+  UPSTREAM_TOTAL_TIMEOUT_MS: milliseconds().prefault('15000').register(facts, {
+    meaning: 'Quotes and orders: time from the request to the last byte of the answer.',
+  }),
+  UPSTREAM_CONNECT_TIMEOUT_MS: milliseconds().prefault('3000').register(facts, {
+    meaning: 'Time to connect to an upstream, TLS included.',
+  }),
+  UPSTREAM_HEADERS_TIMEOUT_MS: milliseconds()
+    .prefault('10000')
+    .register(facts, {
+      meaning:
+        "Time from the end of the request's body to the head of the upstream's answer. It may take up to one " +
+        'second longer.',
+    }),
+  UPSTREAM_BODY_TIMEOUT_MS: milliseconds()
+    .prefault('30000')
+    .register(facts, {
+      meaning:
+        "Longest pause between two chunks of an upstream's answer, and longest time for which a client may stop " +
+        'reading it. It may take up to one second longer.',
+    }),
+  UPSTREAM_CONNECTIONS: wholeNumber(1, 65_535).prefault('128').register(facts, {
+    meaning: 'Max connections per upstream.',
+  }),
+  UPSTREAM_QUEUE: wholeNumber(0, 1_000_000).prefault('1024').register(facts, {
+    meaning:
+      'Max requests per upstream that wait for a connection; a further one gets 503 with Retry-After at once.',
+  }),
+  UPSTREAM_RETRIES: wholeNumber(0, 5)
+    .prefault('1')
+    .register(facts, {
+      meaning:
+        'Retries for requests that cannot have reached the upstream, and for a GET or HEAD whose connection died ' +
+        'before any answer. Never after a timeout, and within 10% of the recent requests. 0: never.',
+    }),
+  BREAKER_FAILURES: wholeNumber(1, 1_000_000)
+    .prefault('5')
+    .register(facts, {
+      meaning:
+        'Failures in a row after which an upstream is not called for BREAKER_OPEN_MS: failed connections, ' +
+        'resets, timeouts, 502, 503 and 504; for payments and webhooks failed connections only.',
+    }),
+  BREAKER_OPEN_MS: milliseconds().prefault('5000').register(facts, {
+    meaning:
+      'How long a failing upstream is not called before one request may try; until then: 503 with Retry-After.',
+  }),
+  CLIENT_CONNECTIONS: wholeNumber(1, 1_000_000).prefault('10000').register(facts, {
+    meaning: 'Max client connections; a further one is answered with 503 and Retry-After and closed.',
+  }),
+  RATE_LIMIT_PER_MINUTE: wholeNumber(0, 10_000_000)
+    .prefault('0')
+    .register(facts, {
+      meaning:
+        'Requests a minute that one client may send to the swap upstream; past it: 429 with Retry-After. The ' +
+        'limit protects the upstream, so these are free: quotes from the cache or from a call in flight, orders ' +
+        'refused here, and requests that could not be sent. Payments and webhooks never count. 0: no limit.',
+    }),
+  RATE_LIMIT_BY: oneOf(['app-name', 'client-ip', 'both'])
+    .prefault('app-name')
+    .register(facts, {
+      meaning:
+        'What that limit takes for one client: an App-Name (SWAP_APP_NAME where there is none), a client address ' +
+        '(see TRUST_PROXY; requests of unknown address share one limit), or an App-Name at an address.',
+    }),
+  RATE_LIMIT_HITS: onOrOff.prefault('false').register(facts, {
+    meaning: 'true: every quote counts, also one from the cache or from a call in flight.',
+  }),
+  REQUEST_HEAD_TIMEOUT_MS: milliseconds().prefault('10000').register(facts, {
+    meaning: "Deadline for a client's request head.",
+  }),
+  REQUEST_BODY_IDLE_TIMEOUT_MS: milliseconds().prefault('30000').register(facts, {
+    meaning: "Longest pause in a client's request body; past it: 408.",
+  }),
+  DRAIN_DELAY_MS: milliseconds(0)
+    .optional()
+    .register(facts, {
+      defaultText: '5000 in production, else 0',
+      meaning:
+        'After SIGTERM: how long new connections are still served while /readyz already answers 503, so that a ' +
+        'load balancer notices before any connection is refused.',
+    }),
+  DRAIN_TIMEOUT_MS: milliseconds(0).prefault('25000').register(facts, {
+    meaning: 'After DRAIN_DELAY_MS: how long requests in flight may still take before they are cut.',
+  }),
+}

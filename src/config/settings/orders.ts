@@ -1,0 +1,38 @@
+import { facts } from '../setting-facts.ts'
+import { milliseconds, oneOf, quoteIdFields, wholeNumber } from '../value-schemas.ts'
+
+const thirtyDaysMs = 2_592_000_000
+
+export const orderSettings = {
+  ORDER_UNKNOWN_QUOTE: oneOf(['forward', 'refuse'])
+    .prefault('forward')
+    .register(facts, {
+      meaning:
+        'Float orders that match no quote seen here: forward them, or refuse them with 409 quote-unknown. While ' +
+        'the shared store is down they are forwarded, because another replica may have served the quote.',
+    }),
+  ORDER_EXPIRY_MARGIN_MS: milliseconds(0)
+    .prefault('0')
+    .register(facts, {
+      meaning:
+        'A float order is refused as expired when its quote has less time left than this. Set ' +
+        'QUOTE_MIN_VALIDITY_MS at least as high, or quotes are served that orders can no longer use.',
+    }),
+  ORDER_QUOTE_ID_FIELDS: quoteIdFields.prefault('quoteId,quote.id,id').register(facts, {
+    meaning: 'Where an order may name its quote: member names, with dots into nested objects.',
+  }),
+  LEDGER_ENTRIES: wholeNumber(1, 10_000_000).prefault('200000').register(facts, {
+    meaning: 'Max quotes remembered past their expiry, so that a late order is answered with "expired".',
+  }),
+  LEDGER_RETENTION_MS: wholeNumber(0, thirtyDaysMs, ' of milliseconds').prefault('86400000').register(facts, {
+    meaning: 'How long past its expiry a quote is remembered by its id. 0: every late order is unknown.',
+  }),
+  LEDGER_TERMS_MS: wholeNumber(0, thirtyDaysMs, ' of milliseconds')
+    .prefault('900000')
+    .register(facts, {
+      meaning:
+        'How long past its expiry a quote is remembered by its terms (pair, amounts, application), at most ' +
+        'LEDGER_RETENTION_MS. Shorter by default, because between stable assets the same terms recur. 0: a late ' +
+        'order that names no quote is unknown.',
+    }),
+}

@@ -1,0 +1,69 @@
+import { facts } from '../setting-facts.ts'
+import {
+  metricsPairs,
+  milliseconds,
+  oneOf,
+  onOrOff,
+  placeHeader,
+  quoteKeyHeaders,
+  wholeNumber,
+} from '../value-schemas.ts'
+
+export const quoteSettings = {
+  QUOTE_PARTITION: oneOf(['ip', 'header', 'none'])
+    .prefault('ip')
+    .register(facts, {
+      meaning:
+        'Which clients may share a cached quote. ip: clients of one address. header: clients of one place, as a ' +
+        'trusted proxy names it in QUOTE_PARTITION_HEADER; a hit then ignores availability rules finer than that ' +
+        'place (a state, a sanctioned region). none: all clients; right only where the provider never refuses by ' +
+        'place. The more clients share, the fewer calls, and the more often a hit shows a quote to a client ' +
+        'that the provider would have refused.',
+    }),
+  QUOTE_PARTITION_HEADER: placeHeader.optional().register(facts, {
+    defaultText: 'none; required by QUOTE_PARTITION=header',
+    meaning:
+      "Header in which a trusted proxy names the client's place, such as cf-ipcountry or " +
+      'cloudfront-viewer-country-region. Where it is absent, repeated, unknown (XX) or sent by an untrusted ' +
+      'peer, the request is partitioned by ip. It is never sent to the provider.',
+  }),
+  QUOTE_KEY_HEADERS: quoteKeyHeaders
+    .prefault('app-name,app-version,user-agent,authorization')
+    .register(facts, {
+      meaning:
+        'Request headers that the provider sees on a quote. Each is part of the cache key; no other header of ' +
+        'the client is forwarded, trace context aside. Must include app-name.',
+    }),
+  QUOTE_CACHE_ENTRIES: wholeNumber(1, 10_000_000).prefault('100000').register(facts, {
+    meaning: 'Max quotes kept in memory; the least recently used are dropped first.',
+  }),
+  QUOTE_CACHE_BYTES: wholeNumber(1_024, 68_719_476_736).prefault('67108864').register(facts, {
+    meaning: 'Max bytes of quotes kept in memory.',
+  }),
+  QUOTE_MAX_BYTES: wholeNumber(1, 1_048_576).prefault('16384').register(facts, {
+    meaning: 'Largest quote that is cached; a larger answer is relayed and not cached.',
+  }),
+  QUOTE_OBEY_CACHE_CONTROL: onOrOff.prefault('false').register(facts, {
+    meaning:
+      'true: a quote that the provider marks no-store or private is relayed to its one caller and not cached. ' +
+      'Off by default, because many APIs send no-store on everything and a quote states its own expiry.',
+  }),
+  QUOTE_MIN_VALIDITY_MS: milliseconds(0).prefault('0').register(facts, {
+    meaning: 'A cached quote with less time left than this is fetched again.',
+  }),
+  QUOTE_REFRESH_AHEAD_MS: milliseconds(0)
+    .prefault('0')
+    .register(facts, {
+      meaning:
+        'A cached quote that is requested this close to its expiry is fetched again in the background, so that ' +
+        'clients of a busy pair see no miss. Off at 0, and at no more than QUOTE_MIN_VALIDITY_MS.',
+    }),
+  QUOTE_EVICT_ON_ORDER: onOrOff.prefault('true').register(facts, {
+    meaning: 'A quote that an accepted order used is not served again.',
+  }),
+  METRICS_PAIRS: metricsPairs.optional().register(facts, {
+    meaning:
+      'Pairs that get a label of their own in the metrics, at most 20, separated by commas; all other pairs ' +
+      'count as other.',
+  }),
+}

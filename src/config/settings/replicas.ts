@@ -1,0 +1,31 @@
+import { facts } from '../setting-facts.ts'
+import { keyPrefix, milliseconds, storeUrl, wholeNumber } from '../value-schemas.ts'
+
+export const replicaSettings = {
+  VALKEY_URL: storeUrl.optional().register(facts, {
+    secret: 'in-url',
+    meaning:
+      'The Redis or Valkey through which replicas share quotes, the ledger and rate limits. Without it, each ' +
+      'replica has its own cache, so set it as soon as there are two. ' +
+      'redis://[[user]:password@]host[:port][/database], rediss:// with TLS, ' +
+      'redis+sentinel://host:port,host:port/master-name, redis+cluster://host:port,host:port; with TLS ' +
+      'rediss+sentinel and rediss+cluster; each may also be written with valkey for redis. The password of the ' +
+      'Sentinels: ?sentinelPassword=. While the store is down, each replica works on its own.',
+  }),
+  VALKEY_KEY_PREFIX: keyPrefix.prefault('quotegate:').register(facts, {
+    meaning:
+      'Prefix of every key and channel in the store. Replicas with the same prefix are one gateway: give ' +
+      'another stage, or other upstreams, another prefix.',
+  }),
+  VALKEY_TIMEOUT_MS: wholeNumber(1, 10_000, ' of milliseconds')
+    .prefault('50')
+    .register(facts, {
+      meaning:
+        'Timeout of one call to the store; a request makes about three. After a timeout, the store is skipped ' +
+        'until a background probe succeeds.',
+    }),
+  VALKEY_LOCK_WAIT_MS: milliseconds(0).prefault('3000').register(facts, {
+    meaning:
+      'How long a replica waits for a quote that another replica is fetching before it fetches the quote itself.',
+  }),
+}
