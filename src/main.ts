@@ -7,8 +7,8 @@ import { buildGateway, type Gateway } from './gateway/gateway.ts'
 import { ListenError, listenError } from './process/listen-error.ts'
 import { createLogger } from './process/logger.ts'
 import { version } from './process/package-info.ts'
-import { endOnCrash, endOnSignal, ignoreClosedOutput } from './process/signals.ts'
-import { tuneCollector } from './process/v8-flags.ts'
+import { ignoreClosedOutput, shutDownOnSignal, shutDownOnUnhandledError } from './process/signals.ts'
+import { setV8Flags } from './process/v8-flags.ts'
 
 const flags = {
   help: { type: 'boolean', short: 'h' },
@@ -18,32 +18,32 @@ const flags = {
   sandbox: { type: 'boolean' },
 } as const
 
-const usage = `quotegate: the proxy between your services, a swap API and a payments API
+const usage = `quotegate: a proxy between your backend, a swap API and a payments API
 
 Usage: quotegate [flag]   (or: node dist/main.js [flag], npm start -- [flag])
 
-  (no flag)                     Serve; without any settings, in front of a built-in sandbox
-  --sandbox                     Serve the sandbox alone, at HOST and PORT
+  (no flag)                     Serve; with no configuration it talks to a built-in sandbox
+  --sandbox                     Serve only the sandbox, at HOST and PORT
   --check-config                Check the settings and exit
-  --print-config                Show the settings in effect and where each comes from, and exit
+  --print-config                Show each setting in effect and where it comes from, and exit
   -v, --version                 Print the version and exit
   -h, --help                    Print this and exit
 `
 
-/** Something the person at the terminal can put right: told in plain words, without a stack. */
+/** A mistake on the command line: its message is printed without a stack. */
 class UsageError extends Error {}
 
 async function main(): Promise<void> {
-  tuneCollector()
+  setV8Flags()
   const flag = readFlags()
-  if (flag.help) return say(`${usage}\n${(await texts()).helpText()}`)
-  if (flag.version) return say(version)
+  if (flag.help) return print(`${usage}\n${(await texts()).helpText()}`)
+  if (flag.version) return print(version)
   const asChecked = flag['check-config'] ? 'error' : 'warn'
   const loaded = loadConfig(environment(), { nearMisses: asChecked, retired: asChecked })
-  if (flag['print-config']) return say((await texts()).printConfig(loaded))
+  if (flag['print-config']) return print((await texts()).printConfig(loaded))
   if (flag['check-config']) {
-    for (const warning of loaded.warnings) complain(`warning: ${warning}`)
-    return say('The settings are good.')
+    for (const warning of loaded.warnings) printError(`warning: ${warning}`)
+    return print('The settings are good.')
   }
   await (flag.sandbox ? runSandbox(loaded) : runGateway(loaded))
 }
@@ -59,14 +59,14 @@ function readFlags() {
   }
 }
 
-/** What is not quite a flag: `--sandbx`, `sandbox`, `-sandbox`, `--check_config`, `--sandbox=yes`. */
+/** Whether `given` is a misspelt `flag`: `--sandbx`, `sandbox`, `-sandbox`, `--check_config`, `--sandbox=yes`. */
 function isNear(given: string, flag: string): boolean {
   const [name = ''] = given.replaceAll('_', '-').split('=')
   const written = `--${name.replace(/^-+/, '')}`
   return given !== flag && isWithinEdits(written.toLowerCase(), flag, 2)
 }
 
-// What only a flag asks for is loaded for that flag: a start need not wait for it.
+// Imported only for the flags that need it, so that a normal startup is faster.
 
 function texts() {
   return import('./config/render.ts')
@@ -77,14 +77,14 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   const logger = await createLogger(config.log)
   const gateway = await buildGateway(loaded, { logger })
   const close = () => gateway.close(config.drain)
-  endOnSignal({ log: logger, close })
-  endOnCrash({ log: logger, close })
+  shutDownOnSignal({ log: logger, close })
+  shutDownOnUnhandledError({ log: logger, close })
   const { trafficUrl, operationsUrl } = await gateway.listen()
   logger.info(
     { version, trafficUrl, operationsUrl, sandboxUrl: gateway.sandboxUrl },
     'quotegate is listening',
   )
-  if (gateway.sandboxUrl !== undefined) complain(sandboxBanner(gateway, trafficUrl, operationsUrl))
+  if (gateway.sandboxUrl !== undefined) printError(sandboxBanner(gateway, trafficUrl, operationsUrl))
 }
 
 async function runSandbox({ config }: LoadedConfig): Promise<void> {
@@ -93,20 +93,20 @@ async function runSandbox({ config }: LoadedConfig): Promise<void> {
   const sandbox = await startSandbox(config.traffic).catch((error) => {
     throw listenError(error, config.traffic, 'PORT')
   })
-  endOnSignal({ log: logger, close: () => sandbox.close() })
-  endOnCrash({ log: logger, close: () => sandbox.close() })
+  shutDownOnSignal({ log: logger, close: () => sandbox.close() })
+  shutDownOnUnhandledError({ log: logger, close: () => sandbox.close() })
   logger.info({ version, url: sandbox.url }, 'the sandbox alone is listening')
 }
 
-/** To standard error, so that standard output stays the log and nothing else. */
+/** Printed to standard error, so that standard output is the log and nothing else. */
 function sandboxBanner({ sandboxUrl }: Gateway, trafficUrl: string, operationsUrl: string): string {
   return `
-  quotegate ${version}, in front of its built-in SANDBOX: no real prices, no real money.
+  quotegate ${version} talks to its built-in SANDBOX: no real prices, no real money.
   Swap and payments: ${trafficUrl}   operations: ${operationsUrl}   sandbox: ${sandboxUrl}
 
   A quote:
     curl -s -H 'App-Name: demo' '${trafficUrl}/v3/pairs/ETH_USDC/quotes?amount=0.1'
-  A float order (put in the toAmount of the quote):
+  A float order (set toAmount to that of the quote):
     curl -s -H 'App-Name: demo' -H 'Content-Type: application/json' ${trafficUrl}/v3/orders/float \\
       -d '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0xfrom","toAddress":"0xto","toAmount":289.645}'
   A checkout:
@@ -118,22 +118,22 @@ function sandboxBanner({ sandboxUrl }: Gateway, trafficUrl: string, operationsUr
 }
 
 function environment(): NodeJS.ProcessEnv {
-  // biome-ignore lint/style/noProcessEnv: this is the one place where the environment is read.
+  // biome-ignore lint/style/noProcessEnv: the environment is read here and nowhere else.
   return process.env
 }
 
-function say(text: string): void {
+function print(text: string): void {
   process.stdout.write(`${text.trimEnd()}\n`)
 }
 
-function complain(text: string): void {
+function printError(text: string): void {
   process.stderr.write(`${text}\n`)
 }
 
 function fail(error: unknown): void {
   const expected =
     error instanceof SettingsError || error instanceof ListenError || error instanceof UsageError
-  complain(expected ? error.message : ((error as Error).stack ?? String(error)))
+  printError(expected ? error.message : ((error as Error).stack ?? String(error)))
   process.exit(1)
 }
 

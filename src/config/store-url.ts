@@ -1,13 +1,13 @@
-/** Where the shared store is, as VALKEY_URL says it. */
+/** The address of the shared store, parsed from VALKEY_URL. */
 export interface StoreAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
-  /** The server; or the Sentinels; or nodes of the Cluster, which name the rest. */
+  /** The server, the Sentinels, or some nodes of the Cluster, which name the other nodes. */
   readonly nodes: readonly StoreNode[]
   readonly tls: boolean
   readonly username: string | undefined
   readonly password: string | undefined
   readonly database: number
-  /** What the Sentinels call the server to use. */
+  /** The name under which the Sentinels know the server to use. */
   readonly masterName: string | undefined
   readonly sentinelPassword: string | undefined
 }
@@ -27,8 +27,8 @@ const shape =
 const defaultPorts = { single: 6_379, sentinel: 26_379, cluster: 6_379 }
 
 /**
- * Reads a VALKEY_URL. By hand, because no URL has several hosts. What it says of a wrong one repeats none of it,
- * since there may be a password in it.
+ * Parses a VALKEY_URL; not with `URL`, which refuses several hosts. `expected` repeats nothing of the text, because a
+ * password may be in it.
  */
 export function readStoreUrl(text: string): StoreAddress | { expected: string } {
   const found = shape.exec(text)
@@ -55,14 +55,14 @@ export function readStoreUrl(text: string): StoreAddress | { expected: string } 
 class Unreadable extends Error {}
 
 function because(error: Error): string {
-  return ` (${error instanceof Unreadable ? error.message : 'a % that is no escape'})`
+  return ` (${error instanceof Unreadable ? error.message : 'a % that is not part of an escape'})`
 }
 
 function readUserInfo(userInfo: string | undefined) {
   if (userInfo === undefined) return { username: undefined, password: undefined }
   const colon = userInfo.indexOf(':')
-  // redis://secret@host names a user, which is hardly ever what was meant.
-  if (colon === -1) throw new Unreadable('a colon before the password, also where there is no user')
+  // redis://secret@host would make the password a user name.
+  if (colon === -1) throw new Unreadable('a colon before the password, also without a user')
   const [username, password] = [userInfo.slice(0, colon), userInfo.slice(colon + 1)].map(decodeURIComponent)
   return { username: username || undefined, password: password || undefined }
 }
@@ -71,11 +71,11 @@ function readNodes(hosts: string, kind: StoreAddress['kind']): StoreNode[] {
   const nodes = hosts.split(',').map((node) => {
     const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+))(?::(\d{1,5}))?$/i.exec(node)
     const port = Number(found?.[3] ?? defaultPorts[kind])
-    if (found === null || port < 1 || port > 65_535) throw new Unreadable('each host a name or an address')
+    if (found === null || port < 1 || port > 65_535) throw new Unreadable('each host is a name or an address')
     return { host: found[1] ?? found[2] ?? '', port }
   })
   if (kind === 'single' && nodes.length > 1) {
-    throw new Unreadable('several hosts are a +sentinel or a +cluster')
+    throw new Unreadable('several hosts need +sentinel or +cluster')
   }
   return nodes
 }
@@ -83,10 +83,10 @@ function readNodes(hosts: string, kind: StoreAddress['kind']): StoreNode[] {
 function readPath(path: string, kind: StoreAddress['kind']) {
   const parts = path.split('/').filter((part) => part !== '')
   const masterName = kind === 'sentinel' ? decodeURIComponent(parts.shift() ?? '') : undefined
-  if (masterName === '') throw new Unreadable('the name of the master after the Sentinels')
+  if (masterName === '') throw new Unreadable('the name of the master follows the Sentinels')
   const [database = '0', ...rest] = parts
-  if (!/^\d{1,4}$/.test(database) || rest.length > 0) throw new Unreadable('a number as the database')
-  if (kind === 'cluster' && database !== '0') throw new Unreadable('no database: a Cluster has only 0')
+  if (!/^\d{1,4}$/.test(database) || rest.length > 0) throw new Unreadable('the database is a number')
+  if (kind === 'cluster' && database !== '0') throw new Unreadable('a Cluster has no database but 0')
   return { masterName, database: Number(database) }
 }
 
@@ -94,7 +94,7 @@ function readSentinelPassword(query: string | undefined, kind: StoreAddress['kin
   if (query === undefined) return undefined
   const found = /^sentinelPassword=(.+)$/.exec(query)
   if (kind !== 'sentinel' || found === null) {
-    throw new Unreadable('nothing after ? but the sentinelPassword of a +sentinel')
+    throw new Unreadable('only sentinelPassword of +sentinel may follow the ?')
   }
   return decodeURIComponent(found[1] ?? '')
 }

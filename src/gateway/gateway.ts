@@ -13,7 +13,7 @@ import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstrea
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { createActivity } from '../operations/activity.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
-import { connectionsByDescriptors } from '../process/fd-limit.ts'
+import { maxClientConnections } from '../process/fd-limit.ts'
 import { completeLogger, type GatewayLogger, type Logger, silentLogger } from '../process/logger.ts'
 import { version } from '../process/package-info.ts'
 import { notKeptReasons } from '../quotes/quote-answer.ts'
@@ -250,7 +250,7 @@ function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {
 
 function maxConnections(config: Config, log: Logger): number {
   const { connections } = config.requests
-  const possible = connectionsByDescriptors() ?? connections
+  const possible = maxClientConnections() ?? connections
   if (possible < connections) {
     log.warn(
       { connections: possible },

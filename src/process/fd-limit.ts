@@ -1,17 +1,18 @@
 import { readFileSync } from 'node:fs'
 
-/** What upstreams, the operations listener and the process itself need besides the clients' connections. */
-const leftOverLeast = 64
-const leftOverPart = 0.25
+/** File descriptors kept for upstreams, the operations listener and the process itself. */
+const minReserved = 64
+const reservedShare = 0.25
 
 /**
- * How many clients this process may hold and still have file descriptors for its own work: without one, health
- * checks hang and clients are dropped in silence. Undefined where the system does not tell.
+ * Max client connections that the file-descriptor limit allows. Past it the process could not open what it needs
+ * itself: health checks would hang and clients would be dropped silently. Undefined where the system has no
+ * /proc/self/limits.
  */
-export function connectionsByDescriptors(readLimits = readOwnLimits): number | undefined {
+export function maxClientConnections(readLimits = readOwnLimits): number | undefined {
   const descriptors = Number(/^Max open files\s+(\d+)/m.exec(readLimits())?.[1])
   if (Number.isNaN(descriptors)) return undefined
-  return Math.max(1, descriptors - Math.max(leftOverLeast, Math.ceil(descriptors * leftOverPart)))
+  return Math.max(1, descriptors - Math.max(minReserved, Math.ceil(descriptors * reservedShare)))
 }
 
 function readOwnLimits(): string {

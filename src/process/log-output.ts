@@ -6,19 +6,19 @@ export interface LogOutput {
 
 export interface LogOutputOptions {
   fd: number
-  /** Told once the output takes lines again, with how many it has missed. */
+  /** Called once the output accepts lines again, with the number of lines that were lost. */
   onLost(lines: number): void
-  /** The system call; a test hands in one that fails. */
+  /** The system call; tests pass one that fails. */
   writeBytes?: (fd: number, bytes: Buffer) => number
 }
 
-/** Lines that wait for an output that takes none: enough for a pause in the reader, too little to hurt. */
-const waitingBytesMost = 1_048_576
+/** Lines kept while the output accepts none: enough for a pause of its reader, too little to matter. */
+const maxWaitingBytes = 1_048_576
 const retryAfterMs = 250
 
 /**
- * Standard output as a log that can never harm the service: a full disk, a reader that stands still and a reader
- * that has gone cost lines, and nothing else. What pino does by itself throws, blocks, or keeps all in memory.
+ * Standard output as a log that cannot harm the service: a full disk, a stalled reader and a closed pipe cost log lines and
+ * nothing else. Pino's own outputs throw, block, or keep everything in memory.
  */
 export function createLogOutput(options: LogOutputOptions): LogOutput {
   const { fd, onLost, writeBytes = writeSync } = options
@@ -42,7 +42,7 @@ export function createLogOutput(options: LogOutputOptions): LogOutput {
     try {
       writeOut()
     } catch (error) {
-      // Nobody will read again. Anything else may pass: a full disk, a full pipe.
+      // EPIPE is final, because the reader has closed the pipe. A full disk or a full pipe may pass.
       gone = (error as NodeJS.ErrnoException).code === 'EPIPE'
       if (gone) waiting.length = 0
       else retryTimer ??= setTimeout(retry, retryAfterMs).unref()
@@ -64,7 +64,7 @@ export function createLogOutput(options: LogOutputOptions): LogOutput {
     write(line) {
       if (gone) return
       const bytes = Buffer.from(line)
-      if (waiting.length > 0 && waitingBytes + bytes.length > waitingBytesMost) {
+      if (waiting.length > 0 && waitingBytes + bytes.length > maxWaitingBytes) {
         lost += 1
         return
       }

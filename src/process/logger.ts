@@ -6,20 +6,20 @@ import { createLogOutput, type LogOutput } from './log-output.ts'
 type Write = (members: object, message: string) => void
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error'
 
-/** What a gateway may be given to log to: every logger of pino's is one, and so is `console`. */
+/** The logger that a caller may pass to a gateway. Every pino logger is one, and so is `console`. */
 export interface GatewayLogger {
   debug: Write
   info: Write
   warn: Write
   error: Write
-  /** Spares the work for lines that nobody wants. Without it all are wanted. */
+  /** Lets callers skip the work for lines that would not be logged. Without it, all lines are logged. */
   isLevelEnabled?: (level: LogLevel) => boolean
 }
 
-/** Without children: pino lets what they are born with past the formatter that blots secrets out. */
+/** Has no `child`: pino writes the bindings of child loggers without the formatter that masks secrets. */
 export type Logger = Required<GatewayLogger>
 
-/** The program's own, which also has a word for its end. */
+/** The program's own logger, which also logs why the program ends. */
 export interface ProgramLogger extends Logger {
   fatal: Write
 }
@@ -27,11 +27,11 @@ export interface ProgramLogger extends Logger {
 export interface LoggerOptions {
   level: string
   format: 'auto' | 'json' | 'pretty'
-  /** Where lines go; standard output unless a test says otherwise. */
+  /** Where lines go: standard output, except in tests. */
   destination?: LogOutput
 }
 
-/** Whatever is logged by mistake under one of these names is blotted out; nothing logs them on purpose. */
+/** Members with these names are masked. No code logs them on purpose. */
 const secretNames: ReadonlySet<string> = new Set([
   'authorization',
   'swap_authorization',
@@ -40,36 +40,36 @@ const secretNames: ReadonlySet<string> = new Set([
   'set-cookie',
   'x-signature',
 ])
-const blot = '****'
-const deepest = 6
+const mask = '****'
+const maxDepth = 6
 
 export async function createLogger(options: LoggerOptions): Promise<ProgramLogger> {
   const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stdout.isTTY === true)
   const settings: pino.LoggerOptions = {
     level: options.level,
     base: null,
-    // Not pino's own redaction: its paths know neither the case of a name nor where it will stand.
+    // Not pino's own redaction: its paths are case-sensitive and must say at which depth a name is.
     formatters: { log: (members) => membersForLog(members) },
-    // Errors are plain data by then, which pino would take for an error again.
+    // The formatter has made errors plain data; pino's own serializer would take that for an error.
     serializers: { err: (plain) => plain },
   }
   const output = options.destination ?? standardOutput((lines) => logger.warn({ lines }, lostLines))
-  const destination = pretty ? await prettied(output, options.destination === undefined) : output
+  const destination = pretty ? await prettyOutput(output, options.destination === undefined) : output
   const logger = pino(settings, destination)
   return logger
 }
 
-const lostLines = 'lines of this log were lost: nobody took them'
+const lostLines = 'lines of this log were lost: standard output did not accept them'
 
 function standardOutput(onLost: (lines: number) => void): LogOutput {
-  // Asked for, because that makes a pipe give an error where it would otherwise block the whole process.
+  // Reading this creates the stream, which makes a pipe non-blocking: a full pipe is then an error and blocks nothing.
   void process.stdout.writable
   return createLogOutput({ fd: process.stdout.isTTY === true ? terminal() : 1, onLost })
 }
 
 /**
- * Node writes to a terminal and waits, and with it would everything else while somebody holds that with Ctrl-S. Opened
- * anew it gives an error instead, where the system lets it be.
+ * Node's own writes to a terminal block, so Ctrl-S would stop the whole process. The terminal opened again as non-blocking
+ * gives an error instead; where it cannot be opened, writes block.
  */
 function terminal(): number {
   try {
@@ -79,8 +79,8 @@ function terminal(): number {
   }
 }
 
-async function prettied(output: LogOutput, isStandardOutput: boolean): Promise<LogOutput> {
-  // Loaded only where a person reads along; a server starts without it.
+async function prettyOutput(output: LogOutput, isStandardOutput: boolean): Promise<LogOutput> {
+  // Imported only for a person at a terminal; a server starts faster without it.
   const { default: prettyStream } = await import('pino-pretty')
   return prettyStream({
     colorize: isStandardOutput && process.stdout.isTTY === true,
@@ -115,24 +115,24 @@ export function completeLogger(given: GatewayLogger): Logger {
 function membersForLog(members: object, depth = 0): Record<string, unknown> {
   const shown = Object.entries(members).map(([name, value]) => [
     name,
-    isSecretName(name) && value !== undefined ? blot : valueForLog(value, depth + 1),
+    isSecretName(name) && value !== undefined ? mask : valueForLog(value, depth + 1),
   ])
   return Object.fromEntries(shown)
 }
 
 function valueForLog(value: unknown, depth: number): unknown {
   if (typeof value !== 'object' || value === null || 'toJSON' in value) return value
-  if (depth > deepest) return '[…]'
+  if (depth > maxDepth) return '[…]'
   if (value instanceof Error) return errorForLog(value, depth)
-  // Raw headers are lists of a name, its value, a name, its value.
+  // Raw headers are arrays of name, value, name, value.
   if (Array.isArray(value)) {
     return value.map((item, index) =>
-      index % 2 === 1 && isSecretName(value[index - 1]) ? blot : valueForLog(item, depth + 1),
+      index % 2 === 1 && isSecretName(value[index - 1]) ? mask : valueForLog(item, depth + 1),
     )
   }
   const prototype = Object.getPrototypeOf(value)
   if (prototype === null || prototype === Object.prototype) return membersForLog(value, depth)
-  // Named, not opened: a request or a socket holds every secret there is.
+  // Only its class is logged: a request or a socket holds secrets.
   return `[${prototype.constructor?.name ?? 'object'}]`
 }
 
@@ -140,7 +140,7 @@ function isSecretName(name: unknown): boolean {
   return typeof name === 'string' && secretNames.has(name.toLowerCase())
 }
 
-/** An error with its causes, as plain data; a stack only for what nobody expected. */
+/** An error with its causes, as plain data. An error with a code was expected, so its stack is left out. */
 function errorForLog(error: Error, depth: number): Record<string, unknown> {
   const { code } = error as { code?: unknown }
   return {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** `src/` or `dist/`: this file is one folder below it, or bundled with others into a file that is in it. */
+/** `src/` or `dist/`. This file is one folder below it; bundled, it is part of a file directly in `dist/`. */
 export const programFolder = new URL(
   /\/process\/package-info\.[jt]s$/.test(import.meta.url) ? '../' : './',
   import.meta.url,

@@ -1,65 +1,60 @@
 import type { ProgramLogger } from './logger.ts'
 
-export interface Ending {
+export interface Shutdown {
   log: ProgramLogger
   close(): Promise<void>
 }
 
-/**
- * One wish can arrive twice: a Ctrl-C goes to `npm start` and to the process below it, and npm hands on what it got.
- */
-const sameWishMs = 500
+/** npm forwards Ctrl-C, so one keypress can arrive as two signals: those within this time count as one. */
+const sameKeypressMs = 500
 
-/** A signal ends the process in good order, a second one at once. SIGHUP is what a terminal says that is closed. */
-export function endOnSignal({ log, close }: Ending): void {
-  let endingSinceMs: number | undefined
+/** The first signal shuts down in good order, a second one exits at once. A closed terminal sends SIGHUP. */
+export function shutDownOnSignal({ log, close }: Shutdown): void {
+  let stoppingSinceMs: number | undefined
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
     process.on(signal, () => {
       const nowMs = performance.now()
-      if (endingSinceMs !== undefined) {
-        if (nowMs - endingSinceMs < sameWishMs) return
-        log.warn({ signal }, 'a second signal: ending at once, what is in flight is cut')
+      if (stoppingSinceMs !== undefined) {
+        if (nowMs - stoppingSinceMs < sameKeypressMs) return
+        log.warn({ signal }, 'a second signal: exiting at once, requests in flight are cut')
         process.exit(1)
       }
-      endingSinceMs = nowMs
-      log.info({ signal }, 'stopping: what is in flight is answered first')
+      stoppingSinceMs = nowMs
+      log.info({ signal }, 'stopping: requests in flight are answered first')
       close().then(() => {
         log.info({}, 'stopped')
         process.exit()
-      }, failedToClose)
+      }, exitAfterFailedClose)
     })
   }
 }
 
-/** Past this many, one of them has become the rule and would only fill the log. */
-const loggedMost = 10
+/** A recurring error would only fill the log: after this many, further ones are not logged. */
+const maxLoggedErrors = 10
 
 /**
- * An error that nobody handled leaves a state that nobody knows: the others get their answers, then the process
- * ends, to be started anew.
+ * After an unhandled error the state of the process is unknown: the requests in flight are answered, then the process
+ * exits, so that its supervisor starts a new one.
  */
-export function endOnCrash({ log, close }: Ending): void {
-  let crashes = 0
+export function shutDownOnUnhandledError({ log, close }: Shutdown): void {
+  let errors = 0
   process.on('uncaughtException', (error: unknown, origin) => {
-    crashes += 1
-    if (crashes <= loggedMost) {
-      log.fatal(
-        { origin, cause: error },
-        'an error that nobody handled: answering what is in flight, then ending',
-      )
+    errors += 1
+    if (errors <= maxLoggedErrors) {
+      log.fatal({ origin, cause: error }, 'unhandled error: answering requests in flight, then exiting')
     }
-    // Whoever else ends the process meanwhile, a signal for one, must not call it a success.
+    // Set now, because a signal may end the process before `close` does, with exit code 0 otherwise.
     process.exitCode = 1
-    if (crashes === 1) close().then(() => process.exit(), failedToClose)
+    if (errors === 1) close().then(() => process.exit(), exitAfterFailedClose)
   })
 }
 
-/** A terminal or pipe that is gone must not take the service with it. */
+/** Without these listeners, a closed terminal or pipe would end the process at the next line of output. */
 export function ignoreClosedOutput(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})
 }
 
-function failedToClose(error: unknown): void {
+function exitAfterFailedClose(error: unknown): void {
   process.stderr.write(`${(error as Error)?.stack ?? error}\n`)
   process.exit(1)
 }

@@ -1,21 +1,21 @@
 import { setFlagsFromString } from 'node:v8'
 
 const flags = [
-  // Requests that are under way when a collection comes are not what will grow old (docs/decisions/0015).
+  // Requests in flight during a collection are not long-lived objects (docs/decisions/0015).
   '--no-allocation-site-pretenuring',
-  // New objects get all of their space when it first grows; else it stays small and is collected several times as
-  // often (0016, as the two below).
+  // The space for new objects gets its full size when it first grows. If it stays small, it is collected several times
+  // as often (docs/decisions/0016, as the next two).
   '--semi-space-growth-factor=16',
-  // A quiet minute does not throw away what was compiled,
+  // Without this flag, a quiet minute throws compiled code away,
   '--no-memory-reducer',
-  // and without it V8 would hold the heap as small as if it had just been reduced.
+  // and without this one, V8 keeps the heap as small as if it had just been reduced.
   '--heap-growing-percent=300',
 ]
 
 /**
- * Has V8 collect garbage as suits a gateway, however the program was started. Node warns of flags that change while it
- * runs; these are read by each collection anew, and a V8 that no longer knows one says so and goes on.
+ * Sets V8's flags from inside, so that they apply however the program was started. Node warns against changing flags at run
+ * time, but each collection reads these again. A V8 that does not know one of them prints a warning and goes on.
  */
-export function tuneCollector(): void {
+export function setV8Flags(): void {
   for (const flag of flags) setFlagsFromString(flag)
 }

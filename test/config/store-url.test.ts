@@ -51,17 +51,17 @@ test.each([
       tls: true,
     },
   ],
-])('%s says where the store is', (url, address) => {
+])('%s is parsed', (url, address) => {
   expect(readStoreUrl(url)).toEqual({ ...nothing, ...address })
 })
 
 test.each([
   ['redis://secret@host', /colon before the password/],
-  ['redis://a,b', /\+sentinel or a \+cluster/],
+  ['redis://a,b', /several hosts need \+sentinel or \+cluster/],
   ['redis+sentinel://a,b', /name of the master/],
-  ['redis+cluster://a,b/1', /no database/],
-  ['redis://a?timeout=1', /nothing after \?/],
-  ['redis://:100%@a', /a % that is no escape/],
-])('%s is refused with what would be right', (url, reason) => {
+  ['redis+cluster://a,b/1', /a Cluster has no database but 0/],
+  ['redis://a?timeout=1', /only sentinelPassword/],
+  ['redis://:100%@a', /a % that is not part of an escape/],
+])('%s is refused, and the reason says what would be right', (url, reason) => {
   expect(readStoreUrl(url)).toEqual({ expected: expect.stringMatching(reason) })
 })

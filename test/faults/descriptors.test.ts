@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { connectionsByDescriptors } from '../../src/process/fd-limit.ts'
+import { maxClientConnections } from '../../src/process/fd-limit.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { killPrograms, startProgram } from '../support/gateways/program.ts'
@@ -127,6 +127,6 @@ test.each([
   ['Max open files            20                   20                   files', 1],
   ['Max open files            unlimited            unlimited            files', undefined],
   ['', undefined],
-])('of %j so many are for clients: %s', (limits, connections) => {
-  expect(connectionsByDescriptors(() => limits)).toBe(connections)
+])('with a limit of %j clients may hold %s connections', (limits, connections) => {
+  expect(maxClientConnections(() => limits)).toBe(connections)
 })

@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import { endOnSignal } from '../../src/process/signals.ts'
+import { shutDownOnSignal } from '../../src/process/signals.ts'
 import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
@@ -18,8 +18,8 @@ const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const connectionOf = (answer: { rawHeaders: string[] }) => valuesOf(answer.rawHeaders, 'connection')
 /** Far longer than any test: whoever waits for it never comes to its end. */
 const veryLongMs = 600_000
-/** Signals within this time of the first are the same wish (process-end.ts). */
-const sameWishMs = 500
+/** As in signals.ts: signals within this time of the first count as one. */
+const sameKeypressMs = 500
 
 /** An upstream that answers when it is told to, and a gateway in front of it. */
 async function gatewayThatWaits(settings: Record<string, number> = {}) {
@@ -236,7 +236,7 @@ describe('SIGTERM', () => {
       const { program, operationsUrl } = await hangingRequest({ DRAIN_DELAY_MS: String(veryLongMs) })
       program.child.kill('SIGTERM')
       await untilUnready(operationsUrl)
-      await pause(sameWishMs + 100)
+      await pause(sameKeypressMs + 100)
       program.child.kill(signal)
       expect((await program.exit).code).toBe(1)
       expect(program.stdout()).toContain('a second signal')
@@ -244,20 +244,23 @@ describe('SIGTERM', () => {
   )
 
   // Ctrl-C goes to npm and to the gateway below it, and npm hands it on: every request in flight was cut.
-  test.each(['SIGTERM', 'SIGINT'] as const)('a %s that arrives twice is one wish', async (signal) => {
-    const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never)
-    const { logger, lines } = await keptLog()
-    endOnSignal({ log: logger, close: () => new Promise(() => {}) })
-    onTestFinished(() => {
-      exit.mockRestore()
-      for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
-        process.off(name, process.listeners(name).at(-1) ?? (() => {}))
-    })
-    process.emit(signal, signal)
-    process.emit('SIGTERM', 'SIGTERM')
-    expect(exit).not.toHaveBeenCalled()
-    expect(lines().map(({ msg }) => msg)).toEqual(['stopping: what is in flight is answered first'])
-  })
+  test.each(['SIGTERM', 'SIGINT'] as const)(
+    'a %s that arrives twice counts as one signal',
+    async (signal) => {
+      const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never)
+      const { logger, lines } = await keptLog()
+      shutDownOnSignal({ log: logger, close: () => new Promise(() => {}) })
+      onTestFinished(() => {
+        exit.mockRestore()
+        for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const)
+          process.off(name, process.listeners(name).at(-1) ?? (() => {}))
+      })
+      process.emit(signal, signal)
+      process.emit('SIGTERM', 'SIGTERM')
+      expect(exit).not.toHaveBeenCalled()
+      expect(lines().map(({ msg }) => msg)).toEqual(['stopping: requests in flight are answered first'])
+    },
+  )
 
   async function untilUnready(operationsUrl: string): Promise<void> {
     while ((await statusOf(operationsUrl)) !== 503) await pause(5)

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
 import { escapeXml } from '../../scripts/dashboard/draw-panel.ts'
 import { thresholds } from '../../scripts/dashboard/thresholds.ts'
-import { connectionsByDescriptors } from '../../src/process/fd-limit.ts'
+import { maxClientConnections } from '../../src/process/fd-limit.ts'
 import { freshMetrics } from '../support/observing/fresh-metrics.ts'
 import { alertRules, anchorsOf, dashboard, panels, readGrafana } from '../support/observing/grafana.ts'
 
@@ -158,7 +158,7 @@ test.each(Object.entries(shown))(
 )
 
 test('"Descriptors in use" says at which share clients are turned away, which is below what anybody would call full', () => {
-  const share = (connectionsByDescriptors(() => 'Max open files  1000') ?? 0) / 1000
+  const share = (maxClientConnections(() => 'Max open files  1000') ?? 0) / 1000
   const description = panels.find(({ title }) => title === 'Descriptors in use')?.description
   expect(description).toContain(`at ${share * 100} % clients are turned away`)
 })
