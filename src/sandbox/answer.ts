@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** A request that the sandbox turns down; thrown by the routes, written by the one error handler. */
+/** An error answer of the sandbox: routes throw it, the error handler writes it. */
 export class Refusal extends Error {
   readonly status: number
   readonly code: string
@@ -15,12 +15,12 @@ export class Refusal extends Error {
 
 const responsesToCut = new WeakSet<ServerResponse>()
 
-/** The answer to this request will promise its whole length, send half of it and break off. */
+/** Makes the answer promise its whole length, send half of its body and break off. */
 export function cutAnswer(response: ServerResponse): void {
   responsesToCut.add(response)
 }
 
-/** The only way in which the sandbox answers, so that every answer can be cut. */
+/** Every answer of the sandbox is written here, so that any of them can be cut. */
 export function answerJson(response: ServerResponse, status: number, body: unknown): void {
   const bytes = Buffer.from(JSON.stringify(body))
   response.statusCode = status
@@ -44,7 +44,7 @@ export function answerError(response: ServerResponse, error: unknown): void {
 
 function describeError(error: unknown): { status: number; code: string; message: string } {
   if (error instanceof Refusal) return error
-  // Express marks what the client got wrong, such as a broken escape in the path, with a status.
+  // Express gives its errors about a request, such as a broken escape in the path, a 4xx status.
   const status = error instanceof Error && 'status' in error ? error.status : undefined
   if (typeof status === 'number' && status >= 400 && status < 500) {
     return { status, code: 'BAD_REQUEST', message: 'the request cannot be read' }

@@ -1,30 +1,30 @@
 export interface Bounds<Value> {
-  entries: number
-  bytes?: number
+  maxEntries: number
+  maxBytes?: number
   bytesOf?: (value: Value) => number
 }
 
-/** A map that forgets its oldest entries rather than grow past its bounds. */
+/** A map that drops its oldest entries when it grows past its bounds. */
 export class BoundedMap<Value> {
   readonly #bounds: Required<Bounds<Value>>
   readonly #entries = new Map<string, Value>()
   #bytes = 0
 
   constructor(bounds: Bounds<Value>) {
-    this.#bounds = { bytes: Number.POSITIVE_INFINITY, bytesOf: () => 0, ...bounds }
+    this.#bounds = { maxBytes: Number.POSITIVE_INFINITY, bytesOf: () => 0, ...bounds }
   }
 
   get(key: string): Value | undefined {
     return this.#entries.get(key)
   }
 
-  /** Makes the entry the newest, also if the key was there before. */
+  /** The entry becomes the newest, also if its key was there before. */
   set(key: string, value: Value): void {
     this.#delete(key)
     this.#entries.set(key, value)
     this.#bytes += this.#bounds.bytesOf(value)
     for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#bounds.entries && this.#bytes <= this.#bounds.bytes) break
+      if (this.#entries.size <= this.#bounds.maxEntries && this.#bytes <= this.#bounds.maxBytes) break
       this.#delete(oldest)
     }
   }

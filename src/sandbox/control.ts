@@ -4,7 +4,7 @@ import type { FaultSettings } from './fault-settings.ts'
 import type { Payments } from './payments.ts'
 import { bodyAsJsonObject, readBody } from './request-body.ts'
 
-/** What tests, demos and the console turn, mounted at `/sandbox`; no upstream has any of it. */
+/** Controls for tests, demos and the console, mounted at `/sandbox`. The real upstreams have no such paths. */
 export function createControlRouter(faults: FaultSettings, payments: Payments): Router {
   const router = Router()
   router.use(async (request, _response, next) => {

@@ -1,4 +1,4 @@
-/** `digits / 10 ** scale`, so that no amount ever passes through a float. */
+/** The number `digits / 10 ** scale`: exact, which a float is not. */
 export interface Decimal {
   digits: bigint
   scale: number
@@ -6,11 +6,11 @@ export interface Decimal {
 
 const numberPattern = /^(\d*)(?:\.(\d*))?(?:e([+-]?\d{1,3}))?$/i
 const plainPattern = /^\d+(?:\.\d+)?$/
-const longestPlainForm = 100
+const maxPlainLength = 100
 
-/** A positive number in plain or exponent form; anything else, or one too long to write out, is undefined. */
+/** Parses a positive number in plain or exponent form. Undefined for other text, and where the plain form is too long. */
 export function parseDecimal(text: string): Decimal | undefined {
-  if (text.length > longestPlainForm) return undefined
+  if (text.length > maxPlainLength) return undefined
   const match = numberPattern.exec(text)
   if (match === null) return undefined
   const [, whole = '', fraction = '', exponent = '0'] = match
@@ -18,11 +18,11 @@ export function parseDecimal(text: string): Decimal | undefined {
   const scale = fraction.length - Number(exponent)
   const digits = BigInt(whole + fraction) * 10n ** BigInt(Math.max(0, -scale))
   const decimal = { digits, scale: Math.max(0, scale) }
-  if (digits <= 0n || formatDecimal(decimal).length > longestPlainForm) return undefined
+  if (digits <= 0n || formatDecimal(decimal).length > maxPlainLength) return undefined
   return decimal
 }
 
-/** Plain form without needless zeros: never an exponent, which many readers of money refuse. */
+/** Plain form without needless zeros; never an exponent, which many readers of amounts refuse. */
 export function formatDecimal({ digits, scale }: Decimal): string {
   const padded = digits.toString().padStart(scale + 1, '0')
   const whole = padded.slice(0, padded.length - scale)
@@ -30,12 +30,12 @@ export function formatDecimal({ digits, scale }: Decimal): string {
   return fraction === '' ? whole : `${whole}.${fraction}`
 }
 
-/** The caller's own spelling where it is a plain decimal, as the documented quote echoes it. */
+/** The caller's own spelling if it is a plain decimal, because the documented quote echoes it. */
 export function spellDecimal(text: string, decimal: Decimal): string {
   return plainPattern.test(text) ? text : formatDecimal(decimal)
 }
 
-/** The product, cut off (never rounded up, which would promise money) after so many decimals. */
+/** The product, cut off after `decimals` decimals: rounding up would promise money. */
 export function multiplyDecimals(one: Decimal, other: Decimal, decimals: number): Decimal {
   const digits = one.digits * other.digits
   const scale = one.scale + other.scale

@@ -3,22 +3,22 @@ import { z } from 'zod'
 import { Refusal } from './answer.ts'
 
 export interface SandboxFaults {
-  /** Waited before anything else happens to a request. */
+  /** Delay before anything else happens to a request. */
   latencyMs: number
-  /** 0 to 1: how many requests get a 503. */
+  /** 0 to 1: share of requests that get a 503. */
   errorRate: number
-  /** 0 to 1: how many connections are reset instead of answered. */
+  /** 0 to 1: share of requests whose connection is reset instead of answered. */
   resetRate: number
-  /** 0 to 1: how many answers break off in the middle of their body. */
+  /** 0 to 1: share of answers that break off in the middle of their body. */
   cutRate: number
-  /** 0 to 1: how many requests are never answered. */
+  /** 0 to 1: share of requests that are never answered. */
   hangRate: number
   quoteLifetimeMs: number
-  /** How far the sandbox's clock is ahead of the real one: shows in `Date`, `expiry` and every other instant. */
+  /** How far the sandbox's clock is ahead of the real one, in `Date`, `expiry` and every other time that it sends. */
   clockOffsetMs: number
-  /** A CIDR (or one address) whose clients are refused; empty for none. */
+  /** A CIDR or an address whose clients are refused; empty for none. */
   restrictedPlace: string
-  /** Which side latency and the four rates apply to. */
+  /** The side to which latency and the four rates apply. */
   scope: 'all' | 'swap' | 'payments'
 }
 
@@ -55,7 +55,7 @@ const faultsSchema = z
   })
   .partial()
 
-/** The faults that are on now: set in code and through `PUT /sandbox/faults`, read by every request. */
+/** The current faults: set in code and through `PUT /sandbox/faults`, read by every request. */
 export class FaultSettings {
   #current: SandboxFaults
 
@@ -68,7 +68,7 @@ export class FaultSettings {
     return this.#current
   }
 
-  /** All or nothing: throws a Refusal that says what is wrong, and then nothing has changed. */
+  /** Changes every given fault, or none: a bad value throws a Refusal that says what is wrong. */
   merge(next: unknown): SandboxFaults {
     const parsed = faultsSchema.safeParse(next)
     if (!parsed.success) {

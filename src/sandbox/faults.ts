@@ -3,7 +3,7 @@ import type { RequestHandler, Response } from 'express'
 import { cutAnswer, Refusal } from './answer.ts'
 import type { FaultSettings, SandboxFaults } from './fault-settings.ts'
 
-/** Lets the faults that are on befall each request, then passes on those that survived. */
+/** Applies the current faults to each request. Requests that can still be answered go on to the routes. */
 export function injectFaults(settings: FaultSettings, random: () => number): RequestHandler {
   return async (request, response, next) => {
     const { scope, latencyMs } = settings.current
@@ -29,7 +29,7 @@ export function injectFaults(settings: FaultSettings, random: () => number): Req
 type Fault = 'reset' | 'hang' | 'error' | 'cut' | 'none'
 
 function drawFault(faults: SandboxFaults, random: () => number): Fault {
-  // A rate of 0 draws nothing, so that a test with a scripted `random` scripts only the faults it set.
+  // A rate of 0 does not call `random`, so a test scripts random numbers only for the faults that it set.
   if (faults.resetRate > 0 && random() < faults.resetRate) return 'reset'
   if (faults.hangRate > 0 && random() < faults.hangRate) return 'hang'
   if (faults.errorRate > 0 && random() < faults.errorRate) return 'error'
@@ -41,17 +41,17 @@ function areaOf(path: string): 'swap' | 'payments' {
   return /^\/v3(\/|$)/i.test(path) ? 'swap' : 'payments'
 }
 
-/** False if the client left meanwhile: then its timer is gone too and holds up no shutdown. */
+/** False if the client left during the wait. Its timer is then cleared, so that it does not delay a shutdown. */
 async function hasWaited(response: Response, latencyMs: number): Promise<boolean> {
-  const left = new AbortController()
-  const leave = () => left.abort()
-  response.once('close', leave)
+  const clientGone = new AbortController()
+  const onClose = () => clientGone.abort()
+  response.once('close', onClose)
   try {
-    await sleep(latencyMs, undefined, { signal: left.signal })
+    await sleep(latencyMs, undefined, { signal: clientGone.signal })
     return true
   } catch {
     return false
   } finally {
-    response.off('close', leave)
+    response.off('close', onClose)
   }
 }

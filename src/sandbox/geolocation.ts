@@ -3,7 +3,7 @@ import { BlockList, isIP } from 'node:net'
 
 export interface Geolocation {
   ip: string
-  /** `peer`: there was no usable `Forwarded`, so the caller's own server was looked up instead. */
+  /** `peer`: without a usable `Forwarded`, the address of the connection was looked up. */
   source: 'forwarded' | 'peer'
   allowed: boolean
 }
@@ -18,7 +18,7 @@ export function locate(request: IncomingMessage, restrictedPlace: string): Geolo
 /** One `Forwarded` pair, or the comma that ends an element: https://www.rfc-editor.org/rfc/rfc7239#section-4 */
 const pairOrComma = /\s*(?:([^\s=;,"]+)=("(?:[^"\\]|\\.)*"|[^\s;,"]*)\s*(?:;|(?=,|$))|(,))/y
 
-/** The address of the left-most element's `for=`, if that is one the provider would accept. */
+/** The address in `for=` of the left-most element, if the provider would accept it. */
 export function forwardedFor(header: string): string | undefined {
   pairOrComma.lastIndex = 0
   for (let match = pairOrComma.exec(header); match !== null; match = pairOrComma.exec(header)) {
@@ -35,7 +35,7 @@ function readNode(value: string): string | undefined {
   const bracketed = /^\[([^\]%]*)\](?::\w+)?$/.exec(node)
   if (bracketed !== null) {
     const address = bracketed[1] ?? ''
-    // Seen at the provider: IPv6 that is not bracketed and quoted as well is ignored.
+    // The provider ignores IPv6 that is not both bracketed and quoted, as was observed.
     return isQuoted && isIP(address) === 6 ? withoutMapping(address) : undefined
   }
   const address = node.replace(/:\w+$/, '')

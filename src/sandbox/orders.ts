@@ -20,7 +20,7 @@ export interface Order {
   startedAtMs: number
 }
 
-const rememberedOrders = 1000
+const maxOrders = 1000
 const stepMs = 2000
 const statuses = ['waiting', 'confirming', 'exchanging', 'finished'] as const
 
@@ -48,7 +48,7 @@ const quoteIdSchema = z.union([
 export interface OrderSources {
   prices: Prices
   quotes: QuoteBook
-  /** What the sandbox says the time is. */
+  /** The sandbox's time, `clockOffsetMs` included. */
   clock: Clock
   /** Unaffected by `clockOffsetMs`: a clock that is set back must not turn a finished order into a new one. */
   elapsedClock: Clock
@@ -56,7 +56,7 @@ export interface OrderSources {
 
 export class Orders {
   readonly #sources: OrderSources
-  readonly #orders = new BoundedMap<Order>({ entries: rememberedOrders })
+  readonly #orders = new BoundedMap<Order>({ maxEntries: maxOrders })
 
   constructor(sources: OrderSources) {
     this.#sources = sources

@@ -10,16 +10,16 @@ interface Payment {
   id: string
   createdAt: string
   startedAtMs: number
-  /** As text, because what it takes in memory is then known. */
+  /** Kept as text, because the length of a text says how much memory it takes. */
   postedJson: string
-  /** Set by an action; until then time alone decides. */
-  decided: 'cancelled' | 'completed' | undefined
+  /** Set by cancelling or completing; until then the status depends on time alone. */
+  finalStatus: 'cancelled' | 'completed' | undefined
 }
 
 type StatusOf = (payment: Payment) => string
 
 export interface PaymentsOptions {
-  /** What the sandbox says the time is. */
+  /** The sandbox's time, `clockOffsetMs` included. */
   clock: Clock
   /** Unaffected by `clockOffsetMs`: a completed checkout stays completed. */
   elapsedClock: Clock
@@ -27,21 +27,21 @@ export interface PaymentsOptions {
 
 const checkoutOpenMs = 2000
 const defaultListLength = 20
-const longestList = 100
-const remembered = {
-  entries: 1000,
-  bytes: 16 * 1024 * 1024,
+const maxListLength = 100
+const bounds = {
+  maxEntries: 1000,
+  maxBytes: 16 * 1024 * 1024,
   bytesOf: (payment: Payment) => payment.postedJson.length,
 }
 
-/** The payments API. Somebody pays every checkout by itself after two seconds, or when `completeCheckout` says so. */
+/** The payments API. Every checkout counts as paid after two seconds, or at once by `completeCheckout`. */
 export class Payments {
   readonly router: Router
   readonly #clock: Clock
   readonly #elapsedClock: Clock
-  readonly #checkouts = new BoundedMap<Payment>(remembered)
-  readonly #subscriptions = new BoundedMap<Payment>(remembered)
-  readonly #refunds = new BoundedMap<Payment>(remembered)
+  readonly #checkouts = new BoundedMap<Payment>(bounds)
+  readonly #subscriptions = new BoundedMap<Payment>(bounds)
+  readonly #refunds = new BoundedMap<Payment>(bounds)
 
   constructor({ clock, elapsedClock }: PaymentsOptions) {
     this.#clock = clock
@@ -64,13 +64,13 @@ export class Payments {
 
   completeCheckout(id: string): Record<string, unknown> {
     const checkout = find(this.#checkouts, id)
-    if (checkout.decided === 'cancelled') throw new Refusal(409, 'NOT_OPEN', 'the checkout is cancelled')
-    checkout.decided = 'completed'
+    if (checkout.finalStatus === 'cancelled') throw new Refusal(409, 'NOT_OPEN', 'the checkout is cancelled')
+    checkout.finalStatus = 'completed'
     return describe(checkout, this.#checkoutStatus)
   }
 
   #checkoutStatus = (checkout: Payment): string => {
-    if (checkout.decided !== undefined) return checkout.decided
+    if (checkout.finalStatus !== undefined) return checkout.finalStatus
     return this.#elapsedClock.nowMs() - checkout.startedAtMs >= checkoutOpenMs ? 'completed' : 'open'
   }
 
@@ -92,7 +92,7 @@ export class Payments {
         createdAt: new Date(this.#clock.nowMs()).toISOString(),
         startedAtMs: this.#elapsedClock.nowMs(),
         postedJson: JSON.stringify(bodyAsJsonObject(request)),
-        decided: undefined,
+        finalStatus: undefined,
       }
       payments.set(payment.id, payment)
       answerJson(response, 201, describe(payment, statusOf))
@@ -111,14 +111,14 @@ export class Payments {
     return (request, response) => {
       const payment = find(payments, request.params.id)
       const status = statusOf(payment)
-      if (status !== from) throw new Refusal(409, 'NOT_CANCELLABLE', `it is ${status}, not ${from}`)
-      payment.decided = 'cancelled'
+      if (status !== from) throw new Refusal(409, 'NOT_CANCELLABLE', `its status is ${status}, not ${from}`)
+      payment.finalStatus = 'cancelled'
       answerJson(response, 200, describe(payment, statusOf))
     }
   }
 }
 
-const subscriptionStatus: StatusOf = ({ decided }) => decided ?? 'active'
+const subscriptionStatus: StatusOf = ({ finalStatus }) => finalStatus ?? 'active'
 
 const requireKey: RequestHandler = (request, response, next) => {
   if (!/^Bearer +\S/i.test(request.headers.authorization ?? '')) {
@@ -136,12 +136,12 @@ function find(payments: BoundedMap<Payment>, id: string): Payment {
 
 function describe(payment: Payment, statusOf: StatusOf): Record<string, unknown> {
   const own = { id: payment.id, status: statusOf(payment), createdAt: payment.createdAt }
-  // Twice: first so that these stand first, last so that no posted field replaces them.
+  // Spread twice: first for their place in the answer, last so that posted fields do not replace them.
   return { ...own, ...JSON.parse(payment.postedJson), ...own }
 }
 
-/** List parameters are not documented, so an odd one is ignored rather than refused. */
+/** List parameters are not documented, so a malformed one is ignored rather than refused. */
 function readLimit(text: string | null): number {
   if (text === null || !/^\d{1,9}$/.test(text)) return defaultListLength
-  return Math.min(Math.max(1, Number(text)), longestList)
+  return Math.min(Math.max(1, Number(text)), maxListLength)
 }

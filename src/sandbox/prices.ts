@@ -23,7 +23,7 @@ const listedAssets: (Asset & { dollars: number })[] = [
 ]
 const otherAssetDecimals = 8
 
-/** All that is swapped, and what it costs at a moment. */
+/** The assets, the pairs, and the price of a pair at a given time. */
 export class Prices {
   readonly assets: Asset[]
   readonly pairs: Pair[]
@@ -64,7 +64,7 @@ function crossPairIds(): string[] {
   return ids.flatMap((from) => ids.filter((to) => to !== from).map((to) => `${from}_${to}`))
 }
 
-/** A slow wave (0.2 % in ten minutes, stable assets a hundredth of it), so that demos look alive and tests repeat. */
+/** A slow wave (0.2 % in ten minutes, a hundredth of that for stable assets): demos look alive, tests are repeatable. */
 function dollarsOf(assetId: string, nowMs: number): number {
   const index = listedAssets.findIndex(({ id }) => id === assetId)
   const asset = listedAssets[index]
@@ -75,7 +75,7 @@ function dollarsOf(assetId: string, nowMs: number): number {
 
 function readFixedPrice([pairId, price]: [string, number]): [string, Decimal] {
   if (!/^[A-Za-z0-9.-]+_[A-Za-z0-9.-]+$/.test(pairId)) {
-    throw new TypeError(`prices: ${pairId} is no pair id such as ETH_USDC`)
+    throw new TypeError(`prices: ${pairId} is not a pair id such as ETH_USDC`)
   }
   return [pairId, readPrice(pairId, price)]
 }

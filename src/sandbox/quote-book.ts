@@ -9,7 +9,7 @@ export interface Amount {
   value: string
 }
 
-/** As documented: exactly these fields, in this order. */
+/** The documented quote: exactly these fields, in this order. */
 export interface Quote {
   fromAmount: Amount
   id: string
@@ -24,12 +24,12 @@ export interface Terms {
   toAmount?: string | null | undefined
 }
 
-const rememberedQuotes = 10_000
+const maxQuotes = 10_000
 
-/** The quotes that were given, found again by id or, as real orders name none, by their terms. */
+/** The quotes that were given out, found by id or, because real orders name no id, by their terms. */
 export class QuoteBook {
-  readonly #byId = new BoundedMap<Quote>({ entries: rememberedQuotes })
-  readonly #lastByTerms = new BoundedMap<Quote>({ entries: 2 * rememberedQuotes })
+  readonly #byId = new BoundedMap<Quote>({ maxEntries: maxQuotes })
+  readonly #lastByTerms = new BoundedMap<Quote>({ maxEntries: 2 * maxQuotes })
 
   give(pair: Pair, amount: string, price: Decimal, expiresAtMs: number): Quote {
     const fromAmount = parseDecimal(amount)
@@ -51,7 +51,7 @@ export class QuoteBook {
     return this.#byId.get(id)
   }
 
-  /** Of several quotes with these terms the one that expires last, whoever asked for it: the terms still hold. */
+  /** Of several quotes with these terms, the one that expires last: until then an order on these terms is good. */
   byTerms(terms: Terms): Quote | undefined {
     return this.#lastByTerms.get(termsKey(terms))
   }
@@ -69,12 +69,16 @@ export class QuoteBook {
 export function convert(pair: Pair, amount: Decimal, price: Decimal): Amount {
   const converted = multiplyDecimals(amount, price, pair.to.decimals)
   if (converted.digits === 0n) {
-    throw new Refusal(400, 'AMOUNT_TOO_SMALL', `that is less than the smallest part of one ${pair.to.id}`)
+    throw new Refusal(
+      400,
+      'AMOUNT_TOO_SMALL',
+      `the amount buys less than the smallest part of one ${pair.to.id}`,
+    )
   }
   return { assetId: pair.to.id, value: formatDecimal(converted) }
 }
 
-/** Compared as doubles, because the clients seen send the amounts as JSON numbers. */
+/** Amounts are compared as doubles, because real clients send them as JSON numbers. */
 function termsKey({ pairId, fromAmount, toAmount }: Terms): string {
   return [pairId, Number(fromAmount), toAmount == null ? 'any' : Number(toAmount)].join(' ')
 }

@@ -1,16 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http'
 
-/** A request as the sandbox got it. */
+/** A request as the sandbox received it. */
 export interface RecordedRequest {
   method: string
-  /** As it stood in the request line. */
+  /** As in the request line. */
   target: string
-  /** By their names in lower case, as node:http has them. */
+  /** With names in lower case, as node:http has them. */
   headers: IncomingHttpHeaders
-  /** As they came: name, value, name, value. */
+  /** As received: name, value, name, value. */
   rawHeaders: string[]
-  /** At most its first MiB; what had arrived by then if the client left. Empty while it is being read. */
+  /** At most the first MiB. Empty while the body is being read; if the client left, what had arrived by then. */
   body: Buffer
-  /** By the clock that the sandbox was given, without `clockOffsetMs`: the test's own time. */
+  /** By the clock in the options, without `clockOffsetMs`: the test's own time. */
   receivedAtMs: number
 }

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { Refusal } from './answer.ts'
 
-export const keptBodyBytes = 1024 * 1024
-const deepestNesting = 64
+export const maxKeptBytes = 1024 * 1024
+const maxNesting = 64
 
 interface KeptBody {
   bytes: Buffer
@@ -11,21 +11,21 @@ interface KeptBody {
 
 const keptBodies = new WeakMap<IncomingMessage, KeptBody>()
 
-/** Reads to the end and keeps the first MiB. Resolves to false if the client left before the end. */
+/** Reads the body to its end and keeps the first MiB. Resolves to false if the client left before the end. */
 export async function readBody(request: IncomingMessage): Promise<boolean> {
   const chunks: Buffer[] = []
   let receivedBytes = 0
   let isEnded = true
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
-      // What is past the bound is read all the same: a client that still writes would miss the 413.
-      if (receivedBytes < keptBodyBytes) chunks.push(chunk.subarray(0, keptBodyBytes - receivedBytes))
+      // Chunks past the bound are read too: a client that is still writing would miss the 413.
+      if (receivedBytes < maxKeptBytes) chunks.push(chunk.subarray(0, maxKeptBytes - receivedBytes))
       receivedBytes += chunk.length
     }
   } catch {
     isEnded = false
   }
-  keptBodies.set(request, { bytes: Buffer.concat(chunks), isWhole: receivedBytes <= keptBodyBytes })
+  keptBodies.set(request, { bytes: Buffer.concat(chunks), isWhole: receivedBytes <= maxKeptBytes })
   return isEnded
 }
 
@@ -36,13 +36,13 @@ export function bodyBytes(request: IncomingMessage): Buffer {
 export function bodyAsJsonObject(request: IncomingMessage): Record<string, unknown> {
   const body = keptBodies.get(request)
   if (body !== undefined && !body.isWhole) {
-    throw new Refusal(413, 'BODY_TOO_LARGE', `the sandbox reads at most ${keptBodyBytes} bytes`)
+    throw new Refusal(413, 'BODY_TOO_LARGE', `the sandbox reads at most ${maxKeptBytes} bytes`)
   }
   const value = parseJson(bodyBytes(request).toString('utf8'))
   if (!isObject(value)) throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')
-  // JSON.parse reads any depth, but JSON.stringify recurses and would overflow the stack when answering.
-  if (isDeeperThan(value, deepestNesting)) {
-    throw new Refusal(400, 'MALFORMED_BODY', `the body is nested more than ${deepestNesting} deep`)
+  // JSON.parse accepts any depth, but JSON.stringify recurses: the answer would overflow the stack.
+  if (isDeeperThan(value, maxNesting)) {
+    throw new Refusal(400, 'MALFORMED_BODY', `the body is nested more than ${maxNesting} deep`)
   }
   return value
 }

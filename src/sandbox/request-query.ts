@@ -1,6 +1,6 @@
 import type { Request } from 'express'
 
-/** Read from the raw target: URLSearchParams never throws and makes no objects out of `amount[x]`. */
+/** The query of the raw target. URLSearchParams never throws, and does not turn `amount[x]` into an object. */
 export function queryOf(request: Request): URLSearchParams {
   const start = request.originalUrl.indexOf('?')
   return new URLSearchParams(start === -1 ? '' : request.originalUrl.slice(start))

@@ -3,9 +3,9 @@ import type { Clock } from '../clock.ts'
 import type { RecordedRequest } from './recorded-request.ts'
 import { bodyBytes, readBody } from './request-body.ts'
 
-const recordedBodyBytes = 64 * 1024 * 1024
+const maxRecordedBytes = 64 * 1024 * 1024
 
-/** Reads each request's body and remembers the request in `requests`, the newest last. */
+/** Appends each request to `requests` and reads its body. */
 export function recordRequests(requests: RecordedRequest[], limit: number, clock: Clock): RequestHandler {
   let bodyBytesHeld = 0
 
@@ -28,10 +28,10 @@ export function recordRequests(requests: RecordedRequest[], limit: number, clock
     const isEnded = await readBody(request)
     recorded.body = bodyBytes(request)
     bodyBytesHeld += recorded.body.length
-    if (bodyBytesHeld > recordedBodyBytes) {
-      // Tests may empty the array themselves, so the sum is only trusted once it has been taken again.
+    if (bodyBytesHeld > maxRecordedBytes) {
+      // Tests may empty the array, so the sum is computed again before requests are dropped for it.
       bodyBytesHeld = requests.reduce((sum, { body }) => sum + body.length, 0)
-      while (bodyBytesHeld > recordedBodyBytes) dropOldest()
+      while (bodyBytesHeld > maxRecordedBytes) dropOldest()
     }
     if (isEnded) next()
   }

@@ -15,32 +15,32 @@ import { createSwapRouter } from './swap.ts'
 export type { Clock, RecordedRequest, SandboxFaults }
 
 export interface SandboxOptions {
-  /** 127.0.0.1 unless told otherwise. */
+  /** Default: 127.0.0.1. */
   host?: string
-  /** Any free port unless told otherwise. */
+  /** Default: any free port. */
   port?: number
-  /** What the time is, so that a test can let it pass. */
+  /** The time; tests pass a clock that they set themselves. */
   clock?: Clock
-  /** 30,000 unless told otherwise. */
+  /** Default: 30,000. */
   quoteLifetimeMs?: number
-  /** What goes wrong from the start. */
+  /** The faults to begin with. */
   faults?: Partial<SandboxFaults>
-  /** Fixed prices by pair id; such a pair does not move, and one that is not listed is added. */
+  /** Fixed prices by pair id. The price of such a pair does not move; a pair that is not listed is added. */
   prices?: Record<string, number>
-  /** Decides which requests a rate befalls. */
+  /** Numbers from 0 to 1 that decide which requests a rate applies to. Default: Math.random. */
   random?: () => number
-  /** How many requests `requests` remembers. */
+  /** Max requests kept in `requests`. Default: 1000. */
   recordRequests?: number
-  /** Lets the process end although the sandbox is still open. */
+  /** Lets the process end while the sandbox is open. */
   unref?: boolean
 }
 
 export interface Sandbox {
-  /** Of both APIs: SWAP_BASE_URL and PAYMENTS_BASE_URL of a gateway in front of it. */
+  /** The URL of both APIs: the SWAP_BASE_URL and PAYMENTS_BASE_URL of a gateway. */
   readonly url: string
-  /** What reached the two APIs (not `/sandbox`), the newest last; the oldest are forgotten. May be emptied. */
+  /** Requests to the two APIs (not to `/sandbox`), the newest last; the oldest are dropped. The caller may empty it. */
   readonly requests: RecordedRequest[]
-  /** Merges `next` into the faults that are on and returns them all. Throws if a value is bad. */
+  /** Merges `next` into the current faults and returns all of them. Throws if a value is bad. */
   faults(next?: Partial<SandboxFaults>): SandboxFaults
   /** Ends every connection at once, hanging ones too. */
   close(): Promise<void>
@@ -60,14 +60,14 @@ const optionNames: ReadonlySet<string> = new Set<keyof SandboxOptions>([
   'unref',
 ])
 
-/** Both upstreams on one real port, in this process. */
+/** Starts both upstreams on one real port, in this process. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   for (const name of Object.keys(options))
     if (!optionNames.has(name))
       throw new TypeError(`startSandbox: there is no option ${name}, only ${[...optionNames].join(', ')}`)
   const { host = '127.0.0.1', port = 0, clock: elapsedClock = systemClock } = options
   const { quoteLifetimeMs, random = Math.random, recordRequests: recordLimit = 1000 } = options
-  // Below 0 the array would be emptied without end; not a number, and it would only grow.
+  // With a negative limit the array would be emptied endlessly; with NaN it would only grow.
   if (!(recordLimit >= 0)) throw new TypeError(`recordRequests: must be 0 or more, not ${recordLimit}`)
   const faults = new FaultSettings({
     ...(quoteLifetimeMs === undefined ? {} : { quoteLifetimeMs }),
@@ -83,7 +83,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   app.use('/sandbox', createControlRouter(faults, payments))
   app.use(recordRequests(requests, recordLimit, elapsedClock))
   app.use(injectFaults(faults, random))
-  // Again, since a slow body or a latency may have passed: servers date an answer when they write it.
+  // Stamped again after a slow body or a latency, because servers date an answer when they write it.
   app.use(stamp(clock))
   app.use('/v3', createSwapRouter({ prices: options.prices ?? {}, faults, clock, elapsedClock }))
   app.use(payments.router)
@@ -132,10 +132,10 @@ type HandleWithFallback = (
 ) => void
 
 function createSandboxServer(app: Express, clock: Clock): Server {
-  // The third argument is Express's own, though not in its types: what it calls, instead of our error
-  // handler, when it can make nothing of the target.
+  // Express calls the third argument, which its types lack, instead of our error handler when it cannot parse
+  // the target.
   const handle: HandleWithFallback = app
-  // Without a Host header Node would answer by itself, and that answer would lack the Sandbox header.
+  // Otherwise Node would answer a request without Host itself, and that answer would lack the Sandbox header.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     response.sendDate = false
     response.setHeader('Sandbox', 'quotegate')

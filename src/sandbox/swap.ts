@@ -13,13 +13,13 @@ import { queryOf } from './request-query.ts'
 export interface SwapOptions {
   prices: Record<string, number>
   faults: FaultSettings
-  /** What the sandbox says the time is. */
+  /** The sandbox's time, `clockOffsetMs` included. */
   clock: Clock
   /** Unaffected by `clockOffsetMs`. */
   elapsedClock: Clock
 }
 
-const longestOrderList = 100
+const maxOrderList = 100
 
 /** The swap API, mounted at `/v3`. */
 export function createSwapRouter({ prices: fixedPrices, faults, clock, elapsedClock }: SwapOptions): Router {
@@ -35,7 +35,7 @@ export function createSwapRouter({ prices: fixedPrices, faults, clock, elapsedCl
   })
 
   router.use(['/pairs', '/orders'], (request, _response, next) => {
-    // No message: the one refusal whose body was seen in the wild has only a code.
+    // Without a message: the real provider's refusal, the only one whose body was seen, has only a code.
     if (!locate(request, faults.current.restrictedPlace).allowed)
       throw new Refusal(403, 'RESTRICTED_GEOLOCATION')
     next()
@@ -67,7 +67,7 @@ export function createSwapRouter({ prices: fixedPrices, faults, clock, elapsedCl
   router.get('/orders', (request, response) => {
     const query = queryOf(request)
     const found = orders.list(query.get('toAddress'), query.get('toAsset'))
-    answerJson(response, 200, found.slice(0, longestOrderList).map(describe))
+    answerJson(response, 200, found.slice(0, maxOrderList).map(describe))
   })
   router.get('/orders/:id', (request, response) => {
     answerJson(response, 200, describe(orders.find(request.params.id)))
@@ -96,7 +96,7 @@ function describePair({ id, from, to }: Pair) {
   return { id, from: from.id, to: to.id }
 }
 
-/** Small, middle and large amounts at one price: the larger, the wider its bounds and the dearer its miner. */
+/** Three tiers of amounts at one price: the larger the amounts, the wider the bounds and the higher the miner fee. */
 function ratesOf(pair: Pair, price: Decimal, expiry: number) {
   const tiers = [
     { min: '0.001', max: '1', minerFee: '0.0001' },

@@ -76,7 +76,7 @@ describe('startSandbox()', () => {
     [{ faults: { errorRate: 2 } }, 'errorRate'],
     [{ quoteLifetimeMs: -1 }, 'quoteLifetimeMs'],
     [{ faults: { latency: 1 } as object }, 'latency'],
-    [{ prices: { ETHUSDC: 1 } }, 'ETHUSDC is no pair id'],
+    [{ prices: { ETHUSDC: 1 } }, 'ETHUSDC is not a pair id'],
     [{ recordRequests: -1 }, 'recordRequests'],
     [{ recordRequests: Number.NaN }, 'recordRequests'],
   ])('refuses %j and names what is wrong', async (options, words) => {
