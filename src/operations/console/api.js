@@ -14,7 +14,7 @@ export function authorization() {
   return token === '' ? {} : { Authorization: `Bearer ${token}` }
 }
 
-/** Does something; throws an error with the gateway's own words if it is refused. */
+/** Runs an action of the console. If the gateway refuses, throws an error with the gateway's own words. */
 export async function act(name, body = {}) {
   const answer = await fetch(`actions/${name}`, {
     method: 'POST',

@@ -1,6 +1,6 @@
 import { element, setText } from './dom.js'
 
-/** What is left of a quote, as a bar and in seconds; the same in the table and beside a trial. */
+/** The time that a quote has left, as a bar and in seconds; used in the table and beside a trial. */
 export function createCountdown() {
   const fill = element('div', { class: 'fill' })
   const left = element('span', { class: 'left' })
@@ -15,7 +15,7 @@ export function createCountdown() {
 
   return {
     node,
-    /** Both by the gateway's clock, so that this computer's own may be wrong. */
+    /** Both times are by the gateway's clock, because this computer's may be wrong. */
     set(next) {
       endsAt = performance.now() + next.leftMs
       lifeMs = Math.max(next.lifeMs, next.leftMs, 1)

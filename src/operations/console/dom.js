@@ -1,4 +1,4 @@
-/** Builds elements. Whatever comes in as a child is text or an element: nothing is ever read as markup. */
+/** Builds an element. Children are elements or text: text is never parsed as markup. */
 export function element(name, properties = {}, ...children) {
   const made = document.createElement(name)
   for (const [key, value] of Object.entries(properties)) {
@@ -13,14 +13,14 @@ export function element(name, properties = {}, ...children) {
   return made
 }
 
-/** The part of a panel that plays this role. */
+/** The part of a panel with this `data-role`. */
 export function part(panel, role) {
   const found = panel.querySelector(`[data-role="${role}"]`)
   if (found === null) throw new Error(`the page has no ${role} here`)
   return found
 }
 
-/** Sets a text only if it changed, so that a screen reader is not told the same again. */
+/** Sets a text only if it changed, so that a screen reader does not announce it again. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text
 }

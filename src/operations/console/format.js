@@ -5,7 +5,7 @@ export function milliseconds(ms) {
   return Math.round(ms).toLocaleString('en')
 }
 
-/** A span of time, in the unit in which it is read at a glance. */
+/** A span of time, in a unit that is readable at a glance. */
 export function span(ms) {
   if (ms === null || ms === undefined) return '–'
   const seconds = ms / 1000

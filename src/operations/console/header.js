@@ -3,7 +3,7 @@ import { bytes, count, span } from './format.js'
 
 const breakerClass = { closed: 'good', 'half-open': 'warn', open: 'bad' }
 
-/** The line at the top: what the gateway is, and how it and its upstreams are. */
+/** The line at the top: the gateway's mode, version and state, and the state of its upstreams. */
 export function createHeader() {
   const mode = document.getElementById('mode')
   const version = document.getElementById('version')

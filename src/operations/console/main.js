@@ -58,7 +58,7 @@ const stream = openStream({
     }
     header[name]?.(frame)
     warnOfPeers(frame.untrustedPeers)
-    // A new beginning is shown in any case: what stood there is of a gateway that is gone.
+    // `hello` is shown even when paused: the data on the page is of the connection before, maybe of another gateway.
     if (paused && name !== 'hello') return
     for (const panel of panels) panel[name]?.(frame)
   },
@@ -114,13 +114,13 @@ unlock.addEventListener('click', () => {
   keepToken('')
   stream.restart()
 })
-// No submit button of its own: Enter in the field presses the first of those.
+// Not a submit button: Enter in the field presses the first of those.
 document.getElementById('token-cancel').addEventListener('click', () => dialog.close('cancel'))
 dialog.addEventListener('close', () => {
   const field = dialog.querySelector('input')
   const token = field.value.trim()
   if (dialog.returnValue === 'ok' && token !== '') {
-    // Such as what a chat made of it: no request can carry that, and none would ever get through.
+    // A token with other characters, such as a dash that a chat replaced, does not fit into a header.
     if (/^[\x21-\x7e]+$/.test(token)) {
       keepToken(token)
       stream.restart()
@@ -130,7 +130,7 @@ dialog.addEventListener('close', () => {
   dialog.returnValue = ''
 })
 
-// A tab that nobody looks at costs the gateway nothing.
+// A hidden tab closes its stream, so that it costs the gateway nothing.
 let hiding
 function stopWhileHidden() {
   clearTimeout(hiding)

@@ -4,7 +4,7 @@ import { clockTime, count, span } from './format.js'
 
 const shownMost = 50
 
-/** The last refusals, and what would become of an order. */
+/** The last refused orders, and a check of what would happen to an order. */
 export function createOrders({ isFull }) {
   const panel = document.getElementById('orders')
   const body = panel.querySelector('tbody')

@@ -19,10 +19,10 @@ const columns = [
 ]
 
 const updateEveryMs = 250
-/** The gateway sends no more than these. */
+/** The gateway sends at most this many. */
 const listedMost = 100
 
-/** The quotes that can be served now, each with the time that it has left. */
+/** The quotes that can be served now, each with the time it has left. */
 export function createQuotes({ say, isFull, isPaused }) {
   const panel = document.getElementById('quotes')
   const head = part(panel, 'head')
@@ -30,7 +30,7 @@ export function createQuotes({ say, isFull, isPaused }) {
   const filter = part(panel, 'filter')
   const dropAll = part(panel, 'drop-all')
   const rows = new Map()
-  /** As the gateway sent them: most asked for first. */
+  /** Position by key in the gateway's order: the most requested quote first. */
   let ranks = new Map()
   let isWhole = true
   let sorting
@@ -148,7 +148,7 @@ export function createQuotes({ say, isFull, isPaused }) {
     let next = body.firstChild
     for (const { node, quote } of sorted) {
       node.hidden = !`${quote.pair} ${quote.amount}`.toLowerCase().includes(wanted)
-      // Only what is out of place is moved, or a button would lose its focus once a second.
+      // Only rows out of place are moved: moving a row takes the focus from its button, once a second.
       if (node === next) next = next.nextSibling
       else body.insertBefore(node, next)
     }
@@ -180,7 +180,7 @@ export function createQuotes({ say, isFull, isPaused }) {
     ranks = new Map()
     isWhole = quotes.length < listedMost
     for (const [index, quote] of quotes.entries()) {
-      // A provider may give one quote to several who ask, and a reader is shown no ids: those are told apart by place.
+      // A provider may give one quote to several clients, and for readers ids are hidden: such rows are told apart by count.
       const nth = (times.get(quote.id) ?? 0) + 1
       times.set(quote.id, nth)
       const key = `${nth} ${quote.id}`

@@ -3,7 +3,7 @@ import { clockTime, milliseconds, statusClass } from './format.js'
 
 const shownMost = 200
 
-/** The newest first; a row opens what happened. */
+/** The requests, newest first; a click on a row opens its details. */
 export function createRequests({ isFull }) {
   const panel = document.getElementById('requests')
   const body = panel.querySelector('tbody')

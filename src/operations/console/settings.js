@@ -1,6 +1,6 @@
 import { element, part, setText } from './dom.js'
 
-/** What is in effect, and where it comes from. */
+/** The settings in effect, and where each comes from. */
 export function createSettings() {
   const panel = document.getElementById('settings')
   const body = panel.querySelector('tbody')

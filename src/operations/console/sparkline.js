@@ -2,7 +2,7 @@ const svgNamespace = 'http://www.w3.org/2000/svg'
 const width = 120
 const height = 32
 
-/** The last values as a line; a null is a second about which there is nothing to say. */
+/** The last values as a line; null is a second without a value. */
 export function createSparkline(label, points) {
   const svg = document.createElementNS(svgNamespace, 'svg')
   const area = document.createElementNS(svgNamespace, 'path')

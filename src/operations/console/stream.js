@@ -5,8 +5,8 @@ const firstPauseMs = 400
 const longestPauseMs = 4_000
 
 /**
- * The gateway's events, for as long as the page lives: after a break it asks again. Not an EventSource, because that
- * cannot send a token.
+ * The gateway's events for the lifetime of the page: after a break it connects again. Not an EventSource, because that cannot
+ * send a token.
  */
 export function openStream({ onEvent, onState }) {
   let abort = new AbortController()
@@ -25,7 +25,7 @@ export function openStream({ onEvent, onState }) {
         })
       } catch (error) {
         if (error instanceof TokenRefused) {
-          // First, since whoever is told may want it at once with another token.
+          // Set before the call, because `onState` may restart the stream with another token.
           wanted = false
           onState('refused')
         }
@@ -68,7 +68,7 @@ export function openStream({ onEvent, onState }) {
 
   void run()
   return {
-    /** Asks anew at once, with the token as it is now. */
+    /** Connects again at once, with the current token. */
     restart() {
       wanted = true
       abort.abort()

@@ -1,7 +1,7 @@
 const key = 'quotegate-theme'
 const themes = ['auto', 'dark', 'light']
 
-/** As the system has it, unless somebody chose. */
+/** The theme switch: the system's theme until the user chooses one. */
 export function createTheme() {
   const button = document.getElementById('theme')
   let theme = themes.includes(localStorage.getItem(key)) ? localStorage.getItem(key) : 'auto'

@@ -6,7 +6,7 @@ const seconds = 60
 const sum = (samples, key) => samples.reduce((total, sample) => total + sample[key], 0)
 const peak = (samples, key) => samples.reduce((most, sample) => Math.max(most, sample[key]), 0)
 
-/** Each: what is drawn of a sample, and what is said of all of them. */
+/** For each tile: the value that is drawn for a sample, and the text about all samples. */
 const tiles = [
   {
     id: 'requests',

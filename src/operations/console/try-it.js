@@ -5,7 +5,7 @@ import { milliseconds, statusClass } from './format.js'
 
 const stepsMost = 8
 
-/** One person's requests through the gateway: a miss, a hit, a quote that dies, an order that is refused. */
+/** Lets a user send requests through the gateway: see a miss, a hit, a quote that expires, an order that is refused. */
 export function createTryIt({ isFull }) {
   const panel = document.getElementById('try')
   const fields = {
@@ -146,7 +146,7 @@ export function createTryIt({ isFull }) {
     )?.[1]
     const byOurs = quote.expiry - Date.now()
     const bySent = Number.isNaN(served) ? byOurs : quote.expiry - served
-    // Of a quote that is not kept the gateway says no ttl.
+    // For a quote that is not cached the gateway sends no ttl.
     const leftMs =
       ttl === undefined
         ? Math.max(0, bySent)
@@ -201,7 +201,7 @@ function parsed(text) {
   }
 }
 
-/** Enough of one to be counted down and ordered; a provider may answer 200 with anything. */
+/** Whether `value` has what the countdown and an order need; a provider may answer 200 with anything. */
 function isQuote(value) {
   return (
     typeof value?.fromAmount?.value === 'string' &&
@@ -220,7 +220,7 @@ async function copyText(text, button) {
     await navigator.clipboard.writeText(text)
     setText(button, 'Copied')
   } catch {
-    // Without HTTPS a browser offers no clipboard, except on loopback.
+    // Without HTTPS a browser has no clipboard, except on loopback.
     setText(button, 'Select it below')
   }
   setTimeout(() => setText(button, 'Copy curl'), 1_500)
