@@ -104,8 +104,8 @@ function checkPartition({ QUOTE_PARTITION, QUOTE_PARTITION_HEADER }: SettingValu
 }
 
 /**
- * The headers in which trusted proxies describe the client must not be keyed: a keyed header is sent to the provider, also
- * when an untrusted client wrote it.
+ * The headers in which trusted proxies describe the client must not be keyed: a keyed header is sent to the provider,
+ * also when an untrusted client wrote it.
  */
 function checkKeyHeaders(values: SettingValues): Problem[] {
   const expected = 'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
@@ -157,8 +157,8 @@ function warningsFor(values: SettingValues): string[] {
   const { QUOTE_CACHE_BYTES: bytes, QUOTE_MAX_BYTES: maxBytes } = values
   if (bytes < maxBytes) {
     warnings.push(
-      `QUOTE_CACHE_BYTES=${bytes} is less than QUOTE_MAX_BYTES (${maxBytes}): a quote between the two is never cached. ` +
-        'Set QUOTE_CACHE_BYTES higher.',
+      `QUOTE_CACHE_BYTES=${bytes} is less than QUOTE_MAX_BYTES (${maxBytes}): a quote between the two is never ` +
+        'cached. Set QUOTE_CACHE_BYTES higher.',
     )
   }
   const { LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values

@@ -60,11 +60,11 @@ export function settingsPage(): string {
   return `<!-- Generated from src/config/settings/ by \`npm run docs\`. Edits here are lost. -->
 # Settings
 
-Every setting is an environment variable with a default that works; only \`SWAP_BASE_URL\` is required, and only in
-production. Settings are checked at startup: a wrong value stops it, and the error lists all problems, each with its value
-and what would be right. An empty value counts as unset. A default of none means unset; do not write the word. \`on\`,
-\`true\` and \`1\` are the same, and so are \`off\`, \`false\` and \`0\`. A name that is nearly a setting's is a warning at
-startup and an error of \`--check-config\`.
+Every setting is an environment variable with a default that works; only \`SWAP_BASE_URL\` is required, and only
+in production. Settings are checked at startup: a wrong value stops it, and the error lists all problems, each
+with its value and what would be right. An empty value counts as unset. A default of none means unset; do not
+write the word. \`on\`, \`true\` and \`1\` are the same, and so are \`off\`, \`false\` and \`0\`. A name that is nearly
+a setting's is a warning at startup and an error of \`--check-config\`.
 
 \`quotegate --print-config\` shows each value in effect and where it comes from, secrets masked.
 

@@ -57,7 +57,7 @@ export function factsOf(name: SettingName): SettingFacts {
   return found
 }
 
-/** The default as it would be written in the environment; undefined if there is none or it depends on other settings. */
+/** The default as written in the environment; undefined if there is none or it depends on other settings. */
 export function fixedDefault(name: SettingName): string | undefined {
   const schema = settings.shape[name]
   return schema instanceof z.ZodPrefault ? String(schema.def.defaultValue) : undefined

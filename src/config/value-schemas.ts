@@ -4,8 +4,8 @@ import { claimsClientAddress } from '../http/client-address-headers.ts'
 import { canonicalHost } from '../http/ip-address.ts'
 import { readStoreUrl } from './store-url.ts'
 
-// Each schema reads trimmed text; its error says what would be right. No error may repeat a whole value: display.ts masks
-// values, and an error that repeats one would bypass the mask.
+// Each schema reads trimmed text; its error says what would be right. No error may repeat a whole value: display.ts
+// masks values, and an error that repeats one would bypass the mask.
 
 export const anyText = z.string()
 
@@ -167,7 +167,7 @@ const otherHeaders = new Set(
 
 const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
-/** The gateway removes this header from swap requests, so a header with another meaning (content-type) would be lost. */
+/** The gateway removes this header from swap requests: a header with another meaning (content-type) would be lost. */
 export const placeHeader = z
   .string()
   .toLowerCase()
@@ -177,8 +177,8 @@ export const placeHeader = z
     "a header that holds a client's place; this one means something else",
   )
 
-// Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two clients
-// would share a quote.
+// Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two
+// clients would share a quote.
 const neverKeyed = new Set(
   `accept accept-encoding connection content-length content-type cookie expect host http2-settings
   keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer

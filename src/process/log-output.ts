@@ -17,8 +17,8 @@ const maxWaitingBytes = 1_048_576
 const retryAfterMs = 250
 
 /**
- * Standard output as a log that cannot harm the service: a full disk, a stalled reader and a closed pipe cost log lines and
- * nothing else. Pino's own outputs throw, block, or keep everything in memory.
+ * Standard output as a log that cannot harm the service: a full disk, a stalled reader and a closed pipe cost log lines
+ * and nothing else. Pino's own outputs throw, block, or keep everything in memory.
  */
 export function createLogOutput(options: LogOutputOptions): LogOutput {
   const { fd, onLost, writeBytes = writeSync } = options

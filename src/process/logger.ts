@@ -68,8 +68,8 @@ function standardOutput(onLost: (lines: number) => void): LogOutput {
 }
 
 /**
- * Node's own writes to a terminal block, so Ctrl-S would stop the whole process. The terminal opened again as non-blocking
- * gives an error instead; where it cannot be opened, writes block.
+ * Node's own writes to a terminal block, so Ctrl-S would stop the whole process. The terminal opened again as
+ * non-blocking gives an error instead; where it cannot be opened, writes block.
  */
 function terminal(): number {
   try {
@@ -140,7 +140,7 @@ function isSecretName(name: unknown): boolean {
   return typeof name === 'string' && secretNames.has(name.toLowerCase())
 }
 
-/** An error with its causes, as plain data. An error with a code was expected, so its stack is left out. */
+/** An error with its causes, as plain data. An error with a code is expected, so its stack is left out. */
 function errorForLog(error: Error, depth: number): Record<string, unknown> {
   const { code } = error as { code?: unknown }
   return {

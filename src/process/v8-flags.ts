@@ -13,8 +13,8 @@ const flags = [
 ]
 
 /**
- * Sets V8's flags from inside, so that they apply however the program was started. Node warns against changing flags at run
- * time, but each collection reads these again. A V8 that does not know one of them prints a warning and goes on.
+ * Sets V8's flags from inside, so that they apply however the program was started. Node warns against changing flags at
+ * run time, but each collection reads these again. A V8 that does not know one of them prints a warning and goes on.
  */
 export function setV8Flags(): void {
   for (const flag of flags) setFlagsFromString(flag)

@@ -8,7 +8,7 @@ const numberPattern = /^(\d*)(?:\.(\d*))?(?:e([+-]?\d{1,3}))?$/i
 const plainPattern = /^\d+(?:\.\d+)?$/
 const maxPlainLength = 100
 
-/** Parses a positive number in plain or exponent form. Undefined for other text, and where the plain form is too long. */
+/** Parses a positive number in plain or exponent form. Undefined for other text and if the plain form is too long. */
 export function parseDecimal(text: string): Decimal | undefined {
   if (text.length > maxPlainLength) return undefined
   const match = numberPattern.exec(text)

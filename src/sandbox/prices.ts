@@ -64,7 +64,7 @@ function crossPairIds(): string[] {
   return ids.flatMap((from) => ids.filter((to) => to !== from).map((to) => `${from}_${to}`))
 }
 
-/** A slow wave (0.2 % in ten minutes, a hundredth of that for stable assets): demos look alive, tests are repeatable. */
+/** A slow wave (0.2 % in ten minutes, a hundredth of it for stable assets): demos look alive, tests are repeatable. */
 function dollarsOf(assetId: string, nowMs: number): number {
   const index = listedAssets.findIndex(({ id }) => id === assetId)
   const asset = listedAssets[index]

@@ -43,6 +43,14 @@ describe('defaults', () => {
     expect([config, config.swap, config.client.trustProxy].every(Object.isFrozen)).toBe(true)
   })
 
+  test('the shared store has its address parsed, once for all who need it', () => {
+    expect(loadConfig({}).config.store).toBeUndefined()
+    expect(loadConfig({ VALKEY_URL: 'valkeys://store.example/2' }).config.store).toMatchObject({
+      url: 'valkeys://store.example/2',
+      address: { kind: 'single', nodes: [{ host: 'store.example', port: 6379 }], tls: true, database: 2 },
+    })
+  })
+
   test('an empty or blank value counts as unset', () => {
     expect(loadConfig({ PORT: '', ADMIN_PORT: '  ', SWAP_AUTHORIZATION: '\n' })).toEqual(loadConfig({}))
   })
