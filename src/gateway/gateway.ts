@@ -7,7 +7,6 @@ import { type Config, type LoadedConfig, loadConfig } from '../config/config.ts'
 import type { SettingValue } from '../config/parse.ts'
 import type { RetiredSettingName } from '../config/retired-settings.ts'
 import type { SettingName } from '../config/settings.ts'
-import { readStoreUrl } from '../config/store-url.ts'
 import { problemSlugs } from '../http/problem.ts'
 import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
@@ -235,9 +234,7 @@ async function rateLimitIfSet(
 async function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metrics; log: Logger }) {
   if (store === undefined) return undefined
   const { createValkey } = await import('../replicas/valkey/valkey.ts')
-  const address = readStoreUrl(store.url)
-  if ('expected' in address) throw new TypeError(`not the URL of a store: ${address.expected}`)
-  const sharedStore = createValkey({ ...store, address, log, observer: metrics.store })
+  const sharedStore = createValkey({ ...store, log, observer: metrics.store })
   metrics.store.watch(sharedStore)
   return sharedStore
 }

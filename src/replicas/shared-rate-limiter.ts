@@ -35,10 +35,7 @@ export interface SharedRateLimiterOptions {
   insurance: RateLimiter
 }
 
-/**
- * Counts what all replicas let through. Scripts of our own and not those of rate-limiter-flexible, whose client
- * would have to be the connection itself: this way counting has the deadline and the breaker of the store.
- */
+/** Counts what all replicas let through. Counting has the deadline and the breaker of the store, as every use of it has. */
 export function createSharedRateLimiter({ sharedStore, insurance }: SharedRateLimiterOptions): RateLimiter {
   const { keyPrefix, salt, run } = sharedStore
   const { perMinute } = insurance
