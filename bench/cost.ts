@@ -5,12 +5,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { loadServer } from './cases/case.ts'
 import { appHeaders, gateway, passTarget, quoteTarget } from './contenders/contender.ts'
+import { count, replaceGenerated, table } from './harness/generated.ts'
+import { loadServer } from './harness/load-server.ts'
 import { benchDirectory, describeMachine, pinLoad } from './harness/machine.ts'
 import { openStage, type Placed, stopAll } from './harness/stage.ts'
 import type { Load } from './harness/wrk.ts'
-import { count, replaceGenerated, table } from './simulation/report.ts'
 
 const { values: flags } = parseArgs({
   options: {

@@ -12,7 +12,7 @@ import { noise } from './cases/noise.ts'
 import { passThrough } from './cases/pass-through.ts'
 import { startToReady } from './cases/start.ts'
 import { quoteStore } from './cases/store.ts'
-import { availableContenders } from './contenders/contender.ts'
+import { availableContenders } from './contenders/contenders.ts'
 import {
   benchDirectory,
   describeMachine,

@@ -3,8 +3,9 @@
  * them and a chart into docs/.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
+import { replaceGenerated } from './harness/generated.ts'
 import { drawChart } from './simulation/chart.ts'
-import { formatReport, type Result, replaceGenerated } from './simulation/report.ts'
+import { formatReport, type Result } from './simulation/report.ts'
 import { formatReplicas, type ReplicasResult, replicaCounts } from './simulation/report-replicas.ts'
 import { modes, simulate } from './simulation/run.ts'
 import { type Scenario, scriptedHour } from './simulation/traffic.ts'

@@ -1,8 +1,8 @@
 import type { Contender } from '../contenders/contender.ts'
+import type { Figures } from '../harness/load-server.ts'
 import type { CaseResult } from '../harness/result.ts'
-import { type Figures, interleave, type Row } from '../harness/rounds.ts'
-import type { Placed, Stage } from '../harness/stage.ts'
-import { type Load, wrk } from '../harness/wrk.ts'
+import { interleave, type Row } from '../harness/rounds.ts'
+import type { Stage } from '../harness/stage.ts'
 
 export interface CaseContext {
   stage: Stage
@@ -47,14 +47,6 @@ export async function measureWarm(loadables: readonly Loadable[], context: CaseC
     },
   }))
   return interleave(variants, rounds, progress)
-}
-
-/** Loads one server and tells what it did and what that cost it. */
-export async function loadServer(placed: Placed, load: Omit<Load, 'port'>): Promise<Figures> {
-  const before = placed.process.cpuSeconds()
-  const { requests, requestsPerSecond, p50Ms, p99Ms } = await wrk({ ...load, port: placed.port })
-  const cpuMicros = ((placed.process.cpuSeconds() - before) * 1e6) / requests
-  return { requestsPerSecond, cpuMicros, p50Ms, p99Ms }
 }
 
 export const throughputColumns = [

@@ -1,6 +1,7 @@
 import { appHeaderLines, gatewayName, quoteTarget } from '../contenders/contender.ts'
+import type { Figures } from '../harness/load-server.ts'
 import { askOnce, RawConnection, requestText } from '../harness/raw-client.ts'
-import { type Figures, interleave } from '../harness/rounds.ts'
+import { interleave } from '../harness/rounds.ts'
 import { type Placed, stopAll } from '../harness/stage.ts'
 import type { BenchCase } from './case.ts'
 

@@ -1,15 +1,9 @@
-import {
-  appHeaders,
-  bareName,
-  fastifyLruName,
-  gateway,
-  gatewayName,
-  nginxName,
-  quoteTarget,
-} from '../contenders/contender.ts'
+import { appHeaders, gateway, gatewayName, quoteTarget } from '../contenders/contender.ts'
+import { bareName, fastifyLruName, nginxName } from '../contenders/contenders.ts'
 import { checkHit } from '../harness/check-answers.ts'
+import { loadServer } from '../harness/load-server.ts'
 import { stopAll } from '../harness/stage.ts'
-import { type BenchCase, loadServer, measureWarm, throughputColumns } from './case.ts'
+import { type BenchCase, measureWarm, throughputColumns } from './case.ts'
 
 /** No two requests of a connection alike, as where each has an id: then Node reads each of them (decision 17). */
 const unlike = gateway(`${gatewayName}, an id in each request`)

@@ -4,17 +4,17 @@ import { join } from 'node:path'
 import {
   appHeaderLines,
   appHeaders,
-  bareName,
   gateway,
   gatewayName,
   passTarget,
   quoteTarget,
 } from '../contenders/contender.ts'
+import { bareName } from '../contenders/contenders.ts'
 import { checkHit } from '../harness/check-answers.ts'
+import { type Figures, loadServer } from '../harness/load-server.ts'
 import { benchDirectory, givingWay, type Pinning } from '../harness/machine.ts'
-import type { Figures } from '../harness/rounds.ts'
 import { openStage, type Placed, stopAll } from '../harness/stage.ts'
-import { type BenchCase, type Loadable, loadServer, measureWarm } from './case.ts'
+import { type BenchCase, type Loadable, measureWarm } from './case.ts'
 
 interface Noise {
   title: string

@@ -1,18 +1,12 @@
-import {
-  appHeaders,
-  directName,
-  fastifyProxyName,
-  gatewayName,
-  middlewareName,
-  nginxName,
-  passTarget,
-} from '../contenders/contender.ts'
+import { appHeaders, gatewayName, passTarget } from '../contenders/contender.ts'
+import { directName, fastifyProxyName, middlewareName, nginxName } from '../contenders/contenders.ts'
 import { checkPassThrough, jsonOf } from '../harness/check-answers.ts'
+import { type Figures, loadServer } from '../harness/load-server.ts'
 import type { CaseResult, Promised } from '../harness/result.ts'
-import { type Figures, type Row, valuesOf } from '../harness/rounds.ts'
+import { type Row, valuesOf } from '../harness/rounds.ts'
 import { type Placed, stopAll } from '../harness/stage.ts'
 import { type Load, wrk } from '../harness/wrk.ts'
-import { type BenchCase, type CaseContext, loadServer, measureWarm, throughputColumns } from './case.ts'
+import { type BenchCase, type CaseContext, measureWarm, throughputColumns } from './case.ts'
 
 type PassLoad = Omit<Load, 'port' | 'seconds'>
 

@@ -3,11 +3,12 @@ import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import { appHeaderLines, appHeaders, gateway } from '../contenders/contender.ts'
 import { checkHit } from '../harness/check-answers.ts'
+import { type Figures, loadServer } from '../harness/load-server.ts'
 import { benchDirectory } from '../harness/machine.ts'
 import { RawConnection, requestText } from '../harness/raw-client.ts'
-import { type Figures, interleave } from '../harness/rounds.ts'
+import { interleave } from '../harness/rounds.ts'
 import { type Placed, type Stage, stopAll } from '../harness/stage.ts'
-import { type BenchCase, type CaseContext, type Loadable, loadServer, measureWarm } from './case.ts'
+import { type BenchCase, type CaseContext, type Loadable, measureWarm } from './case.ts'
 
 const counted = (quotes: number) => `${quotes.toLocaleString('en')} quotes`
 const sizes = (quick: boolean) => (quick ? [1_000, 20_000] : [1_000, 100_000, 1_000_000])

@@ -1,7 +1,5 @@
+import type { Figures } from './load-server.ts'
 import { type Spread, spread } from './statistics.ts'
-
-/** Named figures of one contender in one round. */
-export type Figures = Record<string, number>
 
 export interface Row {
   name: string

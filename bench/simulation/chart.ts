@@ -1,4 +1,5 @@
-import { count, type Result, share } from './report.ts'
+import { count } from '../harness/generated.ts'
+import { type Result, share } from './report.ts'
 import { modes } from './run.ts'
 
 const width = 720

@@ -1,4 +1,5 @@
-import { count, share, table } from './report.ts'
+import { count, table } from '../harness/generated.ts'
+import { share } from './report.ts'
 import { type Mode, storeLatencyMs, type Totals } from './run.ts'
 
 export const replicaCounts = [1, 2, 4, 8]

@@ -1,3 +1,4 @@
+import { count, table } from '../harness/generated.ts'
 import { type Mode, modes, type Totals } from './run.ts'
 import type { Scenario } from './traffic.ts'
 
@@ -6,16 +7,6 @@ export interface Result {
   mode: Mode
   refreshAheadMs: number
   totals: Totals
-}
-
-/** Puts the generated part into a page whose prose is written by hand. */
-export function replaceGenerated(page: string, generated: string, command = 'npm run simulate'): string {
-  const beginMark = `<!-- Between these two marks: written by "${command}". -->`
-  const endMark = `<!-- End of what "${command}" writes. -->`
-  const begin = page.indexOf(beginMark)
-  const end = page.indexOf(endMark)
-  if (begin === -1 || end < begin) throw new Error(`the page has no part to replace: it needs ${beginMark}`)
-  return `${page.slice(0, begin + beginMark.length)}\n\n${generated}\n${page.slice(end)}`
 }
 
 export function formatReport(results: readonly Result[], busier: readonly Result[]): string {
@@ -102,12 +93,6 @@ function busierTable(results: readonly Result[]): string {
   return table(['clients', 'client requests', ...modes], rows)
 }
 
-/** Numbers to the right, the first column to the left. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const rule = head.map((_title, index) => (index === 0 ? '---' : '---:'))
-  return [head, rule, ...rows].map((cells) => `| ${cells.join(' | ')} |`).join('\n')
-}
-
 function meanOpenPages({ clients, visitMs, awayMs }: Scenario): number {
   const visit = visitMs[0] + visitMs[1]
   return (clients * visit) / (visit + awayMs[0] + awayMs[1])
@@ -115,10 +100,6 @@ function meanOpenPages({ clients, visitMs, awayMs }: Scenario): number {
 
 function meanRequestsPerSecond(scenario: Scenario): number {
   return meanOpenPages(scenario) / (scenario.askEveryMs / 1_000)
-}
-
-export function count(value: number): string {
-  return String(Math.round(value)).replaceAll(/\B(?=(\d{3})+$)/g, ',')
 }
 
 export function share(part: number, whole: number): string {

@@ -1,0 +1,13 @@
+import type { Placed } from './stage.ts'
+import { type Load, wrk } from './wrk.ts'
+
+/** Named figures of one contender in one round. */
+export type Figures = Record<string, number>
+
+/** Loads one server and returns what it did and what that cost. */
+export async function loadServer(placed: Placed, load: Omit<Load, 'port'>): Promise<Figures> {
+  const before = placed.process.cpuSeconds()
+  const { requests, requestsPerSecond, p50Ms, p99Ms } = await wrk({ ...load, port: placed.port })
+  const cpuMicros = ((placed.process.cpuSeconds() - before) * 1e6) / requests
+  return { requestsPerSecond, cpuMicros, p50Ms, p99Ms }
+}
