@@ -1,4 +1,4 @@
-import { count } from '../harness/generated.ts'
+import { count } from '../shared/generated.ts'
 import { type Result, share } from './report.ts'
 import { modes } from './run.ts'
 

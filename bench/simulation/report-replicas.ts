@@ -1,4 +1,4 @@
-import { count, table } from '../harness/generated.ts'
+import { count, table } from '../shared/generated.ts'
 import { share } from './report.ts'
 import { type Mode, storeLatencyMs, type Totals } from './run.ts'
 

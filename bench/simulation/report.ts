@@ -1,4 +1,4 @@
-import { count, table } from '../harness/generated.ts'
+import { count, table } from '../shared/generated.ts'
 import { type Mode, modes, type Totals } from './run.ts'
 import type { Scenario } from './traffic.ts'
 

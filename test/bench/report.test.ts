@@ -2,14 +2,14 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { CaseResult, Results } from '../../bench/harness/result.ts'
 import {
   asBriefMarkdown,
   benchPageMarks,
   fillPage,
   type Marks,
   readmeMarks,
-} from '../../bench/report/page.ts'
+} from '../../bench/compare/report/page.ts'
+import type { CaseResult, Results } from '../../bench/compare/result.ts'
 
 function caseOf(id: string, rows: Record<string, number[]>): CaseResult {
   const figure = id === 'latency' ? 'addedMs' : 'requestsPerSecond'

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { replaceGenerated } from '../../bench/harness/generated.ts'
+import { replaceGenerated } from '../../bench/shared/generated.ts'
 import { createRandom } from '../../bench/simulation/random.ts'
 import { callsTable, describeScenario, type Result } from '../../bench/simulation/report.ts'
 import { replicaCounts, replicasTable } from '../../bench/simulation/report-replicas.ts'

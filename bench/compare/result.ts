@@ -1,4 +1,4 @@
-import type { Machine } from './machine.ts'
+import type { Machine } from '../shared/machine.ts'
 import { type Row, valuesOf } from './rounds.ts'
 import { ratios, type Spread, spread } from './statistics.ts'
 

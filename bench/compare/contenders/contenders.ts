@@ -1,7 +1,7 @@
 import { join } from 'node:path'
-import { benchDirectory, installedVersion } from '../harness/machine.ts'
+import { type Contender, gateway, gatewayName, json, type Skill } from '../../shared/contender.ts'
+import { benchDirectory, installedVersion } from '../../shared/machine.ts'
 import { haproxyConfig, nginxConfig, varnishConfig } from './configurations.ts'
-import { type Contender, gateway, gatewayName, json, type Skill } from './contender.ts'
 
 export const bareName = 'node:http, constant answer'
 export const fastifyLruName = 'Fastify + LRU'
@@ -19,7 +19,7 @@ function script(name: string, skills: readonly Skill[]): Contender {
     launch: ({ port, upstreamPort, answerFile }) => ({
       command: process.execPath,
       arguments: [
-        join(benchDirectory, 'contenders', `${fileNames[name]}.mjs`),
+        join(benchDirectory, 'compare', 'contenders', `${fileNames[name]}.mjs`),
         String(port),
         String(upstreamPort),
         answerFile,

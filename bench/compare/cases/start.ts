@@ -1,5 +1,5 @@
-import { gatewayName } from '../contenders/contender.ts'
-import { interleave } from '../harness/rounds.ts'
+import { gatewayName } from '../../shared/contender.ts'
+import { interleave } from '../rounds.ts'
 import type { BenchCase } from './case.ts'
 
 /** From the start of the process to its first answer. */

@@ -1,13 +1,13 @@
 import { execFile } from 'node:child_process'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { appHeaderLines, appHeaders, gateway } from '../contenders/contender.ts'
-import { checkHit } from '../harness/check-answers.ts'
-import { type Figures, loadServer } from '../harness/load-server.ts'
-import { benchDirectory } from '../harness/machine.ts'
-import { RawConnection, requestText } from '../harness/raw-client.ts'
-import { interleave } from '../harness/rounds.ts'
-import { type Placed, type Stage, stopAll } from '../harness/stage.ts'
+import { appHeaderLines, appHeaders, gateway } from '../../shared/contender.ts'
+import { type Figures, loadServer } from '../../shared/load-server.ts'
+import { benchDirectory } from '../../shared/machine.ts'
+import { RawConnection, requestText } from '../../shared/raw-client.ts'
+import { type Placed, type Stage, stopAll } from '../../shared/stage.ts'
+import { checkHit } from '../check-answers.ts'
+import { interleave } from '../rounds.ts'
 import { type BenchCase, type CaseContext, type Loadable, measureWarm } from './case.ts'
 
 const counted = (quotes: number) => `${quotes.toLocaleString('en')} quotes`
@@ -26,7 +26,7 @@ async function storeAlone({ stage, quick, rounds, progress }: CaseContext) {
   const variants = [1_000, 100_000, 1_000_000].slice(0, quick ? 2 : 3).map((quotes) => ({
     name: counted(quotes),
     async measure(): Promise<Figures> {
-      const script = join(benchDirectory, 'load', 'store.mjs')
+      const script = join(benchDirectory, 'compare', 'store.mjs')
       const line = [process.execPath, '--expose-gc', script, dirname(stage.options.program), String(quotes)]
       const [command = '', ...rest] = core === undefined ? line : ['taskset', '-c', String(core), ...line]
       return JSON.parse((await run(command, rest)).stdout) as Figures

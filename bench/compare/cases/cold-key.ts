@@ -1,8 +1,8 @@
-import { appHeaderLines, gatewayName, quoteTarget } from '../contenders/contender.ts'
-import type { Figures } from '../harness/load-server.ts'
-import { askOnce, RawConnection, requestText } from '../harness/raw-client.ts'
-import { interleave } from '../harness/rounds.ts'
-import { type Placed, stopAll } from '../harness/stage.ts'
+import { appHeaderLines, gatewayName, quoteTarget } from '../../shared/contender.ts'
+import type { Figures } from '../../shared/load-server.ts'
+import { askOnce, RawConnection, requestText } from '../../shared/raw-client.ts'
+import { type Placed, stopAll } from '../../shared/stage.ts'
+import { interleave } from '../rounds.ts'
 import type { BenchCase } from './case.ts'
 
 const callers = 64

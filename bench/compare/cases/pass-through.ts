@@ -1,11 +1,11 @@
-import { appHeaders, gatewayName, passTarget } from '../contenders/contender.ts'
+import { appHeaders, gatewayName, passTarget } from '../../shared/contender.ts'
+import { type Figures, loadServer } from '../../shared/load-server.ts'
+import { type Placed, stopAll } from '../../shared/stage.ts'
+import { type Load, wrk } from '../../shared/wrk.ts'
+import { checkPassThrough, jsonOf } from '../check-answers.ts'
 import { directName, fastifyProxyName, middlewareName, nginxName } from '../contenders/contenders.ts'
-import { checkPassThrough, jsonOf } from '../harness/check-answers.ts'
-import { type Figures, loadServer } from '../harness/load-server.ts'
-import type { CaseResult, Promised } from '../harness/result.ts'
-import { type Row, valuesOf } from '../harness/rounds.ts'
-import { type Placed, stopAll } from '../harness/stage.ts'
-import { type Load, wrk } from '../harness/wrk.ts'
+import type { CaseResult, Promised } from '../result.ts'
+import { type Row, valuesOf } from '../rounds.ts'
 import { type BenchCase, type CaseContext, measureWarm, throughputColumns } from './case.ts'
 
 type PassLoad = Omit<Load, 'port' | 'seconds'>

@@ -1,6 +1,6 @@
-import { type CaseResult, type Column, type Results, type Verdict, verdicts } from '../harness/result.ts'
-import { type Row, spreadOf, valuesOf } from '../harness/rounds.ts'
-import type { Spread } from '../harness/statistics.ts'
+import { type CaseResult, type Column, type Results, type Verdict, verdicts } from '../result.ts'
+import { type Row, spreadOf, valuesOf } from '../rounds.ts'
+import type { Spread } from '../statistics.ts'
 
 /** For the terminal: a table, and what it says of each promise. */
 export function caseAsText(result: CaseResult): string {

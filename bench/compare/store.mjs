@@ -1,6 +1,6 @@
 /**
  * The memory store of the built gateway by itself: what a quote takes, and how long a look-up does.
- * Run: node --expose-gc bench/load/store.mjs DIST QUOTES
+ * Run: node --expose-gc bench/compare/store.mjs DIST QUOTES
  */
 
 import { join, resolve } from 'node:path'

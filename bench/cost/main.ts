@@ -5,12 +5,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { appHeaders, gateway, passTarget, quoteTarget } from './contenders/contender.ts'
-import { count, replaceGenerated, table } from './harness/generated.ts'
-import { loadServer } from './harness/load-server.ts'
-import { benchDirectory, describeMachine, pinLoad } from './harness/machine.ts'
-import { openStage, type Placed, stopAll } from './harness/stage.ts'
-import type { Load } from './harness/wrk.ts'
+import { appHeaders, gateway, passTarget, quoteTarget } from '../shared/contender.ts'
+import { count, replaceGenerated, table } from '../shared/generated.ts'
+import { loadServer } from '../shared/load-server.ts'
+import { benchDirectory, describeMachine, pinLoad } from '../shared/machine.ts'
+import { openStage, type Placed, stopAll } from '../shared/stage.ts'
+import type { Load } from '../shared/wrk.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -110,6 +110,6 @@ const report = [
   table(['memory', 'quotes in the cache', 'quotes in the ledger', 'resident, MiB'], memory),
   '',
 ].join('\n\n')
-const page = new URL('../docs/scaling.md', import.meta.url)
+const page = new URL('../../docs/scaling.md', import.meta.url)
 writeFileSync(page, replaceGenerated(readFileSync(page, 'utf8'), report, 'npm run cost'))
 process.stdout.write(report)

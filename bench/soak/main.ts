@@ -2,10 +2,10 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { startChaos } from './soak/chaos.ts'
-import { beClient, idHeader, newTally } from './soak/clients.ts'
-import type { Ask, Memory, Told } from './soak/gateway.ts'
-import { bytesPerMinute } from './soak/slope.ts'
+import { startChaos } from './chaos.ts'
+import { beClient, idHeader, newTally } from './clients.ts'
+import type { Ask, Memory, Told } from './gateway.ts'
+import { bytesPerMinute } from './slope.ts'
 
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '20' } } })
 const durationMs = Number(values.minutes) * 60_000
@@ -38,7 +38,7 @@ const settings = {
   QUOTE_CACHE_ENTRIES: 50,
   LEDGER_ENTRIES: 200,
 }
-const child = fork(fileURLToPath(new URL('./soak/gateway.ts', import.meta.url)), [JSON.stringify(settings)], {
+const child = fork(fileURLToPath(new URL('./gateway.ts', import.meta.url)), [JSON.stringify(settings)], {
   execArgv: ['--expose-gc', '--import', 'tsx'],
 })
 const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))

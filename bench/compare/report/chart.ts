@@ -1,6 +1,6 @@
-import { gatewayName } from '../contenders/contender.ts'
-import type { CaseResult, Results } from '../harness/result.ts'
-import { spreadOf } from '../harness/rounds.ts'
+import { gatewayName } from '../../shared/contender.ts'
+import type { CaseResult, Results } from '../result.ts'
+import { spreadOf } from '../rounds.ts'
 import { machineAsText } from './text.ts'
 
 const width = 860

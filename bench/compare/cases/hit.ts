@@ -1,8 +1,8 @@
-import { appHeaders, gateway, gatewayName, quoteTarget } from '../contenders/contender.ts'
+import { appHeaders, gateway, gatewayName, quoteTarget } from '../../shared/contender.ts'
+import { loadServer } from '../../shared/load-server.ts'
+import { stopAll } from '../../shared/stage.ts'
+import { checkHit } from '../check-answers.ts'
 import { bareName, fastifyLruName, nginxName } from '../contenders/contenders.ts'
-import { checkHit } from '../harness/check-answers.ts'
-import { loadServer } from '../harness/load-server.ts'
-import { stopAll } from '../harness/stage.ts'
 import { type BenchCase, measureWarm, throughputColumns } from './case.ts'
 
 /** No two requests of a connection alike, as where each has an id: then Node reads each of them (decision 17). */

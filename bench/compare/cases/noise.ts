@@ -8,12 +8,12 @@ import {
   gatewayName,
   passTarget,
   quoteTarget,
-} from '../contenders/contender.ts'
+} from '../../shared/contender.ts'
+import { type Figures, loadServer } from '../../shared/load-server.ts'
+import { benchDirectory, givingWay, type Pinning } from '../../shared/machine.ts'
+import { openStage, type Placed, stopAll } from '../../shared/stage.ts'
+import { checkHit } from '../check-answers.ts'
 import { bareName } from '../contenders/contenders.ts'
-import { checkHit } from '../harness/check-answers.ts'
-import { type Figures, loadServer } from '../harness/load-server.ts'
-import { benchDirectory, givingWay, type Pinning } from '../harness/machine.ts'
-import { openStage, type Placed, stopAll } from '../harness/stage.ts'
 import { type BenchCase, type Loadable, measureWarm } from './case.ts'
 
 interface Noise {
@@ -106,7 +106,7 @@ async function loadBeside(
   pinned: Pinning | undefined,
 ): Promise<Figures> {
   const port = toOperations && placed.contender.name === gatewayName ? placed.operationsPort : placed.port
-  const maker = join(benchDirectory, 'load', 'noise.mjs')
+  const maker = join(benchDirectory, 'compare', 'noise.mjs')
   const line = [process.execPath, maker, String(port), String(perSecond), target, ...appHeaderLines]
   const [command, ...given] = givingWay(line, pinned)
   const child: ChildProcess = spawn(command, given, { stdio: ['ignore', 'pipe', 'inherit'] })

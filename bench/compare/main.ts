@@ -5,6 +5,14 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import {
+  benchDirectory,
+  describeMachine,
+  installedVersion,
+  installPeers,
+  pinLoad,
+} from '../shared/machine.ts'
+import { openStage } from '../shared/stage.ts'
 import type { BenchCase } from './cases/case.ts'
 import { coldKey } from './cases/cold-key.ts'
 import { cachedHit } from './cases/hit.ts'
@@ -13,19 +21,11 @@ import { passThrough } from './cases/pass-through.ts'
 import { startToReady } from './cases/start.ts'
 import { quoteStore } from './cases/store.ts'
 import { availableContenders } from './contenders/contenders.ts'
-import {
-  benchDirectory,
-  describeMachine,
-  installedVersion,
-  installPeers,
-  pinLoad,
-} from './harness/machine.ts'
-import type { CaseResult, Results } from './harness/result.ts'
-import { openStage } from './harness/stage.ts'
-import { rounded } from './harness/statistics.ts'
 import { drawChart } from './report/chart.ts'
 import { asBriefMarkdown, asMarkdown, benchPageMarks, fillPage, readmeMarks } from './report/page.ts'
 import { caseAsText, resultsAsText } from './report/text.ts'
+import type { CaseResult, Results } from './result.ts'
+import { rounded } from './statistics.ts'
 
 const cases: Record<string, BenchCase> = {
   hit: cachedHit,

@@ -1,8 +1,8 @@
-import type { Contender } from '../contenders/contender.ts'
-import type { Figures } from '../harness/load-server.ts'
-import type { CaseResult } from '../harness/result.ts'
-import { interleave, type Row } from '../harness/rounds.ts'
-import type { Stage } from '../harness/stage.ts'
+import type { Contender } from '../../shared/contender.ts'
+import type { Figures } from '../../shared/load-server.ts'
+import type { Stage } from '../../shared/stage.ts'
+import type { CaseResult } from '../result.ts'
+import { interleave, type Row } from '../rounds.ts'
 
 export interface CaseContext {
   stage: Stage

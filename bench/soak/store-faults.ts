@@ -1,12 +1,12 @@
 /**
- * What each fault of the shared store costs a request: `npx tsx bench/store-faults.ts [repetitions]`. Each time a
+ * What each fault of the shared store costs a request: `npx tsx bench/soak/store-faults.ts [repetitions]`. Each time a
  * healthy store is used, broken, used while nobody knows it yet, used while it is known to be down, and mended. A
  * use is a quote that nobody has, the same again, an order and a payment; its figure is the slowest of the four.
  */
-import { startSandbox } from '../src/sandbox/sandbox.ts'
-import { type RunningGateway, startGateway } from '../test/support/gateways/gateway.ts'
-import { type StoreFault, storeFaults } from '../test/support/stores/store-faults.ts'
-import { everyKindOfRequest, type Sent } from '../test/support/stores/store-users.ts'
+import { startSandbox } from '../../src/sandbox/sandbox.ts'
+import { type RunningGateway, startGateway } from '../../test/support/gateways/gateway.ts'
+import { type StoreFault, storeFaults } from '../../test/support/stores/store-faults.ts'
+import { everyKindOfRequest, type Sent } from '../../test/support/stores/store-users.ts'
 
 const repetitions = Number(process.argv[2] ?? 9)
 const timeoutMs = 50

@@ -1,5 +1,5 @@
-import type { RawRequest } from '../harness/raw-client.ts'
-import type { Launch } from '../harness/server-process.ts'
+import type { RawRequest } from './raw-client.ts'
+import type { Launch } from './server-process.ts'
 
 /** What a contender takes part in: cached quotes, pass-through, or a cold key shared by many. */
 export type Skill = 'hit' | 'pass' | 'cold'

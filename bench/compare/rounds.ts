@@ -1,4 +1,4 @@
-import type { Figures } from './load-server.ts'
+import type { Figures } from '../shared/load-server.ts'
 import { type Spread, spread } from './statistics.ts'
 
 export interface Row {

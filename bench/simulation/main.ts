@@ -3,16 +3,16 @@
  * them and a chart into docs/.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
-import { replaceGenerated } from './harness/generated.ts'
-import { drawChart } from './simulation/chart.ts'
-import { formatReport, type Result } from './simulation/report.ts'
-import { formatReplicas, type ReplicasResult, replicaCounts } from './simulation/report-replicas.ts'
-import { modes, simulate } from './simulation/run.ts'
-import { type Scenario, scriptedHour } from './simulation/traffic.ts'
+import { replaceGenerated } from '../shared/generated.ts'
+import { drawChart } from './chart.ts'
+import { formatReport, type Result } from './report.ts'
+import { formatReplicas, type ReplicasResult, replicaCounts } from './report-replicas.ts'
+import { modes, simulate } from './run.ts'
+import { type Scenario, scriptedHour } from './traffic.ts'
 
-const page = new URL('../docs/partitions.md', import.meta.url)
-const scalingPage = new URL('../docs/scaling.md', import.meta.url)
-const chart = new URL('../docs/partitions.svg', import.meta.url)
+const page = new URL('../../docs/partitions.md', import.meta.url)
+const scalingPage = new URL('../../docs/scaling.md', import.meta.url)
+const chart = new URL('../../docs/partitions.svg', import.meta.url)
 
 async function simulateModes(scenario: Scenario, refreshAheadMs: number): Promise<Result[]> {
   const results: Result[] = []

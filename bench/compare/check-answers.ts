@@ -1,6 +1,6 @@
-import { appHeaderLines, passTarget, quoteProbe } from '../contenders/contender.ts'
-import { askOnce, type RawAnswer, type RawRequest } from './raw-client.ts'
-import type { Placed, Stage } from './stage.ts'
+import { appHeaderLines, passTarget, quoteProbe } from '../shared/contender.ts'
+import { askOnce, type RawAnswer, type RawRequest } from '../shared/raw-client.ts'
+import type { Placed, Stage } from '../shared/stage.ts'
 
 /** What is timed must be right first: a server that answers with an error page is a fast one. */
 export async function checkHit({ contender, port }: Placed, { quoteBody }: Stage): Promise<void> {

@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Contender, quoteProbe, quoteTarget } from '../contenders/contender.ts'
+import { type Contender, quoteProbe, quoteTarget } from './contender.ts'
 import { benchDirectory, givingWay, type Pinning } from './machine.ts'
 import { askOnce } from './raw-client.ts'
 import { refuseBusyPort, type ServerProcess, startServer } from './server-process.ts'
@@ -38,7 +38,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const directory = mkdtempSync(join(tmpdir(), 'quotegate-bench-'))
   process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
   const upstreamPort = options.portBase
-  const line = [process.execPath, join(benchDirectory, 'load', 'upstream.mjs'), String(upstreamPort)]
+  const line = [process.execPath, join(benchDirectory, 'shared', 'upstream.mjs'), String(upstreamPort)]
   const [command, ...rest] = givingWay(line, options.upstreamGivesWay ? options.pinned : undefined)
   const upstream = await startServer(
     { command, arguments: rest },

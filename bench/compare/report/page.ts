@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { type Results, verdicts } from '../harness/result.ts'
-import { spreadOf } from '../harness/rounds.ts'
+import { type Results, verdicts } from '../result.ts'
+import { spreadOf } from '../rounds.ts'
 import { cellsOf, machineAsText, verdictAsText } from './text.ts'
 
 export interface Marks {
