@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
-import { escapeXml } from '../../scripts/dashboard/draw-panel.ts'
 import { thresholds } from '../../scripts/dashboard/thresholds.ts'
 import { maxClientConnections } from '../../src/process/fd-limit.ts'
 import { freshMetrics } from '../support/observing/fresh-metrics.ts'
@@ -209,12 +208,4 @@ test('a word under grafana/ that begins with quotegate_ is a metric', async () =
   expect(words.filter((word) => !observed.test(word) && !new RegExp(`^${word}[{ ]`, 'm').test(page))).toEqual(
     [],
   )
-})
-
-test('docs/dashboard.svg shows every panel, and says that it is not Grafana', () => {
-  const preview = readFileSync(new URL('../../docs/dashboard.svg', import.meta.url), 'utf8')
-  expect(preview).toContain('Not a screenshot of Grafana')
-  const missing = dashboard.panels.filter(({ title }) => !preview.includes(`>${escapeXml(title)}<`))
-  expect(missing.map(({ title }) => title)).toEqual([])
-  expect(preview).not.toContain('no data')
 })

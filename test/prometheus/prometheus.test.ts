@@ -38,8 +38,7 @@ describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(
       ),
     )('has data for the panel "$title": $legend', async ({ expr }) => {
       const samples = await ask(expr)
-      const values = samples.flatMap(({ points }) => points.map(([, value]) => value))
-      expect(values.filter((value) => Number.isFinite(value)).length).toBeGreaterThan(0)
+      expect(samples.filter(({ value }) => Number.isFinite(value)).length).toBeGreaterThan(0)
     })
 
     test.each([
@@ -58,9 +57,7 @@ describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(
     ])('has more than zeros for the panel "%s"', async (title) => {
       const [query] = panels.find((panel) => panel.title === title)?.targets ?? []
       const samples = await ask(query?.expr ?? '')
-      expect(Math.max(...samples.flatMap(({ points }) => points.map(([, value]) => value)))).toBeGreaterThan(
-        0,
-      )
+      expect(Math.max(...samples.map(({ value }) => value))).toBeGreaterThan(0)
     })
 
     test('saw every kind of lookup, and orders that were forwarded and refused', async () => {
@@ -87,11 +84,8 @@ describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(
         const { compared } = parseQuery(expr)
         expect(compared.length).toBeGreaterThan(0)
         for (const side of compared) {
-          const values = (await ask(side)).flatMap(({ points }) => points.map(([, value]) => value))
-          expect(
-            values.filter((value) => Number.isFinite(value)).length,
-            `${alert}: ${side}`,
-          ).toBeGreaterThan(0)
+          const values = (await ask(side)).map(({ value }) => value)
+          expect(values.filter(Number.isFinite).length, `${alert}: ${side}`).toBeGreaterThan(0)
         }
       },
     )

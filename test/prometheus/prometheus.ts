@@ -9,13 +9,11 @@ import { readGrafana } from '../support/observing/grafana.ts'
 
 export interface Sample {
   labels: Readonly<Record<string, string>>
-  /** Seconds since the epoch, and the value. */
-  points: readonly (readonly [number, number])[]
+  value: number
 }
 
 export interface Prometheus {
   query(expr: string): Promise<Sample[]>
-  queryRange(expr: string, range: { fromSeconds: number; toSeconds: number }): Promise<Sample[]>
   rules(): Promise<{ name: string; health: string; lastError?: string }[]>
   targets(): Promise<{ health: string; lastError: string; scrapeUrl: string }[]>
   close(): Promise<void>
@@ -23,8 +21,8 @@ export interface Prometheus {
 
 interface ApiResult {
   metric: Record<string, string>
-  value?: [number, string]
-  values?: [number, string][]
+  /** Seconds since the epoch, and the value. */
+  value: [number, string]
 }
 
 /** The real one, with our own prometheus.yml and rules, in a hurry: it scrapes and evaluates every second. */
@@ -69,11 +67,6 @@ export async function startPrometheus(target: string): Promise<Prometheus> {
       const { result } = await api<{ result: ApiResult[] }>('query', { query: expr })
       return result.map(toSample)
     },
-    async queryRange(expr, { fromSeconds, toSeconds }) {
-      const range = { start: String(fromSeconds), end: String(toSeconds), step: '1' }
-      const { result } = await api<{ result: ApiResult[] }>('query_range', { query: expr, ...range })
-      return result.map(toSample)
-    },
     async rules() {
       const { groups } = await api<{ groups: { rules: { name: string; health: string }[] }[] }>('rules')
       return groups.flatMap((group) => group.rules)
@@ -106,9 +99,8 @@ function configFor(target: string): string {
   })
 }
 
-function toSample({ metric, value, values }: ApiResult): Sample {
-  const points = values ?? (value ? [value] : [])
-  return { labels: metric, points: points.map(([at, text]) => [at, Number(text)] as const) }
+function toSample({ metric, value: [, text] }: ApiResult): Sample {
+  return { labels: metric, value: Number(text) }
 }
 
 async function isReady(url: string): Promise<boolean> {

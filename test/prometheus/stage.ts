@@ -8,7 +8,6 @@ export interface Stage {
   gateway: RunningGateway
   prometheus: Prometheus
   variables: Variables
-  range: { fromSeconds: number; toSeconds: number }
   close(): Promise<void>
 }
 
@@ -31,8 +30,6 @@ export async function setStage(): Promise<Stage> {
   })
   const instance = new URL(gateway.operationsUrl).host
   const prometheus = await startPrometheus(instance)
-  // Rates need a few scrapes before they say anything.
-  const fromSeconds = Date.now() / 1_000 + 5
   await sendTraffic(gateway.url)
   // One more scrape, so that the last events are seen.
   await new Promise((resolve) => setTimeout(resolve, 1_500))
@@ -40,7 +37,6 @@ export async function setStage(): Promise<Stage> {
     gateway,
     prometheus,
     variables: { job: 'quotegate', instance, rateInterval: '5s' },
-    range: { fromSeconds, toSeconds: Date.now() / 1_000 },
     async close() {
       await prometheus.close()
       await gateway.close()

@@ -4,7 +4,7 @@ import { parse } from 'yaml'
 const grafana = new URL('../../../grafana/', import.meta.url)
 export const readGrafana = (path: string) => readFileSync(new URL(path, grafana), 'utf8')
 
-export interface GrafanaPanel {
+interface GrafanaPanel {
   id: number
   type: string
   title: string
@@ -18,7 +18,7 @@ export interface GrafanaPanel {
   targets?: { expr: string; legendFormat: string }[]
 }
 
-export interface Dashboard {
+interface Dashboard {
   graphTooltip: number
   panels: GrafanaPanel[]
   links: { url: string }[]
