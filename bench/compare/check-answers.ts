@@ -1,23 +1,50 @@
-import { appHeaderLines, passTarget, quoteProbe } from '../shared/contender.ts'
-import { askOnce, type RawAnswer, type RawRequest } from '../shared/raw-client.ts'
+import {
+  clients,
+  headerLines,
+  orderBody,
+  orderTarget,
+  passTarget,
+  quoteProbe,
+  quoteTarget,
+} from '../shared/backend-requests.ts'
+import { askOnce, type RawAnswer, RawConnection, type RawRequest, requestText } from '../shared/raw-client.ts'
 import type { Placed, Stage } from '../shared/stage.ts'
 
-/** What is timed must be right first: a server that answers with an error page is a fast one. */
+/** Answers are checked before they are timed, because an error page is a fast answer. Each client asks twice. */
 export async function checkHit({ contender, port }: Placed, { quoteBody }: Stage): Promise<void> {
-  await ask(contender.name, port, quoteProbe)
-  const answer = await ask(contender.name, port, quoteProbe)
-  expectStatus(contender.name, answer, 200)
-  if (answer.body.toString('latin1') !== quoteBody)
-    wrong(contender.name, 'another quote than the upstream', answer)
-  for (const [name, expected] of Object.entries(contender.hitHeaders)) {
-    if (!expected.test(answer.headers.get(name) ?? '')) wrong(contender.name, `no good ${name}`, answer)
+  const connection = await RawConnection.open(port)
+  for (let number = 0; number < 2 * clients; number += 1) {
+    const request = { target: quoteTarget, headers: headerLines(number) }
+    const answer = await connection.ask(requestText(request))
+    expectStatus(contender.name, answer, 200)
+    if (answer.body.toString('latin1') !== quoteBody)
+      wrong(contender.name, 'another quote than the upstream', answer)
+    if (number < clients) continue
+    for (const [name, expected] of Object.entries(contender.hitHeaders)) {
+      if (!expected.test(answer.headers.get(name) ?? '')) wrong(contender.name, `no good ${name}`, answer)
+    }
   }
+  connection.close()
 }
 
-/** The gateway's and its peers' alike: bytes through unchanged, both ways. */
+/** A float order for a quote that this gateway has served reaches the upstream. */
+export async function checkOrder({ contender, port }: Placed): Promise<void> {
+  await ask(contender.name, port, quoteProbe)
+  const headers = [...headerLines(), 'Content-Type: application/json']
+  const answer = await ask(contender.name, port, {
+    method: 'POST',
+    target: orderTarget,
+    headers,
+    body: orderBody,
+  })
+  expectStatus(contender.name, answer, 201)
+  if (!answer.body.includes('"id":"or_1"')) wrong(contender.name, "not the upstream's order", answer)
+}
+
+/** The same for all contenders: target, headers and body reach the upstream unchanged. */
 export async function checkPassThrough(name: string, port: number): Promise<void> {
   const headers = [
-    ...appHeaderLines,
+    ...headerLines(),
     'Content-Type: application/json',
     'X-Signature: s1gned',
     'Authorization: Bearer key',
@@ -58,7 +85,7 @@ async function ask(name: string, port: number, request: RawRequest): Promise<Raw
   }
 }
 
-/** A body of exactly so many bytes. */
+/** A JSON body of this length. */
 export function jsonOf(bytes: number): string {
   const around = '{"note":""}'
   return `{"note":"${'x'.repeat(bytes - around.length)}"}`

@@ -1,10 +1,8 @@
-/**
- * The gateway beside what else a team could put in its place. Run: npm run bench, or in about a minute:
- * npm run bench -- --quick
- */
+/** Compares the gateway with what a team could use instead: npm run bench, or in about a minute npm run bench -- --quick */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { type Contender, gateway } from '../shared/contender.ts'
 import {
   benchDirectory,
   describeMachine,
@@ -17,10 +15,11 @@ import type { BenchCase } from './cases/case.ts'
 import { coldKey } from './cases/cold-key.ts'
 import { cachedHit } from './cases/hit.ts'
 import { noise } from './cases/noise.ts'
+import { floatOrder } from './cases/order.ts'
 import { passThrough } from './cases/pass-through.ts'
 import { startToReady } from './cases/start.ts'
 import { quoteStore } from './cases/store.ts'
-import { availableContenders } from './contenders/contenders.ts'
+import { availableContenders, contenderNames } from './contenders/contenders.ts'
 import { drawChart } from './report/chart.ts'
 import { asBriefMarkdown, asMarkdown, benchPageMarks, fillPage, readmeMarks } from './report/page.ts'
 import { caseAsText, resultsAsText } from './report/text.ts'
@@ -30,6 +29,7 @@ import { rounded } from './statistics.ts'
 const cases: Record<string, BenchCase> = {
   hit: cachedHit,
   pass: passThrough,
+  order: floatOrder,
   cold: coldKey,
   store: quoteStore,
   noise,
@@ -37,12 +37,13 @@ const cases: Record<string, BenchCase> = {
 }
 
 const usage = `npm run bench -- [flags]
-  --quick            one short round, about a minute: shows that all of it works, not how fast it is
-  --only NAMES       some cases of ${Object.keys(cases).join(',')}
+  --quick            one short round, about a minute: shows that everything works, not how fast it is
+  --only NAMES       only these cases of ${Object.keys(cases).join(',')}
   --rounds N         rounds of each case (5; quick: 1)
   --seconds N        seconds of each measurement (4; quick: 1)
-  --gateway PATH     another built gateway than dist/main.js
-  --port-base N      the first of the ports it takes (18100)
+  --gateway PATH     measure this build instead of dist/main.js
+  --also NAME=PATH   compare with this build of the gateway, in the same rounds; for hit, pass and order; repeatable
+  --port-base N      the first port to use (18100)
   --page             no run: write the pages and the chart again from results/latest.json
 `
 
@@ -53,6 +54,7 @@ const { values: flags } = parseArgs({
     rounds: { type: 'string' },
     seconds: { type: 'string' },
     gateway: { type: 'string', default: join(benchDirectory, '..', 'dist', 'main.js') },
+    also: { type: 'string', multiple: true, default: [] },
     'port-base': { type: 'string', default: '18100' },
     page: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
@@ -63,7 +65,7 @@ const say = (text: string) => process.stdout.write(`${text}\n`)
 const results = join(benchDirectory, 'results')
 const beganMs = performance.now()
 
-/** One line that is written over in a terminal, and plain lines elsewhere. */
+/** In a terminal one line that is overwritten, elsewhere a line each. */
 function progress(text: string): void {
   const line = `  ${String(Math.round((performance.now() - beganMs) / 1_000)).padStart(4)} s  ${text}`
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${line}` : `${line}\n`)
@@ -72,8 +74,21 @@ function progress(text: string): void {
 function positive(text: string | undefined, fallback: number): number {
   if (text === undefined) return fallback
   const value = Number(text)
-  if (!Number.isInteger(value) || value < 1) throw new Error(`${text} is no positive whole number`)
+  if (!Number.isInteger(value) || value < 1) throw new Error(`${text} is not a positive whole number`)
   return value
+}
+
+/** The builds that --also names, with the settings of the gateway. */
+function otherBuildsOf(options: readonly string[]): Contender[] {
+  return options.map((option) => {
+    const at = option.indexOf('=')
+    const name = option.slice(0, at)
+    const build = resolve(option.slice(at + 1))
+    if (at < 1 || contenderNames.has(name))
+      throw new Error(`--also ${option}: give it a name of its own\n${usage}`)
+    if (!existsSync(build)) throw new Error(`--also ${option}: ${build} does not exist`)
+    return gateway(name, { build })
+  })
 }
 
 async function bench(): Promise<void> {
@@ -82,12 +97,13 @@ async function bench(): Promise<void> {
   const rounds = positive(flags.rounds, quick ? 1 : 5)
   const seconds = positive(flags.seconds, quick ? 1 : 4)
   const names = flags.only?.split(',') ?? Object.keys(cases)
-  for (const name of names) if (!(name in cases)) throw new Error(`no case is called ${name}\n${usage}`)
-  if (!existsSync(program)) throw new Error(`${program} is not there: npm run build`)
-  if (installedVersion('wrk') === undefined) throw new Error('wrk makes the load: apt-get install wrk')
+  for (const name of names) if (!(name in cases)) throw new Error(`there is no case ${name}\n${usage}`)
+  if (!existsSync(program)) throw new Error(`${program} does not exist: npm run build`)
+  if (installedVersion('wrk') === undefined) throw new Error('wrk is not installed: apt-get install wrk')
+  const otherBuilds = otherBuildsOf(flags.also)
   installPeers(say)
   const pinned = pinLoad()
-  if (pinned === undefined) say('Two cores and taskset are not there: server and load share what there is.')
+  if (pinned === undefined) say('Without two cores and taskset, server and load share the processor.')
   const { present, missing } = availableContenders()
   if (missing.length > 0)
     say(`Not installed, so left out: ${missing.join(', ')} (apt-get install nginx varnish haproxy)`)
@@ -106,6 +122,7 @@ async function bench(): Promise<void> {
     const measured = await cases[name]?.({
       stage,
       contenders: present,
+      otherBuilds,
       quick,
       rounds,
       seconds,
@@ -122,7 +139,7 @@ async function bench(): Promise<void> {
   keep(run, !quick && flags.only === undefined)
 }
 
-/** Only a full run of everything becomes the one that the pages show. */
+/** The pages show only a full run of all cases. */
 function keep(run: Results, whole: boolean): void {
   mkdirSync(results, { recursive: true })
   const name = whole ? 'latest' : 'partial'
@@ -150,7 +167,7 @@ function writePages(run: Results): void {
 if (flags.help) say(usage)
 else if (flags.page) {
   const latest = join(results, 'latest.json')
-  if (!existsSync(latest)) throw new Error('there is no results/latest.json: npm run bench')
+  if (!existsSync(latest)) throw new Error('results/latest.json does not exist: npm run bench')
   const run = JSON.parse(readFileSync(latest, 'utf8')) as Results
   writeFileSync(join(results, 'latest.svg'), drawChart(run))
   writePages(run)

@@ -1,16 +1,16 @@
 /**
- * Work beside the hits, until SIGTERM. Run: node noise.mjs PORT PER-SECOND TARGET [HEADER-LINE...]
- * A * in the target becomes a number that was never asked for before.
+ * Requests beside the hits, until SIGTERM. Run: node noise.mjs PORT PER-SECOND TARGET [HEADER-LINE...]
+ * A * in the target is replaced by a new number each time.
  *
- * It shares a core with the load generator, and whatever it takes there is missing to those who wait for an answer.
- * So it has no compiler, no parser and no promises, and asks evenly: a burst would be a queue of its own making.
+ * This program shares a core with the load generator, and the time that it takes there lengthens the measured waits. So
+ * it uses no HTTP client and no promises, and spreads its requests evenly: a burst would queue.
  */
 import { connect } from 'node:net'
 
 const [port = '', perSecond = '', target = '', ...headerLines] = process.argv.slice(2)
-const connectionsMost = 32
+const maxConnections = 32
 const headEnd = Buffer.from('\r\n\r\n')
-// Another for each run of many days, and no longer than an amount that people ask for.
+// Differs between runs, and is no longer than a real amount.
 const unique = Date.now() % 1e9
 const idle = []
 let asked = 0
@@ -21,7 +21,7 @@ function fail(reason) {
   process.exit(1)
 }
 
-/** How many bytes follow those that are there; undefined while the head is not complete. */
+/** How many bytes of the answer are still missing; undefined while the head is not complete. */
 function bytesToCome(bytes) {
   const bodyAt = bytes.indexOf(headEnd) + headEnd.length
   if (bodyAt < headEnd.length) return undefined
@@ -42,7 +42,7 @@ function open() {
   socket.on('close', () => {
     const at = idle.indexOf(socket)
     if (at < 0) fail('the connection was closed')
-    // Idle for longer than the server keeps one, such as the five seconds of Node for those of the scrapes.
+    // The server closed an idle connection, as Node does after five seconds with those of the scrapes.
     idle.splice(at, 1)
     open()
   })
@@ -66,11 +66,12 @@ function ask(socket) {
   socket.write([line, 'Host: 127.0.0.1', ...headerLines, '', ''].join('\r\n'))
 }
 
-for (let count = 0; count < connectionsMost; count += 1) open()
+for (let count = 0; count < maxConnections; count += 1) open()
 const beganMs = performance.now()
 const timer = setInterval(() => {
   const due = Math.floor(((performance.now() - beganMs) / 1_000) * Number(perSecond)) - asked
-  // No connection is idle: the server is behind, and more would only queue. Two: what a late timer owes is spread.
+  // Without an idle connection the server is behind, and more requests would only queue. At most two at a time spread
+  // the requests that a late timer has missed.
   for (let left = Math.min(due, idle.length, 2); left > 0; left -= 1) ask(idle.pop())
 }, 1_000 / Number(perSecond))
 

@@ -2,21 +2,21 @@ import type { Machine } from '../shared/machine.ts'
 import { type Row, valuesOf } from './rounds.ts'
 import { ratios, type Spread, spread } from './statistics.ts'
 
-/** One figure of a case, and in which direction it is good. */
 export interface Column {
   figure: string
   title: string
   digits: number
 }
 
-/** A promise of the gateway: its figure, over another's or by itself, against a bound. */
+/** A figure of the gateway, or its ratio to another's, and its bound. */
 export interface Promised {
   what: string
   figure: string
   of: string
-  /** Undefined: the figure itself. */
+  /** Undefined: the figure itself is compared with the bound. */
   over?: string
-  bound: number
+  /** Undefined: the ratio is only stated. */
+  bound?: number
   is: 'at least' | 'at most'
 }
 
@@ -26,12 +26,14 @@ export interface CaseResult {
   columns: readonly Column[]
   rows: Row[]
   promises: readonly Promised[]
-  note?: string
 }
+
+/** `within the spread`: the median misses the bound by less than the difference between the highest and lowest round. */
+export type Outcome = 'holds' | 'within the spread' | 'missed' | 'no bound'
 
 export interface Verdict extends Promised {
   measured: Spread
-  holds: boolean
+  outcome: Outcome
 }
 
 export interface Results {
@@ -44,7 +46,7 @@ export interface Results {
   cases: CaseResult[]
 }
 
-/** What was measured of each promise; one whose contenders are not all here is left out. */
+/** One verdict for each promise whose contenders were all measured. */
 export function verdicts({ rows, promises }: CaseResult): Verdict[] {
   return promises.flatMap((promise) => {
     const ofRow = rows.find(({ name }) => name === promise.of)
@@ -53,8 +55,13 @@ export function verdicts({ rows, promises }: CaseResult): Verdict[] {
     const values = valuesOf(ofRow, promise.figure)
     const measured =
       overRow === undefined ? spread(values) : ratios(values, valuesOf(overRow, promise.figure))
-    const holds =
-      promise.is === 'at least' ? measured.median >= promise.bound : measured.median <= promise.bound
-    return [{ ...promise, measured, holds }]
+    return [{ ...promise, measured, outcome: outcomeOf(promise, measured) }]
   })
+}
+
+function outcomeOf({ bound, is }: Promised, { median, min, max }: Spread): Outcome {
+  if (bound === undefined) return 'no bound'
+  const missedBy = is === 'at least' ? bound - median : median - bound
+  if (missedBy <= 0) return 'holds'
+  return missedBy < max - min ? 'within the spread' : 'missed'
 }

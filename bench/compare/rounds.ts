@@ -11,7 +11,7 @@ export interface Variant {
   measure(): Promise<Figures>
 }
 
-/** A B C A B C: what the machine does meanwhile meets all of them, and a ratio is taken within a round. */
+/** A B C A B C: a slow minute of the machine slows all variants, and a ratio is taken within a round. */
 export async function interleave(
   variants: readonly Variant[],
   rounds: number,

@@ -1,4 +1,3 @@
-/** What several rounds of one thing come to. */
 export interface Spread {
   median: number
   min: number
@@ -10,7 +9,7 @@ export function spread(values: readonly number[]): Spread {
   return { median: quantile(sorted, 0.5), min: quantile(sorted, 0), max: quantile(sorted, 1) }
 }
 
-/** Of values in ascending order; between two of them, their mean weighed by distance. */
+/** `sorted` ascends. Between two values, the result is interpolated. */
 export function quantile(sorted: readonly number[], share: number): number {
   const at = (sorted.length - 1) * share
   const below = sorted[Math.floor(at)]
@@ -19,12 +18,12 @@ export function quantile(sorted: readonly number[], share: number): number {
   return below + (above - below) * (at - Math.floor(at))
 }
 
-/** Round by round, since what else the machine did then was the same for both. */
+/** Round by round, because a slow minute of the machine slows both sides. */
 export function ratios(left: readonly number[], right: readonly number[]): Spread {
   return spread(left.map((value, round) => value / (right[round] ?? Number.NaN)))
 }
 
-/** Four significant figures say all that a run can say. */
+/** A run is not more exact than four significant figures. */
 export function rounded(value: number): number {
   return Number.isFinite(value) ? Number(value.toPrecision(4)) : value
 }

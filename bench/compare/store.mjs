@@ -1,5 +1,5 @@
 /**
- * The memory store of the built gateway by itself: what a quote takes, and how long a look-up does.
+ * The memory store of the built gateway by itself: memory of a quote, and time of a look-up.
  * Run: node --expose-gc bench/compare/store.mjs DIST QUOTES
  */
 

@@ -1,11 +1,19 @@
 /**
- * What a request of each kind costs the gateway in processor time, and what it holds in memory: prints a table and
- * writes it into docs/scaling.md, which reckons with it. `npm run cost -- --seconds 2` for a short look.
+ * Processor time of each kind of request, and the gateway's memory: prints tables and writes them into docs/scaling.md,
+ * whose calculations use them. `npm run cost -- --seconds 2` is a short run.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { appHeaders, gateway, passTarget, quoteTarget } from '../shared/contender.ts'
+import {
+  appHeaders,
+  json,
+  orderBody,
+  orderTarget,
+  passTarget,
+  quoteTarget,
+} from '../shared/backend-requests.ts'
+import { gateway } from '../shared/contender.ts'
 import { count, replaceGenerated, table } from '../shared/generated.ts'
 import { loadServer } from '../shared/load-server.ts'
 import { benchDirectory, describeMachine, pinLoad } from '../shared/machine.ts'
@@ -19,22 +27,11 @@ const { values: flags } = parseArgs({
   },
 })
 
-const json = { 'Content-Type': 'application/json' }
-const order = {
-  pairId: 'ETH_USDC',
-  fromAmount: 0.1,
-  fromAddress: '0xfrom',
-  toAddress: '0xto',
-  toAmount: 289.645,
-}
-/** Quotes that were not asked for before, as long as `begin` was not. */
+/** A new quote with each request: the amounts after `begin`. */
 const newQuotes = (begin: number) => ({
-  target: '/',
+  target: '/v3/pairs/ETH_USDC/quotes?amount=*',
   headers: appHeaders,
-  requestScript: `function request()
-  n = (n or ${begin}) + 1
-  return wrk.format('GET', '/v3/pairs/ETH_USDC/quotes?amount=' .. n)
-end`,
+  amount: `${begin} + sent`,
 })
 
 const kinds: { kind: string; load: Omit<Load, 'port' | 'seconds' | 'connections'> }[] = [
@@ -42,16 +39,21 @@ const kinds: { kind: string; load: Omit<Load, 'port' | 'seconds' | 'connections'
   {
     kind: 'float order, judged and sent',
     load: {
-      target: '/v3/orders/float',
+      target: orderTarget,
       method: 'POST',
       headers: { ...appHeaders, ...json },
-      body: JSON.stringify(order),
+      body: orderBody,
     },
   },
-  { kind: 'payment passed through (GET)', load: { target: passTarget } },
+  { kind: 'payment passed through (GET)', load: { target: passTarget, headers: appHeaders } },
   {
     kind: 'payment passed through (POST, 1 KiB)',
-    load: { target: '/checkouts', method: 'POST', headers: json, body: 'x'.repeat(1_024) },
+    load: {
+      target: '/checkouts',
+      method: 'POST',
+      headers: { ...appHeaders, ...json },
+      body: 'x'.repeat(1_024),
+    },
   },
   { kind: 'quote fetched and kept', load: newQuotes(1_000_000) },
 ]
@@ -82,7 +84,7 @@ const stage = await openStage({
   program: join(benchDirectory, '..', 'dist', 'main.js'),
   say: (text) => process.stderr.write(`${text}\n`),
 })
-const placed = await stage.place(gateway('quotegate', { NODE_OPTIONS: heapLimit }))
+const placed = await stage.place(gateway('quotegate', { settings: { NODE_OPTIONS: heapLimit } }))
 const memory = [memoryLine('after the start', await gauges(placed))]
 const seconds = Number(flags.seconds)
 const rows: string[][] = []

@@ -1,4 +1,3 @@
-import type { RawRequest } from './raw-client.ts'
 import type { Launch } from './server-process.ts'
 
 /** What a contender takes part in: cached quotes, pass-through, or a cold key shared by many. */
@@ -23,38 +22,39 @@ export interface Contender {
   /** A program that has to be installed. */
   needs?: string
   launch(setting: Setting): Launch
-  /** Headers that a cached quote of its must carry, with what must stand in them. */
+  /** Headers that its cached quotes must have, and what their values must match. */
   hitHeaders: Record<string, RegExp>
 }
 
-export const appHeaders = { 'App-Name': 'bench', 'User-Agent': 'bench/1.0' }
-export const appHeaderLines = Object.entries(appHeaders).map(([name, value]) => `${name}: ${value}`)
-export const quoteTarget = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
-export const quoteProbe: RawRequest = { target: quoteTarget, headers: appHeaderLines }
-export const passTarget = '/checkouts/co_1'
+export const jsonHeader = { 'content-type': /^application\/json/ }
 
-export const json = { 'content-type': /^application\/json/ }
+interface GatewayOptions {
+  settings?: Record<string, string>
+  /** Another build than the one that is measured. */
+  build?: string
+}
 
-/** As `npm start` starts it: metrics, checks and limits on, logging at warn. */
-export function gateway(name: string, settings: Record<string, string> = {}): Contender {
+/** As `npm start` starts it: metrics, checks and limits on, logging at warn. The backend is a trusted proxy. */
+export function gateway(name: string, { settings = {}, build }: GatewayOptions = {}): Contender {
   return {
     name,
     skills: ['hit', 'pass', 'cold'],
     hitHeaders: {
-      ...json,
+      ...jsonHeader,
       'cache-status': /^quotegate; hit; ttl=\d+$/,
       'cache-control': /^private, max-age=\d+$/,
       'x-request-id': /^[0-9a-f-]{36}$/,
     },
     launch: ({ port, operationsPort, upstreamPort, program }) => ({
       command: process.execPath,
-      arguments: [program],
+      arguments: [build ?? program],
       environment: {
         NODE_ENV: 'production',
         PORT: String(port),
         ADMIN_PORT: String(operationsPort),
         SWAP_BASE_URL: `http://127.0.0.1:${upstreamPort}`,
         PAYMENTS_BASE_URL: `http://127.0.0.1:${upstreamPort}`,
+        TRUST_PROXY: 'loopback',
         DRAIN_DELAY_MS: '0',
         LOG_LEVEL: 'warn',
         ...settings,

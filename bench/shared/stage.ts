@@ -1,7 +1,8 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Contender, quoteProbe, quoteTarget } from './contender.ts'
+import { quoteProbe } from './backend-requests.ts'
+import type { Contender } from './contender.ts'
 import { benchDirectory, givingWay, type Pinning } from './machine.ts'
 import { askOnce } from './raw-client.ts'
 import { refuseBusyPort, type ServerProcess, startServer } from './server-process.ts'
@@ -44,7 +45,7 @@ export async function openStage(options: StageOptions): Promise<Stage> {
     { command, arguments: rest },
     { name: 'the upstream', core: options.pinned?.load, port: upstreamPort, probe: { target: '/calls' } },
   )
-  const quoteBody = (await askOnce(upstreamPort, { target: quoteTarget })).body.toString('latin1')
+  const quoteBody = (await askOnce(upstreamPort, quoteProbe)).body.toString('latin1')
   const answerFile = join(directory, 'answer.json')
   writeFileSync(answerFile, quoteBody, 'latin1')
   let nextPort = options.portBase + 1

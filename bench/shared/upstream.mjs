@@ -1,9 +1,9 @@
 /**
- * The upstream of every contender: answers straight from a socket, constant but for the amount of a quote, so that it
- * is the fastest thing in the room. Run: node upstream.mjs PORT
+ * The upstream of every contender. It writes answers straight to the socket, and only the amount of a quote varies, so
+ * that it is faster than any contender. Run: node upstream.mjs PORT
  *
- * Quotes of pairs that begin with SLOW take 50 ms and are counted at /calls. A request with X-Echo is answered
- * with its own bytes, head and all, for the check before the timing.
+ * Quotes of pairs that begin with SLOW take 50 ms and are counted at /calls. A request with X-Echo is answered with its
+ * own bytes, head and body, for the check before the timing.
  */
 import { createServer } from 'node:net'
 
@@ -12,9 +12,9 @@ const slowMs = 50
 const quoteBytes = 209
 const expiresAtMs = Date.now() + 6 * 3_600_000
 
-const json = (body, more = '') =>
+const json = (body, { status = '200 OK', more = '' } = {}) =>
   Buffer.from(
-    'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n' +
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json\r\n` +
       `Content-Length: ${Buffer.byteLength(body)}\r\n${more}\r\n${body}`,
     'latin1',
   )
@@ -30,12 +30,17 @@ function quoteFor(target) {
     expiry: expiresAtMs,
   }
   quote.id = amount.padStart(quoteBytes - JSON.stringify(quote).length, 'f')
-  // max-age is for the contenders that go by it; the gateway goes by the quote's own expiry.
-  return json(JSON.stringify(quote), 'Cache-Control: public, max-age=3600\r\n')
+  // Contenders that cache by headers use max-age; the gateway uses the quote's own expiry.
+  return json(JSON.stringify(quote), { more: 'Cache-Control: public, max-age=3600\r\n' })
 }
 
 const checkout = json('{"id":"co_1","state":"open","amount":"10.00","currency":"USD"}')
 const created = json('{"id":"co_2","state":"created"}')
+const ordered = json(
+  '{"id":"or_1","status":"waiting","pairId":"ETH_USDC","fromAmount":{"assetId":"ETH","value":"0.1"},' +
+    '"toAmount":{"assetId":"USDC","value":"289.645"},"payInAddress":"0xpay"}',
+  { status: '201 Created' },
+)
 let slowCalls = 0
 
 function answer(socket, head, body) {
@@ -51,6 +56,7 @@ function answer(socket, head, body) {
     setTimeout(() => socket.write(slow), slowMs)
   } else if (target.startsWith('/v3/pairs/')) socket.write(quoteFor(target))
   else if (target === '/calls') socket.write(json(JSON.stringify({ slowCalls })))
+  else if (target === '/v3/orders/float') socket.write(ordered)
   else socket.write(head.startsWith('POST') ? created : checkout)
 }
 

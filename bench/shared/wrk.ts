@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
+import { amountScript, requestScript } from './backend-requests.ts'
 
 export interface Load {
   port: number
@@ -10,8 +11,8 @@ export interface Load {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** Lua that gives each request its own target, instead of one for all. */
-  requestScript?: string
+  /** A Lua expression, whose value replaces the `*` of the target. */
+  amount?: string
   connections: number
   seconds: number
 }
@@ -27,7 +28,7 @@ const run = promisify(execFile)
 const scripts = mkdtempSync(join(tmpdir(), 'quotegate-bench-'))
 process.on('exit', () => rmSync(scripts, { recursive: true, force: true }))
 
-/** One thread of wrk, which outruns any server on one core. An error of any kind spoils the measurement. */
+/** One thread of wrk, which is faster than any server on one core. Any error makes the measurement void. */
 export async function wrk(load: Load): Promise<LoadResult> {
   const script = join(scripts, 'load.lua')
   writeFileSync(script, luaOf(load))
@@ -35,7 +36,7 @@ export async function wrk(load: Load): Promise<LoadResult> {
   const flags = ['-t1', `-c${load.connections}`, `-d${load.seconds}s`, '--timeout', '10s', '-s', script, url]
   const { stdout } = await run('wrk', flags, { maxBuffer: 1 << 20 })
   const line = stdout.split('\n').find((text) => text.startsWith('{'))
-  if (line === undefined) throw new Error(`wrk said nothing that can be read: ${stdout}`)
+  if (line === undefined) throw new Error(`wrk printed no result: ${stdout}`)
   const said = JSON.parse(line) as {
     requests: number
     micros: number
@@ -44,7 +45,7 @@ export async function wrk(load: Load): Promise<LoadResult> {
     p99: number
   }
   if (said.errors > 0 || said.requests === 0) {
-    throw new Error(`${said.errors} errors among ${said.requests} requests to ${url}`)
+    throw new Error(`${said.errors} errors among ${said.requests} requests to ${load.target}`)
   }
   return {
     requests: said.requests,
@@ -54,12 +55,12 @@ export async function wrk(load: Load): Promise<LoadResult> {
   }
 }
 
-function luaOf({ method = 'GET', headers = {}, body, requestScript = '' }: Load): string {
+function luaOf({ method = 'GET', headers = {}, body, amount }: Load): string {
   const lines = [`wrk.method = ${lua(method)}`]
   for (const [name, value] of Object.entries(headers)) lines.push(`wrk.headers[${lua(name)}] = ${lua(value)}`)
   if (body !== undefined) lines.push(`wrk.body = ${lua(body)}`)
   return `${lines.join('\n')}
-${requestScript}
+${amount === undefined ? requestScript(body?.length ?? 0) : amountScript(amount)}
 function done(summary, latency)
   local e = summary.errors
   io.write(string.format('{"requests":%d,"micros":%d,"errors":%d,"p50":%d,"p99":%d}\\n', summary.requests,

@@ -7,32 +7,34 @@ import { interleave, type Row } from '../rounds.ts'
 export interface CaseContext {
   stage: Stage
   contenders: readonly Contender[]
+  /** Other builds of the gateway, measured in the same rounds by the cases hit, pass and order. */
+  otherBuilds: readonly Contender[]
   quick: boolean
   rounds: number
   seconds: number
   progress(text: string): void
 }
 
-/** What one part of the bench comes to; it may be several tables. */
+/** One part of the comparison, with one or several tables. */
 export type BenchCase = (context: CaseContext) => Promise<CaseResult[]>
 
-/** Until V8 has compiled what is used: on one core, that takes it some seconds of load. */
+/** On one core, V8 needs some seconds of load to compile what is used. */
 const warmUpSeconds = 6
 /**
- * Of the same load right before each measurement. A server is idle while the others have their turns, and V8 then lets
- * go of what it has compiled: the more code, the longer until it is as fast again.
+ * The same load right before each measurement. A server is idle while others are measured, and V8 then drops what it
+ * has compiled: the more code, the longer until the server is fast again.
  */
 const leadInSeconds = 3
 
-/** Something that can be loaded for a while, and what it did meanwhile. */
+/** Something that can be loaded for a while, and its figures. */
 export interface Loadable {
   name: string
   load(seconds: number): Promise<Figures>
-  /** Where `load` does something too seldom for V8 to have compiled it by then. */
+  /** For a `load` that does something too rarely for V8 to compile it in time. */
   warmUp?(seconds: number): Promise<unknown>
 }
 
-/** Rounds of servers under load, all of them warm. */
+/** Rounds of warm servers under load. */
 export async function measureWarm(loadables: readonly Loadable[], context: CaseContext): Promise<Row[]> {
   const { quick, rounds, seconds, progress } = context
   for (const { name, load, warmUp = load } of quick ? [] : loadables) {
@@ -47,6 +49,15 @@ export async function measureWarm(loadables: readonly Loadable[], context: CaseC
     },
   }))
   return interleave(variants, rounds, progress)
+}
+
+/** The contenders with a skill, and behind the gateway its other builds. */
+export function withOtherBuilds(
+  { contenders, otherBuilds }: CaseContext,
+  skill: 'hit' | 'pass',
+): Contender[] {
+  const [gateway, ...others] = contenders.filter(({ skills }) => skills.includes(skill))
+  return gateway === undefined ? [] : [gateway, ...otherBuilds, ...others]
 }
 
 export const throughputColumns = [

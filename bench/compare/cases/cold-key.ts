@@ -1,4 +1,5 @@
-import { appHeaderLines, gatewayName, quoteTarget } from '../../shared/contender.ts'
+import { headerLines, quoteProbe } from '../../shared/backend-requests.ts'
+import { gatewayName } from '../../shared/contender.ts'
 import type { Figures } from '../../shared/load-server.ts'
 import { askOnce, RawConnection, requestText } from '../../shared/raw-client.ts'
 import { type Placed, stopAll } from '../../shared/stage.ts'
@@ -6,13 +7,13 @@ import { interleave } from '../rounds.ts'
 import type { BenchCase } from './case.ts'
 
 const callers = 64
-/** How long the upstream takes for a quote that nobody has asked for yet. */
+/** How long the upstream takes for these quotes. */
 const upstreamMs = 50
 let pairs = 0
 
 /**
- * 64 callers ask at once for one quote that is not there: how many calls reach the upstream, and how much longer
- * than the upstream itself the slowest waits. The slowest of 64 hits is the floor: that much is the callers' own.
+ * 64 callers ask at once for one quote that is not cached: how many calls reach the upstream, and how much longer than
+ * the upstream itself the slowest caller waits. The slowest of 64 hits shows how much of that the callers cause.
  */
 export const coldKey: BenchCase = async ({ stage, contenders, quick, rounds, progress }) => {
   const placed = await stage.placeAll(contenders.filter(({ skills }) => skills.includes('cold')))
@@ -63,12 +64,12 @@ async function measure(
   upstreamPort: number,
 ): Promise<Figures> {
   pairs += 1
-  const request = requestText({ target: `/v3/pairs/SLOW${pairs}/quotes?amount=0.1`, headers: appHeaderLines })
-  const hit = requestText({ target: quoteTarget, headers: appHeaderLines })
+  const request = requestText({ target: `/v3/pairs/SLOW${pairs}/quotes?amount=0.1`, headers: headerLines() })
+  const hit = requestText(quoteProbe)
   const callsBefore = await callsOf(upstreamPort)
   const slowestMs = await slowest(contender.name, connections, request)
   const upstreamCalls = (await callsOf(upstreamPort)) - callsBefore
-  await askOnce(port, { target: quoteTarget, headers: appHeaderLines })
+  await askOnce(port, quoteProbe)
   const hitSlowestMs = await slowest(contender.name, connections, hit)
   return { upstreamCalls, slowestMs, beyondMs: slowestMs - upstreamMs, hitSlowestMs }
 }

@@ -1,14 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import {
-  appHeaderLines,
-  appHeaders,
-  gateway,
-  gatewayName,
-  passTarget,
-  quoteTarget,
-} from '../../shared/contender.ts'
+import { appHeaders, headerLines, passTarget, quoteTarget } from '../../shared/backend-requests.ts'
+import { gateway, gatewayName } from '../../shared/contender.ts'
 import { type Figures, loadServer } from '../../shared/load-server.ts'
 import { benchDirectory, givingWay, type Pinning } from '../../shared/machine.ts'
 import { openStage, type Placed, stopAll } from '../../shared/stage.ts'
@@ -19,15 +13,15 @@ import { type BenchCase, type Loadable, measureWarm } from './case.ts'
 interface Noise {
   title: string
   perSecond: number
-  /** A * becomes a number that was never asked for before. */
+  /** A * is replaced by a new number each time. */
   target: string
-  /** Goes to the operations listener, where there is one. */
+  /** To the operations listener of a contender that has one. */
   toOperations?: true
 }
 
 const noises: readonly Noise[] = [
   { title: 'a scrape every 200 ms', perSecond: 5, target: '/metrics', toOperations: true },
-  // Fresh amounts: each is a miss, and pushes out another quote.
+  // Each new amount is a miss and evicts another quote.
   {
     title: 'an eviction storm, 500 a second',
     perSecond: 500,
@@ -37,25 +31,28 @@ const noises: readonly Noise[] = [
 ]
 const beside = (name: string, { title }: Noise) => `${name}, ${title}`
 
-/** So few that every quote of the storm pushes out another. */
+/** So few that every quote of the storm evicts another. */
 const storeEntries = '1000'
-/** A p99 is made by few requests: between two rounds of one server it differs by half, where a median differs by a tenth. */
+/** Few requests decide a p99: it differs by half between two rounds of one server, a median by a tenth. */
 const timesTheRounds = 2
-/** Behind those of all other contenders. */
+/** After the ports of all other contenders. */
 const ownPorts = 200
 const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
 
 /**
- * Whether hits wait for other work: their p99 while it goes on. Bare node:http has the same requests beside its hits:
- * whoever asks them takes time from the load generator, whatever the server makes of them.
+ * Whether hits wait for other work: their p99 during that work. Bare node:http gets the same other requests, because the
+ * program that sends them takes time from the load generator, whatever the server does with them.
  */
 export const noise: BenchCase = async (context) => {
   const { contenders } = context
   const { options } = context.stage
-  // Whoever works beside the hits must not stop the load generator, or its wait would be counted as the server's.
+  // A load generator that waits for its core would count that wait as the server's.
   const stage = await openStage({ ...options, portBase: options.portBase + ownPorts, upstreamGivesWay: true })
   const bare = contenders.filter(({ name }) => name === bareName)
-  const placed = await stage.placeAll([gateway(gatewayName, { QUOTE_CACHE_ENTRIES: storeEntries }), ...bare])
+  const placed = await stage.placeAll([
+    gateway(gatewayName, { settings: { QUOTE_CACHE_ENTRIES: storeEntries } }),
+    ...bare,
+  ])
   for (const one of placed) await checkHit(one, stage)
   const loadables: Loadable[] = placed.map((one) => ({
     name: one.contender.name,
@@ -92,7 +89,7 @@ export const noise: BenchCase = async (context) => {
         figure: 'p99Ms',
         of: beside(gatewayName, each),
         over: beside(bareName, each),
-        bound: 1.2,
+        bound: 2,
         is: 'at most' as const,
       })),
     },
@@ -107,7 +104,7 @@ async function loadBeside(
 ): Promise<Figures> {
   const port = toOperations && placed.contender.name === gatewayName ? placed.operationsPort : placed.port
   const maker = join(benchDirectory, 'compare', 'noise.mjs')
-  const line = [process.execPath, maker, String(port), String(perSecond), target, ...appHeaderLines]
+  const line = [process.execPath, maker, String(port), String(perSecond), target, ...headerLines()]
   const [command, ...given] = givingWay(line, pinned)
   const child: ChildProcess = spawn(command, given, { stdio: ['ignore', 'pipe', 'inherit'] })
   let said = ''
@@ -120,6 +117,6 @@ async function loadBeside(
   child.kill('SIGTERM')
   await ended
   const besideTimes = Number(/done (\d+)/.exec(said)?.[1])
-  if (!(besideTimes > 0)) throw new Error(`the work beside (${title}) was not done: ${said}`)
+  if (!(besideTimes > 0)) throw new Error(`the other work (${title}) was not done: ${said}`)
   return { ...figures, besideTimes }
 }

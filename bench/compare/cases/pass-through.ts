@@ -1,12 +1,13 @@
-import { appHeaders, gatewayName, passTarget } from '../../shared/contender.ts'
+import { appHeaders, json, passTarget } from '../../shared/backend-requests.ts'
+import { gatewayName } from '../../shared/contender.ts'
 import { type Figures, loadServer } from '../../shared/load-server.ts'
 import { type Placed, stopAll } from '../../shared/stage.ts'
 import { type Load, wrk } from '../../shared/wrk.ts'
 import { checkPassThrough, jsonOf } from '../check-answers.ts'
-import { directName, fastifyProxyName, middlewareName, nginxName } from '../contenders/contenders.ts'
+import { directName, nginxName, undiciName } from '../contenders/contenders.ts'
 import type { CaseResult, Promised } from '../result.ts'
 import { type Row, valuesOf } from '../rounds.ts'
-import { type BenchCase, type CaseContext, measureWarm, throughputColumns } from './case.ts'
+import { type BenchCase, type CaseContext, measureWarm, throughputColumns, withOtherBuilds } from './case.ts'
 
 type PassLoad = Omit<Load, 'port' | 'seconds'>
 
@@ -14,25 +15,14 @@ const get: PassLoad = { target: passTarget, headers: appHeaders, connections: 64
 const postOf = (bytes: number): PassLoad => ({
   ...get,
   method: 'POST',
-  headers: { ...appHeaders, 'Content-Type': 'application/json' },
+  headers: { ...appHeaders, ...json },
   body: jsonOf(bytes),
 })
 
-function atLeast(what: string, bounds: Record<string, number>): Promised[] {
-  return Object.entries(bounds).map(([over, bound]) => ({
-    what,
-    figure: 'requestsPerSecond',
-    of: gatewayName,
-    over,
-    bound,
-    is: 'at least',
-  }))
-}
-
-/** What is passed on unchanged: small and large, and how much longer one caller waits than without a gateway. */
+/** Small and large requests that are passed on unchanged, and how much longer one caller waits than without a gateway. */
 export const passThrough: BenchCase = async (context) => {
-  const { stage, contenders } = context
-  const placed = await stage.placeAll(contenders.filter(({ skills }) => skills.includes('pass')))
+  const { stage, otherBuilds } = context
+  const placed = await stage.placeAll(withOtherBuilds(context, 'pass'))
   await checkPassThrough(directName, stage.upstreamPort)
   for (const one of placed) await checkPassThrough(one.contender.name, one.port)
 
@@ -48,25 +38,34 @@ export const passThrough: BenchCase = async (context) => {
     return measureWarm([direct, ...placed.map(throughOne)], context)
   }
 
-  const peers = { [fastifyProxyName]: 2, [middlewareName]: 5.5 }
-  const throughput = async (id: string, title: string, load: PassLoad, bounds: Record<string, number>) => ({
-    id,
-    title: `pass-through, ${title}, 64 connections`,
-    columns: throughputColumns,
-    rows: await measure(load),
-    promises: atLeast(`pass-through, ${title}`, bounds),
-  })
-  const results: CaseResult[] = [
-    await throughput('pass-get', 'small GET', get, peers),
-    await throughput('pass-post-1k', '1 KiB POST', postOf(1_024), peers),
-    await throughput('pass-post-64k', '64 KiB POST', postOf(65_536), { [fastifyProxyName]: 1.4 }),
+  async function throughput(id: string, title: string, load: PassLoad, bound?: number): Promise<CaseResult> {
+    const promise = {
+      what: `pass-through, ${title}`,
+      figure: 'requestsPerSecond',
+      of: gatewayName,
+      is: 'at least',
+    } as const
+    const overUndici: Promised = { ...promise, over: undiciName, ...(bound !== undefined && { bound }) }
+    return {
+      id,
+      title: `pass-through, ${title}, 64 connections`,
+      columns: throughputColumns,
+      rows: await measure(load),
+      promises: [overUndici, ...otherBuilds.map(({ name }) => ({ ...promise, over: name }))],
+    }
+  }
+
+  const results = [
+    await throughput('pass-get', 'small GET', get, 1.1),
+    await throughput('pass-post-1k', '1 KiB POST', postOf(1_024), 1.1),
+    await throughput('pass-post-64k', '64 KiB POST', postOf(65_536)),
     addedLatency(await measure({ ...get, connections: 1 }), context),
   ]
   await stopAll(placed)
   return results
 }
 
-/** The upstream shares its core with the load: what it does by itself is the ceiling of all of them. */
+/** The upstream shares its core with the load, so its own throughput is the limit of all contenders. */
 async function loadUpstream(port: number, load: PassLoad, seconds: number): Promise<Figures> {
   const { requestsPerSecond, p50Ms, p99Ms } = await wrk({ ...load, port, seconds })
   return { requestsPerSecond, p50Ms, p99Ms }

@@ -2,7 +2,7 @@ import { gatewayName } from '../../shared/contender.ts'
 import { interleave } from '../rounds.ts'
 import type { BenchCase } from './case.ts'
 
-/** From the start of the process to its first answer. */
+/** Time from the start of the process to its first answer. */
 export const startToReady: BenchCase = async ({ stage, contenders, rounds, progress }) => {
   const variants = contenders.map((contender) => ({
     name: contender.name,

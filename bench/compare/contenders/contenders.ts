@@ -1,25 +1,24 @@
 import { join } from 'node:path'
-import { type Contender, gateway, gatewayName, json, type Skill } from '../../shared/contender.ts'
+import { type Contender, gateway, gatewayName, jsonHeader, type Skill } from '../../shared/contender.ts'
 import { benchDirectory, installedVersion } from '../../shared/machine.ts'
 import { haproxyConfig, nginxConfig, varnishConfig } from './configurations.ts'
 
-export const bareName = 'node:http, constant answer'
+export const bareName = 'node:http, reads the headers'
 export const fastifyLruName = 'Fastify + LRU'
-export const fastifyProxyName = '@fastify/http-proxy'
-export const middlewareName = 'http-proxy-middleware'
+export const undiciName = 'node:http + undici, raw'
 export const nginxName = 'nginx'
-/** The upstream itself, asked without anything in between. */
+/** The upstream itself, without anything in between. */
 export const directName = 'no gateway'
 
-function script(name: string, skills: readonly Skill[]): Contender {
+function script(name: string, file: string, skills: readonly Skill[]): Contender {
   return {
     name,
     skills,
-    hitHeaders: json,
+    hitHeaders: jsonHeader,
     launch: ({ port, upstreamPort, answerFile }) => ({
       command: process.execPath,
       arguments: [
-        join(benchDirectory, 'compare', 'contenders', `${fileNames[name]}.mjs`),
+        join(benchDirectory, 'compare', 'contenders', file),
         String(port),
         String(upstreamPort),
         answerFile,
@@ -29,28 +28,19 @@ function script(name: string, skills: readonly Skill[]): Contender {
   }
 }
 
-const fileNames: Record<string, string> = {
-  'node:http, constant answer': 'node-http',
-  'Fastify + LRU': 'fastify-lru',
-  'Express + LRU + prom-client': 'express-lru',
-  '@fastify/http-proxy': 'fastify-http-proxy',
-  'http-proxy-middleware': 'http-proxy-middleware',
-  'node:http + undici, raw': 'undici-raw',
-}
-
 const contenders: readonly Contender[] = [
   gateway(gatewayName),
-  script(bareName, ['hit']),
-  script(fastifyLruName, ['hit']),
-  script('Express + LRU + prom-client', ['hit']),
-  script('node:http + undici, raw', ['pass']),
-  script(fastifyProxyName, ['pass']),
-  script(middlewareName, ['pass']),
+  script(bareName, 'node-http.mjs', ['hit']),
+  script(fastifyLruName, 'fastify-lru.mjs', ['hit']),
+  script('Express + LRU + prom-client', 'express-lru.mjs', ['hit']),
+  script(undiciName, 'undici-raw.mjs', ['pass']),
+  script('@fastify/http-proxy', 'fastify-http-proxy.mjs', ['pass']),
+  script('http-proxy-middleware', 'http-proxy-middleware.mjs', ['pass']),
   {
     name: nginxName,
     skills: ['hit', 'pass', 'cold'],
     needs: 'nginx',
-    hitHeaders: json,
+    hitHeaders: jsonHeader,
     launch: (setting) => ({
       command: 'nginx',
       arguments: ['-p', setting.directory, '-c', 'nginx.conf', '-e', 'stderr'],
@@ -61,7 +51,7 @@ const contenders: readonly Contender[] = [
     name: 'Varnish',
     skills: ['hit', 'pass', 'cold'],
     needs: 'varnishd',
-    hitHeaders: json,
+    hitHeaders: jsonHeader,
     launch: ({ port, upstreamPort, directory }) => ({
       command: 'varnishd',
       arguments: [
@@ -75,7 +65,7 @@ const contenders: readonly Contender[] = [
     name: 'haproxy',
     skills: ['hit', 'pass', 'cold'],
     needs: 'haproxy',
-    hitHeaders: json,
+    hitHeaders: jsonHeader,
     launch: (setting) => ({
       command: 'haproxy',
       arguments: ['-db', '-q', '-f', join(setting.directory, 'haproxy.cfg')],
@@ -84,7 +74,9 @@ const contenders: readonly Contender[] = [
   },
 ]
 
-/** Those that can run here, and the names of the programs that are missing. */
+export const contenderNames: ReadonlySet<string> = new Set(contenders.map(({ name }) => name))
+
+/** The contenders that are installed, and the names of the programs that are missing. */
 export function availableContenders(): { present: Contender[]; missing: string[] } {
   const missing: string[] = []
   const present = contenders.filter(({ needs }) => {

@@ -25,7 +25,7 @@ export function fillPage(path: string, { begin, end }: Marks, text: string): voi
 
 export function asMarkdown(run: Results): string {
   const parts = [
-    `${machineAsText(run)}. Medians, with the least and the most of the rounds.`,
+    `${machineAsText(run)}. Medians, with the lowest and highest round.`,
     '![the chart](results/latest.svg)',
   ]
   for (const result of run.cases) {

@@ -1,8 +1,15 @@
-import { type CaseResult, type Column, type Results, type Verdict, verdicts } from '../result.ts'
+import {
+  type CaseResult,
+  type Column,
+  type Outcome,
+  type Results,
+  type Verdict,
+  verdicts,
+} from '../result.ts'
 import { type Row, spreadOf, valuesOf } from '../rounds.ts'
 import type { Spread } from '../statistics.ts'
 
-/** For the terminal: a table, and what it says of each promise. */
+/** For the terminal: a table, and the verdict on each promise. */
 export function caseAsText(result: CaseResult): string {
   const lines = [
     `\n${result.title}`,
@@ -20,7 +27,7 @@ function cell(row: Row, { figure, digits }: Column): string {
   return valuesOf(row, figure).some(Number.isFinite) ? shown(spreadOf(row, figure), digits) : '–'
 }
 
-/** The median, and between which values the rounds were. */
+/** The median, and the lowest and highest round. */
 function shown({ median, min, max }: Spread, digits: number): string {
   const number = (value: number) =>
     value.toLocaleString('en', { minimumFractionDigits: digits, maximumFractionDigits: digits })
@@ -28,9 +35,10 @@ function shown({ median, min, max }: Spread, digits: number): string {
 }
 
 export function verdictAsText(verdict: Verdict): string {
-  const { what, over, is, bound, holds, measured } = verdict
+  const { what, over, is, bound, outcome, measured } = verdict
   const unit = over === undefined ? '' : ` × ${over}`
-  return `${holds ? 'holds' : 'MISSED'}: ${what} ${shown(measured, 2)}${unit}, wanted ${is} ${bound}`
+  const wanted = bound === undefined ? '' : `, wanted ${is} ${bound}`
+  return `${outcome}: ${what} ${shown(measured, 2)}${unit}${wanted}`
 }
 
 function aligned(table: readonly string[][]): string[] {
@@ -57,9 +65,9 @@ export function machineAsText({ machine, date, mode, rounds, seconds, missing }:
 }
 
 export function resultsAsText(run: Results): string {
-  const all = run.cases.flatMap(verdicts)
-  const held = all.filter(({ holds }) => holds).length
+  const outcomes = run.cases.flatMap(verdicts).map(({ outcome }) => outcome)
+  const count = (wanted: Outcome) => outcomes.filter((outcome) => outcome === wanted).length
   const caution =
     run.mode === 'quick' ? '\nA quick run shows that everything works; its figures mean little.' : ''
-  return `\n${machineAsText(run)}\n${held} of ${all.length} promises hold in this run.${caution}`
+  return `\n${machineAsText(run)}\nPromises: ${count('holds')} hold, ${count('within the spread')} within the spread, ${count('missed')} missed.${caution}`
 }
