@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { appHeaders, headerLines } from '../../shared/backend-requests.ts'
 import { gateway } from '../../shared/contender.ts'
@@ -27,8 +27,8 @@ async function storeAlone({ stage, quick, rounds, progress }: CaseContext) {
   const variants = [1_000, 100_000, 1_000_000].slice(0, quick ? 2 : 3).map((quotes) => ({
     name: counted(quotes),
     async measure(): Promise<Figures> {
-      const script = join(benchDirectory, 'compare', 'store.mjs')
-      const line = [process.execPath, '--expose-gc', script, dirname(stage.options.program), String(quotes)]
+      const script = join(benchDirectory, 'compare', 'store.ts')
+      const line = [process.execPath, '--expose-gc', '--import', 'tsx', script, String(quotes)]
       const [command = '', ...rest] = core === undefined ? line : ['taskset', '-c', String(core), ...line]
       return JSON.parse((await run(command, rest)).stdout) as Figures
     },
