@@ -8,7 +8,7 @@ export interface Setting {
   /** Of the gateway's operations listener. */
   operationsPort: number
   upstreamPort: number
-  /** The contender's own, for its files. */
+  /** For the contender's files. */
   directory: string
   /** Holds the body that a constant server answers with. */
   answerFile: string
@@ -30,7 +30,7 @@ export const jsonHeader = { 'content-type': /^application\/json/ }
 
 interface GatewayOptions {
   settings?: Record<string, string>
-  /** Another build than the one that is measured. */
+  /** The program of another build. */
   build?: string
 }
 

@@ -1,4 +1,4 @@
-/** Puts the generated part into a page whose prose is written by hand. */
+/** Replaces the generated part of a page whose prose is written by hand. */
 export function replaceGenerated(page: string, generated: string, command = 'npm run simulate'): string {
   const beginMark = `<!-- Between these two marks: written by "${command}". -->`
   const endMark = `<!-- End of what "${command}" writes. -->`

@@ -9,9 +9,9 @@ export interface Machine {
   memoryGiB: number
   system: string
   node: string
-  /** The cores that servers and load run on; empty: nothing is pinned. */
+  /** The cores of servers and load; undefined: nothing is pinned. */
   pinned: Pinning | undefined
-  /** Of the peers that are programs of their own. */
+  /** Versions of wrk and of the contenders that are not npm packages. */
   versions: Record<string, string>
 }
 
@@ -21,8 +21,9 @@ export interface Pinning {
 }
 
 /**
- * A command line whose process runs only while nobody else wants its core. Nothing is lost by it: whoever waits for an
- * answer of a busy server leaves the core free meanwhile. Only where cores are chosen, which takes the same package.
+ * A command line whose process runs only while no other process wants its core. It does as much as without, because the
+ * load generator leaves the core free while it waits for a busy server. Only with pinned cores: taskset and chrt come
+ * in the same package.
  */
 export function givingWay(line: readonly string[], pinned: Pinning | undefined): [string, ...string[]] {
   const [command = '', ...rest] = pinned === undefined ? line : ['chrt', '--idle', '0', ...line]
@@ -31,14 +32,14 @@ export function givingWay(line: readonly string[], pinned: Pinning | undefined):
 
 const versionFlags: Record<string, string> = { nginx: '-v', varnishd: '-V', haproxy: '-v', wrk: '-v' }
 
-/** The programs that are here, with their versions; undefined: not installed. */
+/** Undefined: not installed. */
 export function installedVersion(program: string): string | undefined {
   const { error, stdout, stderr } = spawnSync(program, [versionFlags[program] ?? '-v'], { encoding: 'utf8' })
   if (error) return undefined
   return /\d+\.\d+(?:\.\d+)?/.exec(`${stdout}${stderr}`)?.[0] ?? 'unknown'
 }
 
-/** The first two cores that this process may use, if there are two and taskset to choose among them. */
+/** The first two cores that this process may use; undefined without two cores or taskset. */
 function choosePinning(): Pinning | undefined {
   const { status, stdout } = spawnSync('taskset', ['-cp', String(process.pid)], { encoding: 'utf8' })
   if (status !== 0) return undefined
@@ -51,7 +52,7 @@ function choosePinning(): Pinning | undefined {
   return server === undefined || load === undefined ? undefined : { server, load }
 }
 
-/** Puts this process and all it starts on the load's core; servers are started on theirs. */
+/** Puts this process and its children on the load's core; servers are started on their own. */
 export function pinLoad(): Pinning | undefined {
   const pinning = choosePinning()
   if (pinning) spawnSync('taskset', ['-acp', String(pinning.load), String(process.pid)])
@@ -77,7 +78,7 @@ export function describeMachine(pinned: Pinning | undefined): Machine {
 
 export const benchDirectory = fileURLToPath(new URL('..', import.meta.url))
 
-/** The peers live in bench/node_modules, which the product never sees. */
+/** The contenders that are npm packages are in bench/node_modules, which the product does not use. */
 export function installPeers(say: (text: string) => void): void {
   if (existsSync(`${benchDirectory}/node_modules/fastify`)) return
   say('installing the peers (npm ci --prefix bench)')

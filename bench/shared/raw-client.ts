@@ -21,7 +21,7 @@ export function requestText({ method = 'GET', target, headers = [], body }: RawR
 
 const answerWithinMs = 10_000
 
-/** One kept connection and one request at a time, with as little work as it takes. */
+/** One kept connection with one request at a time, and as little work as possible. */
 export class RawConnection {
   readonly #socket: Socket
   #received = Buffer.alloc(0)
@@ -106,7 +106,7 @@ function readBody(bytes: Buffer, headers: ReadonlyMap<string, string>): Buffer |
   }
 }
 
-/** One answer over a connection of its own. */
+/** One request over its own connection. */
 export async function askOnce(port: number, request: RawRequest): Promise<RawAnswer> {
   const connection = await RawConnection.open(port)
   try {

@@ -17,7 +17,7 @@ export interface ServerProcess {
   readonly port: number
   /** From the start of the process to its first answer. */
   readonly readyMs: number
-  /** Of all its processes, since they began. */
+  /** Processor time of all its processes since they began. */
   cpuSeconds(): number
   stop(): Promise<void>
 }
@@ -26,7 +26,7 @@ const readyWithinMs = 20_000
 const stopWithinMs = 3_000
 const running = new Set<ChildProcess>()
 
-// Whatever ends the run, nothing of it stays behind.
+// However the run ends, it leaves no server behind.
 process.on('exit', () => {
   for (const child of running) signalGroup(child, 'SIGKILL')
 })
@@ -37,14 +37,16 @@ export async function refuseBusyPort(port: number): Promise<void> {
     const probe = createServer()
     probe.once('error', () =>
       reject(
-        new Error(`port ${port} is busy: what listens there would be measured instead; try --port-base`),
+        new Error(
+          `port ${port} is busy: the server that listens there would be measured instead; try --port-base`,
+        ),
       ),
     )
     probe.listen(port, '127.0.0.1', () => probe.close(() => resolve()))
   })
 }
 
-/** Starts a server on a core of its own and waits until it answers `probe`. */
+/** Starts a server on its core and waits until it answers `probe`. */
 export async function startServer(
   launch: Launch,
   options: { name: string; core: number | undefined; port: number; probe: RawRequest; probePort?: number },
@@ -117,14 +119,14 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 
 const ticksPerSecond = 100
 
-/** A server is the process that was started and all below it (nginx and Varnish work in children). */
+/** Of the started process and all its descendants: nginx and Varnish work in children. */
 function cpuSecondsOf(root: number): number {
   const parents = new Map<number, number>()
   const seconds = new Map<number, number>()
   for (const name of readdirSync('/proc')) {
     if (!/^\d+$/.test(name)) continue
     try {
-      // The name of a process may hold blanks and brackets; what follows the last bracket is plain.
+      // The name of a process may contain blanks and brackets, so the fields begin after the last bracket.
       const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
       const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
       parents.set(Number(name), Number(fields[1]))

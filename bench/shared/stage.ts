@@ -24,11 +24,11 @@ export interface Placed {
   operationsPort: number
 }
 
-/** The upstream, and whoever is put in front of it, each at ports of its own. */
+/** The upstream and the servers in front of it, each with its own ports. */
 export interface Stage {
   readonly options: StageOptions
   readonly upstreamPort: number
-  /** The bytes of the quote that all of them serve. */
+  /** The bytes of the quote that all servers serve. */
   readonly quoteBody: string
   place(contender: Contender): Promise<Placed>
   placeAll(contenders: readonly Contender[]): Promise<Placed[]>

@@ -8,7 +8,7 @@ const plot = { left: 84, right: 700, top: 96, bottom: 330 }
 const barWidth = 56
 const barGap = 6
 
-/** A card with a ground of its own, so that it can be read on a page of any colour. */
+/** The picture has its own background, so it can be read on a page of any colour. */
 const style = `
   text { font-family: system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; font-size: 13px; fill: #24292f }
   .title { font-size: 17px; font-weight: 600 }

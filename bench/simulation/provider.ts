@@ -3,7 +3,7 @@ import type { VirtualTime } from './virtual-time.ts'
 
 export interface SimulatedProvider {
   readonly calls: number
-  /** `mark` becomes the start of the quote's id, by which a test can tell for whom it was made. */
+  /** The quote's id begins with `mark`, which says whose request the quote answers. */
   quote(order: { pair: string; amount: string; mark: string }): Fetch
 }
 

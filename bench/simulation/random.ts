@@ -18,7 +18,7 @@ export function drawBetween(random: Random, [least, most]: readonly [number, num
 }
 
 /**
- * Draws ranks from 0 by Zipf's law with exponent 1: the n-th is wanted 1/n as often as the first. No other
+ * Draws ranks from 0 by Zipf's law with exponent 1: the n-th is drawn 1/n as often as the first. No other
  * exponent, because `Math.pow` may differ in its last digit from one engine to the next.
  */
 export function createZipf(ranks: number, random: Random): () => number {

@@ -7,9 +7,9 @@ export const replicaCounts = [1, 2, 4, 8]
 export interface ReplicasResult {
   mode: Mode
   replicas: number
-  /** Each with its own memory and nothing else. */
+  /** Each replica has only its own memory. */
   alone: Totals
-  /** With a store under them. */
+  /** The replicas share a store. */
   shared: Totals
 }
 
@@ -21,7 +21,7 @@ export function formatReplicas(results: readonly ReplicasResult[]): string {
       `*Shared*: under it a store, a look-up in which takes ${storeLatencyMs} ms. Of 100 requests:`,
     replicasTable(results),
     `Checked on the way: no quote went to another partition, none was served at or past its expiry (the closest was ` +
-      `handed out ${leastLifeLeftMs(results)} ms before), and every look-up that memory could not answer was one call, ` +
+      `handed out ${minLifeLeftMs(results)} ms before), and every look-up that memory could not answer was one call, ` +
       `or one answer of the store.`,
     '',
   ].join('\n\n')
@@ -53,6 +53,6 @@ export function replicasTable(results: readonly ReplicasResult[]): string {
   )
 }
 
-function leastLifeLeftMs(results: readonly ReplicasResult[]): number {
-  return Math.min(...results.flatMap(({ alone, shared }) => [alone.leastLifeLeftMs, shared.leastLifeLeftMs]))
+function minLifeLeftMs(results: readonly ReplicasResult[]): number {
+  return Math.min(...results.flatMap(({ alone, shared }) => [alone.minLifeLeftMs, shared.minLifeLeftMs]))
 }

@@ -11,7 +11,7 @@ export interface Result {
 
 export function formatReport(results: readonly Result[], busier: readonly Result[]): string {
   const parts = [...results, ...busier]
-  const leastLifeLeftMs = Math.min(...parts.map(({ totals }) => totals.leastLifeLeftMs))
+  const minLifeLeftMs = Math.min(...parts.map(({ totals }) => totals.minLifeLeftMs))
   const requests = parts.reduce((sum, { totals }) => sum + totals.requests, 0)
   const scenario = results[0]?.scenario
   const slice = busier[0]?.scenario
@@ -23,7 +23,7 @@ export function formatReport(results: readonly Result[], busier: readonly Result
     callsTable(results),
     `Checked on the way, over all ${count(requests)} simulated requests on this page: hits, misses, expired and ` +
       `collapsed add up to the requests; every call has one cause; no quote went to another partition; none was ` +
-      `served at or past its expiry (the closest was handed out ${leastLifeLeftMs} ms before).`,
+      `served at or past its expiry (the closest was handed out ${minLifeLeftMs} ms before).`,
     '### With more clients',
     `Calls per 100 requests over ${minutes(slice.durationMs)} of the same script, starting with an empty cache, ` +
       `without refresh-ahead:`,

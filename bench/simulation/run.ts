@@ -21,7 +21,7 @@ export const modes: readonly Mode[] = ['ip', 'header', 'none']
 export interface Settings {
   mode: Mode
   refreshAheadMs: number
-  /** 1 unless told otherwise; each request goes to one of them by chance. */
+  /** Each request goes to a random one; 1 by default. */
   replicas?: number
   /** Whether they share a store, as with VALKEY_URL. */
   shared?: boolean
@@ -32,22 +32,22 @@ export interface Totals {
   upstreamCalls: number
   lookups: Record<Lookup, number>
   refreshes: number
-  /** Look-ups in the shared store that spared a call. */
+  /** Look-ups in the shared store that saved an upstream call. */
   fromStore: number
-  /** Requests whose answer was not there at the moment they came. */
+  /** Requests that memory could not answer at once. */
   waited: number
-  /** Of all quotes that were handed out, the one closest to its expiry. */
-  leastLifeLeftMs: number
+  /** The shortest time to expiry of any quote that was served. */
+  minLifeLeftMs: number
 }
 
 /** The defaults of QUOTE_CACHE_ENTRIES, QUOTE_CACHE_BYTES and QUOTE_MAX_BYTES. */
 const bounds = { maxEntries: 100_000, maxBytes: 67_108_864 }
 const maxQuoteBytes = 16_384
 
-// Any moment well above 0 does; lru-cache takes 0 for "no time".
+// Well above 0, because lru-cache reads 0 as "no time".
 const startMs = Date.UTC(2026, 0, 1)
 
-/** What a look-up in the shared store takes. */
+/** Duration of a look-up in the shared store. */
 export const storeLatencyMs = 1
 
 /** Sends a scenario's traffic through the caches of its replicas and counts; throws if they break a promise. */
@@ -61,7 +61,7 @@ export async function simulate(scenario: Scenario, settings: Settings): Promise<
   })
   const store = shared ? createSharedStore({ time, latencyMs: storeLatencyMs, refreshAheadMs }) : undefined
   const replicas = Array.from({ length: count }, () => createReplica({ time, provider, store, settings }))
-  // Drawn apart from the traffic, which is the same for any number of replicas.
+  // A generator of its own, so that the traffic is the same for any number of replicas.
   const random = createRandom(scenario.seed + 1)
   const traffic = createTraffic(scenario)
   for (const request of traffic) {
@@ -84,7 +84,7 @@ function sumOf(parts: readonly ReplicaTotals[]): ReplicaTotals {
     lookups: sumOfLookups(parts.map(({ lookups }) => lookups)),
     refreshes: sum(({ refreshes }) => refreshes),
     waited: sum(({ waited }) => waited),
-    leastLifeLeftMs: Math.min(...parts.map(({ leastLifeLeftMs }) => leastLifeLeftMs)),
+    minLifeLeftMs: Math.min(...parts.map(({ minLifeLeftMs }) => minLifeLeftMs)),
   }
 }
 
@@ -100,7 +100,7 @@ function sumOfLookups(parts: readonly Totals['lookups'][]): Totals['lookups'] {
 
 interface Replica {
   ask(request: SimulatedRequest): void
-  /** Throws what went wrong on the way. */
+  /** Throws the first failure, if there was one. */
   totals(): ReplicaTotals
 }
 
@@ -113,7 +113,7 @@ function createReplica(parts: {
 }): Replica {
   const { time, provider, store, settings } = parts
   const lookups: Totals['lookups'] = { hit: 0, shared: 0, miss: 0, expired: 0, collapsed: 0, bypass: 0 }
-  const counts = { requests: 0, refreshes: 0, waited: 0, leastLifeLeftMs: Number.POSITIVE_INFINITY }
+  const counts = { requests: 0, refreshes: 0, waited: 0, minLifeLeftMs: Number.POSITIVE_INFINITY }
   const failures: unknown[] = []
   let answered = 0
 
@@ -156,11 +156,11 @@ function createReplica(parts: {
 
   function checkServed(quote: { id: string; expiresAtMs: number }, request: QuoteRequest): void {
     answered += 1
-    // The provider's clock is ours here, so that the truth is known and no estimate of it is trusted.
+    // The simulated provider uses our clock, so the check needs no estimate of the provider's time.
     const lifeLeftMs = quote.expiresAtMs - time.nowMs()
     assert.ok(lifeLeftMs > 0, `a quote was served ${-lifeLeftMs} ms past its expiry`)
     assert.ok(quote.id.startsWith(`${markOf(request)}#`), 'a quote was served to another partition')
-    counts.leastLifeLeftMs = Math.min(counts.leastLifeLeftMs, lifeLeftMs)
+    counts.minLifeLeftMs = Math.min(counts.minLifeLeftMs, lifeLeftMs)
   }
 
   return {
@@ -195,7 +195,7 @@ function createReplica(parts: {
   }
 }
 
-/** One backend asks for all of its clients, so what it sends of itself is the same on every request. */
+/** One backend asks for all clients, so its own headers are the same on every request. */
 const keyedHeaders: QuoteRequest['keyedHeaders'] = [
   ['app-name', 'wallet'],
   ['app-version', '1.0.0'],

@@ -3,15 +3,15 @@ import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
 export interface SharedStore {
-  /** Look-ups that found a quote, or a call of another replica under way and waited for it. */
+  /** Look-ups that found a quote, or waited for the call of another replica. */
   readonly found: number
   /** Puts the store in front of a replica's upstream call. */
   before(key: string, call: () => Call): Call
 }
 
 /**
- * The second tier of several replicas as it should behave: a replica that has nothing in memory looks here first,
- * and for each key only one of them calls the upstream. A look-up takes the lock, too, if it finds nothing.
+ * The shared store as it should behave: a replica without the quote in memory looks here first, and for each key only
+ * one replica calls the upstream. A look-up that finds nothing also takes the lock.
  */
 export function createSharedStore({
   time,
@@ -28,7 +28,7 @@ export function createSharedStore({
 
   const roundTrip = () => new Promise<void>((resolve) => time.at(time.nowMs() + latencyMs, () => resolve()))
 
-  /** What is about to be refreshed is no answer to the one who refreshes it. */
+  /** A refresh must not be answered with the quote that it replaces. */
   function liveAnswer(key: string): QuoteAnswer | undefined {
     const answer = kept.get(key)
     const expiresAtMs = answer?.quote?.expiryMs ?? 0
@@ -37,7 +37,7 @@ export function createSharedStore({
 
   async function answerFor(key: string, call: () => Call): Promise<QuoteAnswer> {
     await roundTrip()
-    // From here to the lock without an await, as a SET NX is one step.
+    // No await from here to the lock, because SET NX is one step.
     const live = liveAnswer(key)
     const underWay = flights.get(key)
     if (live !== undefined || underWay !== undefined) found += 1

@@ -1,7 +1,7 @@
 import { normalizeAddress } from '../../src/http/ip-address.ts'
 import { createRandom, createZipf, drawBetween, type Random } from './random.ts'
 
-/** Everything that decides what is asked for and when. */
+/** What decides which requests are sent and when. */
 export interface Scenario {
   seed: number
   durationMs: number
@@ -12,14 +12,14 @@ export interface Scenario {
   ipv4Share: number
   clientsPerIpv4Network: number
   clientsPerIpv6Network: number
-  /** How many clients the edge cannot place: it sends XX, and they are partitioned by ip. */
+  /** Clients whose place the edge does not know: it sends XX, and they are partitioned by ip. */
   unknownPlaceShare: number
   askEveryMs: number
-  /** Each ask comes up to this much early or late. */
+  /** A client asks up to this much early or late. */
   askJitterMs: number
   /** How long a swap page stays open, evenly drawn between the two. */
   visitMs: readonly [least: number, most: number]
-  /** How long a client stays away from it, evenly drawn between the two. */
+  /** How long a client stays away from the page, evenly drawn between the two. */
   awayMs: readonly [least: number, most: number]
   quoteLifeMs: number
   upstreamLatencyMs: number
@@ -46,19 +46,19 @@ export const scriptedHour: Scenario = {
 
 export interface SimulatedClient {
   address: string
-  /** What the edge says of its place. */
+  /** The client's place, as the edge names it. */
   place: string
 }
 
 export interface SimulatedRequest {
-  /** From the start of the hour. */
+  /** Since the start of the hour. */
   atMs: number
   client: SimulatedClient
   pair: string
   amount: string
 }
 
-/** The same for every partition mode, since nobody asks sooner or later for what he is answered. */
+/** The same for every partition mode, because answers do not change when a client asks next. */
 export function createTraffic(scenario: Scenario): SimulatedRequest[] {
   const random = createRandom(scenario.seed)
   const drawPair = createZipf(scenario.pairs, random)
@@ -75,7 +75,7 @@ export function createTraffic(scenario: Scenario): SimulatedRequest[] {
   return requests.sort((left, right) => left.atMs - right.atMs)
 }
 
-/** Every client has an address of its own. Networks lie within one country and are filled one after the other. */
+/** Every client has an address of its own. A network lies within one country, and the next one is used when it is full. */
 export function createClients(scenario: Scenario, random: Random): SimulatedClient[] {
   const drawCountry = createZipf(scenario.countries, random)
   const ipv4 = createNetworks(scenario.clientsPerIpv4Network)
@@ -126,7 +126,7 @@ function canonical(address: string): string {
   return normalized
 }
 
-/** Starts long enough before the hour that at its first moment as many pages are open as at its last. */
+/** Starts so long before the hour that as many pages are open at its first moment as at its last. */
 function* visits({ visitMs, awayMs, durationMs }: Scenario, random: Random): Generator<[number, number]> {
   const longestCycleMs = visitMs[1] + awayMs[1]
   let fromMs = -2 * longestCycleMs + drawBetween(random, [0, longestCycleMs])
@@ -138,7 +138,7 @@ function* visits({ visitMs, awayMs, durationMs }: Scenario, random: Random): Gen
 }
 
 function* asks({ askEveryMs, askJitterMs }: Scenario, random: Random, fromMs: number, untilMs: number) {
-  // The first at once, and none early enough to be before the page was open.
+  // The first request comes at once; none comes before the page is open.
   for (let dueMs = fromMs; dueMs < untilMs; dueMs += askEveryMs) {
     yield dueMs === fromMs ? dueMs : dueMs + drawBetween(random, [-askJitterMs, askJitterMs])
   }

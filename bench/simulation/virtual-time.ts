@@ -1,9 +1,9 @@
 import type { Clock } from '../../src/clock.ts'
 
 export interface VirtualTime extends Clock {
-  /** Events of one moment happen in the order in which they were planned. */
+  /** Events of the same instant run in the order in which they were planned. */
   at(atMs: number, action: () => void): void
-  /** Lets everything happen that is planned, and what that plans in turn. */
+  /** Runs all planned events, and those that they plan. */
   run(): Promise<void>
 }
 
@@ -13,7 +13,7 @@ interface PlannedEvent {
   action: () => void
 }
 
-/** A clock that jumps from event to event and stands still while the code that an event set off runs. */
+/** A clock that jumps from event to event and stands still while an event's code runs. */
 export function createVirtualTime(startMs: number): VirtualTime {
   const queue = new EventQueue()
   let nowMs = startMs
@@ -37,16 +37,16 @@ export function createVirtualTime(startMs: number): VirtualTime {
 }
 
 /**
- * Resolves when every promise that can go on has gone on, however long its chain. Node runs a tick that was asked
- * for within a microtask only once the microtask queue is empty; the first await makes sure that we are within
- * one. Unlike a fixed number of awaits this guesses no depth, and unlike `setImmediate` it waits for no I/O.
+ * Resolves when every promise chain has run as far as it can. Node runs a tick that was requested within a microtask
+ * only when the microtask queue is empty, and the first await makes sure that this code runs within a microtask. A
+ * fixed number of awaits would have to guess the depth of the chains, and `setImmediate` would wait for I/O.
  */
 async function settled(): Promise<void> {
   await undefined
   await new Promise<void>((resolve) => process.nextTick(resolve))
 }
 
-/** A binary heap: the earliest event first, of one moment the first planned. */
+/** A binary heap: the earliest event first, and of the same instant the one that was planned first. */
 class EventQueue {
   readonly #heap: PlannedEvent[] = []
 

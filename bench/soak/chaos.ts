@@ -12,23 +12,23 @@ const quoteLifetimeMs = 900
 export interface Chaos {
   readonly url: string
   readonly injected: Readonly<Record<Kind, number>>
-  /** POSTs that the upstream has seen, how often each. */
+  /** How often the upstream has seen each POST. */
   readonly seen: ReadonlyMap<string, number>
   close(): Promise<void>
 }
 
-/** Both upstreams, with faults at random that change every two seconds, now and then none at all. */
+/** Both upstreams with random faults. The rates change every two seconds, and sometimes there are no faults. */
 export async function startChaos(idHeader: string): Promise<Chaos> {
   const injected = { reset: 0, hang: 0, error: 0, cut: 0 }
   const rates = { reset: 0.02, hang: 0.005, error: 0.02, cut: 0.02 }
   let next = 0
-  // Every rate is above 0, so each request draws them in turn until one befalls it.
+  // Every rate is above 0, so each request draws the faults in turn until one occurs.
   const random: NonNullable<SandboxOptions['random']> = () => {
     const kind = kinds[next] ?? 'reset'
     const drawn = Math.random()
-    const befalls = drawn < rates[kind]
-    if (befalls) injected[kind] += 1
-    next = befalls ? 0 : (next + 1) % kinds.length
+    const occurs = drawn < rates[kind]
+    if (occurs) injected[kind] += 1
+    next = occurs ? 0 : (next + 1) % kinds.length
     return drawn
   }
   const sandbox = await startSandbox({ random, quoteLifetimeMs, recordRequests: 1_000_000 })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { Agent, request } from 'node:http'
 
 export const idHeader = 'x-soak-id'
-/** Every deadline of the gateway is shorter: whoever still waits then has been forgotten. */
+/** Every deadline of the gateway is shorter: a client that still waits then has been forgotten. */
 const patienceMs = 20_000
 
 export interface Tally {
@@ -13,7 +13,7 @@ export interface Tally {
   left: number
   quotes: number
   posts: number
-  /** What must never happen, in words; the first few of each kind. */
+  /** Broken promises, in words. */
   wrong: string[]
   expired: string[]
   forgotten: string[]
@@ -28,14 +28,14 @@ interface Ask {
   method: 'GET' | 'POST'
   path: string
   body?: Record<string, unknown>
-  /** What is wrong with a whole answer of the upstream's, if anything. */
+  /** What is wrong with a complete answer; undefined: nothing. */
   check(status: number, answer: Record<string, unknown>): string | undefined
   leaves?: 'mid-request' | 'mid-answer'
 }
 
 type Outcome = { status: number; answer: Record<string, unknown> } | undefined
 
-/** One client: asks one thing after another until it is told to stop, sometimes leaving in the middle of it. */
+/** One client: sends one request after another until `isOver`, and sometimes leaves in the middle of one. */
 export async function beClient(url: string, tally: Tally, isOver: () => boolean): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   while (!isOver()) {
@@ -73,7 +73,7 @@ export async function beClient(url: string, tally: Tally, isOver: () => boolean)
     const check: Ask['check'] = (status, answer) =>
       status >= 400 || answer.fromAddress === undefined || answer.fromAddress === body.fromAddress
         ? undefined
-        : "somebody else's order"
+        : "another client's order"
     await send({ method: 'POST', path: '/v3/orders/float', body, check })
   }
 
@@ -84,7 +84,7 @@ export async function beClient(url: string, tally: Tally, isOver: () => boolean)
         ? refusalProblem(status, answer)
         : answer.nonce === body.nonce
           ? undefined
-          : "somebody else's checkout"
+          : "another client's checkout"
     await send({ method: 'POST', path: '/checkouts', body, check })
   }
 
@@ -117,8 +117,8 @@ const checkouts: Ask = {
 }
 
 function refusalProblem(status: number, answer: Record<string, unknown>): string | undefined {
-  const isTold = status >= 400 && (answer.code !== undefined || answer.type !== undefined)
-  return isTold ? undefined : `a ${status} that says nothing`
+  const hasReason = status >= 400 && (answer.code !== undefined || answer.type !== undefined)
+  return hasReason ? undefined : `a ${status} that says nothing`
 }
 
 function exchange(

@@ -1,22 +1,22 @@
-/** The gateway of a soak, in a process of its own so that its memory is its own. Run with --expose-gc. */
+/** The gateway of a soak, in its own process, so that the memory of that process is the gateway's. Run with --expose-gc. */
 import { createGateway } from '../../src/gateway/gateway.ts'
 
 export type Ask = 'memory' | 'close'
 
 export interface Memory {
   residentBytes: number
-  /** What is left after a forced collection, buffers outside the heap included. */
+  /** Memory after a forced collection, with the buffers outside the heap. */
   keptBytes: number
 }
 
-export type Told =
+export type Report =
   | { listening: string }
   | { memory: Memory }
-  /** What still keeps the process alive, its channel to the soak aside. */
+  /** Resources that still keep the process alive, except for its channel to the soak. */
   | { closed: string[] }
 
-function tell(told: Told): void {
-  process.send?.(told)
+function send(report: Report): void {
+  process.send?.(report)
 }
 
 function memory(): Memory {
@@ -28,12 +28,12 @@ function memory(): Memory {
 const gateway = await createGateway(JSON.parse(process.argv[2] ?? '{}'))
 
 process.on('message', async (ask: Ask) => {
-  if (ask === 'memory') return tell({ memory: memory() })
+  if (ask === 'memory') return send({ memory: memory() })
   await gateway.close()
-  // Handles that were destroyed are only gone once the loop has turned.
+  // Destroyed handles are listed until the event loop has run again.
   await new Promise((resolve) => setTimeout(resolve, 100))
-  tell({ closed: process.getActiveResourcesInfo().filter((resource) => resource !== 'PipeWrap') })
+  send({ closed: process.getActiveResourcesInfo().filter((resource) => resource !== 'PipeWrap') })
   process.disconnect()
 })
 const { trafficUrl } = await gateway.listen()
-tell({ listening: trafficUrl })
+send({ listening: trafficUrl })

@@ -1,10 +1,10 @@
-/** Hours in minutes: clients that come and go, upstreams that fail at random, and what must hold in spite of it. */
+/** Hours in minutes: clients that come and go, upstreams that fail at random, and promises that must hold nevertheless. */
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { startChaos } from './chaos.ts'
 import { beClient, idHeader, newTally } from './clients.ts'
-import type { Ask, Memory, Told } from './gateway.ts'
+import type { Ask, Memory, Report } from './gateway.ts'
 import { bytesPerMinute } from './slope.ts'
 
 const { values } = parseArgs({ options: { minutes: { type: 'string', default: '20' } } })
@@ -14,12 +14,12 @@ if (!(durationMs > 0)) throw new Error('--minutes takes a number above 0')
 const clients = 24
 const sampleEveryMs = 2_000
 const progressEveryMs = 10_000
-/** Caches, pools and compiled code have found their size by then. */
+/** By then caches, pools and compiled code have reached their size. */
 const warmUpMs = Math.max(45_000, durationMs * 0.3)
-/** Fewer tell noise from a leak no longer. */
-const samplesLeast = 10
-// Two minutes of one build have said -0.4 and 1.1 MB, four said 0.1; 20 bytes kept of each request would be 2 MB.
-const slopeMost = 2 * 1_048_576
+/** Fewer samples cannot tell a leak from noise. */
+const minSamples = 10
+// Runs of two minutes of one build gave -0.4 and 1.1 MB, one of four gave 0.1; a leak of 20 bytes a request would be 2 MB.
+const maxSlope = 2 * 1_048_576
 const exitWithinMs = 15_000
 
 const chaos = await startChaos(idHeader)
@@ -43,12 +43,12 @@ const child = fork(fileURLToPath(new URL('./gateway.ts', import.meta.url)), [JSO
 })
 const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
 
-function told<Key extends string>(key: Key): Promise<Extract<Told, Record<Key, unknown>>[Key]> {
+function reported<Key extends string>(key: Key): Promise<Extract<Report, Record<Key, unknown>>[Key]> {
   return new Promise((resolve, reject) => {
-    const onMessage = (message: Told) => {
+    const onMessage = (message: Report) => {
       if (!(key in message)) return
       child.off('message', onMessage)
-      resolve((message as Extract<Told, Record<Key, unknown>>)[key])
+      resolve((message as Extract<Report, Record<Key, unknown>>)[key])
     }
     child.on('message', onMessage)
     void exited.then((code) => reject(new Error(`the gateway ended with exit code ${code}`)))
@@ -59,7 +59,7 @@ function ask(what: Ask): void {
   child.send(what)
 }
 
-const url = await told('listening')
+const url = await reported('listening')
 const tally = newTally()
 const startedAtMs = performance.now()
 const elapsedMs = () => performance.now() - startedAtMs
@@ -69,7 +69,7 @@ const say = (text: string) => process.stdout.write(`${text}\n`)
 const faults = () => Object.values(chaos.injected).reduce((sum, count) => sum + count, 0)
 
 async function sample(): Promise<void> {
-  const answer = told('memory')
+  const answer = reported('memory')
   ask('memory')
   samples.push({ atMs: elapsedMs(), ...(await answer) })
 }
@@ -95,7 +95,7 @@ clearInterval(reporting)
 await sample()
 progress()
 
-const closed = told('closed')
+const closed = reported('closed')
 ask('close')
 const left = await closed
 const exit = await Promise.race([
@@ -136,11 +136,11 @@ promise(
   twice.map(([id, count]) => `${id}: ${count} times`),
 )
 promise('no quote was served that had expired', tally.expired)
-if (settled.length < samplesLeast) say('memory: not judged, the run was too short for that')
+if (settled.length < minSamples) say('memory: not judged, the run was too short for that')
 else {
   promise(
     `memory after a collection is flat (${megabytes(slope)} a minute)`,
-    slope < slopeMost
+    slope < maxSlope
       ? []
       : settled.map(({ atMs, keptBytes }) => `${Math.round(atMs / 1_000)} s: ${megabytes(keptBytes)}`),
   )

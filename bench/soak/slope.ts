@@ -5,7 +5,7 @@ export interface Sample {
 
 /**
  * Bytes a minute: the median of the slopes between every two samples (Theil and Sen). A sample that was taken
- * while much was in flight moves a line of least squares by more than a slow leak would.
+ * with many requests in flight would move a least-squares line more than a slow leak does.
  */
 export function bytesPerMinute(samples: readonly Sample[]): number {
   const slopes = samples.flatMap((later, index) =>

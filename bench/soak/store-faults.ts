@@ -1,7 +1,8 @@
 /**
- * What each fault of the shared store costs a request: `npx tsx bench/soak/store-faults.ts [repetitions]`. Each time a
- * healthy store is used, broken, used while nobody knows it yet, used while it is known to be down, and mended. A
- * use is a quote that nobody has, the same again, an order and a payment; its figure is the slowest of the four.
+ * What each fault of the shared store costs a request: `npx tsx bench/soak/store-faults.ts [repetitions]`. In each
+ * repetition the store is used while healthy, broken, used before the gateway has noticed, used while the gateway knows
+ * that it is down, and fixed. One use is a new quote, the same quote again, an order and a payment; its figure is the
+ * slowest of the four.
  */
 import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { type RunningGateway, startGateway } from '../../test/support/gateways/gateway.ts'
@@ -53,9 +54,9 @@ async function measure(fault: StoreFault, figures: Figures): Promise<void> {
     for (let turn = 0; turn < 5; turn += 1) await use(figures.during)
     await store.mend()
   }
-  const mendedAtMs = performance.now()
+  const fixedAtMs = performance.now()
   await untilUp(gateway, 1)
-  figures.backSeconds.push((performance.now() - mendedAtMs) / 1_000)
+  figures.backSeconds.push((performance.now() - fixedAtMs) / 1_000)
   for (let turn = 0; turn < 5; turn += 1) await use()
   await gateway.close()
   await sandbox.close()

@@ -9,7 +9,8 @@ import {
   type Marks,
   readmeMarks,
 } from '../../bench/compare/report/page.ts'
-import type { CaseResult, Results } from '../../bench/compare/result.ts'
+import { verdictAsText } from '../../bench/compare/report/text.ts'
+import { type CaseResult, type Promised, type Results, verdicts } from '../../bench/compare/result.ts'
 
 function caseOf(id: string, rows: Record<string, number[]>): CaseResult {
   const figure = id === 'latency' ? 'addedMs' : 'requestsPerSecond'
@@ -68,6 +69,46 @@ describe('the figures in the README', () => {
 
   test('say when and on what they were measured', () => {
     expect(asBriefMarkdown(run)).toMatch(/2026-11-20, a processor, 2 cores, .*Node v20\.20\.2/)
+  })
+})
+
+describe('a promise', () => {
+  const own = [80, 90, 100]
+  const promise: Promised = {
+    what: 'hit',
+    figure: 'requestsPerSecond',
+    of: 'own',
+    over: 'peer',
+    is: 'at least',
+  }
+
+  function verdictOf(promised: Partial<Promised>) {
+    const result = caseOf('hit', { own, peer: [100, 100, 100] })
+    return verdicts({ ...result, promises: [{ ...promise, ...promised }] }).map(verdictAsText)
+  }
+
+  test.each([
+    ['holds', 'whose median reaches its bound', 0.9],
+    ['within the spread', 'that misses its bound by less than the spread of its rounds', 1.05],
+    ['missed', 'that misses its bound by as much as the spread of its rounds', 1.1],
+  ])('%s: one %s', (outcome, _what, bound) => {
+    expect(verdictOf({ bound })).toEqual([
+      `${outcome}: hit 0.90 (0.80 – 1.00) × peer, wanted at least ${bound}`,
+    ])
+  })
+
+  test('may be a maximum, of a figure by itself', () => {
+    const { over: _, ...alone } = promise
+    const result = { ...caseOf('hit', { own }), promises: [{ ...alone, is: 'at most' as const, bound: 85 }] }
+    expect(verdicts(result).map(({ outcome }) => outcome)).toEqual(['within the spread'])
+  })
+
+  test('without a bound is only stated', () => {
+    expect(verdictOf({})).toEqual(['no bound: hit 0.90 (0.80 – 1.00) × peer'])
+  })
+
+  test('over a contender that was not measured has no verdict', () => {
+    expect(verdictOf({ over: 'absent', bound: 1 })).toEqual([])
   })
 })
 

@@ -67,8 +67,8 @@ describe('the simulation', () => {
 
   it('serves no quote that has expired, and some that are about to', () => {
     for (const { totals } of results) {
-      expect(totals.leastLifeLeftMs).toBeGreaterThan(0)
-      expect(totals.leastLifeLeftMs).toBeLessThan(1_000)
+      expect(totals.minLifeLeftMs).toBeGreaterThan(0)
+      expect(totals.minLifeLeftMs).toBeLessThan(1_000)
     }
   })
 
@@ -134,7 +134,7 @@ describe('several replicas', () => {
     }
     await time.run()
     expect(calls).toBe(1)
-    // The one who called, two who waited and were told a trip later, and one who found it.
+    // One called, two waited and got the answer a round trip later, and one found the quote.
     expect(came).toEqual([1_081, 1_082, 1_082, 2_001])
     expect(store.found).toBe(3)
   })
@@ -221,8 +221,8 @@ describe('docs/scaling.md', () => {
     }
   })
 
-  it('keeps what is between its other marks when one part is written anew', () => {
-    const rewritten = replaceGenerated(page, 'anew\n', 'npm run cost')
+  it('keeps what is between its other marks when one part is written again', () => {
+    const rewritten = replaceGenerated(page, 'new\n', 'npm run cost')
     expect(rewritten).toContain(replicasTable([]))
     expect(rewritten).not.toContain('| quote from memory |')
   })
@@ -246,11 +246,11 @@ describe('docs/partitions.md', () => {
     for (const upstreamCalls of calls) expect(chart).toContain(`>${upstreamCalls}</text>`)
   })
 
-  it('keeps its prose when the numbers are written anew', () => {
-    const rewritten = replaceGenerated(page, 'anew\n')
+  it('keeps its prose when the numbers are written again', () => {
+    const rewritten = replaceGenerated(page, 'new\n')
     expect(rewritten).toContain('# Who may share a quote')
     expect(rewritten).toContain('### How to read it')
     expect(rewritten).not.toContain('### Calls by mode')
-    expect(replaceGenerated(rewritten, 'anew\n')).toBe(rewritten)
+    expect(replaceGenerated(rewritten, 'new\n')).toBe(rewritten)
   })
 })
