@@ -139,14 +139,12 @@ async function bench(): Promise<void> {
   keep(run, !quick && flags.only === undefined)
 }
 
-/** The pages show only a full run of all cases. */
-function keep(run: Results, whole: boolean): void {
+/** The pages show only a full run of all cases, with the same digits as its file. */
+function keep(exact: Results, whole: boolean): void {
+  const run = { ...exact, cases: exact.cases.map(shortened) }
   mkdirSync(results, { recursive: true })
   const name = whole ? 'latest' : 'partial'
-  writeFileSync(
-    join(results, `${name}.json`),
-    `${JSON.stringify({ ...run, cases: run.cases.map(shortened) }, null, 1)}\n`,
-  )
+  writeFileSync(join(results, `${name}.json`), `${JSON.stringify(run, null, 1)}\n`)
   writeFileSync(join(results, `${name}.svg`), drawChart(run))
   say(`written: bench/results/${name}.json and ${name}.svg`)
   if (whole) writePages(run)

@@ -1,4 +1,4 @@
-/** node:http and undici's raw handler with nothing in between: the ceiling of a pass-through on these two. */
+/** node:http and undici's raw handler with nothing in between: the least code for a pass-through on these two. */
 import { createServer } from 'node:http'
 import { Pool } from 'undici'
 
@@ -25,7 +25,7 @@ const server = createServer((request, response) => {
         response.on('drain', resume)
         return true
       },
-      // Waiting for a client that has left would keep the connection for ever.
+      // To wait for a client that has left would keep the connection forever.
       onData: (chunk) => response.write(chunk) || response.destroyed,
       onComplete: () => response.end(),
       onError: (error) => response.destroy(error),
