@@ -95,7 +95,7 @@ async function wholeGateway(context: CaseContext) {
     rows,
     promises: [
       {
-        what: 'throughput with the most quotes over the fewest',
+        what: 'throughput with the largest number of quotes over the smallest',
         figure: 'requestsPerSecond',
         of: largest,
         over: smallest,

@@ -3,9 +3,9 @@ interface Ports {
   upstreamPort: number
 }
 
-/** One worker, kept connections on both sides, no access log; a cold key waits for the first caller's answer. */
+/** One worker, kept connections on both sides, no access log. With proxy_cache_lock, callers of a cold key share one call. */
 export function nginxConfig({ port, upstreamPort }: Ports): string {
-  // Its worker would otherwise give up root's rights, and with them the directory that it was given.
+  // Otherwise its worker would drop root's rights and could not use its directory.
   const user = process.getuid?.() === 0 ? 'user root;\n' : ''
   return `${user}daemon off;
 worker_processes 1;
@@ -44,7 +44,7 @@ http {
 `
 }
 
-/** A second quote request waits for the first's answer by default; what is no quote is passed. */
+/** Varnish lets callers of a cold key share one call by default. Other requests than quotes are passed. */
 export function varnishConfig(upstreamPort: number): string {
   return `vcl 4.1;
 backend default { .host = "127.0.0.1"; .port = "${upstreamPort}"; }

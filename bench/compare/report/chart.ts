@@ -9,7 +9,7 @@ const valueWidth = 90
 const barHeight = 18
 const barStep = 24
 const barsWidth = width - labelWidth - valueWidth - 20
-/** Requests a second, more is better; and what one caller waits longer, less is better. */
+/** The charted figure of each case: requests a second, or the wait that a gateway adds. */
 const charted: Record<string, string> = {
   hit: 'requestsPerSecond',
   'pass-get': 'requestsPerSecond',
@@ -18,7 +18,7 @@ const charted: Record<string, string> = {
   latency: 'addedMs',
 }
 
-/** Bars of the medians, with a line from the least to the most; in colours that both light and dark pages bear. */
+/** Bars of the medians, each with a line from the lowest to the highest round. The background fits light and dark pages. */
 export function drawChart(run: Results): string {
   const parts: string[] = []
   let y = 30
@@ -48,8 +48,8 @@ function drawCase(result: CaseResult, figure: string, top: number): { svg: strin
     .map((row) => ({ name: row.name, ...spreadOf(row, figure) }))
     .filter(({ median }) => Number.isFinite(median))
     .sort((left, right) => (isWait ? left.median - right.median : right.median - left.median))
-  const most = Math.max(...bars.map(({ max }) => max), Number.EPSILON)
-  const wide = (value: number) => (Math.max(0, value) / most) * barsWidth
+  const highest = Math.max(...bars.map(({ max }) => max), Number.EPSILON)
+  const wide = (value: number) => (Math.max(0, value) / highest) * barsWidth
   const unit = isWait ? 'ms, less is better' : 'requests a second, more is better'
   const lines = [text(10, top, `${result.title} (${unit})`, 'title')]
   let y = top + 14
@@ -73,11 +73,11 @@ function text(x: number, y: number, content: string, kind?: string): string {
   return `<text x="${x.toFixed(1)}" y="${y}"${kind === undefined ? '' : ` class="${kind}"`}>${safe}</text>`
 }
 
-function wrapped(line: string, most: number): string[] {
+function wrapped(line: string, maxLength: number): string[] {
   const lines = ['']
   for (const word of line.split(' ')) {
     const last = lines.length - 1
-    if (`${lines[last]} ${word}`.length > most) lines.push(word)
+    if (`${lines[last]} ${word}`.length > maxLength) lines.push(word)
     else lines[last] = `${lines[last]} ${word}`.trim()
   }
   return lines

@@ -38,7 +38,7 @@ export function asMarkdown(run: Results): string {
   return parts.join('\n\n')
 }
 
-/** What the README shows of a run: the median of one figure of some cases. */
+/** The README shows the medians of these figures. */
 const shown = [
   { id: 'hit', figure: 'requestsPerSecond', title: 'cached quote, requests/s' },
   { id: 'pass-get', figure: 'requestsPerSecond', title: 'small GET passed on, requests/s' },
