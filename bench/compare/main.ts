@@ -80,11 +80,11 @@ function positive(text: string | undefined, fallback: number): number {
 
 /** The builds that --also names, with the settings of the gateway. */
 function otherBuildsOf(options: readonly string[]): Contender[] {
-  return options.map((option) => {
-    const at = option.indexOf('=')
-    const name = option.slice(0, at)
-    const build = resolve(option.slice(at + 1))
-    if (at < 1 || contenderNames.has(name))
+  const names = options.map((option) => option.slice(0, Math.max(0, option.indexOf('='))))
+  return options.map((option, index) => {
+    const name = names[index] ?? ''
+    const build = resolve(option.slice(name.length + 1))
+    if (name === '' || contenderNames.has(name) || names.indexOf(name) !== index)
       throw new Error(`--also ${option}: give it a name of its own\n${usage}`)
     if (!existsSync(build)) throw new Error(`--also ${option}: ${build} does not exist`)
     return gateway(name, { build })

@@ -9,5 +9,5 @@ export async function loadServer(placed: Placed, load: Omit<Load, 'port'>): Prom
   const before = placed.process.cpuSeconds()
   const { requests, requestsPerSecond, p50Ms, p99Ms } = await wrk({ ...load, port: placed.port })
   const cpuMicros = ((placed.process.cpuSeconds() - before) * 1e6) / requests
-  return { requestsPerSecond, cpuMicros, p50Ms, p99Ms }
+  return { requestsPerSecond, requestsPerCpuSecond: 1e6 / cpuMicros, cpuMicros, p50Ms, p99Ms }
 }

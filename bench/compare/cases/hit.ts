@@ -19,8 +19,8 @@ export const cachedHit: BenchCase = async (context) => {
   const rows = await measureWarm(loadables, context)
   await stopAll(placed)
   const promise = {
-    what: 'cached hit',
-    figure: 'requestsPerSecond',
+    what: 'cached hit, requests per second of processor time',
+    figure: 'requestsPerCpuSecond',
     of: gatewayName,
     is: 'at least',
   } as const

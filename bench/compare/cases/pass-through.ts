@@ -40,8 +40,8 @@ export const passThrough: BenchCase = async (context) => {
 
   async function throughput(id: string, title: string, load: PassLoad, bound?: number): Promise<CaseResult> {
     const promise = {
-      what: `pass-through, ${title}`,
-      figure: 'requestsPerSecond',
+      what: `pass-through, ${title}, requests per second of processor time`,
+      figure: 'requestsPerCpuSecond',
       of: gatewayName,
       is: 'at least',
     } as const
