@@ -48,9 +48,8 @@ const readAnswer = createQuoteReader({
   providerClock: createProviderClock({ clock, log: silentLogger() }),
   maxBytes: 16_384,
   obeyCacheControl: false,
-  onQuote() {},
-  onUnread() {},
-  onIgnoredCacheControl() {},
+  recorder: { record() {}, recordFound() {}, recordUnreadable() {} },
+  cacheControlIgnored() {},
 })
 
 /** Made like a stored quote of the gateway: by the same function, from an answer's bytes. */
