@@ -99,9 +99,11 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     watchedChanged(watched) {
       exchanges.watcher = watched ? consoleFeed : undefined
     },
+    upstreamFailures: () =>
+      Object.values(upstreams).reduce((sum, upstream) => sum + (upstream?.failures ?? 0), 0),
   })
   const consoleFeed = createConsoleFeed(activity, clock)
-  const upstreams = createUpstreams(config, { sandbox, metrics, activity, log })
+  const upstreams = createUpstreams(config, { sandbox, metrics, log })
 
   const exchanges = createExchanges({
     log,
@@ -109,6 +111,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     readTarget: createAreaReader(pathsOf(config)),
     readClientAddress: createClientAddress(config.client),
   })
+  metrics.watchRequests(exchanges)
   const sharedStore = await storeIfSet(config, { metrics, log })
   const applicationOf = createApplicationOf(config.swap.appName)
   const rateLimit = await rateLimitIfSet(config, {

@@ -5,9 +5,8 @@ import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Activity } from '../operations/activity.ts'
-import { createQuoteLedger, type QuoteLedger } from '../orders/ledger.ts'
+import { createLoneLedger, createQuoteLedger, type QuoteLedger } from '../orders/ledger.ts'
 import { createQuoteRecorder } from '../orders/quote-recorder.ts'
-import { createLoneLedger } from '../orders/shared-ledger.ts'
 import type { Logger } from '../process/logger.ts'
 import {
   createMemoryQuoteStore,
@@ -71,12 +70,7 @@ export function createSwap(parts: SwapParts): Swap {
   const memory = createMemoryQuoteStore({
     maxEntries: config.quotes.cacheEntries,
     maxBytes: config.quotes.cacheBytes,
-    observer: {
-      evicted: metrics.memoryStore.evicted,
-      stored({ expiresAtMs }, move) {
-        metrics.memoryStore.stored(Math.max(0, expiresAtMs - providerClock.latestMs()), move)
-      },
-    },
+    observer: metrics.memoryStore(providerClock),
   })
   const ledger = createQuoteLedger(config.ledger)
   const sharedLedger = sharedStore
@@ -97,7 +91,7 @@ export function createSwap(parts: SwapParts): Swap {
     ledger,
     sharedLedger,
     keyOf,
-    applicationOf: ({ keyedHeaders }) => applicationAmong(keyedHeaders),
+    applicationAmong,
   })
   const readAnswer = createQuoteReader({
     clock,

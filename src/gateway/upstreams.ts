@@ -1,7 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Activity } from '../operations/activity.ts'
 import type { Logger } from '../process/logger.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Upstream } from '../upstream/types.ts'
@@ -12,7 +11,6 @@ export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & {
 export interface UpstreamParts {
   sandbox: Sandbox | undefined
   metrics: Metrics
-  activity: Activity
   log: Logger
 }
 
@@ -24,18 +22,14 @@ export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams
   })
 
   function create(name: UpstreamName, baseUrl: string): Upstream {
-    const { sandbox, metrics, activity, log } = parts
+    const { sandbox, metrics, log } = parts
     const counts = metrics.upstreams[name]
     const upstream = createUpstream({
       name,
       baseUrl: baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl,
       limits: config.upstream,
       observer: {
-        requestEnded(outcome, durationMs) {
-          counts.requestEnded(outcome, durationMs)
-          if (outcome !== 'answered' && outcome !== 'given-up') activity.upstreamFailed()
-        },
-        retried: counts.retried,
+        ...counts,
         breakerChanged(state) {
           counts.breakerChanged(state)
           log.warn({ upstream: name, state }, `the breaker of the ${name} upstream is ${state}`)

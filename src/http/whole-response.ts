@@ -1,5 +1,4 @@
 import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http'
-import { systemClock } from '../clock.ts'
 import { interrupted } from './problem-response.ts'
 
 /**
@@ -117,7 +116,7 @@ let dateOfSecond = ''
 let dateUntilMs = 0
 
 export function dateLine(): string {
-  const nowMs = systemClock.nowMs()
+  const nowMs = Date.now()
   if (nowMs >= dateUntilMs || nowMs < dateUntilMs - 1_000) {
     dateOfSecond = `Date: ${new Date(nowMs).toUTCString()}\r\n`
     dateUntilMs = nowMs - (nowMs % 1_000) + 1_000

@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client'
+import type { MemoryStoreObserver } from '../quotes/memory-quote-store.ts'
+import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteCacheObserver } from '../quotes/quote-cache.ts'
-import type { PriceMove } from '../quotes/quote-listing.ts'
 import type { EvictionObserver } from '../replicas/evictions.ts'
 import type { SharingObserver } from '../replicas/shared-quotes.ts'
 import type { FloatOrderDecision, OrderObserver } from '../routes/orders.ts'
@@ -34,10 +35,7 @@ export interface QuoteGauges {
 
 export interface QuoteMetrics {
   quoteCache: QuoteCacheObserver
-  memoryStore: {
-    evicted(): void
-    stored(leftMs: number, move: PriceMove | undefined): void
-  }
+  memoryStore(providerClock: Pick<ProviderClock, 'latestMs'>): MemoryStoreObserver
   evictions: EvictionObserver
   sharing: SharingObserver
   quotes: {
@@ -109,13 +107,13 @@ export function createQuoteMetrics(
       notKept: (reason) => notKept[reason]?.inc(),
       refreshed: (outcome) => refreshes[outcome].inc(),
     },
-    memoryStore: {
+    memoryStore: (providerClock) => ({
       evicted: () => evictions.capacity.inc(),
-      stored(leftMs, move) {
-        lifetime.observe(leftMs / 1_000)
+      stored({ expiresAtMs }, move) {
+        lifetime.observe(Math.max(0, expiresAtMs - providerClock.latestMs()) / 1_000)
         if (move !== undefined && Number.isFinite(move.share)) drift(move.pair, move.share)
       },
-    },
+    }),
     evictions: { dropped: (reason, quotes) => evictions[reason].inc(quotes) },
     sharing: { shared: (outcome) => sharing[outcome].inc() },
     quotes: {

@@ -28,6 +28,8 @@ const durationBounds = [
 export interface RequestMetrics {
   exchanges: ExchangeObserver
   rateLimits: { rateLimited(area: Area): void }
+  /** Read at each scrape. */
+  watchRequests(exchanges: { readonly inFlight: number }): void
 }
 
 interface AreaTallies {
@@ -41,7 +43,7 @@ export function createRequestMetrics(
   registry: Registry,
   { areas, problems }: { areas: readonly Area[]; problems: readonly ProblemSlug[] },
 ): RequestMetrics {
-  let inFlight = 0
+  let watched = { inFlight: 0 }
   const byArea = areaTallies(registry, areas)
   createGauge(
     {
@@ -49,7 +51,7 @@ export function createRequestMetrics(
       name: 'quotegate_http_requests_in_flight',
       help: 'Requests that have no complete answer yet',
     },
-    [{ labels: {}, read: () => inFlight }],
+    [{ labels: {}, read: () => watched.inFlight }],
   )
   const answered = createTalliesBy(
     {
@@ -81,11 +83,7 @@ export function createRequestMetrics(
 
   return {
     exchanges: {
-      began() {
-        inFlight += 1
-      },
       ended({ area, request: { method = '' } }, { status, durationMs }) {
-        inFlight -= 1
         const { byMethod, others, duration } = byArea[area]
         const byStatus = byMethod.get(method) ?? others
         // A status that HTTP does not have counts against us.
@@ -95,6 +93,9 @@ export function createRequestMetrics(
       },
       problemAnswered: (slug) => answered[slug].inc(),
       addressNoted: (note) => addressNotes[note].inc(),
+    },
+    watchRequests(exchanges) {
+      watched = exchanges
     },
     rateLimits: {
       rateLimited(area) {

@@ -63,7 +63,6 @@ export interface Activity {
   /** Whether another request with this status would be kept: a flood is counted, and not described. */
   hasRoom(status: number): boolean
   keep(request: SeenRequest): void
-  upstreamFailed(): void
   orderRefused(order: RefusedOrder): void
   readonly refusals: readonly RefusedOrder[]
   /** Less those of the current second, which its tick will tell of. */
@@ -81,13 +80,17 @@ const refusalsKept = 50
 const plainASecond = 60
 const failedASecond = 60
 
-/** `watchedChanged`: called when the first person begins to look, and when the last one stops. */
+export interface ActivityOptions {
+  /** Called when the first person begins to look, and when the last one stops. */
+  watchedChanged?: (watched: boolean) => void
+  /** Failed requests to upstreams, of all time. */
+  upstreamFailures?: () => number
+}
+
 export function createActivity({
   watchedChanged = () => {},
-}: {
-  watchedChanged?: (watched: boolean) => void
-} = {}): Activity {
-  let watched = false
+  upstreamFailures = () => 0,
+}: ActivityOptions = {}): Activity {
   let requests: SeenRequest[] = []
   let samples: Sample[] = []
   let durations: Durations[] = []
@@ -96,6 +99,7 @@ export function createActivity({
   let second = newSecond()
   let refusedTotal = 0
   let refusedBefore = 0
+  let failuresBefore = 0
 
   function forget(): void {
     requests = []
@@ -104,16 +108,15 @@ export function createActivity({
     fresh = []
     second = newSecond()
     refusedBefore = refusedTotal
+    failuresBefore = upstreamFailures()
   }
 
   return {
     watch() {
-      watched = true
       watchedChanged(true)
       forget()
     },
     unwatch() {
-      watched = false
       watchedChanged(false)
       forget()
     },
@@ -131,9 +134,6 @@ export function createActivity({
       if (request.status >= 200 && request.status < 400) second.plain += 1
       else second.failed += 1
       fresh.push(request)
-    },
-    upstreamFailed() {
-      if (watched) second.upstreamErrors += 1
     },
     orderRefused(order) {
       refusedTotal += 1
@@ -156,7 +156,9 @@ export function createActivity({
       return requests
     },
     tick(inFlight) {
-      const { durations: taken, requests: counted, quotes, hits, upstreamErrors, plain, failed } = second
+      const { durations: taken, requests: counted, quotes, hits, plain, failed } = second
+      const upstreamErrors = upstreamFailures() - failuresBefore
+      failuresBefore += upstreamErrors
       const sample: Sample = {
         requests: counted,
         quotes,
@@ -191,7 +193,6 @@ function newSecond() {
     requests: 0,
     quotes: 0,
     hits: 0,
-    upstreamErrors: 0,
     plain: 0,
     failed: 0,
     durations: new Durations(),

@@ -1,7 +1,6 @@
 import type { ProviderClock } from '../quotes/provider-clock.ts'
-import type { QuoteLedger, Verdict } from './ledger.ts'
+import type { QuoteLedger, SharedLedger, Verdict } from './ledger.ts'
 import type { OrderTerms } from './order-terms.ts'
-import type { SharedLedger } from './shared-ledger.ts'
 
 /** An order, and what is needed to judge it more than once. */
 export interface Judged {

@@ -1,3 +1,4 @@
+import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { isExpired } from '../quotes/quote.ts'
 import { createExpiryQueue } from './expiry-queue.ts'
 import type { OrderTerms } from './order-terms.ts'
@@ -42,6 +43,22 @@ export interface QuoteLedger {
   cacheKeysOf(quote: NotedQuote): Iterable<string>
   /** Whether the quote has expired is not asked. */
   findById(id: string): NotedQuote | undefined
+}
+
+/** What all replicas know of the quotes that they gave out. The ledger of each replica judges; this brings it the rest. */
+export interface SharedLedger {
+  /**
+   * Notes a quote here and for all replicas. Settles when every replica can find it, or the store has failed: until
+   * then the client must not have the quote, because its order could reach another replica first.
+   */
+  note(quote: NotedQuote): Promise<void> | void
+  /** Notes a quote here that another replica has noted for all. */
+  noteHere(quote: NotedQuote): void
+  /**
+   * Notes here what any replica has noted that the order can mean. False: there may be more, because the store failed
+   * just now, or shortly ago and not every replica has written again what it lost.
+   */
+  recall(order: OrderTerms, application: string | undefined): Promise<boolean>
 }
 
 export interface QuoteLedgerOptions {
@@ -211,4 +228,13 @@ function judge(
   if (!isExpired(quote.expiresAtMs - marginMs, providerEarliestMs)) return { state: 'live', quote, matchedBy }
   const expiredForMs = Math.max(0, providerEarliestMs - quote.expiresAtMs)
   return { state: 'expired', quote, matchedBy, expiredForMs }
+}
+
+/** For one replica alone: its own ledger knows everything. */
+export function createLoneLedger(
+  ledger: Pick<QuoteLedger, 'note'>,
+  providerClock: Pick<ProviderClock, 'earliestMs'>,
+): SharedLedger {
+  const note = (quote: NotedQuote) => ledger.note(quote, providerClock.earliestMs())
+  return { note, noteHere: note, recall: async () => true }
 }

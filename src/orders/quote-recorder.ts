@@ -5,8 +5,7 @@ import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { type Quote, readQuote } from '../quotes/quote.ts'
 import type { QuoteRecorder } from '../quotes/quote-answer.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
-import type { NotedQuote, QuoteLedger } from './ledger.ts'
-import type { SharedLedger } from './shared-ledger.ts'
+import type { NotedQuote, QuoteLedger, SharedLedger } from './ledger.ts'
 
 export interface QuoteRecorderOptions {
   clock: Clock
@@ -15,12 +14,12 @@ export interface QuoteRecorderOptions {
   sharedLedger: Pick<SharedLedger, 'note' | 'noteHere'>
   keyOf(request: QuoteRequest): string
   /** The application as orders are matched by it. */
-  applicationOf(request: QuoteRequest): string
+  applicationAmong(keyedHeaders: QuoteRequest['keyedHeaders']): string
 }
 
 /** Notes the quotes that go out in the ledger, so that orders can be matched with them. */
 export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorder {
-  const { clock, providerClock, ledger, sharedLedger, keyOf, applicationOf } = options
+  const { clock, providerClock, ledger, sharedLedger, keyOf, applicationAmong } = options
 
   /** What an order may be matched with: the quote's own amounts, and the amount that was asked for. */
   function noted(quote: Quote, request: QuoteRequest): NotedQuote {
@@ -31,7 +30,7 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
       toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
       // A slice of a long target would keep all of the target for as long as the quote is remembered.
       requestedAmount: flatText(request.canonicalAmount),
-      application: applicationOf(request),
+      application: applicationAmong(request.keyedHeaders),
       expiresAtMs: quote.expiryMs,
       cacheKey: flatText(keyOf(request)),
       notedAtMs: clock.nowMs(),
@@ -49,7 +48,7 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
     recordUnreadable(request) {
       ledger.noteUnreadable({
         pairId: request.pair,
-        application: applicationOf(request),
+        application: applicationAmong(request.keyedHeaders),
         requestedAmount: request.canonicalAmount,
         passedAtMs: clock.nowMs(),
       })

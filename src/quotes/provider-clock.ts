@@ -27,12 +27,13 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
   const upstreamClock = createUpstreamClock()
   let storeAheadMs = 0
   let hearsayMs = 0
-  const leadMs = (nowMs: number) => (clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs())
-  /** Our wall clock less the steady one, when the provider last told its time, or else at the start. */
-  let leadWhenHeardMs = leadMs(clock.nowMs())
-  /** How far our wall clock has been set ahead since then, or back if less than 0; a machine that slept is ahead. */
-  const setByMs = (nowMs: number) => leadMs(nowMs) - leadWhenHeardMs
+  /** Our wall clock less the steady clock, when the provider's time was last read, or at the start. */
+  let leadWhenReadMs = leadMs()
   let warnedAtMs = Number.NEGATIVE_INFINITY
+
+  function leadMs(): number {
+    return clock.steadyMs === undefined ? 0 : clock.nowMs() - clock.steadyMs()
+  }
 
   function warnIfFarOff(): void {
     const { estimateMs } = upstreamClock.offset()
@@ -46,8 +47,8 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
 
   return {
     observe({ rawHeaders, sentAtMs, receivedAtMs }) {
-      const byMs = setByMs(clock.nowMs())
-      // Under way just then, maybe: its two moments may be of different clocks, and it settles nothing.
+      const byMs = leadMs() - leadWhenReadMs
+      // The answer may have been under way when our clock was set: its two moments are then of different clocks.
       const isOfTwoClocks = byMs > toleranceMs && receivedAtMs - sentAtMs >= byMs
       const dates = headerValues(rawHeaders, 'date')
       const told = upstreamClock.observe({
@@ -57,7 +58,7 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
         sentAtMs,
         receivedAtMs,
       })
-      if (told && !isOfTwoClocks) leadWhenHeardMs = leadMs(clock.nowMs())
+      if (told && !isOfTwoClocks) leadWhenReadMs = leadMs()
       warnIfFarOff()
     },
     compare(aheadMs) {
@@ -71,12 +72,14 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     },
     latestMs() {
       const nowMs = clock.nowMs()
-      const byMs = setByMs(nowMs)
-      return upstreamClock.latestMs(nowMs) + (byMs < -toleranceMs ? Math.ceil(-byMs) : 0)
+      // How far our wall clock has been set ahead since then; less than 0: back. A machine that slept is ahead.
+      const setByMs = clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs() - leadWhenReadMs
+      return upstreamClock.latestMs(nowMs) + (setByMs < -toleranceMs ? Math.ceil(-setByMs) : 0)
     },
     earliestMs() {
       const nowMs = clock.nowMs()
-      const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs(nowMs))
+      const setByMs = clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs() - leadWhenReadMs
+      const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs)
       return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs, hearsayMs)
     },
     offset: () => upstreamClock.offset(),

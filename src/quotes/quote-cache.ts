@@ -39,8 +39,10 @@ export interface QuoteCacheObserver {
 }
 
 export interface QuoteCache {
-  /** A live quote from memory. Only a hit is counted here; `getOrFetch` counts everything else. */
-  live(key: string): StoredQuote | undefined
+  /** A quote from memory that is live at `latestMs`. Only a hit is counted here; `getOrFetch` counts everything else. */
+  live(key: string, latestMs: number): StoredQuote | undefined
+  /** Whether quotes are replaced ahead of their expiry. */
+  readonly refreshesAhead: boolean
   /** Whether a live quote is so close to its expiry that it is to be replaced in the background. */
   isRefreshDue(key: string, quote: StoredQuote): boolean
   refresh(key: string, quote: StoredQuote, source: QuoteSource): void
@@ -65,26 +67,27 @@ export interface QuoteCacheOptions {
 /** Quotes by key: from the store while they live, else fetched by one call for all clients who ask meanwhile. */
 export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   const { store, providerClock, observer } = options
+  const refreshesAhead = options.refreshAheadMs > 0
   const flights = new Map<string, Flight>()
   /** Quotes whose refresh was tried. Each has one try, or a failing upstream would be asked at every hit. */
   const refreshed = new WeakSet<StoredQuote>()
   /** How close to its expiry a quote is refreshed that a refresh brought. */
   const refreshWithinMs = new WeakMap<StoredQuote, number>()
 
-  function find(key: string): StoredQuote | undefined {
+  function find(key: string, latestMs: number): StoredQuote | undefined {
     const quote = store.get(key)
     if (quote === undefined) return undefined
-    return isExpired(quote.expiresAtMs - options.minValidityMs, providerClock.latestMs()) ? undefined : quote
+    return isExpired(quote.expiresAtMs - options.minValidityMs, latestMs) ? undefined : quote
   }
 
-  function live(key: string): StoredQuote | undefined {
-    const quote = find(key)
+  function live(key: string, latestMs: number): StoredQuote | undefined {
+    const quote = find(key, latestMs)
     if (quote !== undefined) observer.lookedUp('hit')
     return quote
   }
 
   function isRefreshDue(key: string, quote: StoredQuote): boolean {
-    if (options.refreshAheadMs === 0 || refreshed.has(quote) || flights.has(key)) return false
+    if (!refreshesAhead || refreshed.has(quote) || flights.has(key)) return false
     const leftMs = quote.expiresAtMs - providerClock.latestMs()
     return leftMs < (refreshWithinMs.get(quote) ?? options.refreshAheadMs)
   }
@@ -136,7 +139,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
   function getOrFetch(key: string, source: QuoteSource, { again = false } = {}): Asking {
     const count = again ? countNothing : (result: Lookup) => observer.lookedUp(result)
-    const quote = find(key)
+    const quote = find(key, providerClock.latestMs())
     if (quote !== undefined) {
       count('hit')
       if (isRefreshDue(key, quote)) refresh(key, quote, source)
@@ -201,7 +204,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     return { served, leave: abort }
   }
 
-  return { live, isRefreshDue, refresh, getOrFetch, fetchAlone }
+  return { live, refreshesAhead, isRefreshDue, refresh, getOrFetch, fetchAlone }
 }
 
 const countNothing = () => {}

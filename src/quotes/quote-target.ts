@@ -92,3 +92,12 @@ function percentDecode(text: string): string {
     String.fromCharCode(Number.parseInt(hex, 16)),
   )
 }
+
+/** What a quote target asks for. */
+export type AskedQuote = { pair: string } & (AmountReading | AmountProblem)
+
+/** Undefined: its path is not that of a quote. */
+export function readAskedQuote(target: string): AskedQuote | undefined {
+  const parts = readQuoteTarget(target)
+  return parts && { pair: parts.pair, ...readAmount(parts.query) }
+}

@@ -1,6 +1,5 @@
 import type { Clock } from '../clock.ts'
-import type { NotedQuote, QuoteLedger, QuoteLedgerOptions } from '../orders/ledger.ts'
-import type { SharedLedger } from '../orders/shared-ledger.ts'
+import type { NotedQuote, QuoteLedger, QuoteLedgerOptions, SharedLedger } from '../orders/ledger.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { isExpired } from '../quotes/quote.ts'
 import { createLedgerPlaces, decodeBehind, decodeNote, encodeNote, longestLifeMs } from './ledger-codec.ts'

@@ -55,7 +55,7 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
   return {
     messages,
     listener(request, response) {
-      keepRepeatedFields(response)
+      if (!(response instanceof messages.ServerResponse)) keepRepeatedFields(response)
       app(request as Request, response as Response, (error?: unknown) => {
         // Express gave up before it called the function above: its own answer would be a page of HTML.
         const exchange = exchanges.begin(request, response)

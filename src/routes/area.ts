@@ -1,5 +1,6 @@
 import { memoize } from '../http/memoize.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
+import { type AskedQuote, readAskedQuote } from '../quotes/quote-target.ts'
 
 /** Which part of the service a request belongs to: an upstream, or one of the swap paths that the gateway guards. */
 export type Area = 'quote' | 'float-order' | 'order' | UpstreamName | 'none'
@@ -21,7 +22,8 @@ export function upstreamOfArea(area: Area): UpstreamName | undefined {
 }
 
 export type TargetReading =
-  | { target: string; path: string; area: Area }
+  /** `quote`: what a quote target asks for; undefined in other areas. */
+  | { target: string; path: string; area: Area; quote: AskedQuote | undefined }
   /** `*`, which only OPTIONS may ask for (RFC 9112 3.2.4). */
   | { asterisk: true }
   | { problem: string }
@@ -70,7 +72,8 @@ export function createAreaReader(
     }
     if (brokenEscape.test(path)) return { problem: 'The path holds a broken percent-escape.' }
     if (dotSegment.test(path)) return { problem: 'The path holds a dot segment ("." or "..").' }
-    return { target, path, area: areaOf(path) }
+    const area = areaOf(path)
+    return { target, path, area, quote: area === 'quote' ? readAskedQuote(target) : undefined }
   })
 }
 

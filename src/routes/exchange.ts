@@ -47,7 +47,6 @@ export interface Ended {
 
 /** Receives what is to be counted of exchanges. */
 export interface ExchangeObserver {
-  began(): void
   ended(exchange: Exchange, ended: Ended): void
   problemAnswered(slug: ProblemSlug): void
   addressNoted(note: AddressNote): void
@@ -115,7 +114,6 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       this.response = response
       this.reading = readTarget(request.url ?? '')
       inFlight += 1
-      observer.began()
     }
 
     get area(): Area {
@@ -151,11 +149,9 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     }
   }
 
-  function end(exchange: Exchange): void {
-    const { response } = exchange
-    const wasSent = isSent(response)
+  function end(exchange: Exchange, wasSent: boolean): void {
     const ended: Ended = {
-      status: wasSent ? response.statusCode : 0,
+      status: wasSent ? exchange.response.statusCode : 0,
       durationMs: performance.now() - exchange.startedAtMs,
     }
     inFlight -= 1
@@ -172,8 +168,9 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     },
     begin: (request, response) => new OpenExchange(request, response),
     follow(exchange) {
-      if (isSent(exchange.response)) end(exchange)
-      else exchange.response.on('close', () => end(exchange))
+      const { response } = exchange
+      if (isSent(response)) end(exchange, true)
+      else response.on('close', () => end(exchange, isSent(response)))
     },
     fail(exchange, error) {
       const { request, response } = exchange

@@ -34,6 +34,11 @@ export type QuoteSourceFor = (request: QuoteRequest, exchange: Exchange) => Quot
 
 export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
   const { keyHeaders, supplied, rateLimit, upstream, clock, totalTimeoutMs } = options
+  const wireNames = keyHeaders.map(wireName)
+  // What is supplied goes out also where it is not part of the key.
+  const alwaysSupplied = [...supplied].flatMap(([name, value]) =>
+    keyHeaders.includes(name) ? [] : [wireName(name), value],
+  )
 
   class ClientsSource implements QuoteSource {
     readonly #request: QuoteRequest
@@ -75,13 +80,11 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
   /** All headers of a quote call; the request id and trace context are those of the exchange that caused it. */
   function headersOf({ keyedHeaders }: QuoteRequest, exchange: Exchange): string[] {
     const headers: string[] = []
-    for (const [name, value] of keyedHeaders) {
+    for (const [index, [name, value]] of keyedHeaders.entries()) {
       if (value === undefined) continue
-      for (const line of value.split(lineBreak)) headers.push(wireName(name), line)
+      for (const line of value.split(lineBreak)) headers.push(wireNames[index] ?? name, line)
     }
-    // What is supplied goes out also where it is not part of the key.
-    for (const [name, value] of supplied) if (!keyHeaders.includes(name)) headers.push(wireName(name), value)
-    headers.push('Accept', 'application/json', 'Accept-Encoding', 'identity')
+    headers.push(...alwaysSupplied, 'Accept', 'application/json', 'Accept-Encoding', 'identity')
     for (const name of ['traceparent', 'tracestate']) {
       for (const value of headerValues(exchange.request.rawHeaders, name)) headers.push(name, value)
     }

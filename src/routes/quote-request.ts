@@ -1,10 +1,8 @@
 import { refuseSecondAppName } from '../client/application.ts'
 import type { Partition } from '../client/partition.ts'
 import { createHeaderPicker, nominatedIn } from '../http/headers.ts'
-import { memoize } from '../http/memoize.ts'
 import { Problem } from '../http/problem.ts'
 import type { KeyedRequest, QuoteRequest } from '../quotes/quote-key.ts'
-import { readAmount, readQuoteTarget } from '../quotes/quote-target.ts'
 import type { Exchange } from './exchange.ts'
 import { refuseLoop } from './swap-headers.ts'
 
@@ -30,15 +28,16 @@ export function createQuoteRequestReader(options: QuoteRequestOptions): ReadQuot
   return function readQuoteRequest(exchange) {
     const picked = pick(exchange.request.rawHeaders)
     const [via, connection, place] = picked
-    refuseLoop(via)
     const nominated = nominatedIn(connection)
+    if (via !== undefined) refuseLoop(via)
     const keyedHeaders = keyHeaders.map((name, index) => {
       const sent = nominated?.has(name) ? undefined : picked[index + firstKeyHeader]
       const value = sent ?? supplied.get(name)
-      if (name === 'app-name') checkAppName(value)
+      if (name === 'app-name' && (value === undefined || unfitName.test(value))) refuseAppName(value)
       return [name, value] as const
     })
-    const asked = readAsked(exchange.target)
+    const { reading, target } = exchange
+    const asked = 'quote' in reading ? reading.quote : undefined
     if (asked === undefined) throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
     if (asked.problem !== undefined) {
       throw new Problem('bad-amount', { detail: asked.problem, members: { parameter: 'amount' } })
@@ -50,19 +49,16 @@ export function createQuoteRequestReader(options: QuoteRequestOptions): ReadQuot
       keyedHeaders,
       partition: partition ?? '',
       query: asked.otherParameters,
-      target: exchange.target,
+      target,
     }
     return { request, key: partition === undefined ? undefined : keyOf(request) }
   }
 }
 
-/** All that a target says; most targets were read a moment ago. */
-const readAsked = memoize((target) => {
-  const parts = readQuoteTarget(target)
-  return parts && { pair: parts.pair, ...readAmount(parts.query) }
-})
+/** Blank, or more than one line. */
+const unfitName = /^\s*$|\n/
 
-function checkAppName(value: string | undefined): void {
+function refuseAppName(value: string | undefined): void {
   if (value === undefined || value.trim() === '') {
     throw new Problem('app-name-missing', {
       detail: 'The swap API wants to know the application: send App-Name, or set SWAP_APP_NAME.',

@@ -49,15 +49,23 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     const keyed = readRequest(exchange)
     if (rateLimit?.countsHits) return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
     const { key, request } = keyed
-    const quote = key === undefined ? undefined : cache.live(key)
-    if (key === undefined || quote === undefined) return fetchFor(exchange, keyed)
-    answerHit(exchange, quote, request.pair)
-    if (cache.isRefreshDue(key, quote)) cache.refresh(key, quote, sourceFor(request, exchange))
+    if (key === undefined) return fetchFor(exchange, keyed)
+    // One instant decides whether the quote is live, and says what it has left.
+    const latestMs = providerClock.latestMs()
+    const quote = cache.live(key, latestMs)
+    if (quote === undefined) return fetchFor(exchange, keyed)
+    answerHit(exchange, quote, { pair: request.pair, latestMs })
+    if (cache.refreshesAhead && cache.isRefreshDue(key, quote))
+      cache.refresh(key, quote, sourceFor(request, exchange))
   }
 
-  function answerHit(exchange: Exchange, quote: StoredQuote, pair: string): void {
+  function answerHit(
+    exchange: Exchange,
+    quote: StoredQuote,
+    { pair, latestMs }: { pair: string; latestMs: number },
+  ): void {
     const { response } = exchange
-    const own = hitHeaders(serve(pair, quote.expiresAtMs))
+    const own = hitHeaders(serve(pair, quote.expiresAtMs - latestMs))
     exchange.outcome = own.outcome
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
       const received = linesOf(quote.headers)
@@ -75,9 +83,14 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     response.end(quote.body, 'latin1')
   }
 
-  function answerServed(exchange: Exchange, served: Served, { request, key }: KeyedRequest): void {
+  function answerServed(
+    exchange: Exchange,
+    served: Served,
+    { request, key }: KeyedRequest,
+    latestMs: number,
+  ): void {
     if (served.how === 'hit') {
-      answerHit(exchange, served.quote, request.pair)
+      answerHit(exchange, served.quote, { pair: request.pair, latestMs })
       return
     }
     const { answer, how } = served
@@ -88,7 +101,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
     let headers = [...answer.headers, 'Cache-Status', bypass]
     if (answer.quote !== undefined) {
-      const ttl = serve(request.pair, answer.quote.expiryMs)
+      const ttl = serve(request.pair, answer.quote.expiryMs - latestMs)
       const status =
         how === 'collapsed'
           ? 'quotegate; fwd=uri-miss; collapsed'
@@ -100,7 +113,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       headers = [...received, ...ownHeaders(ttl, detail === undefined ? status : bypass)]
       if (how === 'collapsed') headers.push('X-Request-Id', exchange.id)
     }
-    headers.push(...rateLimitFields(exchange, headers))
+    if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
     response.sendDate = how === 'collapsed' && answer.quote !== undefined
     addLength(headers, answer)
     const { status, reason, body } = answer
@@ -110,14 +123,14 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   }
 
   /** A quote whose time ran out between its arrival and the turn of this client's answer. */
-  function isTooLate(served: Served): boolean {
+  function isTooLate(served: Served, latestMs: number): boolean {
     const expiresAtMs = served.how === 'hit' ? served.quote.expiresAtMs : served.answer.quote?.expiryMs
-    return expiresAtMs !== undefined && isExpired(expiresAtMs, providerClock.latestMs())
+    return expiresAtMs !== undefined && isExpired(expiresAtMs, latestMs)
   }
 
   /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
-  function serve(pair: string, expiresAtMs: number): number {
-    const leftMs = Math.max(0, expiresAtMs - providerClock.latestMs())
+  function serve(pair: string, remainingMs: number): number {
+    const leftMs = Math.max(0, remainingMs)
     observer.quoteServed(pair, leftMs)
     return Math.floor(leftMs / 1_000)
   }
@@ -139,13 +152,14 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
 
     function answerWith(served: Served, asks: number): void {
       if (gone) return
-      if (isTooLate(served) && asks < maxAsks) {
+      const latestMs = providerClock.latestMs()
+      if (isTooLate(served, latestMs) && asks < maxAsks) {
         asking = ask(true)
         wait(asks + 1)
         return
       }
       try {
-        answerServed(exchange, served, { request, key })
+        answerServed(exchange, served, { request, key }, latestMs)
       } catch (error) {
         exchanges.fail(exchange, unwritable('swap', error))
       }

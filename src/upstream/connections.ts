@@ -1,6 +1,7 @@
-import { type Dispatcher, errors } from 'undici'
+import type { Socket } from 'node:net'
+import { type buildConnector, Client, type Dispatcher, errors } from 'undici'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
-import { Connection, type ConnectionOptions, connectorFor } from './connection.ts'
+import { asHandled, type ConnectionOptions, connectorFor, guardSocket } from './connector.ts'
 
 export interface ConnectionsOptions extends ConnectionOptions {
   max: number
@@ -87,6 +88,77 @@ export class Connections {
       next.start(connection)
     } else if (connection.isOpen) this.#free.push(connection)
     else this.#free.unshift(connection)
+  }
+}
+
+/** A place for one connection, made when it is first used, and again when it is lost or too old. */
+class Connection {
+  readonly #options: ConnectionOptions
+  readonly #connector: buildConnector.connector
+  #client: Client
+  #socket: Socket | undefined
+  #connectedAtMs = 0
+  /** Whether it ended with a reset: the answer that ended with it is not whole. */
+  wasReset = false
+  /** Resumes the last answer. */
+  #resume: (() => void) | undefined
+
+  constructor(options: ConnectionOptions, connector: buildConnector.connector) {
+    this.#options = options
+    this.#connector = connector
+    this.#client = this.#newClient()
+  }
+
+  get isOpen(): boolean {
+    return this.#socket?.destroyed === false
+  }
+
+  get bytesRead(): number {
+    return this.#socket?.bytesRead ?? 0
+  }
+
+  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    const isOld = performance.now() - this.#connectedAtMs > this.#options.lifeMs
+    if (isOld && this.isOpen) {
+      void this.#client.destroy()
+      this.#client = this.#newClient()
+    }
+    this.#client.dispatch(request, handler)
+  }
+
+  /** A new connection takes its place before the next request. */
+  retire(): void {
+    this.#connectedAtMs = Number.NEGATIVE_INFINITY
+  }
+
+  rememberResume(resume: () => void): void {
+    this.#resume = resume
+  }
+
+  close(error: Error): Promise<void> {
+    return this.#client.destroy(error)
+  }
+
+  #newClient(): Client {
+    return new Client(this.#options.origin, {
+      ...this.#options.client,
+      pipelining: 1,
+      connect: (target, callback) => {
+        this.#connector(target, (...[error, socket]) => {
+          if (error) return callback(asHandled(error), null)
+          this.#socket = socket
+          this.wasReset = false
+          this.#connectedAtMs = performance.now()
+          guardSocket(socket, {
+            beforeEnd: () => this.#resume?.(),
+            ended: ({ wasReset }) => {
+              this.wasReset = wasReset
+            },
+          })
+          callback(null, socket)
+        })
+      },
+    })
   }
 }
 

@@ -55,6 +55,8 @@ export interface Upstream {
   readonly breaker: Breaker
   /** Requests that are under way or wait for a connection. */
   readonly inFlight: number
+  /** Requests that failed so far; one whose client left did not. */
+  readonly failures: number
   readonly connections: { busy: number; idle: number }
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): UnderWay
   close(): Promise<void>

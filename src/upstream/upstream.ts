@@ -37,7 +37,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const { name, limits, observer } = options
   const { origin, pathname } = new URL(options.baseUrl)
   const basePath = pathname.replace(/\/+$/, '')
-  const nowMs = () => performance.now()
   const connections = new Connections({
     origin,
     max: limits.connections,
@@ -52,17 +51,17 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       keepAliveMaxTimeout: maxIdleMs,
       maxHeaderSize: maxAnswerHeadBytes,
     },
-    nowMs,
   })
   const breaker = createBreaker({
     failures: limits.breakerFailures,
     openMs: limits.breakerOpenMs,
-    nowMs,
+    nowMs: () => performance.now(),
     onChange: (state) => observer.breakerChanged(state),
   })
-  const budget = createRetryBudget(nowMs)
+  const budget = createRetryBudget(() => performance.now())
   const maxInFlight = limits.connections + limits.queue
   let inFlight = 0
+  let failures = 0
 
   function send(request: UpstreamRequest, handler: TryHandler) {
     return connections.dispatch(
@@ -78,6 +77,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   }
 
   function refuse(handler: UpstreamHandler, fault: 'connection_limit_reached' | 'breaker_open'): UnderWay {
+    failures += 1
     observer.requestEnded(fault, 0)
     const retryAfterMs = breaker.retryAfterMs
     // After dispatch has returned, as with any other failure.
@@ -95,7 +95,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     onRetry: () => observer.retried(),
     onOver(outcome, startedAtMs) {
       inFlight -= 1
-      observer.requestEnded(outcome, nowMs() - startedAtMs)
+      if (outcome !== 'answered' && outcome !== 'given-up') failures += 1
+      observer.requestEnded(outcome, performance.now() - startedAtMs)
     },
   }
 
@@ -105,6 +106,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     get inFlight() {
       return inFlight
     },
+    get failures() {
+      return failures
+    },
     get connections() {
       return connections.stats
     },
@@ -112,7 +116,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       if (inFlight >= maxInFlight) return refuse(handler, 'connection_limit_reached')
       const pass = breaker.admit()
       if (pass === undefined) return refuse(handler, 'breaker_open')
-      const startedAtMs = nowMs()
+      const startedAtMs = performance.now()
       inFlight += 1
       budget.countRequest(startedAtMs)
       return new Attempt({ request, handler, pass, startedAtMs, common })

@@ -127,7 +127,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
                     keyedHeaders: [['app-name', appName]],
                   })
             const source = sourceOf(() => callFor(circle))
-            const live = key === undefined ? undefined : cache.live(key)
+            const live = key === undefined ? undefined : cache.live(key, clock.nowMs())
             if (key !== undefined && live !== undefined && cache.isRefreshDue(key, live))
               cache.refresh(key, live, source)
             // At this very instant: nothing is handed out that is over.

@@ -58,7 +58,7 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
   const get = (key = 'key') => cache.getOrFetch(key, source)
   /** As the route looks into memory. */
   function live(key: string) {
-    const quote = cache.live(key)
+    const quote = cache.live(key, clock.nowMs())
     if (quote !== undefined && cache.isRefreshDue(key, quote)) cache.refresh(key, quote, source)
     return quote
   }

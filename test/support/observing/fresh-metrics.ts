@@ -17,16 +17,8 @@ export function freshMetrics(pairs: readonly string[] = []): Metrics {
   })
 }
 
-/** Counts a request that began and ended. */
+/** Counts a request that has ended. */
 export function countRequest(
-  metrics: Metrics,
-  request: { area: Area; method: string; status: number; durationMs: number },
-): void {
-  metrics.exchanges.began()
-  endRequest(metrics, request)
-}
-
-export function endRequest(
   metrics: Metrics,
   { area, method, status, durationMs }: { area: Area; method: string; status: number; durationMs: number },
 ): void {
