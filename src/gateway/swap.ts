@@ -152,10 +152,7 @@ export function createSwap(parts: SwapParts): Swap {
     applicationOf: parts.applicationOf,
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
-    useQuote(quote) {
-      if (!config.quotes.evictOnOrder) return
-      metrics.orders.evicted(evictions.use(ledger.cacheKeysOf(quote), quote))
-    },
+    useQuote: config.quotes.evictOnOrder ? evictions.use : undefined,
     observer: {
       decided: metrics.orders.decided,
       refused(refused) {

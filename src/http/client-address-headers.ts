@@ -1,3 +1,5 @@
+import { memoize } from './memoize.ts'
+
 /** Every header, lower case, that claims a client's address; `x-forwarded-…` is matched by its prefix. */
 export const clientAddressHeaders: ReadonlySet<string> = new Set(
   `forwarded forwarded-for x-forwarded x-original-forwarded-for x-vercel-forwarded-for x-vercel-proxied-for
@@ -11,8 +13,8 @@ export const clientAddressHeaders: ReadonlySet<string> = new Set(
 /** Most header names are shorter than each of these, and need not be brought into lower case for a look. */
 export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
 
-export function claimsClientAddress(lowerCaseName: string): boolean {
+export const claimsClientAddress = memoize((lowerCaseName) => {
   // To servers behind CGI or WSGI a "_" is a "-".
   const name = lowerCaseName.includes('_') ? lowerCaseName.replaceAll('_', '-') : lowerCaseName
   return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
-}
+})

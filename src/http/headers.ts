@@ -83,6 +83,15 @@ export function answerHeaders(
 
 const dropsNothing = () => false
 
+/** Drops the headers of these names, and those of which `also` is true. */
+export function droppingNames(
+  lowerCaseNames: Iterable<string>,
+  also: (lowerCaseName: string) => boolean = dropsNothing,
+): (lowerCaseName: string) => boolean {
+  const names = new Set(lowerCaseNames)
+  return (lowerCaseName) => names.has(lowerCaseName) || also(lowerCaseName)
+}
+
 /** Adds the length of an answer that was read as a whole, where its upstream stated none. */
 export function addLength(headers: string[], { status, body }: { status: number; body: Buffer }): void {
   if (bodilessStatuses.has(status) || headerLines(headers, 'content-length') !== undefined) return

@@ -13,14 +13,12 @@ const lingerMs = 2_000
 export const refused = Symbol('refused')
 export type Refusable = Duplex & { [refused]?: true }
 
-// On the response itself: a WeakMap of all responses keeps the garbage collector busy.
+/**
+ * Set on a response by the code that works on its answer, and called if a problem is answered in its place. It is on the
+ * response itself because a WeakMap of all responses keeps the garbage collector busy.
+ */
 export const interrupted = Symbol('interrupted')
-type Interruptible = ServerResponse & { [interrupted]?: (() => void) | undefined }
-
-/** Calls back when a problem is answered in place of the answer that the caller is working on. */
-export function whenAnsweredInstead(response: ServerResponse, callback: () => void): void {
-  ;(response as Interruptible)[interrupted] = callback
-}
+export type Interruptible = ServerResponse & { [interrupted]?: (() => void) | undefined }
 
 const nothingLeft = () => {}
 
@@ -37,7 +35,7 @@ export function answerProblem(
 ): void {
   const { problem, requestId, fields = [] } = options
   ;(response as Interruptible)[interrupted]?.()
-  whenAnsweredInstead(response, nothingLeft)
+  ;(response as Interruptible)[interrupted] = nothingLeft
   const body = Buffer.from(problemBody(problem, requestId))
   const closes = problem.closes || !bodyIsSmall(request)
   const headers = [

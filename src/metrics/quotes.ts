@@ -42,7 +42,7 @@ export interface QuoteMetrics {
     quoteCalled(pair: string): void
     quoteServed(pair: string, remainingMs: number): void
   }
-  orders: Pick<OrderObserver, 'decided'> & { evicted(quotes: number): void }
+  orders: Pick<OrderObserver, 'decided'>
   observe(gauges: QuoteGauges): void
 }
 
@@ -128,7 +128,6 @@ export function createQuoteMetrics(
         floatOrders[decision].inc()
         if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
       },
-      evicted: (quotes) => evictions.order.inc(quotes),
     },
     observe(gauges) {
       const gauge = (name: string, help: string, read: () => number, labels = {}) =>

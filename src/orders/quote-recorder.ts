@@ -23,16 +23,19 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
 
   /** What an order may be matched with: the quote's own amounts, and the amount that was asked for. */
   function noted(quote: Quote, request: QuoteRequest): NotedQuote {
+    const fromValue = parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value
+    const toValue = parseDecimal(quote.toAmount.value) ?? quote.toAmount.value
+    const key = keyOf(request)
     return {
       id: quote.id,
       pairId: quote.pairId,
-      fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
-      toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
+      fromValue,
+      toValue,
       // A slice of a long target would keep all of the target for as long as the quote is remembered.
       requestedAmount: flatText(request.canonicalAmount),
+      cacheKey: flatText(key),
       application: applicationAmong(request.keyedHeaders),
       expiresAtMs: quote.expiryMs,
-      cacheKey: flatText(keyOf(request)),
       notedAtMs: clock.nowMs(),
     }
   }

@@ -47,18 +47,20 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
 
   return {
     observe({ rawHeaders, sentAtMs, receivedAtMs }) {
-      const byMs = leadMs() - leadWhenReadMs
+      const dates = headerValues(rawHeaders, 'date')
+      const hasAge = headerValues(rawHeaders, 'age').length > 0
+      const nowLeadMs = leadMs()
+      const byMs = nowLeadMs - leadWhenReadMs
       // The answer may have been under way when our clock was set: its two moments are then of different clocks.
       const isOfTwoClocks = byMs > toleranceMs && receivedAtMs - sentAtMs >= byMs
-      const dates = headerValues(rawHeaders, 'date')
       const told = upstreamClock.observe({
         ourClockWasSet: Math.abs(byMs) > toleranceMs && !isOfTwoClocks,
         dateHeader: dates.length === 1 ? dates[0] : undefined,
-        hasAge: headerValues(rawHeaders, 'age').length > 0,
+        hasAge,
         sentAtMs,
         receivedAtMs,
       })
-      if (told && !isOfTwoClocks) leadWhenReadMs = leadMs()
+      if (told && !isOfTwoClocks) leadWhenReadMs = nowLeadMs
       warnIfFarOff()
     },
     compare(aheadMs) {

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import { answerHeaders, createOneList, headerLines } from '../http/headers.ts'
+import { answerHeaders, createHeaderPicker, createOneList, droppingNames } from '../http/headers.ts'
 import { repeatableHeaders } from '../http/one-exchange-headers.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
 import type { ProviderClock } from './provider-clock.ts'
@@ -69,15 +69,16 @@ export function createQuoteReader(options: QuoteReaderOptions) {
   return async function readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer> {
     const answer = await call.answer
     const { status, reason, body } = answer
-    const headers = answerHeaders(status, answer.rawHeaders, isCookie)
+    const headers = answerHeaders(status, answer.rawHeaders, dropsCookies)
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
     if (status !== 200) {
       // The client may take such an answer for a quote: a 203 of a proxy that has changed it.
       if (status > 200 && status < 300) recorder.recordUnreadable(request)
       return { ...base, notKept: 'status' }
     }
-    const personal = personalReason(answer)
-    if (hasContentCoding(answer)) {
+    const [vary, cacheControl, contentCoding] = pickMarks(answer.rawHeaders)
+    const personal = personalReason(vary, cacheControl)
+    if (listed(contentCoding).some((coding) => coding !== 'identity')) {
       recorder.recordUnreadable(request)
       return { ...base, notKept: 'content-coding', shared: false }
     }
@@ -95,13 +96,14 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     return { status, reason, headers, body, quote, stored, notKept: undefined, shared: true }
   }
 
-  /** Why an answer is for one caller alone. */
-  function personalReason({ rawHeaders }: WholeAnswer): 'vary' | 'cache-control' | undefined {
+  /** Why an answer is for one client alone. */
+  function personalReason(
+    vary: string | undefined,
+    cacheControl: string | undefined,
+  ): 'vary' | 'cache-control' | undefined {
     // Any other Vary needs nothing: the upstream only saw headers that are part of the key.
-    if (listedIn(rawHeaders, 'vary').includes('*')) return 'vary'
-    const directive = listedIn(rawHeaders, 'cache-control').find((part) =>
-      /^(?:no-store|private)(?:$|=)/.test(part),
-    )
+    if (listed(vary).includes('*')) return 'vary'
+    const directive = listed(cacheControl).find((part) => /^(?:no-store|private)(?:$|=)/.test(part))
     if (directive === undefined) return undefined
     if (options.obeyCacheControl) return 'cache-control'
     if (!cacheControlWasIgnored) options.cacheControlIgnored(directive)
@@ -121,9 +123,9 @@ export function createQuoteReader(options: QuoteReaderOptions) {
   }
 }
 
-function isCookie(lowerCaseName: string): boolean {
-  return lowerCaseName === 'set-cookie' || lowerCaseName === 'set-cookie2'
-}
+// No cookie is ever sent on a quote call, so no quote depends on one.
+const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])
+const pickMarks = createHeaderPicker(['vary', 'cache-control', 'content-encoding'])
 
 /** The same text without bytes of its own, if it stands in the whole as it is: V8 keeps a slice as a reference. */
 function partOf(whole: string, text: string): string {
@@ -131,14 +133,9 @@ function partOf(whole: string, text: string): string {
   return at === -1 ? text : whole.slice(at, at + text.length)
 }
 
-function hasContentCoding({ rawHeaders }: WholeAnswer): boolean {
-  return listedIn(rawHeaders, 'content-encoding').some((coding) => coding !== 'identity')
-}
-
 const nothing: readonly string[] = []
 
-function listedIn(rawHeaders: readonly string[], lowerCaseName: string): readonly string[] {
-  const lines = headerLines(rawHeaders, lowerCaseName)
+function listed(lines: string | undefined): readonly string[] {
   if (lines === undefined) return nothing
   return lines
     .toLowerCase()

@@ -47,9 +47,15 @@ export interface QuoteCache {
   isRefreshDue(key: string, quote: StoredQuote): boolean
   refresh(key: string, quote: StoredQuote, source: QuoteSource): void
   /** A request is counted as what it finds first; with `again` it asked before, and was counted then. */
-  getOrFetch(key: string, source: QuoteSource, options?: { again?: boolean }): Asking
+  getOrFetch(key: string, source: QuoteSource, options?: AskOptions): Asking
   /** For a request that shares with nobody. */
   fetchAlone(source: QuoteSource, options?: { again?: boolean }): Asking
+}
+
+export interface AskOptions {
+  again?: boolean
+  /** The provider's latest time, if the caller has just read it. */
+  latestMs?: number | undefined
 }
 
 export interface QuoteCacheOptions {
@@ -137,9 +143,10 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     if (notKept !== undefined) observer.notKept(notKept)
   }
 
-  function getOrFetch(key: string, source: QuoteSource, { again = false } = {}): Asking {
+  function getOrFetch(key: string, source: QuoteSource, asked: AskOptions = {}): Asking {
+    const { again = false, latestMs = providerClock.latestMs() } = asked
     const count = again ? countNothing : (result: Lookup) => observer.lookedUp(result)
-    const quote = find(key, providerClock.latestMs())
+    const quote = find(key, latestMs)
     if (quote !== undefined) {
       count('hit')
       if (isRefreshDue(key, quote)) refresh(key, quote, source)

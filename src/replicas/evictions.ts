@@ -10,7 +10,7 @@ export interface Evictions {
   /** Drops a quote here, in the shared store and at the other replicas. */
   evict(key: string, quote: UsedQuote): void
   /** An order used it: drops it wherever it lies, and keeps it out while it lives; says how many places here had it. */
-  use(keys: Iterable<string>, quote: UsedQuote): number
+  use(keys: Iterable<string>, quote: UsedQuote): void
   /**
    * Whether an order that was seen here has used it: what is under way may bring it again. One of its id that expires
    * later is another quote.
@@ -37,8 +37,11 @@ export interface EvictableStore {
 
 /** Receives what is to be counted of evictions. */
 export interface EvictionObserver {
-  /** elsewhere: another replica evicted these quotes. gap: evictions may have been missed. */
-  dropped(reason: 'elsewhere' | 'gap', quotes: number): void
+  /**
+   * order: an order used the quote that was in these places. elsewhere: another replica evicted these quotes. gap:
+   * evictions may have been missed.
+   */
+  dropped(reason: 'order' | 'elsewhere' | 'gap', quotes: number): void
 }
 
 export interface EvictionsOptions {
@@ -74,9 +77,9 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     evictAll([key], { id, expiresAtMs: Math.max(expiresAtMs, used.get(id) ?? 0) })
   }
 
-  function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): number {
+  function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): void {
     markUsed(id, expiresAtMs)
-    return evictAll([...keys], { id, expiresAtMs })
+    observer.dropped('order', evictAll([...keys], { id, expiresAtMs }))
   }
 
   function markUsed(id: string, expiresAtMs: number): void {

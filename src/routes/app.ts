@@ -3,7 +3,7 @@ import express, { type Request, type Response } from 'express'
 import { Problem } from '../http/problem.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
 import { type MessageClasses, messageClassesOf } from './message-classes.ts'
-import { answeredByPolicy } from './method-policy.ts'
+import { answeredByPolicy, plainMethods } from './method-policy.ts'
 import { keepRepeatedFields } from './mounted-response.ts'
 import type { OrderRoute } from './orders.ts'
 import type { PassThroughRoute } from './passthrough.ts'
@@ -31,10 +31,11 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
 
   // Areas, not Express paths, choose the route: Express folds case, strips slashes and decodes (area.ts).
   function dispatch(exchange: Exchange): void | Promise<void> {
-    const { area, request } = exchange
+    const { area, reading, request } = exchange
     const { method } = request
     if (area === 'quote' && (method === 'GET' || method === 'HEAD')) return routes.quotes.answer(exchange)
-    if (answeredByPolicy(exchange)) return
+    const isPlain = 'target' in reading && area !== 'quote' && plainMethods.has(method ?? '')
+    if (!isPlain && answeredByPolicy(exchange)) return
     if (method === 'POST' && area === 'float-order') return routes.orders.floatOrder(exchange)
     if (method === 'POST' && area === 'order') return routes.orders.plainOrder(exchange)
     return routes.passThrough(exchange)

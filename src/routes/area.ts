@@ -8,7 +8,7 @@ export type Area = 'quote' | 'float-order' | 'order' | UpstreamName | 'none'
 export const areas: readonly Area[] = ['quote', 'float-order', 'order', ...upstreamNames, 'none']
 
 /** Undefined: no upstream has such paths. */
-export function upstreamOfArea(area: Area): UpstreamName | undefined {
+function upstreamOf(area: Area): UpstreamName | undefined {
   switch (area) {
     case 'none':
       return undefined
@@ -23,7 +23,14 @@ export function upstreamOfArea(area: Area): UpstreamName | undefined {
 
 export type TargetReading =
   /** `quote`: what a quote target asks for; undefined in other areas. */
-  | { target: string; path: string; area: Area; quote: AskedQuote | undefined }
+  | {
+      target: string
+      path: string
+      area: Area
+      /** Undefined: no upstream has such paths. */
+      upstream: UpstreamName | undefined
+      quote: AskedQuote | undefined
+    }
   /** `*`, which only OPTIONS may ask for (RFC 9112 3.2.4). */
   | { asterisk: true }
   | { problem: string }
@@ -73,7 +80,8 @@ export function createAreaReader(
     if (brokenEscape.test(path)) return { problem: 'The path holds a broken percent-escape.' }
     if (dotSegment.test(path)) return { problem: 'The path holds a dot segment ("." or "..").' }
     const area = areaOf(path)
-    return { target, path, area, quote: area === 'quote' ? readAskedQuote(target) : undefined }
+    const quote = area === 'quote' ? readAskedQuote(target) : undefined
+    return { target, path, area, upstream: upstreamOf(area), quote }
   })
 }
 

@@ -107,6 +107,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     upstreamMs: number | undefined = undefined
     rateLimit: RateLimitStanding | undefined = undefined
     #id: string | undefined
+    #hasClientsId = false
     #client: ClientAddress | undefined
 
     constructor(request: IncomingMessage, response: ServerResponse) {
@@ -127,13 +128,14 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     get id(): string {
       if (this.#id === undefined) {
         const received = headerLines(this.request.rawHeaders, 'x-request-id')
-        this.#id = received !== undefined && fitId.test(received) ? received : nextId()
+        this.#hasClientsId = received !== undefined && fitId.test(received)
+        this.#id = this.#hasClientsId ? received : nextId()
       }
-      return this.#id
+      return this.#id ?? ''
     }
 
     get hasClientsId(): boolean {
-      return this.id === headerLines(this.request.rawHeaders, 'x-request-id')
+      return this.id !== '' && this.#hasClientsId
     }
 
     get clientRead(): ClientAddress | undefined {

@@ -5,6 +5,9 @@ import type { Exchange } from './exchange.ts'
 
 const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
+/** For these nothing is to be decided before the route, where the target is good and is not a quote's. */
+export const plainMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
+
 /**
  * What is decided before any route: targets that are refused, methods that are never passed on, and OPTIONS requests
  * that are meant for the gateway. True if the request has been answered.

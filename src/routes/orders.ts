@@ -51,8 +51,8 @@ export interface OrderRouteOptions extends OrderJudgeOptions {
   applicationOf: ApplicationOf
   swapHeaders(exchange: Exchange): string[]
   passThrough: PassThroughRoute
-  /** An order that the upstream accepted has used this quote. */
-  useQuote(quote: NotedQuote): void
+  /** Drops a quote that an accepted order has used; undefined: it may be handed out again. */
+  useQuote: ((cacheKeys: Iterable<string>, quote: NotedQuote) => void) | undefined
   observer: OrderObserver
 }
 
@@ -155,7 +155,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       // A refusal may be an edge's, by another clock.
       if (head.status < 200 || head.status >= 300) return
       providerClock.observe(head)
-      if (this.#used !== undefined) options.useQuote(this.#used)
+      if (this.#used !== undefined) options.useQuote?.(ledger.cacheKeysOf(this.#used), this.#used)
     }
   }
 
@@ -263,7 +263,7 @@ function relay(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAn
   const { response } = exchange
   const headers = answerHeaders(status, rawHeaders)
   addLength(headers, { status, body })
-  headers.push(...rateLimitFields(exchange, headers))
+  if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false
   writeReceivedHead(response, { status, reason, headers })
   response.end(body)

@@ -9,7 +9,6 @@ import {
   requestBody,
 } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
-import { type Area, upstreamOfArea } from './area.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
 import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
 import { untouchedHeaders } from './swap-headers.ts'
@@ -37,12 +36,12 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
   return function passThroughRoute(exchange, body) {
     const { request, response, reading } = exchange
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'There is nothing to ask for.' })
-    const upstream = upstreamFor(exchange.area)
+    const upstream = upstreamFor(reading.upstream)
     const isSwap = upstreamTable[upstream.name].headers === 'swap'
     const headers = isSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
     const rateLimit = isSwap ? options.rateLimit : undefined
     const owner: RelayOwner = {
-      ownHeaders: (received) => rateLimitFields(exchange, received),
+      ownHeaders: rateLimit && ((received) => rateLimitFields(exchange, received)),
       failed(error) {
         if (wasNeverSent(error)) rateLimit?.giveBack(exchange)
         if (!(error instanceof ClientGone)) exchanges.fail(exchange, error)
@@ -76,8 +75,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     })
   }
 
-  function upstreamFor(area: Area): Upstream {
-    const name = upstreamOfArea(area)
+  function upstreamFor(name: UpstreamName | undefined): Upstream {
     if (name === undefined) {
       throw new Problem('not-found', {
         detail:

@@ -11,7 +11,7 @@ import {
 } from '../http/whole-response.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { isExpired } from '../quotes/quote.ts'
-import type { QuoteCache, Served } from '../quotes/quote-cache.ts'
+import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { unwritable } from '../upstream/fault.ts'
@@ -53,7 +53,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     // One instant decides whether the quote is live, and says what it has left.
     const latestMs = providerClock.latestMs()
     const quote = cache.live(key, latestMs)
-    if (quote === undefined) return fetchFor(exchange, keyed)
+    if (quote === undefined) return fetchFor(exchange, keyed, latestMs)
     answerHit(exchange, quote, { pair: request.pair, latestMs })
     if (cache.refreshesAhead && cache.isRefreshDue(key, quote))
       cache.refresh(key, quote, sourceFor(request, exchange))
@@ -135,14 +135,14 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     return Math.floor(leftMs / 1_000)
   }
 
-  function fetchFor(exchange: Exchange, { request, key }: KeyedRequest): void {
+  function fetchFor(exchange: Exchange, { request, key }: KeyedRequest, latestMs?: number): void {
     const { response } = exchange
     if (response.destroyed) return
     exchange.missed = true
     const source = sourceFor(request, exchange)
-    const ask = (again: boolean) =>
-      key === undefined ? cache.fetchAlone(source, { again }) : cache.getOrFetch(key, source, { again })
-    let asking = ask(false)
+    const ask = (options: AskOptions) =>
+      key === undefined ? cache.fetchAlone(source, options) : cache.getOrFetch(key, source, options)
+    let asking = ask({ latestMs })
     let gone = false
     response.once('close', () => {
       if (isSent(response)) return
@@ -154,7 +154,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (gone) return
       const latestMs = providerClock.latestMs()
       if (isTooLate(served, latestMs) && asks < maxAsks) {
-        asking = ask(true)
+        asking = ask({ again: true })
         wait(asks + 1)
         return
       }
@@ -175,7 +175,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
             return
           }
           // This ends: each such round answers at least the client that was refused.
-          asking = ask(true)
+          asking = ask({ again: true })
           wait(asks)
         },
       )

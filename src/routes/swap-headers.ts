@@ -1,7 +1,7 @@
 import { refuseSecondAppName } from '../client/application.ts'
 import { claimsClientAddress } from '../http/client-address-headers.ts'
 import { formatForwarded } from '../http/forwarded.ts'
-import { endToEndHeaders, headerLines, namesQuotegate } from '../http/headers.ts'
+import { droppingNames, endToEndHeaders, headerLines, namesQuotegate } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -36,11 +36,12 @@ export function refuseLoop(viaLines: string | undefined): void {
 }
 
 // Node answers Expect itself, and the upstream has a Host of its own.
-const dropsFraming = (name: string) => name === 'host' || name === 'expect'
+const neverForwarded = ['host', 'expect']
+const dropsNeverForwarded = droppingNames(neverForwarded)
 
 /** Payments and webhooks: clients sign their exact bytes, so nothing is added and nothing is left out. */
 export function untouchedHeaders({ request }: Exchange): string[] {
-  return withFewerForwards(request.method, endToEndHeaders(request.rawHeaders, dropsFraming))
+  return withFewerForwards(request.method, endToEndHeaders(request.rawHeaders, dropsNeverForwarded))
 }
 
 /** The swap side: the client's Forwarded is replaced by ours, and what SWAP_… says is supplied. */
@@ -53,22 +54,22 @@ export function createSwapHeaders(
     return { lowerCaseName, name: wireName(lowerCaseName), value }
   })
 
+  const dropped = [...neverForwarded, ...forUsAlone]
+  const drops = droppingNames(dropped, claimsClientAddress)
+  const dropsRequestIdToo = droppingNames([...dropped, 'x-request-id'], claimsClientAddress)
+
   return function swapHeaders(exchange) {
     const { rawHeaders, method } = exchange.request
     refuseLoop(headerLines(rawHeaders, 'via'))
-    refuseSecondAppName(headerLines(rawHeaders, 'app-name'))
-    const seen = new Set<string>()
     const { id, hasClientsId } = exchange
-    const headers = endToEndHeaders(rawHeaders, (name) => {
-      if (dropsFraming(name) || claimsClientAddress(name) || forUsAlone.has(name)) return true
-      seen.add(name)
-      return name === 'x-request-id' && !hasClientsId
-    })
+    const headers = endToEndHeaders(rawHeaders, hasClientsId ? drops : dropsRequestIdToo)
+    const appName = headerLines(rawHeaders, 'app-name')
     for (const { lowerCaseName, name, value } of supplied)
-      if (!seen.has(lowerCaseName)) headers.push(name, value)
+      if (headerLines(headers, lowerCaseName) === undefined) headers.push(name, value)
     // Connection may have removed the client's own; the upstream gets it nevertheless.
-    if (!hasClientsId || !seen.has('x-request-id')) headers.push('X-Request-Id', id)
+    if (headerLines(headers, 'x-request-id') === undefined) headers.push('X-Request-Id', id)
     headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')
+    refuseSecondAppName(appName)
     return withFewerForwards(method, headers)
   }
 }

@@ -115,8 +115,9 @@ class Reader implements UpstreamHandler {
       sentAtMs: this.#sentAtMs,
       receivedAtMs: this.#options.clock.nowMs(),
     }
+    const isReadable = !hasForeignTransferCoding(headers)
     this.#options.sender?.answerBegan(head)
-    if (hasForeignTransferCoding(headers)) {
+    if (!isReadable) {
       throw this.#failure('http_protocol_error', new Error('a transfer coding that was not asked for'))
     }
     this.#head = head

@@ -1,26 +1,40 @@
 import type { IncomingMessage } from 'node:http'
-import { RequestBody } from './request-body.ts'
+import { bodyInOneGo, ClientGone, mayComeInOneGo, RequestBody } from './request-body.ts'
 
 export interface BodyStart {
-  /** The whole body, or what came before the limit was passed. */
+  /** The whole body, if there is no `rest`. */
   bytes: Buffer
-  /** Set when there is more than the limit: the whole body still, from its first byte, as a stream. */
+  /** A body that is larger than the limit: all of it, from its first byte, as a stream. */
   rest: RequestBody | undefined
 }
 
-/** Reads a request's body up to a limit, and hands it on as a stream past that. */
-export function readUpTo(
-  request: IncomingMessage,
-  options: { maxBytes: number; idleTimeoutMs: number },
-): Promise<BodyStart> {
-  const body = new RequestBody(request, options.idleTimeoutMs)
+export interface ReadOptions {
+  maxBytes: number
+  idleTimeoutMs: number
+}
+
+/** Reads a request's body up to a limit; a larger body becomes a stream. */
+export function readUpTo(request: IncomingMessage, options: ReadOptions): Promise<BodyStart> {
+  const fits = Number(request.headers['content-length']) <= options.maxBytes
+  if (!fits || !mayComeInOneGo(request))
+    return readStream(new RequestBody(request, options.idleTimeoutMs), options)
+  return new Promise((resolve, reject) => {
+    bodyInOneGo(request, (whole, begun) => {
+      if (whole !== undefined) resolve({ bytes: whole, rest: undefined })
+      else if (request.destroyed) reject(new ClientGone('the client left mid-request', { maybeSeen: true }))
+      else resolve(readStream(new RequestBody(request, options.idleTimeoutMs, begun), options))
+    })
+  })
+}
+
+function readStream(body: RequestBody, { maxBytes }: ReadOptions): Promise<BodyStart> {
   const chunks: Buffer[] = []
   let length = 0
   return new Promise((resolve, reject) => {
     const onData = (chunk: Buffer) => {
       chunks.push(chunk)
       length += chunk.length
-      if (length <= options.maxBytes) return
+      if (length <= maxBytes) return
       body.pause()
       stopListening()
       body.unshift(Buffer.concat(chunks))

@@ -10,7 +10,7 @@ import {
 } from '../http/headers.ts'
 import { endAnswer } from '../http/lingering-close.ts'
 import { Problem, UpstreamFailure } from '../http/problem.ts'
-import { whenAnsweredInstead } from '../http/problem-response.ts'
+import { type Interruptible, interrupted } from '../http/problem-response.ts'
 import { answerInOneWrite, oneWriteBytesMost, writeReceivedHead } from '../http/whole-response.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
@@ -19,8 +19,8 @@ import type { UnderWay, Upstream, UpstreamHandler } from './types.ts'
 
 /** On whose behalf a request is relayed. */
 export interface RelayOwner {
-  /** Headers to add to an answer that has these. */
-  ownHeaders(received: readonly string[]): readonly string[]
+  /** Headers to add to an answer that has these; undefined: none. */
+  ownHeaders: ((received: readonly string[]) => readonly string[]) | undefined
   /** The client will not get the upstream's answer. The error is a ClientGone if the client left. */
   failed(error: unknown): void
 }
@@ -87,8 +87,8 @@ class Relay implements UpstreamHandler {
       this.underWay?.withdraw(gone)
     }
     options.response.on('close', giveUp)
-    // Such as a refusal of the request's own broken body.
-    whenAnsweredInstead(options.response, giveUp)
+    // A problem may be answered instead, such as a refusal of the request's own broken body.
+    ;(options.response as Interruptible)[interrupted] = giveUp
   }
 
   onConnect(abort: (reason?: Error) => void): void {
@@ -106,7 +106,7 @@ class Relay implements UpstreamHandler {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }
     const headers = answerHeaders(status, rawHeaders)
-    headers.push(...owner.ownHeaders(headers))
+    if (owner.ownHeaders) headers.push(...owner.ownHeaders(headers))
     const length = headerLines(headers, 'content-length')
     if (length !== undefined) this.#statedLength = Number(length)
     this.#resume = resume

@@ -57,7 +57,7 @@ export async function edgeTo(
       body: requestBody(request, 30_000),
       stallMs: 30_000,
       owner: {
-        ownHeaders: () => [],
+        ownHeaders: undefined,
         failed(error) {
           if (error instanceof ClientGone) return
           if (response.headersSent) {
