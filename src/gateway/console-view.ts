@@ -67,7 +67,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       get bytes() {
         return memory.bytes
       },
-      list: (most) => listQuotes(memory.kept(), { nowMs: providerClock.latestMs(), most }),
+      list: (maxQuotes) => listQuotes(memory.kept(), { nowMs: providerClock.latestMs(), maxQuotes }),
       drop: (id) => evictions.drop((quote) => quote.id === id),
       dropAll: () => evictions.drop(() => true),
     },

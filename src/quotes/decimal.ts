@@ -1,27 +1,27 @@
-// Amounts are strings from end to end: a double would take 9007199254740993 for its even neighbour.
+// Amounts stay strings throughout: a double would turn 9007199254740993 into 9007199254740992.
 
-const digitsMost = 80
+const maxDigits = 80
 // 80 digits, a point, and "e", a sign and three digits of exponent.
-const writtenLengthMost = digitsMost + 6
+const maxTextLength = maxDigits + 6
 
-// Unambiguous at every character, so a hostile text cannot make it backtrack.
+// At each character only one alternative can match, so hostile input cannot cause backtracking.
 const decimalForm = /^(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d{1,3}))?$/
 
 const digitZero = 48
 
 /**
- * The canonical form of a plain decimal or exponent literal: what `Number(text)` accepts, less blanks, signs,
- * hex and Infinity. No exponent, no needless zeros, so that two spellings of one amount are one string.
- * `undefined` if the text is no such number or has more than 80 digits, as written or written out.
+ * The canonical form of a plain decimal or exponent literal: what `Number(text)` accepts, without blanks, signs,
+ * hex and Infinity. It has no exponent and no needless zeros, so that all spellings of an amount become one string.
+ * `undefined` if the text is not such a number, or has more than 80 digits with or without its exponent.
  */
 export function parseDecimal(text: string): string | undefined {
-  if (text.length > writtenLengthMost) return undefined
+  if (text.length > maxTextLength) return undefined
   const match = decimalForm.exec(text)
   if (match === null) return undefined
   const integer = match[1] ?? ''
   const fraction = match[2] ?? match[3] ?? ''
   const written = integer + fraction
-  if (written.length > digitsMost) return undefined
+  if (written.length > maxDigits) return undefined
 
   let start = 0
   while (start < written.length && written.charCodeAt(start) === digitZero) start += 1
@@ -32,11 +32,11 @@ export function parseDecimal(text: string): string | undefined {
   return writeOut(written.slice(start, end), integer.length - start + Number(match[4] ?? 0))
 }
 
-/** `pointIndex` counts from the first significant digit and lies outside the digits for `5e-3` and `5e3`. */
+/** `pointIndex`: where the point stands, counted from the first digit: -2 for `5e-3`, 4 for `5e3`. */
 function writeOut(digits: string, pointIndex: number): string | undefined {
-  // Counted before anything is expanded: `1e999` must cost nothing.
+  // The length is checked before any zeros are written, so that `1e999` costs nothing.
   const digitCount = pointIndex <= 0 ? 1 - pointIndex + digits.length : Math.max(pointIndex, digits.length)
-  if (digitCount > digitsMost) return undefined
+  if (digitCount > maxDigits) return undefined
   if (pointIndex <= 0) return `0.${'0'.repeat(-pointIndex)}${digits}`
   if (pointIndex >= digits.length) return digits + '0'.repeat(pointIndex - digits.length)
   return `${digits.slice(0, pointIndex)}.${digits.slice(pointIndex)}`
@@ -48,9 +48,9 @@ export function isZero(canonical: string): boolean {
 
 /**
  * Whether the source text of a JSON number means the given decimal. A browser that was quoted
- * "123456789.123456789" orders 123456789.12345679, the shortest spelling of the nearest double, so that
- * spelling matches whatever shares its double. A client that writes more digits than a double needs means
- * them, and is compared digit by digit.
+ * "123456789.123456789" orders 123456789.12345679, the shortest spelling of the nearest double. So the shortest
+ * spelling matches every decimal with the same double. Longer spellings are compared digit by digit, because a
+ * client that writes more digits than its double needs means them.
  */
 export function sameAsDouble(jsonNumberText: string, decimal: string): boolean {
   const ordered = parseDecimal(jsonNumberText)

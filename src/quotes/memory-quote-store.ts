@@ -11,9 +11,9 @@ export interface MemoryQuoteStore extends QuoteStore {
   readonly bytes: number
 }
 
-/** For people who look into the cache; nothing is decided by it. */
+/** For the console and for evictions: lists and drops entries without counting hits. */
 export interface QuoteListing {
-  /** The most recently used first; looking at them uses none. */
+  /** Most recently used first. Iterating does not change that order. */
   kept(): Iterable<KeptQuote>
   entriesByKey(): Iterable<readonly [key: string, kept: KeptQuote]>
   dropAll(): number
@@ -23,11 +23,11 @@ interface Kept extends KeptQuote {
   hits: number
 }
 
-/** Receives what is to be counted of the store. */
+/** Called on the events of the store that metrics count. */
 export interface MemoryStoreObserver {
   /** A quote was dropped because the store was full. */
   evicted(): void
-  /** `move`: how far the price has moved since the quote that this one replaces, if there was one. */
+  /** `move`: the price change from the quote that this one replaces; undefined if it replaces none. */
   stored(quote: StoredQuote, move: PriceMove | undefined): void
 }
 
@@ -37,10 +37,10 @@ export interface MemoryQuoteStoreOptions {
   observer?: MemoryStoreObserver
 }
 
-/** What an entry takes besides its text: the object, its slots in the LRU and its place in the map. */
+/** Memory of an entry besides its text: the object, its slots in the LRU and its slot in the map. */
 const entryOverheadBytes = 200
 
-/** Quotes in this process. The LRU bounds memory; its ttl is not used, because its clock is not the wall's. */
+/** Keeps quotes in this process. The LRU bounds memory only; its ttl is not used, because its clock is monotonic. */
 export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): MemoryQuoteStore & QuoteListing {
   const quotes = new LRUCache<string, Kept>({
     max: options.maxEntries,

@@ -7,7 +7,7 @@ import { type Quote, readQuote } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
 import type { StoredQuote } from './quote-store.ts'
 
-/** Why an answer is not kept. */
+/** Why an answer is not cached. */
 export const notKeptReasons = [
   'status',
   'not-json',
@@ -24,29 +24,29 @@ export const notKeptReasons = [
 
 type NotKeptReason = (typeof notKeptReasons)[number]
 
-/** What one quote call brought. */
+/** The result of one quote call. */
 export interface QuoteAnswer {
   status: number
   reason: string
-  /** End-to-end headers as received, less cookies. */
+  /** End-to-end headers as received, without cookies. */
   headers: readonly string[]
   body: Buffer
-  /** A live quote, kept or not. */
+  /** The live quote in the body, whether it is cached or not. */
   quote: Quote | undefined
-  /** What goes into the store, if anything does. */
+  /** The quote as the store keeps it; undefined if it is not cached. */
   stored: StoredQuote | undefined
   notKept: NotKeptReason | undefined
-  /** Whether it may be given to others who asked the same. */
+  /** Whether other clients whose request has the same key may get this answer. */
   shared: boolean
 }
 
-/** Remembers the quotes that go out, so that orders can be matched with them. */
+/** Records the quotes that clients receive, so that orders can be matched with them. */
 export interface QuoteRecorder {
-  /** A quote that was read, also one that has expired. Its answer waits until it is recorded. */
+  /** Records a readable quote, even if it has expired. The answer is not served before this has settled. */
   record(quote: Quote, request: QuoteRequest): Promise<void> | void
-  /** A quote that another replica fetched, and recorded for all. */
+  /** Records a quote that another replica has fetched, and has recorded for all replicas. */
   recordFound(stored: StoredQuote, request: QuoteRequest): void
-  /** An answer that its client may take for a quote, but that cannot be read here. */
+  /** Records that an answer was relayed which its client may take for a quote, but which cannot be read here. */
   recordUnreadable(request: QuoteRequest): void
 }
 
@@ -56,11 +56,11 @@ export interface QuoteReaderOptions {
   maxBytes: number
   obeyCacheControl: boolean
   recorder: QuoteRecorder
-  /** Called with the first mark in Cache-Control that is not obeyed. */
+  /** Called once, with the first Cache-Control directive that is not obeyed. */
   cacheControlIgnored(directive: string): void
 }
 
-/** Turns the answer of a quote call into what may be served, kept and shared. */
+/** Reads the answer of a quote call: what to serve, whether to cache it, and whether other clients may share it. */
 export function createQuoteReader(options: QuoteReaderOptions) {
   const { clock, providerClock, maxBytes, recorder } = options
   let cacheControlWasIgnored = false
@@ -72,13 +72,13 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const headers = answerHeaders(status, answer.rawHeaders, dropsCookies)
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
     if (status !== 200) {
-      // The client may take such an answer for a quote: a 203 of a proxy that has changed it.
+      // The client may take another 2xx for a quote, such as the 203 of a proxy that changed the answer.
       if (status > 200 && status < 300) recorder.recordUnreadable(request)
       return { ...base, notKept: 'status' }
     }
     const [vary, cacheControl, contentCoding] = pickMarks(answer.rawHeaders)
     const personal = personalReason(vary, cacheControl)
-    if (listed(contentCoding).some((coding) => coding !== 'identity')) {
+    if (membersOf(contentCoding).some((coding) => coding !== 'identity')) {
       recorder.recordUnreadable(request)
       return { ...base, notKept: 'content-coding', shared: false }
     }
@@ -91,19 +91,19 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const { quote } = reading
     if (personal !== undefined) return { ...base, quote, notKept: personal, shared: false }
     if (body.length > maxBytes) return { ...base, quote, notKept: 'too-large' }
-    // Written out, because this is the frequent case and a spread costs as much as reading the JSON.
+    // `base` is not spread here: this is the frequent case, and a spread costs as much as parsing the JSON.
     const stored = toStored(quote, answer)
     return { status, reason, headers, body, quote, stored, notKept: undefined, shared: true }
   }
 
-  /** Why an answer is for one client alone. */
+  /** Why only the client that asked may get the answer; undefined if others may get it too. */
   function personalReason(
     vary: string | undefined,
     cacheControl: string | undefined,
   ): 'vary' | 'cache-control' | undefined {
-    // Any other Vary needs nothing: the upstream only saw headers that are part of the key.
-    if (listed(vary).includes('*')) return 'vary'
-    const directive = listed(cacheControl).find((part) => /^(?:no-store|private)(?:$|=)/.test(part))
+    // Other values of Vary need no check: the upstream received only headers that are part of the key.
+    if (membersOf(vary).includes('*')) return 'vary'
+    const directive = membersOf(cacheControl).find((part) => /^(?:no-store|private)(?:$|=)/.test(part))
     if (directive === undefined) return undefined
     if (options.obeyCacheControl) return 'cache-control'
     if (!cacheControlWasIgnored) options.cacheControlIgnored(directive)
@@ -114,7 +114,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
   function toStored(quote: Quote, answer: WholeAnswer): StoredQuote {
     const body = answer.body.toString('latin1')
     return {
-      id: partOf(body, quote.id),
+      id: sliceOf(body, quote.id),
       body,
       headers: oneList(repeatableHeaders(answer.rawHeaders)),
       lifeMs: Math.round(quote.expiryMs - clock.nowMs()),
@@ -127,16 +127,17 @@ export function createQuoteReader(options: QuoteReaderOptions) {
 const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])
 const pickMarks = createHeaderPicker(['vary', 'cache-control', 'content-encoding'])
 
-/** The same text without bytes of its own, if it stands in the whole as it is: V8 keeps a slice as a reference. */
-function partOf(whole: string, text: string): string {
+/** The text as a slice of `whole`, if it occurs there. V8 keeps a slice as a reference, without a copy of the bytes. */
+function sliceOf(whole: string, text: string): string {
   const at = whole.indexOf(text)
   return at === -1 ? text : whole.slice(at, at + text.length)
 }
 
-const nothing: readonly string[] = []
+const noMembers: readonly string[] = []
 
-function listed(lines: string | undefined): readonly string[] {
-  if (lines === undefined) return nothing
+/** The members of a list that is spread over the lines of one header. */
+function membersOf(lines: string | undefined): readonly string[] {
+  if (lines === undefined) return noMembers
   return lines
     .toLowerCase()
     .split(/[,\n]/)

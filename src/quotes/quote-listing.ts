@@ -2,9 +2,9 @@ import type { StoredQuote } from './quote-store.ts'
 
 export interface KeptQuote {
   readonly quote: StoredQuote
-  /** How often a quote was handed out under its key, this one or one before it. */
+  /** How often the cache served a quote of this key, earlier quotes included. */
   readonly hits: number
-  /** How far the price has moved since the quote before it, as a share of that. */
+  /** The price change from the previous quote of this key, as a share of the previous price. */
   readonly drift: number | undefined
 }
 
@@ -20,60 +20,58 @@ export interface ListedQuote {
   readonly lifeMs: number
 }
 
-interface Written {
+interface QuoteBody {
   pairId: string
   fromAmount: { value: string }
   toAmount: { value: string; assetId: string }
 }
 
-/** To sort a hundred thousand quotes once a second would be felt; the busy ones are the recently used ones. */
-const lookedAtMost = 5_000
+/** Sorting a hundred thousand quotes every second would be slow; those with many hits are among the recently used. */
+const maxExamined = 5_000
 
-/** The live quotes that are asked for most, for people to look at. */
+/** The live quotes with the most hits, for the console. */
 export function listQuotes(
   kept: Iterable<KeptQuote>,
-  { nowMs, most }: { nowMs: number; most: number },
+  { nowMs, maxQuotes }: { nowMs: number; maxQuotes: number },
 ): ListedQuote[] {
   const live: KeptQuote[] = []
-  let lookedAt = 0
-  for (const one of kept) {
-    if (one.quote.expiresAtMs > nowMs) live.push(one)
-    lookedAt += 1
-    if (lookedAt >= lookedAtMost) break
+  let examined = 0
+  for (const entry of kept) {
+    if (entry.quote.expiresAtMs > nowMs) live.push(entry)
+    examined += 1
+    if (examined >= maxExamined) break
   }
   live.sort((left, right) => right.hits - left.hits)
-  return live.slice(0, most).flatMap((one) => {
-    const written = read(one.quote)
-    return written === undefined ? [] : [listed(one, written, nowMs)]
+  return live.slice(0, maxQuotes).flatMap((entry) => {
+    const body = parseBody(entry.quote)
+    return body === undefined ? [] : [toListed(entry, body, nowMs)]
   })
 }
 
-/** From one quote to the next for the same key. */
+/** The price change from one quote to the next under the same key. */
 export interface PriceMove {
   readonly pair: string
-  /** What the next gives more, as a share of what the one before it gave; NaN when one of them is no quote. */
+  /** 0.01 if the next quote gives 1 % more than the one before; NaN if either body is not a quote. */
   readonly share: number
 }
 
 export function priceMove(before: StoredQuote, next: StoredQuote): PriceMove {
-  const written = read(next)
-  return { pair: written?.pairId ?? '', share: priceOf(written) / priceOf(read(before)) - 1 }
+  const body = parseBody(next)
+  return { pair: body?.pairId ?? '', share: priceOf(body) / priceOf(parseBody(before)) - 1 }
 }
 
-/** What one unit brings. A double does: it is for people and statistics. */
-function priceOf(written: Written | undefined): number {
-  return written === undefined
-    ? Number.NaN
-    : Number(written.toAmount.value) / Number(written.fromAmount.value)
+/** What one unit of the source asset gives. A double is exact enough for the console and for statistics. */
+function priceOf(body: QuoteBody | undefined): number {
+  return body === undefined ? Number.NaN : Number(body.toAmount.value) / Number(body.fromAmount.value)
 }
 
-function listed({ quote, hits, drift }: KeptQuote, written: Written, nowMs: number): ListedQuote {
+function toListed({ quote, hits, drift }: KeptQuote, body: QuoteBody, nowMs: number): ListedQuote {
   return {
     id: quote.id,
-    pair: written.pairId,
-    amount: written.fromAmount.value,
-    toAmount: written.toAmount.value,
-    toAsset: written.toAmount.assetId,
+    pair: body.pairId,
+    amount: body.fromAmount.value,
+    toAmount: body.toAmount.value,
+    toAsset: body.toAmount.assetId,
     hits,
     drift: drift === undefined || Number.isNaN(drift) ? null : drift,
     leftMs: quote.expiresAtMs - nowMs,
@@ -83,12 +81,12 @@ function listed({ quote, hits, drift }: KeptQuote, written: Written, nowMs: numb
 
 const beyondAscii = /[\x80-\xff]/
 
-function read({ body }: StoredQuote): Written | undefined {
+function parseBody({ body }: StoredQuote): QuoteBody | undefined {
   try {
-    // Nearly every body is ASCII, and then the text already.
+    // Nearly every body is ASCII, and needs no decoding.
     const text = beyondAscii.test(body) ? Buffer.from(body, 'latin1').toString('utf8') : body
-    const json = JSON.parse(text) as Partial<Written> | null
-    return json?.fromAmount && json.toAmount ? (json as Written) : undefined
+    const json = JSON.parse(text) as Partial<QuoteBody> | null
+    return json?.fromAmount && json.toAmount ? (json as QuoteBody) : undefined
   } catch {
     return undefined
   }

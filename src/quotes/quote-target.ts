@@ -6,11 +6,11 @@ const quotesSegment = '/quotes'
 export interface QuoteTarget {
   /** The path segment as received. */
   pair: string
-  /** Everything behind the first "?", undecoded. */
+  /** Everything after the first "?", undecoded. */
   query: string
 }
 
-/** Reads a raw request target; `undefined` if its path is not that of a quote. */
+/** Reads a raw request target; `undefined` if its path is not a quote's path. */
 export function readQuoteTarget(target: string): QuoteTarget | undefined {
   if (!target.startsWith(pairsPrefix)) return undefined
   const queryStart = target.indexOf('?')
@@ -24,13 +24,13 @@ export function readQuoteTarget(target: string): QuoteTarget | undefined {
 
 export interface AmountReading {
   canonical: string
-  /** What else of the query tells two quotes apart, as sent and in order. */
+  /** The query parameters that tell quotes apart besides the amount, as sent and in order. */
   otherParameters: string
   problem?: undefined
 }
 
 export interface AmountProblem {
-  /** For people: names the parameter and says what would be right. */
+  /** A sentence for the client: names the parameter and says what is expected. */
   problem: string
 }
 
@@ -39,14 +39,14 @@ export function readAmount(query: string): AmountReading | AmountProblem {
   let amount: string | undefined
   let otherParameters = ''
   for (const part of query.split('&')) {
-    // An empty part is no parameter (WHATWG URL 5.1).
+    // An empty part is not a parameter (WHATWG URL 5.1).
     if (part === '') continue
     const equals = part.indexOf('=')
     const name = percentDecode(equals === -1 ? part : part.slice(0, equals))
     if (name === 'amount') {
       if (amount !== undefined) return refuse('must be given once')
       amount = equals === -1 ? '' : percentDecode(part.slice(equals + 1))
-      // Some upstreams read a plus as a blank, and "1e 21" perhaps as 1: such a spelling shares with no other.
+      // Some upstreams read a plus as a blank, and perhaps "1e 21" as 1. So a spelling with a plus has its own key.
       if (part.includes('+')) otherParameters = append(otherParameters, part)
     } else if (isArrayForm(name)) {
       return refuse('must be given once, not as a list')
@@ -57,17 +57,17 @@ export function readAmount(query: string): AmountReading | AmountProblem {
   if (amount === undefined) return refuse('is missing')
 
   const canonical = parseDecimal(amount)
-  if (canonical === undefined) return refuse(whyNoAmount(amount))
+  if (canonical === undefined) return refuse(reasonAgainst(amount))
   if (isZero(canonical)) return refuse('must be greater than zero')
   return { canonical, otherParameters }
 }
 
-/** `qs`, which many upstreams read queries with, takes all of these for further values of `amount`. */
+/** `qs`, with which many upstreams read queries, treats all of these names as further values of `amount`. */
 function isArrayForm(name: string): boolean {
   return name.startsWith('amount[') || name.startsWith('[amount]')
 }
 
-function whyNoAmount(amount: string): string {
+function reasonAgainst(amount: string): string {
   if (amount === '') return 'is empty'
   if (amount.startsWith('-') && parseDecimal(amount.slice(1)) !== undefined)
     return 'must be greater than zero'
@@ -83,8 +83,8 @@ function append(parameters: string, part: string): string {
 }
 
 /**
- * Byte by byte rather than as UTF-8, so that it never throws. All that matters here is ASCII, and no other
- * sequence can decode to that.
+ * Decodes each byte by itself, not as UTF-8, so that it never throws. Only ASCII matters here, and a byte above 7F
+ * never decodes to ASCII.
  */
 function percentDecode(text: string): string {
   if (!text.includes('%')) return text

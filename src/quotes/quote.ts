@@ -21,13 +21,13 @@ type UnusableReason = 'not-json' | 'not-a-quote' | 'no-expiry' | 'expiry-in-seco
 
 export type QuoteReading =
   | { quote: Quote; reason?: undefined }
-  // With its quote, because an order for it must hear "expired" and not "unknown".
+  // With its quote, because an order for it must be refused as "expired" and not as "unknown".
   | { quote: Quote; reason: 'expired' }
   | { quote?: undefined; reason: UnusableReason }
 
 const dayMs = 86_400_000
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
-const leastExpiryMs = 1e11
+const minExpiryMs = 1e11
 
 const identifier = z.string().min(1).max(256)
 const amount = z.object({ assetId: identifier, value: z.string().refine(isPositiveDecimal) })
@@ -48,18 +48,18 @@ export function readQuote(body: Buffer, nowMs: number): QuoteReading {
 
   const { id, pairId, fromAmount, toAmount, expiry } = parsed.data
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0) return { reason: 'no-expiry' }
-  if (expiry < leastExpiryMs) return { reason: 'expiry-in-seconds' }
+  if (expiry < minExpiryMs) return { reason: 'expiry-in-seconds' }
   if (expiry - nowMs > dayMs) return { reason: 'expiry-too-far' }
   const quote = { id, pairId, fromAmount, toAmount, expiryMs: expiry }
   return isExpired(expiry, nowMs) ? { quote, reason: 'expired' } : { quote }
 }
 
-/** Serving and ordering ask this same question, so no quote can be live for the one and dead for the other. */
+/** Serving and ordering both call this, so a quote cannot be live for one of them and expired for the other. */
 export function isExpired(expiresAtMs: number, nowMs: number): boolean {
   return nowMs >= expiresAtMs
 }
 
-/** A repeated key is not looked for: the last one counts, as it does for the client that gets these bytes. */
+/** Repeated keys are not detected: the last one counts, as it does for the client that gets these bytes. */
 function parseJson(body: Buffer): unknown {
   // RFC 8259 8.1. Decoding would replace broken bytes, and two different ids could become one.
   if (!isUtf8(body)) return undefined
