@@ -6,13 +6,13 @@ export interface ExpiryQueue<Item> {
 }
 
 /**
- * A binary heap, the item that expires first on top. An item's expiry may move to a later instant while it is
- * inside, because each place remembers the expiry that it was given for: an item comes up too early rather than
- * too late, and is then put where it belongs.
+ * A binary heap with the item that expires first on top. An item's `expiresAtMs` may grow while the item is queued:
+ * the heap orders items by the expiry that they had when they were added. Such an item reaches the top too early,
+ * never too late, and `earliest` then moves it down to its place.
  */
 export function createExpiryQueue<Item extends { readonly expiresAtMs: number }>(): ExpiryQueue<Item> {
   const items: (Item | undefined)[] = []
-  // Beside the items, as unboxed doubles: 8 bytes an item instead of a field and a boxed number in each.
+  // Apart from the items, as unboxed doubles: 8 bytes per item, instead of a field and a boxed number in each item.
   const expiries: number[] = []
 
   function expiryAt(index: number): number {

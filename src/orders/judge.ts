@@ -2,11 +2,11 @@ import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteLedger, SharedLedger, Verdict } from './ledger.ts'
 import type { OrderTerms } from './order-terms.ts'
 
-/** An order, and what is needed to judge it more than once. */
+/** An order with everything that `judge` needs, so that it can be judged again without the shared store. */
 export interface Judged {
   order: OrderTerms
   application: string | undefined
-  /** Whether the ledger knows what every replica gave out. */
+  /** Whether the ledger holds every quote of any replica that the order may refer to. */
   othersKnown: boolean
 }
 
@@ -21,7 +21,7 @@ export function createOrderJudge(options: OrderJudgeOptions) {
   const { ledger, providerClock } = options
 
   return {
-    /** Once, before the order is judged the first time. */
+    /** Fetches what other replicas have noted. Called once per order, before its first `judge`. */
     async recall(order: OrderTerms, application: string | undefined): Promise<Judged> {
       return { order, application, othersKnown: await options.sharedLedger.recall(order, application) }
     },
@@ -29,11 +29,11 @@ export function createOrderJudge(options: OrderJudgeOptions) {
     judge({ order, application, othersKnown }: Judged): Verdict {
       const verdict = ledger.verdict(order, {
         application,
-        // Uncertainty about the provider's clock never refuses a live order: it may still be this early.
+        // The earliest time that the provider's clock may show: an uncertain clock must not refuse a live order.
         providerEarliestMs: providerClock.earliestMs(),
         marginMs: options.expiryMarginMs,
       })
-      // Equal terms come again, and another replica may have given out a quote with them that is live.
+      // Later quotes often have the same terms, and another replica may have relayed one that is still live.
       const isInDoubt = !othersKnown && verdict.state === 'expired' && verdict.matchedBy === 'terms'
       return isInDoubt ? { state: 'unknown' } : verdict
     },

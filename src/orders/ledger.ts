@@ -5,13 +5,13 @@ import type { OrderTerms } from './order-terms.ts'
 import { createTermsIndex, haveEqualTerms, lastToExpire, type QuoteTerms } from './terms-index.ts'
 import { createUnreadableQuotes, type UnreadableQuote } from './unreadable-quotes.ts'
 
-/** A quote that passed. */
+/** A relayed quote, as the ledger keeps it. */
 export interface NotedQuote extends QuoteTerms {
   readonly id: string
   readonly expiresAtMs: number
-  /** Where the quote lies in the cache, so that it can be forgotten there; empty once terms no longer find it. */
+  /** The quote's cache key, for dropping it from the cache; empty once the ledger finds the quote by id only. */
   readonly cacheKey: string
-  /** When it was first noted, by our clock, for whoever asks how old the quotes are that orders use. */
+  /** When it was first noted, by our clock. Metrics and the console show how old an order's quote is. */
   readonly notedAtMs: number
 }
 
@@ -19,29 +19,29 @@ export type MatchedBy = 'id' | 'terms'
 
 export type Verdict =
   | { state: 'live'; quote: NotedQuote; matchedBy: MatchedBy }
-  // 0 while it is only the margin that has begun.
+  // `expiredForMs` is 0 between the start of the margin and the expiry itself.
   | { state: 'expired'; quote: NotedQuote; matchedBy: MatchedBy; expiredForMs: number }
   | { state: 'unknown' }
 
 export interface Judgement {
   application: string | undefined
-  /** The earliest time that the provider's clock may show: doubt must not refuse an order. */
+  /** The earliest time that the provider's clock may show: an uncertain clock must not refuse a live order. */
   providerEarliestMs: number
-  /** A quote with no more than this left counts as expired. */
+  /** A quote counts as expired when it has this much time left, or less. */
   marginMs: number
 }
 
 export interface QuoteLedger {
   readonly size: number
   note(quote: NotedQuote, providerEarliestMs: number): void
-  /** Whether noting it would change nothing. */
+  /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean
   verdict(order: OrderTerms, judgement: Judgement): Verdict
-  /** Notes that an unreadable quote passed: from now on no older quote of these terms refuses an order. */
-  noteUnreadable(asked: UnreadableQuote): void
-  /** Everywhere in the cache that the quote lies: a provider may give the same one to several who ask. */
+  /** Notes that an unreadable quote was relayed: from then on, no older quote with these terms refuses an order. */
+  noteUnreadable(quote: UnreadableQuote): void
+  /** All cache keys of the quote: a provider may give the same quote to several clients. */
   cacheKeysOf(quote: NotedQuote): Iterable<string>
-  /** Whether the quote has expired is not asked. */
+  /** Finds expired quotes too. */
   findById(id: string): NotedQuote | undefined
 }
 
@@ -74,42 +74,43 @@ interface Entry extends NotedQuote {
   cacheKey: string
 }
 
-// More than one, so that what is past its time goes faster than quotes come; few, so that the first quote after
-// a quiet day does not stop everything for as long as it takes to drop a day's quotes.
-const stepsMost = 8
+// Steps per noted quote. More than one, so that old quotes are dropped faster than new quotes come. Few, so that the
+// first quote after a quiet day does not block the event loop until a day's quotes are dropped.
+const maxTidySteps = 8
 
 const noLongerCached = ''
 
 /**
- * One for each client to whom the provider gave the same quote; past that many, some keep it until it expires. Of all
- * quotes together there are no more than entries: those that nobody else was given for the longest time go first.
+ * Cache keys remembered per quote id, one for each client that got the quote; copies beyond this limit live until
+ * expiry. All ids together have at most `entries` keys: the ids that have gained no key for the longest time lose
+ * theirs first.
  */
-const cacheKeysMost = 1_000
+const maxCacheKeysPerId = 1_000
 
 /**
- * Every quote that passed, remembered past its expiry so that a late order hears "expired" and not "unknown".
+ * Remembers every relayed quote past its expiry, so that a late order is refused as "expired" and not as "unknown".
  *
- * When there are too many, the one that expires first is dropped. So nothing live goes while anything expired is
- * left that an order could be refused for: no bound can make a live quote look expired.
+ * A full ledger drops the quote that expires first. So it drops no live quote while it still has an expired one that
+ * could refuse an order, and its bound cannot make a live quote look expired.
  */
 export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
   const { retentionMs } = options
   const termsMs = Math.min(options.termsMs, retentionMs)
   const recent = createExpiryQueue<Entry>()
-  // Found by id alone, in half the memory: of a day's quotes that is nearly all.
+  // Quotes that are found by id only, in half the memory. Nearly all of a day's quotes are here.
   const old = createExpiryQueue<Entry>()
   const byId = new Map<string, Entry>()
   const byTerms = createTermsIndex<Entry>()
-  /** Where in the cache an id lies that the provider gave to several who asked, for whatever terms. */
-  const places = new Map<string, Set<string>>()
-  let placesKept = 0
+  /** The cache keys of each id that the provider gave to several clients, whatever its terms were. */
+  const cacheKeysById = new Map<string, Set<string>>()
+  let cacheKeyCount = 0
   const unreadable = createUnreadableQuotes()
 
   function add(quote: NotedQuote): void {
     const { id, pairId, application, fromValue, toValue, expiresAtMs, cacheKey, notedAtMs } = quote
-    // Nearly always equal, and then one string does for both.
+    // Nearly always equal; then both fields share one string.
     const requestedAmount = quote.requestedAmount === fromValue ? fromValue : quote.requestedAmount
-    // Written out, because an object that is spread takes a tenth more memory.
+    // Not spread from `quote`, because the copy would take a tenth more memory.
     const entry: Entry = {
       id,
       pairId,
@@ -126,48 +127,48 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
     byTerms.add(entry)
   }
 
-  function rememberPlaces(id: string, cacheKeys: readonly string[]): void {
-    const ofId = places.get(id) ?? new Set()
-    placesKept -= ofId.size
-    for (const key of cacheKeys) if (key !== noLongerCached && ofId.size < cacheKeysMost) ofId.add(key)
-    placesKept += ofId.size
-    places.delete(id)
-    places.set(id, ofId)
-    for (const oldest of places.keys()) {
-      if (placesKept <= options.entries || oldest === id) break
-      forgetPlaces(oldest)
+  function rememberCacheKeys(id: string, cacheKeys: readonly string[]): void {
+    const keys = cacheKeysById.get(id) ?? new Set()
+    cacheKeyCount -= keys.size
+    for (const key of cacheKeys) if (key !== noLongerCached && keys.size < maxCacheKeysPerId) keys.add(key)
+    cacheKeyCount += keys.size
+    cacheKeysById.delete(id)
+    cacheKeysById.set(id, keys)
+    for (const oldest of cacheKeysById.keys()) {
+      if (cacheKeyCount <= options.entries || oldest === id) break
+      forgetCacheKeys(oldest)
     }
   }
 
-  function forgetPlaces(id: string): void {
-    placesKept -= places.get(id)?.size ?? 0
-    places.delete(id)
+  function forgetCacheKeys(id: string): void {
+    cacheKeyCount -= cacheKeysById.get(id)?.size ?? 0
+    cacheKeysById.delete(id)
   }
 
   function tidy(providerEarliestMs: number): void {
-    for (let steps = 0; steps < stepsMost; steps += 1) {
+    for (let steps = 0; steps < maxTidySteps; steps += 1) {
       const queue = old.size > 0 ? old : recent
       const earliest = queue.earliest()
       if (earliest === undefined) return
-      const isOver = isExpired(earliest.expiresAtMs + retentionMs, providerEarliestMs)
-      if (isOver || recent.size + old.size > options.entries) {
+      const isPastRetention = isExpired(earliest.expiresAtMs + retentionMs, providerEarliestMs)
+      if (isPastRetention || recent.size + old.size > options.entries) {
         queue.removeEarliest()
         if (byId.get(earliest.id) === earliest) {
           byId.delete(earliest.id)
-          forgetPlaces(earliest.id)
+          forgetCacheKeys(earliest.id)
         }
         byTerms.delete(earliest)
-      } else if (!setAside(providerEarliestMs)) return
+      } else if (!moveToOld(providerEarliestMs)) return
     }
   }
 
-  function setAside(providerEarliestMs: number): boolean {
+  function moveToOld(providerEarliestMs: number): boolean {
     const entry = recent.earliest()
     if (entry === undefined || !isExpired(entry.expiresAtMs + termsMs, providerEarliestMs)) return false
     recent.removeEarliest()
     byTerms.delete(entry)
     entry.cacheKey = noLongerCached
-    if (byId.get(entry.id) === entry) forgetPlaces(entry.id)
+    if (byId.get(entry.id) === entry) forgetCacheKeys(entry.id)
     old.add(entry)
     return true
   }
@@ -179,10 +180,11 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
 
     note(quote, providerEarliestMs) {
       const known = byId.get(quote.id)
-      const isAgain = known !== undefined && known.cacheKey !== noLongerCached && haveEqualTerms(known, quote)
+      const isRepeat =
+        known !== undefined && known.cacheKey !== noLongerCached && haveEqualTerms(known, quote)
       if (known !== undefined && known.cacheKey !== quote.cacheKey)
-        rememberPlaces(quote.id, [known.cacheKey, quote.cacheKey])
-      if (!isAgain) add(quote)
+        rememberCacheKeys(quote.id, [known.cacheKey, quote.cacheKey])
+      if (!isRepeat) add(quote)
       else if (quote.expiresAtMs >= known.expiresAtMs) {
         known.expiresAtMs = quote.expiresAtMs
         known.cacheKey = quote.cacheKey
@@ -199,21 +201,21 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
     },
 
     verdict(order, { application, providerEarliestMs, marginMs }) {
-      const named = order.quoteIds.map((id) => byId.get(id)).reduce(lastToExpire, undefined)
-      if (named !== undefined && !isExpired(named.expiresAtMs + retentionMs, providerEarliestMs)) {
-        return judge(named, 'id', providerEarliestMs, marginMs)
+      const byQuoteId = order.quoteIds.map((id) => byId.get(id)).reduce(lastToExpire, undefined)
+      if (byQuoteId !== undefined && !isExpired(byQuoteId.expiresAtMs + retentionMs, providerEarliestMs)) {
+        return judge(byQuoteId, 'id', providerEarliestMs, marginMs)
       }
-      const meant = byTerms.find(order, application)
-      if (meant !== undefined && !isExpired(meant.expiresAtMs + termsMs, providerEarliestMs)) {
-        const verdict = judge(meant, 'terms', providerEarliestMs, marginMs)
-        if (verdict.state === 'live' || !unreadable.mayBeMeant(order, meant)) return verdict
+      const byOrderTerms = byTerms.find(order, application)
+      if (byOrderTerms !== undefined && !isExpired(byOrderTerms.expiresAtMs + termsMs, providerEarliestMs)) {
+        const verdict = judge(byOrderTerms, 'terms', providerEarliestMs, marginMs)
+        if (verdict.state === 'live' || !unreadable.mayBeMeant(order, byOrderTerms)) return verdict
       }
       return { state: 'unknown' }
     },
 
     noteUnreadable: unreadable.note,
 
-    cacheKeysOf: (quote) => new Set([quote.cacheKey, ...(places.get(quote.id) ?? [])]),
+    cacheKeysOf: (quote) => new Set([quote.cacheKey, ...(cacheKeysById.get(quote.id) ?? [])]),
 
     findById: (id) => byId.get(id),
   }

@@ -3,18 +3,18 @@ import { LosslessNumber, parse } from 'lossless-json'
 import { isZero, parseDecimal, sameAsDouble } from '../quotes/decimal.ts'
 
 export interface AmountClaim {
-  /** As the order spells it, if that is a decimal: a double would lose digits that count. */
+  /** As the order spells it, because a double would lose digits. If that is not a decimal, the double it stands for. */
   text: string
   canonical: string
   isNumber: boolean
 }
 
 export interface OrderTerms {
-  /** In the order of the setting. */
+  /** In the order of ORDER_QUOTE_ID_FIELDS. */
   quoteIds: readonly string[]
   pair: string | undefined
   fromAmount: AmountClaim | undefined
-  /** An unreadable amount is no amount that a quote has: the order is not one that leaves it open. */
+  /** `unreadable` matches no quote; undefined matches any amount, because the order does not state one. */
   toAmount: AmountClaim | 'unreadable' | undefined
 }
 
@@ -30,7 +30,7 @@ interface Shape {
   colons: number
 }
 
-const depthMost = 32
+const maxDepth = 32
 
 const quoteByte = 0x22
 const backslash = 0x5c
@@ -44,20 +44,20 @@ const problems = {
   empty: 'The body is empty. An order is a JSON object.',
   notUtf8: 'The body is not valid UTF-8, which JSON has to be.',
   byteOrderMark: 'The body starts with a byte order mark, which JSON must not have.',
-  tooDeep: `The body is nested more than ${depthMost} levels deep.`,
+  tooDeep: `The body is nested more than ${maxDepth} levels deep.`,
   malformed: 'The body is not valid JSON.',
   notAnObject: 'The body is not a JSON object.',
   duplicateKey: 'The body has the same key twice in one object, so it is ambiguous which of the two counts.',
 }
 
-/** The caller bounds the body's size, and forwards its bytes rather than anything that was made of them. */
+/** The caller limits the body's size, and forwards the received bytes, never the parsed copy. */
 export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   if (body.length === 0) return { problem: problems.empty }
   if (!isUtf8(body)) return { problem: problems.notUtf8 }
   const shape = measure(body)
-  if (shape.depth > depthMost) return { problem: problems.tooDeep }
+  if (shape.depth > maxDepth) return { problem: problems.tooDeep }
   const text = body.toString('utf8')
-  // RFC 8259 8.1 lets a reader skip it or refuse it. Whether the upstream skips it is not known.
+  // RFC 8259 8.1 lets a parser ignore or refuse a byte order mark. Whether the upstream ignores it is not known.
   if (text.startsWith('\ufeff')) return { problem: problems.byteOrderMark }
 
   let json: unknown
@@ -66,13 +66,13 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   } catch (error) {
     return { problem: error instanceof DuplicateKey ? problems.duplicateKey : problems.malformed }
   }
-  // The parser lets a repeated key pass if its values are equal, but then keeps fewer keys than were written.
+  // The parser accepts a repeated key if its values are equal, but then the object has fewer keys than the text.
   if (countKeys(json) !== shape.colons) return { problem: problems.duplicateKey }
   if (!isObject(json)) return { problem: problems.notAnObject }
   return { order: readTerms(json, options) }
 }
 
-/** Whether an amount that an order states can mean a quote's amount. The ledger's index follows this rule. */
+/** Whether an amount in an order can mean a quote's amount. The terms index relies on this rule. */
 export function amountMatches(claim: AmountClaim, decimal: string): boolean {
   return claim.canonical === decimal || (claim.isNumber && sameAsDouble(claim.text, decimal))
 }
@@ -95,7 +95,7 @@ function readId(json: object, path: string): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** `null` states no amount, just as a member that is missing. */
+/** The order states no amount if the member is missing or `null`. */
 function amountIn(json: object, name: string): unknown {
   const value = ownProperty(json, name)
   return (isObject(value) ? ownProperty(value, 'value') : value) ?? undefined
@@ -107,18 +107,18 @@ function readAmount(value: unknown): AmountClaim | undefined {
   if (typeof text !== 'string') return undefined
   const canonical = parseDecimal(text)
   if (canonical !== undefined) return { text, canonical, isNumber }
-  // Blanks, a plus, a hundred digits: an upstream may put up with them, and no odd spelling walks round the guard.
+  // An upstream may accept blanks, a plus or a hundred digits, and no odd spelling may bypass the guard.
   const double = String(Number(text))
   const lenient = parseDecimal(double)
-  // Number() reads much as 0 that is no number at all.
+  // Number() reads some texts as 0 that are not numbers, such as blanks.
   if (lenient === undefined || isZero(lenient)) return undefined
   return { text: double, canonical: lenient, isNumber: true }
 }
 
 /**
- * Before anything is parsed, because the parser calls itself for each level and a body of brackets would overflow
- * the stack. In valid JSON each colon outside a string belongs to one key. Bytes serve as well as characters: no
- * byte of a longer UTF-8 sequence is ASCII.
+ * Measures the depth before the body is parsed, because the parser is recursive and a body of brackets would overflow
+ * the stack. In valid JSON each colon outside a string belongs to one key. Reading bytes instead of characters is
+ * safe: no byte of a longer UTF-8 sequence is ASCII.
  */
 function measure(body: Buffer): Shape {
   const shape = { depth: 0, colons: 0 }
@@ -145,7 +145,7 @@ function countKeys(value: unknown): number {
   return values.reduce((sum: number, item) => sum + countKeys(item), values.length)
 }
 
-/** Throws at the first: a body that repeats one key a thousand times must not be compared a thousand times. */
+/** Throws at the first repeated key, so that a body with a thousand of them does not cost a thousand comparisons. */
 function onDuplicateKey(): never {
   throw new DuplicateKey()
 }
@@ -155,7 +155,7 @@ function isObject(value: unknown): value is object {
   return isContainer && !Array.isArray(value)
 }
 
-/** Nothing that an object inherits is part of an order, whatever keys the body has. */
+/** Skips inherited properties: they are not part of the order. */
 function ownProperty(object: object, name: string): unknown {
   return Object.getOwnPropertyDescriptor(object, name)?.value
 }

@@ -13,16 +13,16 @@ export interface QuoteRecorderOptions {
   ledger: Pick<QuoteLedger, 'noteUnreadable'>
   sharedLedger: Pick<SharedLedger, 'note' | 'noteHere'>
   keyOf(request: QuoteRequest): string
-  /** The application as orders are matched by it. */
+  /** The application name that orders are matched by. */
   applicationAmong(keyedHeaders: QuoteRequest['keyedHeaders']): string
 }
 
-/** Notes the quotes that go out in the ledger, so that orders can be matched with them. */
+/** Notes relayed quotes in the ledger, so that orders can be matched with them. */
 export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorder {
   const { clock, providerClock, ledger, sharedLedger, keyOf, applicationAmong } = options
 
-  /** What an order may be matched with: the quote's own amounts, and the amount that was asked for. */
-  function noted(quote: Quote, request: QuoteRequest): NotedQuote {
+  /** Orders are matched with the quote's own amounts, and with the requested amount. */
+  function toNoted(quote: Quote, request: QuoteRequest): NotedQuote {
     const fromValue = parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value
     const toValue = parseDecimal(quote.toAmount.value) ?? quote.toAmount.value
     const key = keyOf(request)
@@ -31,7 +31,7 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
       pairId: quote.pairId,
       fromValue,
       toValue,
-      // A slice of a long target would keep all of the target for as long as the quote is remembered.
+      // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
       requestedAmount: flatText(request.canonicalAmount),
       cacheKey: flatText(key),
       application: applicationAmong(request.keyedHeaders),
@@ -41,19 +41,19 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
   }
 
   return {
-    record: (quote, request) => sharedLedger.note(noted(quote, request)),
-    // A quote that is served here is known here, also while the shared store is away.
+    record: (quote, request) => sharedLedger.note(toNoted(quote, request)),
+    // Noted here too, so that this replica can judge an order for the quote while the shared store is down.
     recordFound({ body, expiresAtMs, lifeMs }, request) {
       const { quote } = readQuote(Buffer.from(body, 'latin1'), providerClock.latestMs())
       if (quote === undefined) return
-      sharedLedger.noteHere({ ...noted(quote, request), notedAtMs: expiresAtMs - lifeMs })
+      sharedLedger.noteHere({ ...toNoted(quote, request), notedAtMs: expiresAtMs - lifeMs })
     },
     recordUnreadable(request) {
       ledger.noteUnreadable({
         pairId: request.pair,
         application: applicationAmong(request.keyedHeaders),
         requestedAmount: request.canonicalAmount,
-        passedAtMs: clock.nowMs(),
+        relayedAtMs: clock.nowMs(),
       })
     },
   }

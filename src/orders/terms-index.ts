@@ -2,14 +2,14 @@ import { randomInt } from 'node:crypto'
 import { parseDecimal } from '../quotes/decimal.ts'
 import { type AmountClaim, amountMatches, type OrderTerms } from './order-terms.ts'
 
-/** What an order may repeat of its quote. Amounts are canonical. */
+/** The parts of a quote that its order may repeat. Amounts are canonical decimals. */
 export interface QuoteTerms {
   readonly pairId: string
   readonly fromValue: string
   readonly toValue: string
-  /** The amount that was asked for: an upstream may round it, and an order may state either. */
+  /** The amount in the quote request. An upstream may round it, and an order may state either amount. */
   readonly requestedAmount: string
-  /** App-Name as the upstream sees it. */
+  /** App-Name as the upstream receives it. */
   readonly application: string
 }
 
@@ -18,29 +18,28 @@ interface Expiring extends QuoteTerms {
 }
 
 export interface TermsIndex<Item> {
-  /** Again, once the item's expiry has moved to a later instant. */
+  /** Also called for an item that is in the index, after its expiry has moved to a later instant. */
   add(item: Item): void
   delete(item: Item): void
-  /** Of all that the order can mean, the one that expires last. */
+  /** Of all items that the order may refer to, the one that expires last. */
   find(order: OrderTerms, application: string | undefined): Item | undefined
 }
 
-// Only amounts of the same pair and application that share a double, and hashes that collide by chance, meet
-// under one key, so an honest client never fills a bucket.
-const bucketMost = 64
+// The items of a bucket have the same pair, application and nearest doubles, or their hashes collide by chance. So an
+// honest client never fills a bucket.
+const maxBucketSize = 64
 
 /**
- * Amounts are filed under the double that is nearest to them, which a decimal and every JSON number that means it
- * have in common; what is found there is then compared exactly. The keys are hashes, because text would take more
- * memory than everything else that is kept of a quote.
+ * Finds quotes by pair, application and amounts. An amount is indexed by its nearest double, because a decimal and
+ * every JSON number that means it have the same nearest double; the items found are then compared exactly. The keys
+ * are hashes, because text would take more memory than the rest of a ledger entry.
  *
- * Of equal terms only the item that expires last is kept, so that an amount which everybody asks for all day is
- * still found at once.
+ * Of items with equal terms only the one that expires last is kept, so that the bucket of a popular amount stays short.
  */
 export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
-  /** The newest last. A lone item is kept without an array around it: that is nearly every bucket. */
+  /** Newest item last. Nearly every bucket has a single item, which is kept without an array around it. */
   const buckets = new Map<number, Item | Item[]>()
-  // Not to be guessed, or somebody could choose amounts that push the quotes of others out of their buckets.
+  // Random, or a client could choose amounts whose quotes push those of other clients out of their buckets.
   const seed = randomInt(2 ** 31)
 
   function bucketOf(key: number): readonly Item[] {
@@ -63,8 +62,8 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
       others.splice(sameAt, 1)
     }
     others.push(item)
-    // Forgetting the earliest can make an order unknown, never a live quote look expired.
-    if (others.length > bucketMost) others.splice(indexToForget(others), 1)
+    // Dropping the item that expires first can make an order unknown, but not a live quote look expired.
+    if (others.length > maxBucketSize) others.splice(indexToDrop(others), 1)
     buckets.set(key, others.length === 1 ? item : others)
   }
 
@@ -78,29 +77,29 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
     if (bucket.length === 1 && last !== undefined) buckets.set(key, last)
   }
 
-  /** The amount of its own, and the one that was asked for where that is another. */
-  function forEachFrom(item: Item, visit: (withoutTo: number, withTo: number) => void): void {
+  /** Visits the keys of the quote's own amount, and those of the requested amount if it is another double. */
+  function forEachKeyPair(item: Item, visit: (withoutTo: number, withTo: number) => void): void {
     const own = Number(item.fromValue)
-    const asked = Number(item.requestedAmount)
+    const requested = Number(item.requestedAmount)
     const to = Number(item.toValue)
     const visitFrom = (from: number) => {
       const withoutTo = hash(seed, `${item.pairId} ${item.application} ${from}`)
       visit(withoutTo, hash(withoutTo, ` ${to}`))
     }
     visitFrom(own)
-    if (asked !== own) visitFrom(asked)
+    if (requested !== own) visitFrom(requested)
   }
 
   return {
     add(item) {
-      forEachFrom(item, (withoutTo, withTo) => {
+      forEachKeyPair(item, (withoutTo, withTo) => {
         addTo(withTo, item, haveEqualTerms)
         addTo(withoutTo, item, haveEqualFrom)
       })
     },
 
     delete(item) {
-      forEachFrom(item, (withoutTo, withTo) => {
+      forEachKeyPair(item, (withoutTo, withTo) => {
         removeFrom(withTo, item)
         removeFrom(withoutTo, item)
       })
@@ -120,14 +119,14 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
   }
 }
 
-/** Undefined: the order cannot be found by its terms. The amounts also as the doubles that they are filed under. */
+/** The order's amounts and the doubles that index them. Undefined: the order cannot be matched by its terms. */
 export function amountsSought({ fromAmount, toAmount }: OrderTerms) {
   if (fromAmount === undefined || toAmount === 'unreadable') return undefined
   const to = toAmount === undefined ? undefined : Number(toAmount.canonical)
   return { fromAmount, toAmount, from: Number(fromAmount.canonical), to }
 }
 
-/** Of two that expire together the first. */
+/** Returns `first` if both expire at the same instant. */
 export function lastToExpire<Item extends { readonly expiresAtMs: number }>(
   first: Item | undefined,
   second: Item | undefined,
@@ -155,25 +154,26 @@ function haveEqualFrom(left: QuoteTerms, right: QuoteTerms): boolean {
 }
 
 /**
- * The one that expires first, but for an amount that is the shortest spelling of its double, as people and programs write
- * it: whoever asks for all the longer ones must not push that of others out.
+ * The item that expires first among those whose amount is not the shortest spelling of its double; among all items if
+ * there are none. People and programs write the shortest spelling, and a client that requests many longer ones must not
+ * push the quotes of other clients out.
  */
-function indexToForget(items: readonly Expiring[]): number {
-  const longWinded = items.filter(({ requestedAmount }) => !isShortest(requestedAmount))
-  const [first, ...rest] = longWinded.length > 0 ? longWinded : items
+function indexToDrop(items: readonly Expiring[]): number {
+  const longSpellings = items.filter(({ requestedAmount }) => !isShortest(requestedAmount))
+  const [first, ...rest] = longSpellings.length > 0 ? longSpellings : items
   const earliest = rest.reduce(
-    (one, other) => (one && other.expiresAtMs < one.expiresAtMs ? other : one),
+    (soonest, item) => (soonest && item.expiresAtMs < soonest.expiresAtMs ? item : soonest),
     first,
   )
   return earliest === undefined ? 0 : items.indexOf(earliest)
 }
 
 function isShortest(decimal: string): boolean {
-  // Of so few digits a double keeps every one; a full bucket asks this of all that it holds.
+  // A double keeps 15 digits exactly. The check of the length saves work: a full bucket calls this for every item.
   return decimal.length <= 15 || parseDecimal(String(Number(decimal))) === decimal
 }
 
-/** FNV-1a over UTF-16 units. Parts may run into each other: what shares a key is compared. */
+/** FNV-1a over UTF-16 units. Different parts may make the same text, because items with the same key are compared. */
 function hash(seed: number, text: string): number {
   let state = seed ^ 0x811c9dc5
   for (let index = 0; index < text.length; index += 1) {

@@ -2,46 +2,46 @@ import { flatText } from '../process/flat-text.ts'
 import type { OrderTerms } from './order-terms.ts'
 import type { QuoteTerms } from './terms-index.ts'
 
-/** What an unreadable quote was asked for. */
+/** The request whose answer was an unreadable quote. */
 export interface UnreadableQuote extends Pick<QuoteTerms, 'pairId' | 'application' | 'requestedAmount'> {
-  /** By our clock. */
-  passedAtMs: number
+  /** When the answer was relayed, by our clock. */
+  relayedAtMs: number
 }
 
 export interface UnreadableQuotes {
   note(quote: UnreadableQuote): void
-  /** Whether the order may mean an unreadable quote that passed since `instead` was noted, and has the same terms. */
-  mayBeMeant(order: OrderTerms, instead: QuoteTerms & { readonly notedAtMs: number }): boolean
+  /** Whether the order may refer to an unreadable quote with the terms of `match`, relayed since `match` was noted. */
+  mayBeMeant(order: OrderTerms, match: QuoteTerms & { readonly notedAtMs: number }): boolean
 }
 
 const maxQuotes = 10_000
-/** No readable quote has a longer one (quote.ts), and a client could ask for thousands of some kilobytes each. */
+/** No readable quote has a longer pair id (quote.ts), and a client could request thousands of some kilobytes each. */
 const maxPairLength = 256
 
 /** Relayed quotes that could not be parsed. An older quote must not refuse an order that may refer to one of them. */
 export function createUnreadableQuotes(): UnreadableQuotes {
-  /** When an unreadable quote last passed, by what was asked for; the newest last. */
-  const passedAtMs = new Map<string, number>()
+  /** When an unreadable quote was last relayed, by the key of its request; newest last. */
+  const lastRelayedAtMs = new Map<string, number>()
 
   return {
     note(quote) {
       if (quote.pairId.length > maxPairLength) return
       const key = flatText(keyOf(quote, quote.requestedAmount))
-      passedAtMs.delete(key)
-      passedAtMs.set(key, quote.passedAtMs)
-      const [oldest = key] = passedAtMs.keys()
-      if (passedAtMs.size > maxQuotes) passedAtMs.delete(oldest)
+      lastRelayedAtMs.delete(key)
+      lastRelayedAtMs.set(key, quote.relayedAtMs)
+      const [oldest = key] = lastRelayedAtMs.keys()
+      if (lastRelayedAtMs.size > maxQuotes) lastRelayedAtMs.delete(oldest)
     },
 
-    mayBeMeant({ fromAmount }, instead) {
-      // The order may state the amount that was asked for, or the amount as the provider rounded it.
-      const amounts = [instead.requestedAmount, fromAmount?.canonical ?? instead.requestedAmount]
-      return amounts.some((amount) => (passedAtMs.get(keyOf(instead, amount)) ?? -1) >= instead.notedAtMs)
+    mayBeMeant({ fromAmount }, match) {
+      // The order may state the requested amount, or the amount as the provider rounded it.
+      const amounts = [match.requestedAmount, fromAmount?.canonical ?? match.requestedAmount]
+      return amounts.some((amount) => (lastRelayedAtMs.get(keyOf(match, amount)) ?? -1) >= match.notedAtMs)
     },
   }
 }
 
-/** By the nearest double, as the index of terms does. */
+/** Amounts are compared by their nearest double, as in the terms index. */
 function keyOf({ pairId, application }: Pick<QuoteTerms, 'pairId' | 'application'>, amount: string): string {
   return `${pairId} ${Number(amount)} ${application}`
 }
