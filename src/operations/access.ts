@@ -11,7 +11,7 @@ export interface AccessOptions {
   production: boolean
 }
 
-/** full: may see request details and act. reading: sees how the gateway is, and no more. */
+/** full: sees request details and may run actions. reading: sees only the gateway's state. */
 export type Level = 'full' | 'reading'
 
 export interface Refused {
@@ -21,30 +21,30 @@ export interface Refused {
 
 export interface Access {
   readonly needsToken: boolean
-  /** Why nothing is answered at all, if so. */
+  /** Refuses a Host that is not a name of this listener; undefined: the request may go on. */
   refuseHost(request: IncomingMessage): Refused | undefined
   refuseForeignPage(request: IncomingMessage): Refused | undefined
   levelOf(request: IncomingMessage): Level | Refused
   refuseAction(request: IncomingMessage): Refused | undefined
 }
 
-/** A page of another origin can send it only after a preflight, which is never answered. */
+/** A page of another origin can send this header only after a CORS preflight, which is never granted. */
 const consoleHeader = 'x-quotegate-console'
 
 export function createAccess({ token, allowedHosts, production }: AccessOptions): Access {
   const names = new Set(['localhost', ...allowedHosts])
   const expected = token === undefined ? undefined : digest(`Bearer ${token}`)
 
-  function isOurs(host: string): boolean {
+  function isAllowed(host: string): boolean {
     return isIP(host) !== 0 || names.has(host)
   }
 
   function refuseHost({ rawHeaders, url = '' }: IncomingMessage): Refused | undefined {
-    const hosts = rawHeaders.filter((_, index) => isNamed(rawHeaders, index - 1, 'host'))
-    // In absolute form the target would name a host of its own.
-    if (hosts.length === 1 && url.startsWith('/') && isOurs(hostName(hosts[0] ?? ''))) return undefined
-    // DNS rebinding: a page of evil.example whose name now resolves to us is same-origin to its own script. The
-    // one thing it cannot change is the name in Host.
+    const hosts = rawHeaders.filter((_, index) => isNameAt(rawHeaders, index - 1, 'host'))
+    // A target in absolute form would name a second host.
+    if (hosts.length === 1 && url.startsWith('/') && isAllowed(hostName(hosts[0] ?? ''))) return undefined
+    // DNS rebinding: once evil.example resolves to our address, its page is same-origin with this listener. But the
+    // page cannot change the name in Host.
     return {
       status: 421,
       error:
@@ -56,7 +56,7 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
     const site = headers['sec-fetch-site']
     const foreign = site !== undefined && site !== 'same-origin' && site !== 'none'
     const { origin, host = '' } = headers
-    // A proxy that ends TLS in front of us changes the scheme, and nothing else.
+    // Only the schemes may differ: a proxy in front of us may terminate TLS.
     const otherOrigin = origin !== undefined && origin.replace(/^https?:\/\//, '') !== host
     if (!foreign && !otherOrigin) return undefined
     return { status: 403, error: 'This is for the console itself, not for a page of another origin.' }
@@ -65,7 +65,7 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
   function levelOf({ headers: { authorization } }: IncomingMessage): Level | Refused {
     if (expected === undefined) return production ? 'reading' : 'full'
     if (authorization === undefined) return 'reading'
-    // RFC 9110 11.1: the name of a scheme has no case of its own.
+    // RFC 9110 11.1: the name of an authentication scheme is case-insensitive.
     if (timingSafeEqual(digest(authorization.replace(/^bearer +/i, 'Bearer ')), expected)) return 'full'
     return { status: 401, error: 'This is not the ADMIN_TOKEN.' }
   }
@@ -91,7 +91,7 @@ export function createAccess({ token, allowedHosts, production }: AccessOptions)
   }
 }
 
-/** Answers what the check refuses, and lets everything else on. */
+/** Answers requests that `check` refuses, and passes all others on. */
 export function unlessRefused(check: (request: IncomingMessage) => Refused | undefined): RequestHandler {
   return (request, response, next) => {
     const refused = check(request)
@@ -101,17 +101,17 @@ export function unlessRefused(check: (request: IncomingMessage) => Refused | und
 }
 
 export function answerRefused(response: Response, { status, error }: Refused): void {
-  // RFC 9110 15.5.2: a 401 says how to do better. No browser asks a person for a Bearer.
+  // RFC 9110 15.5.2: a 401 must name a scheme. For Bearer, browsers show no login dialog.
   if (status === 401) response.setHeader('WWW-Authenticate', 'Bearer')
   response.status(status).json({ error })
 }
 
-/** Hashed, because only texts of one length can be compared in constant time. */
+/** Hashed, because timingSafeEqual compares only buffers of equal length. */
 function digest(text: string): Buffer {
   return hash('sha256', text, 'buffer')
 }
 
-function isNamed(rawHeaders: readonly string[], index: number, lowerCaseName: string): boolean {
+function isNameAt(rawHeaders: readonly string[], index: number, lowerCaseName: string): boolean {
   return index >= 0 && index % 2 === 0 && rawHeaders[index]?.toLowerCase() === lowerCaseName
 }
 

@@ -3,13 +3,13 @@ import { type Access, unlessRefused } from './access.ts'
 import { BadTrial, tryIt } from './try-it.ts'
 import type { OperationsView } from './view.ts'
 
-const bodyMost = '160kb'
+const maxBody = '160kb'
 
-/** What the console can do, each a POST with a JSON object. */
+/** The actions of the console, each a POST with a JSON object. */
 export function createActions(view: OperationsView, access: Access): Router {
   const router = Router()
   router.use(unlessRefused(access.refuseAction))
-  router.use(express.json({ limit: bodyMost }))
+  router.use(express.json({ limit: maxBody }))
   router.use((request: Request, response: Response, next: NextFunction) => {
     if (isObject(request.body)) return next()
     response.status(415).json({ error: 'An action takes a JSON object, with its Content-Type.' })

@@ -1,18 +1,18 @@
-import { Durations } from './latency-histogram.ts'
+import { LatencyHistogram } from './latency-histogram.ts'
 
-/** One request that is over, as the console shows it. */
+/** A finished request, as the console shows it. */
 export interface SeenRequest {
   readonly at: number
   readonly method: string
   readonly route: string
   readonly path: string
-  /** 0: the client left, or the answer broke off. */
+  /** 0: the client left, or the answer was cut off. */
   readonly status: number
   readonly cacheStatus: string | null
   readonly durationMs: number
   readonly upstreamMs: number | null
   readonly requestId: string
-  /** Masked. */
+  /** The client's address, masked. */
   readonly client: string
   readonly application: string
   readonly why: string
@@ -43,30 +43,30 @@ export interface Sample {
 
 export interface SecondPassed {
   readonly sample: Sample
-  /** Of all the seconds that are remembered. */
+  /** Over all seconds that are kept. */
   readonly p95Ms: number | null
-  /** Those that are over since the last time, the oldest first. */
+  /** Requests that finished since the last tick, oldest first. */
   readonly requests: readonly SeenRequest[]
-  /** Further requests that were counted and not kept. */
+  /** How many further requests were counted but not kept. */
   readonly skipped: number
   readonly refusals: readonly RefusedOrder[]
 }
 
 /**
- * What goes on, for those who look. Orders that were refused are always remembered, because they are few and the
- * person on call comes after the event; everything else only while `watched`.
+ * Recent activity, for the console. Refused orders are always kept, because they are few and the person on call
+ * opens the console after the event. Everything else is kept only while a console is open.
  */
 export interface Activity {
   watch(): void
   unwatch(): void
   requestOver(request: { durationMs: number; isQuote: boolean; isHit: boolean }): void
-  /** Whether another request with this status would be kept: a flood is counted, and not described. */
+  /** Whether another request with this status may be kept in this second. In a flood, most are only counted. */
   hasRoom(status: number): boolean
   keep(request: SeenRequest): void
   orderRefused(order: RefusedOrder): void
   readonly refusals: readonly RefusedOrder[]
-  /** Less those of the current second, which its tick will tell of. */
-  readonly refusalsTold: readonly RefusedOrder[]
+  /** Refusals that ticks have reported; those of the current second follow with the next tick. */
+  readonly reportedRefusals: readonly RefusedOrder[]
   readonly refusedTotal: number
   readonly samples: readonly Sample[]
   readonly requests: readonly SeenRequest[]
@@ -74,16 +74,16 @@ export interface Activity {
   tick(inFlight: number): SecondPassed
 }
 
-const secondsKept = 60
-const requestsKept = 200
-const refusalsKept = 50
-const plainASecond = 60
-const failedASecond = 60
+const maxSeconds = 60
+const maxRequests = 200
+const maxRefusals = 50
+const maxSucceededPerSecond = 60
+const maxFailedPerSecond = 60
 
 export interface ActivityOptions {
-  /** Called when the first person begins to look, and when the last one stops. */
+  /** Called when the first console opens, and when the last one closes. */
   watchedChanged?: (watched: boolean) => void
-  /** Failed requests to upstreams, of all time. */
+  /** Failed requests to upstreams so far. */
   upstreamFailures?: () => number
 }
 
@@ -93,8 +93,8 @@ export function createActivity({
 }: ActivityOptions = {}): Activity {
   let requests: SeenRequest[] = []
   let samples: Sample[] = []
-  let durations: Durations[] = []
-  let fresh: SeenRequest[] = []
+  let durations: LatencyHistogram[] = []
+  let finished: SeenRequest[] = []
   const refusals: RefusedOrder[] = []
   let second = newSecond()
   let refusedTotal = 0
@@ -105,7 +105,7 @@ export function createActivity({
     requests = []
     samples = []
     durations = []
-    fresh = []
+    finished = []
     second = newSecond()
     refusedBefore = refusedTotal
     failuresBefore = upstreamFailures()
@@ -127,23 +127,23 @@ export function createActivity({
       second.durations.add(durationMs)
     },
     hasRoom(status) {
-      if (status >= 200 && status < 400) return second.plain < plainASecond
-      return second.failed < failedASecond
+      if (isSuccess(status)) return second.succeeded < maxSucceededPerSecond
+      return second.failed < maxFailedPerSecond
     },
     keep(request) {
-      if (request.status >= 200 && request.status < 400) second.plain += 1
+      if (isSuccess(request.status)) second.succeeded += 1
       else second.failed += 1
-      fresh.push(request)
+      finished.push(request)
     },
     orderRefused(order) {
       refusedTotal += 1
       refusals.unshift(order)
-      if (refusals.length > refusalsKept) refusals.pop()
+      if (refusals.length > maxRefusals) refusals.pop()
     },
     get refusals() {
       return refusals
     },
-    get refusalsTold() {
+    get reportedRefusals() {
       return refusals.slice(refusedTotal - refusedBefore)
     },
     get refusedTotal() {
@@ -156,7 +156,7 @@ export function createActivity({
       return requests
     },
     tick(inFlight) {
-      const { durations: taken, requests: counted, quotes, hits, plain, failed } = second
+      const { durations: ofSecond, requests: counted, quotes, hits } = second
       const upstreamErrors = upstreamFailures() - failuresBefore
       failuresBefore += upstreamErrors
       const sample: Sample = {
@@ -165,22 +165,22 @@ export function createActivity({
         hits,
         upstreamErrors,
         refused: refusedTotal - refusedBefore,
-        p95Ms: taken.quantile(0.95),
+        p95Ms: ofSecond.quantile(0.95),
         inFlight,
       }
-      samples = [...samples, sample].slice(-secondsKept)
-      durations = [...durations, taken].slice(-secondsKept)
-      requests = [...requests, ...fresh].slice(-requestsKept)
-      const all = new Durations()
-      for (const one of durations) all.merge(one)
+      samples = [...samples, sample].slice(-maxSeconds)
+      durations = [...durations, ofSecond].slice(-maxSeconds)
+      requests = [...requests, ...finished].slice(-maxRequests)
+      const all = new LatencyHistogram()
+      for (const histogram of durations) all.merge(histogram)
       const passed: SecondPassed = {
         sample,
         p95Ms: all.quantile(0.95),
-        requests: fresh,
-        skipped: Math.max(0, counted - plain - failed),
+        requests: finished,
+        skipped: Math.max(0, counted - second.succeeded - second.failed),
         refusals: refusals.slice(0, sample.refused),
       }
-      fresh = []
+      finished = []
       second = newSecond()
       refusedBefore = refusedTotal
       return passed
@@ -188,13 +188,17 @@ export function createActivity({
   }
 }
 
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 400
+}
+
 function newSecond() {
   return {
     requests: 0,
     quotes: 0,
     hits: 0,
-    plain: 0,
+    succeeded: 0,
     failed: 0,
-    durations: new Durations(),
+    durations: new LatencyHistogram(),
   }
 }

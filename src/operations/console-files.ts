@@ -16,7 +16,7 @@ const types: Readonly<Record<string, string>> = {
 
 const folder = new URL('operations/console/', programFolder)
 
-/** By name; read when somebody first looks, and only what lies in the folder: no path is ever made from a request. */
+/** Finds a console file by its name. The folder is read at the first request; no path is ever made from a request. */
 export function createConsoleFiles(): (name: string) => Promise<ConsoleFile | undefined> {
   let reading: Promise<ReadonlyMap<string, ConsoleFile>> | undefined
 
@@ -31,7 +31,7 @@ export function createConsoleFiles(): (name: string) => Promise<ConsoleFile | un
 
   return async (name) => {
     reading ??= readAll().catch((error) => {
-      // Such as for want of a descriptor: the next look may fare better.
+      // Reading can fail for a moment, such as without a free descriptor; the next request tries again.
       reading = undefined
       throw error
     })
@@ -39,7 +39,7 @@ export function createConsoleFiles(): (name: string) => Promise<ConsoleFile | un
   }
 }
 
-/** Nothing inline, nothing from elsewhere, no markup made from text. */
+/** Forbids inline code, content of other origins, and markup made from strings. */
 export const pageHeaders: Readonly<Record<string, string>> = {
   'Content-Security-Policy': [
     "default-src 'none'",

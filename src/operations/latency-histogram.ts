@@ -1,36 +1,36 @@
-const smallestMs = 0.02
-const step = 1.1
-const logStep = Math.log(step)
-/** The last one ends past two minutes, longer than any deadline here. */
-const count = 168
+const minMs = 0.02
+const growth = 1.1
+const logGrowth = Math.log(growth)
+/** The last bucket reaches past two minutes, which is longer than any deadline here. */
+const bucketCount = 168
 
-/** How many requests took how long, in steps of a tenth: a second of any traffic in the same few bytes. */
-export class Durations {
-  readonly #buckets = new Uint32Array(count)
+/** Counts durations in buckets that grow by a tenth each, so that a second of any traffic takes 672 bytes. */
+export class LatencyHistogram {
+  readonly #buckets = new Uint32Array(bucketCount)
   #total = 0
 
   add(durationMs: number): void {
-    const index = durationMs <= smallestMs ? 0 : Math.ceil(Math.log(durationMs / smallestMs) / logStep)
-    const bucket = Math.min(index, count - 1)
+    const index = durationMs <= minMs ? 0 : Math.ceil(Math.log(durationMs / minMs) / logGrowth)
+    const bucket = Math.min(index, bucketCount - 1)
     this.#buckets[bucket] = (this.#buckets[bucket] ?? 0) + 1
     this.#total += 1
   }
 
-  merge(other: Durations): void {
-    for (let index = 0; index < count; index += 1) {
+  merge(other: LatencyHistogram): void {
+    for (let index = 0; index < bucketCount; index += 1) {
       this.#buckets[index] = (this.#buckets[index] ?? 0) + (other.#buckets[index] ?? 0)
     }
     this.#total += other.#total
   }
 
-  /** The time within which that share of them ended; null when there were none. */
+  /** The duration that this share of the requests did not exceed; null without requests. */
   quantile(share: number): number | null {
     if (this.#total === 0) return null
     let left = Math.ceil(this.#total * share)
-    for (let index = 0; index < count; index += 1) {
+    for (let index = 0; index < bucketCount; index += 1) {
       left -= this.#buckets[index] ?? 0
-      if (left <= 0) return smallestMs * step ** index
+      if (left <= 0) return minMs * growth ** index
     }
-    return smallestMs * step ** count
+    return minMs * growth ** bucketCount
   }
 }

@@ -4,7 +4,7 @@ import { healthOf, type StatusParts, shownPeers, shownRefusals } from './status.
 
 export interface LiveStream {
   readonly viewers: number
-  /** False when there are too many viewers already. */
+  /** False: there are too many viewers already. */
   join(response: ServerResponse, level: Level): boolean
   close(): void
 }
@@ -16,11 +16,11 @@ interface Viewer {
 }
 
 const tickMs = 1_000
-const viewersMost = 200
-const quotesShown = 100
-const ticksMissedMost = 30
+const maxViewers = 200
+const maxQuotes = 100
+const maxTicksMissed = 30
 
-/** One event a second for all who look; without anybody there is no timer, and nothing is recorded. */
+/** Sends one event a second to every viewer. Without viewers no timer runs, and only refusals are recorded. */
 export function createLiveStream(parts: StatusParts & { needsToken: boolean }): LiveStream {
   const { view, activity } = parts
   const viewers = new Set<Viewer>()
@@ -34,7 +34,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       settings: view.settings,
       samples: activity.samples,
       requests: level === 'full' ? activity.requests : [],
-      refusals: shownRefusals(activity.refusalsTold, level),
+      refusals: shownRefusals(activity.reportedRefusals, level),
       refusedTotal: activity.refusedTotal,
       faults: level === 'full' ? (view.sandbox?.faults() ?? null) : null,
       traffic: {
@@ -46,7 +46,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
   }
 
   function frame(level: Level) {
-    const quotes = view.cache.list(quotesShown)
+    const quotes = view.cache.list(maxQuotes)
     return {
       health: healthOf(parts),
       quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
@@ -56,13 +56,13 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
 
   function tick(): void {
     const passed = activity.tick(view.inFlight())
-    // Written out once for all who may see the same.
+    // One text per level, for all viewers of that level.
     const texts = new Map<Level, string>()
     for (const viewer of viewers) {
       const { level, response } = viewer
       if (response.writableNeedDrain) {
         viewer.ticksMissed += 1
-        if (viewer.ticksMissed > ticksMissedMost) response.destroy()
+        if (viewer.ticksMissed > maxTicksMissed) response.destroy()
         continue
       }
       viewer.ticksMissed = 0
@@ -96,7 +96,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       return viewers.size
     },
     join(response, level) {
-      if (viewers.size >= viewersMost) return false
+      if (viewers.size >= maxViewers) return false
       const viewer: Viewer = { response, level, ticksMissed: 0 }
       viewers.add(viewer)
       response.once('close', () => leave(viewer))

@@ -8,7 +8,7 @@ export interface StatusParts {
   isReady(): boolean
 }
 
-/** How the gateway is, from one second to the next; nothing of it is about one request. */
+/** The current state of the gateway, without details of any request. */
 export function healthOf({ view, isReady }: StatusParts) {
   const store = view.store()
   return {
@@ -51,7 +51,7 @@ export function shownRefusals(refusals: readonly RefusedOrder[], level: Level): 
   }))
 }
 
-/** Peers are proxies, not people: whoever sets TRUST_PROXY needs their whole address. */
+/** Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses. */
 export function shownPeers(view: OperationsView, level: Level) {
   const peers = view.untrustedPeers()
   return { count: peers.length, peers: level === 'full' ? peers.slice(0, 20) : [] }

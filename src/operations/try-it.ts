@@ -2,7 +2,7 @@ import { request as httpRequest, type IncomingMessage, validateHeaderValue } fro
 import { isIP } from 'node:net'
 import type { OperationsView } from './view.ts'
 
-/** What the person at the console asked for; from the wire, so nothing is taken for granted. */
+/** A trial request from the console. It comes from the network, so no field is trusted. */
 export interface Trial {
   kind?: unknown
   pair?: unknown
@@ -28,23 +28,23 @@ interface TrialRequest {
   body: string
 }
 
-const answerBytesMost = 262_144
-const waitMostMs = 40_000
+const maxAnswerBytes = 262_144
+const timeoutMs = 40_000
 
 export class BadTrial extends Error {}
 
-/** Sends what the person asked for through the gateway's own traffic listener, as any client would. */
+/** Sends the trial request to the gateway's own traffic listener, as any client would. */
 export async function tryIt(trial: Trial, traffic: OperationsView['traffic']): Promise<TrialOutcome> {
   const url = traffic.url()
   if (url === undefined) throw new BadTrial('The traffic listener is not open.')
-  const wanted = readTrial(trial, traffic.clientIpHeader)
+  const request = readTrial(trial, traffic.clientIpHeader)
   const startedAtMs = performance.now()
-  const { answer, body } = await send(url, wanted)
+  const { answer, body } = await send(url, request)
   const pairs = answer.rawHeaders.flatMap((name, index) =>
     index % 2 === 0 ? [[name, answer.rawHeaders[index + 1] ?? ''] as const] : [],
   )
   return {
-    curl: curlOf(url, wanted),
+    curl: curlCommand(url, request),
     status: answer.statusCode ?? 0,
     reason: answer.statusMessage ?? '',
     headers: pairs,
@@ -97,14 +97,14 @@ function send(
       path: target,
       headers: { ...Object.fromEntries(headers), 'User-Agent': 'quotegate-console' },
       agent: false,
-      signal: AbortSignal.timeout(waitMostMs),
+      signal: AbortSignal.timeout(timeoutMs),
     })
     sent.on('error', reject)
     sent.on('response', (answer) => {
       const chunks: Buffer[] = []
       let bytes = 0
       answer.on('data', (chunk: Buffer) => {
-        if (bytes < answerBytesMost) chunks.push(chunk)
+        if (bytes < maxAnswerBytes) chunks.push(chunk)
         bytes += chunk.length
       })
       answer.on('error', reject)
@@ -114,17 +114,17 @@ function send(
   })
 }
 
-function curlOf(url: string, { method, target, headers, body }: TrialRequest): string {
-  const parts = headers.map(([name, value]) => `-H ${quoted(`${name}: ${value}`)}`)
-  if (method === 'POST') parts.push(`-d ${quoted(body)}`)
-  return ['curl -i', ...parts, quoted(url + target)].join(' ')
+function curlCommand(url: string, { method, target, headers, body }: TrialRequest): string {
+  const parts = headers.map(([name, value]) => `-H ${shellQuoted(`${name}: ${value}`)}`)
+  if (method === 'POST') parts.push(`-d ${shellQuoted(body)}`)
+  return ['curl -i', ...parts, shellQuoted(url + target)].join(' ')
 }
 
-function quoted(text: string): string {
+function shellQuoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-/** Half a character becomes U+FFFD, as it would on the wire. */
+/** A lone surrogate becomes U+FFFD, as it would on the wire. */
 function text(value: unknown): string {
   return typeof value === 'string' ? Buffer.from(value.trim()).toString() : ''
 }

@@ -1,4 +1,4 @@
-/** A setting in effect, as it may be shown. */
+/** A setting in effect; its value has no secret in it. */
 export interface ShownSetting {
   readonly name: string
   readonly value: string
@@ -10,7 +10,7 @@ export interface UpstreamState {
   readonly name: string
   readonly sandbox: boolean
   readonly breaker: string
-  /** How long until one request may try; 0 while the breaker is closed. */
+  /** Time until the breaker lets a request through; 0 while it is closed. */
   readonly retryAfterMs: number
   readonly inFlight: number
   readonly connectionsMost: number
@@ -22,7 +22,7 @@ export interface StoreState {
   readonly up: boolean
 }
 
-/** The provider's clock less ours; null where nothing is known yet. */
+/** The provider's clock minus ours, and the bounds of that difference; null: not known yet. */
 export interface ClockState {
   readonly estimateMs: number
   readonly lowMs: number | null
@@ -36,13 +36,13 @@ export interface ShownQuote {
   readonly toAmount: string
   readonly toAsset: string
   readonly hits: number
-  /** How far the price has moved since the quote before it under the same key, as a share of that. */
+  /** The price change from the previous quote of the same key, as a share of the previous price. */
   readonly drift: number | null
   readonly leftMs: number
   readonly lifeMs: number
 }
 
-/** What the gateway would say of an order, and of which quote. */
+/** What the gateway would do with an order, and the quote that the order matches. */
 export interface Explanation {
   readonly decision: string
   readonly detail: string
@@ -71,19 +71,19 @@ export interface OperationsView {
   readonly cache: {
     readonly entries: number
     readonly bytes: number
-    /** Live ones, those asked for most often first. */
-    list(most: number): readonly ShownQuote[]
-    /** How many were dropped. */
+    /** Live quotes, those with the most hits first. */
+    list(maxQuotes: number): readonly ShownQuote[]
+    /** Returns how many quotes were dropped. */
     drop(quoteId: string): number
     dropAll(): number
   }
-  /** Where quotes and the ledger are kept: in this process alone, or also in what replicas share. */
+  /** Whether quotes and the ledger are kept in this process only, or also in a store that replicas share. */
   store(): StoreState
   ledgerEntries(): number
   inFlight(): number
-  /** Peers that sent a client-address header which nobody believes. */
+  /** Peers that sent a client-address header but are not trusted proxies. */
   untrustedPeers(): readonly string[]
-  /** Has no side effect. */
+  /** Without side effects. */
   explainOrder(body: string, application: string): Promise<Explanation>
   readonly sandbox: SandboxControl | undefined
   readonly traffic: {

@@ -2,7 +2,7 @@ import { EventEmitter } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createActivity } from '../../src/operations/activity.ts'
-import { Durations } from '../../src/operations/latency-histogram.ts'
+import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
 import { createLiveStream } from '../../src/operations/live-stream.ts'
 import type { OperationsView } from '../../src/operations/view.ts'
 import { pause, until } from '../support/gateways/between.ts'
@@ -230,13 +230,13 @@ test('a flood is counted to the last, and described in part', () => {
 })
 
 test('a quantile is right to a tenth', () => {
-  const durations = new Durations()
+  const durations = new LatencyHistogram()
   expect(durations.quantile(0.95)).toBeNull()
   for (let ms = 1; ms <= 1_000; ms += 1) durations.add(ms)
   const p95 = durations.quantile(0.95) ?? 0
   expect(p95).toBeGreaterThanOrEqual(950)
   expect(p95).toBeLessThanOrEqual(950 * 1.1)
-  const other = new Durations()
+  const other = new LatencyHistogram()
   other.add(0)
   other.merge(durations)
   expect(other.quantile(0)).toBeLessThan(0.1)
