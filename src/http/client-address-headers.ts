@@ -10,11 +10,11 @@ export const clientAddressHeaders: ReadonlySet<string> = new Set(
   ali-cdn-real-ip cdn-src-ip x-host-ip x-originating-ip x-remote-ip x-remote-addr`.split(/\s+/),
 )
 
-/** Most header names are shorter than each of these, and need not be brought into lower case for a look. */
+/** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
 export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
 
 export const claimsClientAddress = memoize((lowerCaseName) => {
-  // To servers behind CGI or WSGI a "_" is a "-".
+  // CGI and WSGI servers do not tell "_" from "-" in a header name.
   const name = lowerCaseName.includes('_') ? lowerCaseName.replaceAll('_', '-') : lowerCaseName
   return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
 })

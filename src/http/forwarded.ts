@@ -9,8 +9,8 @@ export interface ForwardedElement {
 }
 
 /**
- * The one element that the upstream is sent. The address is the client's as `normalizeAddress` writes it;
- * whatever is no address becomes `unknown`, so nothing else can reach the header through here.
+ * The one element that the upstream receives. `address` is the client's, as `normalizeAddress` writes it. Text that is
+ * not an address becomes `unknown`, so that no other text can reach the header.
  */
 export function formatForwarded(address: string | undefined): string {
   if (address === undefined) return 'for=unknown'
@@ -24,8 +24,8 @@ export function formatForwarded(address: string | undefined): string {
 /**
  * Reads a `Forwarded` field by RFC 7239 section 4; undefined: malformed.
  *
- * Read from the left, because a quoted string may hold commas and nothing else tells where one begins. What
- * is wrong anywhere therefore makes the whole value unreadable.
+ * Read from the left, because a quoted string may hold commas and only the text before it tells where it begins. So
+ * one mistake makes the whole value unreadable.
  *
  * Three things that the grammar forbids are read all the same, since proxies write them, they can only mean
  * one thing, and refusing them would put every user of such a proxy at the proxy's own address: an unquoted
@@ -38,7 +38,7 @@ export function parseForwarded(value: string): ForwardedElement[] | undefined {
     const parameters = readElement(scanner)
     if (parameters === undefined) return undefined
     // RFC 9110 section 5.6.1.2: a recipient ignores empty list elements. By RFC 7239's own grammar an
-    // element may lack every pair as well (`;`): that one says no more than an empty one does.
+    // element may lack every pair as well (`;`): such an element says no more than an empty one.
     if (parameters.size > 0) elements.push(knownParameters(parameters))
   } while (take(scanner, ','))
   return scanner.position === value.length ? elements : undefined
@@ -46,7 +46,7 @@ export function parseForwarded(value: string): ForwardedElement[] | undefined {
 
 /**
  * The address that a node names, without port, brackets and zone, spelled as received; undefined for
- * `unknown`, for an obfuscated name, and for what is no node at all.
+ * `unknown`, for an obfuscated name, and for text that is not a node.
  */
 export function nodeAddress(node: string): string | undefined {
   // An IPv6 address without brackets is malformed in Forwarded but usual in X-Forwarded-For. It is never
@@ -69,7 +69,7 @@ export function isUndisclosedNode(node: string): boolean {
 export function plainAddress(text: string): string | undefined {
   const percent = text.indexOf('%')
   if (percent === -1) return isIP(text) === 0 ? undefined : text
-  // net.isIP refuses zones that name real interfaces, such as `br_lan`: only the address is asked about.
+  // net.isIP refuses zones that name real interfaces, such as `br_lan`, so it checks only the address.
   const address = text.slice(0, percent)
   return isIPv6(address) && zone.test(text.slice(percent + 1)) ? address : undefined
 }
@@ -80,7 +80,7 @@ const zone = /^[\w.~%-]+$/
 const nodeWithPort = /^(?:\[([^\]]*)\]|([^:]*))(?::(?:\d{1,5}|_[\w.-]+))?$/
 const undisclosedNode = /^(?:unknown|_[\w.-]+)(?::(?:\d{1,5}|_[\w.-]+))?$/i
 
-// Each a single run of one character class: no input makes them look at a character twice.
+// Each pattern is a single run of one character class, so no input makes it read a character twice.
 const tokenRun = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/y
 const unquotedRun = /[!#$%&'*+.^_`|~0-9A-Za-z:[\]-]+/y
 
@@ -91,7 +91,7 @@ interface Scanner {
 
 const noParameters: ReadonlyMap<string, string> = new Map()
 
-/** Reads as far as the element goes; whether a comma or the end follows is for the caller to see. */
+/** Reads to the end of the element; the caller checks whether a comma or the end of the value follows. */
 function readElement(scanner: Scanner): ReadonlyMap<string, string> | undefined {
   let parameters: Map<string, string> | undefined
   do {
@@ -121,7 +121,7 @@ function knownParameters(parameters: ReadonlyMap<string, string>): ForwardedElem
   return element
 }
 
-/** RFC 9110 section 5.6.4. Stands on the opening quote; undefined: never closed, or a character no string may hold. */
+/** RFC 9110 section 5.6.4. Starts at the opening quote. Undefined: not closed, or a character no string may hold. */
 function readQuoted(scanner: Scanner): string | undefined {
   const { text } = scanner
   let value = ''
@@ -145,7 +145,7 @@ function readQuoted(scanner: Scanner): string | undefined {
 const doubleQuote = 0x22
 const backslash = 0x5c
 
-/** Tab, blank, what is visible, and obs-text; NaN (past the end) is none of these. */
+/** Tab, blank, visible characters and obs-text. NaN, past the end of the text, is none of these. */
 function isQuotable(code: number): boolean {
   return code === 0x09 || (code >= 0x20 && code <= 0xff && code !== 0x7f)
 }

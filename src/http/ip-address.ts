@@ -2,15 +2,15 @@ import { isIPv4 } from 'node:net'
 import { plainAddress } from './forwarded.ts'
 
 /**
- * The one spelling of an IP address: dotted IPv4, or IPv6 by RFC 5952, without a zone; an IPv4-mapped IPv6
- * address is IPv4. Undefined for what is no address.
+ * The canonical spelling of an IP address: dotted IPv4, or IPv6 by RFC 5952, without a zone. An IPv4-mapped IPv6
+ * address becomes IPv4. Undefined for text that is not an address.
  */
 export function normalizeAddress(text: string): string | undefined {
-  // net.isIPv4 takes four plain decimals without leading zeros: what it takes is canonical already.
+  // net.isIPv4 accepts only four decimals without leading zeros, so what it accepts is canonical.
   if (isIPv4(text)) return text
   const address = plainAddress(text)
   if (address === undefined) return undefined
-  // What a dual-stack listener says of every IPv4 peer: worth not taking apart.
+  // A shortcut, because a dual-stack listener writes every IPv4 peer this way.
   if (address.startsWith('::ffff:')) {
     const mapped = address.slice('::ffff:'.length)
     if (isIPv4(mapped)) return mapped
@@ -21,35 +21,35 @@ export function normalizeAddress(text: string): string | undefined {
 
 /** A range of addresses of one family; blocks written in IPv4-mapped form are IPv4. */
 export interface AddressBlock {
-  /** Of any address in it: two groups of 16 bits for IPv4, eight for IPv6. */
+  /** The groups of any address in the block: two of 16 bits for IPv4, eight for IPv6. */
   readonly groups: readonly number[]
-  /** How many bits count, from the first. */
+  /** How many bits all addresses of the block share, from the first. */
   readonly prefix: number
 }
 
-/** Reads an address or a CIDR; host bits are masked. `problem` says what is wrong with it. */
+/** Reads an address or a CIDR block; host bits are ignored. `problem` says what is wrong with the text. */
 export function parseAddressBlock(text: string): AddressBlock | { problem: string } {
   const slash = text.indexOf('/')
   const written = slash === -1 ? text : text.slice(0, slash)
   const address = normalizeAddress(written)
-  // A zone would be cut here, and the entry would trust that address on every interface.
+  // `normalizeAddress` drops a zone, and the entry would then trust the address on every interface.
   if (address === undefined || written.includes('%')) {
     return { problem: `"${written}" is not an IP address` }
   }
-  const longest = written.includes(':') ? 128 : 32
-  const prefix = slash === -1 ? longest : readPrefix(text.slice(slash + 1))
-  if (prefix === undefined || prefix > longest) {
-    return { problem: `the prefix length must be a number from 0 to ${longest}` }
+  const maxPrefix = written.includes(':') ? 128 : 32
+  const prefix = slash === -1 ? maxPrefix : readPrefix(text.slice(slash + 1))
+  if (prefix === undefined || prefix > maxPrefix) {
+    return { problem: `the prefix length must be a number from 0 to ${maxPrefix}` }
   }
-  const mappedBits = longest === 128 && isIPv4(address) ? 96 : 0
-  // Shorter, and it would hold every IPv4 address and IPv6 addresses beside them: nobody means that.
+  const mappedBits = maxPrefix === 128 && isIPv4(address) ? 96 : 0
+  // A shorter prefix would cover every IPv4 address and some IPv6 addresses, which is surely a mistake.
   if (prefix < mappedBits) {
     return { problem: `an IPv4-mapped block needs a prefix length of at least ${mappedBits}` }
   }
   return { groups: addressGroups(address), prefix: prefix - mappedBits }
 }
 
-/** Whether one of the blocks holds the address, which is canonical. `::/0` holds IPv6 addresses only. */
+/** Whether one of the blocks holds the address, which must be canonical. `::/0` holds IPv6 addresses only. */
 export function blocksHold(blocks: readonly AddressBlock[], address: string): boolean {
   if (blocks.length === 0) return false
   const groups = addressGroups(address)
@@ -80,7 +80,7 @@ function ipv4Groups(address: string): number[] {
   return [((first ?? 0) << 8) | (second ?? 0), ((third ?? 0) << 8) | (fourth ?? 0)]
 }
 
-/** The eight groups of an IPv6 address that `net` has found valid. */
+/** The eight groups of an IPv6 address, which `net` has found valid. */
 function ipv6Groups(address: string): number[] {
   const [head = '', tail] = address.split('::')
   const groups = readGroups(head)
@@ -100,7 +100,7 @@ function readGroups(text: string): number[] {
   return groups
 }
 
-/** RFC 4291 section 2.5.5.2. The deprecated IPv4-compatible `::192.0.2.1` is another address. */
+/** RFC 4291 section 2.5.5.2. The deprecated IPv4-compatible `::192.0.2.1` is not mapped. */
 function isMapped(groups: readonly number[]): boolean {
   return groups[5] === 0xffff && groups.slice(0, 5).every((group) => group === 0)
 }
@@ -110,7 +110,7 @@ function mappedText(groups: readonly number[]): string {
   return [high >> 8, high & 0xff, low >> 8, low & 0xff].join('.')
 }
 
-/** RFC 5952 section 4.2: the longest run of zero groups is shortened, the first of equals, never a single one. */
+/** RFC 5952 section 4.2: shortens the longest run of zero groups, the first of equal runs, never a single group. */
 function ipv6Text(groups: readonly number[]): string {
   let longest = 1
   let end = 0
@@ -127,7 +127,7 @@ function ipv6Text(groups: readonly number[]): string {
   return `${digits.slice(0, end - longest).join(':')}::${digits.slice(end).join(':')}`
 }
 
-/** Enough of an address to tell networks apart, not people: without the last octet, or without the last 64 bits. */
+/** The address without its last octet or its last 64 bits: enough to tell networks apart, but not people. */
 export function maskedAddress(text: string | undefined): string {
   const address = text && normalizeAddress(text)
   if (!address) return 'unknown'
@@ -136,7 +136,7 @@ export function maskedAddress(text: string | undefined): string {
   return `${network.map((group) => group.toString(16)).join(':')}:x`
 }
 
-/** One spelling for each host: an address as `normalizeAddress` writes it; a name in lower case, without a final dot. */
+/** The canonical spelling of a host: a normalized address, or a name in lower case without a final dot. */
 export function canonicalHost(host: string): string {
   const bare = host.toLowerCase().replace(/^\[|\]$/g, '')
   return normalizeAddress(bare) ?? bare.replace(/%.*$/, '').replace(/\.$/, '')

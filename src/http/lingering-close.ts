@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { PatientTimer } from '../process/patient-timer.ts'
 
-/** How long the sender of an unwanted body may pause: closing at once would reset its connection, answer and all. */
+/** How long the sender of an unwanted body may pause. Closing at once would reset the connection: no answer arrives. */
 const lingerMs = 2_000
-/** Many clients read the answer only once all of the body is sent, and a large upload on a slow line takes its time. */
+/** Many clients read the answer only after they have sent the whole body, and a large upload may take this long. */
 const maxLingerMs = 15_000
 
 const noBytes = Buffer.alloc(0)
 
-/** Ends an answer, which may have come before the end of its request. */
+/** Ends an answer, even if the request has not been received completely. */
 export function endAnswer(request: IncomingMessage, response: ServerResponse, lastBytes?: Buffer): void {
   // An HTTP/1.0 answer without a length closes its connection, whatever `shouldKeepAlive` says.
   if (request.complete || (response.shouldKeepAlive && request.httpVersionMinor === 1)) {
@@ -22,21 +22,21 @@ export function endAnswer(request: IncomingMessage, response: ServerResponse, la
   endOnceRead(request, response)
 }
 
-/** Ends an answer that closes its connection: its bytes go out now, its end when the client has stopped sending. */
+/** Ends an answer that closes its connection, but only after the client has stopped sending. */
 export function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
-  readOn(request, () => response.end())
+  readToEnd(request, () => response.end())
 }
 
-/** Gives a client time to finish a body that nothing here reads, then closes its connection. */
+/** Gives a client time to finish a body that the gateway does not use, then closes its connection. */
 export function destroyUnlessRead(request: IncomingMessage): void {
   if (request.complete) return
-  readOn(request, () => {
+  readToEnd(request, () => {
     if (!request.complete) request.socket.destroy()
   })
 }
 
-/** Reads and drops a body until it ends, until its sender pauses for `lingerMs`, or for `maxLingerMs`. */
-function readOn(request: IncomingMessage, done: () => void): void {
+/** Reads and drops a body until it ends, until its sender pauses for `lingerMs`, or until `maxLingerMs` have passed. */
+function readToEnd(request: IncomingMessage, done: () => void): void {
   const { socket } = request
   const stop = () => {
     pause.clear()

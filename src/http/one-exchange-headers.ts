@@ -1,7 +1,7 @@
 import { endToEndHeaders } from './headers.ts'
 import { memoize } from './memoize.ts'
 
-const caching = new Set([
+const cachingHeaders = new Set([
   'age',
   'cache-control',
   'edge-control',
@@ -12,11 +12,11 @@ const caching = new Set([
 ])
 
 /**
- * Whether a header says how long a cache keeps the answer. A cache prefers the header that is meant for it, such as
+ * Whether a header tells caches how long to keep the answer. A cache prefers a header that targets it, such as
  * CDN-Cache-Control, to our Cache-Control (RFC 9213 2.2).
  */
 export function isCaching(lowerCaseName: string): boolean {
-  return caching.has(lowerCaseName) || lowerCaseName.endsWith('-cache-control')
+  return cachingHeaders.has(lowerCaseName) || lowerCaseName.endsWith('-cache-control')
 }
 
 const ofOneExchange = new Set(
@@ -38,7 +38,7 @@ const ofOneExchangePrefixes = [
   'x-datadog-',
 ]
 
-/** Whether a header describes the one exchange that brought the answer, and would be false of a later one. */
+/** Whether a header describes only the exchange that brought the answer, and would be false in a later answer. */
 const isOfOneExchange = memoize(
   (lowerCaseName) =>
     isCaching(lowerCaseName) ||
@@ -46,7 +46,7 @@ const isOfOneExchange = memoize(
     ofOneExchangePrefixes.some((prefix) => lowerCaseName.startsWith(prefix)),
 )
 
-/** The headers that are as true of a later answer with the same body, or of another client's answer. */
+/** The headers that remain true in a later answer with the same body, to the same client or another. */
 export function repeatableHeaders(rawHeaders: readonly string[]): string[] {
   return endToEndHeaders(rawHeaders, isOfOneExchange)
 }

@@ -4,12 +4,12 @@ import { PatientTimer } from '../process/patient-timer.ts'
 import { destroyUnlessRead, endOnceRead } from './lingering-close.ts'
 import { type Problem, problemBody } from './problem.ts'
 
-/** A body up to this size is read to its end, so that the connection can be kept. */
-const keptBodyBytes = 65_536
+/** An unused request body up to this size is read to its end, so that the connection can be kept. */
+const maxDrainedBytes = 65_536
 /** How long a refused connection stays open for its client to read the refusal. */
 const lingerMs = 2_000
 
-/** Set on a connection that was refused. Nothing more on it is served: what follows may be smuggled, or is not wanted. */
+/** Marks a connection that serves no further requests after a refusal: its next bytes may be smuggled, or unwanted. */
 export const refused = Symbol('refused')
 export type Refusable = Duplex & { [refused]?: true }
 
@@ -20,14 +20,15 @@ export type Refusable = Duplex & { [refused]?: true }
 export const interrupted = Symbol('interrupted')
 export type Interruptible = ServerResponse & { [interrupted]?: (() => void) | undefined }
 
-const nothingLeft = () => {}
+/** Replaces the callback once a problem was sent. */
+const problemWasSent = () => {}
 
-/** Whether a problem was answered. What fails afterwards for the same request is not another problem. */
+/** Whether a problem was sent. A later failure of the same request is then not sent as another problem. */
 export function isAnsweredWithProblem(response: ServerResponse): boolean {
-  return (response as Interruptible)[interrupted] === nothingLeft
+  return (response as Interruptible)[interrupted] === problemWasSent
 }
 
-/** Answers a request with a problem. The caller has made sure that nothing of another answer was sent. */
+/** Answers a request with a problem. The caller has made sure that no byte of another answer was sent. */
 export function answerProblem(
   request: IncomingMessage,
   response: ServerResponse,
@@ -35,7 +36,7 @@ export function answerProblem(
 ): void {
   const { problem, requestId, fields = [] } = options
   ;(response as Interruptible)[interrupted]?.()
-  ;(response as Interruptible)[interrupted] = nothingLeft
+  ;(response as Interruptible)[interrupted] = problemWasSent
   const body = Buffer.from(problemBody(problem, requestId))
   const closes = problem.closes || !bodyIsSmall(request)
   const headers = [
@@ -55,11 +56,11 @@ export function answerProblem(
     ;(request.socket as Refusable)[refused] = true
   }
   response.sendDate = true
-  // The reason is named, because an upstream's reason phrase that could not be written may still be in the response.
+  // The reason phrase is given, because the response may still hold an upstream's phrase that Node refused to write.
   response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers)
   // The client may have asked for `Connection: close`, or a drain may have set it.
-  const stays = !closes && response.shouldKeepAlive
-  if (stays || request.complete || request.method === 'HEAD') {
+  const staysOpen = !closes && response.shouldKeepAlive
+  if (staysOpen || request.complete || request.method === 'HEAD') {
     response.end(body)
     destroyUnlessRead(request)
     return
@@ -68,7 +69,7 @@ export function answerProblem(
   endOnceRead(request, response)
 }
 
-/** Answers where Node has no response to write to; nothing more is served on this connection. */
+/** Answers on a socket for which Node has no response object. The connection serves no further requests. */
 export function answerSocket(
   socket: Duplex,
   { problem, requestId }: { problem: Problem; requestId: string },
@@ -93,5 +94,5 @@ function bodyIsSmall(request: IncomingMessage): boolean {
   if (request.complete) return true
   if (request.headers['transfer-encoding'] !== undefined) return false
   const length = request.headers['content-length']
-  return length === undefined || Number(length) <= keptBodyBytes
+  return length === undefined || Number(length) <= maxDrainedBytes
 }

@@ -93,7 +93,7 @@ export class Problem extends Error {
   }
 }
 
-/** What went wrong with an upstream, in the words of RFC 9209 2.3 (Proxy-Status error types). */
+/** What went wrong with an upstream, by the error types of Proxy-Status (RFC 9209 2.3). */
 export type UpstreamFault =
   | 'connection_refused'
   | 'connection_timeout'
@@ -107,7 +107,7 @@ export type UpstreamFault =
   | 'http_response_incomplete'
   | 'http_response_body_size'
   | 'http_protocol_error'
-  /** Ours: not asked, because it has been failing. Told as destination_unavailable. */
+  /** Our own type: the request was not sent, because the upstream kept failing. Sent as destination_unavailable. */
   | 'breaker_open'
 
 /** An upstream gave no answer that could be passed on. */
@@ -161,14 +161,14 @@ const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string 
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
-/** Turns whatever was thrown into the problem that the client is told. Nothing internal goes into it. */
+/** Turns any thrown error into the problem that the client receives, without internal details. */
 export function problemOf(error: unknown, method: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof UpstreamFailure) {
     const { slug, detail } = problemOfFault[error.fault]
-    const again = !error.maybeSeen || safeMethods.has(method)
+    const isRetryable = !error.maybeSeen || safeMethods.has(method)
     return new Problem(slug, {
-      detail: `${detail} ${again ? 'The request can be sent again.' : 'It may have been carried out: ask before you send it again.'}`,
+      detail: `${detail} ${isRetryable ? 'The request can be sent again.' : 'It may have been carried out: ask before you send it again.'}`,
       headers: {
         'Proxy-Status': `quotegate; error=${error.fault === 'breaker_open' ? 'destination_unavailable' : error.fault}`,
         ...(problemTypes[slug].status === 503
@@ -176,7 +176,7 @@ export function problemOf(error: unknown, method: string): Problem {
           : {}),
       },
       members: { upstream: error.upstream },
-      retryable: again,
+      retryable: isRetryable,
       cause: error,
     })
   }

@@ -1,16 +1,16 @@
 import type { ProblemSlug } from './problem.ts'
 
-/** What is the same for every deployment about one API behind the gateway. */
+/** Facts about an API behind the gateway that are the same in every deployment. */
 export interface UpstreamFacts {
-  /** For people. */
+  /** Its name in text for people. */
   readonly title: string
-  /** The path prefixes that go there; undefined: a setting lists them. */
+  /** The path prefixes that are forwarded to it; undefined: a setting lists them. */
   readonly paths: readonly string[] | undefined
-  /** swap: Forwarded, Via and what SWAP_… supplies are added. untouched: nothing is, since callers sign their bytes. */
+  /** swap: adds Forwarded, Via and the headers of SWAP_…. untouched: adds no headers, since callers sign their bytes. */
   readonly headers: 'swap' | 'untouched'
-  /** What opens its breaker: its failing answers too, or only failures to connect. */
+  /** answers: failing answers and failures to connect open its breaker. connects: only failures to connect do. */
   readonly breakerCounts: 'answers' | 'connects'
-  /** What its paths are answered while it has no base URL; undefined: it always has one. */
+  /** The problem that its paths answer while it has no base URL; undefined: it always has one. */
   readonly missing: { readonly slug: ProblemSlug; readonly detail: string } | undefined
 }
 

@@ -2,29 +2,29 @@ import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeade
 import { interrupted } from './problem-response.ts'
 
 /**
- * The answer to a request of the traffic server, which can also go out whole, its head and body in one write. Node
- * makes a head of lists, gathers it with the body and waits to be told that both were written: a fifth of all the
- * work of a request, which an answer does not need that is small and all there.
+ * A response of the traffic server that can send its head and body in one write. Node builds the head from lists,
+ * joins it with the body and waits for callbacks that both were written. That is a fifth of all the work of a request,
+ * and a small answer whose body is complete does not need it.
  */
 export class TrafficResponse extends ServerResponse<IncomingMessage> {
-  /** What a head says of a connection that is kept. */
+  /** The header lines of a connection that is kept open, such as Keep-Alive. */
   keepAliveLines: string | undefined = undefined
-  /** How far it has come since it was written whole, which `headersSent` and `writableFinished` do not know of. */
+  /** The progress of an answer sent by `writeWhole`, which `headersSent` and `writableFinished` do not show. */
   whole: 'under-way' | 'sent' | undefined = undefined
-  // What some answers are given later, all have from the start, so that V8 takes them for objects of one kind.
+  // Properties that some responses get later are set on all from the start, so that V8 uses one hidden class.
   override statusCode = 200;
   [interrupted]: (() => void) | undefined = undefined
 
   /**
-   * Sends `head`, every line of it with its CRLF, then the lines about the connection, then the body. False, and
-   * nothing is done, where it takes what only `writeHead` and `end` see to.
+   * Sends `head` (each line ends with CRLF), the lines about the connection, and the body. Returns false and sends
+   * nothing if the answer needs `writeHead` and `end`.
    */
   writeWhole(head: string, body: string): boolean {
     const { socket, req, keepAliveLines } = this
-    // Without a socket it is not this answer's turn yet.
+    // Without a socket, earlier answers on the same connection are not finished.
     if (!socket?.writable || hasBegun(this)) return false
     if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD') return false
-    // Undefined too where Express has given this prototype to a response of somebody else's server.
+    // Also undefined if Express has set this prototype on a response of the server that the gateway is mounted in.
     if (keepAliveLines === undefined || (!req.complete && bodyExpected(req))) return false
     this.whole = 'under-way'
     socket.write(`${head}${keepAliveLines}\r\n${body}`, 'latin1')
@@ -37,7 +37,7 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
     return true
   }
 
-  /** What Node's server waits for before it goes on with the connection. */
+  /** Emits the event that Node's server waits for before it goes on with the connection. */
   #finish(): void {
     this.whole = 'sent'
     this.emit('finish')
@@ -48,20 +48,20 @@ function bodyExpected({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
 }
 
-/** A body up to this size may go out together with its head. */
-export const oneWriteBytesMost = 16_384
+/** A body up to this size may be sent in one write with its head. */
+export const maxOneWriteBytes = 16_384
 const plainReason = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
- * Sends an answer that is all there in one write. False, and nothing is done, where that cannot be. The body stands by
- * itself so that nobody copies a head to add it: V8 made each such copy a hidden class of its own.
+ * Sends a complete answer in one write, or returns false and sends nothing. The body is a parameter of its own, because
+ * callers would copy a head to add the body to it, and V8 made a hidden class of its own for each such copy.
  */
 export function answerInOneWrite(
   response: ServerResponse,
   { status, reason, headers }: { status: number; reason: string; headers: readonly string[] },
   body: Buffer,
 ): boolean {
-  if (!(response instanceof TrafficResponse) || body.length > oneWriteBytesMost) return false
+  if (!(response instanceof TrafficResponse) || body.length > maxOneWriteBytes) return false
   const lines = headLines(headers)
   if (lines === undefined || !plainReason.test(reason)) return false
   response.statusCode = status
@@ -70,18 +70,18 @@ export function answerInOneWrite(
 }
 
 /**
- * Writes the head of an upstream's answer. Behind a Content-Length, Node takes a Content-Disposition for UTF-8 and
- * writes it as latin1: an "ü" comes out as one byte instead of two, and a "€", or a name in latin1, cannot be written
- * at all. So behind such a name the length goes last.
+ * Writes the head of an upstream's answer. After a Content-Length, Node takes a Content-Disposition for UTF-8 and
+ * writes it as latin1: an "ü" becomes one byte instead of two, and a "€", or a name in latin1, cannot be written at
+ * all. So if a Content-Disposition is not ASCII, the Content-Length goes last.
  */
 export function writeReceivedHead(
   response: ServerResponse,
   { status, reason, headers }: { status: number; reason: string; headers: string[] },
 ): void {
-  response.writeHead(status, reason, hasForeignDisposition(headers) ? lengthsLast(headers) : headers)
+  response.writeHead(status, reason, hasNonAsciiDisposition(headers) ? lengthsLast(headers) : headers)
 }
 
-function hasForeignDisposition(headers: readonly string[]): boolean {
+function hasNonAsciiDisposition(headers: readonly string[]): boolean {
   for (let index = 0; index < headers.length; index += 2) {
     const name = headers[index] as string
     if (name.length !== 19 || name.toLowerCase() !== 'content-disposition') continue
@@ -101,17 +101,17 @@ function lengthsLast(headers: readonly string[]): string[] {
   return others.concat(lengths)
 }
 
-/** Whether all of an answer is on its way; a response that is closed before that was broken off. */
+/** Whether the whole answer was sent. A response that closes before that was cut off. */
 export function isSent(response: ServerResponse): boolean {
   return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')
 }
 
-/** Whether anything of an answer went out, so that no other can take its place. */
+/** Whether any byte of an answer was sent, so that no other answer can replace it. */
 export function hasBegun(response: ServerResponse): boolean {
   return response.headersSent || (response instanceof TrafficResponse && response.whole !== undefined)
 }
 
-/** The Date line of this second: Node remembers its own as well. */
+/** The Date line is cached for one second, as Node caches its own. */
 let dateOfSecond = ''
 let dateUntilMs = 0
 
@@ -124,7 +124,7 @@ export function dateLine(): string {
   return dateOfSecond
 }
 
-/** Headers as the lines of a head; undefined if Node would refuse to write one of them. */
+/** Writes headers as the lines of a head; undefined if Node would refuse to write one of them. */
 export function headLines(headers: readonly string[]): string | undefined {
   let lines = ''
   for (let index = 0; index < headers.length; index += 2) {
@@ -141,14 +141,14 @@ export function headLines(headers: readonly string[]): string | undefined {
   return lines
 }
 
-/** The same for lists that come again and again and never change. */
+/** Memoizes `headLines` for lists that are used many times and never change. */
 export function createHeadLines(): typeof headLines {
   const known = new WeakMap<readonly string[], string | undefined>()
   return (headers) => {
     const lines = known.get(headers)
     if (lines !== undefined) return lines
-    const fresh = headLines(headers)
-    known.set(headers, fresh)
-    return fresh
+    const written = headLines(headers)
+    known.set(headers, written)
+    return written
   }
 }

@@ -11,7 +11,7 @@ import {
 import { endAnswer } from '../http/lingering-close.ts'
 import { Problem, UpstreamFailure } from '../http/problem.ts'
 import { type Interruptible, interrupted } from '../http/problem-response.ts'
-import { answerInOneWrite, oneWriteBytesMost, writeReceivedHead } from '../http/whole-response.ts'
+import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/whole-response.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
@@ -151,7 +151,7 @@ class Relay implements UpstreamHandler {
   }
 
   onData(chunk: Buffer): boolean {
-    if (!this.#bodyBegan && chunk.length === this.#statedLength && chunk.length <= oneWriteBytesMost) {
+    if (!this.#bodyBegan && chunk.length === this.#statedLength && chunk.length <= maxOneWriteBytes) {
       this.#bodyBegan = true
       this.#wholeBody = chunk
       return true
