@@ -18,7 +18,7 @@ const forbidden: Record<string, readonly string[]> = {
     '../sandbox/sandbox.ts',
     'express',
   ],
-  'src/config/settings/sample.ts': ['../config.ts', '../../http/headers.ts', 'zod'],
+  'src/config/settings/sample.ts': ['../config.ts', '../../http/headers.ts', 'express'],
   'src/gateway/sample.ts': ['express', 'undici', 'lru-cache'],
   'src/http/sample.ts': ['../config/config.ts', '../upstream/fetch.ts', '../metrics/metrics.ts', 'express'],
   'src/server/sample.ts': ['../routes/area.ts', '../config/config.ts', '../gateway/gateway.ts', 'express'],

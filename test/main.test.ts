@@ -130,6 +130,6 @@ describe('what cannot start', () => {
   ])('is an address of another machine, told in one line that names %s: %s', async (names, host, flags) => {
     const { code, stderr } = await run(flags, { HOST: host, PORT: '0', ADMIN_PORT: '0' })
     expect(code).toBe(1)
-    expect(stderr).toBe(`${host}:0 is no address of this machine: choose another ${names}\n`)
+    expect(stderr).toBe(`${host}:0 is not an address of this machine: choose another ${names}\n`)
   })
 })

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import type { ProblemSlug } from '../../src/http/problem.ts'
+import { type UpstreamName, upstreamNames, upstreamTable } from '../../src/http/upstreams.ts'
 import { version } from '../../src/process/package-info.ts'
 import { headerComponents, headerRefs } from './headers.ts'
 import type { Operation, Paths } from './operation.ts'
@@ -8,7 +9,7 @@ import { parameters } from './parameters.ts'
 import { problemResponses, problemSchemas } from './problems.ts'
 import { amount, floatOrder, health, operationsError, quote, readiness, status } from './schemas.ts'
 import { swapPaths } from './swap-paths.ts'
-import { elsewhere, paymentsPaths, webhookPaths } from './untouched-paths.ts'
+import { elsewhere, untouchedPaths } from './untouched-paths.ts'
 
 const description = `A gateway in front of a swap API (\`/v3\`) and a payments API.
 
@@ -31,13 +32,17 @@ function listener(description: string, port: string): object {
 const traffic = listener('The traffic listener: HOST and PORT.', '8080')
 const operations = listener('The operations listener: ADMIN_HOST and ADMIN_PORT.', '8081')
 
+const tagDescriptions: Partial<Record<UpstreamName, string>> = {
+  swap: 'Quotes, orders, and the rest of /v3.',
+  payments: 'The paths in PAYMENTS_PATHS, here with its default. Passed byte for byte.',
+  webhooks: 'Passed byte for byte, so that signatures still fit.',
+}
+
 const tags = [
-  { name: 'Swap', description: 'Quotes, orders, and the rest of /v3.' },
-  {
-    name: 'Payments',
-    description: 'The paths in PAYMENTS_PATHS, here with its default. Passed byte for byte.',
-  },
-  { name: 'Webhooks', description: 'Passed byte for byte, so that signatures still fit.' },
+  ...upstreamNames.map((name) => ({
+    name: upstreamTable[name].title,
+    description: tagDescriptions[name] ?? 'Passed byte for byte.',
+  })),
   { name: 'Elsewhere', description: 'There is nothing.' },
   { name: 'Operations', description: 'On a listener of its own.' },
 ]
@@ -46,8 +51,7 @@ const tags = [
 function openApiDocument(): object {
   const { paths, responses } = withResponses({
     ...swapPaths,
-    ...paymentsPaths,
-    ...webhookPaths,
+    ...untouchedPaths,
     ...elsewhere,
   })
   return {

@@ -1,3 +1,10 @@
+import {
+  forEachUpstream,
+  type PathsSetting,
+  type UpstreamFacts,
+  type UpstreamName,
+  upstreamTable,
+} from '../http/upstreams.ts'
 import { crossCheck } from './cross-checks.ts'
 import { displaySetting } from './display.ts'
 import { nearMissProblems } from './near-misses.ts'
@@ -29,8 +36,11 @@ export interface LoadOptions {
   retired?: 'warn' | 'error'
 }
 
-function paymentsBaseUrl(values: SettingValues): string | undefined {
-  return values.PAYMENTS_BASE_URL ?? (values.SWAP_BASE_URL === 'sandbox' ? 'sandbox' : undefined)
+/** The sandbox is behind payments too, unless PAYMENTS_BASE_URL says otherwise, while it is behind swap. */
+function baseUrlOf(name: UpstreamName, values: SettingValues): string | undefined {
+  const value = values[upstreamTable[name].baseUrl.setting]
+  const { SWAP_BASE_URL: swap } = values
+  return value ?? (upstreamTable[name].baseUrl.maySandbox && swap === 'sandbox' ? 'sandbox' : undefined)
 }
 
 function drainDelayMs(values: SettingValues): number {
@@ -47,19 +57,20 @@ function toConfig(values: SettingValues) {
       token: values.ADMIN_TOKEN,
       allowedHosts: values.ADMIN_ALLOWED_HOSTS ?? [],
     },
+    upstreams: forEachUpstream((name) => {
+      const paths: UpstreamFacts['paths'] = upstreamTable[name].paths
+      return {
+        /** 'sandbox', a URL without a trailing slash, or none. */
+        baseUrl: baseUrlOf(name, values),
+        /** The path prefixes that go there. */
+        paths: 'setting' in paths ? values[paths.setting as PathsSetting] : paths,
+      }
+    }),
     swap: {
-      /** 'sandbox', or a URL without a trailing slash. */
-      baseUrl: values.SWAP_BASE_URL,
       appName: values.SWAP_APP_NAME,
       appVersion: values.SWAP_APP_VERSION,
       authorization: values.SWAP_AUTHORIZATION,
     },
-    payments: {
-      /** 'sandbox', a URL without a trailing slash, or none. */
-      baseUrl: paymentsBaseUrl(values),
-      paths: values.PAYMENTS_PATHS,
-    },
-    webhooks: { baseUrl: values.WEBHOOKS_BASE_URL },
     client: { trustProxy: values.TRUST_PROXY ?? [], ipHeader: values.CLIENT_IP_HEADER },
     upstream: {
       connectTimeoutMs: values.UPSTREAM_CONNECT_TIMEOUT_MS,
@@ -128,7 +139,10 @@ function deepFreeze<Value>(value: Value): DeepReadonly<Value> {
 function sourcesOf(values: SettingValues, texts: ReadonlyMap<string, string>): LoadedConfig['sources'] {
   const derived = new Map<SettingName, EffectiveSetting>([
     ['ADMIN_HOST', { value: values.HOST, source: 'derived from HOST' }],
-    ['PAYMENTS_BASE_URL', { value: paymentsBaseUrl(values) ?? '', source: 'derived from SWAP_BASE_URL' }],
+    [
+      'PAYMENTS_BASE_URL',
+      { value: baseUrlOf('payments', values) ?? '', source: 'derived from SWAP_BASE_URL' },
+    ],
     ['DRAIN_DELAY_MS', { value: String(drainDelayMs(values)), source: 'derived from NODE_ENV' }],
   ])
   const effective = (name: SettingName): EffectiveSetting => {

@@ -1,5 +1,6 @@
 import { networkInterfaces } from 'node:os'
 import { canonicalHost, isLoopback, isWildcard } from '../http/ip-address.ts'
+import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import type { SettingName, SettingValues } from './settings.ts'
 
 interface Listener {
@@ -24,7 +25,7 @@ export interface GivenSettings {
   isWrong: (name: SettingName) => boolean
 }
 
-const baseUrlNames = ['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL'] as const
+const baseUrlNames = upstreamNames.map((name) => upstreamTable[name].baseUrl.setting)
 
 function isOwnAddress(host: string): boolean {
   const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])

@@ -30,17 +30,12 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
   const { config, sources } = parts.loaded
   const { memory, evictions, ledger, providerClock } = swap.inside
   const startedAtMs = performance.now()
-  const baseUrls: Readonly<Record<string, string | undefined>> = {
-    swap: config.swap.baseUrl,
-    payments: config.payments.baseUrl,
-    webhooks: config.webhooks.baseUrl,
-  }
 
   function stateOf(upstream: Upstream): UpstreamState {
     const { name, breaker, inFlight } = upstream
     return {
       name,
-      sandbox: baseUrls[name] === 'sandbox',
+      sandbox: config.upstreams[name].baseUrl === 'sandbox',
       breaker: breaker.state,
       retryAfterMs: Math.round(breaker.retryAfterMs),
       inFlight,
@@ -51,7 +46,11 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
 
   return {
     version: parts.version,
-    mode: Object.values(baseUrls).every((url) => url === undefined || url === 'sandbox') ? 'SANDBOX' : 'LIVE',
+    mode: Object.values(config.upstreams).every(
+      ({ baseUrl }) => baseUrl === undefined || baseUrl === 'sandbox',
+    )
+      ? 'SANDBOX'
+      : 'LIVE',
     settings: shownSettings(sources),
     uptimeMs: () => performance.now() - startedAtMs,
     upstreams: () =>

@@ -8,7 +8,7 @@ import type { SettingValue } from '../config/parse.ts'
 import type { RetiredSettingName } from '../config/retired-settings.ts'
 import type { SettingName } from '../config/settings.ts'
 import { problemSlugs } from '../http/problem.ts'
-import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
+import { forEachUpstream, upstreamNames } from '../http/upstreams.ts'
 import { createMetrics, type Metrics } from '../metrics/metrics.ts'
 import { createActivity } from '../operations/activity.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
@@ -108,7 +108,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const exchanges = createExchanges({
     log,
     observer: metrics.exchanges,
-    readTarget: createAreaReader(pathsOf(config)),
+    readTarget: createAreaReader(forEachUpstream((name) => config.upstreams[name].paths)),
     readClientAddress: createClientAddress(config.client),
   })
   metrics.watchRequests(exchanges)
@@ -124,7 +124,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const swapHeaders = createSwapHeaders(supplied, headersForUsAlone(config))
   const passThrough = createPassThroughRoute({
     upstreams,
-    paymentsPaths: config.payments.paths,
+    paymentsPaths: config.upstreams.payments.paths,
     swapHeaders,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     stallMs: config.upstream.bodyTimeoutMs,
@@ -203,7 +203,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.
 
 async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
-  const needed = config.swap.baseUrl === 'sandbox' || config.payments.baseUrl === 'sandbox'
+  const needed = Object.values(config.upstreams).some(({ baseUrl }) => baseUrl === 'sandbox')
   if (!needed) return undefined
   const { startSandbox } = await import('../sandbox/sandbox.ts')
   return startSandbox({ clock, unref: true })
@@ -258,10 +258,4 @@ function maxConnections(config: Config, log: Logger): number {
     )
   }
   return Math.min(connections, possible)
-}
-
-/** The path prefixes of each upstream, from the table or from the setting that lists them. */
-function pathsOf(config: Config): Readonly<Record<UpstreamName, readonly string[]>> {
-  const paths = upstreamNames.map((name) => [name, upstreamTable[name].paths ?? config.payments.paths])
-  return Object.fromEntries(paths)
 }

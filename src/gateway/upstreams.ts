@@ -1,5 +1,5 @@
 import type { Config } from '../config/config.ts'
-import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
+import { forEachUpstream, type UpstreamName } from '../http/upstreams.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Logger } from '../process/logger.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
@@ -16,11 +16,6 @@ export interface UpstreamParts {
 
 /** Every upstream of the table that has a base URL. */
 export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams {
-  const created = upstreamNames.map((name) => {
-    const { baseUrl } = config[name]
-    return [name, baseUrl === undefined ? undefined : create(name, baseUrl)] as const
-  })
-
   function create(name: UpstreamName, baseUrl: string): Upstream {
     const { sandbox, metrics, log } = parts
     const counts = metrics.upstreams[name]
@@ -40,5 +35,11 @@ export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams
     return upstream
   }
 
-  return Object.fromEntries(created) as Upstreams
+  const upstreams = forEachUpstream((name) => {
+    const { baseUrl } = config.upstreams[name]
+    return baseUrl === undefined ? undefined : create(name, baseUrl)
+  })
+  const { swap } = upstreams
+  if (swap === undefined) throw new TypeError('SWAP_BASE_URL is required')
+  return { ...upstreams, swap }
 }

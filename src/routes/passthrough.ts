@@ -85,7 +85,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     }
     const upstream = options.upstreams[name]
     if (upstream !== undefined) return upstream
-    const { slug, detail } = upstreamTable[name].missing ?? upstreamTable.payments.missing
+    const { slug, detail } = upstreamTable[name].missing
     throw new Problem(slug, { detail })
   }
 }

@@ -28,9 +28,12 @@ describe('defaults', () => {
       production: false,
       traffic: { host: '127.0.0.1', port: 8080 },
       admin: { host: '127.0.0.1', port: 8081 },
-      swap: { baseUrl: 'sandbox', appName: undefined, appVersion: undefined, authorization: undefined },
-      payments: { baseUrl: 'sandbox', paths: ['/checkouts', '/subscriptions', '/refunds'] },
-      webhooks: { baseUrl: undefined },
+      swap: { appName: undefined, appVersion: undefined, authorization: undefined },
+      upstreams: {
+        swap: { baseUrl: 'sandbox', paths: ['/v3'] },
+        payments: { baseUrl: 'sandbox', paths: ['/checkouts', '/subscriptions', '/refunds'] },
+        webhooks: { baseUrl: undefined, paths: ['/webhooks'] },
+      },
       client: { trustProxy: [], ipHeader: 'forwarded' },
       upstream: { connectTimeoutMs: 3000, headersTimeoutMs: 10000, bodyTimeoutMs: 30000, connections: 128 },
       requests: { headTimeoutMs: 10000, bodyIdleTimeoutMs: 30000 },
@@ -61,11 +64,11 @@ describe('defaults', () => {
   })
 
   test('payments go to the sandbox only while swap does', () => {
-    expect(loadConfig({ SWAP_BASE_URL: 'sandbox' }).config.payments.baseUrl).toBe('sandbox')
-    expect(loadConfig({ SWAP_BASE_URL: swap }).config.payments.baseUrl).toBeUndefined()
-    expect(loadConfig({ SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'sandbox' }).config.payments.baseUrl).toBe(
-      'sandbox',
-    )
+    expect(loadConfig({ SWAP_BASE_URL: 'sandbox' }).config.upstreams.payments.baseUrl).toBe('sandbox')
+    expect(loadConfig({ SWAP_BASE_URL: swap }).config.upstreams.payments.baseUrl).toBeUndefined()
+    expect(
+      loadConfig({ SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'sandbox' }).config.upstreams.payments.baseUrl,
+    ).toBe('sandbox')
   })
 
   test('numbers and booleans may be given as such', () => {

@@ -24,7 +24,7 @@ describe('cross-checks of settings', () => {
       'PAYMENTS_BASE_URL',
     ])
     const { config } = loadConfig({ NODE_ENV, SWAP_BASE_URL: swap })
-    expect([config.production, config.payments.baseUrl]).toEqual([true, undefined])
+    expect([config.production, config.upstreams.payments.baseUrl]).toEqual([true, undefined])
   })
 
   test('NODE_ENV=prod is warned about, since it keeps no sandbox out', () => {
@@ -107,7 +107,7 @@ describe('cross-checks of settings', () => {
     [{ HOST: '10.0.0.5' }, 'http://localhost:8080'],
     [{ PORT: '0' }, 'http://localhost:8080'],
   ])('a neighbour is not taken for our own listener: %j %s', (given: Record<string, string>, url) => {
-    expect(loadConfig({ ...given, SWAP_BASE_URL: url }).config.swap.baseUrl).toBe(url)
+    expect(loadConfig({ ...given, SWAP_BASE_URL: url }).config.upstreams.swap.baseUrl).toBe(url)
   })
 
   test('a ledger smaller than the cache is warned about where unknown quotes are refused', () => {

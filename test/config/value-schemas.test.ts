@@ -146,10 +146,10 @@ describe('each kind of value', () => {
   })
 
   test('a base URL keeps its path prefix and loses its trailing slash', () => {
-    expect(loadConfig({ SWAP_BASE_URL: 'HTTPS://Swap.Example:443/api/' }).config.swap.baseUrl).toBe(
+    expect(loadConfig({ SWAP_BASE_URL: 'HTTPS://Swap.Example:443/api/' }).config.upstreams.swap.baseUrl).toBe(
       `https://swap.example/api`,
     )
-    expect(loadConfig({ SWAP_BASE_URL: 'https://swap.example/' }).config.swap.baseUrl).toBe(
+    expect(loadConfig({ SWAP_BASE_URL: 'https://swap.example/' }).config.upstreams.swap.baseUrl).toBe(
       'https://swap.example',
     )
   })
@@ -159,7 +159,7 @@ describe('each kind of value', () => {
       PAYMENTS_PATHS: ' /a, /b,/a,',
       TRUST_PROXY: 'Loopback,loopback,FE80::/10',
     })
-    expect(config.payments.paths).toEqual(['/a', '/b'])
+    expect(config.upstreams.payments.paths).toEqual(['/a', '/b'])
     expect(config.client.trustProxy).toEqual(['loopback', 'fe80::/10'])
   })
 })

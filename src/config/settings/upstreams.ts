@@ -1,5 +1,39 @@
-import { facts } from '../setting-facts.ts'
+import type { z } from 'zod'
+import {
+  type BaseUrlSetting,
+  type DeclaredSetting,
+  type PathsSetting,
+  type UpstreamFacts,
+  upstreamTable,
+} from '../../http/upstreams.ts'
+import { facts, type SettingFacts } from '../setting-facts.ts'
 import { anyText, baseUrl, baseUrlOrSandbox, headerValue, pathPrefixes } from '../value-schemas.ts'
+
+type TableSettings = Record<BaseUrlSetting, z.ZodType<string | undefined>> &
+  Record<PathsSetting, z.ZodType<string[]>>
+
+/** The base URLs, and the paths that a setting lists. */
+function tableSettings(): TableSettings {
+  const rows = Object.values<UpstreamFacts>(upstreamTable).flatMap(({ baseUrl: url, paths }) => {
+    const schema = url.maySandbox ? baseUrlOrSandbox : baseUrl
+    const rowOfUrl = [url.setting, declared(schema, url, { secret: 'in-url' })] as const
+    return 'setting' in paths
+      ? [rowOfUrl, [paths.setting, declared(pathPrefixes, paths)] as const]
+      : [rowOfUrl]
+  })
+  return Object.fromEntries<z.ZodType>(rows) as TableSettings
+}
+
+function declared(
+  schema: typeof baseUrl | typeof baseUrlOrSandbox | typeof pathPrefixes,
+  { default: text, defaultText, meaning }: DeclaredSetting,
+  more: Pick<SettingFacts, 'secret'> = {},
+): z.ZodType {
+  const row = { meaning, ...(defaultText === undefined ? {} : { defaultText }), ...more }
+  return text === undefined
+    ? schema.optional().register(facts, row)
+    : schema.prefault(text).register(facts, row)
+}
 
 export const upstreamSettings = {
   NODE_ENV: anyText
@@ -10,11 +44,7 @@ export const upstreamSettings = {
         'production makes SWAP_BASE_URL required and refuses the sandbox, so that the sandbox never serves real ' +
         'users by accident. Any other value changes nothing.',
     }),
-  SWAP_BASE_URL: baseUrlOrSandbox.prefault('sandbox').register(facts, {
-    secret: 'in-url',
-    defaultText: 'sandbox; none in production, where it is required',
-    meaning: 'The swap upstream, an http or https URL (a path prefix is kept), or the built-in sandbox.',
-  }),
+  ...tableSettings(),
   SWAP_APP_NAME: headerValue.optional().register(facts, {
     meaning: 'App-Name sent to the swap upstream when the caller sent none.',
   }),
@@ -26,21 +56,5 @@ export const upstreamSettings = {
     meaning:
       'Authorization sent to the swap upstream when the caller sent none. Anyone who reaches the traffic port ' +
       'then uses this key: keep HOST on loopback, or the port behind something that checks callers.',
-  }),
-  PAYMENTS_BASE_URL: baseUrlOrSandbox.optional().register(facts, {
-    secret: 'in-url',
-    defaultText: 'sandbox if SWAP_BASE_URL is the sandbox, else none',
-    meaning: 'The payments upstream. Without one, the payments paths answer 404 with the reason.',
-  }),
-  PAYMENTS_PATHS: pathPrefixes.prefault('/checkouts,/subscriptions,/refunds').register(facts, {
-    meaning:
-      'Path prefixes that go to the payments upstream, separated by commas; / sends everything that is not ' +
-      '/v3 or /webhooks. Every other path answers 404, naming this setting.',
-  }),
-  WEBHOOKS_BASE_URL: baseUrl.optional().register(facts, {
-    secret: 'in-url',
-    meaning:
-      'If set, /webhooks and everything below it goes there: any method, byte for byte, the whole target ' +
-      'appended to this URL.',
   }),
 }
