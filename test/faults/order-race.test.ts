@@ -8,6 +8,8 @@ import { pause, until } from '../support/gateways/between.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const text = (body: object) => JSON.stringify(body)
+/** Longer than any test: a test that waits for it fails. */
+const veryLongMs = 600_000
 
 /** One connection to the provider, held by a request that it takes its time with and no total deadline ends. */
 async function busyStage(settings: Record<string, string | number> = {}) {
@@ -153,12 +155,12 @@ describe('the client of an order leaves', () => {
     'in the middle of its body (%s): it is never sent, and nobody is blamed',
     async (leave) => {
       const escaped = escapedErrors()
-      const { arrived, gateway } = await orderStage()
+      const { arrived, gateway } = await orderStage({ DRAIN_TIMEOUT_MS: veryLongMs })
       const client = new RawConnection(gateway.url)
       client.write(post('{"a":', { headers: ['Content-Length: 100'] }))
       await pause(100)
       client.socket[leave]()
-      // Ends with the last connection.
+      // Ends with the last connection, and not before the gateway has noticed that its client left.
       await gateway.close()
       expect(arrived()).toHaveLength(0)
       expect(await counted(gateway, 'quotegate_problems_total{type="internal-error"}')).toBe(0)

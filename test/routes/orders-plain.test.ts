@@ -9,6 +9,8 @@ import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../supp
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const path = '/v3/orders'
+/** Longer than any test: a test that waits for it fails. */
+const veryLongMs = 600_000
 const unfinished = (length = 100) => post('{"a":', { path, headers: [`Content-Length: ${length}`] })
 
 describe('POST /v3/orders that names a quote', () => {
@@ -156,13 +158,13 @@ describe('POST /v3/orders that is not finished', () => {
     'when its client leaves, %s, is never carried out, and nobody is blamed',
     async (_when, more, leave) => {
       const escaped = escapedErrors()
-      const { gateway, upstream } = await orderStage()
+      const { gateway, upstream } = await orderStage({ DRAIN_TIMEOUT_MS: veryLongMs })
       const client = new RawConnection(gateway.url)
       client.write(Buffer.concat([unfinished(1_000_000), Buffer.alloc(more, ' ')]))
       if (more > 0) await until(() => upstream.requests.length === 1, 'the request to arrive')
       else await pause(100)
       client.socket[leave]()
-      // Ends with the last connection.
+      // Ends with the last connection, and not before the gateway has noticed that its client left.
       await gateway.close()
       expect(upstream.requests.filter(({ complete }) => complete)).toHaveLength(0)
       expect(await counted(gateway, 'quotegate_problems_total{type="internal-error"}')).toBe(0)
