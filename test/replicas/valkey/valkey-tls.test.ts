@@ -4,7 +4,7 @@ import { startGatewayProcess } from '../../support/gateways/gateway-process.ts'
 import { freePort } from '../../support/machine/free-port.ts'
 import { privateCertificate, valkey, valkeyIsInstalled } from '../../support/stores/valkey.ts'
 
-// That it is refused without the authority: valkey-faults.test.ts.
+// That it is refused without the authority: valkey-down.test.ts.
 test.skipIf(!valkeyIsInstalled())(
   'a store is trusted by an authority that NODE_EXTRA_CA_CERTS names',
   async () => {

@@ -1,0 +1,25 @@
+import { onTestFinished } from 'vitest'
+import type { SharedStore, StoreOutcome } from '../../../src/replicas/store.ts'
+import { keptLog, levels } from '../observing/log-lines.ts'
+import { type StoreLine, startStoreLine } from './store-line.ts'
+import { storeAt } from './valkey.ts'
+
+export const get = (store: SharedStore) => store.run('quote-get', (client) => client.get('quotegate:key'))
+export const set = (store: SharedStore) =>
+  store.run('quote-set', (client) => client.set('quotegate:key', '1'))
+
+/** A store with what it tells its observer and its log. */
+export async function watched(url: string, options: { timeoutMs?: number; mayBeDown?: boolean } = {}) {
+  const log = await keptLog('info')
+  const outcomes: StoreOutcome[] = []
+  const observer = { operationEnded: (_: unknown, outcome: StoreOutcome) => outcomes.push(outcome) }
+  const store = await storeAt(url, { timeoutMs: 500, ...options, log: log.logger, observer })
+  return { store, outcomes, log, complaints: () => log.lines(levels.warn).map(({ msg }) => msg) }
+}
+
+/** A line to a store that ends with the test. */
+export async function lineTo(port: number): Promise<StoreLine> {
+  const line = await startStoreLine(port)
+  onTestFinished(() => line.end())
+  return line
+}
