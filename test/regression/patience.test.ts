@@ -22,7 +22,7 @@ const answered: Step = (socket) => new Promise((resolve) => socket.once('data', 
 const trickle = (bytes: string): Step[] => Array.from({ length: 400 }, () => [bytes, 50]).flat()
 
 // Slowloris: a byte now and then keeps an inactivity timer from ever running out, and the connection with it.
-describe('a request head that trickles in', () => {
+describe.concurrent('a request head that trickles in', () => {
   it.each<[string, Step[]]>([
     ['nothing at all', []],
     ['an endless target', ['GET /checkouts/', ...trickle('a')]],
@@ -58,15 +58,15 @@ describe('a request head that trickles in', () => {
 })
 
 // The deadline is for the head alone: an answer that takes longer is the upstream's matter.
-it('waits longer than the deadline of a head for an answer', async () => {
+it.concurrent('waits longer than the deadline of a head for an answer', async () => {
   const { answers } = await attack(gateway.url, get('/checkouts/1?delay=1200', 'Connection: close\r\n'))
   expect(answers.map((answer) => answer.status)).toEqual([200])
 })
 
 // A small body of an answered request is read so that the connection can be kept. Sent a byte at a time it would
 // keep it for ever.
-describe('the body of an answered request does not hold its connection for ever', () => {
-  it.concurrent.each([
+describe.concurrent('the body of an answered request does not hold its connection for ever', () => {
+  it.each([
     ['an unknown path', 'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 404],
     ['a bad target', 'POST /checkouts/.. HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 400],
     [
