@@ -1,103 +1,14 @@
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { startSandbox } from '../../src/sandbox/sandbox.ts'
-import { counted } from '../support/clients/quotes.ts'
-import { pause } from '../support/gateways/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
-import { type StoreFault, storeFaults } from '../support/stores/store-faults.ts'
-import { everyKindOfRequest, quoteAt, type Sent } from '../support/stores/store-users.ts'
+import { describe, test } from 'vitest'
+import { expectNoRequestToFail } from '../support/stores/faulty-store-stage.ts'
+import { storeFaults } from '../support/stores/store-faults.ts'
 import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
-/** Long, so that a machine that is busy otherwise takes nothing for a fault of the store. */
-const timeoutMs = 2_000
-
-const isUp = async (gateway: RunningGateway) => (await counted(gateway, 'quotegate_store_up')) === 1
-
-async function until(what: string, holds: () => Promise<boolean>, withinMs = 30_000): Promise<void> {
-  const deadline = performance.now() + withinMs
-  while (!(await holds())) {
-    if (performance.now() > deadline) throw new Error(`still waiting after ${withinMs} ms: ${what}`)
-    await pause(20)
-  }
-}
-
-/** Two replicas on a store that can be broken, in front of a sandbox. */
-async function setStage({ set, fromTheStart }: StoreFault) {
-  const store = await set()
-  onTestFinished(() => store.end())
-  const sandbox = await startSandbox({ quoteLifetimeMs: 120_000 })
-  onTestFinished(() => sandbox.close())
-  if (fromTheStart) await store.break()
-  const replica = async () => {
-    const gateway = await startGateway({
-      SWAP_BASE_URL: sandbox.url,
-      PAYMENTS_BASE_URL: sandbox.url,
-      VALKEY_URL: store.url,
-      VALKEY_TIMEOUT_MS: timeoutMs,
-    })
-    onTestFinished(() => gateway.close())
-    return gateway
-  }
-  const replicas = [await replica(), await replica()] as const
-  if (!fromTheStart) for (const gateway of replicas) await until('the store', () => isUp(gateway))
-  return { store, replicas }
-}
-
-async function statusOf({ operationsUrl }: RunningGateway) {
-  const [status, ready] = await Promise.all([
-    fetch(`${operationsUrl}/status`),
-    fetch(`${operationsUrl}/readyz`),
-  ])
-  const { degraded } = (await status.json()) as { degraded: boolean }
-  return { degraded, ready: ready.status }
-}
-
-/** How many calls went out to the store. */
-async function callsOf(gateway: RunningGateway): Promise<number> {
-  const page = await gateway.metrics()
-  const lines = page.matchAll(/^quotegate_store_operations_total\{op="[\w-]+",outcome="(\w+)"\} (\d+)$/gm)
-  return [...lines].reduce((sum, [, outcome, count]) => sum + (outcome === 'skipped' ? 0 : Number(count)), 0)
-}
-
-const failures = (sent: readonly Sent[]) => sent.filter(({ good }) => !good)
-
-/** What one replica fetched is served by the other. */
-async function expectToShare([here, there]: readonly [RunningGateway, RunningGateway]): Promise<void> {
-  await until('a quote that is shared', async () => {
-    const amount = `${1 + Math.floor(Math.random() * 1e9)}`
-    return (await quoteAt(here, amount)).id === (await quoteAt(there, amount)).id
-  })
-}
+const faults = storeFaults.filter(({ fromTheStart }) => !fromTheStart)
 
 describe.skipIf(!valkeyIsInstalled())('no request fails for a store that is', () => {
-  test.each(storeFaults.map((fault) => [fault.name, fault] as const))(
+  test.each(faults.map((fault) => [fault.name, fault] as const))(
     '%s',
-    async (_name, fault) => {
-      const { store, replicas } = await setStage(fault)
-      const [gateway] = replicas
-      const sent: Sent[] = []
-      if (!fault.fromTheStart) {
-        await expectToShare(replicas)
-        await store.break()
-      }
-      sent.push(...(await everyKindOfRequest(gateway)))
-
-      if (!fault.passes) {
-        await until('the store to be known as down', async () => !(await isUp(gateway)))
-        expect(await statusOf(gateway)).toEqual({ degraded: true, ready: 200 })
-        const callsBefore = await callsOf(gateway)
-        for (let round = 0; round < 5; round += 1) sent.push(...(await everyKindOfRequest(gateway)))
-        expect(await callsOf(gateway), 'a store that is down is not asked').toBe(callsBefore)
-        await store.mend()
-      }
-
-      await until('the store to be shared again', async () => isUp(gateway), 10_000)
-      await expectToShare(replicas)
-      expect(await statusOf(gateway)).toEqual({ degraded: false, ready: 200 })
-      sent.push(...(await everyKindOfRequest(gateway)))
-      expect(failures(sent)).toEqual([])
-      // One wait is allowed, two in a row are not.
-      expect(Math.max(...sent.map(({ ms }) => ms))).toBeLessThan(1.9 * timeoutMs)
-    },
+    (_name, fault) => expectNoRequestToFail(fault),
     90_000,
   )
 })

@@ -1,0 +1,95 @@
+import { expect, test } from 'vitest'
+import { outcomeOf } from '../support/gateways/library-program.ts'
+
+// A suite that makes one for each of its tests once kept 2.7 MB of every one of them.
+test('nothing is left in memory of gateways that were closed', async () => {
+  const { code, output } = await outcomeOf(
+    `
+    async function afterMore(count) {
+      for (let made = 0; made < count; made += 1) {
+        const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0 })
+        await gateway.listen()
+        await gateway.close()
+      }
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      gc()
+      return process.memoryUsage().heapUsed
+    }
+    const before = await afterMore(10)
+    console.log(((await afterMore(30)) - before) / 30 / 1e6)
+    `,
+    ['--expose-gc'],
+  )
+  expect(code).toBe(0)
+  expect(Number(output)).toBeLessThan(0.5)
+})
+
+/** Of what `ask`, which the program makes, leaves behind in memory. */
+async function bytesKeptByEach(program: string): Promise<number> {
+  const measured = `
+    async function afterMore(count) {
+      for (let asked = 0; asked < count; asked += 1) await ask()
+      gc()
+      return process.memoryUsage().heapUsed
+    }
+    const before = await afterMore(300)
+    console.log(((await afterMore(1_000)) - before) / 1_000)
+    process.exit()`
+  const { code, output } = await outcomeOf(program + measured, ['--expose-gc'])
+  expect(code).toBe(0)
+  return Number(output)
+}
+
+// The text of a long number is a slice of the target that it stood in, unless it is copied.
+test.each([
+  ['can be read', 30_000],
+  ['cannot be read', 'soon'],
+])('quotes that %s keep nothing of long targets alive', async (_what, expiry) => {
+  const bytes = await bytesKeptByEach(`
+    import { once } from 'node:events'
+    import { createServer, get } from 'node:http'
+    const expiry = ${JSON.stringify(expiry)}
+    const provider = createServer((_request, response) => {
+      response.end(JSON.stringify({
+        id: 'q' + Math.random(), pairId: 'SHIB_USDC',
+        fromAmount: { assetId: 'SHIB', value: '1' }, toAmount: { assetId: 'USDC', value: '1' },
+        expiry: typeof expiry === 'number' ? Date.now() + expiry : expiry,
+      }))
+    }).listen(0, '127.0.0.1')
+    await once(provider, 'listening')
+    const gateway = await createGateway({
+      PORT: 0, ADMIN_PORT: 0, SWAP_BASE_URL: 'http://127.0.0.1:' + provider.address().port,
+    })
+    const { trafficUrl } = await gateway.listen()
+    let amount = 10 ** 15
+    const more = 'm'.repeat(7_000)
+    const ask = () => new Promise((resolve, reject) => {
+      amount += 1
+      const target = '/v3/pairs/SHIB_OF_LONG_NAME/quotes?amount=' + amount + '&more=' + more
+      get(trafficUrl + target, { headers: { 'App-Name': 'tests' } }, (response) => response.resume().on('end', resolve)).on('error', reject)
+    })
+    `)
+  expect(bytes).toBeLessThan(5_000)
+})
+
+// Whoever asks writes what stands to the left of the address that the proxy added.
+test('a rate limit keeps nothing of the long line that an address came in', async () => {
+  const bytes = await bytesKeptByEach(`
+    import { once } from 'node:events'
+    import { createServer, get } from 'node:http'
+    const provider = createServer((_request, response) => response.end('[]')).listen(0, '127.0.0.1')
+    await once(provider, 'listening')
+    const gateway = await createGateway({
+      PORT: 0, ADMIN_PORT: 0, SWAP_BASE_URL: 'http://127.0.0.1:' + provider.address().port,
+      TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'x-forwarded-for', RATE_LIMIT_PER_MINUTE: 10, RATE_LIMIT_BY: 'both',
+    })
+    const { trafficUrl } = await gateway.listen()
+    let application = 0
+    const ask = () => new Promise((resolve, reject) => {
+      application += 1
+      const headers = { 'App-Name': 'tests' + application, 'X-Forwarded-For': 'x'.repeat(10_000) + ', 203.0.113.111' }
+      get(trafficUrl + '/v3/pairs', { headers }, (response) => response.resume().on('end', resolve)).on('error', reject)
+    })
+    `)
+  expect(bytes).toBeLessThan(5_000)
+})
