@@ -1,7 +1,44 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** These change their process in a way that cannot be undone: a mocked module, a flag of V8. */
 const needOwnProcess = ['test/operations/console-files.test.ts', 'test/regression/one-shape.test.ts']
+
+/** These take more than ten seconds each. They are started first, so that no worker is left with one at the end. */
+const long = [
+  'console/',
+  'deploy/image',
+  'e2e/deploy-on-friday',
+  'e2e/provider-clock-wrong',
+  'faults/breaker',
+  'faults/keep-alive-race',
+  'faults/order-once',
+  'faults/process-paused',
+  'faults/queue',
+  'faults/slow-clients',
+  'faults/store-faults',
+  'faults/timeouts',
+  'gateway/drain',
+  'library/',
+  'main',
+  'operations/stream',
+  'package/tarball',
+  'process/',
+  'property/order-guard',
+  'regression/patience',
+  'replicas/orders',
+  'replicas/valkey/',
+  'upstream/',
+]
+
+class LongFilesFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files)
+    const isLong = ({ moduleId }: TestSpecification) =>
+      long.some((name) => moduleId.includes(`/test/${name}`))
+    return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
+  }
+}
 
 export default defineConfig({
   test: {
@@ -11,6 +48,7 @@ export default defineConfig({
     // More than there are processors: most of a test's time is spent waiting for a deadline or another process.
     maxWorkers: 4,
     maxConcurrency: 32,
+    sequence: { sequencer: LongFilesFirst },
     projects: [
       {
         extends: true,
