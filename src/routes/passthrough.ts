@@ -2,10 +2,10 @@ import { Problem } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type RelayOwner, relay } from '../upstream/relay.ts'
 import {
-  bodyInOneGo,
   ClientGone,
-  mayComeInOneGo,
+  mayArriveWithHead,
   RequestBody,
+  readArrivedBody,
   requestBody,
 } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
@@ -60,12 +60,12 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
         })
       return
     }
-    if (body !== undefined || !mayComeInOneGo(request)) {
+    if (body !== undefined || !mayArriveWithHead(request)) {
       send(body ?? requestBody(request, bodyIdleTimeoutMs))
       return
     }
     // A body that is all there goes out in one piece with the head, without a stream.
-    bodyInOneGo(request, (whole, begun) => {
+    readArrivedBody(request, (whole, begun) => {
       if (response.destroyed || response.headersSent) return
       try {
         send(whole ?? new RequestBody(request, bodyIdleTimeoutMs, begun))

@@ -1,41 +1,42 @@
 import { bodilessStatuses } from '../http/headers.ts'
 import { Problem, UpstreamFailure, type UpstreamFault } from '../http/problem.ts'
-import type { Pass } from './breaker.ts'
+import type { Permit } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
-import { faultOf, isOurOwn } from './fault.ts'
+import { faultOf, isLocalError } from './fault.ts'
 import { ClientGone } from './request-body.ts'
-import type { Outcome, UnderWay, UpstreamHandler, UpstreamRequest } from './types.ts'
+import type { InFlightRequest, Outcome, UpstreamHandler, UpstreamRequest } from './types.ts'
 
 export interface AttemptOptions {
   request: UpstreamRequest
   handler: UpstreamHandler
-  pass: Pass
+  permit: Permit
   startedAtMs: number
-  /** What is the same for all requests to one upstream. */
-  common: AttemptCommon
+  context: AttemptContext
 }
 
-export interface AttemptCommon {
-  /** Payments and webhooks: an upstream's own failures are its own affair, only failures to connect count. */
+/** What all attempts to one upstream share. */
+export interface AttemptContext {
+  /** For payments and webhooks: the breaker counts failures to connect, and none that come later. */
   countsConnectOnly: boolean
   retries: number
   send(request: UpstreamRequest, handler: TryHandler): Try
-  mayRetry(): boolean
+  /** Takes one retry from the budget, if there is one left. */
+  takeRetry(): boolean
   onRetry(): void
-  onOver(outcome: Outcome, startedAtMs: number): void
+  onEnd(outcome: Outcome, startedAtMs: number): void
 }
 
-/** Faults before any connection was there that are over at once, so that another try may not meet them. */
-const worthAnotherConnection: ReadonlySet<UpstreamFault> = new Set([
+/** Faults of connecting that show quickly and may be gone at the next try. */
+const retryableFaults: ReadonlySet<UpstreamFault> = new Set([
   'connection_refused',
   'connection_terminated',
   'destination_unavailable',
   'dns_error',
   'tls_protocol_error',
 ])
-/** A strange answer is an answer: one bad pair must not close the swap side for everybody. */
+/** Not `http_protocol_error`: the upstream did answer, and one bad pair must not open the breaker for all pairs. */
 const countedFaults: ReadonlySet<UpstreamFault> = new Set([
-  ...worthAnotherConnection,
+  ...retryableFaults,
   'connection_timeout',
   'tls_certificate_error',
   'http_response_timeout',
@@ -44,28 +45,29 @@ const countedFaults: ReadonlySet<UpstreamFault> = new Set([
 const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 /**
- * One request on its way out, in as many tries as are safe: it is sent again only if the upstream cannot have
- * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. Reports to the breaker
- * once, however many tries there were.
+ * One request to the upstream, in as many tries as are safe. A request is sent again only if the upstream cannot have
+ * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. The attempt reports to the
+ * breaker once, however many tries it took.
  */
-export class Attempt implements TryHandler, UnderWay {
+export class Attempt implements TryHandler, InFlightRequest {
   readonly #options: AttemptOptions
-  readonly #common: AttemptCommon
-  #triesLeft: number
+  readonly #context: AttemptContext
+  #retriesLeft: number
   #try: Try | undefined
+  /** Whether the current try has a connection. */
   #began = false
   #status = 0
   #givenUp = false
-  /** Its handler would not have it sent any more, which says nothing of the upstream. */
+  /** The handler cancelled the request before it was sent, which says nothing about the upstream. */
   #unsent = false
-  #over = false
+  #ended = false
 
   constructor(options: AttemptOptions) {
     this.#options = options
-    this.#common = options.common
-    // A trial is one try: an upstream that is just getting up is not asked twice.
-    this.#triesLeft = options.pass.isTrial ? 0 : this.#common.retries
-    this.#try = this.#common.send(options.request, this)
+    this.#context = options.context
+    // A trial is not retried: an upstream that is just recovering gets one request.
+    this.#retriesLeft = options.permit.isTrial ? 0 : this.#context.retries
+    this.#try = this.#context.send(options.request, this)
   }
 
   withdraw(reason: Error): void {
@@ -75,26 +77,26 @@ export class Attempt implements TryHandler, UnderWay {
   }
 
   onConnect(abort: (reason?: Error) => void): void {
-    const { handler, pass } = this.#options
+    const { handler, permit } = this.#options
     try {
       handler.onConnect((reason) => {
-        // Our own deadline is the upstream's failure; a client that left is nobody's.
+        // A deadline that passed is a failure of the upstream. A client that left is not.
         this.#givenUp = !(reason instanceof UpstreamFailure)
         abort(reason)
       })
     } catch (error) {
-      // As in `withdraw`: whose time was up before a connection was there did not leave.
+      // As in `withdraw`: a request whose deadline passed before it had a connection was not given up by its client.
       this.#givenUp = !(error instanceof UpstreamFailure)
       this.#unsent = true
       throw error
     }
     this.#began = true
-    if (this.#common.countsConnectOnly) pass.answering()
+    if (this.#context.countsConnectOnly) permit.answerBegan()
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
     this.#status = status
-    if (status >= 200 && !failedStatuses.has(status)) this.#options.pass.answering()
+    if (status >= 200 && !failedStatuses.has(status)) this.#options.permit.answerBegan()
     return this.#options.handler.onHeaders(status, rawHeaders, resume, reason)
   }
 
@@ -104,7 +106,7 @@ export class Attempt implements TryHandler, UnderWay {
 
   onComplete(): void {
     const failed = failedStatuses.has(this.#status)
-    const counts = failed && !this.#common.countsConnectOnly
+    const counts = failed && !this.#context.countsConnectOnly
     this.#end(failed ? 'failed-status' : 'answered', counts ? 'failed' : 'succeeded')
     this.#options.handler.onComplete()
   }
@@ -113,44 +115,44 @@ export class Attempt implements TryHandler, UnderWay {
     const fault =
       error instanceof UpstreamFailure
         ? error.fault
-        : faultOf(error, { requestBegan: this.#began, headCame: this.#status >= 200 })
-    // A 304 may state the length of what it leaves out (RFC 9110 8.6), which undici then finds missing.
+        : faultOf(error, { requestBegan: this.#began, headReceived: this.#status >= 200 })
+    // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.
     if (bodilessStatuses.has(this.#status) && fault === 'http_response_incomplete') {
       this.onComplete()
       return
     }
-    this.#givenUp ||= isClientsDoing(error)
-    const saysNothing = this.#givenUp || this.#unsent || isOurOwn(error)
-    const mayRepeat = !saysNothing && !answerBegan && this.#isSafeToRepeat(fault)
-    if (mayRepeat && this.#triesLeft > 0 && this.#common.mayRetry()) {
-      this.#triesLeft -= 1
+    this.#givenUp ||= isCausedByClient(error)
+    const isNotUpstreams = this.#givenUp || this.#unsent || isLocalError(error)
+    const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
+    if (mayRepeat && this.#retriesLeft > 0 && this.#context.takeRetry()) {
+      this.#retriesLeft -= 1
       this.#began = false
-      this.#common.onRetry()
-      this.#try = this.#common.send(this.#options.request, this)
+      this.#context.onRetry()
+      this.#try = this.#context.send(this.#options.request, this)
       return
     }
-    const counts = countedFaults.has(fault) && (!this.#began || !this.#common.countsConnectOnly)
+    const counts = countedFaults.has(fault) && (!this.#began || !this.#context.countsConnectOnly)
     const verdict = counts ? 'failed' : 'succeeded'
-    this.#end(this.#givenUp ? 'given-up' : fault, saysNothing ? 'abandoned' : verdict)
+    this.#end(this.#givenUp ? 'given-up' : fault, isNotUpstreams ? 'abandoned' : verdict)
     this.#options.handler.onError(error)
   }
 
   #isSafeToRepeat(fault: UpstreamFault): boolean {
     if (this.#status !== 0) return false
-    if (!this.#began) return worthAnotherConnection.has(fault)
+    if (!this.#began) return retryableFaults.has(fault)
     const { method, body } = this.#options.request
     return (method === 'GET' || method === 'HEAD') && body === null && fault === 'connection_terminated'
   }
 
   #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned'): void {
-    if (this.#over) return
-    this.#over = true
-    this.#options.pass[verdict]()
-    this.#common.onOver(outcome, this.#options.startedAtMs)
+    if (this.#ended) return
+    this.#ended = true
+    this.#options.permit[verdict]()
+    this.#context.onEnd(outcome, this.#options.startedAtMs)
   }
 }
 
-function isClientsDoing(error: Error): boolean {
+function isCausedByClient(error: Error): boolean {
   if (error instanceof ClientGone || error instanceof Problem) return true
   return (error as { code?: unknown }).code === 'UND_ERR_ABORTED'
 }

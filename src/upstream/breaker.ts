@@ -1,42 +1,42 @@
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
 export interface BreakerOptions {
-  /** Failures in a row that open it. */
+  /** How many failures in a row open the breaker. */
   failures: number
-  /** How long it stays open before one request may try. */
+  /** How long the breaker stays open before it admits one trial request. */
   openMs: number
-  /** A clock that is never set back, or an outage could last as long as the correction. */
+  /** Must be monotonic: if a wall clock were set back, the breaker would stay open that much longer. */
   nowMs: () => number
   onChange?: (state: BreakerState) => void
 }
 
-/** What a request that was let out must report: one of the last three, exactly once. */
-export interface Pass {
-  /** The one request that tries whether an outage is over. */
+/** Given to each admitted request, which must call one of the last three methods exactly once. */
+export interface Permit {
+  /** Whether this is the one request that finds out if the outage is over. */
   readonly isTrial: boolean
-  /** A good answer has begun. However long the rest takes, the outage is over. */
-  answering(): void
+  /** A good answer has begun. The outage is over, however long the rest of the answer takes. */
+  answerBegan(): void
   succeeded(): void
   failed(): void
-  /** The client left, or the request never went out: it says nothing of the upstream. */
+  /** The client left or the request was never sent, so its end says nothing about the upstream. */
   abandoned(): void
 }
 
 export interface Breaker {
   readonly state: BreakerState
-  /** How long to wait before it is worth asking again; 0 while it is closed. */
+  /** How long to wait before the next request can be admitted; 0 while the breaker is closed. */
   readonly retryAfterMs: number
-  /** Leave to send a request, or nothing. While half-open, one request at a time has it. */
-  admit(): Pass | undefined
+  /** A permit to send a request, or undefined. While half-open, one request at a time gets a permit. */
+  admit(): Permit | undefined
 }
 
-/** Stops asking an upstream that fails: its callers hear so at once, and it is left in peace to recover. */
+/** Stops sending to a failing upstream: callers get their error at once, and the upstream has time to recover. */
 export function createBreaker(options: BreakerOptions): Breaker {
   let state: BreakerState = 'closed'
   let failuresInARow = 0
   let openUntilMs = 0
-  let trialUnderWay = false
-  let ordinary = ordinaryPass()
+  let trialInFlight = false
+  let ordinary = ordinaryPermit()
 
   function change(next: BreakerState): void {
     if (state === next) return
@@ -51,16 +51,17 @@ export function createBreaker(options: BreakerOptions): Breaker {
 
   function close(): void {
     failuresInARow = 0
-    // Requests from before the outage may still time out, one after another: that is the old outage.
-    ordinary = ordinaryPass()
+    // Requests from before the outage may still time out, one after another. Those timeouts belong to the old outage, so
+    // the permits of these requests no longer count.
+    ordinary = ordinaryPermit()
     change('closed')
   }
 
-  function ordinaryPass(): Pass {
-    const isCurrent = () => state === 'closed' && ordinary === pass
-    const pass: Pass = {
+  function ordinaryPermit(): Permit {
+    const isCurrent = () => state === 'closed' && ordinary === permit
+    const permit: Permit = {
       isTrial: false,
-      answering() {},
+      answerBegan() {},
       succeeded() {
         if (isCurrent()) failuresInARow = 0
       },
@@ -71,32 +72,33 @@ export function createBreaker(options: BreakerOptions): Breaker {
       },
       abandoned() {},
     }
-    return pass
+    return permit
   }
 
-  function trialPass(): Pass {
-    let after: Pass | undefined
+  function trialPermit(): Permit {
+    /** Takes the reports of this request once its good answer has begun and closed the breaker. */
+    let permitSinceClose: Permit | undefined
     function endTrial(next?: () => void): void {
-      trialUnderWay = false
+      trialInFlight = false
       next?.()
     }
     return {
       isTrial: true,
-      answering() {
-        if (after) return
+      answerBegan() {
+        if (permitSinceClose) return
         endTrial(close)
-        after = ordinary
+        permitSinceClose = ordinary
       },
       succeeded() {
-        if (after) after.succeeded()
+        if (permitSinceClose) permitSinceClose.succeeded()
         else endTrial(close)
       },
       failed() {
-        if (after) after.failed()
+        if (permitSinceClose) permitSinceClose.failed()
         else endTrial(open)
       },
       abandoned() {
-        if (!after) endTrial()
+        if (!permitSinceClose) endTrial()
       },
     }
   }
@@ -110,10 +112,10 @@ export function createBreaker(options: BreakerOptions): Breaker {
     },
     admit() {
       if (state === 'closed') return ordinary
-      if (trialUnderWay || options.nowMs() < openUntilMs) return undefined
-      trialUnderWay = true
+      if (trialInFlight || options.nowMs() < openUntilMs) return undefined
+      trialInFlight = true
       change('half-open')
-      return trialPass()
+      return trialPermit()
     },
   }
 }

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher, errors } from 'undici'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
-import { asHandled, type ConnectionOptions, connectorFor, guardSocket } from './connector.ts'
+import { type ConnectionOptions, createConnector, guardSocket, withoutAltNameCode } from './connector.ts'
 
 export interface ConnectionsOptions extends ConnectionOptions {
   max: number
 }
 
-/** undici's raw handler, whose `onError` also gets whether any byte of an answer came before the error. */
+/** undici's raw handler, whose `onError` also says whether any byte of an answer came before the error. */
 export interface TryHandler {
   onConnect(abort: (reason?: Error) => void): void
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean
@@ -17,27 +17,27 @@ export interface TryHandler {
 }
 
 export interface Try {
-  /** Leaves the queue; false if it has left the queue already. */
+  /** Takes the try out of the queue. False: it was not in the queue any more. */
   withdraw(): boolean
 }
 
 /**
- * The connections to one origin, one request at a time on each, and those who wait for one. Not undici's Pool:
- * its `clientTtl` leaves a request waiting for the next one when every client is due at once, and a client that
- * failed to connect leaves its count yet goes on to serve its queue, past the limit (7.30.2).
+ * The connections to one origin, with one request at a time on each, and the queue of requests that wait for a
+ * connection. Not undici's Pool (7.30.2): when its `clientTtl` ends for every client at once, a request waits until
+ * another request comes; and a client that failed to connect is no longer counted, yet serves its queue, past the limit.
  */
 export class Connections {
   readonly #options: ConnectionsOptions
-  readonly #connector: ReturnType<typeof connectorFor>
+  readonly #connector: ReturnType<typeof createConnector>
   readonly #all: Connection[] = []
-  /** The connection used last is taken first, so that those that are not needed grow old and close. */
+  /** The connection used last is taken first, so that unneeded connections stay idle and close. */
   readonly #free: Connection[] = []
   readonly #waiting = new Set<QueuedTry>()
   #closed: Error | undefined
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
-    this.#connector = connectorFor(options)
+    this.#connector = createConnector(options)
   }
 
   get stats(): { busy: number; idle: number } {
@@ -46,22 +46,22 @@ export class Connections {
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler): Try {
-    const one = new QueuedTry(request, handler, this)
-    const connection = this.#free.pop() ?? this.#another()
+    const queued = new QueuedTry(request, handler, this)
+    const connection = this.#free.pop() ?? this.#newConnection()
     const closed = this.#closed
-    if (closed) process.nextTick(() => one.onError(closed))
-    else if (connection) one.start(connection)
-    else this.#waiting.add(one)
-    return one
+    if (closed) process.nextTick(() => queued.onError(closed))
+    else if (connection) queued.start(connection)
+    else this.#waiting.add(queued)
+    return queued
   }
 
-  withdraw(one: QueuedTry): boolean {
-    return this.#waiting.delete(one)
+  withdraw(queued: QueuedTry): boolean {
+    return this.#waiting.delete(queued)
   }
 
   giveBack(connection: Connection): void {
-    // Not at once: an upstream may close behind its answer, and until the event loop has read that, the next POST would be
-    // lost on this connection. Each connection has its own immediate, so that each is read before it is free.
+    // Not at once: an upstream may close after its answer, and until the event loop has read that end, the next POST on
+    // this connection would be lost. Each connection has its own immediate, so that each is read before it is free.
     setImmediate(this.#release, connection)
   }
 
@@ -70,11 +70,11 @@ export class Connections {
     this.#closed = error
     const waiting = [...this.#waiting]
     this.#waiting.clear()
-    for (const one of waiting) one.onError(error)
+    for (const queued of waiting) queued.onError(error)
     await Promise.all(this.#all.map((connection) => connection.close(error)))
   }
 
-  #another(): Connection | undefined {
+  #newConnection(): Connection | undefined {
     if (this.#all.length >= this.#options.max) return undefined
     const connection = new Connection(this.#options, this.#connector)
     this.#all.push(connection)
@@ -91,16 +91,16 @@ export class Connections {
   }
 }
 
-/** A place for one connection, made when it is first used, and again when it is lost or too old. */
+/** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
 class Connection {
   readonly #options: ConnectionOptions
   readonly #connector: buildConnector.connector
   #client: Client
   #socket: Socket | undefined
   #connectedAtMs = 0
-  /** Whether it ended with a reset: the answer that ended with it is not whole. */
+  /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
   wasReset = false
-  /** Resumes the last answer. */
+  /** Resumes the last answer if it is paused. */
   #resume: (() => void) | undefined
 
   constructor(options: ConnectionOptions, connector: buildConnector.connector) {
@@ -118,7 +118,7 @@ class Connection {
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
-    const isOld = performance.now() - this.#connectedAtMs > this.#options.lifeMs
+    const isOld = performance.now() - this.#connectedAtMs > this.#options.maxAgeMs
     if (isOld && this.isOpen) {
       void this.#client.destroy()
       this.#client = this.#newClient()
@@ -126,12 +126,12 @@ class Connection {
     this.#client.dispatch(request, handler)
   }
 
-  /** A new connection takes its place before the next request. */
+  /** Has a new connection made for the next request. */
   retire(): void {
     this.#connectedAtMs = Number.NEGATIVE_INFINITY
   }
 
-  rememberResume(resume: () => void): void {
+  setResume(resume: () => void): void {
     this.#resume = resume
   }
 
@@ -145,7 +145,7 @@ class Connection {
       pipelining: 1,
       connect: (target, callback) => {
         this.#connector(target, (...[error, socket]) => {
-          if (error) return callback(asHandled(error), null)
+          if (error) return callback(withoutAltNameCode(error), null)
           this.#socket = socket
           this.wasReset = false
           this.#connectedAtMs = performance.now()
@@ -166,7 +166,7 @@ function isChunked(rawHeaders: readonly Buffer[]): boolean {
   return headerLines(latin1Headers(rawHeaders), 'transfer-encoding') !== undefined
 }
 
-/** One try of a request: waits for a connection, holds it, gives it back. */
+/** One try of a request. It waits for a connection, holds it until the answer ends, and gives it back. */
 class QueuedTry implements Try {
   readonly #request: Dispatcher.DispatchOptions
   readonly #handler: TryHandler
@@ -195,15 +195,16 @@ class QueuedTry implements Try {
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
-    this.#connection?.rememberResume(resume)
-    // Some upstreams send the end of chunks behind an answer that has no body (RFC 9112 6.1). The next request would take
-    // it for its answer, and a payment that was made would be a 502. undici handles an answer that states a length.
+    this.#connection?.setResume(resume)
+    // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
+    // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
+    // an answer that states a length.
     if (bodilessStatuses.has(status) && isChunked(rawHeaders)) this.#connection?.retire()
     return this.#handler.onHeaders(status, rawHeaders, resume, reason)
   }
 
   onData(chunk: Buffer): boolean {
-    // An empty chunk is what undici's parser says when it is resumed and has nothing left.
+    // undici's parser emits an empty chunk when it is resumed and has no bytes left.
     return chunk.length === 0 || this.#handler.onData(chunk)
   }
 

@@ -1,22 +1,22 @@
 import { lookup as systemLookup } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 
-type Answer = Parameters<LookupFunction>[2]
+type LookupCallback = Parameters<LookupFunction>[2]
 
 /**
- * For one name: who asks while the answer is under way waits for the same one. The system is asked in one of the few
- * threads of the process, which a name server that says nothing holds for seconds: a burst of requests to one dead name
- * would keep the other upstreams from theirs.
+ * Shares the lookup of one name among all callers that ask while it runs. A lookup by the system occupies one of the few
+ * threads of the process, for seconds if the name server does not answer. Without sharing, a burst of requests to one
+ * dead name would leave no thread for the names of the other upstreams.
  */
 export function sharedLookup(lookup: LookupFunction = systemLookup): LookupFunction {
-  let waiting: Answer[] = []
+  let waiting: LookupCallback[] = []
   return (name, options, callback) => {
     waiting.push(callback)
     if (waiting.length > 1) return
     lookup(name, options, (...answer) => {
-      const answered = waiting
+      const callbacks = waiting
       waiting = []
-      for (const tell of answered) tell(...answer)
+      for (const answered of callbacks) answered(...answer)
     })
   }
 }

@@ -18,11 +18,11 @@ const faultByCode: Record<string, UpstreamFault> = {
   UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'http_response_incomplete',
   ERR_INVALID_CHAR: 'http_protocol_error',
   ERR_HTTP_INVALID_STATUS_CODE: 'http_protocol_error',
-  // undici, of a status below 100.
+  // undici's code for a status below 100.
   ERR_ASSERTION: 'http_protocol_error',
 }
 
-/** OpenSSL's, as Node names them; the last is for all that Node has no name for, such as a name constraint. */
+/** OpenSSL's codes as Node names them. UNSPECIFIED is for errors that Node has no name for, such as a name constraint. */
 const otherCertificateCodes: ReadonlySet<string> = new Set([
   'INVALID_CA',
   'INVALID_PURPOSE',
@@ -31,7 +31,7 @@ const otherCertificateCodes: ReadonlySet<string> = new Set([
   'UNSPECIFIED',
 ])
 
-/** Faults that can only come before a connection was there, when no upstream can have seen the request. */
+/** Faults of connecting. The upstream cannot have seen a request that failed with one of them. */
 const beforeConnection: ReadonlySet<UpstreamFault> = new Set([
   'connection_refused',
   'connection_timeout',
@@ -42,23 +42,24 @@ const beforeConnection: ReadonlySet<UpstreamFault> = new Set([
   'tls_protocol_error',
 ])
 
-export interface HowFar {
+/** How far a request had got when its error came. */
+export interface Progress {
   requestBegan: boolean
-  /** The head of an answer was there, so that what broke is its body. */
-  headCame: boolean
+  /** The head of an answer was received, so it is the body that broke. */
+  headReceived: boolean
 }
 
 /** Names the fault behind an error of undici, the socket or the TLS layer. */
-export function faultOf(error: unknown, { requestBegan, headCame }: HowFar): UpstreamFault {
+export function faultOf(error: unknown, { requestBegan, headReceived }: Progress): UpstreamFault {
   const named = namedFault(error)
-  // The kernel says ETIMEDOUT or EHOSTUNREACH of a connection that broke later, too.
+  // The kernel also reports ETIMEDOUT or EHOSTUNREACH for a connection that breaks after it was made.
   const fault = requestBegan && beforeConnection.has(named) ? 'connection_terminated' : named
-  if (headCame) return fault === 'connection_terminated' ? 'http_response_incomplete' : fault
-  // undici calls a head incomplete that it cannot read, once it has seen a length in it.
+  if (headReceived) return fault === 'connection_terminated' ? 'http_response_incomplete' : fault
+  // undici calls an unreadable head incomplete once it has seen a length in it.
   return fault === 'http_response_incomplete' ? 'http_protocol_error' : fault
 }
 
-const ownCodes: ReadonlySet<unknown> = new Set([
+const localCodes: ReadonlySet<unknown> = new Set([
   'UND_ERR_INVALID_ARG',
   'UND_ERR_NOT_SUPPORTED',
   'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH',
@@ -68,9 +69,9 @@ const ownCodes: ReadonlySet<unknown> = new Set([
   'ENFILE',
 ])
 
-/** Whether it says nothing of the upstream: a request that cannot be written, no descriptor left, shut down. */
-export function isOurOwn(error: Error): boolean {
-  return ownCodes.has((error as { code?: unknown }).code)
+/** Whether the gateway itself failed: the request cannot be written, no descriptor is left, or it is shutting down. */
+export function isLocalError(error: Error): boolean {
+  return localCodes.has((error as { code?: unknown }).code)
 }
 
 function namedFault(error: unknown): UpstreamFault {
@@ -83,12 +84,12 @@ function namedFault(error: unknown): UpstreamFault {
     if (code.startsWith('HPE_')) return 'http_protocol_error'
   }
   if (name === 'HTTPParserError') return 'http_protocol_error'
-  // undici tells these two from a dead connection by their text alone.
+  // Only their text distinguishes these two errors of undici from a dead connection.
   if (message === 'bad response' || message === 'bad upgrade') return 'http_protocol_error'
   return 'connection_terminated'
 }
 
-/** undici reads more kinds of head than Node writes, such as a control character in a reason phrase. */
+/** The failure of an answer that Node cannot write, though undici read it: its reason phrase has a control character. */
 export function unwritable(upstream: string, cause: unknown): UpstreamFailure {
   return new UpstreamFailure(upstream, { fault: 'http_protocol_error', maybeSeen: true, cause })
 }

@@ -4,18 +4,18 @@ import { UpstreamFailure } from '../http/problem.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone } from './request-body.ts'
-import type { UnderWay, Upstream, UpstreamHandler, UpstreamRequest } from './types.ts'
+import type { InFlightRequest, Upstream, UpstreamHandler, UpstreamRequest } from './types.ts'
 
 export interface AnswerHead {
   status: number
   reason: string
   rawHeaders: string[]
-  /** Our wall clock just before the request went out, and when the head of the answer was there. */
+  /** Our wall clock just before the request was sent, and when the head of the answer was received. */
   sentAtMs: number
   receivedAtMs: number
 }
 
-/** A whole answer in memory, every byte as it came. */
+/** A whole answer in memory, every byte as received. */
 export interface WholeAnswer extends AnswerHead {
   body: Buffer
 }
@@ -23,11 +23,11 @@ export interface WholeAnswer extends AnswerHead {
 /** On whose behalf a request is sent. */
 export interface Sender {
   /**
-   * Called just before the first byte is written, for each try. An error that it returns keeps the request from being
-   * sent, and is what the answer rejects with.
+   * Called for each try, just before its first byte is written. If this returns an error, the request is not sent and
+   * `answer` rejects with that error.
    */
   objection(): Error | undefined
-  /** The head of the answer has come, whether or not the rest will. */
+  /** The head of the answer was received. Its body may still fail. */
   answerBegan(head: AnswerHead): void
 }
 
@@ -41,34 +41,35 @@ export interface FetchOptions {
 
 export interface Fetch {
   answer: Promise<WholeAnswer>
-  /** Gives the call up; the answer rejects. */
+  /** Gives up the call: `answer` rejects. */
   abort(): void
 }
 
-/** Far more than any quote or order has; an endless answer must not fill the memory. */
+/** Far more than any quote or order has. Without a limit an endless answer would fill the memory. */
 const maxBodyBytes = 4_194_304
 const noBytes = Buffer.alloc(0)
 
-/** Sends one request and reads its answer to the end: for quotes and orders, which are small and have one deadline. */
+/** Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline. */
 export function fetchWhole(options: FetchOptions): Fetch {
   const reader = new Reader(options)
-  reader.underWay = options.upstream.dispatch(options.request, reader)
-  return { answer: reader.answer, abort: () => reader.leave() }
+  reader.request = options.upstream.dispatch(options.request, reader)
+  return { answer: reader.answer, abort: () => reader.abort() }
 }
 
 class Reader implements UpstreamHandler {
   readonly answer: Promise<WholeAnswer>
   readonly #options: FetchOptions
-  underWay: UnderWay | undefined
+  request: InFlightRequest | undefined
   readonly #deadline: PatientTimer
-  readonly #endsAtMs: number
+  readonly #deadlineAtMs: number
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
-  #abort: ((reason?: Error) => void) | undefined
+  /** Aborts the try that has a connection; undefined until there is one. */
+  #abortTry: ((reason?: Error) => void) | undefined
   #settled = false
-  #givenUpFor: Error | undefined
+  #giveUpReason: Error | undefined
   #sentAtMs = 0
-  /** Without its body until that is complete. */
+  /** Its body stays empty until all of the answer was received. */
   #head: WholeAnswer | undefined
   #chunks: Buffer[] = []
   #bytes = 0
@@ -79,28 +80,29 @@ class Reader implements UpstreamHandler {
       this.#resolve = resolve
       this.#reject = reject
     })
-    this.#endsAtMs = performance.now() + options.totalTimeoutMs
+    this.#deadlineAtMs = performance.now() + options.totalTimeoutMs
     this.#deadline = new PatientTimer(options.totalTimeoutMs, () => this.#onDeadline())
   }
 
   #onDeadline(): void {
-    const fault = this.#abort === undefined ? 'connection_timeout' : 'http_response_timeout'
+    const fault = this.#abortTry === undefined ? 'connection_timeout' : 'http_response_timeout'
     const { totalTimeoutMs } = this.#options
-    this.giveUp(this.#failure(fault, new Error(`no whole answer in ${totalTimeoutMs} ms`)))
+    this.#giveUp(this.#failure(fault, new Error(`no whole answer in ${totalTimeoutMs} ms`)))
   }
 
   onConnect(abort: (reason?: Error) => void): void {
-    // After a pause of this process a connection may come free before the timer runs: the request would be sent, then given up.
-    if (performance.now() >= this.#endsAtMs) this.#onDeadline()
-    // Given up while it waited for a connection: nothing is sent.
-    if (this.#settled) throw this.#givenUpFor ?? new Error('given up before it was sent')
+    // After a pause of this process a connection may become free before the deadline's timer runs. Without this line the
+    // request would be sent and then given up.
+    if (performance.now() >= this.#deadlineAtMs) this.#onDeadline()
+    // The request was given up while it waited for a connection, so it is not sent.
+    if (this.#settled) throw this.#giveUpReason ?? new Error('given up before it was sent')
     const objection = this.#options.sender?.objection()
     if (objection !== undefined) {
       this.#settle()
       this.#reject(objection)
       throw objection
     }
-    this.#abort = abort
+    this.#abortTry = abort
     this.#sentAtMs = this.#options.clock.nowMs()
   }
 
@@ -127,7 +129,7 @@ class Reader implements UpstreamHandler {
   onData(chunk: Buffer): boolean {
     this.#bytes += chunk.length
     if (this.#bytes > maxBodyBytes) {
-      this.giveUp(this.#failure('http_response_body_size', new Error(`more than ${maxBodyBytes} bytes`)))
+      this.#giveUp(this.#failure('http_response_body_size', new Error(`more than ${maxBodyBytes} bytes`)))
       return false
     }
     this.#chunks.push(chunk)
@@ -146,23 +148,23 @@ class Reader implements UpstreamHandler {
   onError(error: Error): void {
     if (this.#settled) return
     this.#settle()
-    const howFar = { requestBegan: this.#abort !== undefined, headCame: this.#head !== undefined }
-    const fault = faultOf(error, howFar)
+    const requestBegan = this.#abortTry !== undefined
+    const fault = faultOf(error, { requestBegan, headReceived: this.#head !== undefined })
     this.#reject(error instanceof UpstreamFailure ? error : this.#failure(fault, error))
   }
 
-  leave(): void {
-    this.giveUp(new ClientGone('nobody waits any more', { maybeSeen: this.#abort !== undefined }))
+  abort(): void {
+    this.#giveUp(new ClientGone('no client waits any more', { maybeSeen: this.#abortTry !== undefined }))
   }
 
-  giveUp(reason: Error): void {
+  #giveUp(reason: Error): void {
     if (this.#settled) return
     this.#settle()
-    this.#givenUpFor = reason
+    this.#giveUpReason = reason
     this.#reject(reason)
-    // Both, because `abort` may be that of a try that died, while the next try waits for a connection.
-    this.#abort?.(reason)
-    this.underWay?.withdraw(reason)
+    // Both, because `#abortTry` may belong to a try that failed, while the next try waits for a connection.
+    this.#abortTry?.(reason)
+    this.request?.withdraw(reason)
   }
 
   #settle(): void {
@@ -171,7 +173,7 @@ class Reader implements UpstreamHandler {
   }
 
   #failure(fault: UpstreamFailure['fault'], cause: Error): UpstreamFailure {
-    const maybeSeen = this.#abort !== undefined
+    const maybeSeen = this.#abortTry !== undefined
     return new UpstreamFailure(this.#options.upstream.name, { fault, maybeSeen, cause })
   }
 }

@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http'
 import { bodyInOneGo, ClientGone, mayComeInOneGo, RequestBody } from './request-body.ts'
 
 export interface BodyStart {
-  /** The whole body, if there is no `rest`. */
+  /** The whole body; empty if the body is longer than the limit. */
   bytes: Buffer
-  /** A body that is larger than the limit: all of it, from its first byte, as a stream. */
+  /** The whole body from its first byte as a stream, if the body is longer than the limit. */
   rest: RequestBody | undefined
 }
 
@@ -13,7 +13,7 @@ export interface ReadOptions {
   idleTimeoutMs: number
 }
 
-/** Reads a request's body up to a limit; a larger body becomes a stream. */
+/** Reads a request's body into memory. A body longer than the limit is returned as a stream instead. */
 export function readUpTo(request: IncomingMessage, options: ReadOptions): Promise<BodyStart> {
   const fits = Number(request.headers['content-length']) <= options.maxBytes
   if (!fits || !mayComeInOneGo(request))

@@ -15,13 +15,13 @@ import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/w
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
-import type { UnderWay, Upstream, UpstreamHandler } from './types.ts'
+import type { InFlightRequest, Upstream, UpstreamHandler } from './types.ts'
 
 /** On whose behalf a request is relayed. */
 export interface RelayOwner {
-  /** Headers to add to an answer that has these; undefined: none. */
+  /** Headers to add to an answer whose headers are `received`; undefined: none. */
   ownHeaders: ((received: readonly string[]) => readonly string[]) | undefined
-  /** The client will not get the upstream's answer. The error is a ClientGone if the client left. */
+  /** Called when the client will not get the upstream's answer. The error is a ClientGone if the client left. */
   failed(error: unknown): void
 }
 
@@ -30,21 +30,21 @@ export interface RelayOptions {
   request: IncomingMessage
   response: ServerResponse
   target: string
-  /** The request's headers as the upstream is to see them. */
+  /** The request's headers as they are sent to the upstream. */
   headers: string[]
   body: Buffer | RequestBody | null
-  /** How long a client may stop reading its answer: meanwhile it holds a connection to the upstream. */
+  /** How long a client may stop reading its answer. Meanwhile the answer holds a connection to the upstream. */
   stallMs: number
   owner: RelayOwner
 }
 
-/** Streams one request to one upstream and its answer back, with back-pressure both ways. */
+/** Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions. */
 export function relay(options: RelayOptions): void {
   const { body, request, upstream } = options
-  const one = new Relay(options)
-  one.underWay = upstream.dispatch(
+  const handler = new Relay(options)
+  handler.inFlight = upstream.dispatch(
     { method: request.method ?? 'GET', target: options.target, headers: options.headers, body },
-    one,
+    handler,
   )
 }
 
@@ -60,12 +60,13 @@ const sendHeadAlone = (relay: Relay) => relay.sendHeadAlone()
 
 class Relay implements UpstreamHandler {
   readonly #options: RelayOptions
-  underWay: UnderWay | undefined
-  #abort: ((reason?: Error) => void) | undefined
+  inFlight: InFlightRequest | undefined
+  /** Aborts the try that has a connection; undefined until there is one. */
+  #abortTry: ((reason?: Error) => void) | undefined
   #clientGone = false
   #ended = false
   #began = false
-  /** Held back until it is known whether the body comes with it. */
+  /** Not written until it is known whether the body comes with the head. */
   #head: AnswerHead | undefined
   #bodyBegan = false
   #statedLength: number | undefined
@@ -80,21 +81,21 @@ class Relay implements UpstreamHandler {
       if (this.#ended) return
       this.#clientGone = true
       this.#dropBody()
-      const gone = this.#gone()
-      // Both, because `abort` may be that of a try that died, while the next try waits for a connection.
-      this.#abort?.(gone)
-      // Out of the queue at once: clients who left must not keep new ones out.
-      this.underWay?.withdraw(gone)
+      const reason = this.#clientGoneError()
+      // Both, because `#abortTry` may belong to a try that failed, while the next try waits for a connection.
+      this.#abortTry?.(reason)
+      // Out of the queue at once: requests whose clients left must not keep new requests out.
+      this.inFlight?.withdraw(reason)
     }
     options.response.on('close', giveUp)
-    // A problem may be answered instead, such as a refusal of the request's own broken body.
+    // For example, the request's own body was malformed and the server answered with a problem.
     ;(options.response as Interruptible)[interrupted] = giveUp
   }
 
   onConnect(abort: (reason?: Error) => void): void {
-    // A client that left while its request was waiting for a connection costs the upstream nothing.
-    if (this.#clientGone || this.#ended) throw this.#gone()
-    this.#abort = abort
+    // The client left while its request waited for a connection, so the request is not sent.
+    if (this.#clientGone || this.#ended) throw this.#clientGoneError()
+    this.#abortTry = abort
     this.#began = true
   }
 
@@ -115,15 +116,15 @@ class Relay implements UpstreamHandler {
       this.#end()
       return true
     }
-    // A reason phrase that cannot be written has to throw here, where undici handles it.
+    // A reason phrase that Node cannot write has to throw here, where undici handles the error.
     if (!isPlain(reason)) this.#writeHead()
     process.nextTick(sendHeadAlone, this)
     return true
   }
 
   /**
-   * The head goes out at once unless a body comes with it. flushHeaders() would turn latin1 bytes into UTF-8; an
-   * empty write does not.
+   * Writes the head at once unless a body came with it. flushHeaders() would turn latin1 bytes into UTF-8; an empty
+   * write does not.
    */
   sendHeadAlone(): void {
     if (this.#bodyBegan || this.#ended) return
@@ -131,7 +132,7 @@ class Relay implements UpstreamHandler {
       this.#writeHead()
       this.#options.response.write(noBytes)
     } catch (error) {
-      this.#abort?.(error as Error)
+      this.#abortTry?.(error as Error)
     }
   }
 
@@ -142,6 +143,7 @@ class Relay implements UpstreamHandler {
     writeReceivedHead(response, this.#head)
   }
 
+  /** Writes head and body together. False: the body is still to be written. */
   #writeWhole(): boolean {
     const body = this.#wholeBody
     if (this.#head === undefined || body === undefined) return false
@@ -162,13 +164,13 @@ class Relay implements UpstreamHandler {
     const taken = response.write(chunk)
     if (!taken) {
       if (this.#resume) response.once('drain', this.#resume)
-      this.#watchForStall()
+      this.#startStallTimer()
     }
     return taken
   }
 
-  /** undici's own timer stops while an answer is paused, so a client that never reads needs another. */
-  #watchForStall(): void {
+  /** undici's body timeout stops while an answer is paused, so a client that never reads needs a timer here. */
+  #startStallTimer(): void {
     const { response, stallMs } = this.#options
     if (this.#stallTimer) this.#stallTimer.refresh()
     else
@@ -182,7 +184,7 @@ class Relay implements UpstreamHandler {
     try {
       this.#end()
     } catch (error) {
-      // Thrown on, undici would take it for the end of another try.
+      // If this threw, undici would report the error as the end of another try.
       this.onError(error as Error)
     }
   }
@@ -190,25 +192,26 @@ class Relay implements UpstreamHandler {
   onError(error: Error): void {
     if (this.#ended) return
     this.#ended = true
-    // The rest of the request may still have to be read, which must not find it paused by a body that nobody takes.
+    // The rest of the request may still have to be read. Its RequestBody, which undici stopped reading, would keep it
+    // paused.
     this.#dropBody()
     const { owner, request, response } = this.#options
     if (this.#clientGone || error instanceof ClientGone) {
-      owner.failed(this.#gone())
+      owner.failed(this.#clientGoneError())
       return
     }
-    // An HTTP/1.0 answer may end with its connection: only a reset tells a broken one from a whole one.
+    // The end of the connection ends an HTTP/1.0 answer. Only a reset shows the client that the answer is incomplete.
     if (response.headersSent && request.httpVersionMinor === 0) request.socket.resetAndDestroy()
     owner.failed(error instanceof Problem || error instanceof UpstreamFailure ? error : this.#failure(error))
   }
 
-  #gone(): ClientGone {
+  #clientGoneError(): ClientGone {
     return new ClientGone('the client left before its answer was whole', { maybeSeen: this.#began })
   }
 
   #failure(error: Error): UpstreamFailure {
     const { upstream } = this.#options
-    const fault = faultOf(error, { requestBegan: this.#began, headCame: this.#head !== undefined })
+    const fault = faultOf(error, { requestBegan: this.#began, headReceived: this.#head !== undefined })
     return new UpstreamFailure(upstream.name, { fault, maybeSeen: this.#began, cause: error })
   }
 
@@ -218,10 +221,10 @@ class Relay implements UpstreamHandler {
   }
 
   #end(): void {
-    const wentWhole = this.#writeWhole()
-    if (!wentWhole) this.#writeHead()
+    const isWritten = this.#writeWhole()
+    if (!isWritten) this.#writeHead()
     this.#ended = true
     this.#dropBody()
-    if (!wentWhole) endAnswer(this.#options.request, this.#options.response, this.#wholeBody)
+    if (!isWritten) endAnswer(this.#options.request, this.#options.response, this.#wholeBody)
   }
 }

@@ -19,18 +19,17 @@ export class ClientGone extends Error {
 const alreadyRead = {
   detail:
     'Something in front of the gateway has read the body of this request, or set an encoding for it, so that its ' +
-    'bytes are gone. Whoever runs this service has to mount the gateway before any body parser.',
+    'bytes are gone. The gateway has to be mounted before any body parser.',
 }
 
-/** By something in front of us. What comes after its `setEncoding()` is text, and no longer every byte. */
+/** Whether middleware in front of the gateway read the body. After `setEncoding()` a body is text, and has lost bytes. */
 function isAlreadyRead(request: IncomingMessage): boolean {
   return request.readableDidRead || request.readableEnded || request.readableEncoding !== null
 }
 
 /**
- * A client's request body on its way to an upstream. undici destroys the body that it was given as soon as
- * an upstream answers early; destroying the request itself would tear down the client's connection, answer
- * and all, so it gets this instead.
+ * A client's request body on its way to an upstream. undici destroys its body stream as soon as an upstream answers
+ * early. If that stream were the request itself, the client's connection would be closed together with its answer.
  */
 export class RequestBody extends Readable {
   readonly #request: IncomingMessage
@@ -44,7 +43,7 @@ export class RequestBody extends Readable {
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
     this.#idleTimer = new PatientTimer(idleTimeoutMs, () => this.#onIdle())
-    // The body may break off before anything listens to it; without a listener that would end the process.
+    // The body may fail before anything listens for its errors. Without a listener that would end the process.
     this.on('error', () => {})
     request.on('data', this.#onData)
     request.on('end', this.#onEnd)
@@ -95,10 +94,10 @@ export class RequestBody extends Readable {
   }
 }
 
-/** Whether a request has a body: only its framing says so, not its method (RFC 9112 6.3). */
+/** Whether a request has a body. Only its framing decides that, not its method (RFC 9112 6.3). */
 function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return true
-  // Something in front of us may have taken fields out of `headers`: a payment would go out without its body.
+  // Middleware may have removed fields from `headers`. Without `rawHeaders` a payment would be sent without its body.
   return (
     headerValues(rawHeaders, 'transfer-encoding').length > 0 ||
     headerValues(rawHeaders, 'content-length').some((length) => Number(length) !== 0)
@@ -110,22 +109,22 @@ export function requestBody(request: IncomingMessage, idleTimeoutMs: number): Re
   return hasBody(request) ? new RequestBody(request, idleTimeoutMs) : null
 }
 
-/** What Node reads from a connection at a time: to hold that much for a turn of the event loop costs nothing more. */
-const oneGoBytesMost = 65_536
+/** Node reads this much from a connection at a time, so holding it for one turn of the event loop costs nothing more. */
+const maxArrivedBytes = 65_536
 
-/** Whether the body may come in one go with the head, and can then be sent on in one write, without a stream. */
-export function mayComeInOneGo(request: IncomingMessage): boolean {
-  // What is left of a body that somebody has begun to read must not pass for the whole.
+/** Whether all of the body may arrive together with the head. It can then be sent in one write, without a stream. */
+export function mayArriveWithHead(request: IncomingMessage): boolean {
+  // The rest of a partly read body must not be taken for the whole body.
   if (isAlreadyRead(request)) return false
   const length = Number(request.headers['content-length'] ?? 0)
-  return length > 0 && length <= oneGoBytesMost
+  return length > 0 && length <= maxArrivedBytes
 }
 
 /**
- * Takes what comes in one go with the head: before the event loop turns. Tells `take` the whole body, if that
- * is all of it; else what has come, which a stream then begins with.
+ * Reads what arrived together with the head, which is what Node emits before the event loop turns. Calls `take` with the
+ * whole body; or, if more is to come, with the chunks so far, which a RequestBody then begins with.
  */
-export function bodyInOneGo(
+export function readArrivedBody(
   request: IncomingMessage,
   take: (whole: Buffer | undefined, begun: readonly Buffer[]) => void,
 ): void {
@@ -135,17 +134,17 @@ export function bodyInOneGo(
     stop()
     take(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks), [])
   }
-  const atTurn = setImmediate(() => {
+  const nextTurn = setImmediate(() => {
     stop()
     take(undefined, chunks)
   })
   const stop = () => {
-    clearImmediate(atTurn)
+    clearImmediate(nextTurn)
     request.off('data', onData)
     request.off('end', onEnd)
   }
   request.on('data', onData)
   request.on('end', onEnd)
-  // From its first read on a stream hands chunks out as they come, and the socket is not stopped in between.
+  // After its first read() a stream emits chunks as they come, and the socket is not paused in between.
   request.read(0)
 }

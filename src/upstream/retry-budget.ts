@@ -1,17 +1,17 @@
 const slots = 10
 const slotMs = 1_000
-/** Share of the recent requests that may be sent again. */
-const share = 0.1
-/** Always allowed in the window, or a quiet service could never try again. */
-const least = 3
+/** Share of the requests in the window that may be sent again. */
+const maxShare = 0.1
+/** Retries that every window allows: without them a quiet service could never retry. */
+const minRetries = 3
 
 export interface RetryBudget {
   countRequest(atMs: number): void
-  /** Takes one retry from the budget, if there is one left. */
+  /** Takes one retry from the budget. False: none is left. */
   take(): boolean
 }
 
-/** Keeps retries a fraction of the traffic: an upstream in trouble is not helped by being asked twice. */
+/** Keeps retries a fraction of the traffic, because sending each request twice makes an overloaded upstream worse. */
 export function createRetryBudget(nowMs: () => number): RetryBudget {
   const requests = new Array<number>(slots).fill(0)
   const retries = new Array<number>(slots).fill(0)
@@ -37,7 +37,7 @@ export function createRetryBudget(nowMs: () => number): RetryBudget {
     countRequest: (atMs) => add(requests, slotAt(atMs)),
     take() {
       const slot = slotAt(nowMs())
-      if (sum(retries) >= Math.max(least, sum(requests) * share)) return false
+      if (sum(retries) >= Math.max(minRetries, sum(requests) * maxShare)) return false
       add(retries, slot)
       return true
     },

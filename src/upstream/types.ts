@@ -8,7 +8,7 @@ export interface UpstreamLimits {
   headersTimeoutMs: number
   bodyTimeoutMs: number
   connections: number
-  /** Requests that may wait for a connection. */
+  /** How many requests may wait for a connection. */
   queue: number
   retries: number
   breakerFailures: number
@@ -18,7 +18,7 @@ export interface UpstreamLimits {
 /** How a request to an upstream ended. */
 export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
 
-/** Receives what is to be counted of an upstream. */
+/** Counts what happens to the requests of one upstream. */
 export interface UpstreamObserver {
   requestEnded(outcome: Outcome, durationMs: number): void
   retried(): void
@@ -27,15 +27,15 @@ export interface UpstreamObserver {
 
 export interface UpstreamRequest {
   method: string
-  /** The request target as received; the base URL's path goes before it. */
+  /** The request target as received. The base URL's path is put before it. */
   target: string
   headers: string[]
   body: Buffer | RequestBody | null
 }
 
-/** undici's raw handler: header bytes as they came, no copies, no promises. */
+/** undici's raw handler: header bytes as received, no copies, no promises. */
 export interface UpstreamHandler {
-  /** Called just before the first byte is written; what it throws cancels the request unsent. */
+  /** Called just before the first byte is written. If it throws, the request is cancelled and not sent. */
   onConnect(abort: (reason?: Error) => void): void
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean
   onData(chunk: Buffer): boolean
@@ -43,9 +43,12 @@ export interface UpstreamHandler {
   onError(error: Error): void
 }
 
-/** A request that was taken. */
-export interface UnderWay {
-  /** Nobody wants it any more. If it still waits for a connection it leaves the queue, and its handler gets the reason. */
+/** A request that the upstream has accepted. */
+export interface InFlightRequest {
+  /**
+   * Removes the request from the queue if it still waits for a connection, and calls its handler's `onError` with the
+   * reason. A request that has its connection is not affected.
+   */
   withdraw(reason: Error): void
 }
 
@@ -53,11 +56,11 @@ export interface UnderWay {
 export interface Upstream {
   readonly name: UpstreamName
   readonly breaker: Breaker
-  /** Requests that are under way or wait for a connection. */
+  /** How many requests have a connection or wait for one. */
   readonly inFlight: number
   /** Requests that failed so far; one whose client left did not. */
   readonly failures: number
   readonly connections: { busy: number; idle: number }
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): UnderWay
+  dispatch(request: UpstreamRequest, handler: UpstreamHandler): InFlightRequest
   close(): Promise<void>
 }

@@ -2,12 +2,12 @@ import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
 import { UpstreamFailure } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import { Attempt, type AttemptCommon } from './attempt.ts'
+import { Attempt, type AttemptContext } from './attempt.ts'
 import { createBreaker } from './breaker.ts'
 import { Connections, type TryHandler } from './connections.ts'
 import { createRetryBudget } from './retry-budget.ts'
 import type {
-  UnderWay,
+  InFlightRequest,
   Upstream,
   UpstreamHandler,
   UpstreamLimits,
@@ -15,11 +15,11 @@ import type {
   UpstreamRequest,
 } from './types.ts'
 
-// Providers commonly close an idle connection after 5 s; a request must not be sent on one that is just closing.
+// Providers commonly close an idle connection after 5 s. Closing it earlier here keeps requests off a closing connection.
 const idleMs = 4_000
 const idleMarginMs = 1_000
 const maxIdleMs = 60_000
-/** Connections are renewed, so that the gateway follows a change in DNS even under constant load. */
+/** Connections are replaced at this age, so that the gateway follows a change in DNS even under constant load. */
 const defaultConnectionLifeMs = 60_000
 const maxAnswerHeadBytes = 65_536
 
@@ -28,7 +28,7 @@ export interface UpstreamOptions {
   baseUrl: string
   limits: UpstreamLimits
   observer: UpstreamObserver
-  /** How names are resolved: by the system, unless a test passes its own. */
+  /** Resolves host names. Default: the system's resolver. */
   lookup?: LookupFunction
   connectionLifeMs?: number
 }
@@ -40,7 +40,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const connections = new Connections({
     origin,
     max: limits.connections,
-    lifeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
+    maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
     connectTimeoutMs: limits.connectTimeoutMs,
     lookup: options.lookup,
     client: {
@@ -76,24 +76,27 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     )
   }
 
-  function refuse(handler: UpstreamHandler, fault: 'connection_limit_reached' | 'breaker_open'): UnderWay {
+  function refuse(
+    handler: UpstreamHandler,
+    fault: 'connection_limit_reached' | 'breaker_open',
+  ): InFlightRequest {
     failures += 1
     observer.requestEnded(fault, 0)
     const retryAfterMs = breaker.retryAfterMs
-    // After dispatch has returned, as with any other failure.
+    // Called after dispatch has returned, as with any other failure.
     process.nextTick(() =>
       handler.onError(new UpstreamFailure(name, { fault, maybeSeen: false, retryAfterMs })),
     )
     return { withdraw() {} }
   }
 
-  const common: AttemptCommon = {
+  const context: AttemptContext = {
     countsConnectOnly: upstreamTable[name].breakerCounts === 'connects',
     retries: limits.retries,
     send,
-    mayRetry: budget.take,
+    takeRetry: budget.take,
     onRetry: () => observer.retried(),
-    onOver(outcome, startedAtMs) {
+    onEnd(outcome, startedAtMs) {
       inFlight -= 1
       if (outcome !== 'answered' && outcome !== 'given-up') failures += 1
       observer.requestEnded(outcome, performance.now() - startedAtMs)
@@ -114,12 +117,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     },
     dispatch(request, handler) {
       if (inFlight >= maxInFlight) return refuse(handler, 'connection_limit_reached')
-      const pass = breaker.admit()
-      if (pass === undefined) return refuse(handler, 'breaker_open')
+      const permit = breaker.admit()
+      if (permit === undefined) return refuse(handler, 'breaker_open')
       const startedAtMs = performance.now()
       inFlight += 1
       budget.countRequest(startedAtMs)
-      return new Attempt({ request, handler, pass, startedAtMs, common })
+      return new Attempt({ request, handler, permit, startedAtMs, context })
     },
     close: () => connections.close(),
   }

@@ -15,7 +15,7 @@ interface Trial {
   retries?: number
   countsConnectOnly?: boolean
   isTrial?: boolean
-  mayRetry?: () => boolean
+  takeRetry?: () => boolean
 }
 
 /** An attempt whose tries the test plays, and everything that it reported. */
@@ -41,24 +41,24 @@ function attempt(options: Trial = {}) {
       onComplete: () => told.push('complete'),
       onError: () => told.push('error'),
     },
-    pass: {
+    permit: {
       isTrial: options.isTrial ?? false,
-      answering: () => {},
+      answerBegan: () => {},
       succeeded: () => verdicts.push('succeeded'),
       failed: () => verdicts.push('failed'),
       abandoned: () => verdicts.push('abandoned'),
     },
     startedAtMs: 1,
-    common: {
+    context: {
       countsConnectOnly: options.countsConnectOnly ?? false,
       retries: options.retries ?? 1,
       send(_request, handler) {
         tries.push(handler)
         return { withdraw: () => false }
       },
-      mayRetry: options.mayRetry ?? (() => true),
+      takeRetry: options.takeRetry ?? (() => true),
       onRetry: () => {},
-      onOver: (outcome) => outcomes.push(outcome),
+      onEnd: (outcome) => outcomes.push(outcome),
     },
   })
   const latest = () => tries.at(-1) as TryHandler
@@ -161,7 +161,7 @@ test('a request that tries whether an outage is over is one try', () => {
 })
 
 test('without budget nothing is sent again', () => {
-  const it = attempt({ mayRetry: () => false })
+  const it = attempt({ takeRetry: () => false })
   it.fail(coded('ECONNREFUSED'))
   expect([it.tries.length, it.told]).toEqual([1, ['error']])
 })

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type BreakerState, createBreaker, type Pass } from '../../src/upstream/breaker.ts'
+import { type BreakerState, createBreaker, type Permit } from '../../src/upstream/breaker.ts'
 
 const openMs = 5_000
 
@@ -19,10 +19,10 @@ function breakerOf(failures: number) {
     advance: (ms: number) => {
       nowMs += ms
     },
-    admitted(): Pass {
-      const pass = breaker.admit()
-      if (pass === undefined) throw new Error('nobody was let out')
-      return pass
+    admitted(): Permit {
+      const permit = breaker.admit()
+      if (permit === undefined) throw new Error('nobody was let out')
+      return permit
     },
     fail(times: number) {
       for (let count = 0; count < times; count += 1) this.admitted().failed()
@@ -99,7 +99,7 @@ describe('an open breaker', () => {
     at.fail(2)
     at.advance(openMs)
     const trial = at.admitted()
-    trial.answering()
+    trial.answerBegan()
     expect(at.breaker.state).toBe('closed')
     trial.failed()
     expect(at.breaker.state).toBe('closed')
@@ -129,7 +129,7 @@ describe('an open breaker', () => {
     at.fail(2)
     at.advance(openMs)
     at.admitted().succeeded()
-    for (const pass of early) pass.failed()
+    for (const permit of early) permit.failed()
     expect(at.breaker.state).toBe('closed')
   })
 })
@@ -150,25 +150,25 @@ test('whatever the order of events, only one tries at a time, and no trial is ev
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 120 }), (failures, steps) => {
       const at = breakerOf(failures)
-      const out: Pass[] = []
+      const out: Permit[] = []
       const trials = () => out.filter(({ isTrial }) => isTrial).length
       for (const event of steps) {
         const before = at.breaker.state
         if (event.what === 'wait') at.advance(event.ms)
         else if (event.what === 'admit') {
           const mayTry = before !== 'closed' && at.breaker.retryAfterMs === 0 && trials() === 0
-          const pass = at.breaker.admit()
-          expect(pass !== undefined).toBe(before === 'closed' || mayTry)
-          expect(pass?.isTrial ?? false).toBe(mayTry)
-          if (pass) out.push(pass)
+          const permit = at.breaker.admit()
+          expect(permit !== undefined).toBe(before === 'closed' || mayTry)
+          expect(permit?.isTrial ?? false).toBe(mayTry)
+          if (permit) out.push(permit)
         } else if (out.length > 0) {
-          const [pass] = out.splice(event.which % out.length, 1)
-          if (event.answering && !pass?.isTrial) pass?.answering()
-          pass?.[event.how]()
-          if (!pass?.isTrial && before !== 'closed') expect(at.breaker.state).toBe(before)
+          const [permit] = out.splice(event.which % out.length, 1)
+          if (event.answering && !permit?.isTrial) permit?.answerBegan()
+          permit?.[event.how]()
+          if (!permit?.isTrial && before !== 'closed') expect(at.breaker.state).toBe(before)
         }
       }
-      for (const pass of out) pass.abandoned()
+      for (const permit of out) permit.abandoned()
       at.advance(openMs)
       at.admitted().succeeded()
       expect(at.breaker.state).toBe('closed')
