@@ -179,7 +179,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     traffic: trafficServer,
     operations: createServer(operations.listener),
     inFlight: () => exchanges.inFlight,
-    opensAfter: sharedStore?.firstTry,
+    opensAfter: sharedStore?.firstProbe,
     async closeUpstreams() {
       await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
       await sharedStore?.close()

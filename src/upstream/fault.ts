@@ -22,7 +22,7 @@ const faultByCode: Record<string, UpstreamFault> = {
   ERR_ASSERTION: 'http_protocol_error',
 }
 
-/** OpenSSL's codes as Node names them. UNSPECIFIED is for errors that Node has no name for, such as a name constraint. */
+/** OpenSSL's codes as Node names them. UNSPECIFIED is for errors without a name in Node, such as a name constraint. */
 const otherCertificateCodes: ReadonlySet<string> = new Set([
   'INVALID_CA',
   'INVALID_PURPOSE',

@@ -22,7 +22,7 @@ const alreadyRead = {
     'bytes are gone. The gateway has to be mounted before any body parser.',
 }
 
-/** Whether middleware in front of the gateway read the body. After `setEncoding()` a body is text, and has lost bytes. */
+/** Whether middleware has read the body or part of it. After its `setEncoding()` the body is text and has lost bytes. */
 function isAlreadyRead(request: IncomingMessage): boolean {
   return request.readableDidRead || request.readableEnded || request.readableEncoding !== null
 }

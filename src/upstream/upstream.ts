@@ -15,7 +15,7 @@ import type {
   UpstreamRequest,
 } from './types.ts'
 
-// Providers commonly close an idle connection after 5 s. Closing it earlier here keeps requests off a closing connection.
+// Providers commonly close an idle connection after 5 s. Closing it sooner keeps requests off a closing connection.
 const idleMs = 4_000
 const idleMarginMs = 1_000
 const maxIdleMs = 60_000

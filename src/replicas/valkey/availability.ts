@@ -1,100 +1,105 @@
 import type { Logger } from '../../process/logger.ts'
-import { proveAlive, type ValkeyClient } from './client.ts'
+import { probeServer, type ValkeyClient } from './client.ts'
 import { withDeadline } from './deadline.ts'
 import { isRefusal, reasonOf, repeatsRefusal, StoreTimeout } from './failure.ts'
 
-/** Whether the store may be asked. */
-export interface Watch {
+/** Whether the store can be used, and the reports that decide it. */
+export interface Availability {
   readonly up: boolean
-  /** Settles with the first answer, or when the deadline of one call has passed. */
-  readonly firstTry: Promise<void>
+  /** Settles when the store has answered its first probe, or after `timeoutMs`. */
+  readonly firstProbe: Promise<void>
+  /** A command was answered. */
   answered(): void
+  /** A command failed. */
   failed(error: unknown): void
-  /** Whether messages of other replicas come: the reason if they cannot. */
-  hearing(deafBecause?: unknown): void
+  /** Messages of other replicas can be received. */
+  subscribed(): void
+  /** Messages of other replicas cannot be received. */
+  subscriptionFailed(error: unknown): void
   close(): void
 }
 
-export interface WatchOptions {
+export interface AvailabilityOptions {
   client: ValkeyClient
   probeKey: string
-  /** What each probe publishes. */
-  ownWord: string
+  /** The message that each probe publishes. */
+  marker: string
   timeoutMs: number
   log: Logger
-  /** With each probe that was answered. */
+  /** Called after each answered probe. */
   onProbed(): void
   onUp(): void
 }
 
-/** A server that refuses this many commands, and more than one in five, is of no use. */
-const refusalsMost = 5
-const refusalsForgottenByAnswer = 0.25
+/** A server that refuses this many commands, and more than one in five, counts as down. */
+const maxRefusals = 5
+const refusalsForgivenPerAnswer = 0.25
 const firstProbesAfterMs = 100
 const probeEveryMs = 1_000
-/** When no probe was answered for so long, the connection itself is doubted. */
-const silentMostMs = 1_500
-/** A return that lasts less is part of the same outage, of which one line is logged. */
+/** After this long without an answered probe, the connection is replaced. */
+const maxSilenceMs = 1_500
+/** An outage is over when the store has been up for this long. A shorter return is not logged. */
 const steadyAfterMs = 5_000
-/** A store that words its refusal anew each time must not fill the log. */
-const reasonsMost = 10
+/** A store that words each refusal differently must not fill the log. */
+const maxReasons = 10
 
 /**
- * The breaker of the store. One missed deadline or lost connection opens it, so that a request with several calls
- * waits for one at most; it closes when the store has answered a probe, and no request is ever that probe.
+ * The breaker of the store. One missed deadline or lost connection opens it, so that a request with several calls to the
+ * store waits for one deadline at most. The breaker closes when the store has answered a probe. Probes run in the
+ * background: no request is used as one.
  */
-export function createWatch({
+export function createAvailability({
   client,
   probeKey,
-  ownWord,
+  marker,
   timeoutMs,
   log,
   onProbed,
   onUp,
-}: WatchOptions): Watch {
+}: AvailabilityOptions): Availability {
   let up = false
   let closed = false
   let refusals = 0
-  let deafBecause: unknown
+  let subscriptionError: unknown
   let silentSinceMs: number | undefined
   let pauseMs = 0
   let probing = false
   let timer: NodeJS.Timeout | undefined
   let problem: unknown
   let outageSinceMs: number | undefined
-  /** Of this outage: what it began with is seldom what keeps it going. */
-  const said = new Set<string>()
+  /** The reasons logged for this outage. The first reason is seldom the one that makes an outage last. */
+  const loggedReasons = new Set<string>()
   let upSinceMs = 0
-  let tried = () => {}
-  const firstTry = new Promise<void>((resolve) => {
-    tried = resolve
+  let endFirstProbe = () => {}
+  const firstProbe = new Promise<void>((resolve) => {
+    endFirstProbe = resolve
     setTimeout(resolve, timeoutMs)
   })
 
-  function fell(error: unknown): void {
+  function goDown(error: unknown): void {
     problem = isNotConnected(error) || repeatsRefusal(error, problem) ? (problem ?? error) : error
     if (closed) return
-    sayWhy()
+    logReason()
     if (!up) return
     up = false
     pauseMs = 0
     probeAfter(0)
   }
 
-  /** Once for each reason and outage. */
-  function sayWhy(): void {
+  /** Logs each reason once per outage. */
+  function logReason(): void {
     const reason = reasonOf(problem)
     if (outageSinceMs === undefined) {
       outageSinceMs = performance.now()
       log.warn({}, `the shared store is down, every replica goes on by itself: ${reason}`)
-    } else if (!said.has(reason) && said.size < reasonsMost)
+    } else if (!loggedReasons.has(reason) && loggedReasons.size < maxReasons)
       log.warn({}, `the shared store is still down: ${reason}`)
-    said.add(reason)
+    loggedReasons.add(reason)
   }
 
-  function rose(): void {
+  function goUp(): void {
     problem = undefined
-    tried()
+    endFirstProbe()
     if (up || closed) return
     up = true
     refusals = 0
@@ -102,12 +107,12 @@ export function createWatch({
     onUp()
   }
 
-  function sayIfBack(): void {
+  function logRecovery(): void {
     const nowMs = performance.now()
     if (!up || outageSinceMs === undefined || nowMs - upSinceMs < steadyAfterMs) return
     log.info({}, `the shared store is back, after ${Math.round((upSinceMs - outageSinceMs) / 1_000)} s`)
     outageSinceMs = undefined
-    said.clear()
+    loggedReasons.clear()
   }
 
   function probeAfter(ms: number): void {
@@ -120,41 +125,42 @@ export function createWatch({
     probing = true
     const wasUp = up
     try {
-      // Also while requests are answered: orders only read, and a store that is full or has become a replica still does.
-      await withDeadline(timeoutMs, () => proveAlive(client, probeKey, ownWord))
+      // Probes also run while requests are answered. Orders only read, and a store that is full or has become a replica
+      // still answers reads.
+      await withDeadline(timeoutMs, () => probeServer(client, probeKey, marker))
       silentSinceMs = undefined
       onProbed()
-      // Who cannot hear what others have evicted would hand out quotes that were used.
-      if (deafBecause !== undefined) throw deafBecause
-      rose()
+      // Without a subscription this replica misses evictions, and would hand out quotes that were used elsewhere.
+      if (subscriptionError !== undefined) throw subscriptionError
+      goUp()
     } catch (error) {
-      fell(error)
-      doubtConnection(error)
+      goDown(error)
+      replaceSilentConnection(error)
     }
     probing = false
-    sayIfBack()
+    logRecovery()
     if (up) pauseMs = probeEveryMs
     else pauseMs = wasUp ? 0 : Math.min(probeEveryMs, Math.max(firstProbesAfterMs, pauseMs * 2))
     probeAfter(pauseMs)
   }
 
-  /** A connection to a machine that vanished looks alive for a quarter of an hour. */
-  function doubtConnection(error: unknown): void {
+  /** To the kernel, a connection to a machine that vanished looks alive for a quarter of an hour. */
+  function replaceSilentConnection(error: unknown): void {
     const nowMs = performance.now()
     if (!(error instanceof StoreTimeout)) silentSinceMs = undefined
     else if (silentSinceMs === undefined) silentSinceMs = nowMs
-    else if (nowMs - silentSinceMs >= silentMostMs) {
+    else if (nowMs - silentSinceMs >= maxSilenceMs) {
       silentSinceMs = undefined
       client.disconnect(true)
     }
   }
 
-  // Without a listener the first of these would end the process.
-  client.on('error', fell)
+  // Without a listener the first 'error' event would end the process.
+  client.on('error', goDown)
   client.on('node error', (error: unknown) => {
     problem = error
   })
-  client.on('close', () => fell(problem ?? new Error('the connection was closed')))
+  client.on('close', () => goDown(problem ?? new Error('the connection was closed')))
   client.on('ready', () => probeAfter(0))
   client.connect().catch(() => {})
 
@@ -162,34 +168,37 @@ export function createWatch({
     get up() {
       return up
     },
-    firstTry,
+    firstProbe,
     answered() {
-      if (refusals > 0) refusals = Math.max(0, refusals - refusalsForgottenByAnswer)
+      if (refusals > 0) refusals = Math.max(0, refusals - refusalsForgivenPerAnswer)
     },
     failed(error) {
       if (isRefusal(error)) {
         refusals += 1
         problem = error
-        if (refusals < refusalsMost) return
+        if (refusals < maxRefusals) return
       }
-      if (up) fell(error)
+      if (up) goDown(error)
     },
-    hearing(because) {
-      const wasDeaf = deafBecause !== undefined
-      deafBecause = because
-      if (because !== undefined && up) fell(because)
-      if (because === undefined && wasDeaf) probeAfter(0)
+    subscribed() {
+      if (subscriptionError === undefined) return
+      subscriptionError = undefined
+      probeAfter(0)
+    },
+    subscriptionFailed(error) {
+      subscriptionError = error
+      if (up) goDown(error)
     },
     close() {
       closed = true
       up = false
       clearTimeout(timer)
-      tried()
+      endFirstProbe()
     },
   }
 }
 
-/** The client's own words for that say nothing of the cause. */
+/** ioredis's messages for a missing connection, which say nothing about its cause. */
 function isNotConnected(error: unknown): boolean {
   return (
     error instanceof Error &&

@@ -7,7 +7,7 @@ export interface StoreNode {
   readonly port: number
 }
 
-/** What this room has to know to connect; config/store-url.ts reads it out of VALKEY_URL. */
+/** Where the store is and how to log in, as config/store-url.ts parses it from VALKEY_URL. */
 export interface StoreAddress {
   readonly kind: 'single' | 'sentinel' | 'cluster'
   readonly nodes: readonly StoreNode[]
@@ -21,26 +21,26 @@ export interface StoreAddress {
 
 const connectTimeoutMs = 2_000
 
-/** How every connection is made: it says nothing of itself, waits for nothing, and repeats nothing. */
+/** Options of every connection. It sends no client info, queues no commands and resends none. */
 function connectionOptions({ username, password, tls }: StoreAddress): RedisOptions {
   return {
     ...(username === undefined ? {} : { username }),
     ...(password === undefined ? {} : { password }),
     ...(tls ? { tls: {} } : {}),
     connectTimeout: connectTimeoutMs,
-    // A frozen server never answers the end of a connection. A Cluster would have made the next one by then, and when
-    // it is told of this end it forgets that one, still open.
+    // A frozen server never acknowledges that a connection ends. By ioredis's default timeout, a Cluster would have made
+    // the next connection; the late end of this one makes it forget the new one, which stays open.
     disconnectTimeout: 100,
     lazyConnect: true,
-    // A command that cannot go out now fails now; one that was under way may be half done and is not sent twice.
+    // A command that cannot be sent now fails now. A command in flight may have been run, so it is not sent again.
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     autoResubscribe: false,
     maxRetriesPerRequest: 0,
-    // Whether the server takes commands is asked with a command, by whoever watches it.
+    // The probes of availability.ts find out whether the server takes commands.
     enableReadyCheck: false,
     disableClientInfo: true,
-    // A server that became a replica refuses to write; the next connection finds the one that took over.
+    // A server that became a replica refuses writes. A new connection leads to the new master.
     reconnectOnError: ({ message }) => /^(READONLY|MASTERDOWN)/.test(message),
   }
 }
@@ -68,52 +68,53 @@ function clusterOptions(address: StoreAddress): ClusterOptions {
     enableReadyCheck: false,
     slotsRefreshTimeout: connectTimeoutMs,
     clusterRetryStrategy: () => retryAfterMs,
-    // With TLS a node's name has to be the one in its certificate, not the address behind it.
+    // With TLS a node's name is not resolved to an address, because the certificate has the name.
     ...(address.tls ? { dnsLookup: (name, found) => found(null, name) } : {}),
   }
 }
 
-/** Often enough to be back within a second, seldom enough to be no burden to a server that starts or refuses. */
+/** Short enough to be back within a second, long enough not to burden a server that starts or refuses. */
 const retryAfterMs = 500
 
 /** A client that is not connected yet. */
 export function createClient(address: StoreAddress): ValkeyClient {
   if (address.kind === 'cluster')
-    return new Cluster([...address.nodes], clusterOptions(address)).on('+node', survivingNonsense)
-  let heldSinceMs = Number.POSITIVE_INFINITY
-  const client = survivingNonsense(
+    return new Cluster([...address.nodes], clusterOptions(address)).on('+node', catchParserErrors)
+  let readySinceMs = Number.POSITIVE_INFINITY
+  const client = catchParserErrors(
     new Redis({
       ...serverOptions(address),
-      // A connection that was held and is cut is made anew at once: until then every order is judged by what is known here.
+      // A connection that was stable and is cut is replaced at once, because until then orders are judged by this
+      // replica's ledger alone.
       retryStrategy() {
-        const wasHeld = performance.now() - heldSinceMs >= retryAfterMs
-        heldSinceMs = Number.POSITIVE_INFINITY
-        return wasHeld ? 0 : retryAfterMs
+        const wasStable = performance.now() - readySinceMs >= retryAfterMs
+        readySinceMs = Number.POSITIVE_INFINITY
+        return wasStable ? 0 : retryAfterMs
       },
     }),
   )
   client.on('ready', () => {
-    heldSinceMs = performance.now()
+    readySinceMs = performance.now()
   })
   return client
 }
 
 /**
- * A connection for messages, which does not come back by itself: whoever listens must know when it was lost.
- * Any node of a Cluster hears all messages.
+ * A connection for messages. It does not reconnect by itself, because its subscription must notice when it was lost.
+ * Any node of a Cluster receives all messages.
  */
-export function createListeningConnection(address: StoreAddress, client: ValkeyClient): Redis {
+export function createSubscriberConnection(address: StoreAddress, client: ValkeyClient): Redis {
   const options = { ...serverOptions(address), retryStrategy: null }
-  if (!(client instanceof Cluster)) return survivingNonsense(new Redis(options))
+  if (!(client instanceof Cluster)) return catchParserErrors(new Redis(options))
   const known = client.nodes('master').map(({ options: { host, port } }): StoreNode | undefined => {
     return host === undefined || port === undefined ? undefined : { host, port }
   })
   const nodes = known.length > 0 ? known : address.nodes
-  return survivingNonsense(new Redis({ ...options, ...nodes[Math.floor(Math.random() * nodes.length)] }))
+  return catchParserErrors(new Redis({ ...options, ...nodes[Math.floor(Math.random() * nodes.length)] }))
 }
 
-/** The client throws at some bytes that are no answer, out of the event of its socket: that would end the process. */
-function survivingNonsense(redis: Redis): Redis {
+/** ioredis throws out of the socket's 'data' event at some malformed replies, which would end the process. */
+function catchParserErrors(redis: Redis): Redis {
   return redis.on('connect', () => {
     const { stream } = redis
     for (const read of stream.listeners('data')) {
@@ -129,13 +130,14 @@ function survivingNonsense(redis: Redis): Redis {
 }
 
 /**
- * One small write everywhere, and one message, to ourselves: a server that answers and cannot write is no use here, and
- * one that lets us tell the others nothing leaves used quotes with them.
+ * Writes one small key and publishes one message, which this process receives itself; pings every master of a Cluster.
+ * A server that answers and takes no writes is of no use here, and if it takes no messages, other replicas keep quotes
+ * that were used.
  */
-export async function proveAlive(client: ValkeyClient, key: string, ownWord: string): Promise<void> {
-  const answers: Promise<unknown>[] = [client.set(key, '1', 'PX', 10_000), client.publish(key, ownWord)]
+export async function probeServer(client: ValkeyClient, key: string, marker: string): Promise<void> {
+  const answers: Promise<unknown>[] = [client.set(key, '1', 'PX', 10_000), client.publish(key, marker)]
   if (client instanceof Cluster) answers.push(...client.nodes('master').map((node) => node.ping()))
-  // Where its database is refused, the client goes on in number 0, which may be another stage's.
+  // If the server refuses the database, ioredis goes on in number 0, which may belong to another environment.
   else if (client.options.db) answers.push(client.select(client.options.db))
   await Promise.all(answers)
 }

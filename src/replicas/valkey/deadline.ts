@@ -1,7 +1,7 @@
 import { PatientTimer } from '../../process/patient-timer.ts'
 import { StoreTimeout } from './failure.ts'
 
-/** The answer, or a StoreTimeout once `timeoutMs` have passed: a client's own timeout may never fire. */
+/** Resolves with the answer, or rejects with a StoreTimeout after `timeoutMs`. A client's own timeout may never fire. */
 export function withDeadline<Answer>(timeoutMs: number, start: () => Promise<Answer>): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const timer = new PatientTimer(timeoutMs, () => reject(new StoreTimeout(timeoutMs)))

@@ -6,7 +6,7 @@ export class StoreTimeout extends Error {
   }
 }
 
-/** Whether the server itself refused a command: it is there, and the next command may fare better. */
+/** Whether the server itself refused a command. It is reachable, and the next command may succeed. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
 }
@@ -14,7 +14,7 @@ export function isRefusal(error: unknown): boolean {
 const noPassword = /^NOAUTH/
 const wrongPassword = /^WRONGPASS|^ERR invalid password/
 
-/** A connection whose password was refused hears of its next command that it has given none. */
+/** After a refused password, a server refuses the connection's next command because no password was given. */
 export function repeatsRefusal(error: unknown, before: unknown): boolean {
   if (!(error instanceof Error && before instanceof Error)) return false
   return noPassword.test(rootOf(error).message) && wrongPassword.test(rootOf(before).message)
@@ -33,25 +33,25 @@ const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [/ENOTFOUND|EAI_AGAIN/, 'its name cannot be resolved'],
   [/All sentinels are unreachable/, 'no Sentinel names a master that can be reached'],
   [/^Connection is closed|^Failed to refresh slots/, 'it cannot be connected to'],
-  [/^Command queue state error/, 'it gives answers that nobody asked for'],
+  [/^Command queue state error/, 'it sent a reply to no command'],
   [/certificate|CERT_/i, 'its certificate is not trusted (NODE_EXTRA_CA_CERTS names a private authority)'],
 ]
 
-/** What a log line says of a failure: what it means for whoever has to mend it, and the error's own words. */
+/** Describes a failure for the log: what it means to the operator, and the error's own message. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
-  const { code, message: said } = rootOf(error)
-  // A server that does not know AUTH repeats what it was given: older Sentinels, proxies, a renamed command.
-  const message = said
+  const { code, message: original } = rootOf(error)
+  // A server without AUTH (older Sentinels, proxies, a renamed command) quotes its arguments, which are the password.
+  const message = original
     .replace(/(with args beginning with:).*/s, '$1 ****')
-    // The client repeats an answer that nobody waits for: it may be a quote, or a client's address.
+    // ioredis quotes a reply that belongs to no command. It may be a quote or a client's address.
     .replace(/(Command queue state error).*/s, '$1')
   const words = [message, code].filter((word) => typeof word === 'string' && word !== '').join(' ')
   const meaning = meanings.find(([pattern]) => pattern.test(words))?.[1]
   return meaning === undefined ? words : `${meaning} (${message || code})`
 }
 
-/** Of a Cluster's or a Sentinel's failure, what happened at one of the nodes. */
+/** For a failure of a Cluster or its Sentinels: the error of the last node that was tried. */
 function rootOf(error: Error): { message: string; code?: unknown } {
   const { lastNodeError } = error as { lastNodeError?: Error }
   return lastNodeError ?? error

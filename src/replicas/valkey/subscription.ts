@@ -2,60 +2,65 @@ import type { Redis } from 'ioredis'
 import { withDeadline } from './deadline.ts'
 import { isRefusal } from './failure.ts'
 
-export interface Listening {
+export interface Subscriber {
   onMessage(message: string): void
+  /** Messages may have been missed. */
   onGap(): void
 }
 
-export interface Listener {
-  subscribe(channel: string, listening: Listening): void
-  /** A probe was answered, and what it said is on its way to us: unless the client asks another server than ours. */
-  probed(): void
+export interface Subscription {
+  subscribe(channel: string, subscriber: Subscriber): void
+  /** A probe published the marker, which arrives here unless the client is connected to another server. */
+  markerPublished(): void
   close(): void
 }
 
-const beatEveryMs = 500
+const pingEveryMs = 500
 const reconnectAfterMs = 500
-/** In a row, and not by time: a process that was paused, or is busy, has heard no less than it has said. */
-const unheardProbesMost = 3
+/** Counted in a row and not by time: a process that was paused or is busy has published as few as it received. */
+const maxMissedMarkers = 3
 
 /**
- * Messages over a connection of its own. A connection that is frozen, or leads nowhere any more, looks like one
- * without messages: so it is asked for a sign of life all the time, and replaced when there is none. One to a server that
- * was a master once gives those signs too: so it has to bring what this process says itself, with each probe.
+ * Receives messages over a connection of its own. A dead or frozen connection looks like one without messages, so it is
+ * pinged all the time and replaced when a ping fails. A connection to a former master answers pings too, so it must also
+ * deliver the marker that each probe of this process publishes.
  */
-export function createListener({
+export function createSubscription({
   connect,
   timeoutMs,
-  ownWord,
-  onHearing,
+  marker,
+  onSubscribed,
+  onFailed,
   replaceClient,
 }: {
   connect: () => Redis
   timeoutMs: number
-  /** What each probe of this process says, and no other process. */
-  ownWord: { channel: string; message: string }
-  /** Told at every sign of life, and with the reason when we cannot listen. */
-  onHearing(deafBecause?: unknown): void
+  /** The message that each probe of this process publishes, and no other process does. */
+  marker: { channel: string; message: string }
+  /** Called again after each answered ping. */
+  onSubscribed(): void
+  onFailed(error: unknown): void
+  /** Called when the client, and not the subscription, is connected to the wrong server. */
   replaceClient(): void
-}): Listener {
-  const channels = new Map<string, Listening[]>([[ownWord.channel, [{ onMessage: onWord, onGap() {} }]]])
+}): Subscription {
+  const channels = new Map<string, Subscriber[]>([[marker.channel, [{ onMessage: onMarker, onGap() {} }]]])
   let connection: Redis | undefined
   let timer: NodeJS.Timeout | undefined
   let closed = false
-  /** Since this connection listens. */
-  let unheardProbes: number | undefined
-  /** Whether that was too many, until one is heard again. */
-  let isElsewhere = false
+  /** Markers published since the last one received; undefined while this connection cannot receive any. */
+  let missedMarkers: number | undefined
+  /** Whether too many markers were missed, and none was received since. */
+  let isOtherServer = false
 
-  function onWord(message: string): void {
-    if (message !== ownWord.message) return
-    unheardProbes = 0
-    if (isElsewhere) onHearing()
-    isElsewhere = false
+  function onMarker(message: string): void {
+    if (message !== marker.message) return
+    missedMarkers = 0
+    if (isOtherServer) onSubscribed()
+    isOtherServer = false
   }
 
-  async function hold(): Promise<void> {
+  /** Connects and subscribes, pings until the connection fails, and begins again. */
+  async function holdConnection(): Promise<void> {
     const redis = connect()
     connection = redis
     let cause: unknown
@@ -66,59 +71,60 @@ export function createListener({
       for (const { onMessage } of channels.get(channel) ?? []) onMessage(message)
     })
     let wake = () => {}
-    let heardSinceMs = Number.POSITIVE_INFINITY
+    let subscribedAtMs = Number.POSITIVE_INFINITY
     redis.once('end', () => wake())
     try {
       await redis.connect()
-      await listenTo(redis, [...channels.keys()])
-      heardSinceMs = performance.now()
-      unheardProbes = 0
+      await subscribeTo(redis, [...channels.keys()])
+      subscribedAtMs = performance.now()
+      missedMarkers = 0
       while (!closed) {
         await withDeadline(timeoutMs, () => redis.ping())
-        if (!isElsewhere) onHearing()
+        if (!isOtherServer) onSubscribed()
         await new Promise<void>((resolve) => {
           wake = resolve
-          timer = setTimeout(resolve, beatEveryMs).unref()
+          timer = setTimeout(resolve, pingEveryMs).unref()
         })
       }
     } catch (error) {
-      // It is replaced, and whoever listens is told when that is done. One that was just lost may be back at once.
-      if (isRefusal(error)) onHearing(error)
-      else if (heardSinceMs === Number.POSITIVE_INFINITY) onHearing(cause ?? error)
+      // A lost connection is not reported: it may be back at once, and then subscribers get `onGap`.
+      if (isRefusal(error)) onFailed(error)
+      else if (subscribedAtMs === Number.POSITIVE_INFINITY) onFailed(cause ?? error)
     }
-    unheardProbes = undefined
+    missedMarkers = undefined
     redis.disconnect()
-    // At once, since what others evict meanwhile is handed out here; but no storm at a server that cuts it each time.
-    const wasHeld = performance.now() - heardSinceMs >= reconnectAfterMs
-    if (!closed) timer = setTimeout(hold, wasHeld ? 0 : reconnectAfterMs).unref()
+    // Reconnects at once, since quotes evicted elsewhere are handed out here meanwhile. A server that cuts each new
+    // connection is left `reconnectAfterMs` between two.
+    const wasStable = performance.now() - subscribedAtMs >= reconnectAfterMs
+    if (!closed) timer = setTimeout(holdConnection, wasStable ? 0 : reconnectAfterMs).unref()
   }
 
-  async function listenTo(redis: Redis, names: readonly string[]): Promise<void> {
+  async function subscribeTo(redis: Redis, names: readonly string[]): Promise<void> {
     await withDeadline(timeoutMs, () => redis.subscribe(...names))
-    // Only now: what is asked for from here on can be trusted until a message says otherwise.
+    // Only now: what is read from the store from here on is valid until a message says otherwise.
     for (const name of names) for (const { onGap } of channels.get(name) ?? []) onGap()
   }
 
   return {
-    subscribe(channel, listening) {
-      const listeners = channels.get(channel)
-      channels.set(channel, [...(listeners ?? []), listening])
-      if (connection === undefined) void hold()
-      else if (listeners === undefined && connection.status === 'ready') {
+    subscribe(channel, subscriber) {
+      const others = channels.get(channel)
+      channels.set(channel, [...(others ?? []), subscriber])
+      if (connection === undefined) void holdConnection()
+      else if (others === undefined && connection.status === 'ready') {
         const redis = connection
-        listenTo(redis, [channel]).catch(() => redis.disconnect())
+        subscribeTo(redis, [channel]).catch(() => redis.disconnect())
       }
     },
-    probed() {
-      if (unheardProbes === undefined) return
-      unheardProbes += 1
-      if (unheardProbes < unheardProbesMost) return
-      unheardProbes = undefined
-      onHearing(new Error('its messages come from another server than its answers'))
+    markerPublished() {
+      if (missedMarkers === undefined) return
+      missedMarkers += 1
+      if (missedMarkers < maxMissedMarkers) return
+      missedMarkers = undefined
+      onFailed(new Error('its messages come from another server than its answers'))
       connection?.disconnect()
-      // A new connection was made, and is elsewhere too: then it is the client that was left behind.
-      if (isElsewhere) replaceClient()
-      isElsewhere = true
+      // The replaced connection misses the markers too, so it is the client that is connected to the wrong server.
+      if (isOtherServer) replaceClient()
+      isOtherServer = true
     },
     close() {
       closed = true

@@ -1,11 +1,11 @@
 import { hash, randomUUID } from 'node:crypto'
 import type { Logger } from '../../process/logger.ts'
 import type { SharedStore, StoreObserver, StoreOperation, StoreOutcome } from '../store.ts'
-import { createWatch } from './availability.ts'
-import { createClient, createListeningConnection, type StoreAddress, type ValkeyClient } from './client.ts'
+import { createAvailability } from './availability.ts'
+import { createClient, createSubscriberConnection, type StoreAddress, type ValkeyClient } from './client.ts'
 import { withDeadline } from './deadline.ts'
 import { StoreTimeout } from './failure.ts'
-import { createListener } from './subscription.ts'
+import { createSubscription } from './subscription.ts'
 
 export interface ValkeyOptions {
   address: StoreAddress
@@ -15,75 +15,76 @@ export interface ValkeyOptions {
   observer: StoreObserver
 }
 
-/** A Redis or Valkey, single, with Sentinels or as a Cluster. Nothing it does can fail or hold up a request. */
-export function createValkey(options: ValkeyOptions): SharedStore & { readonly firstTry: Promise<void> } {
+/** A Redis or Valkey: single, with Sentinels, or a Cluster. `run` takes `timeoutMs` at most and never rejects. */
+export function createValkey(options: ValkeyOptions): SharedStore & { readonly firstProbe: Promise<void> } {
   const { address, keyPrefix, timeoutMs, log, observer } = options
   const client = createClient(address)
   const probeKey = `${keyPrefix}alive`
-  const ownWord = randomUUID()
+  const marker = randomUUID()
   const upListeners: (() => void)[] = []
-  const watch = createWatch({
+  const availability = createAvailability({
     client,
     probeKey,
-    ownWord,
+    marker,
     timeoutMs,
     log,
-    onProbed: () => listener.probed(),
+    onProbed: () => subscription.markerPublished(),
     onUp() {
       for (const listener of upListeners) listener()
     },
   })
-  const listener = createListener({
-    connect: () => createListeningConnection(address, client),
+  const subscription = createSubscription({
+    connect: () => createSubscriberConnection(address, client),
     timeoutMs: Math.max(timeoutMs, 500),
-    ownWord: { channel: probeKey, message: ownWord },
-    onHearing: watch.hearing,
+    marker: { channel: probeKey, message: marker },
+    onSubscribed: availability.subscribed,
+    onFailed: availability.subscriptionFailed,
     replaceClient: () => client.disconnect(true),
   })
-  const underWay = new Set<Promise<unknown>>()
+  const inFlight = new Set<Promise<unknown>>()
 
   async function run<Answer>(
     operation: StoreOperation,
     commands: (client: ValkeyClient) => Promise<Answer>,
   ): Promise<Answer | undefined> {
-    if (!watch.up) {
+    if (!availability.up) {
       observer.operationEnded(operation, 'skipped', 0)
       return undefined
     }
     const startedAtMs = performance.now()
-    const over = (outcome: StoreOutcome) =>
+    const report = (outcome: StoreOutcome) =>
       observer.operationEnded(operation, outcome, performance.now() - startedAtMs)
     const answer = withDeadline(timeoutMs, () => commands(client))
-    underWay.add(answer)
+    inFlight.add(answer)
     try {
       const answered = await answer
-      over('ok')
-      watch.answered()
+      report('ok')
+      availability.answered()
       return answered
     } catch (error) {
-      over(error instanceof StoreTimeout ? 'timeout' : 'failed')
-      watch.failed(error)
+      report(error instanceof StoreTimeout ? 'timeout' : 'failed')
+      availability.failed(error)
       return undefined
     } finally {
-      underWay.delete(answer)
+      inFlight.delete(answer)
     }
   }
 
   return {
     get up() {
-      return watch.up
+      return availability.up
     },
     keyPrefix,
     salt: hash('sha256', `${address.password ?? ''}\n${keyPrefix}`),
-    firstTry: watch.firstTry,
+    firstProbe: availability.firstProbe,
     run,
-    subscribe: (channel, listening) => listener.subscribe(channel, listening),
-    onUp: (listening) => upListeners.push(listening),
+    subscribe: subscription.subscribe,
+    onUp: (listener) => upListeners.push(listener),
     async close() {
-      // What was begun for a request that is answered already: each has its deadline.
-      await Promise.allSettled(underWay)
-      watch.close()
-      listener.close()
+      // Commands that still run for requests already answered. Each has its deadline.
+      await Promise.allSettled(inFlight)
+      availability.close()
+      subscription.close()
       client.disconnect()
     },
   }
