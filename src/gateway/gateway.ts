@@ -226,7 +226,7 @@ async function rateLimitIfSet(
   return createRateLimit({
     limiter:
       parts.limiter ??
-      (sharedStore ? createSharedRateLimiter({ sharedStore, insurance: inMemory }) : inMemory),
+      (sharedStore ? createSharedRateLimiter({ sharedStore, fallback: inMemory }) : inMemory),
     by,
     countsHits,
     applicationOf,

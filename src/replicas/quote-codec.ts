@@ -1,19 +1,20 @@
 import type { StoredQuote } from '../quotes/quote-store.ts'
 
 /**
- * A quote as it lies in a shared store: its id, a line of what is needed to serve it, and its body, byte for byte.
- * JSON holds no line break, and so the id with its line break can be looked for at the start.
+ * Encodes a quote for the shared store: a line with its id, a line with what is needed to serve it, and its body, byte
+ * for byte. JSON has no line breaks, so a script can compare the first line to find out which quote this is.
  */
 export function encodeQuote({ id, body, headers, lifeMs, expiresAtMs }: StoredQuote): Buffer {
   const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
   return Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
 }
 
+/** The first line of an encoded quote. */
 export function idLine(id: string): string {
   return `${JSON.stringify(id)}\n`
 }
 
-/** Undefined: not what `encodeQuote` wrote; another version of this program may have. */
+/** Undefined: the bytes are not what `encodeQuote` writes; another version of quotegate may have written them. */
 export function decodeQuote(bytes: Buffer): StoredQuote | undefined {
   const idEnd = bytes.indexOf(lineBreak)
   const headEnd = bytes.indexOf(lineBreak, idEnd + 1)

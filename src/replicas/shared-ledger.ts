@@ -2,47 +2,47 @@ import type { Clock } from '../clock.ts'
 import type { NotedQuote, QuoteLedger, QuoteLedgerOptions, SharedLedger } from '../orders/ledger.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { isExpired } from '../quotes/quote.ts'
-import { createLedgerPlaces, decodeBehind, decodeNote, encodeNote, longestLifeMs } from './ledger-codec.ts'
+import { createLedgerKeys, decodeClockLag, decodeNote, encodeNote, maxLifeMs } from './ledger-codec.ts'
 import type { SharedStore } from './store.ts'
-import { fieldsMost, noteScript, recallScript } from './valkey/ledger-scripts.ts'
+import { maxFields, noteScript, recallScript } from './valkey/ledger-scripts.ts'
 
 export interface SharedLedgerOptions extends Omit<QuoteLedgerOptions, 'entries'> {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run' | 'onUp'>
   ledger: QuoteLedger
   clock: Clock
   providerClock: Pick<ProviderClock, 'earliestMs' | 'isKnown' | 'compare' | 'hearsay'>
-  /** How long after its return the store is not taken to know everything. */
+  /** How long after the store's return `recall` says that there may be more quotes. */
   settleMs?: number
 }
 
-/** Each replica finds the store again within two seconds of its return, and needs less to write what lives. */
-const settleMsByDefault = 5_000
-const liveMost = 10_000
-/** So few at a time that nobody else's call waits for them. */
-const writtenAgainAtOnce = 16
+/** Each replica finds the store within two seconds of its return, and rewrites its live quotes in less than that. */
+const defaultSettleMs = 5_000
+const maxLive = 10_000
+/** Quotes rewritten at a time. So few that the calls of requests do not wait for them. */
+const rewriteBatch = 16
 
 export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
-  const { sharedStore, ledger, clock, providerClock, retentionMs, settleMs = settleMsByDefault } = options
+  const { sharedStore, ledger, clock, providerClock, retentionMs, settleMs = defaultSettleMs } = options
   const termsMs = Math.min(options.termsMs, retentionMs)
-  const places = createLedgerPlaces(sharedStore)
-  /** What this replica gave out and an order may still use, the oldest first: a store that restarts has lost it. */
+  const keys = createLedgerKeys(sharedStore)
+  /** Live quotes that this replica gave out, oldest first. A store that restarts has lost them. */
   const live = new Set<NotedQuote>()
   let inUse = false
   let settledAtMs = Number.NEGATIVE_INFINITY
-  let writingAgain = false
+  let rewriting = false
 
   async function write(quote: NotedQuote): Promise<boolean> {
     const earliestMs = providerClock.earliestMs()
     const note = encodeNote(quote)
-    const isTold = providerClock.isKnown && Number.isFinite(earliestMs)
-    const providerNow = isTold ? Math.floor(earliestMs) : ''
-    const writes = places.ofQuote(quote).map(({ key, field, foundBy }) => {
+    const isTimeKnown = providerClock.isKnown && Number.isFinite(earliestMs)
+    const providerNow = isTimeKnown ? Math.floor(earliestMs) : ''
+    const writes = keys.fieldsOf(quote).map(({ key, field, foundBy }) => {
       const foundForMs = foundBy === 'id' ? retentionMs : termsMs
-      // Where our clock was set back nothing is known of the time, and the store takes no infinite one.
-      const overByMs = Math.max(0, Math.floor(earliestMs - foundForMs))
-      const keepMs = foundForMs + Math.min(Math.ceil(quote.expiresAtMs - earliestMs), longestLifeMs)
+      // After our clock was set back, earliestMs can be -Infinity, which the store does not take.
+      const expiredByMs = Math.max(0, Math.floor(earliestMs - foundForMs))
+      const keepMs = foundForMs + Math.min(Math.ceil(quote.expiresAtMs - earliestMs), maxLifeMs)
       if (keepMs <= 0) return true
-      const parameters = [field, note, quote.expiresAtMs, overByMs, keepMs, fieldsMost, providerNow]
+      const parameters = [field, note, quote.expiresAtMs, expiredByMs, keepMs, maxFields, providerNow]
       return sharedStore.run('ledger-note', (client) => noteScript(client, key, parameters))
     })
     const written = await Promise.all(writes)
@@ -50,27 +50,29 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     return written.every((answer) => answer !== undefined)
   }
 
-  function remember(quote: NotedQuote): void {
+  function addLive(quote: NotedQuote): void {
     live.add(quote)
     for (const oldest of live) {
-      if (live.size <= liveMost && !isExpired(oldest.expiresAtMs, providerClock.earliestMs())) return
+      if (live.size <= maxLive && !isExpired(oldest.expiresAtMs, providerClock.earliestMs())) return
       live.delete(oldest)
     }
   }
 
-  async function writeAgain(): Promise<void> {
-    if (writingAgain) return
-    writingAgain = true
+  /** Writes the live quotes again, for a store that may have lost them. */
+  async function rewriteLive(): Promise<void> {
+    if (rewriting) return
+    rewriting = true
     const quotes = [...live].filter(({ expiresAtMs }) => !isExpired(expiresAtMs, providerClock.earliestMs()))
-    for (let at = 0; at < quotes.length; at += writtenAgainAtOnce) {
-      const written = await Promise.all(quotes.slice(at, at + writtenAgainAtOnce).map(write))
-      // Down again: its next return begins anew.
+    for (let at = 0; at < quotes.length; at += rewriteBatch) {
+      const written = await Promise.all(quotes.slice(at, at + rewriteBatch).map(write))
+      // The store is down again. Its next return starts over.
       if (written.includes(false)) break
     }
-    writingAgain = false
+    rewriting = false
   }
 
-  async function recallFrom(key: string): Promise<boolean> {
+  /** Notes here what the store has under one key. False: the store failed. */
+  async function recallKey(key: string): Promise<boolean> {
     const answer = await sharedStore.run('ledger-recall', (client) => recallScript(client, key, []))
     inUse = true
     if (answer === undefined) return false
@@ -78,44 +80,44 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     const notes = bytes.map(String)
     const storeAheadMs = storeNowMs - clock.nowMs()
     providerClock.compare(storeAheadMs)
-    const behindMs = Math.max(...notes.map(decodeBehind), 0)
-    // By the clock that it was told to: the nodes of a Cluster have one each.
-    if (behindMs > 0) providerClock.hearsay(storeAheadMs - behindMs)
+    const lagMs = Math.max(...notes.map(decodeClockLag), 0)
+    // The lag was measured by the clock of this key's node. The nodes of a Cluster have different clocks.
+    if (lagMs > 0) providerClock.hearsay(storeAheadMs - lagMs)
     const earliestMs = providerClock.earliestMs()
     for (const note of notes) {
       const quote = decodeNote(note, Math.max(storeNowMs, clock.nowMs()))
       if (quote === undefined || ledger.knows(quote)) continue
-      if (places.ofQuote(quote).some((place) => place.key === key)) ledger.note(quote, earliestMs)
+      if (keys.fieldsOf(quote).some((field) => field.key === key)) ledger.note(quote, earliestMs)
     }
     return true
   }
 
   sharedStore.onUp(() => {
-    // The first time that it is there, at a start, is no return: nothing was given out yet.
+    // When the store is up for the first time and nothing was noted or recalled yet, no quote can have been lost.
     if (inUse) settledAtMs = performance.now() + settleMs
     inUse = true
-    void writeAgain()
+    void rewriteLive()
   })
 
   return {
     async note(quote) {
-      // The provider gave the same quote again: everybody knows.
+      // The provider gave the same quote again, so the store has it.
       if (ledger.knows(quote)) return
       ledger.note(quote, providerClock.earliestMs())
-      remember(quote)
+      addLive(quote)
       await write(quote)
     },
 
     noteHere(quote) {
       if (ledger.knows(quote)) return
       ledger.note(quote, providerClock.earliestMs())
-      remember(quote)
+      addLive(quote)
     },
 
     async recall(order, application) {
-      const keys = places.ofOrder(order, application)
-      if (keys.length === 0) return true
-      const answered = await Promise.all(keys.map(recallFrom))
+      const orderKeys = keys.keysOf(order, application)
+      if (orderKeys.length === 0) return true
+      const answered = await Promise.all(orderKeys.map(recallKey))
       return !answered.includes(false) && performance.now() >= settledAtMs
     },
   }

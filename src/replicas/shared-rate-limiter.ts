@@ -4,8 +4,8 @@ import type { SharedStore } from './store.ts'
 import { createScript } from './valkey/script.ts'
 
 /**
- * One more, up to ARGV[1]; the first begins ARGV[2] ms. What is refused is not counted, so that whatever is given
- * back is there for the next one.
+ * Counts one request, up to ARGV[1]. The first request begins a window of ARGV[2] ms. A refused request is not counted,
+ * or it would use up what other requests give back.
  */
 const takeScript = createScript<[allowed: number, remaining: number, resetMs: number]>(
   `
@@ -21,7 +21,7 @@ return {1, ARGV[1] - redis.call('INCR', KEYS[1]), leftMs}
   (answer) => Array.isArray(answer) && answer.length === 3 && answer.every(Number.isSafeInteger),
 )
 
-/** One less, if the minute is not over. */
+/** Counts one request less, unless its window is over. */
 const giveBackScript = createScript(`
 local taken = tonumber(redis.call('GET', KEYS[1]))
 if not taken then return 0 end
@@ -32,14 +32,14 @@ return 1
 export interface SharedRateLimiterOptions {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run'>
   /** Counts for this replica alone while the store is down. */
-  insurance: RateLimiter
+  fallback: RateLimiter
 }
 
-/** Counts what all replicas let through. Counting has the deadline and the breaker of the store, as every use of it has. */
-export function createSharedRateLimiter({ sharedStore, insurance }: SharedRateLimiterOptions): RateLimiter {
+/** Counts the requests that all replicas let through. The store's deadline and breaker apply. */
+export function createSharedRateLimiter({ sharedStore, fallback }: SharedRateLimiterOptions): RateLimiter {
   const { keyPrefix, salt, run } = sharedStore
-  const { perMinute } = insurance
-  // A bucket may be the address of a client.
+  const { perMinute } = fallback
+  // Hashed, because a bucket may be the address of a client.
   const keyOf = (bucket: string) => `${keyPrefix}limit:${hash('sha256', salt + bucket, 'base64url')}`
 
   return {
@@ -47,13 +47,13 @@ export function createSharedRateLimiter({ sharedStore, insurance }: SharedRateLi
     async take(bucket) {
       const parameters = [perMinute, windowSeconds * 1_000]
       const answer = await run('rate-limit', (client) => takeScript(client, keyOf(bucket), parameters))
-      if (answer === undefined) return insurance.take(bucket)
+      if (answer === undefined) return fallback.take(bucket)
       const [allowed, remaining, resetMs] = answer
       return { allowed: allowed === 1, remaining, resetMs }
     },
     async giveBack(bucket) {
       const answer = await run('rate-limit', (client) => giveBackScript(client, keyOf(bucket), []))
-      if (answer === undefined) await insurance.giveBack(bucket)
+      if (answer === undefined) await fallback.giveBack(bucket)
     },
   }
 }

@@ -1,6 +1,6 @@
 import type { ValkeyClient } from './valkey/client.ts'
 
-/** What the store is asked for. */
+/** The kinds of calls to the store, as metrics name them. */
 export type StoreOperation =
   | 'quote-get'
   | 'quote-set'
@@ -9,40 +9,40 @@ export type StoreOperation =
   | 'ledger-note'
   | 'ledger-recall'
   | 'rate-limit'
-/** skipped: the store is down and was not asked. */
+/** skipped: the store was down, so nothing was sent. */
 export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
 
-/** Receives what is to be counted of the store. */
+/** Counts the calls to the store. */
 export interface StoreObserver {
-  /** `durationMs` means nothing for an operation that was skipped. */
+  /** `durationMs` has no meaning for a skipped operation. */
   operationEnded(operation: StoreOperation, outcome: StoreOutcome, durationMs: number): void
 }
 
 /**
- * The Redis or Valkey that replicas share. Whoever uses it works without it too: it may be dead, frozen or slow
- * at any moment.
+ * The Redis or Valkey that replicas share. It may be dead, frozen or slow at any moment, so all code that uses it also
+ * works without it.
  */
 export interface SharedStore {
-  /** False from the failure that opened its breaker until it has answered again. */
+  /** False from the failure that opened the store's breaker until a probe was answered. */
   readonly up: boolean
-  /** Every key and channel begins with it; whoever names one puts it there. */
+  /** Every key and channel begins with this prefix. Callers of `run` and `subscribe` put it there. */
   readonly keyPrefix: string
-  /** The same in every replica, and not to be guessed by one who only reads the store's keys. */
+  /** The same in every replica. It cannot be guessed by someone who only reads the store's keys. */
   readonly salt: string
   /**
-   * Runs commands on one key. `undefined` when the store failed them: after VALKEY_TIMEOUT_MS at the latest, at
-   * once while its breaker is open. Never rejects. A key that does not exist is `null`, as the client has it.
+   * Runs commands on one key. Resolves with `undefined` if the store failed: after VALKEY_TIMEOUT_MS at the latest, at
+   * once while the breaker is open. Never rejects. A key that does not exist is `null`, as in ioredis.
    */
   run<Answer>(
     operation: StoreOperation,
     commands: (client: ValkeyClient) => Promise<Answer>,
   ): Promise<Answer | undefined>
   /**
-   * Messages of all replicas on one channel, this one included. `onGap` is called each time that the subscription
-   * has been made, the first time and whenever it was lost: what was sent before that may have been missed.
+   * Receives the messages of all replicas on one channel, including this replica's own. `onGap` is called when the
+   * subscription is first made and each time it is restored: messages sent before may have been missed.
    */
-  subscribe(channel: string, listener: { onMessage(message: string): void; onGap(): void }): void
-  /** Called each time that it is up, the first time and after every outage: what it knew before may be gone. */
+  subscribe(channel: string, subscriber: { onMessage(message: string): void; onGap(): void }): void
+  /** Called when the store is first up and after every outage. It may have lost its data. */
   onUp(listener: () => void): void
   close(): Promise<void>
 }

@@ -8,7 +8,7 @@ import { storeAt, valkey, valkeyCluster, valkeyIsInstalled } from '../support/st
 const perMinute = 10
 
 const limiterOn = (sharedStore: SharedStore) =>
-  createSharedRateLimiter({ sharedStore, insurance: createMemoryRateLimiter({ perMinute }) })
+  createSharedRateLimiter({ sharedStore, fallback: createMemoryRateLimiter({ perMinute }) })
 
 async function twoOn(url: string) {
   const stores = [await storeAt(url), await storeAt(url)] as const

@@ -1,6 +1,6 @@
 import { createScript } from './script.ts'
 
-/** What is noted in a hash, and when that was by the store's clock. */
+/** Reads all notes of a hash, and the time of the store's clock. */
 export const recallScript = createScript<[storeNowMs: number, notes: Buffer[]]>(
   `
 local time = redis.call('TIME')
@@ -15,15 +15,16 @@ function isRecall(answer: unknown): boolean {
   return Number.isFinite(storeNowMs) && Array.isArray(notes) && notes.every(Buffer.isBuffer)
 }
 
-/** Only amounts that share a double meet under one key, so an honest client never fills one. */
-export const fieldsMost = 64
+/** Only amounts with the same nearest double share a key, so an honest client never reaches this limit. */
+export const maxFields = 64
 
 /**
- * Keeps ARGV[2] in field ARGV[1] of a hash, unless what is there expires later than ARGV[3]: whichever replica
- * writes last, the latest expiry stays. Then what expired by ARGV[4] goes, and past ARGV[6] fields what expires
- * first. The hash lives ARGV[5] ms from now on, or as long as it would have anyway. ARGV[7] is the provider's
- * time, if known. How far that is behind the store's clock is kept and dropped as a note is, if it is more than
- * two clocks of one machine may differ by.
+ * Stores note ARGV[2] in field ARGV[1] of a hash, unless the field's note expires later than ARGV[3]: whichever replica
+ * writes last, the latest expiry stays. Then removes notes that expired by ARGV[4]; and, if more than ARGV[6] fields are
+ * left, those that expire first. The hash is kept for ARGV[5] ms, or longer if its TTL is longer.
+ *
+ * ARGV[7] is the provider's time, or empty if unknown. If it is more than 100 ms behind the store's clock, which is more
+ * than two clocks of one machine differ, the lag is stored in the field `clock`, which is removed as a note is.
  */
 export const noteScript = createScript(`
 local function expiryOf(note) return tonumber(string.match(note, '^%d+') or 0) end
