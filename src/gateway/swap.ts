@@ -178,7 +178,7 @@ function shareQuotes(
     memory,
     store,
     providerClock,
-    placesOf(quoteId) {
+    cacheKeysOf(quoteId) {
       const quote = ledger.findById(quoteId)
       return quote === undefined ? [] : ledger.cacheKeysOf(quote)
     },

@@ -5,143 +5,144 @@ import type { SharedQuoteStore } from './valkey/quote-store.ts'
 
 type UsedQuote = Pick<StoredQuote, 'id' | 'expiresAtMs'>
 
-/** Quotes that are not to be handed out again, by no replica. */
+/** Removes quotes that no replica may hand out again. */
 export interface Evictions {
   /** Drops a quote here, in the shared store and at the other replicas. */
   evict(key: string, quote: UsedQuote): void
-  /** An order used it: drops it wherever it lies, and keeps it out while it lives; says how many places here had it. */
+  /** Drops a quote that an order used, under all of these keys and at all replicas, and refuses it until it expires. */
   use(keys: Iterable<string>, quote: UsedQuote): void
   /**
-   * Whether an order that was seen here has used it: what is under way may bring it again. One of its id that expires
-   * later is another quote.
+   * Whether an order has used this quote, here or at another replica. An in-flight call may still return the quote. The
+   * same id with a later expiry is a different quote.
    */
   isUsed(quote: UsedQuote): boolean
-  /** Evicts those that are here and match. */
+  /** Evicts every quote in this process that matches. Returns how many. */
   drop(matches: (quote: StoredQuote) => boolean): number
-  /** Whether an eviction of this key, or one that was missed, overtook what is being asked of the shared store. */
-  watch(key: string): { readonly overtaken: boolean; end(): void }
-  /** False: the shared store still has not heard of an eviction of this key. */
-  settle(key: string): Promise<boolean>
-  /** The shared store knows this quote as evicted: it is dropped here. */
-  refused(key: string, quoteId: string): void
+  /** `evicted`: since this call the key was evicted, or an eviction may have been missed. */
+  watch(key: string): { readonly evicted: boolean; end(): void }
+  /** Sends this key's pending evictions to the shared store. False: the store failed, so some are still pending. */
+  announcePending(key: string): Promise<boolean>
+  /** Drops a quote here that another replica evicted: the shared store has refused it. */
+  evictedElsewhere(key: string, quoteId: string): void
 }
 
-/** The quotes in this process, as far as evictions need them. */
+/** What evictions need of the store of quotes in this process. */
 export interface EvictableStore {
-  /** Whether the quote of that id was under this key. */
+  /** Removes the quote if it is under this key. Returns whether it was. */
   forget(key: string, quoteId: string): boolean
-  /** How many quotes there were. */
+  /** Removes all quotes. Returns how many there were. */
   dropAll(): number
   entriesByKey(): Iterable<readonly [key: string, kept: { readonly quote: StoredQuote }]>
 }
 
-/** Receives what is to be counted of evictions. */
+/** Counts the quotes that this process drops because of orders and of the other replicas. */
 export interface EvictionObserver {
   /**
-   * order: an order used the quote that was in these places. elsewhere: another replica evicted these quotes. gap:
-   * evictions may have been missed.
+   * order: an order used the quote. elsewhere: another replica evicted the quotes. gap: messages about evictions may
+   * have been missed.
    */
   dropped(reason: 'order' | 'elsewhere' | 'gap', quotes: number): void
 }
 
 export interface EvictionsOptions {
   memory: EvictableStore
-  /** Undefined: this replica is alone. */
-  store: Pick<SharedQuoteStore, 'evict' | 'listen'> | undefined
+  /** Undefined without a shared store. */
+  store: Pick<SharedQuoteStore, 'evict' | 'subscribe'> | undefined
   providerClock: Pick<ProviderClock, 'latestMs'>
-  /** Where in the cache a quote of this id may lie here, whomever the provider gave it to. */
-  placesOf(quoteId: string): Iterable<string>
+  /** All cache keys here of a quote id. The provider may give one quote to several clients, each with its own key. */
+  cacheKeysOf(quoteId: string): Iterable<string>
   observer: EvictionObserver
 }
 
-/** What an outage may leave to be said. A key had one quote in the store when it went down. */
-const owedKeysMost = 10_000
-const owedIdsMost = 4
+/** How many evictions are kept while the store is down. A few ids per key do: the store had one quote for each key. */
+const maxPendingKeys = 10_000
+const maxPendingIdsPerKey = 4
 
-/** Of what a person drops at once, or a quote that many were given. More would miss the deadline of the store. */
-const toldAtOnce = 50
+/** Evictions sent to the store at a time, for a quote that many clients were given. More would miss its deadline. */
+const announceBatch = 50
 
-const usedMost = 10_000
+const maxUsedIds = 10_000
 
 export function createEvictions(options: EvictionsOptions): Evictions {
-  const { memory, store, providerClock, placesOf, observer } = options
-  const watches = new Set<{ key: string; overtaken: boolean }>()
-  /** What the store has not heard of: ids by key, with their expiries where these are known. */
-  const owed = new Map<string, Map<string, number | undefined>>()
-  let paying = false
-  /** When each expires, the oldest use first. */
+  const { memory, store, providerClock, cacheKeysOf, observer } = options
+  const watches = new Set<{ key: string; evicted: boolean }>()
+  /** Evictions that the store has not received: by key, the ids with their expiries, where those are known. */
+  const pending = new Map<string, Map<string, number | undefined>>()
+  let announcingPending = false
+  /** Expiries of used quotes by id, the oldest use first. */
   const used = new Map<string, number>()
 
   function evict(key: string, { id, expiresAtMs }: UsedQuote): void {
-    // One that was found in the store is taken to expire a little sooner than it says.
-    evictAll([key], { id, expiresAtMs: Math.max(expiresAtMs, used.get(id) ?? 0) })
+    // A quote read from the store may have an earlier expiry than its own, which was noted if it was used.
+    evictEverywhere([key], { id, expiresAtMs: Math.max(expiresAtMs, used.get(id) ?? 0) })
   }
 
   function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): void {
     markUsed(id, expiresAtMs)
-    observer.dropped('order', evictAll([...keys], { id, expiresAtMs }))
+    observer.dropped('order', evictEverywhere([...keys], { id, expiresAtMs }))
   }
 
   function markUsed(id: string, expiresAtMs: number): void {
-    // Of other terms it may have been ordered before, and expire later.
+    // The same id may have been used before with a later expiry.
     const untilMs = Math.max(expiresAtMs, used.get(id) ?? 0)
     used.delete(id)
     used.set(id, untilMs)
     const [oldest = id] = used.keys()
-    if (used.size > usedMost) used.delete(oldest)
+    if (used.size > maxUsedIds) used.delete(oldest)
   }
 
   function isUsed({ id, expiresAtMs }: UsedQuote): boolean {
     return expiresAtMs <= (used.get(id) ?? 0)
   }
 
-  function evictAll(places: readonly string[], { id, expiresAtMs }: UsedQuote): number {
-    const wereHere = places.filter((key) => evictHere(key, id)).length
-    void tellAll(places.map((key) => [key, id, expiresAtMs]))
-    return wereHere
+  function evictEverywhere(keys: readonly string[], { id, expiresAtMs }: UsedQuote): number {
+    const droppedHere = keys.filter((key) => evictHere(key, id)).length
+    void announceAll(keys.map((key) => [key, id, expiresAtMs]))
+    return droppedHere
   }
 
   function evictHere(key: string, quoteId: string): boolean {
-    for (const watch of watches) if (watch.key === key) watch.overtaken = true
+    for (const watch of watches) if (watch.key === key) watch.evicted = true
     return memory.forget(key, quoteId)
   }
 
-  async function tell(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean> {
+  /** Evicts a quote in the shared store, which notifies the other replicas. False: the store failed. */
+  async function announce(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean> {
     if (store === undefined) return true
     if ((await store.evict(key, quoteId, expiresAtMs)) === undefined) {
-      owe(key, quoteId, expiresAtMs)
+      addPending(key, quoteId, expiresAtMs)
       return false
     }
-    const ids = owed.get(key)
-    if (ids?.get(quoteId) === expiresAtMs && ids?.delete(quoteId) && ids.size === 0) owed.delete(key)
+    const ids = pending.get(key)
+    if (ids?.get(quoteId) === expiresAtMs && ids?.delete(quoteId) && ids.size === 0) pending.delete(key)
     return true
   }
 
-  function owe(key: string, quoteId: string, expiresAtMs: number | undefined): void {
-    const ids = owed.get(key) ?? new Map<string, number | undefined>()
-    if (ids.size < owedIdsMost || ids.has(quoteId)) owed.set(key, ids.set(quoteId, expiresAtMs))
-    for (const oldest of owed.keys()) {
-      if (owed.size <= owedKeysMost) break
-      owed.delete(oldest)
+  function addPending(key: string, quoteId: string, expiresAtMs: number | undefined): void {
+    const ids = pending.get(key) ?? new Map<string, number | undefined>()
+    if (ids.size < maxPendingIdsPerKey || ids.has(quoteId)) pending.set(key, ids.set(quoteId, expiresAtMs))
+    for (const oldest of pending.keys()) {
+      if (pending.size <= maxPendingKeys) break
+      pending.delete(oldest)
     }
   }
 
-  async function settle(key: string): Promise<boolean> {
-    for (const [quoteId, expiresAtMs] of owed.get(key) ?? [])
-      if (!(await tell(key, quoteId, expiresAtMs))) return false
-    if (owed.size > 0) void payAll()
+  async function announcePending(key: string): Promise<boolean> {
+    for (const [quoteId, expiresAtMs] of pending.get(key) ?? [])
+      if (!(await announce(key, quoteId, expiresAtMs))) return false
+    if (pending.size > 0) void announceAllPending()
     return true
   }
 
-  async function payAll(): Promise<void> {
-    if (paying) return
-    paying = true
-    for (const [key, ids] of owed) {
+  async function announceAllPending(): Promise<void> {
+    if (announcingPending) return
+    announcingPending = true
+    for (const [key, ids] of pending) {
       let isUp = true
-      for (const [quoteId, expiresAtMs] of ids) isUp &&= await tell(key, quoteId, expiresAtMs)
+      for (const [quoteId, expiresAtMs] of ids) isUp &&= await announce(key, quoteId, expiresAtMs)
       if (!isUp) break
     }
-    paying = false
+    announcingPending = false
   }
 
   function drop(matches: (quote: StoredQuote) => boolean): number {
@@ -149,45 +150,48 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     for (const [key, { quote }] of found) evictHere(key, quote.id)
     const latestMs = providerClock.latestMs()
     const live = found.filter(([, { quote }]) => !isExpired(quote.expiresAtMs, latestMs))
-    void tellAll(live.map(([key, { quote }]) => [key, quote.id]))
+    void announceAll(live.map(([key, { quote }]) => [key, quote.id]))
     return found.length
   }
 
-  async function tellAll(
-    dropped: (readonly [key: string, quoteId: string, expiresAtMs?: number])[],
+  async function announceAll(
+    evicted: (readonly [key: string, quoteId: string, expiresAtMs?: number])[],
   ): Promise<void> {
-    for (let next = 0; next < dropped.length; next += toldAtOnce) {
-      await Promise.all(dropped.slice(next, next + toldAtOnce).map((told) => tell(...told)))
+    for (let next = 0; next < evicted.length; next += announceBatch) {
+      await Promise.all(evicted.slice(next, next + announceBatch).map((eviction) => announce(...eviction)))
     }
   }
 
-  function dropForAnother(key: string, quoteId: string): void {
+  function evictedElsewhere(key: string, quoteId: string): void {
     if (evictHere(key, quoteId)) observer.dropped('elsewhere', 1)
   }
 
-  /** The provider may have given it to a client of this replica too, of which the one that had the order knows nothing. */
-  function useForAnother(key: string, quoteId: string, expiresAtMs: number): void {
-    // Told once for each of its places there; the first time is enough for all of those here.
-    const isNews = !isUsed({ id: quoteId, expiresAtMs })
+  /**
+   * Another replica's order used this quote. The provider may have given the same quote to clients of this replica,
+   * under cache keys that the other replica does not have.
+   */
+  function usedElsewhere(key: string, quoteId: string, expiresAtMs: number): void {
+    // One message comes for each cache key at the other replica. The first one is enough for all keys here.
+    const isFirst = !isUsed({ id: quoteId, expiresAtMs })
     markUsed(quoteId, expiresAtMs)
-    dropForAnother(key, quoteId)
-    if (!isNews) return
-    // Told on: a replica that starts now has not heard of the order, and would find it in the store.
-    const others = [...placesOf(quoteId)].filter((place) => place !== key)
-    observer.dropped('elsewhere', evictAll(others, { id: quoteId, expiresAtMs }))
+    evictedElsewhere(key, quoteId)
+    if (!isFirst) return
+    // In the store too: a replica that starts now has missed the message, and would find the quote under these keys.
+    const others = [...cacheKeysOf(quoteId)].filter((other) => other !== key)
+    observer.dropped('elsewhere', evictEverywhere(others, { id: quoteId, expiresAtMs }))
   }
 
-  store?.listen({
+  store?.subscribe({
     onEvicted(key, quoteId, usedUntilMs) {
-      if (usedUntilMs === undefined) dropForAnother(key, quoteId)
-      else useForAnother(key, quoteId, usedUntilMs)
+      if (usedUntilMs === undefined) evictedElsewhere(key, quoteId)
+      else usedElsewhere(key, quoteId, usedUntilMs)
     },
     onGap() {
-      for (const watch of watches) watch.overtaken = true
-      // What is still good comes back from the store at its next use.
+      for (const watch of watches) watch.evicted = true
+      // Quotes that are still good are read from the store again at their next use.
       observer.dropped('gap', memory.dropAll())
     },
-    onUp: () => void payAll(),
+    onUp: () => void announceAllPending(),
   })
 
   return {
@@ -196,16 +200,16 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     isUsed,
     drop,
     watch(key) {
-      const watch = { key, overtaken: false }
+      const watch = { key, evicted: false }
       watches.add(watch)
       return {
-        get overtaken() {
-          return watch.overtaken
+        get evicted() {
+          return watch.evicted
         },
         end: () => watches.delete(watch),
       }
     },
-    settle,
-    refused: dropForAnother,
+    announcePending,
+    evictedElsewhere,
   }
 }

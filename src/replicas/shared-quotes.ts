@@ -4,132 +4,136 @@ import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../quotes/quote-answer.ts'
 import type { Share } from '../quotes/quote-cache.ts'
 import type { Evictions } from './evictions.ts'
-import type { Looked, SharedQuoteStore } from './valkey/quote-store.ts'
+import type { QuoteOrLock, SharedQuoteStore } from './valkey/quote-store.ts'
 
-/** How the replicas shared a call, or did not. */
+/**
+ * How the replicas shared a call. found: the quote was in the store. awaited: another replica fetched it meanwhile.
+ * fetched: this replica got the lock at once and fetches. alone: it waited, and then fetches itself. failed: the store
+ * failed, so this replica fetches.
+ */
 export type Sharing = 'found' | 'awaited' | 'fetched' | 'alone' | 'failed'
 
-/** Receives what is to be counted of sharing. */
+/** Counts how calls were shared. */
 export interface SharingObserver {
   shared(sharing: Sharing): void
 }
 
 export interface SharedQuotesOptions {
   store: SharedQuoteStore
-  evictions: Pick<Evictions, 'settle' | 'watch' | 'refused' | 'isUsed' | 'evict'>
+  evictions: Pick<Evictions, 'announcePending' | 'watch' | 'evictedElsewhere' | 'isUsed' | 'evict'>
   providerClock: Pick<ProviderClock, 'latestMs'>
   minValidityMs: number
-  /** How long a call of another replica is waited for, and so the longest that a lock makes sense. */
+  /** How long to wait for another replica's call, and so how long a lock lasts. */
   lockWaitMs: number
   pause(ms: number): Promise<unknown>
   observer: SharingObserver
 }
 
-/** Between two looks for what another replica is fetching: a call takes much longer than the first. */
-const firstPauseMs = 10
-const longestPauseMs = 50
+/** The pauses between two looks for a quote that another replica is fetching. A call takes much longer than 10 ms. */
+const minPauseMs = 10
+const maxPauseMs = 50
 const pauseGrowth = 1.5
 
-/** A look that an eviction of its key overtook is made again, but nobody is kept busy by evictions alone. */
-const looksMost = 3
+/** A lookup is repeated if its key was evicted meanwhile. With constant evictions the store counts as failed. */
+const maxLookups = 3
 
 /**
- * One call to the upstream for all replicas: what another one has fetched is taken, what another one is fetching
- * is waited for. Whatever fails, the call is made.
+ * Makes one call to the upstream for all replicas. A quote that another replica has fetched is used; one that another
+ * replica is fetching is waited for. If the store or the other replica fails, this replica makes the call.
  */
 export function createSharedQuotes(options: SharedQuotesOptions): Share {
   const { store, evictions, providerClock, minValidityMs, lockWaitMs, observer } = options
 
   return function share(key, call, known) {
     const token = randomBytes(12).toString('base64url')
-    let own: Call | undefined
-    let givenUp = false
+    let ownCall: Call | undefined
+    let aborted = false
 
-    async function look(): Promise<Looked | undefined> {
-      // A quote that was used while the store was down must be gone from it before anything is taken from there.
-      if (!(await evictions.settle(key))) return undefined
-      for (let looks = 0; looks < looksMost; looks += 1) {
+    async function getOrLock(): Promise<QuoteOrLock | undefined> {
+      // A quote that was used while the store was down must be evicted from the store before it is read.
+      if (!(await evictions.announcePending(key))) return undefined
+      for (let lookups = 0; lookups < maxLookups; lookups += 1) {
         const watch = evictions.watch(key)
-        const looked = await store.look(key, {
+        const result = await store.getOrLock(key, {
           expiresAfterMs: Math.max(providerClock.latestMs() + minValidityMs, known?.expiresAtMs ?? 0),
-          leastLeftMs: minValidityMs,
-          exceptId: known?.id,
+          minLeftMs: minValidityMs,
+          excludeId: known?.id,
           token,
           lockMs: lockWaitMs,
         })
         watch.end()
-        if (looked?.found === undefined) return looked
-        // The provider gave it to another client too, maybe at a replica that has not heard of the order.
-        if (evictions.isUsed(looked.found)) evictions.evict(key, looked.found)
-        else if (!watch.overtaken) return looked
+        if (result?.quote === undefined) return result
+        // The provider gave a used quote to another client too, maybe at a replica that missed the order.
+        if (evictions.isUsed(result.quote)) evictions.evict(key, result.quote)
+        else if (!watch.evicted) return result
       }
       return undefined
     }
 
-    /** Until there is a quote, or nobody to wait for. */
-    async function lookAndWait(): Promise<Looked | undefined> {
+    /** Waits until there is a quote, or no other replica to wait for. Undefined: the store failed. */
+    async function waitForQuote(): Promise<QuoteOrLock | undefined> {
       const startedAtMs = performance.now()
-      let holder: string | undefined
-      for (let pauseMs = firstPauseMs; !givenUp; pauseMs = Math.min(pauseMs * pauseGrowth, longestPauseMs)) {
-        const looked = await look()
-        if (looked === undefined) return counted(undefined, 'failed')
-        if (looked.found !== undefined) return counted(looked, holder === undefined ? 'found' : 'awaited')
-        if (looked.holder === token) return counted(looked, holder === undefined ? 'fetched' : 'alone')
-        const isAnother = holder !== undefined && looked.holder !== holder
-        // Whoever was waited for has failed, or left, or is too slow: no second wait for the next one.
-        if (isAnother || performance.now() - startedAtMs >= lockWaitMs) return counted(looked, 'alone')
-        holder = looked.holder
+      let awaited: string | undefined
+      for (let pauseMs = minPauseMs; !aborted; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
+        const result = await getOrLock()
+        if (result === undefined) return counted(undefined, 'failed')
+        if (result.quote !== undefined) return counted(result, awaited === undefined ? 'found' : 'awaited')
+        if (result.lockHolder === token) return counted(result, awaited === undefined ? 'fetched' : 'alone')
+        const isOtherHolder = awaited !== undefined && result.lockHolder !== awaited
+        // The awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
+        if (isOtherHolder || performance.now() - startedAtMs >= lockWaitMs) return counted(result, 'alone')
+        awaited = result.lockHolder
         await options.pause(pauseMs)
       }
       return undefined
     }
 
-    function counted(looked: Looked | undefined, sharing: Sharing): Looked | undefined {
+    function counted(result: QuoteOrLock | undefined, sharing: Sharing): QuoteOrLock | undefined {
       observer.shared(sharing)
-      return looked
+      return result
     }
 
-    async function bring(): Promise<SharedAnswer> {
-      const looked = await lookAndWait()
-      if (looked?.found !== undefined) return { found: true, stored: looked.found, notKept: undefined }
-      const release = () => {
-        // A look that failed here may have got the lock there.
-        if (looked === undefined || looked.holder === token) void store.release(key, token)
+    async function takeOrFetch(): Promise<SharedAnswer> {
+      const result = await waitForQuote()
+      if (result?.quote !== undefined) return { found: true, stored: result.quote, notKept: undefined }
+      const unlock = () => {
+        // A lookup that failed here may still have taken the lock in the store.
+        if (result === undefined || result.lockHolder === token) void store.unlock(key, token)
       }
       try {
-        if (givenUp) throw new Error('nobody waits any more')
-        own = call()
-        const answer = await own.answer
-        if (answer.stored === undefined || !answer.shared) release()
+        if (aborted) throw new Error('no client waits any more')
+        ownCall = call()
+        const answer = await ownCall.answer
+        if (answer.stored === undefined || !answer.shared) unlock()
         else if (evictions.isUsed(answer.stored)) {
-          // It is not kept here, and what lies in the store would be handed out again by every replica.
+          // The cache does not keep a used quote. If the store has it, every replica would hand it out again.
           evictions.evict(key, answer.stored)
-          release()
+          unlock()
         }
-        // Not awaited: whoever asked has his answer.
-        else void keep(answer.stored, looked, release)
+        // Not awaited, because the client does not need to wait for the write.
+        else void keep(answer.stored, result, unlock)
         return answer
       } catch (error) {
-        release()
+        unlock()
         throw error
       }
     }
 
     async function keep(
       quote: NonNullable<QuoteAnswer['stored']>,
-      looked: Looked | undefined,
-      release: () => void,
+      result: QuoteOrLock | undefined,
+      unlock: () => void,
     ): Promise<void> {
-      const kept = await store.put(key, quote, { token, storeAheadMs: looked?.storeAheadMs })
-      if (kept === undefined) release()
-      if (kept === false) evictions.refused(key, quote.id)
+      const kept = await store.put(key, quote, { token, storeAheadMs: result?.storeAheadMs })
+      if (kept === undefined) unlock()
+      if (kept === false) evictions.evictedElsewhere(key, quote.id)
     }
 
     return {
-      answer: bring(),
+      answer: takeOrFetch(),
       abort() {
-        givenUp = true
-        own?.abort()
+        aborted = true
+        ownCall?.abort()
       },
     }
   }

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { bodyInOneGo, ClientGone, mayComeInOneGo, RequestBody } from './request-body.ts'
+import { readArrivedBody, ClientGone, mayArriveWithHead, RequestBody } from './request-body.ts'
 
 export interface BodyStart {
   /** The whole body; empty if the body is longer than the limit. */
@@ -16,10 +16,10 @@ export interface ReadOptions {
 /** Reads a request's body into memory. A body longer than the limit is returned as a stream instead. */
 export function readUpTo(request: IncomingMessage, options: ReadOptions): Promise<BodyStart> {
   const fits = Number(request.headers['content-length']) <= options.maxBytes
-  if (!fits || !mayComeInOneGo(request))
+  if (!fits || !mayArriveWithHead(request))
     return readStream(new RequestBody(request, options.idleTimeoutMs), options)
   return new Promise((resolve, reject) => {
-    bodyInOneGo(request, (whole, begun) => {
+    readArrivedBody(request, (whole, begun) => {
       if (whole !== undefined) resolve({ bytes: whole, rest: undefined })
       else if (request.destroyed) reject(new ClientGone('the client left mid-request', { maybeSeen: true }))
       else resolve(readStream(new RequestBody(request, options.idleTimeoutMs, begun), options))

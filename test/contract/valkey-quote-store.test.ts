@@ -29,7 +29,7 @@ async function replica(url: string, { ownAheadMs = 0, providerAheadMs = 0 } = {}
 const token = 'a'
 const wanted = (changes = {}) => ({
   expiresAfterMs: Date.now(),
-  leastLeftMs: 0,
+  minLeftMs: 0,
   token,
   lockMs: 10_000,
   ...changes,
@@ -90,16 +90,18 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
 
     it('lends the lock to one, until he gives it back or its time is over', async () => {
       const store = await emptyReplica()
-      expect(await store.look('key', wanted())).toMatchObject({ holder: 'a' })
-      expect(await store.look('key', wanted({ token: 'b' }))).toMatchObject({ holder: 'a' })
-      await store.release('key', 'b')
-      expect(await store.look('key', wanted({ token: 'b' }))).toMatchObject({ holder: 'a' })
-      await store.release('key', 'a')
-      expect(await store.look('key', wanted({ token: 'b', lockMs: 30 }))).toMatchObject({ holder: 'b' })
+      expect(await store.getOrLock('key', wanted())).toMatchObject({ lockHolder: 'a' })
+      expect(await store.getOrLock('key', wanted({ token: 'b' }))).toMatchObject({ lockHolder: 'a' })
+      await store.unlock('key', 'b')
+      expect(await store.getOrLock('key', wanted({ token: 'b' }))).toMatchObject({ lockHolder: 'a' })
+      await store.unlock('key', 'a')
+      expect(await store.getOrLock('key', wanted({ token: 'b', lockMs: 30 }))).toMatchObject({
+        lockHolder: 'b',
+      })
       let holder: string | undefined
       await until(() => {
-        void store.look('key', wanted({ token: 'c' })).then((looked) => {
-          holder = looked?.holder
+        void store.getOrLock('key', wanted({ token: 'c' })).then((result) => {
+          holder = result?.lockHolder
         })
         return holder === 'c'
       }, 'the lock to be over')
@@ -107,27 +109,29 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
 
     it('gives the lock back with the quote, but only that of whoever writes it', async () => {
       const store = await emptyReplica()
-      const asked = await store.look('key', wanted())
+      const asked = await store.getOrLock('key', wanted())
       await store.put('key', storedQuote({ id: 'slow' }), { token: 'other', storeAheadMs: 0 })
-      const newer = wanted({ token: 'b', exceptId: 'slow' })
-      expect(await store.look('key', newer)).toMatchObject({ holder: 'a' })
+      const newer = wanted({ token: 'b', excludeId: 'slow' })
+      expect(await store.getOrLock('key', newer)).toMatchObject({ lockHolder: 'a' })
       await store.put('key', storedQuote({ id: 'mine' }), {
         token,
         storeAheadMs: asked?.storeAheadMs ?? 0,
       })
-      expect(await store.look('key', wanted({ token: 'b', exceptId: 'mine' }))).toMatchObject({ holder: 'b' })
+      expect(await store.getOrLock('key', wanted({ token: 'b', excludeId: 'mine' }))).toMatchObject({
+        lockHolder: 'b',
+      })
     })
 
     it.each([
       ['has expired', (expiresAtMs: number) => ({ expiresAfterMs: expiresAtMs })],
-      ['has too little left', () => ({ leastLeftMs: lifeMs + 1_000 })],
-      ['is the one that the asker has', () => ({ exceptId: 'quote-1' })],
+      ['has too little left', () => ({ minLeftMs: lifeMs + 1_000 })],
+      ['is the one that the asker has', () => ({ excludeId: 'quote-1' })],
     ])('does not hand out a quote that %s', async (_what, changes) => {
       const store = await emptyReplica()
       const expiresAtMs = Date.now() + lifeMs
       await store.set('key', storedQuote({ expiresAtMs }))
-      expect(await store.look('key', wanted())).toMatchObject({ found: { id: 'quote-1' } })
-      expect(await store.look('key', wanted(changes(expiresAtMs)))).toMatchObject({ holder: 'a' })
+      expect(await store.getOrLock('key', wanted())).toMatchObject({ quote: { id: 'quote-1' } })
+      expect(await store.getOrLock('key', wanted(changes(expiresAtMs)))).toMatchObject({ lockHolder: 'a' })
     })
 
     it.each([
@@ -140,8 +144,8 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       const expiresAtMs = Date.now() + 5_000
       await here.set('key', storedQuote({ expiresAtMs }))
       const askedAtMs = Date.now()
-      const looked = await there.look('key', wanted({ expiresAfterMs: 0 }))
-      const leftMs = (looked?.found?.expiresAtMs ?? 0) - (Date.now() + providerAheadMs)
+      const result = await there.getOrLock('key', wanted({ expiresAfterMs: 0 }))
+      const leftMs = (result?.quote?.expiresAtMs ?? 0) - (Date.now() + providerAheadMs)
       expect(leftMs).toBeLessThanOrEqual(expiresAtMs - askedAtMs)
       expect(leftMs).toBeGreaterThan(0)
     })
@@ -151,14 +155,14 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       const clock = createTestClock(Date.now())
       const sharedStore = await storeAt(server.url, { keyPrefix })
       const here = createValkeyQuoteStore({ sharedStore, clock, providerClock: { latestMs: clock.nowMs } })
-      const asked = await here.look('key', wanted())
+      const asked = await here.getOrLock('key', wanted())
       clock.advance(4_000)
       const quote = storedQuote({ expiresAtMs: clock.nowMs() + 1_000 })
       await here.put('key', quote, { token, storeAheadMs: asked?.storeAheadMs ?? 0 })
       const there = await replica(server.url, { ownAheadMs: -3_600_000, providerAheadMs: -3_600_000 })
       // Of the five seconds from the look on, hardly any are over by the clock of the store.
-      const looked = await there.look('key', wanted({ expiresAfterMs: 0 }))
-      const leftMs = (looked?.found?.expiresAtMs ?? 0) - (Date.now() - 3_600_000)
+      const result = await there.getOrLock('key', wanted({ expiresAfterMs: 0 }))
+      const leftMs = (result?.quote?.expiresAtMs ?? 0) - (Date.now() - 3_600_000)
       expect(leftMs).toBeGreaterThan(1_000)
       expect(leftMs).toBeLessThanOrEqual(5_000)
     })
@@ -168,7 +172,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       const there = await replica(server.url)
       const heard: string[][] = []
       let listening = false
-      there.listen({
+      there.subscribe({
         onEvicted: (key, quoteId) => heard.push([key, quoteId]),
         onGap: () => {
           listening = true
@@ -188,7 +192,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       await store.set('key', storedQuote())
       await own.kill()
       expect(await store.get('key')).toBeUndefined()
-      expect(await store.look('key', wanted())).toBeUndefined()
+      expect(await store.getOrLock('key', wanted())).toBeUndefined()
       expect(await store.put('key', storedQuote())).toBeUndefined()
       expect(await store.evict('key', 'quote-1')).toBeUndefined()
       expect(await store.forget('key', 'quote-1')).toBe(false)
@@ -199,7 +203,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       await store.set('key', storedQuote())
       await server.ask('HSET', `${keyPrefix}quote:key`, 'quote', 'from the future')
       expect(await store.get('key')).toBeUndefined()
-      expect(await store.look('key', wanted())).toBeUndefined()
+      expect(await store.getOrLock('key', wanted())).toBeUndefined()
       await store.set('key', storedQuote())
       expect(await store.get('key')).toBeDefined()
     })
@@ -212,15 +216,15 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
     ])('hands out no quote with %s', async (_damage, changes) => {
       const store = await emptyReplica()
       await store.set('key', storedQuote(changes))
-      expect(await store.look('key', wanted())).toBeUndefined()
+      expect(await store.getOrLock('key', wanted())).toBeUndefined()
       await store.set('key', storedQuote())
-      expect(await store.look('key', wanted())).toHaveProperty('found')
+      expect(await store.getOrLock('key', wanted())).toHaveProperty('quote')
     })
 
     it('hands out no header of another version that would be false of a later answer', async () => {
       const store = await emptyReplica()
       await store.set('key', storedQuote({ headers: ['Content-Length', '3', 'X-A', 'a'] }))
-      expect(await store.look('key', wanted())).toMatchObject({ found: { headers: ['X-A', 'a'] } })
+      expect(await store.getOrLock('key', wanted())).toMatchObject({ quote: { headers: ['X-A', 'a'] } })
     })
   })
 })
@@ -246,7 +250,7 @@ describe.runIf(valkeyIsInstalled())('with a real Cluster of three', () => {
     const heard = new Set<string>()
     const forgotten = new Set<string>()
     let listening = false
-    there.listen({
+    there.subscribe({
       onEvicted: (key) => heard.add(key),
       onGap: () => {
         listening = true

@@ -26,16 +26,16 @@ async function replica(server: ValkeyServer, between: () => Promise<void> = asyn
   const store = createValkeyQuoteStore({ sharedStore, clock: { nowMs: Date.now }, providerClock })
   const held: SharedQuoteStore = {
     ...store,
-    async look(key, wanted) {
-      const looked = await store.look(key, wanted)
+    async getOrLock(key, options) {
+      const result = await store.getOrLock(key, options)
       await between()
-      return looked
+      return result
     },
   }
   const memory = createMemoryQuoteStore({ maxEntries: 10, maxBytes: 100_000 })
   let listening = false
   const evictions = createEvictions({
-    placesOf: () => [],
+    cacheKeysOf: () => [],
     memory,
     providerClock,
     store: held,
@@ -84,7 +84,7 @@ it.runIf(valkeyIsInstalled())(
       other.evictions.evict('key', storedQuote({ id: 'used' }))
       await until(() => heard.length > 0, 'the message')
     })
-    here.store.listen({ onEvicted: (_key, id) => heard.push(id), onGap() {}, onUp() {} })
+    here.store.subscribe({ onEvicted: (_key, id) => heard.push(id), onGap() {}, onUp() {} })
     expect(await here.fetch()).toMatchObject({ stored: { id: 'fetched' } })
     expect([here.calls(), here.sharings]).toEqual([1, ['fetched']])
   },
@@ -96,7 +96,7 @@ it.runIf(valkeyIsInstalled())(
     const server = await valkey()
     const [here, there] = [await replica(server), await replica(server)]
     let heard = false
-    here.store.listen({ onEvicted: () => (heard = true), onGap() {}, onUp() {} })
+    here.store.subscribe({ onEvicted: () => (heard = true), onGap() {}, onUp() {} })
     there.evictions.evict('key', storedQuote({ id: 'fetched' }))
     await until(() => heard, 'the message')
     // As the cache does it: the answer is kept at once, and written to the store behind the client's back.
@@ -133,12 +133,12 @@ it('a quote that a thousand were given goes from fifty places at a time', async 
   let most = 0
   let told = 0
   const evictions = createEvictions({
-    placesOf: () => [],
+    cacheKeysOf: () => [],
     memory: createMemoryQuoteStore({ maxEntries: 10, maxBytes: 100_000 }),
     providerClock,
     observer: { dropped() {} },
     store: {
-      listen() {},
+      subscribe() {},
       async evict() {
         underWay += 1
         most = Math.max(most, underWay)

@@ -1,15 +1,15 @@
 import { createScript } from './script.ts'
 
 /*
- * All that the store knows of a key is one hash, so that each step is one command on one key, in a Cluster too,
- * and a request waits for the store once:
- *   quote        the bytes
- *   expires      the quote's own expiry, of the provider's clock
- *   deadline     the same instant by the clock of the store, which is the one clock that all replicas can read
- *   lock         who asks the provider right now: a token that only he knows
- *   lockedUntil  of the store's clock
- *   used         the ids of quotes that were evicted, the last first, each between line breaks
- *   usedUntil    the latest expiry among them: what expires later is another quote under an id that comes again
+ * All that the store has for a cache key is one hash. So each step is one script on one key, in a Cluster too, and a
+ * request waits for the store once. The fields:
+ *   quote        the encoded quote
+ *   expires      the quote's own expiry, by the provider's clock
+ *   deadline     the same instant by the store's clock, the one clock that all replicas can read
+ *   lock         the token of the call that is asking the provider now
+ *   lockedUntil  when the lock ends, by the store's clock
+ *   used         the ids of evicted quotes, the latest first, each between line breaks
+ *   usedUntil    the latest expiry among the evicted quotes; a quote that expires later is a new quote with a known id
  */
 
 const start = `
@@ -21,10 +21,10 @@ end
 `
 
 /**
- * The quote, if it expires after ARGV[1] and has more than ARGV[2] left, and is not that of ARGV[3]; else who has
- * the lock, which is ARGV[4] for ARGV[5] ms if nobody had it.
+ * Returns the quote if it expires after ARGV[1], has more than ARGV[2] ms left, and does not begin with the id line
+ * ARGV[3]. Otherwise returns the lock's token. If the lock was free, token ARGV[4] takes it for ARGV[5] ms.
  */
-export const lookScript = createScript<[now: number, quoteOrLock: Buffer, leftMs?: number]>(
+export const getOrLockScript = createScript<[now: number, quoteOrLock: Buffer, leftMs?: number]>(
   `${start}
 local quote, expires, deadline, lock, lockedUntil =
   unpack(redis.call('HMGET', KEYS[1], 'quote', 'expires', 'deadline', 'lock', 'lockedUntil'))
@@ -40,16 +40,20 @@ if lockMs > 0 then
 end
 return {now, ARGV[4]}
 `,
-  isLook,
+  isQuoteOrLock,
 )
 
-function isLook(answer: unknown): boolean {
+function isQuoteOrLock(answer: unknown): boolean {
   if (!Array.isArray(answer)) return false
   const [now, quoteOrLock, leftMs = 0] = answer
   return Number.isFinite(now) && Buffer.isBuffer(quoteOrLock) && Number.isFinite(leftMs)
 }
 
-/** Keeps ARGV[2] unless it is used, until ARGV[4] and a little; then the lock goes, if it is that of ARGV[6]. */
+/**
+ * Stores the encoded quote ARGV[2] until ARGV[5] ms past its deadline ARGV[4], unless its id line ARGV[1] was evicted
+ * with an expiry no earlier than ARGV[3]. Then releases the lock if its token is ARGV[6]. Returns 0 for an evicted
+ * quote.
+ */
 export const setScript = createScript(`${start}
 local used, usedUntil = unpack(redis.call('HMGET', KEYS[1], 'used', 'usedUntil'))
 local refused = used and string.find(used, '\\n' .. ARGV[1], 1, true)
@@ -62,15 +66,17 @@ if redis.call('HGET', KEYS[1], 'lock') == ARGV[6] then redis.call('HDEL', KEYS[1
 return refused and 0 or 1
 `)
 
-export const releaseScript = createScript(`
+/** Releases the lock if its token is ARGV[1]. */
+export const unlockScript = createScript(`
 if redis.call('HGET', KEYS[1], 'lock') == ARGV[1] then redis.call('HDEL', KEYS[1], 'lock', 'lockedUntil') end
 `)
 
 /**
- * Removes the quote if it is that of ARGV[1], refuses it for ARGV[2] ms from now on, and tells all replicas. ARGV[5] is
- * when it expires; where that is not known, and it is not here either, every quote of its id is refused.
+ * Removes the quote with id line ARGV[1], refuses that quote for ARGV[2] ms, and publishes message ARGV[4] on channel
+ * ARGV[3] for all replicas. ARGV[5] is the quote's expiry, or empty if unknown. If it is unknown and the quote is not in
+ * the store, every quote with this id is refused. Returns 1 if the quote was in the store.
  */
-export const forgetScript = createScript(`${start}
+export const evictScript = createScript(`${start}
 local quote, expires, used, usedUntil =
   unpack(redis.call('HMGET', KEYS[1], 'quote', 'expires', 'used', 'usedUntil'))
 local held = quote and string.sub(quote, 1, #ARGV[1]) == ARGV[1]

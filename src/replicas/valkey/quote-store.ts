@@ -7,50 +7,56 @@ import { readQuote } from '../../quotes/quote.ts'
 import type { QuoteStore, StoredQuote } from '../../quotes/quote-store.ts'
 import { decodeQuote, encodeQuote, idLine } from '../quote-codec.ts'
 import type { SharedStore } from '../store.ts'
-import { forgetScript, lookScript, releaseScript, setScript } from './quote-scripts.ts'
+import { evictScript, getOrLockScript, setScript, unlockScript } from './quote-scripts.ts'
 
-/** What would do, and who asks. */
-export interface Wanted {
-  /** Of the provider's clock: a quote that expires later. */
+/** Which quotes a call can use, and the lock that it takes if the store has none of them. */
+export interface GetOrLockOptions {
+  /** By the provider's clock: the quote must expire later than this. */
   expiresAfterMs: number
-  leastLeftMs: number
-  /** Not this one, which the asker has. */
-  exceptId?: string | undefined
-  /** Whose the lock will be if there is no such quote and nobody has it; 0 ms: it is not asked for. */
+  /** By the store's clock: the quote must have more than this left. */
+  minLeftMs: number
+  /** A quote that the caller has already. */
+  excludeId?: string | undefined
+  /** The lock's token if this call takes the lock. */
   token: string
+  /** How long the lock lasts. 0: no lock is taken. */
   lockMs: number
 }
 
-export interface Looked {
-  /** Judged by the store's clock too: it expires no later than the replica that stored it thought it would. */
-  found?: StoredQuote
-  /** Who has the lock now; the asker's own token if he got it. */
-  holder?: string
-  /** The store's clock less ours, or a little less than that. */
+/** A quote, or else the lock's token. */
+export interface QuoteOrLock {
+  /** Its expiry is the earlier one of its own and of what the store's clock says, so it never lives longer here. */
+  quote?: StoredQuote
+  /** The token that has the lock now: the caller's own token if this call took the lock. */
+  lockHolder?: string
+  /** How far the store's clock is ahead of ours, or slightly less. */
   storeAheadMs: number
 }
 
-/** Where the quotes of all replicas are. Each answer is `undefined` when the store failed. */
+/** The quotes of all replicas. Every method resolves with `undefined` if the store failed. */
 export interface SharedQuoteStore extends QuoteStore {
-  look(key: string, wanted: Wanted): Promise<Looked | undefined>
-  /** Writes the quote and gives the lock back, in one step; false: this quote was evicted already. */
+  getOrLock(key: string, options: GetOrLockOptions): Promise<QuoteOrLock | undefined>
+  /**
+   * Writes the quote and releases the lock, atomically. False: the quote was evicted before it came, and is not written.
+   * `lock`: the token given to `getOrLock` and the clock difference that `getOrLock` returned.
+   */
   put(
     key: string,
     quote: StoredQuote,
-    asked?: { token: string; storeAheadMs: number | undefined },
+    lock?: { token: string; storeAheadMs: number | undefined },
   ): Promise<boolean | undefined>
-  /** At once, or as soon as the store is back. */
-  release(key: string, token: string): Promise<void>
+  /** Releases the lock at once, or as soon as the store is back. */
+  unlock(key: string, token: string): Promise<void>
   /**
-   * As `forget`, and a slower replica does not bring the quote back; all replicas are told. One of its id that expires
-   * later than `expiresAtMs` is another quote.
+   * Forgets the quote, keeps slower replicas from writing it again, and notifies all replicas. The same id with an
+   * expiry later than `expiresAtMs` is a different quote.
    */
   evict(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean | undefined>
-  listen(listener: StoreListener): void
+  subscribe(subscriber: EvictionSubscriber): void
 }
 
-export interface StoreListener {
-  /** `usedUntilMs`: it was used, or a person dropped it, and this is when it expires; 1.0.0 does not say. */
+export interface EvictionSubscriber {
+  /** `usedUntilMs`: the expiry of a quote that was used. Undefined for other evictions, and from version 1.0.0. */
   onEvicted(key: string, quoteId: string, usedUntilMs?: number): void
   /** Evictions may have been missed. */
   onGap(): void
@@ -64,38 +70,41 @@ export interface ValkeyQuoteStoreOptions {
   providerClock: Pick<ProviderClock, 'latestMs'>
 }
 
-/** How long an entry is kept past its expiry: enough for clocks that differ a little, no more. */
+/** How long an entry is kept past its expiry, for clocks that differ a little. */
 const graceMs = 1_000
 
-/** Longer than any call takes that may still bring the quote. */
-const usedForMs = 60_000
+/** How long an evicted quote is refused. Longer than any call in flight that may still return the quote. */
+const refusedForMs = 60_000
 
-/** Of one outage the first: what is asked for later does not reach the store any more. */
-const locksOwedMost = 100
+/** Per outage, the first unlocks that failed. Later calls of an outage do not reach the store, so they lock nothing. */
+const maxPendingUnlocks = 100
 
-const anyQuote: Wanted = { expiresAfterMs: 0, leastLeftMs: -1e15, token: '', lockMs: 0 }
+const anyQuote: GetOrLockOptions = { expiresAfterMs: 0, minLeftMs: -1e15, token: '', lockMs: 0 }
 
 export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): SharedQuoteStore {
   const { sharedStore, clock, providerClock } = options
   const oneList = createOneList()
   const channel = `${sharedStore.keyPrefix}evicted`
-  const nameOf = (key: string) => `${sharedStore.keyPrefix}quote:${key}`
-  /** Keys by the token of a lock that could not be given back. */
-  const locksOwed = new Map<string, string>()
+  const storeKeyOf = (key: string) => `${sharedStore.keyPrefix}quote:${key}`
+  /** The keys of locks whose release failed, by token. */
+  const pendingUnlocks = new Map<string, string>()
 
-  function look(key: string, wanted: Wanted): Promise<[now: number, Buffer, leftMs?: number] | undefined> {
-    const { expiresAfterMs, leastLeftMs, exceptId, token, lockMs } = wanted
-    const except = exceptId === undefined ? '' : idLine(exceptId)
-    const parameters = [expiresAfterMs, leastLeftMs, except, token, lockMs]
-    return sharedStore.run('quote-get', (client) => lookScript(client, nameOf(key), parameters))
+  function runGetOrLock(
+    key: string,
+    options: GetOrLockOptions,
+  ): Promise<[now: number, quoteOrLock: Buffer, leftMs?: number] | undefined> {
+    const { expiresAfterMs, minLeftMs, excludeId, token, lockMs } = options
+    const excludedLine = excludeId === undefined ? '' : idLine(excludeId)
+    const parameters = [expiresAfterMs, minLeftMs, excludedLine, token, lockMs]
+    return sharedStore.run('quote-get', (client) => getOrLockScript(client, storeKeyOf(key), parameters))
   }
 
   async function put(
     key: string,
     quote: StoredQuote,
-    asked?: { token: string; storeAheadMs: number | undefined },
+    lock?: { token: string; storeAheadMs: number | undefined },
   ): Promise<boolean | undefined> {
-    const storeAheadMs = asked?.storeAheadMs ?? (await readStoreAhead(key))
+    const storeAheadMs = lock?.storeAheadMs ?? (await readStoreAhead(key))
     if (storeAheadMs === undefined) return undefined
     const providerAheadMs = providerClock.latestMs() - clock.nowMs()
     const deadlineMs = Math.floor(quote.expiresAtMs - providerAheadMs + storeAheadMs)
@@ -105,42 +114,44 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
       quote.expiresAtMs,
       deadlineMs,
       graceMs,
-      asked?.token ?? '',
+      lock?.token ?? '',
     ]
-    const kept = await sharedStore.run('quote-set', (client) => setScript(client, nameOf(key), parameters))
+    const kept = await sharedStore.run('quote-set', (client) =>
+      setScript(client, storeKeyOf(key), parameters),
+    )
     return kept === undefined ? undefined : kept === 1
   }
 
   async function readStoreAhead(key: string): Promise<number | undefined> {
-    const answer = await look(key, anyQuote)
+    const answer = await runGetOrLock(key, anyQuote)
     return answer && answer[0] - clock.nowMs()
   }
 
   async function evict(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean | undefined> {
     const message = JSON.stringify([key, quoteId, expiresAtMs])
-    const parameters = [idLine(quoteId), usedForMs, channel, message, expiresAtMs ?? '']
+    const parameters = [idLine(quoteId), refusedForMs, channel, message, expiresAtMs ?? '']
     const held = await sharedStore.run('quote-forget', (client) =>
-      forgetScript(client, nameOf(key), parameters),
+      evictScript(client, storeKeyOf(key), parameters),
     )
     return held === undefined ? undefined : held === 1
   }
 
-  async function release(key: string, token: string): Promise<void> {
-    const answer = await sharedStore.run('unlock', (client) => releaseScript(client, nameOf(key), [token]))
-    if (answer === undefined && locksOwed.size < locksOwedMost) locksOwed.set(token, key)
+  async function unlock(key: string, token: string): Promise<void> {
+    const answer = await sharedStore.run('unlock', (client) => unlockScript(client, storeKeyOf(key), [token]))
+    if (answer === undefined && pendingUnlocks.size < maxPendingUnlocks) pendingUnlocks.set(token, key)
   }
 
-  // A store that was frozen does first what it was asked before: it lends a lock to whoever has long gone on without
-  // it, and the other replicas would wait for a quote that nobody fetches.
+  // A store that was frozen first runs the commands it received before. It may grant a lock to a call that has long gone
+  // on without it, and other replicas would wait for a quote that no call will write.
   sharedStore.onUp(() => {
-    const owed = [...locksOwed]
-    locksOwed.clear()
-    for (const [token, key] of owed) void release(key, token)
+    const pending = [...pendingUnlocks]
+    pendingUnlocks.clear()
+    for (const [token, key] of pending) void unlock(key, token)
   })
 
   return {
     async get(key) {
-      const [, quote, leftMs] = (await look(key, anyQuote)) ?? []
+      const [, quote, leftMs] = (await runGetOrLock(key, anyQuote)) ?? []
       return quote === undefined || leftMs === undefined ? undefined : decodeQuote(quote)
     },
     async set(key, quote) {
@@ -149,27 +160,27 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
     async forget(key, quoteId) {
       return (await evict(key, quoteId)) ?? false
     },
-    async look(key, wanted) {
-      // Before the answer and not after it, since that is on the safe side.
+    async getOrLock(key, options) {
+      // Read before the answer and not after it: an earlier time gives the quote less life.
       const latestMs = providerClock.latestMs()
-      const answer = await look(key, wanted)
+      const answer = await runGetOrLock(key, options)
       if (answer === undefined) return undefined
-      const [storeNowMs, text, leftMs] = answer
+      const [storeNowMs, quoteOrLock, leftMs] = answer
       const storeAheadMs = storeNowMs - clock.nowMs()
-      if (leftMs === undefined) return { holder: text.toString('latin1'), storeAheadMs }
-      const quote = decodeQuote(text)
+      if (leftMs === undefined) return { lockHolder: quoteOrLock.toString('latin1'), storeAheadMs }
+      const quote = decodeQuote(quoteOrLock)
       if (quote === undefined || !isWhole(quote)) return undefined
-      // Our clock may be wrong, and we may never have seen the provider's: how long a quote lives is what the
-      // replica that asked for it knew, and the store's clock tells how much of that is over.
+      // Our clock may be wrong, and we may know nothing of the provider's. The replica that fetched the quote knew how
+      // long it lives, and the store's clock says how much of that is left.
       const expiresAtMs = Math.min(quote.expiresAtMs, Math.floor(latestMs + leftMs))
-      // Another version may keep more than this one may repeat.
+      // Another version of quotegate may store headers that this one must not repeat.
       const headers = oneList(repeatableHeaders(quote.headers))
-      return { found: { ...quote, headers, expiresAtMs }, storeAheadMs }
+      return { quote: { ...quote, headers, expiresAtMs }, storeAheadMs }
     },
     put,
-    release,
+    unlock,
     evict,
-    listen({ onEvicted, onGap, onUp }) {
+    subscribe({ onEvicted, onGap, onUp }) {
       sharedStore.onUp(onUp)
       sharedStore.subscribe(channel, {
         onMessage(message) {
@@ -183,14 +194,14 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
   }
 }
 
-/** Others can write to the store, and what is damaged there would be handed out until it expires. */
+/** Other programs can write to the store, and a damaged quote would be handed out until it expires. */
 function isWhole({ id, body, headers, expiresAtMs }: StoredQuote): boolean {
   const { quote } = readQuote(Buffer.from(body, 'latin1'), expiresAtMs)
   if (quote?.id !== id || quote.expiryMs !== expiresAtMs) return false
   return headLines(headers) !== undefined
 }
 
-/** Undefined: another version of this program says something that is not understood here. */
+/** Undefined: another version of quotegate sent a message that this one cannot read. */
 function readMessage(message: string): [key: string, quoteId: string, usedUntilMs?: number] | undefined {
   try {
     const [key, quoteId, usedUntilMs] = JSON.parse(message)
