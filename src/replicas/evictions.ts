@@ -73,7 +73,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   const used = new Map<string, number>()
 
   function evict(key: string, { id, expiresAtMs }: UsedQuote): void {
-    // A quote read from the store may have an earlier expiry than its own, which was noted if it was used.
+    // A quote read from the store may have an earlier expiry here than when it was marked as used.
     evictEverywhere([key], { id, expiresAtMs: Math.max(expiresAtMs, used.get(id) ?? 0) })
   }
 

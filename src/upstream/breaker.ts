@@ -10,7 +10,7 @@ export interface BreakerOptions {
   onChange?: (state: BreakerState) => void
 }
 
-/** Given to each admitted request, which must call one of the last three methods exactly once. */
+/** Given to each admitted request, which must call `succeeded`, `failed` or `abandoned` exactly once. */
 export interface Permit {
   /** Whether this is the one request that finds out if the outage is over. */
   readonly isTrial: boolean

@@ -143,7 +143,7 @@ class Relay implements UpstreamHandler {
     writeReceivedHead(response, this.#head)
   }
 
-  /** Writes head and body together. False: the body is still to be written. */
+  /** Writes head and body in one write, if that is possible. False: neither was written. */
   #writeWhole(): boolean {
     const body = this.#wholeBody
     if (this.#head === undefined || body === undefined) return false
@@ -192,8 +192,7 @@ class Relay implements UpstreamHandler {
   onError(error: Error): void {
     if (this.#ended) return
     this.#ended = true
-    // The rest of the request may still have to be read. Its RequestBody, which undici stopped reading, would keep it
-    // paused.
+    // The rest of the request may still have to be read. Its RequestBody would keep it paused.
     this.#dropBody()
     const { owner, request, response } = this.#options
     if (this.#clientGone || error instanceof ClientGone) {

@@ -41,7 +41,7 @@ const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { code, message: original } = rootOf(error)
-  // A server without AUTH (older Sentinels, proxies, a renamed command) quotes its arguments, which are the password.
+  // A server without AUTH (older Sentinels, proxies, a renamed command) repeats its arguments, the password among them.
   const message = original
     .replace(/(with args beginning with:).*/s, '$1 ****')
     // ioredis quotes a reply that belongs to no command. It may be a quote or a client's address.

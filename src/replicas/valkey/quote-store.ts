@@ -25,7 +25,7 @@ export interface GetOrLockOptions {
 
 /** A quote, or else the lock's token. */
 export interface QuoteOrLock {
-  /** Its expiry is the earlier one of its own and of what the store's clock says, so it never lives longer here. */
+  /** Expires at its own expiry or, if that is earlier, when its life by the store's clock is over. */
   quote?: StoredQuote
   /** The token that has the lock now: the caller's own token if this call took the lock. */
   lockHolder?: string
