@@ -17,6 +17,8 @@ export interface QuoteListing {
   kept(): Iterable<KeptQuote>
   entriesByKey(): Iterable<readonly [key: string, kept: KeptQuote]>
   dropAll(): number
+  /** Forgets the quote of this id wherever it is under one of these keys. Returns under how many it was. */
+  forgetAll(keys: readonly string[], quoteId: string): number
 }
 
 interface Kept extends KeptQuote {
@@ -50,6 +52,10 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
       if (reason === 'evict') options.observer?.evicted()
     },
   })
+  function forget(key: string, quoteId: string): boolean {
+    return quotes.peek(key)?.quote.id === quoteId && quotes.delete(key)
+  }
+
   return {
     get(key) {
       const kept = quotes.get(key)
@@ -63,11 +69,12 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
       quotes.set(flatText(key), { quote, hits: before?.hits ?? 0, drift: move?.share })
       options.observer?.stored(quote, move)
     },
-    forget(key, quoteId) {
-      return quotes.peek(key)?.quote.id === quoteId && quotes.delete(key)
-    },
+    forget,
     kept: () => quotes.values(),
     entriesByKey: () => quotes.entries(),
+    forgetAll(keys, quoteId) {
+      return keys.filter((key) => forget(key, quoteId)).length
+    },
     dropAll() {
       const dropped = quotes.size
       quotes.clear()

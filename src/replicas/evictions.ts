@@ -28,8 +28,8 @@ export interface Evictions {
 
 /** What evictions need of the store of quotes in this process. */
 export interface EvictableStore {
-  /** Removes the quote if it is under this key. Returns whether it was. */
-  forget(key: string, quoteId: string): boolean
+  /** Removes the quote of this id wherever it is under one of these keys. Returns under how many it was. */
+  forgetAll(keys: readonly string[], quoteId: string): number
   /** Removes all quotes. Returns how many there were. */
   dropAll(): number
   entriesByKey(): Iterable<readonly [key: string, kept: { readonly quote: StoredQuote }]>
@@ -96,14 +96,14 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   }
 
   function evictEverywhere(keys: readonly string[], { id, expiresAtMs }: UsedQuote): number {
-    const droppedHere = keys.filter((key) => evictHere(key, id)).length
+    const droppedHere = evictHere(keys, id)
     void announceAll(keys.map((key) => [key, id, expiresAtMs]))
     return droppedHere
   }
 
-  function evictHere(key: string, quoteId: string): boolean {
-    for (const watch of watches) if (watch.key === key) watch.evicted = true
-    return memory.forget(key, quoteId)
+  function evictHere(keys: readonly string[], quoteId: string): number {
+    for (const watch of watches) if (keys.includes(watch.key)) watch.evicted = true
+    return memory.forgetAll(keys, quoteId)
   }
 
   /** Evicts a quote in the shared store, which notifies the other replicas. False: the store failed. */
@@ -147,7 +147,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
 
   function drop(matches: (quote: StoredQuote) => boolean): number {
     const found = [...memory.entriesByKey()].filter(([, { quote }]) => matches(quote))
-    for (const [key, { quote }] of found) evictHere(key, quote.id)
+    for (const [key, { quote }] of found) evictHere([key], quote.id)
     const latestMs = providerClock.latestMs()
     const live = found.filter(([, { quote }]) => !isExpired(quote.expiresAtMs, latestMs))
     void announceAll(live.map(([key, { quote }]) => [key, quote.id]))
@@ -163,7 +163,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   }
 
   function evictedElsewhere(key: string, quoteId: string): void {
-    if (evictHere(key, quoteId)) observer.dropped('elsewhere', 1)
+    if (evictHere([key], quoteId) > 0) observer.dropped('elsewhere', 1)
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import { readArrivedBody, ClientGone, mayArriveWithHead, RequestBody } from './request-body.ts'
+import { ClientGone, mayArriveWithHead, RequestBody, readArrivedBody } from './request-body.ts'
 
 export interface BodyStart {
   /** The whole body; empty if the body is longer than the limit. */
