@@ -1,5 +1,5 @@
 import { createServer, type RequestListener } from 'node:http'
-import { type ApplicationOf, createApplicationOf } from '../client/application.ts'
+import { createApplicationOf } from '../client/application.ts'
 import { createClientAddress } from '../client/client-address.ts'
 import type { RateLimiter } from '../client/rate-limiter.ts'
 import { type Clock, systemClock } from '../clock.ts'
@@ -9,25 +9,23 @@ import type { RetiredSettingName } from '../config/retired-settings.ts'
 import type { SettingName } from '../config/settings.ts'
 import { problemSlugs } from '../http/problem.ts'
 import { forEachUpstream, upstreamNames } from '../http/upstreams.ts'
-import { createMetrics, type Metrics } from '../metrics/metrics.ts'
+import { createMetrics } from '../metrics/metrics.ts'
 import { createActivity } from '../operations/activity.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
 import { maxClientConnections } from '../process/fd-limit.ts'
 import { completeLogger, type GatewayLogger, type Logger, silentLogger } from '../process/logger.ts'
 import { version } from '../process/package-info.ts'
 import { notKeptReasons } from '../quotes/quote-answer.ts'
-import type { SharedStore } from '../replicas/store.ts'
 import { createApp } from '../routes/app.ts'
 import { areas, createAreaReader } from '../routes/area.ts'
 import { createExchanges } from '../routes/exchange.ts'
 import { createPassThroughRoute } from '../routes/passthrough.ts'
-import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
 import { createSwapHeaders, suppliedHeaders } from '../routes/swap-headers.ts'
-import type { Sandbox } from '../sandbox/sandbox.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
 import { createConsoleFeed } from './console-feed.ts'
 import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
+import { rateLimitIfSet, sandboxIfNeeded, storeIfSet } from './optional-parts.ts'
 import { createSwap } from './swap.ts'
 import { createUpstreams } from './upstreams.ts'
 
@@ -198,48 +196,6 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     metrics: metrics.render,
     [Symbol.asyncDispose]: () => lifecycle.close(),
   }
-}
-
-// What only some settings need is imported where they are set, because startup is a fifth faster without it.
-
-async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
-  const needed = Object.values(config.upstreams).some(({ baseUrl }) => baseUrl === 'sandbox')
-  if (!needed) return undefined
-  const { startSandbox } = await import('../sandbox/sandbox.ts')
-  return startSandbox({ clock, unref: true })
-}
-
-async function rateLimitIfSet(
-  { rateLimit: { perMinute, by, countsHits } }: Config,
-  parts: {
-    metrics: Metrics
-    applicationOf: ApplicationOf
-    sharedStore: SharedStore | undefined
-    limiter: RateLimiter | undefined
-  },
-): Promise<RateLimit | undefined> {
-  if (perMinute === 0) return undefined
-  const { metrics, applicationOf, sharedStore } = parts
-  const { createMemoryRateLimiter } = await import('../client/memory-rate-limiter.ts')
-  const { createSharedRateLimiter } = await import('../replicas/shared-rate-limiter.ts')
-  const inMemory = createMemoryRateLimiter({ perMinute })
-  return createRateLimit({
-    limiter:
-      parts.limiter ??
-      (sharedStore ? createSharedRateLimiter({ sharedStore, fallback: inMemory }) : inMemory),
-    by,
-    countsHits,
-    applicationOf,
-    observer: metrics.rateLimits,
-  })
-}
-
-async function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metrics; log: Logger }) {
-  if (store === undefined) return undefined
-  const { createValkey } = await import('../replicas/valkey/valkey.ts')
-  const sharedStore = createValkey({ ...store, log, observer: metrics.store })
-  metrics.store.watch(sharedStore)
-  return sharedStore
 }
 
 /** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: trusted proxies send them to us alone; from others they are claims. */

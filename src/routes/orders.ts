@@ -1,12 +1,11 @@
 import { type ApplicationOf, briefApplication } from '../client/application.ts'
 import type { Clock } from '../clock.ts'
-import { addLength, answerHeaders, headerValues } from '../http/headers.ts'
+import { addLength, answerHeaders } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { writeReceivedHead } from '../http/whole-response.ts'
 import { createOrderJudge, type Judged, type OrderJudgeOptions } from '../orders/judge.ts'
 import type { NotedQuote, Verdict } from '../orders/ledger.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
-import { isZero } from '../quotes/decimal.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
@@ -14,6 +13,15 @@ import { readUpTo } from '../upstream/read-body.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
+import {
+  expiredProblem,
+  hasCoding,
+  maxOrderBytes,
+  refuseCoding,
+  refuseLength,
+  tooLarge,
+  unknownProblem,
+} from './order-problems.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
 
@@ -76,8 +84,6 @@ export interface OrderRoute {
   explain(body: Buffer, application: string | undefined): Promise<OrderExplanation>
 }
 
-const maxOrderBytes = 65_536
-
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   const { clock, ledger, observer, providerClock, upstream } = options
   const { recall, judge } = createOrderJudge(options)
@@ -107,25 +113,6 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         observer.refused({ order, exchange, verdict })
         return { refusal: unknownProblem() }
     }
-  }
-
-  function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForMs: number): Problem {
-    const stated = order.fromAmount
-    const amount = stated === undefined || isZero(stated.canonical) ? quote.requestedAmount : stated.text
-    // By its bytes: half of a surrogate pair, which JSON can spell, would be an error here.
-    const pair = encodeURIComponent(Buffer.from(quote.pairId).toString())
-    return new Problem('quote-expired', {
-      detail:
-        'The price of this order is no longer firm. Nothing was sent to the provider. Ask for a new quote at ' +
-        '`requote`, show it, and order again.',
-      members: {
-        quoteId: quote.id,
-        pairId: quote.pairId,
-        expiry: quote.expiresAtMs,
-        expiredForMs: Math.round(expiredForMs),
-        requote: `/v3/pairs/${pair}/quotes?amount=${encodeURIComponent(amount)}`,
-      },
-    })
   }
 
   /** Judges an order once more when it goes out, and lets go of its quote when it was accepted. */
@@ -243,14 +230,6 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   }
 }
 
-function unknownProblem(): Problem {
-  return new Problem('quote-unknown', {
-    detail:
-      'No quote that this gateway has served matches the order by id or by its terms (pairId, fromAmount, ' +
-      'toAmount, App-Name). Ask for a quote here, then order.',
-  })
-}
-
 function reasonOf(verdict: Verdict, othersKnown: boolean): string {
   if (verdict.state === 'unknown' && !othersKnown)
     return 'What other replicas know of the order could not be asked, and no quote seen here decides.'
@@ -267,24 +246,4 @@ function relay(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAn
   response.sendDate = false
   writeReceivedHead(response, { status, reason, headers })
   response.end(body)
-}
-
-function hasCoding(rawHeaders: readonly string[]): boolean {
-  return headerValues(rawHeaders, 'content-encoding').some((coding) => !/^\s*(?:identity)?\s*$/i.test(coding))
-}
-
-function refuseCoding(rawHeaders: readonly string[]): void {
-  if (!hasCoding(rawHeaders)) return
-  throw new Problem('content-coding', {
-    detail: 'An order is read before it is sent on, so it must come without a Content-Encoding.',
-    headers: { 'Accept-Encoding': 'identity' },
-  })
-}
-
-function refuseLength(rawHeaders: readonly string[]): void {
-  if (Number(headerValues(rawHeaders, 'content-length')[0] ?? 0) > maxOrderBytes) throw tooLarge()
-}
-
-function tooLarge(): Problem {
-  return new Problem('order-too-large', { detail: `An order has at most ${maxOrderBytes} bytes here.` })
 }

@@ -2,9 +2,9 @@ import { type IncomingMessage, METHODS } from 'node:http'
 import { memoize } from '../http/memoize.ts'
 import { Problem } from '../http/problem.ts'
 
-const headBytesMost = 16_384
-const targetBytesMost = 8_192
-const headersMost = 200
+const maxHeadBytes = 16_384
+const maxTargetBytes = 8_192
+const maxHeaders = 200
 
 // Node also reads RTSP/1.0 and ICE/1.0 and does not tell; these methods are only ever theirs.
 const httpMethods = new Set(METHODS.filter((method) => method !== 'SOURCE'))
@@ -21,8 +21,8 @@ export function headRefusal(request: IncomingMessage): Problem | undefined {
   if (httpVersion !== '1.1' && httpVersion !== '1.0')
     return malformed('Only HTTP/1.0 and HTTP/1.1 are spoken here.')
   if (!httpMethods.has(method)) return malformed('This is not a method of HTTP.')
-  if (url.length > targetBytesMost) return targetTooLong()
-  if (rawHeaders.length > headersMost * 2) return headTooLarge()
+  if (url.length > maxTargetBytes) return targetTooLong()
+  if (rawHeaders.length > maxHeaders * 2) return headTooLarge()
 
   let headBytes = url.length
   let hosts = 0
@@ -52,7 +52,7 @@ export function headRefusal(request: IncomingMessage): Problem | undefined {
         break
     }
   }
-  if (headBytes > headBytesMost) return headTooLarge()
+  if (headBytes > maxHeadBytes) return headTooLarge()
   if (hosts > 1) return malformed('There is more than one Host header.')
   if (hosts === 0 && httpVersion === '1.1') return malformed('The Host header is missing.')
   // RFC 9112 6.1 to 6.3: two opinions about where a body ends are how requests are smuggled.
@@ -69,13 +69,13 @@ function malformed(detail: string): Problem {
 
 function targetTooLong(): Problem {
   return new Problem('target-too-long', {
-    detail: `A request target has at most ${targetBytesMost} bytes here.`,
+    detail: `A request target has at most ${maxTargetBytes} bytes here.`,
   })
 }
 
 function headTooLarge(): Problem {
   return new Problem('head-too-large', {
-    detail: `A request head has at most ${headBytesMost} bytes and ${headersMost} headers here.`,
+    detail: `A request head has at most ${maxHeadBytes} bytes and ${maxHeaders} headers here.`,
   })
 }
 
@@ -99,7 +99,7 @@ const requestLine = /^[A-Z-]+ \S*/
 // as a whole is certainly too large.
 function endsInTarget(packet: Buffer | undefined): boolean {
   const line = requestLine.exec(packet?.toString('latin1') ?? '')?.[0]
-  return line !== undefined && line.length > targetBytesMost
+  return line !== undefined && line.length > maxTargetBytes
 }
 
 const shortestHead = 'GET / HTTP/1.0\r\n\r\n'

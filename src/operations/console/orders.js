@@ -2,7 +2,7 @@ import { act } from './api.js'
 import { element, facts, part, setText } from './dom.js'
 import { clockTime, count, span } from './format.js'
 
-const shownMost = 50
+const maxShown = 50
 
 /** The last refused orders, and a check of what would happen to an order. */
 export function createOrders({ isFull }) {
@@ -56,7 +56,7 @@ export function createOrders({ isFull }) {
     },
     tick({ refusals, refusedTotal }) {
       body.prepend(...refusals.map(rowOf))
-      while (body.childElementCount > shownMost) body.lastChild.remove()
+      while (body.childElementCount > maxShown) body.lastChild.remove()
       tell(refusedTotal)
     },
   }

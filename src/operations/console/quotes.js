@@ -20,7 +20,7 @@ const columns = [
 
 const updateEveryMs = 250
 /** The gateway sends at most this many. */
-const listedMost = 100
+const maxListed = 100
 
 /** The quotes that can be served now, each with the time it has left. */
 export function createQuotes({ say, isFull, isPaused }) {
@@ -178,7 +178,7 @@ export function createQuotes({ say, isFull, isPaused }) {
     const seen = new Set()
     const times = new Map()
     ranks = new Map()
-    isWhole = quotes.length < listedMost
+    isWhole = quotes.length < maxListed
     for (const [index, quote] of quotes.entries()) {
       // A provider may give one quote to several clients, and for readers ids are hidden: such rows are told apart by count.
       const nth = (times.get(quote.id) ?? 0) + 1

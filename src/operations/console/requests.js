@@ -1,7 +1,7 @@
 import { element, facts, part, setText } from './dom.js'
 import { clockTime, milliseconds, statusClass } from './format.js'
 
-const shownMost = 200
+const maxShown = 200
 
 /** The requests, newest first; a click on a row opens its details. */
 export function createRequests({ isFull }) {
@@ -58,11 +58,11 @@ export function createRequests({ isFull }) {
   }
 
   function trim() {
-    for (const { node, detail } of rows.slice(shownMost)) {
+    for (const { node, detail } of rows.slice(maxShown)) {
       node.remove()
       detail?.remove()
     }
-    rows = rows.slice(0, shownMost)
+    rows = rows.slice(0, maxShown)
   }
 
   function tell() {

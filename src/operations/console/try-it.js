@@ -3,7 +3,7 @@ import { createCountdown } from './countdown.js'
 import { element, part, setText } from './dom.js'
 import { milliseconds, statusClass } from './format.js'
 
-const stepsMost = 8
+const maxSteps = 8
 
 /** Lets a user send requests through the gateway: see a miss, a hit, a quote that expires, an order that is refused. */
 export function createTryIt({ isFull }) {
@@ -89,7 +89,7 @@ export function createTryIt({ isFull }) {
           ? wordOf(cache)
           : `quote ${answer.status}`
     steps.append(element('li', { class: `chip ${word === 'hit' ? 'hit' : ''}`, text: word }))
-    while (steps.childElementCount > stepsMost) steps.firstChild.remove()
+    while (steps.childElementCount > maxSteps) steps.firstChild.remove()
     const copy = element('button', { type: 'button', class: 'quiet', text: 'Copy curl' })
     copy.addEventListener('click', () => copyText(answer.curl, copy))
     outcome.replaceChildren(

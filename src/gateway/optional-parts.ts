@@ -1,0 +1,51 @@
+import type { ApplicationOf } from '../client/application.ts'
+import type { RateLimiter } from '../client/rate-limiter.ts'
+import type { Clock } from '../clock.ts'
+import type { Config } from '../config/config.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { Logger } from '../process/logger.ts'
+import type { SharedStore } from '../replicas/store.ts'
+import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
+import type { Sandbox } from '../sandbox/sandbox.ts'
+
+// What only some settings need is imported where they are set, because startup is a fifth faster without it.
+
+export async function sandboxIfNeeded(config: Config, clock: Clock): Promise<Sandbox | undefined> {
+  const needed = Object.values(config.upstreams).some(({ baseUrl }) => baseUrl === 'sandbox')
+  if (!needed) return undefined
+  const { startSandbox } = await import('../sandbox/sandbox.ts')
+  return startSandbox({ clock, unref: true })
+}
+
+export async function rateLimitIfSet(
+  { rateLimit: { perMinute, by, countsHits } }: Config,
+  parts: {
+    metrics: Metrics
+    applicationOf: ApplicationOf
+    sharedStore: SharedStore | undefined
+    limiter: RateLimiter | undefined
+  },
+): Promise<RateLimit | undefined> {
+  if (perMinute === 0) return undefined
+  const { metrics, applicationOf, sharedStore } = parts
+  const { createMemoryRateLimiter } = await import('../client/memory-rate-limiter.ts')
+  const { createSharedRateLimiter } = await import('../replicas/shared-rate-limiter.ts')
+  const inMemory = createMemoryRateLimiter({ perMinute })
+  return createRateLimit({
+    limiter:
+      parts.limiter ??
+      (sharedStore ? createSharedRateLimiter({ sharedStore, fallback: inMemory }) : inMemory),
+    by,
+    countsHits,
+    applicationOf,
+    observer: metrics.rateLimits,
+  })
+}
+
+export async function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metrics; log: Logger }) {
+  if (store === undefined) return undefined
+  const { createValkey } = await import('../replicas/valkey/valkey.ts')
+  const sharedStore = createValkey({ ...store, log, observer: metrics.store })
+  metrics.store.watch(sharedStore)
+  return sharedStore
+}
