@@ -46,11 +46,16 @@ const forbidden: Record<string, readonly string[]> = {
     'express',
   ],
   'src/upstream/sample.ts': ['../client/partition.ts', '../quotes/quote.ts', '../routes/area.ts', 'express'],
-  'src/replicas/sample.ts': ['../routes/area.ts', '../upstream/fetch.ts', '../quotes/memory.ts', 'undici'],
+  'src/replicas/sample.ts': [
+    '../routes/area.ts',
+    '../upstream/fetch.ts',
+    '../quotes/memory-quote-store.ts',
+    'undici',
+  ],
   'src/replicas/valkey/sample.ts': [
     '../../routes/area.ts',
     '../../upstream/fetch.ts',
-    '../../quotes/memory.ts',
+    '../../quotes/memory-quote-store.ts',
     'undici',
   ],
   'src/metrics/sample.ts': ['../gateway/gateway.ts', '../config/config.ts', 'pino'],

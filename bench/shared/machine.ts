@@ -81,6 +81,6 @@ export const benchDirectory = fileURLToPath(new URL('..', import.meta.url))
 /** The contenders that are npm packages are in bench/node_modules, which the product does not use. */
 export function installPeers(say: (text: string) => void): void {
   if (existsSync(`${benchDirectory}/node_modules/fastify`)) return
-  say('installing the peers (npm ci --prefix bench)')
+  say('installing the contenders (npm ci --prefix bench)')
   execFileSync('npm', ['ci', '--prefix', benchDirectory, '--no-audit', '--no-fund'], { stdio: 'ignore' })
 }

@@ -71,7 +71,7 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
   const trusted = parseTrustProxy(options.trustProxy)
   const knownPeer = memoize((peerAddress) => describePeer(peerAddress, trusted))
   const readLines = addressReader(options.ipHeader, trusted)
-  // Whoever finds a quote in the cache asked a moment ago, mostly with the very same line.
+  // A client whose quote is in the cache mostly sent the same header line a moment ago.
   const readLine = memoize((line) => readLines([line]))
 
   return (peerAddress, rawHeaders) => {
@@ -120,7 +120,7 @@ function addressReader(ipHeader: string, trusted: TrustedProxies): AddressReader
 /** A node for each hop, the nearest last; undefined where a hop names none. */
 type Nodes = readonly (string | undefined)[]
 
-/** From the right, since each trusted hop vouches for the one to its left and for nothing further. */
+/** Reads from the right: a trusted hop's entry says who connected to it, and nothing about entries further left. */
 function furthestBelieved(
   nodes: Nodes | typeof malformed,
   trusted: TrustedProxies,
@@ -135,13 +135,13 @@ function furthestBelieved(
     believed = address
     if (!trusted.trusts(address)) break
   }
-  // Limits keep addresses by the ten thousand: as a slice, each would keep all of the line that it came in.
+  // Rate limits keep thousands of addresses. A slice would keep its whole header line in memory.
   return believed && flatText(believed)
 }
 
 /**
- * One broken element spoils them all, even left of where the walk would end: where it ends cannot be told
- * apart from a text that an open quote has swallowed. Each line is read by itself, so that a quote opened in
+ * One malformed element makes the whole line malformed, even left of the first untrusted address: an open quote could
+ * have swallowed what was there. Each line is read by itself, so that a quote opened in
  * one cannot reach into the next, which another hop wrote.
  */
 function forwardedNodes(lines: readonly string[]): Nodes | typeof malformed {

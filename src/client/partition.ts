@@ -6,7 +6,7 @@ export interface PartitionClient {
 
 /**
  * Which clients may share a quote: those of one partition. `place` is what QUOTE_PARTITION_HEADER says. Undefined: this
- * client shares with nobody.
+ * client shares with no other client.
  */
 export type Partition = (client: PartitionClient, place: string | undefined) => string | undefined
 

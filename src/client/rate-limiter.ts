@@ -1,4 +1,4 @@
-/** Where one client stands after a request of it was counted. */
+/** What is left of a client's limit after one of its requests was counted. */
 export interface Taken {
   allowed: boolean
   remaining: number
@@ -6,14 +6,14 @@ export interface Taken {
   resetMs: number
 }
 
-/** So many requests a minute for each bucket; the minute begins with a bucket's first request. */
+/** Limits the requests per minute of each bucket; the minute begins with a bucket's first request. */
 export interface RateLimiter {
   readonly perMinute: number
   take(bucket: string): Promise<Taken>
   giveBack(bucket: string): Promise<void>
 }
 
-/** How a request stands that was counted against a limit. */
+/** The result of counting one request. */
 export interface RateLimitStanding {
   readonly allowed: boolean
   readonly bucket: string

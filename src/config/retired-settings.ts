@@ -4,7 +4,7 @@ import type { SettingName } from './settings.ts'
 
 /** Settings of earlier versions, and what happens instead. They change nothing. */
 export const retiredSettings = {
-  FAST_LANE: 'every request takes the one way through Express, which now costs what the fast lane did',
+  FAST_LANE: 'every request takes the one way through Express',
 } as const
 
 export type RetiredSettingName = keyof typeof retiredSettings

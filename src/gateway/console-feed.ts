@@ -5,7 +5,7 @@ import type { Activity, SeenRequest } from '../operations/activity.ts'
 import { type Ended, type Exchange, type ExchangeWatcher, loggedPath } from '../routes/exchange.ts'
 import type { RefusedFloatOrder } from '../routes/orders.ts'
 
-/** Passes every exchange that ends on to the console; called only while somebody looks at it. */
+/** Passes every exchange that ends on to the console; called only while a console is open. */
 export function createConsoleFeed(activity: Activity, clock: Clock): ExchangeWatcher {
   return (exchange, ended) => {
     const { outcome, missed } = exchange
@@ -33,7 +33,7 @@ function seen(exchange: Exchange, { status, durationMs }: Ended, at: number): Se
     durationMs: Math.round(durationMs * 1_000) / 1_000,
     upstreamMs: upstreamMs ?? null,
     requestId: exchange.id,
-    // `client` is not read for the console's sake: reading it is counted, and may warn.
+    // The console shows the client only if a route has read it: reading it is counted, and may log a warning.
     client: maskedAddress(exchange.clientRead?.address ?? request.socket.remoteAddress),
     application: short(headerValues(request.rawHeaders, 'app-name').join(', ')),
     why: passed ? 'Passed on to the upstream and answered by it.' : why,

@@ -60,7 +60,7 @@ export type GatewaySettings = {
 }
 
 export interface GatewayOverrides {
-  /** What the time is; the built-in sandbox goes by it too. */
+  /** The clock of the gateway and of the built-in sandbox. */
   clock?: Clock
   /** Nothing is logged unless one is given. */
   logger?: GatewayLogger
@@ -198,7 +198,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   }
 }
 
-/** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: trusted proxies send them to us alone; from others they are claims. */
+/** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us. */
 function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {
   const { header } = quotes.partition
   return new Set(header === undefined ? [client.ipHeader] : [client.ipHeader, header])

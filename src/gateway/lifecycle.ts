@@ -38,10 +38,10 @@ export interface Lifecycle {
 /** Enough for a scrape that is being answered. */
 const operationsCloseWithinMs = 2_000
 const lookEveryMs = 20
-/** For requests whose connection was cut to hear of it: only then is the end of their upstream no failure of it. */
+/** Lets requests notice that their connection was cut; otherwise the closing of the upstreams counts as failures. */
 const noticeCutMs = 200
 
-/** Both listeners from their first day to their last. */
+/** Opens both listeners, and closes them in order. */
 export function createLifecycle(parts: LifecycleParts): Lifecycle {
   const { config, log, traffic, operations } = parts
   const drainDelay = new AbortController()
@@ -82,7 +82,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       closeSilent: traffic.closeSilentConnections,
       cut: cutTheRest,
     })
-    // What came through the listener is answered or cut; an app mounted elsewhere has the same time.
+    // Requests of the listener are answered or cut by now. Those of a mounted app get what is left of the same time.
     const closedAtMs = performance.now()
     const leftMs = Math.max(0, config.drain.timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
     while (parts.inFlight() > 0 && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
@@ -108,7 +108,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       return opening
     },
     close({ delayMs = 0 } = {}) {
-      // Nobody has been told to come here, who would have to be told to go elsewhere.
+      // /readyz has never said ready, so no load balancer needs time to notice that it no longer does.
       const isStarting = closing === undefined && opening !== undefined && !ready
       ready = false
       traffic.announceEnd()

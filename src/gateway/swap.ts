@@ -190,7 +190,7 @@ function shareQuotes(
     evictions,
     providerClock,
     minValidityMs: config.quotes.minValidityMs,
-    // A lock that outlives the call that it is for would make other replicas wait for nothing.
+    // A lock that outlives its call would make other replicas wait for a quote that will not come.
     lockWaitMs: Math.min(config.store.lockWaitMs, config.upstream.totalTimeoutMs),
     pause: setTimeout,
     observer: metrics.sharing,

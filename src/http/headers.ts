@@ -18,8 +18,8 @@ const hopByHop = new Set([
   'http2-settings',
 ])
 
-// A client that could have these removed by naming them in Connection would choose the host, the framing,
-// or whose word counts at the upstream (CVE-2021-33197 of the Go reverse proxy).
+// A client could otherwise remove these by naming them in Connection, and so choose the host, the framing, or which
+// address the upstream believes (CVE-2021-33197 of the Go reverse proxy).
 const neverNominated = new Set([
   'host',
   'content-length',
@@ -154,7 +154,7 @@ function withLine(lines: string | undefined, value: string): string {
 }
 
 /**
- * No other coding than chunked was offered, and without its name nobody could undo it (RFC 9112 6.1). undici leaves the
+ * Only chunked was offered, and a client that is not told of another coding could not decode it (RFC 9112 6.1). undici leaves the
  * blanks behind a value on; with a tab there its parser does not know the coding.
  */
 export function hasForeignTransferCoding(rawHeaders: readonly string[]): boolean {

@@ -1,7 +1,7 @@
 /**
  * A timer that does not blame others for a pause of this process (SIGSTOP, a virtual machine that is moved). After a
  * pause the timer is due at once, though what it waits for may lie in a socket already, unread. So when its time is
- * over it lets the event loop read first, and calls back only if nobody cleared or refreshed it meanwhile.
+ * over it lets the event loop read first, and calls back only if it was not cleared or refreshed meanwhile.
  */
 export class PatientTimer {
   readonly #timer: NodeJS.Timeout

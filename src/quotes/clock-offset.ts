@@ -49,7 +49,7 @@ export const toleranceMs = 250
 // Samples that share a bucket are remembered as one interval: memory is bounded whatever the traffic.
 const bucketMs = 5_000
 
-// A clock that has been set by less than an intersection can notice is believed after this time.
+// A clock that was set by too little to empty the intersection is believed after this time.
 const windowMs = 60_000
 
 // A slow answer's interval is wide enough to hold 0 beside a real offset. It must not be all that is
@@ -72,7 +72,7 @@ export function createUpstreamClock(): UpstreamClock {
   return {
     observe(sample) {
       const interval = readInterval(sample)
-      // Nor does it end the doubt about a clock that was set back.
+      // A sample that cannot be read does not end the uncertainty after our clock was set back either.
       if (interval === undefined) return false
       const setBack = wasSetBack(sample.receivedAtMs)
       if (setBack) restart()

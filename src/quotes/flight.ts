@@ -24,7 +24,7 @@ export class Flight {
   answer: Promise<SharedAnswer>
   #abort: () => void
   #takeOut: () => void
-  /** A refresh goes on although nobody waits for it. */
+  /** A refresh goes on although no client waits for it. */
   readonly #isRefresh: boolean
   #waiting = 0
   #claimed = false

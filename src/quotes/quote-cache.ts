@@ -48,7 +48,7 @@ export interface QuoteCache {
   refresh(key: string, quote: StoredQuote, source: QuoteSource): void
   /** A request is counted as what it finds first; with `again` it asked before, and was counted then. */
   getOrFetch(key: string, source: QuoteSource, options?: AskOptions): Asking
-  /** For a request that shares with nobody. */
+  /** For a request whose quote is shared with no other client. */
   fetchAlone(source: QuoteSource, options?: { again?: boolean }): Asking
 }
 
@@ -110,7 +110,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     )
   }
 
-  /** Half a life apart at least: where quotes live shorter than the setting, one refresh would cause the next. */
+  /** Refreshes are at least half a life apart: with quotes that live shorter than the setting, one would cause the next. */
   function limitRefresh(stored: StoredQuote): void {
     const halfLifeMs = (stored.expiresAtMs - providerClock.latestMs()) / 2
     if (halfLifeMs < options.refreshAheadMs) refreshWithinMs.set(stored, halfLifeMs)

@@ -38,14 +38,13 @@ export type TargetReading =
 const unsafePathByte = /[^\x21-\x7e]|\\/
 const unsafeQueryByte = /[^\x21-\x7e\x80-\xff]|#/
 const brokenEscape = /%(?![0-9A-Fa-f]{2})/
-// Some routers end a segment also at an encoded slash, a backslash, and ";", which starts the path parameters of a Java
-// server.
+// Some routers also end a segment at an encoded slash, a backslash or ";" (path parameters of Java servers).
 const dotSegment = /(?:^|\/|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/;]|%2f|%5c|%3b)/i
 const absoluteForm = /^https?:\/\/[^/?#]*/i
 
 /**
  * Reads the raw request target. Anything that another server could read differently from us is refused
- * rather than guessed: an encoded dot segment is how path filters are walked around.
+ * rather than guessed: an encoded dot segment is how path filters are bypassed.
  */
 export function createAreaReader(
   pathsOf: Readonly<Record<UpstreamName, readonly string[]>>,
@@ -59,7 +58,7 @@ export function createAreaReader(
       return name === 'swap' ? swapArea(path) : name
     }
     if (catchAll === undefined) return 'none'
-    // One server may be behind both base URLs, and take more spellings for /v3 than we do.
+    // Both base URLs may lead to one server, and it may accept spellings of /v3 that the gateway does not.
     const area = swapArea(path)
     return area === 'swap' ? catchAll : area
   }
@@ -90,7 +89,7 @@ export function createAreaReader(
 function originForm(rawTarget: string): string | undefined {
   if (rawTarget.startsWith('/')) return rawTarget
   const authority = absoluteForm.exec(rawTarget)?.[0]
-  // Express asks `url.parse` what the target says, which throws at some of those that are none.
+  // Express calls `url.parse`, which throws for some invalid URLs.
   if (authority === undefined || !URL.canParse(authority)) return undefined
   const rest = rawTarget.slice(authority.length)
   return rest.startsWith('/') ? rest : `/${rest}`
@@ -104,9 +103,9 @@ const quotePath = /^\/v3\/pairs\/[^/]+\/quotes$/
 
 function swapArea(path: string): Area {
   if (quotePath.test(path)) return 'quote'
-  // An order is judged by what an upstream router could take its path for, so that no odd spelling walks
-  // round the guard; it still goes out as it came.
-  // Parameters end at a slash, which may be encoded: to some servers before they decode, to others after.
+  // Every path that an upstream router could read as an order is judged as one, so that no odd spelling bypasses
+  // the guard. The target goes out unchanged.
+  // Path parameters end at a slash. Some servers look for it before they decode %2F, others after.
   const readings = [foldPath(path), foldPath(path.replace(pathParameters, ''))]
   if (readings.includes('/v3/orders/float')) return 'float-order'
   if (readings.includes('/v3/orders')) return 'order'

@@ -9,7 +9,7 @@ import { hasBegun, isSent } from '../http/whole-response.ts'
 import type { Logger } from '../process/logger.ts'
 import type { Area, TargetReading } from './area.ts'
 
-/** What became of a request, for logs and the console; nothing is decided by it. */
+/** How a request ended: for logs and the console only. */
 export type Outcome =
   | { readonly how: 'hit' | 'fetched' | 'collapsed' | 'bypass'; readonly cacheStatus: string }
   | { readonly how: 'order-sent'; readonly why: string }
@@ -52,16 +52,16 @@ export interface ExchangeObserver {
   addressNoted(note: AddressNote): void
 }
 
-/** Sees each exchange that ends, while somebody looks. */
+/** Sees each exchange that ends, while a console is open. */
 export type ExchangeWatcher = (exchange: Exchange, ended: Ended) => void
 
 export interface Exchanges {
   begin(request: IncomingMessage, response: ServerResponse): Exchange
-  /** Has the exchange counted and logged when it ends. To be called within the tick that it began in. */
+  /** Counts and logs the exchange when it ends. Must be called in the same tick as `begin`. */
   follow(exchange: Exchange): void
   /** The one place where an error becomes an answer. */
   fail(exchange: Exchange, error: unknown): void
-  /** Undefined: nobody looks. */
+  /** Undefined: no console is open. */
   watcher: ExchangeWatcher | undefined
   /** Requests without a complete answer. */
   readonly inFlight: number
@@ -185,7 +185,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       exchange.outcome = { how: 'problem', why: `${problem.slug}: ${problem.detail}` }
       logProblem(log, exchange, problem)
       if (hasBegun(response)) {
-        // Part of an answer is out: a broken connection is the only honest end (Go's ErrAbortHandler).
+        // Part of an answer is sent: only a broken connection shows that it is incomplete (as Go's ErrAbortHandler).
         response.destroy()
         return
       }

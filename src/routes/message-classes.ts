@@ -14,8 +14,8 @@ Object.setPrototypeOf(TrafficResponse.prototype, express.response)
 const noLocals = Object.freeze(Object.create(null))
 
 /**
- * Express sets the prototypes of each request and response to those of the app, which is nearly all that it costs: V8
- * drops what it knows of an object whose prototype changes. Messages of these classes have those prototypes from the
+ * Express sets the prototype of each request and response to the app's, which is nearly all of its cost: V8 then drops
+ * what it has learned about the object. Messages of these classes have those prototypes from the
  * start, so that Express changes nothing.
  */
 export function messageClassesOf(app: Express): MessageClasses {

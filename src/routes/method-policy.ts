@@ -5,7 +5,7 @@ import type { Exchange } from './exchange.ts'
 
 const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
 
-/** For these nothing is to be decided before the route, where the target is good and is not a quote's. */
+/** Requests with these methods need no decision before the route, unless their target is bad or a quote's. */
 export const plainMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
 
 /**

@@ -10,7 +10,7 @@ export const maxOrderBytes = 65_536
 export function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForMs: number): Problem {
   const stated = order.fromAmount
   const amount = stated === undefined || isZero(stated.canonical) ? quote.requestedAmount : stated.text
-  // By its bytes: half of a surrogate pair, which JSON can spell, would be an error here.
+  // JSON can hold half of a surrogate pair, for which encodeURIComponent throws. Its way through bytes replaces it.
   const pair = encodeURIComponent(Buffer.from(quote.pairId).toString())
   return new Problem('quote-expired', {
     detail:

@@ -71,7 +71,7 @@ export type OrderExplanation =
       problem?: undefined
       order: OrderTerms
       verdict: Verdict
-      /** False: an unknown quote refuses nobody now. */
+      /** False: an order is not refused now because its quote is unknown. */
       othersKnown: boolean
     }
 
@@ -139,7 +139,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
 
     /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
     answerBegan(head: AnswerHead): void {
-      // A refusal may be an edge's, by another clock.
+      // A refusal may come from an edge server with another clock.
       if (head.status < 200 || head.status >= 300) return
       providerClock.observe(head)
       if (this.#used !== undefined) options.useQuote?.(ledger.cacheKeysOf(this.#used), this.#used)
@@ -163,7 +163,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     const { order, problem } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
-    // The store is asked even if a live quote is known here: it may expire while the order waits, another quote later.
+    // The store is asked even if a live quote is known here: that one may expire while the order waits, and another
+    // replica may know of a quote that expires later.
     const judged = await recall(order, briefApplication(options.applicationOf(request.rawHeaders)))
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     const decision = decide(judged, exchange)
@@ -196,7 +197,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       idleTimeoutMs: options.bodyIdleTimeoutMs,
     })
     if (rest === undefined && !hasCoding(exchange.request.rawHeaders)) await refuseQuoteId(bytes)
-    // The client may have left while the store was asked; relaying would wait for ever for it to read.
+    // The client may have left while the store was asked; relaying would wait for ever for the client to read.
     if (exchange.response.destroyed) return
     try {
       options.passThrough(exchange, rest ?? bytes)

@@ -36,7 +36,7 @@ export interface QuoteRoute {
   answer(exchange: Exchange): void | Promise<void>
 }
 
-/** How often a client's quote may turn out to have expired while its answer waited for its turn. */
+/** How often a request asks, because its quote expired before it could be written. */
 const maxAsks = 3
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */

@@ -128,8 +128,8 @@ const noFields: readonly string[] = []
 const fieldNames = ['ratelimit', 'ratelimit-policy']
 
 /**
- * What an answer says of our limit. Nothing where the upstream has rate-limit fields of its own: they pass unchanged, and
- * in one list of both a reader could not tell whose "default" is whose.
+ * What an answer says of our limit. Nothing if the upstream sends rate-limit fields: these pass unchanged, and both could
+ * name a policy "default", which a reader could not tell apart.
  */
 export function rateLimitFields(
   { rateLimit }: Exchange,
@@ -140,7 +140,7 @@ export function rateLimitFields(
   return upstreamSpeaks ? noFields : rateLimit.fields
 }
 
-/** The client that was to make a call for several has used up its limit, which says nothing of this client. */
+/** The limit of another client refused the call that several shared. This client may still ask. */
 export function isAnothersRefusal({ rateLimit }: Exchange, error: unknown): boolean {
   return error instanceof Problem && error.slug === 'rate-limited' && rateLimit?.allowed !== false
 }

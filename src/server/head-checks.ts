@@ -6,7 +6,7 @@ const maxHeadBytes = 16_384
 const maxTargetBytes = 8_192
 const maxHeaders = 200
 
-// Node also reads RTSP/1.0 and ICE/1.0 and does not tell; these methods are only ever theirs.
+// Node also accepts RTSP/1.0 and ICE/1.0 without reporting it. Methods that only those protocols have are refused.
 const httpMethods = new Set(METHODS.filter((method) => method !== 'SOURCE'))
 const invalidValue = /[^\t\x20-\x7e\x80-\xff]/
 // RFC 9110 7.2 and RFC 3986 3.2: a name or address, perhaps a port; no user, no path.
@@ -55,7 +55,7 @@ export function headRefusal(request: IncomingMessage): Problem | undefined {
   if (headBytes > maxHeadBytes) return headTooLarge()
   if (hosts > 1) return malformed('There is more than one Host header.')
   if (hosts === 0 && httpVersion === '1.1') return malformed('The Host header is missing.')
-  // RFC 9112 6.1 to 6.3: two opinions about where a body ends are how requests are smuggled.
+  // RFC 9112 6.1 to 6.3: two servers that disagree about where a body ends allow request smuggling.
   if (lengths > 1 || codings > 1 || (lengths > 0 && codings > 0)) {
     return malformed('The length of the body is stated more than once.')
   }
@@ -79,7 +79,7 @@ function headTooLarge(): Problem {
   })
 }
 
-/** What Node's parser could not read, or had no more patience for. */
+/** The problem for what Node's parser could not read, or waited for too long. */
 export function problemOfParser(error: NodeJS.ErrnoException & { rawPacket?: Buffer }): Problem {
   if (error.code === 'HPE_HEADER_OVERFLOW') {
     return endsInTarget(error.rawPacket) ? targetTooLong() : headTooLarge()
@@ -95,8 +95,8 @@ export function problemOfParser(error: NodeJS.ErrnoException & { rawPacket?: Buf
 
 const requestLine = /^[A-Z-]+ \S*/
 
-// Only the piece that overflowed is known. It tells when it begins with the request line; otherwise the head
-// as a whole is certainly too large.
+// Node passes only the piece that overflowed. If it begins with the request line, the length of the target is known;
+// otherwise the head as a whole is too large.
 function endsInTarget(packet: Buffer | undefined): boolean {
   const line = requestLine.exec(packet?.toString('latin1') ?? '')?.[0]
   return line !== undefined && line.length > maxTargetBytes

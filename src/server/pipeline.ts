@@ -143,7 +143,7 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
 
 /** Reads or ends a body that is still on its way when its request has been answered. */
 function endBody(request: IncomingMessage): void {
-  // Node waits for ever for the end of a body that nobody reads.
+  // Node waits for ever for the end of a body that is not read.
   if (request.listenerCount('data') === 0) destroyUnlessRead(request)
   // Node no longer notifies a reader of the body that the connection has ended.
   const { socket } = request

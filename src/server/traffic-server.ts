@@ -163,7 +163,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       const connection = connectionOf(socket)
       const { queue } = connection
       const last = queue.at(-1)
-      // A client that closes its side in the middle of a body has left: nothing is malformed, and nobody reads an answer.
+      // A client that closes its side in the middle of a body has left: nothing is malformed, and no answer would be read.
       // Looked at before takesNoMore, which is set in a drain: that connection would stay open until DRAIN_TIMEOUT_MS.
       const begun = last?.request ?? connection.answeredEarly
       if (error.code === 'HPE_INVALID_EOF_STATE' && begun?.complete === false) {

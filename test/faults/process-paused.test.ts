@@ -116,7 +116,7 @@ test('a refusal in the middle of a body that was sent while this process stood s
   await pause(500)
   child.kill('SIGSTOP')
   client.write('x'.repeat(20_000))
-  // More than a client may be silent for (problem-answer.ts).
+  // More than a client may be silent for (lingering-close.ts).
   await pause(2_600)
   child.kill('SIGCONT')
   await pause(200)

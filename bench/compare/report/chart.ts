@@ -33,7 +33,7 @@ export function drawChart(run: Results): string {
   for (const [index, line] of source.entries()) parts.push(text(10, y + index * 15, line, 'small'))
   const height = y + source.length * 15 + 5
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" role="img">
-<title>quotegate beside its peers</title>
+<title>quotegate beside the other contenders</title>
 <style>text { font-size: 13px; fill: #24292f } .title { font-size: 15px; font-weight: 600 } .small { font-size: 11px; fill: #57606a }
 .bar { fill: #9aa7b5 } .own { fill: #1f7a5c } .range { stroke: #24292f; stroke-width: 1.5 }</style>
 <rect width="${width}" height="${height}" fill="#ffffff"/>
