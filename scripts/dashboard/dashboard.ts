@@ -1,8 +1,9 @@
 import { layOut } from './panel.ts'
+import { cache } from './rows-cache.ts'
 import { overview } from './rows-overview.ts'
 import { floatOrders, quoteFreshness } from './rows-quotes.ts'
 import { store } from './rows-store.ts'
-import { cache, traffic } from './rows-traffic.ts'
+import { traffic } from './rows-traffic.ts'
 import { process, upstreams } from './rows-upstreams.ts'
 
 /** Where the pages of docs/ are published: a stand-in, to be replaced as docs/operations.md says. */
