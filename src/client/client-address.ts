@@ -11,7 +11,7 @@ export interface ClientAddressOptions {
   ipHeader: string
 }
 
-/** A client-address header that changed nothing: malformed, or from a peer that is no trusted proxy. */
+/** A client-address header that changed nothing: malformed, or from a peer that is not a trusted proxy. */
 export type AddressNote = 'malformed-header' | 'untrusted-header'
 
 /** Whose request it is. Addresses are canonical. */

@@ -66,7 +66,7 @@ export interface QuoteCacheOptions {
   observer: QuoteCacheObserver
   /** A quote that was ordered while its call was under way is not handed out again. */
   isUsed?(quote: StoredQuote): boolean
-  /** Undefined: there is no other replica. */
+  /** Undefined: this process is the only replica. */
   share?: Share | undefined
 }
 
@@ -116,7 +116,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     if (halfLifeMs < options.refreshAheadMs) refreshWithinMs.set(stored, halfLifeMs)
   }
 
-  /** There is no await between "is a flight under way?" and "this flight is": two clients must never both see none. */
+  /** Looks for a flight and enters its own without an await between: two clients must never both find none. */
   function takeOff(key: string, source: QuoteSource, { replaces }: { replaces?: StoredQuote } = {}): Flight {
     const call = () => (replaces === undefined ? source.call() : source.refresh())
     const shared = options.share?.(key, call, replaces) ?? call()

@@ -49,7 +49,7 @@ const absoluteForm = /^https?:\/\/[^/?#]*/i
 export function createAreaReader(
   pathsOf: Readonly<Record<UpstreamName, readonly string[]>>,
 ): (rawTarget: string) => TargetReading {
-  /** The upstream of every path that is no other's. */
+  /** The upstream of every path that belongs to no other upstream. */
   const catchAll = upstreamNames.find((name) => pathsOf[name].includes('/'))
 
   function areaOf(path: string): Area {

@@ -180,7 +180,7 @@ export function createQuotes({ say, isFull, isPaused }) {
     ranks = new Map()
     isWhole = quotes.length < maxListed
     for (const [index, quote] of quotes.entries()) {
-      // A provider may give one quote to several clients, and for readers ids are hidden: such rows are told apart by count.
+      // A provider may give one quote to several clients, and for readers ids are hidden: such rows differ only by their count.
       const nth = (times.get(quote.id) ?? 0) + 1
       times.set(quote.id, nth)
       const key = `${nth} ${quote.id}`
