@@ -271,7 +271,8 @@ describe.runIf(valkeyIsInstalled())('with a real Cluster of three', () => {
         await store.forget(key, 'quote-1')
       }
       await pause(50)
-      return heard.size === keys.length
+      // The test before this one may have left a message on its way, so `heard` may hold more than these keys.
+      return keys.every((key) => heard.has(key))
     })
   })
 })
