@@ -1,5 +1,5 @@
 import type { ProviderClock } from '../quotes/provider-clock.ts'
-import { isExpired } from '../quotes/quote.ts'
+import { isExpired, type OwnEnd } from '../quotes/quote.ts'
 import { createExpiryQueue } from './expiry-queue.ts'
 import type { OrderTerms } from './order-terms.ts'
 import { createTermsIndex, haveEqualTerms, lastToExpire, type QuoteTerms } from './terms-index.ts'
@@ -9,6 +9,8 @@ import { createUnreadableQuotes, type UnreadableQuote } from './unreadable-quote
 export interface NotedQuote extends QuoteTerms {
   readonly id: string
   readonly expiresAtMs: number
+  /** Undefined: its answer told no time. */
+  readonly ownEnd?: OwnEnd | undefined
   /** The quote's cache key, for dropping it from the cache; empty once the ledger finds the quote by id only. */
   readonly cacheKey: string
   /** When it was first noted, by our clock. Metrics and the console show how old an order's quote is. */

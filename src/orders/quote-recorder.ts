@@ -36,6 +36,7 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
       cacheKey: flatText(key),
       application: applicationAmong(request.keyedHeaders),
       expiresAtMs: quote.expiryMs,
+      ownEnd: quote.ownEnd,
       notedAtMs: clock.nowMs(),
     }
   }
@@ -43,10 +44,10 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
   return {
     record: (quote, request) => sharedLedger.note(toNoted(quote, request)),
     // Noted here too, so that this replica can judge an order for the quote while the shared store is down.
-    recordFound({ body, expiresAtMs, lifeMs }, request) {
+    recordFound({ body, expiresAtMs, lifeMs, ownEnd }, request) {
       const { quote } = readQuote(Buffer.from(body, 'latin1'), providerClock.latestMs())
       if (quote === undefined) return
-      sharedLedger.noteHere({ ...toNoted(quote, request), notedAtMs: expiresAtMs - lifeMs })
+      sharedLedger.noteHere({ ...toNoted(quote, request), ownEnd, notedAtMs: expiresAtMs - lifeMs })
     },
     recordUnreadable(request) {
       ledger.noteUnreadable({

@@ -2,6 +2,13 @@ import type { Clock } from '../clock.ts'
 import { headerValues } from '../http/headers.ts'
 import type { Logger } from '../process/logger.ts'
 import { type ClockOffset, createUpstreamClock, toleranceMs } from './clock-offset.ts'
+import type { OwnEnd } from './quote.ts'
+
+/** What ends at an instant of the provider's clock. */
+export interface Ending {
+  readonly expiresAtMs: number
+  readonly ownEnd?: OwnEnd | undefined
+}
 
 /** The provider's wall clock, as far as its answers tell it. */
 export interface ProviderClock {
@@ -17,6 +24,10 @@ export interface ProviderClock {
   latestMs(): number
   /** What refusing an order assumes: the provider may still be this early. */
   earliestMs(): number
+  /** How long the quote may still be served; 0 or less: not any more. */
+  serveLeftMs(quote: Ending): number
+  /** How long until an order for the quote is refused; 0 or less: now. */
+  orderLeftMs(quote: Ending): number
   offset(): ClockOffset
 }
 
@@ -72,18 +83,23 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     get isKnown() {
       return upstreamClock.isKnown
     },
-    latestMs() {
-      const nowMs = clock.nowMs()
-      // How far our wall clock has been set ahead since then; less than 0: back. A machine that slept is ahead.
-      const setByMs = clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs() - leadWhenReadMs
-      return upstreamClock.latestMs(nowMs) + (setByMs < -toleranceMs ? Math.ceil(-setByMs) : 0)
-    },
-    earliestMs() {
-      const nowMs = clock.nowMs()
-      const setByMs = clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs() - leadWhenReadMs
-      const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs)
-      return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs, hearsayMs)
-    },
+    latestMs,
+    earliestMs,
+    serveLeftMs: ({ expiresAtMs }) => expiresAtMs - latestMs(),
+    orderLeftMs: ({ expiresAtMs }) => expiresAtMs - earliestMs(),
     offset: () => upstreamClock.offset(),
+  }
+
+  function latestMs() {
+    const nowMs = clock.nowMs()
+    // How far our wall clock has been set ahead since then; less than 0: back. A machine that slept is ahead.
+    const setByMs = clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs() - leadWhenReadMs
+    return upstreamClock.latestMs(nowMs) + (setByMs < -toleranceMs ? Math.ceil(-setByMs) : 0)
+  }
+  function earliestMs() {
+    const nowMs = clock.nowMs()
+    const setByMs = clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs() - leadWhenReadMs
+    const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs)
+    return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs, hearsayMs)
   }
 }

@@ -1,3 +1,5 @@
+import type { OwnEnd } from './quote.ts'
+
 /** A cached quote: the upstream's own bytes, and what is needed to serve them and to know whether they have expired. */
 export interface StoredQuote {
   readonly id: string
@@ -9,6 +11,8 @@ export interface StoredQuote {
   readonly lifeMs: number
   /** The quote's own `expiry`, an instant of the provider's clock. */
   readonly expiresAtMs: number
+  /** Undefined: its answer told no time. */
+  readonly ownEnd?: OwnEnd | undefined
 }
 
 /**

@@ -8,6 +8,12 @@ export interface Amount {
   value: string
 }
 
+/** Between which instants of our steady clock a quote ends, as the Date of its own answer tells. */
+export interface OwnEnd {
+  readonly fromMs: number
+  readonly untilMs: number
+}
+
 export interface Quote {
   id: string
   pairId: string
@@ -15,6 +21,8 @@ export interface Quote {
   toAmount: Amount
   /** An instant of the provider's clock, not of ours. */
   expiryMs: number
+  /** Undefined: its answer told no time. */
+  ownEnd?: OwnEnd | undefined
 }
 
 type UnusableReason = 'not-json' | 'not-a-quote' | 'no-expiry' | 'expiry-in-seconds' | 'expiry-too-far'
