@@ -7,3 +7,7 @@ export interface Clock {
 }
 
 export const systemClock: Clock = { nowMs: () => Date.now(), steadyMs: () => performance.now() }
+
+export function steadyNowMs(clock: Clock): number {
+  return clock.steadyMs === undefined ? clock.nowMs() : clock.steadyMs()
+}

@@ -1,4 +1,4 @@
-import { quantile, type Row, rate, redFrom } from './panel.ts'
+import { of, quantile, type Row, rate, redFrom } from './panel.ts'
 import { refusedShare } from './rows-overview.ts'
 import { thresholds } from './thresholds.ts'
 
@@ -146,6 +146,55 @@ export const floatOrders: Row = {
       least: 0,
       most: 1,
       runbook: 'quotegateordersrefused',
+    },
+    {
+      title: 'Orders forwarded as unknown',
+      description:
+        'The share of the float orders whose quote nobody here knows. Good: the usual day. The line is where the alert ' +
+        'begins, if it is twice the share of the last day as well.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr:
+            `sum(${rate('quotegate_float_orders_total', 'decision="forwarded",reason="unknown"')}) / ` +
+            `sum(${rate('quotegate_float_orders_total')})`,
+          legend: 'unknown',
+        },
+      ],
+      steps: redFrom(thresholds.unknownShare),
+      least: 0,
+      most: 1,
+      runbook: 'quotegateordersunknown',
+    },
+    {
+      title: 'How orders were matched',
+      description:
+        'By which rule the quote of an order was found, and its state. Good: the usual day. unknown, store-away: nobody ' +
+        'is refused by terms while the store is away. unknown, unreadable: the provider gives quotes that cannot be read.',
+      kind: 'timeseries',
+      unit: 'reqps',
+      queries: [
+        {
+          expr: `sum by (decision, rule) (${rate('quotegate_float_order_matches_total')})`,
+          legend: '{{decision}}, {{rule}}',
+        },
+      ],
+      stacked: true,
+      least: 0,
+      runbook: 'quotegateordersunknown',
+    },
+    {
+      title: 'How far back the ledger reaches',
+      description:
+        'Good: a day, or since the start of the process. Below 15 minutes late orders may be forwarded: raise LEDGER_ENTRIES.',
+      kind: 'timeseries',
+      unit: 's',
+      queries: [
+        { expr: `min by (instance) (${of('quotegate_ledger_reach_seconds')})`, legend: '{{instance}}' },
+      ],
+      least: 0,
+      runbook: 'quotegateordersunknown',
     },
     {
       title: 'Age of the quote at the order',

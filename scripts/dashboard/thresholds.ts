@@ -15,6 +15,8 @@ export const thresholds = {
   noQuoteShare: 0.5,
   /** Of the float orders. */
   refusedShare: 0.2,
+  /** Of the float orders, and twice the share of the last day. */
+  unknownShare: 0.1,
   clockOffsetSeconds: 2,
   breakersNotClosed: 0,
   /** Of the last two minutes. */

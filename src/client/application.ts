@@ -1,6 +1,6 @@
-import { hash } from 'node:crypto'
 import { headerLines, lineBreak } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
+import { briefText } from '../process/brief-text.ts'
 
 /** App-Name as the swap upstream sees it: the request's own, else SWAP_APP_NAME. Undefined if there is neither. */
 export type ApplicationOf = (rawHeaders: readonly string[]) => string | undefined
@@ -15,15 +15,9 @@ export function refuseSecondAppName(appName: string | undefined): void {
   throw new Problem('malformed-request', { detail: 'There is more than one App-Name header.' })
 }
 
-/** An application in places that are bounded by number, not by bytes: a header may have thousands of bytes. */
-export function briefApplication(appName: string | undefined): string {
-  if (appName === undefined) return ''
-  return appName.length <= 128 ? appName : hash('sha256', appName, 'base64url')
-}
-
 /** The application of a quote request: App-Name is always one of its keyed headers. */
 export function applicationAmong(
   keyedHeaders: readonly (readonly [name: string, value: string | undefined])[],
 ): string {
-  return briefApplication(keyedHeaders.find(([name]) => name === 'app-name')?.[1])
+  return briefText(keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? '')
 }

@@ -1,3 +1,6 @@
+import { hash, randomBytes } from 'node:crypto'
+import { flatText } from '../process/flat-text.ts'
+
 export interface PartitionClient {
   /** One IP address in canonical form; `undefined` if it is not known. */
   address: string | undefined
@@ -9,6 +12,12 @@ export interface PartitionClient {
  * client shares with no other client.
  */
 export type Partition = (client: PartitionClient, place: string | undefined) => string | undefined
+
+/** A digest of a partition, for where it is kept longer than its requests, or where others can read it. */
+export function createPartitionMark(salt: string = randomBytes(32).toString('base64url')) {
+  return (partition: string | undefined): string | undefined =>
+    partition === undefined ? undefined : flatText(hash('sha256', salt + partition, 'base64url').slice(0, 16))
+}
 
 /** What edges send when they cannot tell: Cloudflare's XX and T1 (Tor), Google's ZZ. */
 const unknownPlaces: ReadonlySet<string> = new Set(['XX', 'T1', 'ZZ'])

@@ -102,7 +102,6 @@ function toConfig(values: SettingValues) {
     ledger: {
       entries: values.LEDGER_ENTRIES,
       retentionMs: values.LEDGER_RETENTION_MS,
-      termsMs: values.LEDGER_TERMS_MS,
     },
     /** The store that replicas share; undefined for a gateway of one replica. */
     store: values.VALKEY_URL && {

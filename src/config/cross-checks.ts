@@ -145,14 +145,9 @@ function warningsFor(values: SettingValues): string[] {
         'orders can no longer use. Set QUOTE_MIN_VALIDITY_MS at least as high.',
     )
   }
-  const { LEDGER_TERMS_MS: termsMs, LEDGER_RETENTION_MS: retentionMs } = values
-  if (termsMs === 0 || retentionMs === 0) {
-    const [name, lateOrders] =
-      retentionMs === 0
-        ? ['LEDGER_RETENTION_MS', 'late orders']
-        : ['LEDGER_TERMS_MS', 'late orders that name no quote']
+  if (values.LEDGER_RETENTION_MS === 0) {
     warnings.push(
-      `${name}=0 forgets quotes as they expire: ${lateOrders} are then unknown and not refused as expired.`,
+      'LEDGER_RETENTION_MS=0 forgets quotes as they expire: late orders are then unknown and not refused as expired.',
     )
   }
   const { QUOTE_CACHE_BYTES: bytes, QUOTE_MAX_BYTES: maxBytes } = values

@@ -5,6 +5,7 @@ import type { SettingName } from './settings.ts'
 /** Settings of earlier versions, and what happens instead. They change nothing. */
 export const retiredSettings = {
   FAST_LANE: 'every request takes the one way through Express',
+  LEDGER_TERMS_MS: 'quotes are remembered by their terms as long as by their ids (LEDGER_RETENTION_MS)',
 } as const
 
 export type RetiredSettingName = keyof typeof retiredSettings

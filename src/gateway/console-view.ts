@@ -2,14 +2,15 @@ import type { Clock } from '../clock.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import type { Explanation, OperationsView, ShownSetting, UpstreamState } from '../operations/view.ts'
-import type { NotedQuote, Verdict } from '../orders/ledger.ts'
+import type { NotedQuote } from '../orders/ledger.ts'
+import type { Verdict } from '../orders/matching.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import { listQuotes } from '../quotes/quote-listing.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Exchanges } from '../routes/exchange.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Upstream } from '../upstream/types.ts'
-import { applicationTyped, type Swap } from './swap.ts'
+import type { Swap } from './swap.ts'
 
 export interface ConsoleViewParts {
   loaded: Pick<LoadedConfig, 'config' | 'sources'>
@@ -76,7 +77,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
     inFlight: () => exchanges.inFlight,
     untrustedPeers: () => [...exchanges.untrustedPeers],
     async explainOrder(body, application) {
-      const explained = await swap.orders.explain(Buffer.from(body), applicationTyped(application, config))
+      const explained = await swap.orders.explain(Buffer.from(body), swap.inside.ordererTyped(application))
       if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
       return explanationOf(explained.order, explained.verdict, {
         refusesUnknown: config.orders.unknownQuote === 'refuse' && explained.othersKnown,
@@ -109,7 +110,7 @@ function explanationOf(
     pair: pair ?? null,
     fromAmount: fromAmount?.text ?? null,
     toAmount: toAmount === 'unreadable' ? 'unreadable' : (toAmount?.text ?? null),
-    quoteIds,
+    quoteIds: quoteIds.map(({ id }) => id),
   }
   if (verdict.state === 'unknown') {
     return {
@@ -119,7 +120,7 @@ function explanationOf(
         : { decision: 'forwarded-unknown', detail: 'Forwarded, though no quote seen here matches it.' }),
     }
   }
-  const base = { order: read, matchedBy: verdict.matchedBy, quote: shownQuote(verdict.quote, context) }
+  const base = { order: read, matchedBy: verdict.rule, quote: shownQuote(verdict.quote, context) }
   return verdict.state === 'live'
     ? { ...base, decision: 'forwarded-live', detail: 'Forwarded: its quote is live.' }
     : { ...base, decision: 'refused-expired', detail: '409 quote-expired: its quote is too old.' }

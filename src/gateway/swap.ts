@@ -1,12 +1,16 @@
 import { setTimeout } from 'node:timers/promises'
-import { type ApplicationOf, applicationAmong, briefApplication } from '../client/application.ts'
-import { createPartition } from '../client/partition.ts'
+import { type ApplicationOf, applicationAmong } from '../client/application.ts'
+import { createPartition, createPartitionMark } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
+import { createHeaderPicker } from '../http/headers.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Activity } from '../operations/activity.ts'
 import { createLoneLedger, createQuoteLedger, type QuoteLedger } from '../orders/ledger.ts'
+import { createLedgerReach } from '../orders/ledger-reach.ts'
 import { createQuoteRecorder } from '../orders/quote-recorder.ts'
+import type { Orderer } from '../orders/terms-index.ts'
+import { briefText } from '../process/brief-text.ts'
 import type { Logger } from '../process/logger.ts'
 import {
   createMemoryQuoteStore,
@@ -58,6 +62,8 @@ export interface Swap {
     evictions: Evictions
     ledger: QuoteLedger
     providerClock: ProviderClock
+    /** The orderer whose App-Name a person types in. Where clients have partitions, it has none. */
+    ordererTyped(appName: string): Orderer
   }
 }
 
@@ -72,16 +78,26 @@ export function createSwap(parts: SwapParts): Swap {
     maxBytes: config.quotes.cacheBytes,
     observer: metrics.memoryStore(providerClock),
   })
-  const ledger = createQuoteLedger(config.ledger)
+  const reach = createLedgerReach({ ...config.ledger, clock, log })
+  const ledger = createQuoteLedger({
+    ...config.ledger,
+    clock,
+    leftNow: () => providerClock.orderLeftMs,
+    dropped: reach.dropped,
+  })
   const sharedLedger = sharedStore
     ? createSharedLedger({ ...config.ledger, ledger, clock, providerClock, sharedStore })
-    : createLoneLedger(ledger, providerClock)
+    : createLoneLedger(ledger)
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
+  const markOf = createPartitionMark(sharedStore?.salt)
+  const partitionOf = createPartition(partition.mode)
+  const pickPlace = createHeaderPicker([partition.header ?? ''])
   const { share, evictions } = shareQuotes(parts, { memory, ledger, providerClock })
   metrics.observe({
     cacheEntries: () => memory.entries,
     cacheBytes: () => memory.bytes,
     ledgerEntries: () => ledger.size,
+    ledgerReachMs: () => reach.reachMs(ledger.droppedForMs),
     clockOffsetMs: () => providerClock.offset().estimateMs,
   })
 
@@ -91,6 +107,7 @@ export function createSwap(parts: SwapParts): Swap {
     ledger,
     sharedLedger,
     keyOf,
+    markOf,
     applicationAmong,
   })
   const readAnswer = createQuoteReader({
@@ -119,7 +136,7 @@ export function createSwap(parts: SwapParts): Swap {
       keyHeaders,
       supplied,
       placeHeader: partition.header,
-      partitionOf: createPartition(partition.mode),
+      partitionOf,
       keyOf,
     }),
     sourceFor: createQuoteSources({
@@ -150,6 +167,10 @@ export function createSwap(parts: SwapParts): Swap {
     totalTimeoutMs,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     applicationOf: parts.applicationOf,
+    partitionOf({ client, request }) {
+      const [place] = pickPlace(request.rawHeaders)
+      return markOf(partitionOf(client, place))
+    },
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
     useQuote: config.quotes.evictOnOrder ? evictions.use : undefined,
@@ -161,7 +182,11 @@ export function createSwap(parts: SwapParts): Swap {
       },
     },
   })
-  return { quotes, orders, inside: { memory, evictions, ledger, providerClock } }
+  const ordererTyped = (appName: string): Orderer => ({
+    application: briefText((appName === '' ? config.swap.appName : appName) ?? ''),
+    partition: markOf(partitionOf({ address: undefined, peerTrusted: false }, undefined)),
+  })
+  return { quotes, orders, inside: { memory, evictions, ledger, providerClock, ordererTyped } }
 }
 
 /** How quotes are shared with the replicas that use the same store, if there is one. */
@@ -196,9 +221,4 @@ function shareQuotes(
     observer: metrics.sharing,
   })
   return { evictions, share }
-}
-
-/** The application as the ledger has it, for an App-Name that a person types in. */
-export function applicationTyped(name: string, { swap }: Config): string {
-  return briefApplication(name === '' ? swap.appName : name)
 }

@@ -1,4 +1,5 @@
 import type { Registry } from 'prom-client'
+import type { MatchingRule, Verdict } from '../orders/matching.ts'
 import type { MemoryStoreObserver } from '../quotes/memory-quote-store.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteCacheObserver } from '../quotes/quote-cache.ts'
@@ -30,6 +31,7 @@ export interface QuoteGauges {
   cacheEntries(): number
   cacheBytes(): number
   ledgerEntries(): number
+  ledgerReachMs(): number
   clockOffsetMs(): number
 }
 
@@ -79,6 +81,12 @@ export function createQuoteMetrics(
   const floatOrders = createFloatOrders(
     metric('float_orders_total', 'Float orders by what was decided and why'),
   )
+  const matches = createMatches(
+    metric(
+      'float_order_matches_total',
+      'Float orders by the state of their quote and the rule that found it',
+    ),
+  )
 
   const lookups = createTalliesBy(
     metric('cache_lookups_total', 'Quote requests, by what the cache made of them'),
@@ -124,8 +132,9 @@ export function createQuoteMetrics(
       },
     },
     orders: {
-      decided(decision, quoteAgeMs) {
+      decided(decision, { state, rule }, quoteAgeMs) {
         floatOrders[decision].inc()
+        matches[`${state} ${rule}`]?.inc()
         if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
       },
     },
@@ -135,6 +144,11 @@ export function createQuoteMetrics(
       gauge('cache_entries', 'Quotes in memory, expired ones among them', gauges.cacheEntries)
       gauge('cache_bytes', 'Bytes of the quotes in memory', gauges.cacheBytes)
       gauge('ledger_entries', 'Quotes remembered for the orders that may use them', gauges.ledgerEntries)
+      gauge(
+        'ledger_reach_seconds',
+        'How far back every quote is remembered: since the start, until one was dropped to make room',
+        () => gauges.ledgerReachMs() / 1_000,
+      )
       gauge(
         'upstream_clock_offset_seconds',
         "The provider's clock less ours, as far as its answers tell; 0 while they may agree",
@@ -176,6 +190,23 @@ function createDrift(
     }))
   })
   return (pair, move) => directions(pair)[move < 0 ? 'down' : 'up'].observe(Math.abs(move))
+}
+
+/** What each rule of orders/matching.ts can say of an order. */
+const ruledStates: readonly [state: Verdict['state'], rules: readonly MatchingRule[]][] = [
+  ['live', ['id', 'exact', 'rounded', 'own-live', 'pair-and-amount']],
+  ['expired', ['id', 'exact', 'rounded', 'pair-and-amount']],
+  ['unknown', ['id', 'nothing', 'store-away', 'unreadable']],
+]
+
+function createMatches(
+  metric: Parameters<typeof createTallies>[0],
+): Readonly<Record<string, Tally | undefined>> {
+  const labels = ruledStates.flatMap(([decision, rules]) => rules.map((rule) => ({ decision, rule })))
+  const tallies = createTallies(metric, labels)
+  return Object.fromEntries(
+    labels.map(({ decision, rule }, index) => [`${decision} ${rule}`, tallies[index]]),
+  )
 }
 
 function createFloatOrders(

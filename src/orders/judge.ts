@@ -1,11 +1,11 @@
-import type { ProviderClock } from '../quotes/provider-clock.ts'
-import type { QuoteLedger, SharedLedger, Verdict } from './ledger.ts'
+import type { QuoteLedger, SharedLedger } from './ledger.ts'
+import type { Judgement, Verdict } from './matching.ts'
 import type { OrderTerms } from './order-terms.ts'
+import type { Orderer } from './terms-index.ts'
 
 /** An order with everything that `judge` needs, so that it can be judged again without the shared store. */
-export interface Judged {
+export interface Judged extends Judgement {
   order: OrderTerms
-  application: string | undefined
   /** Whether the ledger holds every quote of any replica that the order may refer to. */
   othersKnown: boolean
 }
@@ -13,29 +13,22 @@ export interface Judged {
 export interface OrderJudgeOptions {
   ledger: QuoteLedger
   sharedLedger: Pick<SharedLedger, 'recall'>
-  providerClock: Pick<ProviderClock, 'earliestMs'>
   expiryMarginMs: number
 }
 
-export function createOrderJudge(options: OrderJudgeOptions) {
-  const { ledger, providerClock } = options
-
+export function createOrderJudge({ ledger, sharedLedger, expiryMarginMs }: OrderJudgeOptions) {
   return {
     /** Fetches what other replicas have noted. Called once per order, before its first `judge`. */
-    async recall(order: OrderTerms, application: string | undefined): Promise<Judged> {
-      return { order, application, othersKnown: await options.sharedLedger.recall(order, application) }
+    async recall(order: OrderTerms, orderer: Orderer): Promise<Judged> {
+      const othersKnown = await sharedLedger.recall(order, orderer)
+      return { ...orderer, order, marginMs: expiryMarginMs, othersKnown }
     },
 
-    judge({ order, application, othersKnown }: Judged): Verdict {
-      const verdict = ledger.verdict(order, {
-        application,
-        // The earliest time that the provider's clock may show: an uncertain clock must not refuse a live order.
-        providerEarliestMs: providerClock.earliestMs(),
-        marginMs: options.expiryMarginMs,
-      })
+    judge(judged: Judged): Verdict {
+      const verdict = ledger.verdict(judged.order, judged)
       // Later quotes often have the same terms, and another replica may have relayed one that is still live.
-      const isInDoubt = !othersKnown && verdict.state === 'expired' && verdict.matchedBy === 'terms'
-      return isInDoubt ? { state: 'unknown' } : verdict
+      const isInDoubt = !judged.othersKnown && verdict.state === 'expired' && verdict.rule !== 'id'
+      return isInDoubt ? { state: 'unknown', rule: 'store-away' } : verdict
     },
   }
 }

@@ -1,45 +1,31 @@
-import type { ProviderClock } from '../quotes/provider-clock.ts'
-import { isExpired, type OwnEnd } from '../quotes/quote.ts'
+import type { Clock } from '../clock.ts'
+import type { Ending } from '../quotes/provider-clock.ts'
+import type { OwnEnd } from '../quotes/quote.ts'
+import { createCacheKeys } from './cache-keys.ts'
 import { createExpiryQueue } from './expiry-queue.ts'
+import { type Candidate, type Judgement, judgeByTerms, type Verdict, verdictOf } from './matching.ts'
 import type { OrderTerms } from './order-terms.ts'
-import { createTermsIndex, haveEqualTerms, lastToExpire, type QuoteTerms } from './terms-index.ts'
+import { createTermsIndex, isSame, type LeftMs, type Orderer, type QuoteTerms } from './terms-index.ts'
 import { createUnreadableQuotes, type UnreadableQuote } from './unreadable-quotes.ts'
 
 /** A relayed quote, as the ledger keeps it. */
-export interface NotedQuote extends QuoteTerms {
+export interface NotedQuote extends QuoteTerms, Ending {
   readonly id: string
-  readonly expiresAtMs: number
-  /** Undefined: its answer told no time. */
-  readonly ownEnd?: OwnEnd | undefined
-  /** The quote's cache key, for dropping it from the cache; empty once the ledger finds the quote by id only. */
+  /** The quote's cache key, for dropping it from the cache; empty once it has expired. */
   readonly cacheKey: string
   /** When it was first noted, by our clock. Metrics and the console show how old an order's quote is. */
   readonly notedAtMs: number
 }
 
-export type MatchedBy = 'id' | 'terms'
-
-export type Verdict =
-  | { state: 'live'; quote: NotedQuote; matchedBy: MatchedBy }
-  // `expiredForMs` is 0 between the start of the margin and the expiry itself.
-  | { state: 'expired'; quote: NotedQuote; matchedBy: MatchedBy; expiredForMs: number }
-  | { state: 'unknown' }
-
-export interface Judgement {
-  application: string | undefined
-  /** The earliest time that the provider's clock may show: an uncertain clock must not refuse a live order. */
-  providerEarliestMs: number
-  /** A quote counts as expired when it has this much time left, or less. */
-  marginMs: number
-}
-
 export interface QuoteLedger {
   readonly size: number
-  note(quote: NotedQuote, providerEarliestMs: number): void
+  /** How long ago the last quote expired that was dropped to make room; undefined if none was. */
+  readonly droppedForMs: number | undefined
+  note(quote: NotedQuote): void
   /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean
   verdict(order: OrderTerms, judgement: Judgement): Verdict
-  /** Notes that an unreadable quote was relayed: from then on, no older quote with these terms refuses an order. */
+  /** Notes that an unreadable quote was relayed: from then on, no older quote with these terms refuses its client's order. */
   noteUnreadable(quote: UnreadableQuote): void
   /** All cache keys of the quote: a provider may give the same quote to several clients. */
   cacheKeysOf(quote: NotedQuote): Iterable<string>
@@ -60,19 +46,23 @@ export interface SharedLedger {
    * Notes here what any replica has noted that the order can mean. False: there may be more, because the store failed
    * just now, or shortly ago and not every replica has written again what it lost.
    */
-  recall(order: OrderTerms, application: string | undefined): Promise<boolean>
+  recall(order: OrderTerms, orderer: Orderer): Promise<boolean>
 }
 
 export interface QuoteLedgerOptions {
   entries: number
-  /** How long past its expiry a quote is found by its id. */
+  /** How long past its expiry a quote is remembered. */
   retentionMs: number
-  /** How long past its expiry a quote is found by its terms. */
-  termsMs: number
+  /** Reads the clock once, for any number of quotes. */
+  leftNow(): LeftMs
+  clock: Clock
+  /** A quote was dropped to make room, so long after its expiry. */
+  dropped?(expiredForMs: number): void
 }
 
 interface Entry extends NotedQuote {
   expiresAtMs: number
+  ownEnd: OwnEnd | undefined
   cacheKey: string
 }
 
@@ -81,13 +71,7 @@ interface Entry extends NotedQuote {
 const maxTidySteps = 8
 
 const noLongerCached = ''
-
-/**
- * Cache keys remembered per quote id, one for each client that got the quote; copies beyond this limit live until
- * expiry. All ids together have at most `entries` keys: the ids that have gained no key for the longest time lose
- * theirs first.
- */
-const maxCacheKeysPerId = 1_000
+const later = Number.POSITIVE_INFINITY
 
 /**
  * Remembers every relayed quote past its expiry, so that a late order is refused as "expired" and not as "unknown".
@@ -96,149 +80,154 @@ const maxCacheKeysPerId = 1_000
  * could refuse an order, and its bound cannot make a live quote look expired.
  */
 export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
-  const { retentionMs } = options
-  const termsMs = Math.min(options.termsMs, retentionMs)
-  const recent = createExpiryQueue<Entry>()
-  // Quotes that are found by id only, in half the memory. Nearly all of a day's quotes are here.
-  const old = createExpiryQueue<Entry>()
+  const { clock, leftNow, retentionMs } = options
+  const live = createExpiryQueue<Entry>()
+  // Apart from the live ones because their cache keys, which take a good part of the memory, are dropped.
+  const expired = createExpiryQueue<Entry>()
   const byId = new Map<string, Entry>()
   const byTerms = createTermsIndex<Entry>()
-  /** The cache keys of each id that the provider gave to several clients, whatever its terms were. */
-  const cacheKeysById = new Map<string, Set<string>>()
-  let cacheKeyCount = 0
-  const unreadable = createUnreadableQuotes()
+  const cacheKeys = createCacheKeys(options.entries)
+  const unreadable = createUnreadableQuotes(clock)
+  /** The latest of the expiries of quotes that were dropped to make room. */
+  let droppedUntilMs: number | undefined
 
-  function add(quote: NotedQuote): void {
-    const { id, pairId, application, fromValue, toValue, expiresAtMs, cacheKey, notedAtMs } = quote
+  function add(quote: NotedQuote, leftMs: LeftMs): void {
+    const { id, pairId, application, partition, fromValue, toValue, ownEnd } = quote
     // Nearly always equal; then both fields share one string.
     const requestedAmount = quote.requestedAmount === fromValue ? fromValue : quote.requestedAmount
+    const { expiresAtMs, cacheKey, notedAtMs } = quote
     // Not spread from `quote`, because the copy would take a tenth more memory.
     const entry: Entry = {
       id,
       pairId,
       application,
+      partition,
       fromValue,
       requestedAmount,
       toValue,
       expiresAtMs,
+      ownEnd,
       cacheKey,
       notedAtMs,
     }
-    recent.add(entry)
-    if (lastToExpire(entry, byId.get(id)) === entry) byId.set(id, entry)
-    byTerms.add(entry)
+    live.add(entry)
+    const other = byId.get(id)
+    if (other === undefined || leftMs(entry) > leftMs(other)) byId.set(id, entry)
+    byTerms.add(entry, leftMs)
   }
 
-  function rememberCacheKeys(id: string, cacheKeys: readonly string[]): void {
-    const keys = cacheKeysById.get(id) ?? new Set()
-    cacheKeyCount -= keys.size
-    for (const key of cacheKeys) if (key !== noLongerCached && keys.size < maxCacheKeysPerId) keys.add(key)
-    cacheKeyCount += keys.size
-    cacheKeysById.delete(id)
-    cacheKeysById.set(id, keys)
-    for (const oldest of cacheKeysById.keys()) {
-      if (cacheKeyCount <= options.entries || oldest === id) break
-      forgetCacheKeys(oldest)
-    }
+  function findSame(quote: NotedQuote): Entry | undefined {
+    const latest = byId.get(quote.id)
+    return latest !== undefined && isSame(latest, quote) ? latest : byTerms.findSame(quote)
   }
 
-  function forgetCacheKeys(id: string): void {
-    cacheKeyCount -= cacheKeysById.get(id)?.size ?? 0
-    cacheKeysById.delete(id)
-  }
-
-  function tidy(providerEarliestMs: number): void {
+  function tidy(leftMs: LeftMs): void {
     for (let steps = 0; steps < maxTidySteps; steps += 1) {
-      const queue = old.size > 0 ? old : recent
-      const earliest = queue.earliest()
+      const firstExpired = expired.earliest()
+      const firstLive = live.earliest()
+      // A quote that was given again with a later expiry may be the last of the expired ones.
+      const isInLive = (firstLive?.expiresAtMs ?? later) < (firstExpired?.expiresAtMs ?? later)
+      const earliest = isInLive ? firstLive : firstExpired
       if (earliest === undefined) return
-      const isPastRetention = isExpired(earliest.expiresAtMs + retentionMs, providerEarliestMs)
-      if (isPastRetention || recent.size + old.size > options.entries) {
-        queue.removeEarliest()
-        if (byId.get(earliest.id) === earliest) {
-          byId.delete(earliest.id)
-          forgetCacheKeys(earliest.id)
-        }
-        byTerms.delete(earliest)
-      } else if (!moveToOld(providerEarliestMs)) return
+      const isFull = live.size + expired.size > options.entries
+      const earliestLeftMs = leftMs(earliest)
+      const isForgotten = earliestLeftMs <= -retentionMs
+      if (isFull && !isForgotten) noteDropped(earliest, earliestLeftMs)
+      if (isFull || isForgotten) drop(earliest, isInLive ? live : expired)
+      else if (firstLive !== undefined && leftMs(firstLive) <= 0) moveToExpired(firstLive)
+      else return
     }
   }
 
-  function moveToOld(providerEarliestMs: number): boolean {
-    const entry = recent.earliest()
-    if (entry === undefined || !isExpired(entry.expiresAtMs + termsMs, providerEarliestMs)) return false
-    recent.removeEarliest()
+  function noteDropped({ expiresAtMs }: Entry, leftMs: number): void {
+    droppedUntilMs = Math.max(droppedUntilMs ?? 0, expiresAtMs)
+    options.dropped?.(Math.max(0, -leftMs))
+  }
+
+  function drop(entry: Entry, queue: { removeEarliest(): void }): void {
+    queue.removeEarliest()
     byTerms.delete(entry)
+    if (byId.get(entry.id) !== entry) return
+    byId.delete(entry.id)
+    cacheKeys.forget(entry.id)
+  }
+
+  function moveToExpired(entry: Entry): void {
+    live.removeEarliest()
     entry.cacheKey = noLongerCached
-    if (byId.get(entry.id) === entry) forgetCacheKeys(entry.id)
-    old.add(entry)
-    return true
+    if (byId.get(entry.id) === entry) cacheKeys.forget(entry.id)
+    expired.add(entry)
+  }
+
+  /** Candidates for an order, as of now. What is past its retention is none, though it may not be dropped yet. */
+  function candidatesAmong(quotes: readonly NotedQuote[], { partition }: Judgement): Candidate[] {
+    const leftMs = leftNow()
+    return quotes
+      .map((quote) => {
+        const isOwn = partition !== undefined && quote.partition === partition
+        return { quote, leftMs: leftMs(quote), isOwn }
+      })
+      .filter((candidate) => candidate.leftMs > -retentionMs)
   }
 
   return {
     get size() {
-      return recent.size + old.size
+      return live.size + expired.size
     },
 
-    note(quote, providerEarliestMs) {
-      const known = byId.get(quote.id)
-      const isRepeat =
-        known !== undefined && known.cacheKey !== noLongerCached && haveEqualTerms(known, quote)
-      if (known !== undefined && known.cacheKey !== quote.cacheKey)
-        rememberCacheKeys(quote.id, [known.cacheKey, quote.cacheKey])
-      if (!isRepeat) add(quote)
-      else if (quote.expiresAtMs >= known.expiresAtMs) {
-        known.expiresAtMs = quote.expiresAtMs
-        known.cacheKey = quote.cacheKey
-        byTerms.add(known)
+    get droppedForMs() {
+      return droppedUntilMs === undefined
+        ? undefined
+        : Math.max(0, -leftNow()({ expiresAtMs: droppedUntilMs }))
+    },
+
+    note(quote) {
+      const leftMs = leftNow()
+      const latest = byId.get(quote.id)
+      if (latest !== undefined && latest.cacheKey !== quote.cacheKey)
+        cacheKeys.add(quote.id, [latest.cacheKey, quote.cacheKey])
+      const same = findSame(quote)
+      if (same === undefined) add(quote, leftMs)
+      else if (leftMs(quote) >= leftMs(same)) {
+        same.expiresAtMs = quote.expiresAtMs
+        same.ownEnd = quote.ownEnd
+        same.cacheKey = quote.cacheKey
+        byTerms.add(same, leftMs)
       }
-      tidy(providerEarliestMs)
+      unreadable.noteRead(quote, leftMs(quote) + clock.nowMs() - quote.notedAtMs)
+      tidy(leftMs)
     },
 
     knows(quote) {
-      const known = byId.get(quote.id)
-      if (known === undefined || known.expiresAtMs < quote.expiresAtMs) return false
-      if (!haveEqualTerms(known, quote)) return false
+      const known = findSame(quote)
+      const leftMs = leftNow()
+      if (known === undefined || leftMs(known) < leftMs(quote)) return false
       return known.cacheKey === quote.cacheKey || known.cacheKey === noLongerCached
     },
 
-    verdict(order, { application, providerEarliestMs, marginMs }) {
-      const byQuoteId = order.quoteIds.map((id) => byId.get(id)).reduce(lastToExpire, undefined)
-      if (byQuoteId !== undefined && !isExpired(byQuoteId.expiresAtMs + retentionMs, providerEarliestMs)) {
-        return judge(byQuoteId, 'id', providerEarliestMs, marginMs)
-      }
-      const byOrderTerms = byTerms.find(order, application)
-      if (byOrderTerms !== undefined && !isExpired(byOrderTerms.expiresAtMs + termsMs, providerEarliestMs)) {
-        const verdict = judge(byOrderTerms, 'terms', providerEarliestMs, marginMs)
-        if (verdict.state === 'live' || !unreadable.mayBeMeant(order, byOrderTerms)) return verdict
-      }
-      return { state: 'unknown' }
+    verdict(order, judgement) {
+      const named = order.quoteIds.flatMap(({ id }) => byId.get(id) ?? [])
+      const namedHere = candidatesAmong(named, judgement)
+      if (namedHere.length > 0) return verdictOf(namedHere, { rule: 'id', marginMs: judgement.marginMs })
+      if (order.quoteIds.some(({ isBare }) => !isBare)) return { state: 'unknown', rule: 'id' }
+      const candidates = candidatesAmong(byTerms.find(order, judgement), judgement)
+      const verdict = judgeByTerms(order, candidates, judgement)
+      if (verdict.state !== 'expired') return verdict
+      const undoubted = candidates.filter(({ quote }) => !unreadable.mayBeMeant(order, judgement, quote))
+      if (undoubted.length === candidates.length) return verdict
+      const byOthers = judgeByTerms(order, undoubted, judgement)
+      return byOthers.state === 'expired' ? byOthers : { state: 'unknown', rule: 'unreadable' }
     },
 
     noteUnreadable: unreadable.note,
 
-    cacheKeysOf: (quote) => new Set([quote.cacheKey, ...(cacheKeysById.get(quote.id) ?? [])]),
+    cacheKeysOf: (quote) => new Set([quote.cacheKey, ...cacheKeys.of(quote.id)]),
 
     findById: (id) => byId.get(id),
   }
 }
 
-function judge(
-  quote: NotedQuote,
-  matchedBy: MatchedBy,
-  providerEarliestMs: number,
-  marginMs: number,
-): Verdict {
-  if (!isExpired(quote.expiresAtMs - marginMs, providerEarliestMs)) return { state: 'live', quote, matchedBy }
-  const expiredForMs = Math.max(0, providerEarliestMs - quote.expiresAtMs)
-  return { state: 'expired', quote, matchedBy, expiredForMs }
-}
-
 /** For one replica alone: its own ledger knows everything. */
-export function createLoneLedger(
-  ledger: Pick<QuoteLedger, 'note'>,
-  providerClock: Pick<ProviderClock, 'earliestMs'>,
-): SharedLedger {
-  const note = (quote: NotedQuote) => ledger.note(quote, providerClock.earliestMs())
+export function createLoneLedger({ note }: Pick<QuoteLedger, 'note'>): SharedLedger {
   return { note, noteHere: note, recall: async () => true }
 }

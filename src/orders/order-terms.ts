@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { LosslessNumber, parse } from 'lossless-json'
-import { isZero, parseDecimal, sameAsDouble } from '../quotes/decimal.ts'
+import { isZero, parseDecimal } from '../quotes/decimal.ts'
 
 export interface AmountClaim {
   /** As the order spells it, because a double would lose digits. If that is not a decimal, the double it stands for. */
@@ -9,12 +9,18 @@ export interface AmountClaim {
   isNumber: boolean
 }
 
+export interface NamedQuote {
+  readonly id: string
+  /** In the field `id`, where an order may also have a number of the client's own. */
+  readonly isBare: boolean
+}
+
 export interface OrderTerms {
   /** In the order of ORDER_QUOTE_ID_FIELDS. */
-  quoteIds: readonly string[]
+  quoteIds: readonly NamedQuote[]
   pair: string | undefined
   fromAmount: AmountClaim | undefined
-  /** `unreadable` matches no quote; undefined matches any amount, because the order does not state one. */
+  /** `unreadable`: it states something that is no amount. */
   toAmount: AmountClaim | 'unreadable' | undefined
 }
 
@@ -72,16 +78,14 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
   return { order: readTerms(json, options) }
 }
 
-/** Whether an amount in an order can mean a quote's amount. The terms index relies on this rule. */
-export function amountMatches(claim: AmountClaim, decimal: string): boolean {
-  return claim.canonical === decimal || (claim.isNumber && sameAsDouble(claim.text, decimal))
-}
-
 function readTerms(json: object, options: OrderOptions): OrderTerms {
   const pair = ownProperty(json, 'pairId')
   const toAmount = amountIn(json, 'toAmount')
   return {
-    quoteIds: options.quoteIdFields.map((path) => readId(json, path)).filter((id) => id !== undefined),
+    quoteIds: options.quoteIdFields.flatMap((path) => {
+      const id = readId(json, path)
+      return id === undefined ? [] : { id, isBare: path === 'id' }
+    }),
     pair: typeof pair === 'string' && pair !== '' ? pair : undefined,
     fromAmount: readAmount(amountIn(json, 'fromAmount')),
     toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),

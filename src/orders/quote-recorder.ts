@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { briefText } from '../process/brief-text.ts'
 import { flatText } from '../process/flat-text.ts'
 import { parseDecimal } from '../quotes/decimal.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
@@ -13,13 +14,15 @@ export interface QuoteRecorderOptions {
   ledger: Pick<QuoteLedger, 'noteUnreadable'>
   sharedLedger: Pick<SharedLedger, 'note' | 'noteHere'>
   keyOf(request: QuoteRequest): string
+  /** The digest of a partition that orders are matched by. */
+  markOf(partition: string | undefined): string | undefined
   /** The application name that orders are matched by. */
   applicationAmong(keyedHeaders: QuoteRequest['keyedHeaders']): string
 }
 
 /** Notes relayed quotes in the ledger, so that orders can be matched with them. */
 export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorder {
-  const { clock, providerClock, ledger, sharedLedger, keyOf, applicationAmong } = options
+  const { clock, providerClock, ledger, sharedLedger, keyOf, markOf, applicationAmong } = options
 
   /** Orders are matched with the quote's own amounts, and with the requested amount. */
   function toNoted(quote: Quote, request: QuoteRequest): NotedQuote {
@@ -28,13 +31,14 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
     const key = keyOf(request)
     return {
       id: quote.id,
-      pairId: quote.pairId,
+      pairId: briefText(quote.pairId),
       fromValue,
       toValue,
       // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
       requestedAmount: flatText(request.canonicalAmount),
       cacheKey: flatText(key),
       application: applicationAmong(request.keyedHeaders),
+      partition: markOf(request.partition),
       expiresAtMs: quote.expiryMs,
       ownEnd: quote.ownEnd,
       notedAtMs: clock.nowMs(),
@@ -51,8 +55,9 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
     },
     recordUnreadable(request) {
       ledger.noteUnreadable({
-        pairId: request.pair,
+        pairId: briefText(request.pair),
         application: applicationAmong(request.keyedHeaders),
+        partition: markOf(request.partition),
         requestedAmount: request.canonicalAmount,
         relayedAtMs: clock.nowMs(),
       })

@@ -1,8 +1,10 @@
 import { randomInt } from 'node:crypto'
-import { parseDecimal } from '../quotes/decimal.ts'
-import { type AmountClaim, amountMatches, type OrderTerms } from './order-terms.ts'
+import { briefText } from '../process/brief-text.ts'
+import type { Ending } from '../quotes/provider-clock.ts'
+import type { OrderTerms } from './order-terms.ts'
+import { amountGroup, amountGroups, createAmountMatcher } from './stated-amount.ts'
 
-/** The parts of a quote that its order may repeat. Amounts are canonical decimals. */
+/** The parts of a quote that its order may repeat, and whose it is. Amounts are canonical decimals. */
 export interface QuoteTerms {
   readonly pairId: string
   readonly fromValue: string
@@ -11,33 +13,52 @@ export interface QuoteTerms {
   readonly requestedAmount: string
   /** App-Name as the upstream receives it. */
   readonly application: string
+  /** Who was given it: a digest of the client's partition. Undefined: a client whose address is not known. */
+  readonly partition: string | undefined
 }
 
-interface Expiring extends QuoteTerms {
-  readonly expiresAtMs: number
+/** What tells which quotes an order may mean. */
+export interface Orderer {
+  application: string | undefined
+  /** Undefined: the orderer's address is not known, so no quote is its own. */
+  partition: string | undefined
 }
+
+/** How long until an order for the quote is refused, as of one instant. */
+export type LeftMs = (quote: Ending) => number
+
+type AreAlike = (left: QuoteTerms, right: QuoteTerms) => boolean
 
 export interface TermsIndex<Item> {
   /** Also called for an item that is in the index, after its expiry has moved to a later instant. */
-  add(item: Item): void
+  add(item: Item, leftMs: LeftMs): void
   delete(item: Item): void
-  /** Of all items that the order may refer to, the one that expires last. */
-  find(order: OrderTerms, application: string | undefined): Item | undefined
+  /** The item of the same quote, if it was given to the same partition. */
+  findSame(quote: QuoteTerms & { readonly id: string }): Item | undefined
+  /**
+   * Of all items with the order's pair, from amount and application, those that can decide about it: those with its
+   * toAmount, those of its partition, and the one that ends last. An item may be there twice.
+   */
+  find(order: OrderTerms, orderer: Orderer): Item[]
 }
 
-// The items of a bucket have the same pair, application and nearest doubles, or their hashes collide by chance. So an
-// honest client never fills a bucket.
+// Honest clients fill a bucket with 64 different prices. Then the item that expires first is dropped from it.
 const maxBucketSize = 64
 
 /**
- * Finds quotes by pair, application and amounts. An amount is indexed by its nearest double, because a decimal and
- * every JSON number that means it have the same nearest double; the items found are then compared exactly. The keys
+ * Finds quotes by pair, application and amounts. Each is filed three times: by the first digits of its toAmount, by the
+ * partition that it was given to, and without either. A from amount is indexed by its nearest double, because a decimal
+ * and every JSON number that means it have the same nearest double; the items found are then compared exactly. The keys
  * are hashes, because text would take more memory than the rest of a ledger entry.
  *
- * Of items with equal terms only the one that expires last is kept, so that the bucket of a popular amount stays short.
+ * Of items with equal terms only the one that ends last is kept in a bucket, so that the bucket of a popular amount
+ * stays short. A full bucket drops the item that expires first: so it drops no live quote while it has an expired one
+ * that could refuse an order.
  */
-export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
-  /** Newest item last. Nearly every bucket has a single item, which is kept without an array around it. */
+export function createTermsIndex<
+  Item extends QuoteTerms & Ending & { readonly id: string },
+>(): TermsIndex<Item> {
+  /** Nearly every bucket has a single item, which is kept without an array around it. */
   const buckets = new Map<number, Item | Item[]>()
   // Random, or a client could choose amounts whose quotes push those of other clients out of their buckets.
   const seed = randomInt(2 ** 31)
@@ -48,23 +69,27 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
     return Array.isArray(bucket) ? bucket : [bucket]
   }
 
-  function addTo(key: number, item: Item, equalTerms: (left: Item, right: Item) => boolean): void {
+  function addTo(
+    key: number,
+    item: Item,
+    { leftMs, areAlike }: { leftMs: LeftMs; areAlike: AreAlike },
+  ): void {
     const bucket = buckets.get(key)
     if (bucket === undefined) {
       buckets.set(key, item)
       return
     }
-    const others = Array.isArray(bucket) ? bucket : [bucket]
-    const sameAt = others.findIndex((other) => equalTerms(other, item))
-    const same = others[sameAt]
-    if (same !== undefined) {
-      if (same.expiresAtMs > item.expiresAtMs) return
-      others.splice(sameAt, 1)
+    const items = Array.isArray(bucket) ? bucket : [bucket]
+    const alikeAt = items.findIndex((other) => areAlike(other, item))
+    const alike = items[alikeAt]
+    if (alike === item) return
+    if (alike !== undefined) {
+      if (leftMs(alike) > leftMs(item)) return
+      items.splice(alikeAt, 1)
     }
-    others.push(item)
-    // Dropping the item that expires first can make an order unknown, but not a live quote look expired.
-    if (others.length > maxBucketSize) others.splice(indexToDrop(others), 1)
-    buckets.set(key, others.length === 1 ? item : others)
+    items.push(item)
+    if (items.length > maxBucketSize) items.splice(indexOfEarliest(items), 1)
+    buckets.set(key, items.length === 1 ? item : items)
   }
 
   function removeFrom(key: number, item: Item): void {
@@ -77,71 +102,75 @@ export function createTermsIndex<Item extends Expiring>(): TermsIndex<Item> {
     if (bucket.length === 1 && last !== undefined) buckets.set(key, last)
   }
 
+  /** The keys of a pair, application and from amount. The three kinds begin with different characters. */
+  function keysOf(pair: string, application: string, from: number) {
+    const common = hash(seed, `${pair} ${application} ${from}`)
+    return {
+      any: common,
+      of: (partition: string) => hash(common, `p${partition}`),
+      toward: (group: string) => hash(common, `t${group}`),
+    }
+  }
+
   /** Visits the keys of the quote's own amount, and those of the requested amount if it is another double. */
-  function forEachKeyPair(item: Item, visit: (withoutTo: number, withTo: number) => void): void {
+  function forEachKey(item: Item, visit: (key: number, areAlike: AreAlike) => void): void {
     const own = Number(item.fromValue)
     const requested = Number(item.requestedAmount)
-    const to = Number(item.toValue)
-    const visitFrom = (from: number) => {
-      const withoutTo = hash(seed, `${item.pairId} ${item.application} ${from}`)
-      visit(withoutTo, hash(withoutTo, ` ${to}`))
+    const group = amountGroup(item.toValue)
+    for (const from of requested === own ? [own] : [own, requested]) {
+      const keys = keysOf(item.pairId, item.application, from)
+      visit(keys.toward(group), haveEqualTerms)
+      if (item.partition !== undefined) visit(keys.of(item.partition), areOfOneClient)
+      visit(keys.any, haveEqualFrom)
     }
-    visitFrom(own)
-    if (requested !== own) visitFrom(requested)
   }
 
   return {
-    add(item) {
-      forEachKeyPair(item, (withoutTo, withTo) => {
-        addTo(withTo, item, haveEqualTerms)
-        addTo(withoutTo, item, haveEqualFrom)
-      })
+    add: (item, leftMs) => forEachKey(item, (key, areAlike) => addTo(key, item, { leftMs, areAlike })),
+
+    delete: (item) => forEachKey(item, (key) => removeFrom(key, item)),
+
+    findSame(quote) {
+      const { pairId, application, fromValue, partition, toValue } = quote
+      const keys = keysOf(pairId, application, Number(fromValue))
+      const key = partition === undefined ? keys.toward(amountGroup(toValue)) : keys.of(partition)
+      return bucketOf(key).find((item) => isSame(item, quote))
     },
 
-    delete(item) {
-      forEachKeyPair(item, (withoutTo, withTo) => {
-        removeFrom(withTo, item)
-        removeFrom(withoutTo, item)
-      })
-    },
-
-    find(order, application) {
-      const { pair } = order
-      const sought = amountsSought(order)
-      if (pair === undefined || application === undefined || sought === undefined) return undefined
-      const { from, to } = sought
-      const withoutTo = hash(seed, `${pair} ${application} ${from}`)
-      return bucketOf(to === undefined ? withoutTo : hash(withoutTo, ` ${to}`))
-        .filter((item) => item.pairId === pair && item.application === application)
-        .filter((item) => amountsMatch(item, sought.fromAmount, sought.toAmount))
-        .reduceRight<Item | undefined>(lastToExpire, undefined)
+    find(order, { application, partition }) {
+      const { fromAmount, toAmount } = order
+      const pair = order.pair && briefText(order.pair)
+      if (pair === undefined || application === undefined || fromAmount === undefined) return []
+      const keys = keysOf(pair, application, Number(fromAmount.canonical))
+      const isFrom = createAmountMatcher(fromAmount)
+      const groups =
+        toAmount === undefined || toAmount === 'unreadable' ? [] : amountGroups(toAmount.canonical)
+      const found = groups.map((group) => keys.toward(group))
+      if (partition !== undefined) found.push(keys.of(partition))
+      found.push(keys.any)
+      const items: Item[] = []
+      for (const key of found)
+        for (const item of bucketOf(key)) {
+          if (item.pairId !== pair || item.application !== application) continue
+          if (isFrom(item.fromValue) || isFrom(item.requestedAmount)) items.push(item)
+        }
+      return items
     },
   }
 }
 
-/** The order's amounts and the doubles that index them. Undefined: the order cannot be matched by its terms. */
-export function amountsSought({ fromAmount, toAmount }: OrderTerms) {
-  if (fromAmount === undefined || toAmount === 'unreadable') return undefined
-  const to = toAmount === undefined ? undefined : Number(toAmount.canonical)
-  return { fromAmount, toAmount, from: Number(fromAmount.canonical), to }
+/** Whether it is one quote, given to one partition. */
+export function isSame(left: QuoteTerms & { id: string }, right: QuoteTerms & { id: string }): boolean {
+  return left.id === right.id && areOfOneClient(left, right)
 }
 
-/** Returns `first` if both expire at the same instant. */
-export function lastToExpire<Item extends { readonly expiresAtMs: number }>(
-  first: Item | undefined,
-  second: Item | undefined,
-): Item | undefined {
-  if (first === undefined || second === undefined) return first ?? second
-  return second.expiresAtMs > first.expiresAtMs ? second : first
+function areOfOneClient(left: QuoteTerms, right: QuoteTerms): boolean {
+  return left.partition === right.partition && haveEqualTerms(left, right)
 }
 
-function amountsMatch(item: QuoteTerms, from: AmountClaim, to: AmountClaim | undefined): boolean {
-  if (to !== undefined && !amountMatches(to, item.toValue)) return false
-  return amountMatches(from, item.fromValue) || amountMatches(from, item.requestedAmount)
-}
-
-export function haveEqualTerms(left: QuoteTerms, right: QuoteTerms): boolean {
-  return haveEqualFrom(left, right) && left.toValue === right.toValue
+function haveEqualTerms(left: QuoteTerms, right: QuoteTerms): boolean {
+  // First what differs most often.
+  return left.toValue === right.toValue && haveEqualFrom(left, right)
 }
 
 function haveEqualFrom(left: QuoteTerms, right: QuoteTerms): boolean {
@@ -153,24 +182,16 @@ function haveEqualFrom(left: QuoteTerms, right: QuoteTerms): boolean {
   )
 }
 
-/**
- * The item that expires first among those whose amount is not the shortest spelling of its double; among all items if
- * there are none. People and programs write the shortest spelling, and a client that requests many longer ones must not
- * push the quotes of other clients out.
- */
-function indexToDrop(items: readonly Expiring[]): number {
-  const longSpellings = items.filter(({ requestedAmount }) => !isShortest(requestedAmount))
-  const [first, ...rest] = longSpellings.length > 0 ? longSpellings : items
-  const earliest = rest.reduce(
-    (soonest, item) => (soonest && item.expiresAtMs < soonest.expiresAtMs ? item : soonest),
-    first,
-  )
-  return earliest === undefined ? 0 : items.indexOf(earliest)
-}
-
-function isShortest(decimal: string): boolean {
-  // A double keeps 15 digits exactly. The check of the length saves work: a full bucket calls this for every item.
-  return decimal.length <= 15 || parseDecimal(String(Number(decimal))) === decimal
+function indexOfEarliest(items: readonly { readonly expiresAtMs: number }[]): number {
+  let earliest = 0
+  let earliestMs = Number.POSITIVE_INFINITY
+  for (let index = 0; index < items.length; index += 1) {
+    const { expiresAtMs = earliestMs } = items[index] ?? {}
+    if (expiresAtMs >= earliestMs) continue
+    earliest = index
+    earliestMs = expiresAtMs
+  }
+  return earliest
 }
 
 /** FNV-1a over UTF-16 units. Different parts may make the same text, because items with the same key are compared. */

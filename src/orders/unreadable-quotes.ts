@@ -1,47 +1,73 @@
 import { flatText } from '../process/flat-text.ts'
 import type { OrderTerms } from './order-terms.ts'
-import type { QuoteTerms } from './terms-index.ts'
+import type { Orderer, QuoteTerms } from './terms-index.ts'
 
-/** The request whose answer was an unreadable quote. */
-export interface UnreadableQuote extends Pick<QuoteTerms, 'pairId' | 'application' | 'requestedAmount'> {
+/** The request whose answer looked like a quote and could not be noted. */
+export interface UnreadableQuote
+  extends Pick<QuoteTerms, 'pairId' | 'application' | 'requestedAmount' | 'partition'> {
   /** When the answer was relayed, by our clock. */
   relayedAtMs: number
 }
 
 export interface UnreadableQuotes {
   note(quote: UnreadableQuote): void
-  /** Whether the order may refer to an unreadable quote with the terms of `match`, relayed since `match` was noted. */
-  mayBeMeant(order: OrderTerms, match: QuoteTerms & { readonly notedAtMs: number }): boolean
+  /** A quote was read, so its client orders by that one and not by an unreadable one before it. */
+  noteRead(quote: QuoteTerms & { readonly notedAtMs: number }, lifeMs: number): void
+  /** Whether the order may refer to an unreadable quote that its client has had since `match` was noted. */
+  mayBeMeant(order: OrderTerms, orderer: Orderer, match: QuoteTerms & { readonly notedAtMs: number }): boolean
 }
 
 const maxQuotes = 10_000
-/** No readable quote has a longer pair id (quote.ts), and a client could request thousands of some kilobytes each. */
-const maxPairLength = 256
+/** How long an unreadable quote is taken to live where no quote was read that tells. */
+const defaultLifeMs = 300_000
+const livesRemembered = 100
 
-/** Relayed quotes that could not be parsed. An older quote must not refuse an order that may refer to one of them. */
-export function createUnreadableQuotes(): UnreadableQuotes {
+/** An older quote must not refuse an order that may refer to a quote that could not be read. */
+export function createUnreadableQuotes({ nowMs }: { nowMs(): number }): UnreadableQuotes {
   /** When an unreadable quote was last relayed, by the key of its request; newest last. */
-  const lastRelayedAtMs = new Map<string, number>()
+  const relayedAtMsByKey = new Map<string, number>()
+  /** How long the quotes lived that were read last. */
+  const livesMs: number[] = []
 
   return {
     note(quote) {
-      if (quote.pairId.length > maxPairLength) return
       const key = flatText(keyOf(quote, quote.requestedAmount))
-      lastRelayedAtMs.delete(key)
-      lastRelayedAtMs.set(key, quote.relayedAtMs)
-      const [oldest = key] = lastRelayedAtMs.keys()
-      if (lastRelayedAtMs.size > maxQuotes) lastRelayedAtMs.delete(oldest)
+      relayedAtMsByKey.delete(key)
+      relayedAtMsByKey.set(key, quote.relayedAtMs)
+      const [oldest = key] = relayedAtMsByKey.keys()
+      if (relayedAtMsByKey.size > maxQuotes) relayedAtMsByKey.delete(oldest)
     },
 
-    mayBeMeant({ fromAmount }, match) {
+    noteRead(quote, lifeMs) {
+      livesMs.push(lifeMs)
+      if (livesMs.length > livesRemembered) livesMs.shift()
+      if (relayedAtMsByKey.size === 0) return
+      for (const amount of [quote.requestedAmount, quote.fromValue]) {
+        const key = keyOf(quote, amount)
+        // Another replica may have read it before the unreadable one came.
+        if (quote.notedAtMs >= (relayedAtMsByKey.get(key) ?? 0)) relayedAtMsByKey.delete(key)
+      }
+    },
+
+    mayBeMeant({ fromAmount }, { partition }, match) {
+      if (relayedAtMsByKey.size === 0) return false
+      const lifeMs = livesMs.length === 0 ? defaultLifeMs : Math.max(...livesMs)
+      const sinceMs = Math.max(match.notedAtMs, nowMs() - lifeMs)
       // The order may state the requested amount, or the amount as the provider rounded it.
       const amounts = [match.requestedAmount, fromAmount?.canonical ?? match.requestedAmount]
-      return amounts.some((amount) => (lastRelayedAtMs.get(keyOf(match, amount)) ?? -1) >= match.notedAtMs)
+      const { pairId, application } = match
+      return amounts.some((amount) => {
+        const relayedAtMs = relayedAtMsByKey.get(keyOf({ pairId, application, partition }, amount))
+        return relayedAtMs !== undefined && relayedAtMs >= sinceMs
+      })
     },
   }
 }
 
 /** Amounts are compared by their nearest double, as in the terms index. */
-function keyOf({ pairId, application }: Pick<QuoteTerms, 'pairId' | 'application'>, amount: string): string {
-  return `${pairId} ${Number(amount)} ${application}`
+function keyOf(
+  { pairId, application, partition }: Pick<QuoteTerms, 'pairId' | 'application' | 'partition'>,
+  amount: string,
+): string {
+  return JSON.stringify([pairId, Number(amount), application, partition])
 }

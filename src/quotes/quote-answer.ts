@@ -3,7 +3,7 @@ import { answerHeaders, createHeaderPicker, createOneList, droppingNames } from 
 import { repeatableHeaders } from '../http/one-exchange-headers.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
 import type { ProviderClock } from './provider-clock.ts'
-import { type Quote, readQuote } from './quote.ts'
+import { looksLikeQuote, type Quote, readQuote } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
 import type { StoredQuote } from './quote-store.ts'
 
@@ -46,7 +46,7 @@ export interface QuoteRecorder {
   record(quote: Quote, request: QuoteRequest): Promise<void> | void
   /** Records a quote that another replica has fetched, and has recorded for all replicas. */
   recordFound(stored: StoredQuote, request: QuoteRequest): void
-  /** Records that an answer was relayed which its client may take for a quote, but which cannot be read here. */
+  /** Records that an answer was relayed which its client may take for a quote, but which the ledger cannot keep. */
   recordUnreadable(request: QuoteRequest): void
 }
 
@@ -71,21 +71,22 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const { status, reason, body } = answer
     const headers = answerHeaders(status, answer.rawHeaders, dropsCookies)
     const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
+    const [vary, cacheControl, contentCoding] = pickMarks(answer.rawHeaders)
+    const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
-      // The client may take another 2xx for a quote, such as the 203 of a proxy that changed the answer.
-      if (status > 200 && status < 300) recorder.recordUnreadable(request)
+      // A proxy that changed a quote answers 203.
+      if (status === 203 && (isCoded || looksLikeQuote(body))) recorder.recordUnreadable(request)
       return { ...base, notKept: 'status' }
     }
-    const [vary, cacheControl, contentCoding] = pickMarks(answer.rawHeaders)
     const personal = personalReason(vary, cacheControl)
-    if (membersOf(contentCoding).some((coding) => coding !== 'identity')) {
+    if (isCoded) {
       recorder.recordUnreadable(request)
       return { ...base, notKept: 'content-coding', shared: false }
     }
 
     const reading = readQuote(body, providerClock.latestMs())
-    if (reading.quote === undefined) recorder.recordUnreadable(request)
-    else await recorder.record(reading.quote, request)
+    if (reading.quote !== undefined) await recorder.record(reading.quote, request)
+    else if (looksLikeQuote(body)) recorder.recordUnreadable(request)
     if (reading.reason !== undefined)
       return { ...base, notKept: reading.reason, shared: personal === undefined }
     const { quote } = reading

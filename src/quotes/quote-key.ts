@@ -6,8 +6,8 @@ export interface QuoteRequest {
   canonicalAmount: string
   /** In the order of QUOTE_KEY_HEADERS, names in lower case, values as the upstream receives them. */
   keyedHeaders: readonly (readonly [name: string, value: string | undefined])[]
-  /** Clients with the same partition may share a quote. */
-  partition: string
+  /** Clients with the same partition may share a quote. Undefined: this client shares with no other client. */
+  partition: string | undefined
   /** The query parameters that tell quotes apart besides the amount, as sent. */
   query: string
   /** The request target as received. The upstream receives the same target. */
@@ -49,7 +49,7 @@ export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRe
   const namesSeen = new Map<string, string>()
 
   return ({ pair, canonicalAmount, keyedHeaders, partition, query }) => {
-    let key = field(pair) + field(canonicalAmount) + field(partition) + field(query)
+    let key = field(pair) + field(canonicalAmount) + field(partition ?? '') + field(query)
     for (const [name, value] of keyedHeaders) key += nameField(name) + headerField(name, value)
     // No collision with other keys, which begin with a digit. Long keys become digests, because the ledger keeps them
     // longer than the cache keeps quotes, and bounds their number, not their bytes.

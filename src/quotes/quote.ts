@@ -41,7 +41,7 @@ const identifier = z.string().min(1).max(256)
 const amount = z.object({ assetId: identifier, value: z.string().refine(isPositiveDecimal) })
 export const quoteWithoutExpiry = z.object({
   id: identifier,
-  pairId: identifier,
+  pairId: z.string().min(1),
   fromAmount: amount,
   toAmount: amount,
   expiry: z.unknown().optional(),
@@ -60,6 +60,12 @@ export function readQuote(body: Buffer, nowMs: number): QuoteReading {
   if (expiry - nowMs > dayMs) return { reason: 'expiry-too-far' }
   const quote = { id, pairId, fromAmount, toAmount, expiryMs: expiry }
   return isExpired(expiry, nowMs) ? { quote, reason: 'expired' } : { quote }
+}
+
+/** Whether a client may take the answer for a quote, though it is none that can be kept: an object with a toAmount. */
+export function looksLikeQuote(body: Buffer): boolean {
+  const json = parseJson(body)
+  return typeof json === 'object' && json !== null && 'toAmount' in json && json.toAmount !== null
 }
 
 /** Serving and ordering both call this, so a quote cannot be live for one of them and expired for the other. */

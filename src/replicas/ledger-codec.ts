@@ -1,25 +1,27 @@
 import { hash } from 'node:crypto'
 import type { NotedQuote } from '../orders/ledger.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
-import { amountsSought } from '../orders/terms-index.ts'
+import { amountGroup, amountGroups } from '../orders/stated-amount.ts'
+import type { Orderer } from '../orders/terms-index.ts'
+import { briefText } from '../process/brief-text.ts'
 import { parseDecimal } from '../quotes/decimal.ts'
+import type { OwnEnd } from '../quotes/quote.ts'
 
 /** Where the shared store keeps one noted quote: the key of a hash, and a field that equal quotes share. */
 export interface LedgerField {
   key: string
   field: string
-  foundBy: 'id' | 'terms'
 }
 
 export interface LedgerKeys {
   /** Every field under which a quote is noted. */
   fieldsOf(quote: NotedQuote): LedgerField[]
   /** The keys of the quotes that an order can mean. */
-  keysOf(order: OrderTerms, application: string | undefined): string[]
+  keysOf(order: OrderTerms, orderer: Orderer): string[]
 }
 
 /**
- * As in the index of terms, amounts are filed under their nearest double. Within one key, a field stands for all quotes
+ * A quote is filed by its id and as in the index of terms. Within one key, a field stands for all quotes
  * of exactly equal terms. Keys are digests, so that they do not reveal which application asked for which amount.
  */
 export function createLedgerKeys({ keyPrefix, salt }: { keyPrefix: string; salt: string }): LedgerKeys {
@@ -27,38 +29,48 @@ export function createLedgerKeys({ keyPrefix, salt }: { keyPrefix: string; salt:
   const digest = (parts: readonly unknown[]) =>
     hash('sha256', salt + JSON.stringify(parts), 'base64url').slice(0, 22)
   const keyOf = (...parts: readonly unknown[]) => `${keyPrefix}ledger:${digest(parts)}`
-  const keyOfTerms = (pair: string, application: string, from: number, to?: number) =>
-    keyOf('terms', pair, application, from, to ?? 'any')
+  const keysOfTerms = (pair: string, application: string, from: number) => ({
+    // Version 1.0.0 reads and writes this key too.
+    any: keyOf('terms', pair, application, from, 'any'),
+    of: (partition: string) => keyOf('of', pair, application, from, partition),
+    toward: (group: string) => keyOf('toward', pair, application, from, group),
+  })
 
   return {
-    fieldsOf({ id, pairId, application, fromValue, requestedAmount, toValue }) {
-      const froms = [...new Set([Number(fromValue), Number(requestedAmount)])]
+    fieldsOf({ id, pairId, application, partition, fromValue, requestedAmount, toValue }) {
+      const froms = new Set([Number(fromValue), Number(requestedAmount)])
       const from = `${fromValue} ${requestedAmount}`
-      const to = Number(toValue)
-      return [
-        { key: keyOf('id', id), field: 'latest', foundBy: 'id' },
-        ...froms.flatMap((double): LedgerField[] => [
-          { key: keyOfTerms(pairId, application, double, to), field: `${from} ${toValue}`, foundBy: 'terms' },
-          { key: keyOfTerms(pairId, application, double), field: from, foundBy: 'terms' },
-        ]),
-      ]
+      const terms = `${from} ${toValue}`
+      const fields: LedgerField[] = [{ key: keyOf('id', id), field: 'latest' }]
+      for (const double of froms) {
+        const keys = keysOfTerms(pairId, application, double)
+        fields.push({ key: keys.toward(amountGroup(toValue)), field: terms }, { key: keys.any, field: from })
+        if (partition !== undefined) fields.push({ key: keys.of(partition), field: terms })
+      }
+      return fields
     },
 
-    keysOf(order, application) {
-      const keys = order.quoteIds.map((id) => keyOf('id', id))
-      const sought = amountsSought(order)
-      if (sought !== undefined && order.pair !== undefined && application !== undefined)
-        keys.push(keyOfTerms(order.pair, application, sought.from, sought.to))
-      return [...new Set(keys)]
+    keysOf({ quoteIds, pair, fromAmount, toAmount }, { application, partition }) {
+      const ids = quoteIds.map(({ id }) => keyOf('id', id))
+      // An id decides alone, unless it may be a number of the client's own.
+      const isById = quoteIds.some(({ isBare }) => !isBare)
+      if (isById || pair === undefined || fromAmount === undefined || application === undefined)
+        return [...new Set(ids)]
+      const keys = keysOfTerms(briefText(pair), application, Number(fromAmount.canonical))
+      const groups =
+        toAmount === undefined || toAmount === 'unreadable' ? [] : amountGroups(toAmount.canonical)
+      const own = partition === undefined ? [] : [keys.of(partition)]
+      return [...ids, ...groups.map(keys.toward), ...own, keys.any]
     },
   }
 }
 
-/** The expiry comes first, where a script can read it. */
-export function encodeNote(quote: NotedQuote): string {
-  const { id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs, cacheKey } = quote
-  const members = [id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs, cacheKey]
-  return `${quote.expiresAtMs} ${JSON.stringify(members)}`
+/** The parts of a note but for its two times, which the script writes before them: the expiry and the store's clock. */
+export function encodeNote(quote: NotedQuote, steadyNowMs: number): string {
+  const { id, pairId, fromValue, requestedAmount, toValue, application, partition, ownEnd } = quote
+  const ownLeftMs = ownEnd && [ownEnd.fromMs - steadyNowMs, ownEnd.untilMs - steadyNowMs].map(Math.round)
+  const texts = [id, pairId, fromValue, requestedAmount, toValue, application]
+  return JSON.stringify([...texts, quote.notedAtMs, quote.cacheKey, partition ?? null, ownLeftMs ?? null])
 }
 
 /** How far the provider was behind the store's clock when a quote was noted; 0 if `text` is another field's value. */
@@ -70,28 +82,58 @@ const maxNoteLength = 8_192
 /** Longer than any noted quote lives, however far the clocks of two replicas differ. */
 export const maxLifeMs = 2 * 86_400_000
 
-/**
- * Undefined: the text is not what `encodeNote` writes, because other programs can write to the store. `latestMs` is the
- * latest time that any clock shows, so that doubt about the time never discards a note.
- */
-export function decodeNote(text: unknown, latestMs: number): NotedQuote | undefined {
+/** The instant at which a note was read, by each clock that its times may be of. */
+export interface ReadAt {
+  storeNowMs: number
+  nowMs: number
+  steadyNowMs: number
+}
+
+/** Undefined: the text is no note, because other programs can write to the store. */
+export function decodeNote(text: unknown, readAt: ReadAt): NotedQuote | undefined {
   if (typeof text !== 'string' || text.length > maxNoteLength) return undefined
-  const [, digits = '', json = ''] = /^(\d{1,16}) (\[.*\])$/s.exec(text) ?? []
+  // Version 1.0.0 writes no time of the store, no partition and no own end.
+  const [, digits = '', storeDigits, json = ''] = /^(\d{1,16}) (?:(\d{1,16}) )?(\[.*\])$/s.exec(text) ?? []
   const expiresAtMs = Number(digits)
-  if (expiresAtMs === 0 || expiresAtMs - latestMs > maxLifeMs) return undefined
+  // Compared with the latest time that any clock shows, so that doubt about the time never discards a note.
+  if (expiresAtMs === 0 || expiresAtMs - Math.max(readAt.storeNowMs, readAt.nowMs) > maxLifeMs)
+    return undefined
   const members = parseMembers(json)
-  const notedAtMs = members[6]
-  const texts = [...members.slice(0, 6), members[7]]
-  if (members.length !== 8 || !texts.every(isText) || !Number.isFinite(notedAtMs)) return undefined
+  const [notedAtMs, cacheKey, partition = null, ownLeft = null] = members.slice(6)
+  const texts = [...members.slice(0, 6), cacheKey, partition ?? '']
+  if ((members.length !== 8 && members.length !== 10) || !texts.every(isText)) return undefined
+  if (typeof notedAtMs !== 'number' || !(ownLeft === null || isPairOfNumbers(ownLeft))) return undefined
   const [id = '', pairId = '', fromValue = '', requestedAmount = '', toValue = '', application = ''] = texts
   if (![fromValue, requestedAmount, toValue].every((value) => parseDecimal(value) === value)) return undefined
-  const cacheKey = texts[6] ?? ''
   const terms = { pairId, fromValue, requestedAmount, toValue, application }
-  return { id, ...terms, expiresAtMs, cacheKey, notedAtMs: Number(notedAtMs) }
+  const ownEnd =
+    ownLeft && storeDigits ? endOf(ownLeft, { ...readAt, writtenAtMs: Number(storeDigits) }) : undefined
+  return {
+    id,
+    ...terms,
+    partition: isText(partition) ? partition : undefined,
+    expiresAtMs,
+    ownEnd,
+    cacheKey: texts[6] ?? '',
+    notedAtMs,
+  }
 }
 
 function isText(value: unknown): value is string {
   return typeof value === 'string'
+}
+
+function isPairOfNumbers(value: unknown): value is [number, number] {
+  return Array.isArray(value) && value.length === 2 && value.every((part) => typeof part === 'number')
+}
+
+/** What is left of an end goes down by the store's clock. What a note took on its way makes the end later, not earlier. */
+function endOf(
+  [fromLeftMs, untilLeftMs]: readonly [number, number],
+  { storeNowMs, steadyNowMs, writtenAtMs }: ReadAt & { writtenAtMs: number },
+): OwnEnd {
+  const sinceMs = steadyNowMs - (storeNowMs - writtenAtMs)
+  return { fromMs: sinceMs + fromLeftMs, untilMs: sinceMs + untilLeftMs }
 }
 
 function parseMembers(json: string): unknown[] {

@@ -1,47 +1,46 @@
-import type { Clock } from '../clock.ts'
-import type { NotedQuote, QuoteLedger, QuoteLedgerOptions, SharedLedger } from '../orders/ledger.ts'
+import { type Clock, steadyNowMs } from '../clock.ts'
+import type { NotedQuote, QuoteLedger, SharedLedger } from '../orders/ledger.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
-import { isExpired } from '../quotes/quote.ts'
 import { createLedgerKeys, decodeClockLag, decodeNote, encodeNote, maxLifeMs } from './ledger-codec.ts'
 import type { SharedStore } from './store.ts'
 import { maxFields, noteScript, recallScript } from './valkey/ledger-scripts.ts'
 
-export interface SharedLedgerOptions extends Omit<QuoteLedgerOptions, 'entries'> {
+export interface SharedLedgerOptions {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run' | 'onUp'>
-  ledger: QuoteLedger
+  ledger: Pick<QuoteLedger, 'note' | 'knows'>
   clock: Clock
-  providerClock: Pick<ProviderClock, 'earliestMs' | 'isKnown' | 'compare' | 'hearsay'>
+  providerClock: Pick<ProviderClock, 'earliestMs' | 'orderLeftMs' | 'isKnown' | 'compare' | 'hearsay'>
+  /** How long past its expiry a quote is remembered. */
+  retentionMs: number
   /** How long after the store's return `recall` says that there may be more quotes. */
   settleMs?: number
 }
 
 /** Each replica finds the store within two seconds of its return, and rewrites its live quotes in less than that. */
 const defaultSettleMs = 5_000
-const maxLive = 10_000
+const maxGiven = 10_000
 /** Quotes rewritten at a time. So few that the calls of requests do not wait for them. */
 const rewriteBatch = 16
 
 export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
   const { sharedStore, ledger, clock, providerClock, retentionMs, settleMs = defaultSettleMs } = options
-  const termsMs = Math.min(options.termsMs, retentionMs)
   const keys = createLedgerKeys(sharedStore)
-  /** Live quotes that this replica gave out, oldest first. A store that restarts has lost them. */
-  const live = new Set<NotedQuote>()
+  /** The quotes that this replica gave out last, oldest first. A store that restarts has lost them. */
+  const given = new Set<NotedQuote>()
   let inUse = false
   let settledAtMs = Number.NEGATIVE_INFINITY
   let rewriting = false
 
   async function write(quote: NotedQuote): Promise<boolean> {
     const earliestMs = providerClock.earliestMs()
-    const note = encodeNote(quote)
+    const note = encodeNote(quote, steadyNowMs(clock))
     const isTimeKnown = providerClock.isKnown && Number.isFinite(earliestMs)
     const providerNow = isTimeKnown ? Math.floor(earliestMs) : ''
-    const writes = keys.fieldsOf(quote).map(({ key, field, foundBy }) => {
-      const foundForMs = foundBy === 'id' ? retentionMs : termsMs
-      // After our clock was set back, earliestMs can be -Infinity, which the store does not take.
-      const expiredByMs = Math.max(0, Math.floor(earliestMs - foundForMs))
-      const keepMs = foundForMs + Math.min(Math.ceil(quote.expiresAtMs - earliestMs), maxLifeMs)
-      if (keepMs <= 0) return true
+    // After our clock was set back, earliestMs can be -Infinity, which the store does not take.
+    const expiredByMs = Math.max(0, Math.floor(earliestMs - retentionMs))
+    const keepMs = retentionMs + Math.min(Math.ceil(quote.expiresAtMs - earliestMs), maxLifeMs)
+    if (keepMs <= 0) return true
+    const writes = keys.fieldsOf(quote).map(({ key, field }) => {
       const parameters = [field, note, quote.expiresAtMs, expiredByMs, keepMs, maxFields, providerNow]
       return sharedStore.run('ledger-note', (client) => noteScript(client, key, parameters))
     })
@@ -50,19 +49,20 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     return written.every((answer) => answer !== undefined)
   }
 
-  function addLive(quote: NotedQuote): void {
-    live.add(quote)
-    for (const oldest of live) {
-      if (live.size <= maxLive && !isExpired(oldest.expiresAtMs, providerClock.earliestMs())) return
-      live.delete(oldest)
-    }
+  function noteGiven(quote: NotedQuote): void {
+    ledger.note(quote)
+    given.add(quote)
+    const [oldest] = given
+    if (given.size > maxGiven && oldest !== undefined) given.delete(oldest)
   }
 
-  /** Writes the live quotes again, for a store that may have lost them. */
-  async function rewriteLive(): Promise<void> {
+  /** Writes again what this replica gave out, for a store that may have lost it: live quotes first, then the newest. */
+  async function rewrite(): Promise<void> {
     if (rewriting) return
     rewriting = true
-    const quotes = [...live].filter(({ expiresAtMs }) => !isExpired(expiresAtMs, providerClock.earliestMs()))
+    const newest = [...given].reverse()
+    const isLive = (quote: NotedQuote) => providerClock.orderLeftMs(quote) > 0
+    const quotes = [...newest.filter(isLive), ...newest.filter((quote) => !isLive(quote))]
     for (let at = 0; at < quotes.length; at += rewriteBatch) {
       const written = await Promise.all(quotes.slice(at, at + rewriteBatch).map(write))
       // The store is down again. Its next return starts over.
@@ -78,16 +78,17 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     if (answer === undefined) return false
     const [storeNowMs, bytes] = answer
     const notes = bytes.map(String)
-    const storeAheadMs = storeNowMs - clock.nowMs()
+    const nowMs = clock.nowMs()
+    const storeAheadMs = storeNowMs - nowMs
     providerClock.compare(storeAheadMs)
     const lagMs = Math.max(...notes.map(decodeClockLag), 0)
     // The lag was measured by the clock of this key's node. The nodes of a Cluster have different clocks.
     if (lagMs > 0) providerClock.hearsay(storeAheadMs - lagMs)
-    const earliestMs = providerClock.earliestMs()
+    const readAt = { storeNowMs, nowMs, steadyNowMs: steadyNowMs(clock) }
     for (const note of notes) {
-      const quote = decodeNote(note, Math.max(storeNowMs, clock.nowMs()))
+      const quote = decodeNote(note, readAt)
       if (quote === undefined || ledger.knows(quote)) continue
-      if (keys.fieldsOf(quote).some((field) => field.key === key)) ledger.note(quote, earliestMs)
+      if (keys.fieldsOf(quote).some((field) => field.key === key)) ledger.note(quote)
     }
     return true
   }
@@ -96,29 +97,26 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     // When the store is up for the first time and nothing was noted or recalled yet, no quote can have been lost.
     if (inUse) settledAtMs = performance.now() + settleMs
     inUse = true
-    void rewriteLive()
+    void rewrite()
   })
 
   return {
     async note(quote) {
       // The provider gave the same quote again, so the store has it.
       if (ledger.knows(quote)) return
-      ledger.note(quote, providerClock.earliestMs())
-      addLive(quote)
+      noteGiven(quote)
       await write(quote)
     },
 
     noteHere(quote) {
-      if (ledger.knows(quote)) return
-      ledger.note(quote, providerClock.earliestMs())
-      addLive(quote)
+      if (!ledger.knows(quote)) noteGiven(quote)
     },
 
-    async recall(order, application) {
-      const orderKeys = keys.keysOf(order, application)
+    async recall(order, orderer) {
+      const orderKeys = keys.keysOf(order, orderer)
       if (orderKeys.length === 0) return true
       const answered = await Promise.all(orderKeys.map(recallKey))
-      return !answered.includes(false) && performance.now() >= settledAtMs
+      return !answered.includes(false) && !rewriting && performance.now() >= settledAtMs
     },
   }
 }

@@ -1,7 +1,9 @@
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { NotedQuote } from '../orders/ledger.ts'
+import type { MatchingRule, Verdict } from '../orders/matching.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
+import { briefText } from '../process/brief-text.ts'
 import { isZero } from '../quotes/decimal.ts'
 
 /** An order is read whole before it is judged, so its size has a limit. */
@@ -10,15 +12,18 @@ export const maxOrderBytes = 65_536
 export function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForMs: number): Problem {
   const stated = order.fromAmount
   const amount = stated === undefined || isZero(stated.canonical) ? quote.requestedAmount : stated.text
+  // The ledger keeps a digest of a very long pair.
+  const pairId =
+    order.pair !== undefined && briefText(order.pair) === quote.pairId ? order.pair : quote.pairId
   // JSON can hold half of a surrogate pair, for which encodeURIComponent throws. Its way through bytes replaces it.
-  const pair = encodeURIComponent(Buffer.from(quote.pairId).toString())
+  const pair = encodeURIComponent(Buffer.from(pairId).toString())
   return new Problem('quote-expired', {
     detail:
       'The price of this order is no longer firm. Nothing was sent to the provider. Ask for a new quote at ' +
       '`requote`, show it, and order again.',
     members: {
       quoteId: quote.id,
-      pairId: quote.pairId,
+      pairId,
       expiry: quote.expiresAtMs,
       expiredForMs: Math.round(expiredForMs),
       requote: `/v3/pairs/${pair}/quotes?amount=${encodeURIComponent(amount)}`,
@@ -52,4 +57,22 @@ export function refuseLength(rawHeaders: readonly string[]): void {
 
 export function tooLarge(): Problem {
   return new Problem('order-too-large', { detail: `An order has at most ${maxOrderBytes} bytes here.` })
+}
+
+/** What the console says of an order that was judged. */
+export function reasonOf(verdict: Verdict, othersKnown: boolean): string {
+  if (verdict.state !== 'unknown') return `${how[verdict.rule]} The quote is ${verdict.state}.`
+  if (!othersKnown && verdict.rule !== 'id') return how['store-away']
+  return verdict.rule === 'id' ? 'The order names a quote that was not seen here.' : how[verdict.rule]
+}
+
+const how: Readonly<Record<MatchingRule, string>> = {
+  id: 'The order names a quote.',
+  exact: 'The order states the toAmount of a quote.',
+  rounded: 'The order states the rounded toAmount of a quote.',
+  'own-live': 'The client that orders was given a quote that is live.',
+  'pair-and-amount': 'The order has the pair and from amount of a quote.',
+  nothing: 'The order matches no quote that was seen here.',
+  'store-away': 'What other replicas know of the order could not be asked, and no quote seen here decides.',
+  unreadable: 'The client was given a quote that could not be read, and the order may be for that one.',
 }

@@ -1,11 +1,14 @@
-import { type ApplicationOf, briefApplication } from '../client/application.ts'
+import type { ApplicationOf } from '../client/application.ts'
 import type { Clock } from '../clock.ts'
 import { addLength, answerHeaders } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { writeReceivedHead } from '../http/whole-response.ts'
 import { createOrderJudge, type Judged, type OrderJudgeOptions } from '../orders/judge.ts'
-import type { NotedQuote, Verdict } from '../orders/ledger.ts'
+import type { NotedQuote } from '../orders/ledger.ts'
+import type { Verdict } from '../orders/matching.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
+import type { Orderer } from '../orders/terms-index.ts'
+import { briefText } from '../process/brief-text.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
@@ -17,6 +20,7 @@ import {
   expiredProblem,
   hasCoding,
   maxOrderBytes,
+  reasonOf,
   refuseCoding,
   refuseLength,
   tooLarge,
@@ -43,7 +47,7 @@ export interface RefusedFloatOrder {
 
 /** Receives what is to be counted and shown of float orders. */
 export interface OrderObserver {
-  decided(decision: FloatOrderDecision, quoteAgeMs: number | undefined): void
+  decided(decision: FloatOrderDecision, verdict: Verdict, quoteAgeMs: number | undefined): void
   refused(refused: RefusedFloatOrder): void
 }
 
@@ -57,6 +61,8 @@ export interface OrderRouteOptions extends OrderJudgeOptions {
   bodyIdleTimeoutMs: number
   rateLimit: RateLimit | undefined
   applicationOf: ApplicationOf
+  /** The digest of the client's partition; undefined: its address is not known. */
+  partitionOf(exchange: Exchange): string | undefined
   swapHeaders(exchange: Exchange): string[]
   passThrough: PassThroughRoute
   /** Drops a quote that an accepted order has used; undefined: it may be handed out again. */
@@ -81,7 +87,7 @@ export interface OrderRoute {
   /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
   plainOrder(exchange: Exchange): Promise<void>
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
-  explain(body: Buffer, application: string | undefined): Promise<OrderExplanation>
+  explain(body: Buffer, orderer: Orderer): Promise<OrderExplanation>
 }
 
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
@@ -93,23 +99,20 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   }
 
   /** What to do with an order now: send it, with the quote that it uses if one is known, or refuse it. */
-  function decide(
-    judged: Judged,
-    exchange: Exchange,
-  ): { quote: NotedQuote | undefined } | { refusal: Problem } {
+  function decide(judged: Judged, exchange: Exchange): { verdict: Verdict } | { refusal: Problem } {
     const { order, othersKnown } = judged
     const verdict = judge(judged)
     exchange.outcome = { how: 'order-sent', why: reasonOf(verdict, othersKnown) }
     switch (verdict.state) {
       case 'live':
-        return { quote: verdict.quote }
+        return { verdict }
       case 'expired':
-        observer.decided('refused-expired', ageOf(verdict.quote))
+        observer.decided('refused-expired', verdict, ageOf(verdict.quote))
         observer.refused({ order, exchange, verdict })
         return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
       case 'unknown':
-        if (options.unknownQuote === 'forward' || !othersKnown) return { quote: undefined }
-        observer.decided('refused-unknown', undefined)
+        if (options.unknownQuote === 'forward' || !othersKnown) return { verdict }
+        observer.decided('refused-unknown', verdict, undefined)
         observer.refused({ order, exchange, verdict })
         return { refusal: unknownProblem() }
     }
@@ -132,8 +135,10 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         return new ClientGone('the client left before its order was sent', { maybeSeen: false })
       const decision = decide(this.#judged, this.#exchange)
       if ('refusal' in decision) return decision.refusal
-      this.#used = decision.quote
-      observer.decided(this.#used ? 'forwarded-live' : 'forwarded-unknown', this.#used && ageOf(this.#used))
+      const { verdict } = decision
+      this.#used = verdict.state === 'live' ? verdict.quote : undefined
+      const decided = this.#used ? 'forwarded-live' : 'forwarded-unknown'
+      observer.decided(decided, verdict, this.#used && ageOf(this.#used))
       return undefined
     }
 
@@ -165,7 +170,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
 
     // The store is asked even if a live quote is known here: that one may expire while the order waits, and another
     // replica may know of a quote that expires later.
-    const judged = await recall(order, briefApplication(options.applicationOf(request.rawHeaders)))
+    const application = briefText(options.applicationOf(request.rawHeaders) ?? '')
+    const judged = await recall(order, { application, partition: options.partitionOf(exchange) })
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     const decision = decide(judged, exchange)
     if ('refusal' in decision) throw decision.refusal
@@ -210,33 +216,29 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   async function refuseQuoteId(bytes: Buffer): Promise<void> {
     const { order } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
     if (order === undefined || order.quoteIds.length === 0) return
-    await options.sharedLedger.recall({ ...order, fromAmount: undefined }, undefined)
-    const id = order.quoteIds.find((quoteId) => ledger.findById(quoteId) !== undefined)
-    if (id === undefined) return
+    await options.sharedLedger.recall({ ...order, fromAmount: undefined }, noOrderer)
+    const named = order.quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
+    if (named === undefined) return
     throw new Problem('float-order-required', {
       detail: 'This order names a quote. An order for a quote goes to POST /v3/orders/float.',
-      members: { quoteId: id, use: '/v3/orders/float' },
+      members: { quoteId: named.id, use: '/v3/orders/float' },
     })
   }
 
   return {
     floatOrder,
     plainOrder,
-    async explain(body, application) {
+    async explain(body, orderer) {
       const { order, problem } = readOrder(body, { quoteIdFields: options.quoteIdFields })
       if (problem !== undefined) return { problem }
-      const judged = await recall(order, application)
+      const judged = await recall(order, orderer)
       return { order, verdict: judge(judged), othersKnown: judged.othersKnown }
     },
   }
 }
 
-function reasonOf(verdict: Verdict, othersKnown: boolean): string {
-  if (verdict.state === 'unknown' && !othersKnown)
-    return 'What other replicas know of the order could not be asked, and no quote seen here decides.'
-  if (verdict.state === 'unknown') return 'The order matches no quote that was seen here.'
-  return `The order matches a quote by its ${verdict.matchedBy}; the quote is ${verdict.state}.`
-}
+/** For an order that is judged by ids alone. */
+const noOrderer: Orderer = { application: undefined, partition: undefined }
 
 /** The upstream's answer, untouched. */
 function relay(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAnswer): void {

@@ -47,7 +47,7 @@ export function createQuoteRequestReader(options: QuoteRequestOptions): ReadQuot
       pair: asked.pair,
       canonicalAmount: asked.canonical,
       keyedHeaders,
-      partition: partition ?? '',
+      partition,
       query: asked.otherParameters,
       target,
     }

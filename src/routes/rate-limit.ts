@@ -1,4 +1,4 @@
-import { type ApplicationOf, briefApplication } from '../client/application.ts'
+import type { ApplicationOf } from '../client/application.ts'
 import {
   type RateLimiter,
   type RateLimitStanding,
@@ -7,6 +7,7 @@ import {
 } from '../client/rate-limiter.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem, UpstreamFailure } from '../http/problem.ts'
+import { briefText } from '../process/brief-text.ts'
 import type { Call } from '../quotes/flight.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Area } from './area.ts'
@@ -45,7 +46,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   function bucketOf({ client, request: { rawHeaders } }: Exchange): string {
     const address = client.address ?? 'unknown'
     if (by === 'client-ip') return address
-    const name = briefApplication(applicationOf(rawHeaders))
+    const name = briefText(applicationOf(rawHeaders) ?? '')
     // No address has a space in it.
     return by === 'both' ? `${address} ${name}` : name
   }

@@ -115,6 +115,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.refusedShare,
     inRule: `> ${thresholds.refusedShare}`,
   },
+  QuotegateOrdersUnknown: {
+    panels: ['Orders forwarded as unknown'],
+    threshold: thresholds.unknownShare,
+    inRule: `> ${thresholds.unknownShare}`,
+  },
   QuotegateClockOffset: {
     panels: ["The provider's clock less ours"],
     threshold: thresholds.clockOffsetSeconds,
@@ -202,7 +207,8 @@ test('a word under grafana/ that begins with quotegate_ is a metric', async () =
     'provisioning/dashboards/quotegate.yml',
   ]
   // What depends on the parts of a gateway is not on the page of metrics alone.
-  const observed = /^quotegate_(?:cache_entries|cache_bytes|ledger_entries|upstream_clock_offset_seconds)$/
+  const observed =
+    /^quotegate_(?:cache_entries|cache_bytes|ledger_entries|ledger_reach_seconds|upstream_clock_offset_seconds)$/
   const words = files.flatMap((file) => readGrafana(file).match(/\bquotegate_\w+/g) ?? [])
   expect(words.length).toBeGreaterThan(50)
   expect(words.filter((word) => !observed.test(word) && !new RegExp(`^${word}[{ ]`, 'm').test(page))).toEqual(

@@ -155,7 +155,7 @@ describe('explain', () => {
     const said = JSON.parse((await act(gateway, 'explain', { body: order(), application: 'demo' })).body)
     expect(said).toMatchObject({
       decision: 'forwarded-live',
-      matchedBy: 'terms',
+      matchedBy: 'pair-and-amount',
       quote: { id, application: 'demo' },
     })
     const decisions = (text: string) =>

@@ -5,7 +5,6 @@ import { expectProblem } from '../support/clients/problems.ts'
 const lifeMs = 30_000
 const marginMs = 2_000
 const retentionMs = 120_000
-const termsMs = 60_000
 
 const orders: Record<string, (quote: GivenQuote) => object> = {
   'its id': ({ id }) => ({ quoteId: id }),
@@ -26,11 +25,8 @@ const moments: [by: string[], afterMs: number, marginMs: number, becomes: 'live'
     [byIdOrTerms, lifeMs - marginMs, marginMs, 'expired'],
     [byIdOrTerms, lifeMs - 1, marginMs, 'expired'],
     [byIdOrTerms, lifeMs + 1, marginMs, 'expired'],
-    [byIdOrTerms, lifeMs + termsMs - 1, 0, 'expired'],
-    [['its id'], lifeMs + termsMs, 0, 'expired'],
-    [['its terms', 'its terms less the to amount'], lifeMs + termsMs, 0, 'unknown'],
-    [['its id'], lifeMs + retentionMs - 1, marginMs, 'expired'],
-    [['its id'], lifeMs + retentionMs, 0, 'unknown'],
+    [byIdOrTerms, lifeMs + retentionMs - 1, marginMs, 'expired'],
+    [byIdOrTerms, lifeMs + retentionMs, 0, 'unknown'],
     [['nothing'], 0, 0, 'unknown'],
     [['nothing'], lifeMs - 1, marginMs, 'unknown'],
     [['nothing'], lifeMs, 0, 'unknown'],
@@ -51,7 +47,6 @@ describe('an order that names a quote by', () => {
         ORDER_EXPIRY_MARGIN_MS: margin,
         ORDER_UNKNOWN_QUOTE: unknownQuote,
         LEDGER_RETENTION_MS: retentionMs,
-        LEDGER_TERMS_MS: termsMs,
       })
       const given = await quote()
       clock.set(given.expiry + sinceExpiryMs)

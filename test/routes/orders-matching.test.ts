@@ -39,7 +39,11 @@ describe('an order for 0.1 ETH at 289.645 USDC', () => {
     '{"\\u0070airId":"ETH\\u005fUSDC","from\\u0041mount":"\\u0030.1"}',
     '{"pairId":"ETH_USDC","fromAmount":" 0.1","toAmount":"+289.645 "}',
     `{"pairId":"ETH_USDC","fromAmount":0.1${'0'.repeat(200)}}`,
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"never-seen","id":"mine","quote":{"id":7}}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"id":"mine"}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.646}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":"about 290"}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":-289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":1e400}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":null,"quote":"q","id":["<id>"]}',
     '{"pairId":"ETH_USDC","fromAmount":0.1,"__proto__":{"toAmount":"7"}}',
   ])('is recognised in %s', async (body) => expect(await isFor(body)).toBe(true))
@@ -55,11 +59,8 @@ describe('an order for 0.1 ETH at 289.645 USDC', () => {
 
   it.each([
     '{"pairId":"ETH_USDC","fromAmount":0.2,"toAmount":289.645}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.646}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":"about 290"}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":-289.645}',
-    '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":1e400}',
     '{"pairId":"ETH_USDC","fromAmount":1e400,"toAmount":289.645}',
+    '{"pairId":"ETH_USDC","fromAmount":0.1,"quoteId":"never-seen","id":"mine","quote":{"id":7}}',
     '{"pairId":"ETH_USDC","fromAmount":-0.1}',
     '{"pairId":"ETH_USDC","fromAmount":true}',
     '{"pairId":"ETH_USDC","fromAmount":["0.1"]}',
@@ -128,14 +129,19 @@ describe('amounts', () => {
   })
 
   // All of these share a double with 0.1, and so a place in the index.
-  it('are not pushed out by all the longer spellings of the same double', async () => {
-    const { order, provider, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
-    const ofAmount = (value: string) => {
+  it('are not pushed out by another client’s longer spellings of the same double', async () => {
+    const { order, provider, quote } = await orderStage({
+      ORDER_UNKNOWN_QUOTE: 'refuse',
+      TRUST_PROXY: 'loopback',
+    })
+    const ofAmount = (value: string, client: string) => {
       provider.quote = { id: `quote of ${value}`, fromAmount: { assetId: 'ETH', value } }
-      return quote(value)
+      return quote(value, { headers: ['App-Name', 'wallet', 'Forwarded', client] })
     }
-    await ofAmount('0.1')
-    for (let index = 0; index < 70; index += 1) await ofAmount(`0.100000000000000001${10 + index}`)
-    expect((await order({ pairId: 'ETH_USDC', fromAmount: '0.1' })).status).toBe(201)
+    await ofAmount('0.1', 'for=192.0.2.1')
+    for (let index = 0; index < 70; index += 1)
+      await ofAmount(`0.100000000000000001${10 + index}`, 'for=192.0.2.2')
+    const headers = ['App-Name: wallet', 'Forwarded: for=192.0.2.1']
+    expect((await order({ pairId: 'ETH_USDC', fromAmount: '0.1' }, { headers })).status).toBe(201)
   })
 })

@@ -25,14 +25,6 @@ export const orderSettings = {
     meaning: 'Max quotes remembered past their expiry, so that a late order is answered with "expired".',
   }),
   LEDGER_RETENTION_MS: wholeNumber(0, thirtyDaysMs, ' of milliseconds').prefault('86400000').register(facts, {
-    meaning: 'How long past its expiry a quote is remembered by its id. 0: every late order is unknown.',
+    meaning: 'How long past its expiry a quote is remembered. 0: every late order is unknown.',
   }),
-  LEDGER_TERMS_MS: wholeNumber(0, thirtyDaysMs, ' of milliseconds')
-    .prefault('900000')
-    .register(facts, {
-      meaning:
-        'How long past its expiry a quote is remembered by its terms (pair, amounts, application), at most ' +
-        'LEDGER_RETENTION_MS. Shorter by default, because between stable assets the same terms recur. 0: a late ' +
-        'order that names no quote is unknown.',
-    }),
 }

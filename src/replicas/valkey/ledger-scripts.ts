@@ -15,11 +15,11 @@ function isRecall(answer: unknown): boolean {
   return Number.isFinite(storeNowMs) && Array.isArray(notes) && notes.every(Buffer.isBuffer)
 }
 
-/** Only amounts with the same nearest double share a key, so an honest client never reaches this limit. */
+/** As many as the ledger itself keeps. */
 export const maxFields = 64
 
 /**
- * Stores note ARGV[2] in field ARGV[1] of a hash, unless the field's note expires later than ARGV[3]: whichever replica
+ * Stores a note in field ARGV[1] of a hash: its expiry ARGV[3], the store's time and its members ARGV[2], unless the field's note expires later than ARGV[3]: whichever replica
  * writes last, the latest expiry stays. Then removes notes that expired by ARGV[4]; and, if more than ARGV[6] fields are
  * left, those that expire first. The hash is kept for ARGV[5] ms, or longer if its TTL is longer.
  *
@@ -31,10 +31,11 @@ local function expiryOf(note) return tonumber(string.match(note, '^%d+') or 0) e
 local key, expires = KEYS[1], tonumber(ARGV[3])
 local held = redis.call('HGET', key, ARGV[1])
 if held and expiryOf(held) > expires then return 0 end
-redis.call('HSET', key, ARGV[1], ARGV[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+redis.call('HSET', key, ARGV[1], string.format('%s %.0f %s', ARGV[3], now, ARGV[2]))
 if ARGV[7] ~= '' then
-  local time = redis.call('TIME')
-  local behind = time[1] * 1000 + math.floor(time[2] / 1000) - tonumber(ARGV[7])
+  local behind = now - tonumber(ARGV[7])
   if behind > 100 then redis.call('HSET', key, 'clock', string.format('%s %.0f', ARGV[3], behind)) end
 end
 if redis.call('HLEN', key) > 1 then
