@@ -31,6 +31,8 @@ function byAddress({ address }: PartitionClient): string | undefined {
 function byPlace(client: PartitionClient, place: string | undefined): string | undefined {
   // Any other client could name the country whose quotes it wants.
   if (!client.peerTrusted || place === undefined || place === '') return undefined
+  // The provider sees `for=unknown`, not the place, so its answer may not be that of the place.
+  if (client.address === undefined) return undefined
   // Two lines, as they came or joined by a proxy (RFC 9110 5.2), may mean that the client smuggled in one of its own.
   if (/[,\n]/.test(place) || unknownPlaces.has(place.toUpperCase())) return undefined
   return `place:${place}`

@@ -31,7 +31,6 @@ describe('a partition by header', () => {
     const there = partition(trusted('198.51.100.1'), ['CF-IPCountry', 'DE'])
     expect(of('Host', 'a', 'cf-ipcountry', 'DE')).toBe(there)
     expect(of('cf-ipcountry', 'FR')).not.toBe(there)
-    expect(partition(trusted(), ['cf-ipcountry', 'DE'])).toBe(there)
   })
 
   it('is the address when the peer is not trusted', () => {
@@ -51,8 +50,9 @@ describe('a partition by header', () => {
     ['another edge does not know', ['cf-ipcountry', 'zz']],
   ])('is the address when %s', (_when, rawHeaders) => expect(of(...rawHeaders)).toBe(byAddress))
 
-  it('does not exist when neither place nor address is known', () => {
+  it('does not exist when the address is not known, of which the provider is told', () => {
     expect(partition(trusted(), [])).toBeUndefined()
+    expect(partition(trusted(), ['cf-ipcountry', 'DE'])).toBeUndefined()
     expect(partition(untrusted(), ['cf-ipcountry', 'DE'])).toBeUndefined()
   })
 })

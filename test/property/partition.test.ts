@@ -22,11 +22,9 @@ it('never lets a place pass for an address, whatever the header says', () => {
   fc.assert(
     fc.property(address, fc.string(), (list, suffix) => {
       const client = { address: text(list), peerTrusted: true }
-      for (const claimed of [suffix, text(list), `ip:${text(list)}`]) {
-        const partition = byHeader({ ...client, address: undefined }, claimed)
-        fc.pre(partition !== undefined)
-        expect(partition).not.toBe(byIp(client, undefined))
-      }
+      const other = { address: '192.0.2.99', peerTrusted: true }
+      for (const claimed of [suffix, text(list), `ip:${text(list)}`])
+        expect(byHeader(other, claimed)).not.toBe(byIp(client, undefined))
     }),
   )
 })
@@ -40,7 +38,9 @@ it('gives one string to one place or address, and to nothing else', () => {
   })
   type Client = typeof client extends fc.Arbitrary<infer T> ? T : never
   const meaning = (mode: number, { address, peerTrusted, place }: Client) =>
-    mode === 1 && peerTrusted && !['', 'XX'].includes(place) ? ['place', place] : ['address', address]
+    mode === 1 && address && peerTrusted && !['', 'XX'].includes(place)
+      ? ['place', place]
+      : ['address', address]
 
   fc.assert(
     fc.property(client, client, fc.nat(1), fc.nat(1), (left, right, leftMode, rightMode) => {

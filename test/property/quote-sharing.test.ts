@@ -48,7 +48,7 @@ function circleOf(mode: Mode, { address, peerTrusted, place, amount, appName }: 
   const where = {
     none: 'all',
     ip: byAddress,
-    header: peerTrusted && !['', 'XX'].includes(place) ? `p ${place}` : byAddress,
+    header: address && peerTrusted && !['', 'XX'].includes(place) ? `p ${place}` : byAddress,
   }[mode]
   return JSON.stringify([where, amount, appName])
 }
