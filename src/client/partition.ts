@@ -1,26 +1,32 @@
+import { createHeaderPicker, lineBreak } from '../http/headers.ts'
+
 export interface PartitionClient {
   /** One IP address in canonical form; `undefined` if it is not known. */
   address: string | undefined
   peerTrusted: boolean
 }
 
+export interface PartitionOptions {
+  mode: 'ip' | 'header' | 'none'
+  /** QUOTE_PARTITION_HEADER, in lower case: the headers that together say one place. */
+  placeHeaders: readonly string[]
+}
+
 /**
- * Which clients may share a quote: those of one partition. `place` is what QUOTE_PARTITION_HEADER says. Undefined: this
- * client shares with no other client.
+ * Which clients may share a quote, and whose quotes an order may mean: those of one partition. Undefined: this client
+ * shares with no other client.
  */
-export type Partition = (client: PartitionClient, place: string | undefined) => string | undefined
+export type Partition = (client: PartitionClient, rawHeaders: readonly string[]) => string | undefined
 
-/** What edges send when they cannot tell: Cloudflare's XX and T1 (Tor), Google's ZZ. */
-const unknownPlaces: ReadonlySet<string> = new Set(['XX', 'T1', 'ZZ'])
-
-export function createPartition(mode: 'ip' | 'header' | 'none'): Partition {
-  switch (mode) {
-    case 'none':
-      return () => ''
-    case 'ip':
-      return byAddress
-    case 'header':
-      return (client, place) => byPlace(client, place) ?? byAddress(client)
+export function createPartition({ mode, placeHeaders }: PartitionOptions): Partition {
+  if (mode === 'none') return () => ''
+  if (mode === 'ip') return byAddress
+  const placeIn = createPlaceReader(placeHeaders)
+  return (client, rawHeaders) => {
+    // Any other client could name the country whose quotes it wants.
+    const place = client.peerTrusted ? placeIn(rawHeaders) : undefined
+    // Of a client without an address the provider sees neither, so its answer may not be that of the place.
+    return place === undefined || client.address === undefined ? byAddress(client) : `place:${place}`
   }
 }
 
@@ -28,12 +34,26 @@ function byAddress({ address }: PartitionClient): string | undefined {
   return address === undefined ? undefined : `ip:${address}`
 }
 
-function byPlace(client: PartitionClient, place: string | undefined): string | undefined {
-  // Any other client could name the country whose quotes it wants.
-  if (!client.peerTrusted || place === undefined || place === '') return undefined
-  // The provider sees `for=unknown`, not the place, so its answer may not be that of the place.
-  if (client.address === undefined) return undefined
+/** What edges send when they cannot tell a place, or name one that is no single country, in upper case. */
+const placeholders: ReadonlySet<string> = new Set([
+  ...['', 'UNKNOWN', '-', '??', '**', 'NO REGION'],
+  // XX: Cloudflare's unknown. ZZ: Google's, and CLDR's. T1: Tor.
+  ...['XX', 'ZZ', 'T1'],
+  // MaxMind's anonymous proxy, satellite provider and other country, and its two regions of many countries.
+  ...['A1', 'A2', 'O1', 'AP', 'EU'],
+])
+
+function createPlaceReader(names: readonly string[]): (rawHeaders: readonly string[]) => string | undefined {
+  const pick = createHeaderPicker(names)
+  return (rawHeaders) => {
+    const values = pick(rawHeaders)
+    // No value holds a comma, so no value can imitate two.
+    return values.every(saysPlace) ? values.join(',') : undefined
+  }
+}
+
+function saysPlace(value: string | undefined): boolean {
+  if (value === undefined || placeholders.has(value.toUpperCase())) return false
   // Two lines, as they came or joined by a proxy (RFC 9110 5.2), may mean that the client smuggled in one of its own.
-  if (/[,\n]/.test(place) || unknownPlaces.has(place.toUpperCase())) return undefined
-  return `place:${place}`
+  return !value.includes(',') && !value.includes(lineBreak)
 }

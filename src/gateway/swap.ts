@@ -118,8 +118,7 @@ export function createSwap(parts: SwapParts): Swap {
     readRequest: createQuoteRequestReader({
       keyHeaders,
       supplied,
-      placeHeader: partition.header,
-      partitionOf: createPartition(partition.mode),
+      partitionOf: createPartition(partition),
       keyOf,
     }),
     sourceFor: createQuoteSources({
