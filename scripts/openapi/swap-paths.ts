@@ -16,6 +16,7 @@ const quoteBase = {
 const quoteHeaders = headerRefs([
   'Cache-Control',
   'Cache-Status',
+  'Vary',
   'X-Request-Id',
   'RateLimit',
   'RateLimit-Policy',

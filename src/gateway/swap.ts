@@ -135,6 +135,11 @@ export function createSwap(parts: SwapParts): Swap {
     }),
     providerClock,
     rateLimit,
+    chosenBy: [
+      ...keyHeaders,
+      config.client.ipHeader,
+      ...(partition.mode === 'header' ? partition.placeHeaders : []),
+    ],
     exchanges,
     observer: metrics.quotes,
   })
