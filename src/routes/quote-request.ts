@@ -44,6 +44,7 @@ export function createQuoteRequestReader(options: QuoteRequestOptions): ReadQuot
     const partition = partitionOf(exchange.client, rawHeaders)
     const request: QuoteRequest = {
       pair: asked.pair,
+      spelledPath: asked.spelledPath,
       canonicalAmount: asked.canonical,
       keyedHeaders,
       partition: partition ?? '',
