@@ -25,7 +25,7 @@ export function createPartition({ mode, placeHeaders }: PartitionOptions): Parti
   return (client, rawHeaders) => {
     // Any other client could name the country whose quotes it wants.
     const place = client.peerTrusted ? placeIn(rawHeaders) : undefined
-    // Of a client without an address the provider sees neither, so its answer may not be that of the place.
+    // The provider is told for=unknown of a client without an address, so its answer may not be that of the place.
     return place === undefined || client.address === undefined ? byAddress(client) : `place:${place}`
   }
 }

@@ -66,6 +66,7 @@ export function createSwap(parts: SwapParts): Swap {
   const { config, clock, log, metrics, upstream, sharedStore, rateLimit, exchanges, supplied } = parts
   const { keyHeaders, partition } = config.quotes
   const { totalTimeoutMs } = config.upstream
+  const partitionOf = createPartition(partition)
   const providerClock = createProviderClock({ clock, log })
   const memory = createMemoryQuoteStore({
     maxEntries: config.quotes.cacheEntries,
@@ -118,7 +119,7 @@ export function createSwap(parts: SwapParts): Swap {
     readRequest: createQuoteRequestReader({
       keyHeaders,
       supplied,
-      partitionOf: createPartition(partition),
+      partitionOf,
       keyOf,
     }),
     sourceFor: createQuoteSources({
