@@ -97,6 +97,26 @@ test('the client is the one whom a naive reading of the same lines names, or nob
   expect(Math.min(...Object.values(seen))).toBeGreaterThan(1_000)
 })
 
+test('X-Forwarded-For is read the same way, with a comma between any two nodes', () => {
+  const read = createClientAddress({ trustProxy, ipHeader: 'x-forwarded-for' })
+  const listed = fc.array(node, { maxLength: 5 }).map((nodes) => nodes.join(' ,'))
+  fc.assert(
+    fc.property(fc.array(listed, { minLength: 1, maxLength: 3 }), (lines) => {
+      const nodes = lines.flatMap((text) => text.split(',').map((part) => part.trim()))
+      let expected: string | undefined
+      for (const text of nodes.filter((part) => part !== '').reverse()) {
+        const address = normalizeAddress(nodeAddress(text) ?? '')
+        if (address === undefined) break
+        expected = address
+        if (!trusted.trusts(address)) break
+      }
+      const headers = lines.flatMap((text) => ['X-Forwarded-For', text])
+      expect(read('10.0.0.1', headers).address).toBe(expected)
+    }),
+    { numRuns: 5_000 },
+  )
+})
+
 test('what a client writes before the proxy adds its element never hides that element', () => {
   const read = createClientAddress({ trustProxy, ipHeader: 'forwarded' })
   const added = fc.constantFrom(
