@@ -13,7 +13,7 @@ import { createSharedStore, type SharedStore } from './shared-store.ts'
 import { createTraffic, type Scenario, type SimulatedRequest } from './traffic.ts'
 import { createVirtualTime, type VirtualTime } from './virtual-time.ts'
 
-export type Mode = Parameters<typeof createPartition>[0]
+export type Mode = Parameters<typeof createPartition>[0]['mode']
 
 /** From the one that shares least to the one that shares most. */
 export const modes: readonly Mode[] = ['ip', 'header', 'none']
@@ -118,7 +118,7 @@ function createReplica(parts: {
   let answered = 0
 
   const providerClock = createProviderClock({ clock: time, log: silentLogger() })
-  const partitionOf = createPartition(settings.mode)
+  const partitionOf = createPartition({ mode: settings.mode, placeHeaders: ['cf-ipcountry'] })
   const keyOf = createQuoteKey({ salt: 'simulation' })
   const readAnswer = createQuoteReader({
     clock: time,
@@ -167,7 +167,7 @@ function createReplica(parts: {
     ask({ client, pair, amount }) {
       counts.requests += 1
       const { address, place } = client
-      const partition = partitionOf({ address, peerTrusted: true }, place)
+      const partition = partitionOf({ address, peerTrusted: true }, ['cf-ipcountry', place])
       assert.ok(partition !== undefined, 'a client with an address has a partition')
       const request = quoteRequest(pair, amount, partition)
       const key = keyOf(request)

@@ -22,6 +22,13 @@ const headers: Record<string, { description: string; pattern: string; example: s
       '^quotegate; (hit; ttl=[0-9]+|fwd=uri-miss; (stored; ttl=[0-9]+|collapsed)|fwd=bypass; detail=[a-z-]+)$',
     example: 'quotegate; hit; ttl=29',
   },
+  Vary: {
+    description:
+      'On a quote: the request headers that chose it (QUOTE_KEY_HEADERS, CLIENT_IP_HEADER, QUOTE_PARTITION_HEADER), and ' +
+      'those that the provider names. `*` of the provider stays as it is.',
+    pattern: '^[^, ]+(, [^, ]+)*$',
+    example: 'App-Name, App-Version, User-Agent, Authorization, Forwarded',
+  },
   'Proxy-Status': {
     description: 'What went wrong with the upstream (RFC 9209).',
     pattern: '^quotegate; error=[a-z_]+$',

@@ -16,6 +16,7 @@ const quoteBase = {
 const quoteHeaders = headerRefs([
   'Cache-Control',
   'Cache-Status',
+  'Vary',
   'X-Request-Id',
   'RateLimit',
   'RateLimit-Policy',
@@ -65,7 +66,8 @@ export const swapPaths: Paths = {
       description:
         'Quotes are cached until their own `expiry`, by the provider’s clock; equal requests in flight share one call. ' +
         'Equal are the pair, the amount as a number, the further query, every header in QUOTE_KEY_HEADERS, and the ' +
-        'place of the client (QUOTE_PARTITION).',
+        'place of the client (QUOTE_PARTITION). A path that differs only in escapes, case, slashes or path parameters is ' +
+        'a quote too, cached apart.',
     }),
     head: quoteOperation({
       operationId: 'headQuote',

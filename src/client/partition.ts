@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
+import { createHeaderPicker, lineBreak } from '../http/headers.ts'
 import { flatText } from '../process/flat-text.ts'
 
 export interface PartitionClient {
@@ -7,11 +8,17 @@ export interface PartitionClient {
   peerTrusted: boolean
 }
 
+export interface PartitionOptions {
+  mode: 'ip' | 'header' | 'none'
+  /** QUOTE_PARTITION_HEADER, in lower case: the headers that together say one place. */
+  placeHeaders: readonly string[]
+}
+
 /**
- * Which clients may share a quote: those of one partition. `place` is what QUOTE_PARTITION_HEADER says. Undefined: this
- * client shares with no other client.
+ * Which clients may share a quote, and whose quotes an order may mean: those of one partition. Undefined: this client
+ * shares with no other client.
  */
-export type Partition = (client: PartitionClient, place: string | undefined) => string | undefined
+export type Partition = (client: PartitionClient, rawHeaders: readonly string[]) => string | undefined
 
 /** A digest of a partition, for where it is kept longer than its requests, or where others can read it. */
 export function createPartitionMark(salt: string = randomBytes(32).toString('base64url')) {
@@ -19,17 +26,15 @@ export function createPartitionMark(salt: string = randomBytes(32).toString('bas
     partition === undefined ? undefined : flatText(hash('sha256', salt + partition, 'base64url').slice(0, 16))
 }
 
-/** What edges send when they cannot tell: Cloudflare's XX and T1 (Tor), Google's ZZ. */
-const unknownPlaces: ReadonlySet<string> = new Set(['XX', 'T1', 'ZZ'])
-
-export function createPartition(mode: 'ip' | 'header' | 'none'): Partition {
-  switch (mode) {
-    case 'none':
-      return () => ''
-    case 'ip':
-      return byAddress
-    case 'header':
-      return (client, place) => byPlace(client, place) ?? byAddress(client)
+export function createPartition({ mode, placeHeaders }: PartitionOptions): Partition {
+  if (mode === 'none') return () => ''
+  if (mode === 'ip') return byAddress
+  const placeIn = createPlaceReader(placeHeaders)
+  return (client, rawHeaders) => {
+    // Any other client could name the country whose quotes it wants.
+    const place = client.peerTrusted ? placeIn(rawHeaders) : undefined
+    // The provider is told for=unknown of a client without an address, so its answer may not be that of the place.
+    return place === undefined || client.address === undefined ? byAddress(client) : `place:${place}`
   }
 }
 
@@ -37,10 +42,26 @@ function byAddress({ address }: PartitionClient): string | undefined {
   return address === undefined ? undefined : `ip:${address}`
 }
 
-function byPlace(client: PartitionClient, place: string | undefined): string | undefined {
-  // Any other client could name the country whose quotes it wants.
-  if (!client.peerTrusted || place === undefined || place === '') return undefined
+/** What edges send when they cannot tell a place, or name one that is no single country, in upper case. */
+const placeholders: ReadonlySet<string> = new Set([
+  ...['', 'UNKNOWN', '-', '??', '**', 'NO REGION'],
+  // XX: Cloudflare's unknown. ZZ: Google's, and CLDR's. T1: Tor.
+  ...['XX', 'ZZ', 'T1'],
+  // MaxMind's anonymous proxy, satellite provider and other country, and its two regions of many countries.
+  ...['A1', 'A2', 'O1', 'AP', 'EU'],
+])
+
+function createPlaceReader(names: readonly string[]): (rawHeaders: readonly string[]) => string | undefined {
+  const pick = createHeaderPicker(names)
+  return (rawHeaders) => {
+    const values = pick(rawHeaders)
+    // No value holds a comma, so no value can imitate two.
+    return values.every(saysPlace) ? values.join(',') : undefined
+  }
+}
+
+function saysPlace(value: string | undefined): boolean {
+  if (value === undefined || placeholders.has(value.toUpperCase())) return false
   // Two lines, as they came or joined by a proxy (RFC 9110 5.2), may mean that the client smuggled in one of its own.
-  if (/[,\n]/.test(place) || unknownPlaces.has(place.toUpperCase())) return undefined
-  return `place:${place}`
+  return !value.includes(',') && !value.includes(lineBreak)
 }

@@ -84,7 +84,7 @@ function toConfig(values: SettingValues) {
       breakerOpenMs: values.BREAKER_OPEN_MS,
     },
     quotes: {
-      partition: { mode: values.QUOTE_PARTITION, header: values.QUOTE_PARTITION_HEADER },
+      partition: { mode: values.QUOTE_PARTITION, placeHeaders: values.QUOTE_PARTITION_HEADER ?? [] },
       keyHeaders: values.QUOTE_KEY_HEADERS,
       cacheEntries: values.QUOTE_CACHE_ENTRIES,
       cacheBytes: values.QUOTE_CACHE_BYTES,

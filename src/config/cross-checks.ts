@@ -110,8 +110,10 @@ function checkPartition({ QUOTE_PARTITION, QUOTE_PARTITION_HEADER }: SettingValu
  */
 function checkKeyHeaders(values: SettingValues): Problem[] {
   const expected = 'a header that is not in QUOTE_KEY_HEADERS: it is never sent to the provider'
+  const { CLIENT_IP_HEADER, QUOTE_PARTITION_HEADER = [], QUOTE_KEY_HEADERS: keyed } = values
+  const described = { CLIENT_IP_HEADER: [CLIENT_IP_HEADER], QUOTE_PARTITION_HEADER }
   return (['CLIENT_IP_HEADER', 'QUOTE_PARTITION_HEADER'] as const)
-    .filter((name) => values.QUOTE_KEY_HEADERS.includes(values[name] ?? ''))
+    .filter((name) => described[name].some((header) => keyed.includes(header)))
     .map((name) => ({ name, expected }))
 }
 
@@ -131,6 +133,7 @@ function warningsFor(values: SettingValues): string[] {
       'QUOTE_PARTITION=header needs TRUST_PROXY, which is not set: all requests are partitioned by ip.',
     )
   }
+  warnings.push(...regionsAlone(values))
   const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: minValidity } = values
   if (ahead > 0 && ahead <= minValidity) {
     warnings.push(
@@ -168,6 +171,21 @@ function warningsFor(values: SettingValues): string[] {
     warnings.push('NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.')
   }
   return warnings
+}
+
+// A region may also be told by its code or its name, and so may a country: x-region-code, x-country_name.
+const endsInRegion = /region(?:[-_]?(?:code|name))?$/
+const endsInCountry = /country(?:[-_]?(?:code|name))?$/
+
+/** ISO 3166-2 numbers regions within their country: 07 alone is a place in Iran and in Japan. */
+function regionsAlone({ QUOTE_PARTITION, QUOTE_PARTITION_HEADER: names = [] }: SettingValues): string[] {
+  const region = names.find((name) => endsInRegion.test(name))
+  if (QUOTE_PARTITION !== 'header' || region === undefined) return []
+  if (names.some((name) => endsInCountry.test(name))) return []
+  return [
+    `QUOTE_PARTITION_HEADER=${names.join(',')} says a region without its country: IR-07 and JP-07 would share quotes. ` +
+      `Name a header of the country beside ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
+  ]
 }
 
 /** Finds what only several settings together show. */

@@ -167,15 +167,14 @@ const otherHeaders = new Set(
 
 const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
-/** The gateway removes this header from swap requests: a header with another meaning (content-type) would be lost. */
-export const placeHeader = z
-  .string()
-  .toLowerCase()
-  .regex(headerNamePattern, 'a header name such as cf-ipcountry')
-  .refine(
-    (name) => !otherHeaders.has(name),
-    "a header that holds a client's place; this one means something else",
-  )
+/** The gateway removes these headers from swap requests: one with another meaning (content-type) would be lost. */
+export const placeHeaders = list(
+  'a comma-separated list of header names such as cf-ipcountry, which together say one place',
+  (name) => {
+    if (!headerNamePattern.test(name.toLowerCase())) return 'is not a header name'
+    return otherHeaders.has(name.toLowerCase()) ? "holds no client's place" : undefined
+  },
+).transform((names) => [...new Set(names.map((name) => name.toLowerCase()))])
 
 // Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two
 // clients would share a quote.

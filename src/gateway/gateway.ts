@@ -200,8 +200,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
 
 /** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us. */
 function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {
-  const { header } = quotes.partition
-  return new Set(header === undefined ? [client.ipHeader] : [client.ipHeader, header])
+  return new Set([client.ipHeader, ...quotes.partition.placeHeaders])
 }
 
 function maxConnections(config: Config, log: Logger): number {

@@ -3,7 +3,6 @@ import { type ApplicationOf, applicationAmong } from '../client/application.ts'
 import { createPartition, createPartitionMark } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
-import { createHeaderPicker } from '../http/headers.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Activity } from '../operations/activity.ts'
 import { createLoneLedger, createQuoteLedger, type QuoteLedger } from '../orders/ledger.ts'
@@ -72,6 +71,7 @@ export function createSwap(parts: SwapParts): Swap {
   const { config, clock, log, metrics, upstream, sharedStore, rateLimit, exchanges, supplied } = parts
   const { keyHeaders, partition } = config.quotes
   const { totalTimeoutMs } = config.upstream
+  const partitionOf = createPartition(partition)
   const providerClock = createProviderClock({ clock, log })
   const memory = createMemoryQuoteStore({
     maxEntries: config.quotes.cacheEntries,
@@ -90,8 +90,6 @@ export function createSwap(parts: SwapParts): Swap {
     : createLoneLedger(ledger)
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
   const markOf = createPartitionMark(sharedStore?.salt)
-  const partitionOf = createPartition(partition.mode)
-  const pickPlace = createHeaderPicker([partition.header ?? ''])
   const { share, evictions } = shareQuotes(parts, { memory, ledger, providerClock })
   metrics.observe({
     cacheEntries: () => memory.entries,
@@ -135,7 +133,6 @@ export function createSwap(parts: SwapParts): Swap {
     readRequest: createQuoteRequestReader({
       keyHeaders,
       supplied,
-      placeHeader: partition.header,
       partitionOf,
       keyOf,
     }),
@@ -153,6 +150,11 @@ export function createSwap(parts: SwapParts): Swap {
     }),
     providerClock,
     rateLimit,
+    chosenBy: [
+      ...keyHeaders,
+      config.client.ipHeader,
+      ...(partition.mode === 'header' ? partition.placeHeaders : []),
+    ],
     exchanges,
     observer: metrics.quotes,
   })
@@ -167,10 +169,7 @@ export function createSwap(parts: SwapParts): Swap {
     totalTimeoutMs,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     applicationOf: parts.applicationOf,
-    partitionOf({ client, request }) {
-      const [place] = pickPlace(request.rawHeaders)
-      return markOf(partitionOf(client, place))
-    },
+    partitionOf: ({ client, request }) => markOf(partitionOf(client, request.rawHeaders)),
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
     useQuote: config.quotes.evictOnOrder ? evictions.use : undefined,
@@ -184,7 +183,7 @@ export function createSwap(parts: SwapParts): Swap {
   })
   const ordererTyped = (appName: string): Orderer => ({
     application: briefText((appName === '' ? config.swap.appName : appName) ?? ''),
-    partition: markOf(partitionOf({ address: undefined, peerTrusted: false }, undefined)),
+    partition: markOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
   })
   return { quotes, orders, inside: { memory, evictions, ledger, providerClock, ordererTyped } }
 }

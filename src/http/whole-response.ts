@@ -140,15 +140,3 @@ export function headLines(headers: readonly string[]): string | undefined {
   }
   return lines
 }
-
-/** Memoizes `headLines` for lists that are used many times and never change. */
-export function createHeadLines(): typeof headLines {
-  const known = new WeakMap<readonly string[], string | undefined>()
-  return (headers) => {
-    const lines = known.get(headers)
-    if (lines !== undefined) return lines
-    const written = headLines(headers)
-    known.set(headers, written)
-    return written
-  }
-}

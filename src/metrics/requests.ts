@@ -75,10 +75,10 @@ export function createRequestMetrics(
     {
       registry,
       name: 'quotegate_client_address_headers_ignored_total',
-      help: 'Client-address headers that changed nothing: malformed, or sent by a private peer outside TRUST_PROXY',
+      help: 'Client-address headers that gave no client: malformed, naming none, or of a private peer outside TRUST_PROXY',
     },
     'reason',
-    ['malformed-header', 'untrusted-header'],
+    ['malformed-header', 'no-client-named', 'untrusted-header'],
   )
 
   return {

@@ -1,8 +1,13 @@
 import { hash, randomBytes } from 'node:crypto'
 
 export interface QuoteRequest {
-  /** The path segment as received, because it is not known how the upstream treats escapes and case. */
+  /** The pair that the path means. */
   pair: string
+  /**
+   * The path as received, if it is not the plain spelling of the pair. It is part of the key, because it is not known
+   * how the upstream treats escapes and case.
+   */
+  spelledPath?: string | undefined
   canonicalAmount: string
   /** In the order of QUOTE_KEY_HEADERS, names in lower case, values as the upstream receives them. */
   keyedHeaders: readonly (readonly [name: string, value: string | undefined])[]
@@ -48,11 +53,12 @@ export function createQuoteKey(options: QuoteKeyOptions = {}): (request: QuoteRe
   const maxLength = isShared ? 0 : maxPlainLength
   const namesSeen = new Map<string, string>()
 
-  return ({ pair, canonicalAmount, keyedHeaders, partition, query }) => {
-    let key = field(pair) + field(canonicalAmount) + field(partition ?? '') + field(query)
+  return ({ pair, spelledPath, canonicalAmount, keyedHeaders, partition, query }) => {
+    const asked = spelledPath === undefined ? field(pair) : `/${field(spelledPath)}`
+    let key = asked + field(canonicalAmount) + field(partition ?? '') + field(query)
     for (const [name, value] of keyedHeaders) key += nameField(name) + headerField(name, value)
-    // No collision with other keys, which begin with a digit. Long keys become digests, because the ledger keeps them
-    // longer than the cache keeps quotes, and bounds their number, not their bytes.
+    // No collision with other keys, which begin with a digit or a slash. Long keys become digests, because the ledger
+    // bounds their number, not their bytes.
     return key.length <= maxLength ? key : `#${hash('sha256', salt + key, 'base64url')}`
   }
 

@@ -1,25 +1,37 @@
+import { foldPath } from '../http/fold-path.ts'
 import { isZero, parseDecimal } from './decimal.ts'
 
-const pairsPrefix = '/v3/pairs/'
-const quotesSegment = '/quotes'
+const plainPath = /^\/v3\/pairs\/([^/]+)\/quotes$/
+const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i
 
-export interface QuoteTarget {
-  /** The path segment as received. */
+export interface QuotePath {
+  /** The pair that the path means: without escapes of unreserved characters, which mean nothing; in its own case. */
   pair: string
+  /** The path as received, where it is more than the plain spelling of the pair. */
+  spelledPath?: string
+}
+
+/** Reads a path that upstream routers may take for a quote's; undefined if none does. */
+export function readQuotePath(path: string): QuotePath | undefined {
+  for (const reading of foldPath(path)) {
+    const pair = foldedPath.exec(reading)?.[1]
+    if (pair === undefined) continue
+    return plainPath.exec(path)?.[1] === pair ? { pair } : { pair, spelledPath: path }
+  }
+  return undefined
+}
+
+export interface QuoteTarget extends QuotePath {
   /** Everything after the first "?", undecoded. */
   query: string
 }
 
-/** Reads a raw request target; `undefined` if its path is not a quote's path. */
+/** Reads a raw request target; `undefined` if its path is not a quote's. */
 export function readQuoteTarget(target: string): QuoteTarget | undefined {
-  if (!target.startsWith(pairsPrefix)) return undefined
   const queryStart = target.indexOf('?')
   const pathEnd = queryStart === -1 ? target.length : queryStart
-  const pairEnd = target.indexOf('/', pairsPrefix.length)
-  if (pairEnd <= pairsPrefix.length) return undefined
-  if (pathEnd - pairEnd !== quotesSegment.length || !target.startsWith(quotesSegment, pairEnd))
-    return undefined
-  return { pair: target.slice(pairsPrefix.length, pairEnd), query: target.slice(pathEnd + 1) }
+  const asked = readQuotePath(target.slice(0, pathEnd))
+  return asked && { ...asked, query: target.slice(pathEnd + 1) }
 }
 
 export interface AmountReading {
@@ -94,10 +106,12 @@ function percentDecode(text: string): string {
 }
 
 /** What a quote target asks for. */
-export type AskedQuote = { pair: string } & (AmountReading | AmountProblem)
+export type AskedQuote = QuotePath & (AmountReading | AmountProblem)
 
 /** Undefined: its path is not that of a quote. */
 export function readAskedQuote(target: string): AskedQuote | undefined {
-  const parts = readQuoteTarget(target)
-  return parts && { pair: parts.pair, ...readAmount(parts.query) }
+  const asked = readQuoteTarget(target)
+  if (asked === undefined) return undefined
+  const { query, ...path } = asked
+  return { ...path, ...readAmount(query) }
 }

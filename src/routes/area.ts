@@ -1,6 +1,7 @@
+import { foldPath } from '../http/fold-path.ts'
 import { memoize } from '../http/memoize.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
-import { type AskedQuote, readAskedQuote } from '../quotes/quote-target.ts'
+import { type AskedQuote, readAskedQuote, readQuotePath } from '../quotes/quote-target.ts'
 
 /** Which part of the service a request belongs to: an upstream, or one of the swap paths that the gateway guards. */
 export type Area = 'quote' | 'float-order' | 'order' | UpstreamName | 'none'
@@ -99,32 +100,15 @@ function isUnder(path: string, prefix: string): boolean {
   return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
 }
 
-const quotePath = /^\/v3\/pairs\/[^/]+\/quotes$/
+// Many routers take what follows a last dot for the format of the answer.
+const extension = /\/?\.[a-z]{1,8}$/
 
 function swapArea(path: string): Area {
-  if (quotePath.test(path)) return 'quote'
-  // Every path that an upstream router could read as an order is judged as one, so that no odd spelling bypasses
-  // the guard. The target goes out unchanged.
-  // Path parameters end at a slash. Some servers look for it before they decode %2F, others after.
-  const readings = [foldPath(path), foldPath(path.replace(pathParameters, ''))]
+  // Every path that an upstream router could read as a quote's or an order's is treated as one, so that no odd spelling
+  // bypasses the guard. The target goes out unchanged.
+  if (readQuotePath(path) !== undefined) return 'quote'
+  const readings = foldPath(path).map((reading) => reading.toLowerCase().replace(extension, ''))
   if (readings.includes('/v3/orders/float')) return 'float-order'
   if (readings.includes('/v3/orders')) return 'order'
   return 'swap'
-}
-
-// What ends a path segment to a Java server, which takes it off before it routes.
-const pathParameters = /(?:;|%3b)[^/]*/gi
-// Servers that decode a path before they route it (WSGI) see no difference between this and "/".
-const encodedSlash = /%2f/gi
-const unreservedEscape = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/g
-
-function foldPath(path: string): string {
-  const unescaped = path.replace(unreservedEscape, (escaped) =>
-    String.fromCharCode(Number.parseInt(escaped.slice(1), 16)),
-  )
-  const single = unescaped
-    .replace(encodedSlash, '/')
-    .replace(pathParameters, '')
-    .replace(/\/{2,}/g, '/')
-  return (single.endsWith('/') ? single.slice(0, -1) : single).toLowerCase()
 }

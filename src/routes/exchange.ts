@@ -7,6 +7,7 @@ import { answerProblem, isAnsweredWithProblem } from '../http/problem-response.t
 import { createRequestIds } from '../http/request-ids.ts'
 import { hasBegun, isSent } from '../http/whole-response.ts'
 import type { Logger } from '../process/logger.ts'
+import { createAddressNotes } from './address-notes.ts'
 import type { Area, TargetReading } from './area.ts'
 
 /** How a request ended: for logs and the console only. */
@@ -77,25 +78,12 @@ export interface ExchangesOptions {
 }
 
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
-const maxUntrustedPeers = 1_000
 
 export function createExchanges(options: ExchangesOptions): Exchanges {
   const { log, observer, readTarget, readClientAddress } = options
-  const untrustedPeers = new Set<string>()
+  const addressNotes = createAddressNotes(log, observer)
   const nextId = createRequestIds()
   let inFlight = 0
-
-  function noteAddress({ note, noteHeader, peer = 'unknown' }: ClientAddress): void {
-    if (note === undefined) return
-    observer.addressNoted(note)
-    if (note !== 'untrusted-header' || untrustedPeers.has(peer)) return
-    if (untrustedPeers.size >= maxUntrustedPeers) return
-    untrustedPeers.add(peer)
-    log.warn(
-      { peer },
-      `${peer} sent ${noteHeader} but is not in TRUST_PROXY: all its users look like ${peer} to the provider`,
-    )
-  }
 
   class OpenExchange implements Exchange {
     readonly request: IncomingMessage
@@ -145,7 +133,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     get client(): ClientAddress {
       if (this.#client === undefined) {
         this.#client = readClientAddress(this.request.socket.remoteAddress, this.request.rawHeaders)
-        noteAddress(this.#client)
+        addressNotes.take(this.#client)
       }
       return this.#client
     }
@@ -164,7 +152,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
 
   const exchanges: Exchanges = {
     watcher: undefined,
-    untrustedPeers,
+    untrustedPeers: addressNotes.untrustedPeers,
     get inFlight() {
       return inFlight
     },

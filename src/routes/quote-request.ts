@@ -11,8 +11,6 @@ export interface QuoteRequestOptions {
   keyHeaders: readonly string[]
   /** What SWAP_… supplies where the client sends none, by names in lower case. */
   supplied: ReadonlyMap<string, string>
-  /** QUOTE_PARTITION_HEADER, in lower case. */
-  placeHeader: string | undefined
   partitionOf: Partition
   keyOf(request: QuoteRequest): string
 }
@@ -21,13 +19,14 @@ export interface QuoteRequestOptions {
 export type ReadQuoteRequest = (exchange: Exchange) => KeyedRequest
 
 export function createQuoteRequestReader(options: QuoteRequestOptions): ReadQuoteRequest {
-  const { keyHeaders, supplied, placeHeader = '', partitionOf, keyOf } = options
-  const pick = createHeaderPicker(['via', 'connection', placeHeader, ...keyHeaders])
-  const firstKeyHeader = 3
+  const { keyHeaders, supplied, partitionOf, keyOf } = options
+  const pick = createHeaderPicker(['via', 'connection', ...keyHeaders])
+  const firstKeyHeader = 2
 
   return function readQuoteRequest(exchange) {
-    const picked = pick(exchange.request.rawHeaders)
-    const [via, connection, place] = picked
+    const { rawHeaders } = exchange.request
+    const picked = pick(rawHeaders)
+    const [via, connection] = picked
     const nominated = nominatedIn(connection)
     if (via !== undefined) refuseLoop(via)
     const keyedHeaders = keyHeaders.map((name, index) => {
@@ -42,9 +41,10 @@ export function createQuoteRequestReader(options: QuoteRequestOptions): ReadQuot
     if (asked.problem !== undefined) {
       throw new Problem('bad-amount', { detail: asked.problem, members: { parameter: 'amount' } })
     }
-    const partition = partitionOf(exchange.client, place)
+    const partition = partitionOf(exchange.client, rawHeaders)
     const request: QuoteRequest = {
       pair: asked.pair,
+      spelledPath: asked.spelledPath,
       canonicalAmount: asked.canonical,
       keyedHeaders,
       partition,

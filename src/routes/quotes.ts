@@ -2,9 +2,7 @@ import { addLength, endToEndHeaders } from '../http/headers.ts'
 import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
 import {
   answerInOneWrite,
-  createHeadLines,
   dateLine,
-  headLines,
   isSent,
   TrafficResponse,
   writeReceivedHead,
@@ -15,8 +13,9 @@ import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { unwritable } from '../upstream/fault.ts'
-import type { Exchange, Exchanges, Outcome } from './exchange.ts'
+import type { Exchange, Exchanges } from './exchange.ts'
 import type { QuoteSourceFor } from './quote-call.ts'
+import { createQuoteHeaders } from './quote-headers.ts'
 import type { ReadQuoteRequest } from './quote-request.ts'
 import { isAnothersRefusal, type RateLimit, rateLimitFields } from './rate-limit.ts'
 
@@ -26,6 +25,8 @@ export interface QuoteRouteOptions {
   sourceFor: QuoteSourceFor
   providerClock: ProviderClock
   rateLimit: RateLimit | undefined
+  /** The request headers, in lower case, that tell which quote a client gets. */
+  chosenBy: readonly string[]
   exchanges: Pick<Exchanges, 'fail'>
   /** A quote goes out, with this much of its time left. */
   observer: { quoteServed(pair: string, remainingMs: number): void }
@@ -42,8 +43,7 @@ const maxAsks = 3
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   const { cache, readRequest, sourceFor, providerClock, rateLimit, exchanges, observer } = options
-  const hitHeaders = createHitHeaders()
-  const linesOf = createHeadLines()
+  const quoteHeaders = createQuoteHeaders(options.chosenBy)
 
   function answer(exchange: Exchange): void | Promise<void> {
     const keyed = readRequest(exchange)
@@ -65,18 +65,17 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     { pair, latestMs }: { pair: string; latestMs: number },
   ): void {
     const { response } = exchange
-    const own = hitHeaders(serve(pair, quote.expiresAtMs - latestMs))
+    const own = quoteHeaders.ofHit(serve(pair, quote.expiresAtMs - latestMs))
+    const received = quoteHeaders.replayed(quote.headers)
     exchange.outcome = own.outcome
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
-      const received = linesOf(quote.headers)
-      // Undefined: Node would refuse to write one of them.
-      if (received !== undefined) {
+      if (received.lines !== undefined) {
         const length = `Content-Length: ${quote.body.length}\r\n`
-        const head = `HTTP/1.1 200 OK\r\n${received}${length}${own.lines}X-Request-Id: ${exchange.id}\r\n${dateLine()}`
+        const head = `HTTP/1.1 200 OK\r\n${received.lines}${length}${own.lines}X-Request-Id: ${exchange.id}\r\n${dateLine()}`
         if (response.writeWhole(head, quote.body)) return
       }
     }
-    const headers = quote.headers.concat('Content-Length', String(quote.body.length), own.list)
+    const headers = received.list.concat('Content-Length', String(quote.body.length), own.list)
     headers.push('X-Request-Id', exchange.id, ...rateLimitFields(exchange))
     response.writeHead(200, headers)
     // Node joins a latin1 string with the head into one write, but not a Buffer.
@@ -110,7 +109,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       const received =
         how === 'collapsed' ? repeatableHeaders(answer.headers) : endToEndHeaders(answer.headers, isCaching)
       if (detail === undefined) exchange.outcome = { how, cacheStatus: status }
-      headers = [...received, ...ownHeaders(ttl, detail === undefined ? status : bypass)]
+      headers = quoteHeaders.ofAnswer(received, ttl, detail === undefined ? status : bypass)
       if (how === 'collapsed') headers.push('X-Request-Id', exchange.id)
     }
     if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
@@ -184,29 +183,4 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   }
 
   return { answer }
-}
-
-interface HitHeaders {
-  list: readonly string[]
-  lines: string
-  outcome: Outcome
-}
-
-/** The headers of a hit are the same for every quote with as many seconds left. */
-function createHitHeaders(): (ttl: number) => HitHeaders {
-  let lastTtl = -1
-  let last: HitHeaders = { list: [], lines: '', outcome: { how: 'hit', cacheStatus: '' } }
-  return (ttl) => {
-    if (ttl === lastTtl) return last
-    const cacheStatus = `quotegate; hit; ttl=${ttl}`
-    const list = ownHeaders(ttl, cacheStatus)
-    last = { list, lines: headLines(list) ?? '', outcome: { how: 'hit', cacheStatus } }
-    lastTtl = ttl
-    return last
-  }
-}
-
-function ownHeaders(ttl: number, cacheStatus: string): string[] {
-  // Without Age beside it: max-age is what is left from now, and a cache would subtract Age once more.
-  return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
 }

@@ -74,6 +74,10 @@ describe('without a trusted peer', () => {
   )
 })
 
+/** What the reader makes of a header that names this client, or nobody. */
+const named = (address: string) => ({ address, peer: proxy, peerTrusted: true })
+const nobody = { address: undefined, peer: proxy, peerTrusted: true, note: expect.any(String) }
+
 describe('behind trusted peers', () => {
   test('without the header the client is the peer', () => {
     expect(reader()(proxy, ['X-Forwarded-For', client, 'X-Real-IP', client])).toEqual({
@@ -109,24 +113,25 @@ describe('behind trusted peers', () => {
     expect(reader()(proxy, headers).address).toBe(client)
   })
 
-  test.each(['unknown', 'Unknown', '_hidden', '"_hidden:80"'])('%s ends the walk', (node) => {
-    expect(behindProxy(`for=${client}, for=${node}, for=10.0.0.2`)).toMatchObject({
-      address: '10.0.0.2',
-    })
-    expect(behindProxy(`for=${client}, for=${node}`)).toEqual({
-      address: proxy,
-      peer: proxy,
-      peerTrusted: true,
-    })
-  })
+  test.each(['unknown', 'Unknown', '_hidden', '"_hidden:80"', 'localhost', '"["', '""', '"a, b"'])(
+    '%s ends the walk',
+    (node) => {
+      expect(behindProxy(`for=${client}, for=${node}, for=10.0.0.2`)).toEqual(named('10.0.0.2'))
+      expect(behindProxy(`for=${client}, for=${node}`)).toMatchObject(nobody)
+    },
+  )
 
   test('an element that names nobody ends the walk', () => {
-    expect(behindProxy(`for=${client}, proto=https, for=10.0.0.2`).address).toBe('10.0.0.2')
+    expect(behindProxy(`for=${client}, proto=https, for=10.0.0.2`)).toEqual(named('10.0.0.2'))
+    expect(behindProxy(`for=${client}, proto=https`)).toMatchObject({ ...nobody, note: 'no-client-named' })
   })
 
-  test('an empty header says nothing', () => {
-    expect(behindProxy('', ' , ')).toEqual(reader()(proxy, []))
-  })
+  test.each([[['']], [[' , ', '']], [['proto=https']], [[';']]])(
+    '%j names nobody, not the proxy',
+    (lines) => {
+      expect(behindProxy(...lines)).toMatchObject({ ...nobody, note: 'no-client-named' })
+    },
+  )
 
   test.each([
     ['"[2001:DB8:0::17]:4711"', '2001:db8::17'],
@@ -150,20 +155,47 @@ describe('behind trusted peers', () => {
 
   test.each([
     ['a repeated parameter', [`for=${client};for=${client}`]],
-    ['an element left of where the walk would end', [`for, for=${client}`]],
-    ['an open quote', [`for="_a, for=${client}`]],
-    ['a quote across lines', ['for="_a', `b", for=${client}`]],
-    ['one bad line among good ones', ['for', `for=${client}`]],
+    ['no value', [`for=${client}, for`]],
+    ['an open quote in the last piece', [`for=${client}, for="_a`]],
+    ['a closing quote in the last piece', [`bad bad, for="_a, for=${client}, _b"`]],
     ['a node that is none', ['for=localhost']],
-    ['a node that is none, left of a trusted one', ['for=localhost, for=10.0.0.2']],
-  ])('a malformed header means the peer, with a note: %s', (_, lines) => {
+    ['a last line that is broken', [`for=${client}`, 'for']],
+    ['an address without its parameter', [client]],
+    ['a quote across lines', [`for="_a, for=${client}`, 'b"']],
+    ['a control character', [`for=${client}\x01`]],
+  ])('a header whose right end is malformed names nobody, never the proxy: %s', (_, lines) => {
     expect(behindProxy(...lines)).toEqual({
-      address: proxy,
+      address: undefined,
       peer: proxy,
       peerTrusted: true,
       note: 'malformed-header',
       noteHeader: 'Forwarded',
     })
+  })
+
+  test.each([
+    ['a piece that is none', [`for, for=${client}`]],
+    ['an open quote', [`for="_a, for=${client}`]],
+    ['an open quote before a quoted address', [`for="_a, for="[2001:db8::7]"`], '2001:db8::7'],
+    ['an open quote of an extension', [`for=192.0.2.66;x=", for=${client};proto=https, for=10.0.0.2`]],
+    ['an open quote behind a backslash', [`for=192.0.2.66;x="\\, for=${client}`]],
+    ['a bad line', ['for', `for=${client}`]],
+    [
+      'a bad line left of trusted hops',
+      ['for="', `for=${client}`, 'for=10.0.0.2, , for="[::ffff:10.0.0.3]:80"'],
+    ],
+    ['a repeated parameter', [`for=192.0.2.66;for=192.0.2.67, for=${client}`]],
+    ['empty elements', [`for=, ,for=${client}, ,`]],
+    ['a node that is none', [`for=localhost, for=${client}`]],
+    ['all but trusted hops', ['for, for=10.0.0.9'], '10.0.0.9'],
+    ['10 kB of quotes', [`${'for="'.repeat(2_000)}, for=${client}`]],
+  ])('what is broken further left changes nothing: %s', (_, lines, address = client) => {
+    expect(behindProxy(...lines)).toEqual(named(address))
+  })
+
+  test('commas in a quoted string separate nothing while the line is well-formed', () => {
+    expect(behindProxy(`for=${client};x="a, for=192.0.2.66"`)).toEqual(named(client))
+    expect(behindProxy('for="a, for=192.0.2.66"')).toMatchObject(nobody)
   })
 
   test('a 16 KiB header does not hold the gateway up', () => {

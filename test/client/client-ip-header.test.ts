@@ -21,9 +21,12 @@ describe('X-Forwarded-For', () => {
     ['::ffff:203.0.113.7', client],
     [`,, ${client}, , 10.0.0.2,`, client],
     [`${client}, unknown, 10.0.0.2`, '10.0.0.2'],
-    [`${client}, unknown`, proxy],
+    [`${client}, unknown`, undefined],
+    [`${client}, _hidden`, undefined],
+    [`${client}, rubbish, 10.0.0.2`, '10.0.0.2'],
+    [`"${client}", 10.0.0.2`, '10.0.0.2'],
     ['10.0.0.9, 10.0.0.2', '10.0.0.9'],
-    [' , ', proxy],
+    [' , ', undefined],
   ])('%s is read as %s', (value, address) => {
     expect(read(proxy, ['X-Forwarded-For', value])).toMatchObject({ address })
   })
@@ -32,9 +35,9 @@ describe('X-Forwarded-For', () => {
     expect(read(proxy, ['x-forwarded-for', `"<rubbish>, ${client}`])).toMatchObject({ address: client })
   })
 
-  test('rubbish where the walk goes is malformed', () => {
-    expect(read(proxy, ['x-forwarded-for', `${client}, rubbish, 10.0.0.2`])).toMatchObject({
-      address: proxy,
+  test('rubbish at the right end is malformed, and names nobody', () => {
+    expect(read(proxy, ['x-forwarded-for', `${client}, rubbish`])).toMatchObject({
+      address: undefined,
       note: 'malformed-header',
       noteHeader: 'x-forwarded-for',
     })
@@ -59,13 +62,20 @@ describe('a header of one address', () => {
     expect(read(proxy, ['CF-Connecting-IP', value])).toMatchObject({ address })
   })
 
-  test.each([[['']], [['unknown']], [[`${client}, ${client}`]], [[client, client]], [['for=1.2.3.4']]])(
+  test.each([[[`${client}, ${client}`]], [[client, client]], [['for=1.2.3.4']]])(
     '%j is malformed',
     (lines) => {
       const headers = lines.flatMap((line) => ['CF-Connecting-IP', line])
-      expect(read(proxy, headers)).toMatchObject({ address: proxy, note: 'malformed-header' })
+      expect(read(proxy, headers)).toMatchObject({ address: undefined, note: 'malformed-header' })
     },
   )
+
+  test.each(['', 'unknown', '_hidden'])('%j names nobody', (value) => {
+    expect(read(proxy, ['CF-Connecting-IP', value])).toMatchObject({
+      address: undefined,
+      note: 'no-client-named',
+    })
+  })
 
   test("CloudFront's last group is the port, also without brackets", () => {
     const cloudFront = reader('cloudfront-viewer-address')

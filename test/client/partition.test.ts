@@ -1,66 +1,95 @@
 import { describe, expect, it } from 'vitest'
 import { createPartition, type PartitionClient } from '../../src/client/partition.ts'
-import { headerLines } from '../../src/http/headers.ts'
 
 const trusted = (address?: string): PartitionClient => ({ address, peerTrusted: true })
 const untrusted = (address?: string): PartitionClient => ({ address, peerTrusted: false })
+const client = trusted('203.0.113.7')
+const germany = ['cf-ipcountry', 'DE']
+const byAddress = createPartition({ mode: 'ip', placeHeaders: [] })
 
 describe('a partition by ip', () => {
-  const partition = createPartition('ip')
-
   it('is one address', () => {
-    expect(partition(trusted('203.0.113.7'), undefined)).toBe(partition(untrusted('203.0.113.7'), 'DE'))
-    expect(partition(trusted('203.0.113.7'), undefined)).not.toBe(
-      partition(trusted('203.0.113.8'), undefined),
-    )
+    expect(byAddress(client, [])).toBe(byAddress(untrusted('203.0.113.7'), germany))
+    expect(byAddress(client, [])).not.toBe(byAddress(trusted('203.0.113.8'), []))
   })
 
   it('does not exist for a client whose address is not known', () => {
-    expect(partition(trusted(), undefined)).toBeUndefined()
+    expect(byAddress(trusted(), [])).toBeUndefined()
   })
 })
 
 describe('a partition by header', () => {
-  const byPlace = createPartition('header')
-  const partition = (client: PartitionClient, rawHeaders: readonly string[]) =>
-    byPlace(client, headerLines(rawHeaders, 'cf-ipcountry'))
-  const byAddress = createPartition('ip')(trusted('203.0.113.7'), undefined)
-  const of = (...rawHeaders: string[]) => partition(trusted('203.0.113.7'), rawHeaders)
+  const partition = createPartition({ mode: 'header', placeHeaders: ['cf-ipcountry'] })
+  const of = (...rawHeaders: string[]) => partition(client, rawHeaders)
 
   it('is the place that a trusted peer names, whatever the address', () => {
     const there = partition(trusted('198.51.100.1'), ['CF-IPCountry', 'DE'])
     expect(of('Host', 'a', 'cf-ipcountry', 'DE')).toBe(there)
     expect(of('cf-ipcountry', 'FR')).not.toBe(there)
-    expect(partition(trusted(), ['cf-ipcountry', 'DE'])).toBe(there)
   })
 
   it('is the address when the peer is not trusted', () => {
-    expect(partition(untrusted('203.0.113.7'), ['cf-ipcountry', 'DE'])).toBe(byAddress)
+    expect(partition(untrusted('203.0.113.7'), germany)).toBe(byAddress(client, []))
   })
 
   it.each([
     ['there is no such header', []],
     ['another header holds the name as its value', ['x', 'cf-ipcountry', 'y', 'DE']],
-    ['it is empty', ['cf-ipcountry', '']],
-    ['there are two lines', ['cf-ipcountry', 'DE', 'CF-IPCountry', 'DE']],
-    ['there are three lines', ['cf-ipcountry', 'DE', 'CF-IPCountry', 'DE', 'cf-ipcountry', 'DE']],
-    ['one of two lines is empty', ['cf-ipcountry', '', 'CF-IPCountry', 'DE']],
+    ['there are two lines', [...germany, 'CF-IPCountry', 'DE']],
+    ['there are three lines', [...germany, ...germany, ...germany]],
+    ['one of two lines is empty', ['cf-ipcountry', '', ...germany]],
     ['two lines were joined', ['cf-ipcountry', 'DE, FR']],
-    ['the edge does not know', ['cf-ipcountry', 'XX']],
-    ['the edge saw Tor', ['cf-ipcountry', 'T1']],
-    ['another edge does not know', ['cf-ipcountry', 'zz']],
-  ])('is the address when %s', (_when, rawHeaders) => expect(of(...rawHeaders)).toBe(byAddress))
+  ])('is the address when %s', (_when, rawHeaders) => expect(of(...rawHeaders)).toBe(byAddress(client, [])))
 
-  it('does not exist when neither place nor address is known', () => {
-    expect(partition(trusted(), [])).toBeUndefined()
-    expect(partition(untrusted(), ['cf-ipcountry', 'DE'])).toBeUndefined()
+  it.each(
+    ['', 'unknown', '-', '??', '**', 'XX', 'ZZ', 'T1', 'A1', 'A2', 'O1', 'AP', 'EU', 'NO REGION'].flatMap(
+      (text) => [text, text.toUpperCase(), text.toLowerCase()],
+    ),
+  )('is the address when the place is %j, which is none', (placeholder) => {
+    expect(of('cf-ipcountry', placeholder)).toBe(byAddress(client, []))
   })
+
+  it.each(['EUR', 'X', 'A', 'UNKNOWN1', 'NO', '07', 'A1B', 'region'])('is the place %s', (place) => {
+    expect(of('cf-ipcountry', place)).not.toBe(byAddress(client, []))
+  })
+
+  it('does not exist when the address is not known, of which the provider is told', () => {
+    expect(partition(trusted(), [])).toBeUndefined()
+    expect(partition(trusted(), germany)).toBeUndefined()
+    expect(partition(untrusted(), germany)).toBeUndefined()
+  })
+})
+
+describe('a partition by several headers', () => {
+  const names = ['cloudfront-viewer-country', 'cloudfront-viewer-country-region']
+  const partition = createPartition({ mode: 'header', placeHeaders: names })
+  const of = (country: string, region: string) =>
+    partition(client, ['CloudFront-Viewer-Country', country, 'CloudFront-Viewer-Country-Region', region])
+
+  it('is all of them: region 07 of one country is not region 07 of another', () => {
+    expect(of('IR', '07')).not.toBe(of('JP', '07'))
+    expect(of('JP', '07')).not.toBe(of('JP', '08'))
+    expect(of('IR', '07')).not.toBe(of('07', 'IR'))
+  })
+
+  it('does not depend on the order of the lines', () => {
+    const [country = '', region = ''] = names
+    expect(partition(client, [region, '07', 'x', 'y', country, 'JP'])).toBe(of('JP', '07'))
+  })
+
+  it.each([
+    ['one is absent', ['cloudfront-viewer-country', 'JP']],
+    ['one is a placeholder', [...names.flatMap((name) => [name, name.endsWith('region') ? '-' : 'JP'])]],
+    ['one is repeated', ['cloudfront-viewer-country-region', '07', ...names.flatMap((name) => [name, '07'])]],
+  ])('is the address when %s', (_when, rawHeaders) =>
+    expect(partition(client, rawHeaders)).toBe(byAddress(client, [])),
+  )
 })
 
 describe('no partition', () => {
   it('is the same for everybody', () => {
-    const partition = createPartition('none')
-    expect(partition(trusted('203.0.113.7'), 'DE')).toBe('')
-    expect(partition(untrusted(), undefined)).toBe('')
+    const partition = createPartition({ mode: 'none', placeHeaders: [] })
+    expect(partition(client, germany)).toBe('')
+    expect(partition(untrusted(), [])).toBe('')
   })
 })

@@ -122,6 +122,43 @@ describe('cross-checks of settings', () => {
     expect(keyed('x-edge-client')).toEqual(['CLIENT_IP_HEADER'])
     expect(keyed('x-edge-place')).toEqual(['QUOTE_PARTITION_HEADER'])
     expect(keyed('x-tier')).toEqual([])
+    const two = { QUOTE_PARTITION_HEADER: 'X-Edge-Country,X-Edge-Region' }
+    for (const name of ['x-edge-country', 'x-edge-region'])
+      expect(namesOf({ ...two, QUOTE_KEY_HEADERS: `app-name,${name}` })).toEqual(['QUOTE_PARTITION_HEADER'])
+  })
+
+  describe('a region without its country', () => {
+    const warnings = (names: string, mode = 'header') =>
+      loadConfig({ TRUST_PROXY: 'loopback', QUOTE_PARTITION: mode, QUOTE_PARTITION_HEADER: names }).warnings
+
+    test.each([
+      'CloudFront-Viewer-Country-Region',
+      'x-vercel-ip-country-region',
+      'x-region',
+      'x-region-code',
+      'cloudfront-viewer-country-region-name',
+      'x-vercel-ip-country-region,x-city',
+      'x-vercel-ip-country-region,cloudfront-viewer-country-region',
+    ])('is warned about: %s', (names) => {
+      expect(warnings(names)).toEqual([
+        expect.stringContaining(
+          `QUOTE_PARTITION_HEADER=${names.toLowerCase()} says a region without its country`,
+        ),
+      ])
+    })
+
+    test.each([
+      'cf-ipcountry',
+      'cloudfront-viewer-country,cloudfront-viewer-country-region',
+      'x-vercel-ip-country-region, X-Vercel-IP-Country',
+      'cf-region-code,cf-ipcountry',
+      'x-geo-country_code,x-geo-region',
+      'x-regional-office',
+    ])('is none in %s', (names) => expect(warnings(names)).toEqual([]))
+
+    test('matters only where places matter', () => {
+      expect(warnings('x-region', 'ip')).toEqual([expect.stringContaining('is set but not used')])
+    })
   })
 
   test('lending the key beyond loopback is warned about', () => {

@@ -63,6 +63,9 @@ describe('each kind of value', () => {
     ['SWAP_BASE_URL', 'https://*.example'],
     ['QUOTE_PARTITION_HEADER', 'content-type'],
     ['QUOTE_PARTITION_HEADER', 'Content-Length'],
+    ['QUOTE_PARTITION_HEADER', 'cf-ipcountry,Host'],
+    ['QUOTE_PARTITION_HEADER', 'cf-ipcountry,x region'],
+    ['QUOTE_PARTITION_HEADER', ','],
     ...['1e3', '0x10', '-1', '1.5', '65536', '8 0', 'tcp://10.0.0.1:80', Number.NaN, true].map(
       (value): [string, SettingValue] => ['PORT', value],
     ),

@@ -14,25 +14,24 @@ function isCanonical(list: number[]): boolean {
   return list.length === 4 || ipaddr.fromByteArray(list).range() !== 'ipv4Mapped'
 }
 
+const byIp = createPartition({ mode: 'ip', placeHeaders: [] })
+const byHeader = createPartition({ mode: 'header', placeHeaders: ['x-place'] })
+
 const text = (list: number[]) => ipaddr.fromByteArray(list).toString()
 
 it('never lets a place pass for an address, whatever the header says', () => {
-  const byHeader = createPartition('header')
-  const byIp = createPartition('ip')
   fc.assert(
     fc.property(address, fc.string(), (list, suffix) => {
       const client = { address: text(list), peerTrusted: true }
-      for (const claimed of [suffix, text(list), `ip:${text(list)}`]) {
-        const partition = byHeader({ ...client, address: undefined }, claimed)
-        fc.pre(partition !== undefined)
-        expect(partition).not.toBe(byIp(client, undefined))
-      }
+      const other = { address: '192.0.2.99', peerTrusted: true }
+      for (const claimed of [suffix, text(list), `ip:${text(list)}`])
+        expect(byHeader(other, ['X-Place', claimed])).not.toBe(byIp(client, []))
     }),
   )
 })
 
 it('gives one string to one place or address, and to nothing else', () => {
-  const modes = [createPartition('ip'), createPartition('header')]
+  const modes = [byIp, byHeader]
   const client = fc.record({
     address: fc.option(fc.constantFrom('192.0.2.1', '192.0.2.2', '2001:db8::1'), { nil: undefined }),
     peerTrusted: fc.boolean(),
@@ -40,14 +39,54 @@ it('gives one string to one place or address, and to nothing else', () => {
   })
   type Client = typeof client extends fc.Arbitrary<infer T> ? T : never
   const meaning = (mode: number, { address, peerTrusted, place }: Client) =>
-    mode === 1 && peerTrusted && !['', 'XX'].includes(place) ? ['place', place] : ['address', address]
+    mode === 1 && address && peerTrusted && !['', 'XX'].includes(place)
+      ? ['place', place]
+      : ['address', address]
 
   fc.assert(
     fc.property(client, client, fc.nat(1), fc.nat(1), (left, right, leftMode, rightMode) => {
-      const of = (mode: number, one: Client) => modes[mode]?.(one, one.place)
+      const of = (mode: number, one: Client) => modes[mode]?.(one, ['X-Place', one.place])
       const same = JSON.stringify(meaning(leftMode, left)) === JSON.stringify(meaning(rightMode, right))
       expect(of(leftMode, left) === of(rightMode, right)).toBe(same)
     }),
     { numRuns: 3_000 },
   )
+})
+
+it('gives no two tuples of places one string', () => {
+  const value = fc.oneof(
+    fc.constantFrom('IR', 'JP', '07', '', ',', '\n', '2:JP', 'place:', 'XX', 'no region', 'ip:192.0.2.1'),
+    fc.string({ unit: fc.constantFrom(...',\n:2JP"\\ '), maxLength: 4 }),
+    fc.string(),
+  )
+  const tuple = fc.array(value, { minLength: 3, maxLength: 3 })
+  const names = ['x-country', 'x-region', 'x-city']
+  const partition = createPartition({ mode: 'header', placeHeaders: names })
+  const of = (values: string[]) =>
+    partition(
+      { address: '192.0.2.1', peerTrusted: true },
+      names.flatMap((name, at) => [name, values[at] ?? '']),
+    )
+  const byAddress = 'ip:192.0.2.1'
+  let places = 0
+  fc.assert(
+    fc.property(
+      tuple,
+      tuple,
+      fc.array(fc.boolean(), { minLength: 3, maxLength: 3 }),
+      (left, other, mixed) => {
+        const right = left.map((text, at) => (mixed[at] ? text : (other[at] ?? '')))
+        const [first, second] = [of(left), of(right)]
+        if (first !== byAddress) places += 1
+        if (first === second && first !== byAddress) expect(right).toEqual(left)
+        // A tuple cut elsewhere is another tuple.
+        const all = left.join('')
+        const moved = of([all.slice(0, 1), all.slice(1, 2), all.slice(2)])
+        if (moved === first && first !== byAddress)
+          expect(left).toEqual([all.slice(0, 1), all.slice(1, 2), all.slice(2)])
+      },
+    ),
+    { numRuns: 10_000 },
+  )
+  expect(places).toBeGreaterThan(1_000)
 })

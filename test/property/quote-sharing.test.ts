@@ -9,7 +9,7 @@ import { createQuoteCache, type Served } from '../../src/quotes/quote-cache.ts'
 import { createQuoteKey } from '../../src/quotes/quote-key.ts'
 import { createTestClock, deferred, sourceOf } from '../support/clients/quotes.ts'
 
-type Mode = Parameters<typeof createPartition>[0]
+type Mode = Parameters<typeof createPartition>[0]['mode']
 const mode = fc.constantFrom<Mode>('ip', 'header', 'none')
 // Few values, so that clients meet often, and treacherous ones, so that they meet wrongly if they can.
 const client = fc.record({
@@ -48,7 +48,7 @@ function circleOf(mode: Mode, { address, peerTrusted, place, amount, appName }: 
   const where = {
     none: 'all',
     ip: byAddress,
-    header: peerTrusted && !['', 'XX'].includes(place) ? `p ${place}` : byAddress,
+    header: address && peerTrusted && !['', 'XX'].includes(place) ? `p ${place}` : byAddress,
   }[mode]
   return JSON.stringify([where, amount, appName])
 }
@@ -63,7 +63,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
       fc.array(step, { minLength: 60, maxLength: 120 }),
       async (options, refreshAheadMs, steps) => {
         const clock = createTestClock()
-        const partitionOf = createPartition(options)
+        const partitionOf = createPartition({ mode: options, placeHeaders: ['x-place'] })
         const keyOf = createQuoteKey()
         const cache = createQuoteCache({
           store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000 }),
@@ -113,7 +113,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
           else if (now.doing !== 'ask') open.splice(now.pick % Math.max(open.length, 1), 1)[0]?.settle(now)
           else {
             const circle = circleOf(options, now.client)
-            const partition = partitionOf(now.client, now.client.place)
+            const partition = partitionOf(now.client, ['X-Place', now.client.place])
             const { appName, amount } = now.client
             const key =
               partition === undefined

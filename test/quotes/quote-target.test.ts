@@ -7,8 +7,16 @@ describe('readQuoteTarget', () => {
       pair: 'ETH_USDC',
       query: 'amount=0.1&x=%20',
     })
-    expect(readQuoteTarget('/v3/pairs/eth%5Fusdc/quotes')).toEqual({ pair: 'eth%5Fusdc', query: '' })
+    expect(readQuoteTarget('/v3/pairs/eth%2Fusdc/quotes')).toEqual({ pair: 'eth%2Fusdc', query: '' })
     expect(readQuoteTarget('/v3/pairs/A/quotes?')).toEqual({ pair: 'A', query: '' })
+  })
+
+  it('takes the pair without escapes that mean nothing, and such a path as received', () => {
+    expect(readQuoteTarget('/v3/pairs/eth%5Fusdc/quotes?x')).toEqual({
+      pair: 'eth_usdc',
+      spelledPath: '/v3/pairs/eth%5Fusdc/quotes',
+      query: 'x',
+    })
   })
 
   it('looks for the path only in front of the question mark', () => {
@@ -26,14 +34,10 @@ describe('readQuoteTarget', () => {
     '/v3/pairs/A',
     '/v3/pairs/A/',
     '/v3/pairs//quotes',
-    '/v3/pairs/A/quotes/',
     '/v3/pairs/A/B/quotes',
     '/v3/pairs/A/quotes2',
     '/v3/pairs/A/quotes#top',
-    '/v3/pairs/A/Quotes',
-    '/V3/pairs/A/quotes',
-    '//v3/pairs/A/quotes',
-    '/v3/pairs/A//quotes',
+    '/x/v3/pairs/A/quotes',
     '/v3/orders/float',
   ])('takes %s for another path', (target) => expect(readQuoteTarget(target)).toBeUndefined())
 })

@@ -49,11 +49,16 @@ test('what trusted peers say of the client is never sent to the provider, claime
     TRUST_PROXY: '10.0.0.1',
     CLIENT_IP_HEADER: 'x-edge-client',
     QUOTE_PARTITION: 'header',
-    QUOTE_PARTITION_HEADER: 'cf-ipcountry',
+    QUOTE_PARTITION_HEADER: 'cf-ipcountry,x-edge-region',
   })
-  const headers = { 'App-Name': 'wallet', 'CF-IPCountry': 'US', 'X-Edge-Client': '192.0.2.1' }
+  const headers = {
+    'App-Name': 'wallet',
+    'CF-IPCountry': 'US',
+    'X-Edge-Region': 'US-CA',
+    'X-Edge-Client': '192.0.2.1',
+  }
   await fetch(`${gateway.url}/v3/pairs`, { headers })
   await fetch(`${gateway.url}/v3/orders/float`, { method: 'POST', body: '{}', headers })
   expect(upstream.requests).toHaveLength(2)
-  expect(JSON.stringify(upstream.requests).toLowerCase()).not.toMatch(/cf-ipcountry|x-edge-client/)
+  expect(JSON.stringify(upstream.requests).toLowerCase()).not.toMatch(/cf-ipcountry|x-edge-/)
 })

@@ -19,11 +19,9 @@ describe('the area of a target', () => {
     ['/v3/pairs/quotes/quotes', 'quote'],
     ['/v3/pairs/quotes', 'swap'],
     ['/v3/pairs//quotes', 'swap'],
-    ['/v3/pairs/ETH_USDC/quotes/', 'swap'],
     ['/v3/pairs/ETH_USDC/quotes/1', 'swap'],
-    ['/v3/pairs/ETH_USDC/Quotes', 'swap'],
-    ['/v3/pairs/ETH_USDC/%71uotes', 'swap'],
-    ['/v3//pairs/ETH_USDC/quotes', 'swap'],
+    ['/v3/pairs/ETH_USDC/quotes.json', 'swap'],
+    ['/v3/pairs/ETH/USDC/quotes/', 'swap'],
     ['/v3/pairs/ETH_USDC/rates', 'swap'],
     ['/v3', 'swap'],
     ['/v3/', 'swap'],
@@ -68,9 +66,34 @@ describe('the area of a target', () => {
     ['/V3', 'payments'],
     ['/v3x', 'payments'],
     ['/v3', 'swap'],
+    ['/V3/pairs/A/quotes', 'quote'],
     ['/webhooks/x', 'webhooks'],
   ])('%s is %s when every path is a payments path', (target, area) => {
     expect(reader(['/'])(target)).toMatchObject({ area, target })
+  })
+})
+
+describe('a path that upstream routers may fold to that of a quote', () => {
+  test.each([
+    ['/v3/pairs/DAI_USDC/quotes', 'DAI_USDC', 'plain'],
+    ['/v3/pairs/dai_usdc/quotes', 'dai_usdc', 'plain'],
+    ['/v3/pairs/DAI%2FUSDC/quotes', 'DAI%2FUSDC', 'plain'],
+    ['/v3/pairs/DAI;x/quotes', 'DAI;x', 'plain'],
+    ['/v3/pairs/DAI%5FUSDC/quotes?amount=1', 'DAI_USDC', 'odd'],
+    ['/v3/pairs/%64ai_usdc/quotes', 'dai_usdc', 'odd'],
+    ['/v3/pairs/DAI%2FUSDC/quotes/', 'DAI%2FUSDC', 'odd'],
+    ['/v3/Pairs/Dai_Usdc/QUOTES', 'Dai_Usdc', 'odd'],
+    ['/v3//pairs/DAI_USDC///quotes//', 'DAI_USDC', 'odd'],
+    ['/v3/pairs/DAI_USDC/%71uotes', 'DAI_USDC', 'odd'],
+    ['/v3/pairs/DAI_USDC%2Fquotes', 'DAI_USDC', 'odd'],
+    ['/v3/pairs/DAI_USDC;a=b/quotes;c', 'DAI_USDC', 'odd'],
+    ['/v3/pairs/DAI%2FUSDC/quotes;c', 'DAI%2FUSDC', 'odd'],
+    ['/v3/pairs/DAI%255FUSDC/quotes', 'DAI%255FUSDC', 'plain'],
+  ])('%s means the pair %s', (target, pair, spelling) => {
+    const reading = read(target)
+    expect(reading).toMatchObject({ area: 'quote', target, quote: { pair } })
+    const path = target.split('?')[0]
+    expect('quote' in reading && reading.quote?.spelledPath).toBe(spelling === 'plain' ? undefined : path)
   })
 })
 
@@ -99,6 +122,18 @@ describe('a path that upstream routers may fold to an order path', () => {
     ['/v3/orders%3Ba%2Fb', 'order'],
     ['/v3/orders%3Ba=b/float', 'float-order'],
     ['/v3/orders;/', 'order'],
+    ['/v3/orders.json', 'order'],
+    ['/v3/orders.JSON/', 'order'],
+    ['/v3/orders/float.json', 'float-order'],
+    ['/v3/orders/float.x', 'float-order'],
+    ['/v3/orders/float%2Ejson;a=b', 'float-order'],
+    ['/v3/orders/float/.json', 'float-order'],
+    ['/v3//Orders/%66loat.abcdefgh/', 'float-order'],
+    ['/v3/orders/float.abcdefghi', 'swap'],
+    ['/v3/orders/float.j2', 'swap'],
+    ['/v3/orders/float.', 'swap'],
+    ['/v3/orders/float.tar.gz', 'swap'],
+    ['/v3/orders/1.json', 'swap'],
     ['/v3/orders/1;float', 'swap'],
     ['/v3/orders%252Ffloat', 'swap'],
     ['/v3/order', 'swap'],
@@ -118,7 +153,7 @@ describe('a path that upstream routers may fold to an order path', () => {
     ['/orders', 'order'],
   ])('%s is recognised in every spelling', (path, area) => {
     fc.assert(
-      fc.property(spelled(path), fc.constantFrom('', '/', '//'), (spelling, end) => {
+      fc.property(spelled(path), fc.constantFrom('', '/', '//', '.json', '%2eXml/'), (spelling, end) => {
         const target = `/v3${spelling}${end}`
         expect(read(target)).toMatchObject({ area, target })
       }),

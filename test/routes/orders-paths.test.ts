@@ -16,6 +16,8 @@ describe('there is no way round the guard:', () => {
     '/v3/orders%2Ffloat',
     '/v3/orders/float;jsessionid=1',
     '/v3/orders;a=b/float',
+    '/v3/orders/float.json',
+    '/v3/orders/Float%2Exml/',
     '/v3/orders/float?x=1',
     '/v3/orders/float?',
     '/v3/orders/float/?pairId=OTHER&%zz',

@@ -6,10 +6,11 @@ import { counted } from '../support/clients/quotes.ts'
 const minuteMs = 60_000
 const price = '0.034512345678901234'
 
-type Client = 'own' | 'stranger'
+type Client = 'own' | 'stranger' | 'unknown'
 const forwarded: Record<Client, string> = {
   own: 'for=192.0.2.1',
   stranger: 'for=192.0.2.2',
+  unknown: 'for=unknown',
 }
 
 interface Stage extends OrderStage {
@@ -162,6 +163,22 @@ describe('an order whose toAmount is no quote’s', () => {
     }
     clock.set(expiry + 86_400_000)
     expect((await orderOf('289.645')).status).toBe(201)
+  })
+})
+
+describe('a client without an address', () => {
+  it('has no quotes of its own', async () => {
+    const { clock, matched, orderOf, quoteFor } = await stageOf()
+    await quoteFor('unknown', '283.85')
+    clock.advance(30_000)
+    await quoteFor('unknown', '289.645')
+    // Neither rule 2 nor rule 4 applies, so the older price refuses what has no live quote of its own.
+    expectProblem(await orderOf('283.85', 'unknown'), 409, 'quote-expired')
+    expect((await orderOf('280', 'unknown')).status).toBe(201)
+    expect(await matched('live', 'own-live')).toBe(0)
+    clock.advance(30_000)
+    expect((await orderOf('280', 'unknown')).status).toBe(201)
+    expectProblem(await orderOf(undefined, 'unknown'), 409, 'quote-expired')
   })
 })
 

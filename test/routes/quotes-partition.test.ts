@@ -106,7 +106,7 @@ describe('by header', () => {
   })
 
   it('goes by ip where the place is absent, empty, unknown, repeated or a list', async () => {
-    for (const place of [[], ['CF-IPCountry', ''], ['CF-IPCountry', 'XX'], ['CF-IPCountry', 't1']]) {
+    for (const place of [[], ...['', 'XX', 't1', 'Unknown', 'eu'].map((text) => ['CF-IPCountry', text])]) {
       const { letters } = await sharing(settings, [
         from('203.0.113.7', ...place),
         from('203.0.113.8', ...place),
@@ -124,6 +124,27 @@ describe('by header', () => {
       ])
       expect(letters).toBe('abc')
     }
+  })
+
+  it('joins several names into one place: region 07 of two countries is two places', async () => {
+    const names = { QUOTE_PARTITION_HEADER: 'CloudFront-Viewer-Country, CloudFront-Viewer-Country-Region' }
+    const place = (...values: string[]) =>
+      values.flatMap((value, at) => [`CloudFront-Viewer-Country${at === 0 ? '' : '-Region'}`, value])
+    const { letters, upstream } = await sharing({ ...settings, ...names }, [
+      from('203.0.113.1', ...place('IR', '07')),
+      from('203.0.113.2', ...place('JP', '07')),
+      from('203.0.113.3', ...place('JP', '07')),
+      from('203.0.113.4', ...place('07', 'JP')),
+      // No place, so by ip.
+      from('203.0.113.5', ...place('JP')),
+      from('203.0.113.6', ...place('JP')),
+      from('203.0.113.7', ...place('JP', '-')),
+      from('203.0.113.8', ...place('JP', 'no region')),
+      from('203.0.113.9', ...place('JP', '07'), ...place('JP')),
+    ])
+    expect(letters).toBe('abbcdefgh')
+    for (const { rawHeaders } of upstream.requests)
+      expect(rawHeaders.join(' ').toLowerCase()).not.toContain('cloudfront')
   })
 
   it('goes by ip where a peer that nobody trusts names a place, which it could choose', async () => {

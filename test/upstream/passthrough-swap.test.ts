@@ -64,10 +64,13 @@ describe('Forwarded on the swap side', () => {
     expect(valuesOf(got, 'cf-connecting-ip')).toEqual([])
   })
 
-  test('is the peer when a trusted peer sends nonsense', async () => {
-    const got = await swapHeaders(['Forwarded: for="'], { TRUST_PROXY: 'loopback' })
-    expect(valuesOf(got, 'forwarded')).toEqual(['for=127.0.0.1'])
-  })
+  test.each(['for="', 'for=_hidden', ''])(
+    'is unknown when a trusted peer names nobody: %j',
+    async (value) => {
+      const got = await swapHeaders([`Forwarded: ${value}`], { TRUST_PROXY: 'loopback' })
+      expect(valuesOf(got, 'forwarded')).toEqual(['for=unknown'])
+    },
+  )
 })
 
 describe('Via on the swap side', () => {

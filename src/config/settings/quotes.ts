@@ -4,7 +4,7 @@ import {
   milliseconds,
   oneOf,
   onOrOff,
-  placeHeader,
+  placeHeaders,
   quoteKeyHeaders,
   wholeNumber,
 } from '../value-schemas.ts'
@@ -20,12 +20,14 @@ export const quoteSettings = {
         'place. The more clients share, the fewer calls, and the more often a hit shows a quote to a client ' +
         'that the provider would have refused.',
     }),
-  QUOTE_PARTITION_HEADER: placeHeader.optional().register(facts, {
+  QUOTE_PARTITION_HEADER: placeHeaders.optional().register(facts, {
     defaultText: 'none; required by QUOTE_PARTITION=header',
     meaning:
-      "Header in which a trusted proxy names the client's place, such as cf-ipcountry or " +
-      'cloudfront-viewer-country-region. Where it is absent, repeated, unknown (XX) or sent by an untrusted ' +
-      'peer, the request is partitioned by ip. It is never sent to the provider.',
+      "Headers in which a trusted proxy names the client's place, such as cf-ipcountry, or several joined into one " +
+      'place: cloudfront-viewer-country,cloudfront-viewer-country-region. A region needs a country beside it, in a ' +
+      'header whose name ends in country, country-code or country-name. Where one of them is absent, repeated, no ' +
+      'place (such as XX, T1, EU, - or unknown) or sent by an untrusted peer, the request is partitioned by ip. They ' +
+      'are never sent to the provider.',
   }),
   QUOTE_KEY_HEADERS: quoteKeyHeaders
     .prefault('app-name,app-version,user-agent,authorization')

@@ -1,0 +1,42 @@
+import type { AddressNote, ClientAddress } from '../client/client-address.ts'
+import type { Logger } from '../process/logger.ts'
+
+export interface AddressNotes {
+  /** Counts the note of a client's address, if it has one, and warns once for each peer. */
+  take(client: ClientAddress): void
+  /** Peers that sent a client-address header without being trusted proxies. */
+  readonly untrustedPeers: ReadonlySet<string>
+}
+
+const maxPeers = 1_000
+
+export function createAddressNotes(
+  log: Logger,
+  observer: { addressNoted(note: AddressNote): void },
+): AddressNotes {
+  const untrustedPeers = new Set<string>()
+  const peersNamingNoClient = new Set<string>()
+
+  return {
+    untrustedPeers,
+    take({ note, noteHeader, peer = 'unknown' }) {
+      if (note === undefined) return
+      observer.addressNoted(note)
+      const warned = note === 'untrusted-header' ? untrustedPeers : peersNamingNoClient
+      if (warned.has(peer) || warned.size >= maxPeers) return
+      warned.add(peer)
+      log.warn({ peer, reason: note }, `${peer} sent ${noteHeader} ${consequenceOf(note, peer)}`)
+    },
+  }
+}
+
+function consequenceOf(note: AddressNote, peer: string): string {
+  switch (note) {
+    case 'untrusted-header':
+      return `but is not in TRUST_PROXY: all its users look like ${peer} to the provider`
+    case 'malformed-header':
+      return 'in which no client can be read: the provider is told for=unknown, and the quote is not shared'
+    case 'no-client-named':
+      return 'that names no client: the provider is told for=unknown, and the quote is not shared'
+  }
+}

@@ -1,0 +1,59 @@
+import { createVary } from '../http/vary.ts'
+import { headLines } from '../http/whole-response.ts'
+import type { Outcome } from './exchange.ts'
+import { wireName } from './swap-headers.ts'
+
+/** A list of headers, and the same as the lines of a head; undefined if Node would refuse to write one of them. */
+interface WrittenHeaders {
+  readonly list: readonly string[]
+  readonly lines: string | undefined
+}
+
+interface HitHeaders extends WrittenHeaders {
+  readonly lines: string
+  readonly outcome: Outcome
+}
+
+export interface QuoteHeaders {
+  /** What a hit repeats of the headers that came with its quote. */
+  replayed(received: readonly string[]): WrittenHeaders
+  /** What a hit says of itself. */
+  ofHit(ttl: number): HitHeaders
+  /** The received headers of a quote that has just come, and what the gateway says of it. */
+  ofAnswer(received: readonly string[], ttl: number, cacheStatus: string): string[]
+}
+
+/** `chosenBy`: the request headers, in lower case, that tell which quote a client gets. */
+export function createQuoteHeaders(chosenBy: readonly string[]): QuoteHeaders {
+  const withVary = createVary(chosenBy.map(wireName))
+  /** Nearly all quotes share one list of headers. */
+  const known = new WeakMap<readonly string[], WrittenHeaders>()
+  let lastTtl = -1
+  let lastHit: HitHeaders = { list: [], lines: '', outcome: { how: 'hit', cacheStatus: '' } }
+
+  return {
+    replayed(received) {
+      const written = known.get(received)
+      if (written !== undefined) return written
+      const list = withVary(received)
+      const replayed = { list, lines: headLines(list) }
+      known.set(received, replayed)
+      return replayed
+    },
+    // The headers of a hit are the same for every quote with as many seconds left.
+    ofHit(ttl) {
+      if (ttl === lastTtl) return lastHit
+      const cacheStatus = `quotegate; hit; ttl=${ttl}`
+      const list = ownHeaders(ttl, cacheStatus)
+      lastHit = { list, lines: headLines(list) ?? '', outcome: { how: 'hit', cacheStatus } }
+      lastTtl = ttl
+      return lastHit
+    },
+    ofAnswer: (received, ttl, cacheStatus) => [...withVary(received), ...ownHeaders(ttl, cacheStatus)],
+  }
+}
+
+function ownHeaders(ttl: number, cacheStatus: string): string[] {
+  // Without Age beside it: max-age is what is left from now, and a cache would subtract Age once more.
+  return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
+}
