@@ -135,6 +135,7 @@ export function createSwap(parts: SwapParts): Swap {
       observer: metrics.quotes,
     }),
     providerClock,
+    totalTimeoutMs,
     rateLimit,
     exchanges,
     observer: metrics.quotes,

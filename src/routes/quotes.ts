@@ -9,6 +9,7 @@ import {
   TrafficResponse,
   writeReceivedHead,
 } from '../http/whole-response.ts'
+import { Patience } from '../quotes/patience.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { isExpired } from '../quotes/quote.ts'
 import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
@@ -25,6 +26,8 @@ export interface QuoteRouteOptions {
   readRequest: ReadQuoteRequest
   sourceFor: QuoteSourceFor
   providerClock: ProviderClock
+  /** UPSTREAM_TOTAL_TIMEOUT_MS. */
+  totalTimeoutMs: number
   rateLimit: RateLimit | undefined
   exchanges: Pick<Exchanges, 'fail'>
   /** A quote goes out, with this much of its time left. */
@@ -41,7 +44,8 @@ const maxAsks = 3
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
-  const { cache, readRequest, sourceFor, providerClock, rateLimit, exchanges, observer } = options
+  const { cache, readRequest, sourceFor, providerClock, totalTimeoutMs, rateLimit, exchanges, observer } =
+    options
   const hitHeaders = createHitHeaders()
   const linesOf = createHeadLines()
 
@@ -142,11 +146,20 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     const source = sourceFor(request, exchange)
     const ask = (options: AskOptions) =>
       key === undefined ? cache.fetchAlone(source, options) : cache.getOrFetch(key, source, options)
-    let asking = ask({ latestMs })
     let gone = false
+    const patience = new Patience({
+      endsAtMs: exchange.startedAtMs + totalTimeoutMs,
+      onEnd(failure) {
+        gone = true
+        asking.leave()
+        exchanges.fail(exchange, failure)
+      },
+    })
+    let asking = ask({ latestMs, patience })
     response.once('close', () => {
       if (isSent(response)) return
       gone = true
+      patience.end()
       asking.leave()
     })
 
@@ -154,10 +167,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (gone) return
       const latestMs = providerClock.latestMs()
       if (isTooLate(served, latestMs) && asks < maxAsks) {
-        asking = ask({ again: true })
+        asking = ask({ again: true, patience })
         wait(asks + 1)
         return
       }
+      patience.end()
       try {
         answerServed(exchange, served, { request, key }, latestMs)
       } catch (error) {
@@ -171,11 +185,12 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
         (error) => {
           if (gone) return
           if (!isAnothersRefusal(exchange, error)) {
+            patience.end()
             exchanges.fail(exchange, error)
             return
           }
           // This ends: each such round answers at least the client that was refused.
-          asking = ask({ again: true })
+          asking = ask({ again: true, patience })
           wait(asks)
         },
       )
