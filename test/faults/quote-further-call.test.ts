@@ -7,7 +7,6 @@ import {
   giveQuote,
   lookups,
   quoteBody,
-  quotePath,
   untilCounted,
   watchForUnhandled,
 } from '../support/clients/quotes.ts'
@@ -213,40 +212,6 @@ describe('a further call', () => {
       times(4, [503, 'urn:quotegate:problem:breaker-open']),
     )
     expect(upstream.requests).toHaveLength(1)
-  })
-
-  it('counts in the rate limit of the one that joined first; if that one is refused, of the next', async () => {
-    const stage = await held({
-      ...hanging,
-      RATE_LIMIT_PER_MINUTE: '1',
-      RATE_LIMIT_BY: 'client-ip',
-      QUOTE_PARTITION: 'none',
-      TRUST_PROXY: 'loopback',
-    })
-    const { upstream, gateway, waiting, called, joined } = stage
-    const from = (client: number, amount = '0.1') =>
-      ask(gateway.url, {
-        path: `${quotePath}?amount=${amount}`,
-        headers: ['App-Name', 'wallet', 'Forwarded', `for=198.51.100.${client}`],
-      })
-    const spent = from(2, '7')
-    await called(1)
-    giveQuote(waiting[0] as ServerResponse)
-    await spent
-    const beginner = from(1)
-    await called(2)
-    const joiners: Promise<Answered>[] = []
-    for (const [index, client] of [2, 3, 4].entries()) {
-      joiners.push(from(client))
-      await joined(index + 1)
-    }
-    expect((await beginner).status).toBe(504)
-    await called(3)
-    giveQuote(waiting[2] as ServerResponse)
-    expect(await statuses(joiners)).toEqual([429, 200, 200])
-    expect(upstream.requests.map(({ headers }) => headers.forwarded)).toEqual(
-      [2, 1, 3].map((client) => `for=198.51.100.${client}`),
-    )
   })
 
   it('is made and answered in a drain', async () => {
