@@ -16,6 +16,8 @@ export interface OrderTerms {
   fromAmount: AmountClaim | undefined
   /** `unreadable` matches no quote; undefined matches any amount, because the order does not state one. */
   toAmount: AmountClaim | 'unreadable' | undefined
+  /** Plays no part in matching. The orders of an address can be looked up. */
+  toAddress?: string | undefined
 }
 
 export type OrderReading = { order: OrderTerms; problem?: undefined } | { order?: undefined; problem: string }
@@ -80,11 +82,13 @@ export function amountMatches(claim: AmountClaim, decimal: string): boolean {
 function readTerms(json: object, options: OrderOptions): OrderTerms {
   const pair = ownProperty(json, 'pairId')
   const toAmount = amountIn(json, 'toAmount')
+  const toAddress = ownProperty(json, 'toAddress')
   return {
     quoteIds: options.quoteIdFields.map((path) => readId(json, path)).filter((id) => id !== undefined),
     pair: typeof pair === 'string' && pair !== '' ? pair : undefined,
     fromAmount: readAmount(amountIn(json, 'fromAmount')),
     toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
+    toAddress: typeof toAddress === 'string' && toAddress !== '' ? toAddress : undefined,
   }
 }
 
