@@ -1,6 +1,6 @@
 import { PatientTimer } from '../process/patient-timer.ts'
 
-/** With less time left a further call could hardly bring a quote: it would ask a provider that hangs, for nobody. */
+/** With less time left a further call could hardly bring a quote, and would only burden a provider that hangs. */
 const minLeftMs = 50
 
 export interface PatienceOptions {
