@@ -34,6 +34,20 @@ export const ofSwap = ['rate-limited', 'loop-detected'] as const satisfies reado
 
 const quoteId = z.string().describe('The id of the quote that the order uses.')
 
+/** Of an order that the provider may have carried out. */
+const outcome = {
+  lookup: z
+    .string()
+    .optional()
+    .describe(
+      'Path and query that list the orders to the toAddress of this order, which may have been accepted.',
+    ),
+  accepted: z
+    .literal(true)
+    .optional()
+    .describe('The provider accepted this float order, and only its answer was lost.'),
+}
+
 /** Members of one problem, besides those that each has. */
 const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
   'app-name-missing': { header: z.literal('App-Name') },
@@ -51,6 +65,9 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
     requote: z.string().describe('Path and query for a new quote of the same pair and amount.'),
   },
   'float-order-required': { quoteId, use: z.literal('/v3/orders/float') },
+  'upstream-reset': { lookup: outcome.lookup },
+  'upstream-invalid': outcome,
+  'upstream-timeout': outcome,
 }
 
 /** One that is told as it stands here, ids and times aside. */

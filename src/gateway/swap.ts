@@ -149,6 +149,7 @@ export function createSwap(parts: SwapParts): Swap {
       observer: metrics.quotes,
     }),
     providerClock,
+    totalTimeoutMs,
     rateLimit,
     chosenBy: [
       ...keyHeaders,

@@ -22,6 +22,8 @@ export interface OrderTerms {
   fromAmount: AmountClaim | undefined
   /** `unreadable`: it states something that is no amount. */
   toAmount: AmountClaim | 'unreadable' | undefined
+  /** Plays no part in matching. The orders of an address can be looked up. */
+  toAddress?: string | undefined
 }
 
 export type OrderReading = { order: OrderTerms; problem?: undefined } | { order?: undefined; problem: string }
@@ -81,6 +83,7 @@ export function readOrder(body: Buffer, options: OrderOptions): OrderReading {
 function readTerms(json: object, options: OrderOptions): OrderTerms {
   const pair = ownProperty(json, 'pairId')
   const toAmount = amountIn(json, 'toAmount')
+  const toAddress = ownProperty(json, 'toAddress')
   return {
     quoteIds: options.quoteIdFields.flatMap((path) => {
       const id = readId(json, path)
@@ -89,6 +92,7 @@ function readTerms(json: object, options: OrderOptions): OrderTerms {
     pair: typeof pair === 'string' && pair !== '' ? pair : undefined,
     fromAmount: readAmount(amountIn(json, 'fromAmount')),
     toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
+    toAddress: typeof toAddress === 'string' && toAddress !== '' ? toAddress : undefined,
   }
 }
 

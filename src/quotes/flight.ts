@@ -1,3 +1,4 @@
+import { UpstreamFailure, type UpstreamFault } from '../http/problem.ts'
 import type { QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
@@ -13,6 +14,13 @@ export type SharedAnswer = QuoteAnswer | { found: true; stored: StoredQuote; not
 export interface SharedCall {
   answer: Promise<SharedAnswer>
   abort(): void
+}
+
+const timeFaults: ReadonlySet<UpstreamFault> = new Set(['connection_timeout', 'http_response_timeout'])
+
+/** Whether a call failed because some time limit was over: what its client is answered 504 for. */
+export function failedByTime(error: unknown): boolean {
+  return error instanceof UpstreamFailure && timeFaults.has(error.fault)
 }
 
 const never: Promise<never> = new Promise(() => {})

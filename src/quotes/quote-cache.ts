@@ -1,5 +1,6 @@
-import { type Call, Flight, type SharedAnswer, type SharedCall } from './flight.ts'
+import { type Call, Flight, failedByTime, type SharedAnswer, type SharedCall } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
+import type { Patience } from './patience.ts'
 import type { ProviderClock } from './provider-clock.ts'
 import { isExpired } from './quote.ts'
 import type { QuoteAnswer } from './quote-answer.ts'
@@ -56,6 +57,8 @@ export interface AskOptions {
   again?: boolean
   /** The provider's latest time, if the caller has just read it. */
   latestMs?: number | undefined
+  /** Of this client, the same at each of its requests. Without it, the client hears of every failure. */
+  patience?: Pick<Patience, 'takeFurtherCall'> | undefined
 }
 
 export interface QuoteCacheOptions {
@@ -144,7 +147,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   }
 
   function getOrFetch(key: string, source: QuoteSource, asked: AskOptions = {}): Asking {
-    const { again = false, latestMs = providerClock.latestMs() } = asked
+    const { again = false, latestMs = providerClock.latestMs(), patience } = asked
     const count = again ? countNothing : (result: Lookup) => observer.lookedUp(result)
     const quote = find(key, latestMs)
     if (quote !== undefined) {
@@ -155,7 +158,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     const underWay = flights.get(key)
     if (underWay !== undefined) {
       count('collapsed')
-      return waitFor(key, underWay, { how: 'collapsed', source })
+      return waitFor(key, underWay, { how: 'collapsed', source, patience })
     }
     const result = store.get(key) === undefined ? 'miss' : 'expired'
     const flight = takeOff(key, source)
@@ -165,28 +168,50 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
         (answer) => count('found' in answer ? 'shared' : result),
         () => count(result),
       )
-    return waitFor(key, flight, { how: 'fetched', source })
+    return waitFor(key, flight, { how: 'fetched', source, patience })
   }
 
   function waitFor(
     key: string,
     flight: Flight,
-    { how, source }: { how: 'fetched' | 'collapsed'; source: QuoteSource },
+    {
+      how,
+      source,
+      patience,
+    }: Pick<AskOptions, 'patience'> & {
+      how: 'fetched' | 'collapsed'
+      source: QuoteSource
+    },
   ): Asking {
     let left = false
     let leaveCall = () => flight.leave()
     flight.join()
-    const served = flight.answer.then((answer): Served | Promise<Served> => {
+
+    function waitInsteadFor({ served, leave }: Asking): Promise<Served> {
+      leaveCall = leave
+      return served
+    }
+
+    function onAnswer(answer: SharedAnswer): Served | Promise<Served> {
       if ('found' in answer) return { how: 'hit', quote: answer.stored }
       if (answer.shared || left) return { how, answer }
       // The answer is for one client alone: the first that is still here. Each other client asks for itself.
       if (flight.claim()) return { how: 'fetched', answer }
-      const own = callFor(source, (answered) => keep(key, answered))
-      leaveCall = own.leave
-      return own.served
-    })
+      return waitInsteadFor(callFor(source, (answered) => keep(key, answered)))
+    }
+
+    /**
+     * A client that joined a call late must not inherit its end. The first such client makes a further call and enters
+     * it in the table; the next ones are called back in the same tick, and find it there.
+     */
+    function onFailure(error: Error): Promise<Served> {
+      const hasJoined = how === 'collapsed' && !left
+      if (!hasJoined || !failedByTime(error) || !patience?.takeFurtherCall(error)) throw error
+      return waitInsteadFor(getOrFetch(key, source, { again: true, patience }))
+    }
+
     return {
-      served,
+      served: flight.answer.then(onAnswer, onFailure),
       leave() {
         if (left) return
         left = true

@@ -1,8 +1,6 @@
 import type { ApplicationOf } from '../client/application.ts'
 import type { Clock } from '../clock.ts'
-import { addLength, answerHeaders } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import { writeReceivedHead } from '../http/whole-response.ts'
 import { createOrderJudge, type Judged, type OrderJudgeOptions } from '../orders/judge.ts'
 import type { NotedQuote } from '../orders/ledger.ts'
 import type { Verdict } from '../orders/matching.ts'
@@ -11,11 +9,12 @@ import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { unwritable } from '../upstream/fault.ts'
-import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
+import { type AnswerHead, fetchWhole, type Sender } from '../upstream/fetch.ts'
 import { readUpTo } from '../upstream/read-body.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
+import { isAccepted, mayBeAccepted, orderFailure, relayAnswer } from './order-answer.ts'
 import {
   expiredProblem,
   hasCoding,
@@ -27,7 +26,7 @@ import {
   unknownProblem,
 } from './order-problems.ts'
 import type { PassThroughRoute } from './passthrough.ts'
-import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
+import { type RateLimit, wasNeverSent } from './rate-limit.ts'
 
 /** What was decided of a float order, and why. */
 export const floatOrderDecisions = [
@@ -65,7 +64,7 @@ export interface OrderRouteOptions extends OrderJudgeOptions {
   partitionOf(exchange: Exchange): string | undefined
   swapHeaders(exchange: Exchange): string[]
   passThrough: PassThroughRoute
-  /** Drops a quote that an accepted order has used; undefined: it may be handed out again. */
+  /** Drops a quote that an order has used, or may have used; undefined: it may be handed out again. */
   useQuote: ((cacheKeys: Iterable<string>, quote: NotedQuote) => void) | undefined
   observer: OrderObserver
 }
@@ -91,7 +90,7 @@ export interface OrderRoute {
 }
 
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
-  const { clock, ledger, observer, providerClock, upstream } = options
+  const { clock, ledger, observer, providerClock, quoteIdFields, upstream } = options
   const { recall, judge } = createOrderJudge(options)
 
   function ageOf(quote: NotedQuote): number {
@@ -118,11 +117,12 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     }
   }
 
-  /** Judges an order once more when it goes out, and lets go of its quote when it was accepted. */
+  /** Judges an order once more when it goes out, and lets go of its quote when it was, or may have been, accepted. */
   class OrderSender implements Sender {
     readonly #judged: Judged
     readonly #exchange: Exchange
     #used: NotedQuote | undefined
+    #status = 0
 
     constructor(judged: Judged, exchange: Exchange) {
       this.#judged = judged
@@ -142,11 +142,20 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       return undefined
     }
 
-    /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
     answerBegan(head: AnswerHead): void {
+      this.#status = head.status
       // A refusal may come from an edge server with another clock.
-      if (head.status < 200 || head.status >= 300) return
-      providerClock.observe(head)
+      if (isAccepted(head.status)) providerClock.observe(head)
+      if (mayBeAccepted(head.status)) this.#useQuote()
+    }
+
+    /** The order was sent, and has no answer for its client. Returns the error that the client is told instead. */
+    failed(error: unknown): unknown {
+      if (this.#status === 0) this.#useQuote()
+      return orderFailure(error, this.#judged.order, this.#status)
+    }
+
+    #useQuote(): void {
       if (this.#used !== undefined) options.useQuote?.(ledger.cacheKeysOf(this.#used), this.#used)
     }
   }
@@ -165,7 +174,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       rest.destroy()
       throw tooLarge()
     }
-    const { order, problem } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
+    const { order, problem } = readOrder(bytes, { quoteIdFields })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
     // The store is asked even if a live quote is known here: that one may expire while the order waits, and another
@@ -176,24 +185,25 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     const decision = decide(judged, exchange)
     if ('refusal' in decision) throw decision.refusal
     await options.rateLimit?.count(exchange)
+    const sender = new OrderSender(judged, exchange)
+    // The answer is read to its end even if the client leaves: a quote that was used must be forgotten.
     const { answer } = fetchWhole({
       upstream,
       clock,
       totalTimeoutMs: options.totalTimeoutMs,
       request: { method: 'POST', target: exchange.target, headers, body: bytes },
-      sender: new OrderSender(judged, exchange),
+      sender,
     })
-    answer.catch((error) => {
-      if (error instanceof Problem || wasNeverSent(error)) options.rateLimit?.giveBack(exchange)
+    const whole = await answer.catch((error) => {
+      const isUnsent = error instanceof Problem || wasNeverSent(error)
+      if (isUnsent) options.rateLimit?.giveBack(exchange)
+      throw isUnsent ? error : sender.failed(error)
     })
-    // The answer is read to its end even if the client leaves: a quote that was used must be forgotten.
-    const whole = await answer
-    exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
     if (response.destroyed) return
     try {
-      relay(exchange, whole)
+      relayAnswer(exchange, whole)
     } catch (error) {
-      throw unwritable(upstream.name, error)
+      throw sender.failed(unwritable(upstream.name, error))
     }
   }
 
@@ -202,20 +212,21 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       maxBytes: maxOrderBytes,
       idleTimeoutMs: options.bodyIdleTimeoutMs,
     })
-    if (rest === undefined && !hasCoding(exchange.request.rawHeaders)) await refuseQuoteId(bytes)
+    const isReadable = rest === undefined && !hasCoding(exchange.request.rawHeaders)
+    const { order } = isReadable ? readOrder(bytes, { quoteIdFields }) : {}
+    if (order !== undefined) await refuseQuoteId(order)
     // The client may have left while the store was asked; relaying would wait for ever for the client to read.
     if (exchange.response.destroyed) return
     try {
-      options.passThrough(exchange, rest ?? bytes)
+      options.passThrough(exchange, rest ?? bytes, (error) => orderFailure(error, order))
     } catch (error) {
       rest?.destroy()
       throw error
     }
   }
 
-  async function refuseQuoteId(bytes: Buffer): Promise<void> {
-    const { order } = readOrder(bytes, { quoteIdFields: options.quoteIdFields })
-    if (order === undefined || order.quoteIds.length === 0) return
+  async function refuseQuoteId(order: OrderTerms): Promise<void> {
+    if (order.quoteIds.length === 0) return
     await options.sharedLedger.recall({ ...order, fromAmount: undefined }, noOrderer)
     const named = order.quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
     if (named === undefined) return
@@ -229,7 +240,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     floatOrder,
     plainOrder,
     async explain(body, orderer) {
-      const { order, problem } = readOrder(body, { quoteIdFields: options.quoteIdFields })
+      const { order, problem } = readOrder(body, { quoteIdFields })
       if (problem !== undefined) return { problem }
       const judged = await recall(order, orderer)
       return { order, verdict: judge(judged), othersKnown: judged.othersKnown }
@@ -239,14 +250,3 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
 
 /** For an order that is judged by ids alone. */
 const noOrderer: Orderer = { application: undefined, partition: undefined }
-
-/** The upstream's answer, untouched. */
-function relay(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAnswer): void {
-  const { response } = exchange
-  const headers = answerHeaders(status, rawHeaders)
-  addLength(headers, { status, body })
-  if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
-  response.sendDate = false
-  writeReceivedHead(response, { status, reason, headers })
-  response.end(body)
-}

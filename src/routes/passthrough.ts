@@ -26,14 +26,21 @@ export interface PassThroughRouteOptions {
   exchanges: Pick<Exchanges, 'fail'>
 }
 
-/** `body`: what a route has read of the request already. Without it, the request's own. */
-export type PassThroughRoute = (exchange: Exchange, body?: Buffer | RequestBody) => void
+/**
+ * `body`: what a route has read of the request already. Without it, the request's own. `explain` turns the failure of
+ * the upstream into what the client is answered.
+ */
+export type PassThroughRoute = (
+  exchange: Exchange,
+  body?: Buffer | RequestBody,
+  explain?: (error: unknown) => unknown,
+) => void
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
   const { bodyIdleTimeoutMs, exchanges, stallMs, swapHeaders } = options
 
-  return function passThroughRoute(exchange, body) {
+  return function passThroughRoute(exchange, body, explain = unchanged) {
     const { request, response, reading } = exchange
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'There is nothing to ask for.' })
     const upstream = upstreamFor(reading.upstream)
@@ -44,7 +51,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
       ownHeaders: rateLimit && ((received) => rateLimitFields(exchange, received)),
       failed(error) {
         if (wasNeverSent(error)) rateLimit?.giveBack(exchange)
-        if (!(error instanceof ClientGone)) exchanges.fail(exchange, error)
+        if (!(error instanceof ClientGone)) exchanges.fail(exchange, explain(error))
       },
     }
     const send = (bytes: Buffer | RequestBody | null) =>
@@ -89,6 +96,8 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     throw new Problem(slug, { detail })
   }
 }
+
+const unchanged = (error: unknown) => error
 
 async function counted(
   rateLimit: RateLimit,

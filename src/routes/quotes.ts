@@ -7,6 +7,7 @@ import {
   TrafficResponse,
   writeReceivedHead,
 } from '../http/whole-response.ts'
+import { Patience } from '../quotes/patience.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { isExpired } from '../quotes/quote.ts'
 import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
@@ -24,6 +25,8 @@ export interface QuoteRouteOptions {
   readRequest: ReadQuoteRequest
   sourceFor: QuoteSourceFor
   providerClock: ProviderClock
+  /** UPSTREAM_TOTAL_TIMEOUT_MS. */
+  totalTimeoutMs: number
   rateLimit: RateLimit | undefined
   /** The request headers, in lower case, that tell which quote a client gets. */
   chosenBy: readonly string[]
@@ -42,7 +45,8 @@ const maxAsks = 3
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
-  const { cache, readRequest, sourceFor, providerClock, rateLimit, exchanges, observer } = options
+  const { cache, readRequest, sourceFor, providerClock, totalTimeoutMs, rateLimit, exchanges, observer } =
+    options
   const quoteHeaders = createQuoteHeaders(options.chosenBy)
 
   function answer(exchange: Exchange): void | Promise<void> {
@@ -141,11 +145,20 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     const source = sourceFor(request, exchange)
     const ask = (options: AskOptions) =>
       key === undefined ? cache.fetchAlone(source, options) : cache.getOrFetch(key, source, options)
-    let asking = ask({ latestMs })
     let gone = false
+    const patience = new Patience({
+      endsAtMs: exchange.startedAtMs + totalTimeoutMs,
+      onEnd(failure) {
+        gone = true
+        asking.leave()
+        exchanges.fail(exchange, failure)
+      },
+    })
+    let asking = ask({ latestMs, patience })
     response.once('close', () => {
       if (isSent(response)) return
       gone = true
+      patience.end()
       asking.leave()
     })
 
@@ -153,10 +166,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (gone) return
       const latestMs = providerClock.latestMs()
       if (isTooLate(served, latestMs) && asks < maxAsks) {
-        asking = ask({ again: true })
+        asking = ask({ again: true, patience })
         wait(asks + 1)
         return
       }
+      patience.end()
       try {
         answerServed(exchange, served, { request, key }, latestMs)
       } catch (error) {
@@ -170,11 +184,12 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
         (error) => {
           if (gone) return
           if (!isAnothersRefusal(exchange, error)) {
+            patience.end()
             exchanges.fail(exchange, error)
             return
           }
           // This ends: each such round answers at least the client that was refused.
-          asking = ask({ again: true })
+          asking = ask({ again: true, patience })
           wait(asks)
         },
       )

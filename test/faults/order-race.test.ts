@@ -196,7 +196,8 @@ describe('an order that takes longer than UPSTREAM_TOTAL_TIMEOUT_MS', () => {
     expect(expectProblem(answer, 504, 'upstream-timeout').retryable).toBe(false)
     expect(proxyStatus(answer)).toBe('quotegate; error=http_response_timeout')
     expect(arrived()).toHaveLength(1)
-    expect((await quote()).id).toBe(given.id)
+    // It may have used its quote.
+    expect((await quote()).id).not.toBe(given.id)
   })
 
   it('here was not sent and never will be: it may be sent again', async () => {

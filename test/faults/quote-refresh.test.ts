@@ -158,4 +158,20 @@ describe('refresh-ahead', () => {
     expect(upstream.requests.length).toBeGreaterThanOrEqual(3)
     expect(upstream.requests.length).toBeLessThanOrEqual(6)
   })
+
+  it('that fails by time is followed by one further call for those that waited for it', async () => {
+    const { clock, startMs, gateway, waiting, give } = await withOneQuote({
+      UPSTREAM_HEADERS_TIMEOUT_MS: '2000',
+    })
+    clock.set(startMs + lifeMs - 1)
+    expect(how(await ask(gateway.url))).toBe('hit')
+    await until(() => waiting.length === 1, 'the background fetch')
+    clock.set(startMs + lifeMs)
+    const joiners = [ask(gateway.url), ask(gateway.url)]
+    await untilCounted(gateway, lookups('collapsed'), 2)
+    await until(() => waiting.length === 2, 'the further call')
+    give(1)
+    expect((await Promise.all(joiners)).map(({ status }) => status)).toEqual([200, 200])
+    expect(await counted(gateway, refreshes('failed'))).toBe(1)
+  })
 })

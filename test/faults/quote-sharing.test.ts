@@ -13,33 +13,10 @@ import {
   untilCounted,
   watchForUnhandled,
 } from '../support/clients/quotes.ts'
-import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, pause, rawUpstream, until } from '../support/gateways/between.ts'
+import { held } from '../support/gateways/held.ts'
 
 const many = 64
-
-/** An upstream whose answers are given by the test, and a gateway in front of it. */
-async function held(settings: Record<string, string> = {}) {
-  const waiting: ServerResponse[] = []
-  const upstream = await recordingUpstream((_request, response) => waiting.push(response))
-  const gateway = await gatewayTo(upstream.url, {
-    // A GET whose connection died is sent once more, which is another test's matter.
-    UPSTREAM_RETRIES: '0',
-    // Nothing but the callers' leaving may end a call while a test looks.
-    UPSTREAM_HEADERS_TIMEOUT_MS: '600000',
-    UPSTREAM_TOTAL_TIMEOUT_MS: '600000',
-    ...settings,
-  })
-  const crowd = (size: number) => Array.from({ length: size }, () => ask(gateway.url))
-  /** Once all of them have joined the one call that is under way. */
-  async function joined(count: number): Promise<void> {
-    await untilCounted(gateway, lookups('collapsed'), count)
-    await until(() => waiting.length > 0, 'the upstream call')
-  }
-  /** Once the connection of this call has closed; undici opens another one at once, for what may come. */
-  const ended = (response: ServerResponse | undefined) =>
-    until(() => response?.socket == null || response.socket.destroyed, 'the upstream call to end')
-  return { upstream, gateway, waiting, crowd, joined, ended }
-}
 
 const statusOf = ({ headers }: Answered) => headers['cache-status']?.toString() ?? ''
 

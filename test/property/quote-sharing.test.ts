@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createPartition } from '../../src/client/partition.ts'
+import { UpstreamFailure } from '../../src/http/problem.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { createProviderClock } from '../../src/quotes/provider-clock.ts'
@@ -30,7 +31,7 @@ type Client = typeof client extends fc.Arbitrary<infer Value> ? Value : never
 
 const step = fc.record({
   client,
-  doing: fc.constantFrom('ask', 'ask', 'ask', 'leave', 'answer', 'answer', 'fail', 'wait'),
+  doing: fc.constantFrom('ask', 'ask', 'ask', 'leave', 'answer', 'answer', 'fail', 'time', 'wait'),
   pick: fc.nat(5),
   lifeMs: fc.constantFrom(0, 1, 1_000, 30_000),
   shared: fc.constantFrom(true, true, true, false),
@@ -38,6 +39,9 @@ const step = fc.record({
 })
 
 let strangers = 0
+
+/** After it, those that joined the call share a further one. */
+const late = new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true })
 
 /** Who may share, said once more and differently from the code. */
 function circleOf(mode: Mode, { address, peerTrusted, place, amount, appName }: Client): string {
@@ -56,6 +60,7 @@ function circleOf(mode: Mode, { address, peerTrusted, place, amount, appName }: 
 it('in every mode a quote fetched for one partition is never served to another, nor an expired one to anybody', async () => {
   let hits = 0
   let collapsed = 0
+  let furtherTakers = 0
   await fc.assert(
     fc.asyncProperty(
       mode,
@@ -81,6 +86,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
             circle,
             settle({ doing, lifeMs, shared }: (typeof steps)[number]) {
               if (doing === 'fail') return reject(new Error('down'))
+              if (doing === 'time') return reject(late)
               const quote = {
                 id: circle,
                 body: circle,
@@ -132,7 +138,16 @@ it('in every mode a quote fetched for one partition is never served to another, 
               cache.refresh(key, live, source)
             // At this very instant: nothing is handed out that is over.
             if (live !== undefined) expect(live.expiresAtMs).toBeGreaterThan(clock.nowMs())
-            const asking = key === undefined ? cache.fetchAlone(source) : cache.getOrFetch(key, source)
+            let taken = 0
+            const patience = {
+              takeFurtherCall() {
+                taken += 1
+                if (taken === 1) furtherTakers += 1
+                return taken === 1
+              },
+            }
+            const asking =
+              key === undefined ? cache.fetchAlone(source) : cache.getOrFetch(key, source, { patience })
             leavers.push(asking.leave)
             asking.served.then(
               (served) => wrong.push(...failureOf(() => check(circle, served))),
@@ -149,6 +164,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
   // The steps met one another, or nothing has been shown.
   expect(hits).toBeGreaterThan(100)
   expect(collapsed).toBeGreaterThan(100)
+  expect(furtherTakers).toBeGreaterThan(100)
 })
 
 const wrong: unknown[] = []

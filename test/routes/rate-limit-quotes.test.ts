@@ -9,11 +9,13 @@ import {
   giveQuote,
   lookups,
   quoteBody,
+  quotePath,
   untilCounted,
 } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
+import { held } from '../support/gateways/held.ts'
 
 async function limited(perMinute: number, settings: Record<string, string> = {}) {
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
@@ -59,6 +61,40 @@ describe('quotes under a rate limit', () => {
     expect(answers.filter(({ status }) => status === 200)).toHaveLength(64)
     expect(answers.filter((answer) => left(answer) !== undefined)).toHaveLength(1)
     expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('count a further call for the one that joined first; if that one is refused, for the next', async () => {
+    const stage = await held({
+      UPSTREAM_HEADERS_TIMEOUT_MS: '2000',
+      RATE_LIMIT_PER_MINUTE: '1',
+      RATE_LIMIT_BY: 'client-ip',
+      QUOTE_PARTITION: 'none',
+      TRUST_PROXY: 'loopback',
+    })
+    const { upstream, gateway, waiting, called, joined } = stage
+    const from = (client: number, amount = '0.1') =>
+      ask(gateway.url, {
+        path: `${quotePath}?amount=${amount}`,
+        headers: ['App-Name', 'wallet', 'Forwarded', `for=198.51.100.${client}`],
+      })
+    const spent = from(2, '7')
+    await called(1)
+    giveQuote(waiting[0] as ServerResponse)
+    await spent
+    const beginner = from(1)
+    await called(2)
+    const joiners: Promise<Answered>[] = []
+    for (const [index, client] of [2, 3, 4].entries()) {
+      joiners.push(from(client))
+      await joined(index + 1)
+    }
+    expect((await beginner).status).toBe(504)
+    await called(3)
+    giveQuote(waiting[2] as ServerResponse)
+    expect((await Promise.all(joiners)).map(({ status }) => status)).toEqual([429, 200, 200])
+    expect(upstream.requests.map(({ headers }) => headers.forwarded)).toEqual(
+      [2, 1, 3].map((client) => `for=198.51.100.${client}`),
+    )
   })
 
   it('are counted as one lookup each, however often somebody had to ask again for another who was refused', async () => {

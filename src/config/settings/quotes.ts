@@ -61,7 +61,8 @@ export const quoteSettings = {
         'clients of a busy pair see no miss. Off at 0, and at no more than QUOTE_MIN_VALIDITY_MS.',
     }),
   QUOTE_EVICT_ON_ORDER: onOrOff.prefault('true').register(facts, {
-    meaning: 'A quote that an accepted order used is not served again.',
+    meaning:
+      'A quote that an order used is not served again, nor one whose order may have been accepted (504, reset).',
   }),
   METRICS_PAIRS: metricsPairs.optional().register(facts, {
     meaning:

@@ -1,0 +1,37 @@
+import { PatientTimer } from '../process/patient-timer.ts'
+
+/** With less time left a further call could hardly bring a quote, and would only burden a provider that hangs. */
+const minLeftMs = 50
+
+export interface PatienceOptions {
+  /** When the client's own time is over, by `performance.now()`. */
+  endsAtMs: number
+  /** The client's time was over during a further call; `failure` is the failure before that call. */
+  onEnd(failure: Error): void
+}
+
+/** How long one client waits for its quote, once it waits for a further call. */
+export class Patience {
+  readonly #options: PatienceOptions
+  #timer: PatientTimer | undefined
+
+  constructor(options: PatienceOptions) {
+    this.#options = options
+  }
+
+  /**
+   * Whether the client may wait for a further call after one that failed by time. True at most once, and only if it has
+   * time left. A further call has a time limit of its own, so the client's time is counted here from then on.
+   */
+  takeFurtherCall(failure: Error): boolean {
+    const leftMs = this.#options.endsAtMs - performance.now()
+    if (this.#timer !== undefined || leftMs < minLeftMs) return false
+    this.#timer = new PatientTimer(leftMs, () => this.#options.onEnd(failure))
+    return true
+  }
+
+  /** The client waits no more: it was answered, or has left. */
+  end(): void {
+    this.#timer?.clear()
+  }
+}

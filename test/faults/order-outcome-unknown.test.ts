@@ -1,0 +1,182 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { floatPath, type OrderStage, orderStage, post, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { deferred } from '../support/clients/quotes.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { until } from '../support/gateways/between.ts'
+
+// An order whose answer never came may have been carried out. Its quote was handed out to the next client, and its own
+// client was told to ask what became of it, without a word of where.
+
+const plainPath = '/v3/orders'
+const lookup = '/v3/orders?toAddress=0xt'
+const cut = (status: number) => (response: ServerResponse) => {
+  response.writeHead(status, { 'Content-Length': 100 })
+  response.write('{"id":', () => response.destroy())
+}
+const raw = (answer: string) => (response: ServerResponse) => response.socket?.end(answer)
+
+type Fail = (response: ServerResponse) => unknown
+const unknown: [what: string, status: number, slug: string, fail: Fail][] = [
+  ['is reset', 502, 'upstream-reset', (response) => response.socket?.resetAndDestroy()],
+  ['is closed', 502, 'upstream-reset', (response) => response.socket?.end()],
+  ['never comes', 504, 'upstream-timeout', () => {}],
+  ['is no HTTP', 502, 'upstream-invalid', raw('garbage\r\n\r\n')],
+  ['is cut within its head', 502, 'upstream-reset', raw('HTTP/1.1 201 Created\r\nContent-Length: 5\r\n')],
+]
+
+/** A provider that fails each order, and whether the quote is still in the cache. */
+async function failing(fail: Fail, settings: Record<string, string> = {}) {
+  const stage = await orderStage({ UPSTREAM_HEADERS_TIMEOUT_MS: 500, ...settings })
+  stage.provider.takeOrder = (_request, response) => void fail(response)
+  const given = await stage.quote()
+  return { ...stage, given, isKept: async () => (await stage.quote()).id === given.id }
+}
+
+describe('an order whose answer', () => {
+  it.each(unknown)(
+    '%s has used its quote, and is told where to look it up',
+    async (_what, status, slug, fail) => {
+      const { order, given, isKept } = await failing(fail)
+      const problem = expectProblem(await order(termsOf(given)), status, slug)
+      expect([problem.retryable, problem.lookup, problem.accepted]).toEqual([false, lookup, undefined])
+      expect(problem.detail).toContain('`lookup`')
+      expect(await isKept()).toBe(false)
+    },
+  )
+
+  it.each(unknown)('%s is told where to look it up, at /v3/orders too', async (_what, status, slug, fail) => {
+    const { order, given } = await failing(fail)
+    const problem = expectProblem(await order(termsOf(given), { path: plainPath }), status, slug)
+    expect([problem.retryable, problem.lookup]).toEqual([false, lookup])
+  })
+
+  it.each([502, 504])('is a %d of the provider has used its quote: an edge gave up on it', async (status) => {
+    const { order, given, isKept } = await failing((response) => response.writeHead(status).end('edge'))
+    expect((await order(termsOf(given))).body.toString()).toBe('edge')
+    expect(await isKept()).toBe(false)
+  })
+
+  it('breaks off after a 2xx head is told that the order was accepted', async () => {
+    const { order, given, isKept } = await failing(cut(201))
+    const problem = expectProblem(await order(termsOf(given)), 502, 'upstream-invalid')
+    expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
+    expect(problem.detail).toMatch(/accepted.*201/)
+    expect(await isKept()).toBe(false)
+  })
+
+  it('stalls after a 2xx head is told that the order was accepted', async () => {
+    const { order, given } = await failing(
+      (response) => response.writeHead(201, { 'Content-Length': 100 }).write('{'),
+      { UPSTREAM_BODY_TIMEOUT_MS: '500' },
+    )
+    const problem = expectProblem(await order(termsOf(given)), 504, 'upstream-timeout')
+    expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
+  })
+
+  it('cannot be passed on after a 2xx head is told that the order was accepted', async () => {
+    const { order, given } = await failing(raw('HTTP/1.1 201 A\x01B\r\nContent-Length: 2\r\n\r\n{}'))
+    const problem = expectProblem(await order(termsOf(given)), 502, 'upstream-invalid')
+    expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
+  })
+
+  it('breaks off after a head that refused it has not used its quote', async () => {
+    const { order, given, isKept } = await failing(cut(400))
+    const problem = expectProblem(await order(termsOf(given)), 502, 'upstream-invalid')
+    expect([problem.lookup, problem.accepted]).toEqual([lookup, undefined])
+    expect(await isKept()).toBe(true)
+  })
+
+  it('never comes and whose client has left has used its quote', async () => {
+    const taken = deferred<ServerResponse>()
+    const { gateway, given, isKept } = await failing(taken.resolve, { UPSTREAM_HEADERS_TIMEOUT_MS: '600000' })
+    const client = new RawConnection(gateway.url)
+    client.write(post(JSON.stringify(termsOf(given))))
+    const response = await taken.promise
+    client.socket.resetAndDestroy()
+    response.socket?.resetAndDestroy()
+    await until(() => response.socket === null || response.socket.destroyed, 'the reset')
+    expect(await isKept()).toBe(false)
+  })
+
+  it('never comes leaves its quote in the cache where QUOTE_EVICT_ON_ORDER is false', async () => {
+    const { order, given, isKept } = await failing((response) => response.destroy(), {
+      QUOTE_EVICT_ON_ORDER: 'false',
+    })
+    await order(termsOf(given))
+    expect(await isKept()).toBe(true)
+  })
+})
+
+describe('a second order for a quote that may have been used', () => {
+  it('is sent while the quote is live, and refused once it has expired', async () => {
+    const { arrived, clock, order, given, provider } = await failing((response) => response.destroy())
+    expect((await order(termsOf(given))).status).toBe(502)
+    provider.takeOrder = (_request, response) => response.writeHead(201).end()
+    expect((await order(termsOf(given))).status).toBe(201)
+    clock.set(given.expiry)
+    expectProblem(await order(termsOf(given)), 409, 'quote-expired')
+    expect(arrived()).toHaveLength(2)
+  })
+})
+
+describe('an order that was not sent', () => {
+  it.each([floatPath, plainPath])('has no lookup, and has not used its quote (%s)', async (path) => {
+    const { order, quote, upstream } = await orderStage({ UPSTREAM_RETRIES: 0 })
+    const given = await quote()
+    await upstream.close()
+    const problem = expectProblem(await order(termsOf(given), { path }), 502, 'upstream-unreachable')
+    expect([problem.retryable, 'lookup' in problem, 'accepted' in problem]).toEqual([true, false, false])
+    expect((await quote()).id).toBe(given.id)
+  })
+})
+
+describe('the lookup of an order', () => {
+  const lookupFor = async (body: string | Buffer, path = floatPath, headers?: readonly string[]) => {
+    const { gateway } = await failing((response) => response.destroy())
+    const options = { path, headers: ['App-Name: wallet', ...(headers ?? [])] }
+    const answer = await rawExchange(gateway.url, post(body, options))
+    return { gateway, ...expectProblem(answer, 502, 'upstream-reset') } as Record<string, unknown> &
+      Pick<OrderStage, 'gateway'>
+  }
+
+  it.each(['0xt', 'a b+c&d=e#f?g/h%41', 'caf\u00e9 \ud83d\ude80 "\\', "!'()*;,:@$~"])(
+    'asks the provider for its very address: %s',
+    async (toAddress) => {
+      const { order, given, upstream, gateway } = await failing((response) => response.destroy())
+      const answer = await order({ ...termsOf(given), toAddress })
+      const path = String(expectProblem(answer, 502, 'upstream-reset').lookup)
+      expect(path).toMatch(/^\/v3\/orders\?toAddress=[A-Za-z0-9%._~!'()*-]+$/)
+      await rawExchange(gateway.url, `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`)
+      const received = new URL(upstream.requests.at(-1)?.target ?? '', 'http://provider')
+      expect([received.pathname, [...received.searchParams]]).toEqual([
+        '/v3/orders',
+        [['toAddress', toAddress]],
+      ])
+    },
+  )
+
+  it.each([
+    ['is not there', '{}'],
+    ['is empty', '{"toAddress":""}'],
+    ['is no string', '{"toAddress":12}'],
+    ['is an object', '{"toAddress":{"value":"0xt"}}'],
+    ['is longer than any address', JSON.stringify({ toAddress: 'a'.repeat(3_000) })],
+    ['is half of a surrogate pair', '{"toAddress":"0x\\ud800"}'],
+  ])('is left out where the address %s', async (_what, body) => {
+    for (const path of [floatPath, plainPath]) {
+      const problem = await lookupFor(body, path)
+      expect([problem.lookup, problem.retryable]).toEqual([undefined, false])
+      expect(problem.detail).not.toContain('lookup')
+    }
+  })
+
+  it.each([
+    ['coded', ['Content-Encoding: gzip'], '{"toAddress":"0xt"}'],
+    ['malformed', [], '{"toAddress":"0xt"'],
+    ['too long to be looked at', [], JSON.stringify({ toAddress: '0xt' }).padEnd(65_537)],
+  ])('is left out where the body of a plain order is %s', async (_what, headers, body) => {
+    expect((await lookupFor(body, plainPath, headers)).lookup).toBeUndefined()
+  })
+})

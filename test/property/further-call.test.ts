@@ -1,0 +1,231 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { UpstreamFailure } from '../../src/http/problem.ts'
+import { silentLogger } from '../../src/process/logger.ts'
+import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { Patience } from '../../src/quotes/patience.ts'
+import { createProviderClock } from '../../src/quotes/provider-clock.ts'
+import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
+import { createQuoteCache } from '../../src/quotes/quote-cache.ts'
+import { createTestClock, deferred, sourceOf } from '../support/clients/quotes.ts'
+
+const totalMs = 1_000
+const minLeftMs = 50
+
+const step = fc.record({
+  doing: fc.constantFrom(
+    'ask',
+    'ask',
+    'ask',
+    'leave',
+    'wait',
+    'wait',
+    'time',
+    'time',
+    'fail',
+    'answer',
+    'mine',
+  ),
+  key: fc.constantFrom('a', 'a', 'a', 'b'),
+  pick: fc.nat(7),
+  waitMs: fc.constantFrom(1, 49, 50, 300, 950, 951, 1_000),
+})
+type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
+type End = Exclude<Step['doing'], 'ask' | 'leave' | 'wait'>
+
+interface Client {
+  key: string
+  endsAtMs: number
+  tookFurther: boolean
+  /** How its waiting ended. */
+  fate: string
+}
+
+interface ModelCall {
+  number: number
+  beginner: Client
+  waiting: Client[]
+  aborted: boolean
+}
+
+/** Who waits for which call, as the promise is worded, with lists alone. */
+function createModel() {
+  const calls: ModelCall[] = []
+  const table = new Map<string, ModelCall>()
+
+  function begin(client: Client): ModelCall {
+    const call = { number: calls.length, beginner: client, waiting: [client], aborted: false }
+    calls.push(call)
+    return call
+  }
+
+  function ask(client: Client): void {
+    const underWay = table.get(client.key)
+    if (underWay === undefined) table.set(client.key, begin(client))
+    else underWay.waiting.push(client)
+  }
+
+  function land(call: ModelCall): Client[] {
+    if (table.get(call.beginner.key) === call) table.delete(call.beginner.key)
+    return call.waiting.splice(0)
+  }
+
+  function leave(client: Client, fate: string): void {
+    const call = calls.find(({ waiting }) => waiting.includes(client))
+    if (call === undefined) return
+    client.fate = fate
+    call.waiting = call.waiting.filter((other) => other !== client)
+    if (call.waiting.length > 0) return
+    call.aborted = true
+    land(call)
+  }
+
+  function end(call: ModelCall, how: End, nowMs: number): void {
+    for (const [index, client] of land(call).entries()) {
+      if (how === 'mine' && index > 0) begin(client)
+      else if (how !== 'time') client.fate = `${how} ${call.number}`
+      else if (client === call.beginner || client.tookFurther || client.endsAtMs - nowMs < minLeftMs)
+        client.fate = `time ${call.number}`
+      else {
+        client.tookFurther = true
+        ask(client)
+      }
+    }
+  }
+
+  return { calls, ask, leave, end }
+}
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
+afterEach(() => void vi.useRealTimers())
+
+/** The real cache, with clients that wait as the quote route waits. */
+function createStage() {
+  const cache = createQuoteCache({
+    store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000 }),
+    providerClock: createProviderClock({ clock: createTestClock(), log: silentLogger() }),
+    minValidityMs: 0,
+    refreshAheadMs: 0,
+    observer: { lookedUp() {}, notKept() {}, refreshed() {} },
+  })
+  const calls: { beginner: number; aborted: boolean; end(how: End): void }[] = []
+  const fates: string[] = []
+  const leaves: ((fate: string) => void)[] = []
+
+  function callFor(beginner: number) {
+    const { promise, resolve, reject } = deferred<QuoteAnswer>()
+    const number = calls.length
+    const call = {
+      beginner,
+      aborted: false,
+      end(how: End) {
+        const late = number % 2 === 0 ? 'http_response_timeout' : 'connection_timeout'
+        const fault = how === 'time' ? late : 'connection_terminated'
+        const cause = `${how} ${number}`
+        if (how === 'time' || how === 'fail')
+          reject(new UpstreamFailure('swap', { fault, maybeSeen: true, cause }))
+        const base = {
+          status: 200,
+          reason: '',
+          headers: [],
+          quote: undefined,
+          stored: undefined,
+          notKept: undefined,
+        }
+        resolve({ ...base, body: Buffer.from(cause), shared: how === 'answer' })
+      },
+    }
+    calls.push(call)
+    return {
+      answer: promise,
+      abort() {
+        call.aborted = true
+        reject(new Error('given up'))
+      },
+    }
+  }
+
+  function ask(key: string): void {
+    const client = fates.length
+    fates.push('')
+    const settle = (fate: string) => {
+      fates[client] ||= fate
+      patience.end()
+    }
+    const patience = new Patience({
+      endsAtMs: performance.now() + totalMs,
+      onEnd: () => leaves[client]?.('over'),
+    })
+    const asking = cache.getOrFetch(
+      key,
+      sourceOf(() => callFor(client)),
+      { patience },
+    )
+    leaves.push((fate) => {
+      if (fates[client] !== '') return
+      settle(fate)
+      asking.leave()
+    })
+    asking.served.then(
+      (served) => settle('answer' in served ? served.answer.body.toString() : 'hit'),
+      (error) => settle(String(error.cause)),
+    )
+  }
+
+  return { calls, fates, leaves, ask }
+}
+
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+it('the clients of each call are those that the promise names, and every client hears what it should', async () => {
+  let furtherCalls = 0
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 100 }), async (steps) => {
+      const model = createModel()
+      const real = createStage()
+      const clients: Client[] = []
+      for (const { doing, key, pick, waitMs } of steps) {
+        const nowMs = performance.now()
+        if (doing === 'ask') {
+          const client = { key, endsAtMs: nowMs + totalMs, tookFurther: false, fate: '' }
+          clients.push(client)
+          model.ask(client)
+          real.ask(key)
+        } else if (doing === 'leave') {
+          const client = clients.at(-1 - pick)
+          if (client !== undefined) {
+            model.leave(client, 'left')
+            real.leaves[clients.indexOf(client)]?.('left')
+          }
+        } else if (doing === 'wait') {
+          for (const client of clients)
+            if (client.tookFurther && client.endsAtMs <= nowMs + waitMs) model.leave(client, 'over')
+          vi.advanceTimersByTime(waitMs)
+        } else {
+          const open = model.calls.filter(({ waiting }) => waiting.length > 0)
+          const call = open[pick % Math.max(open.length, 1)]
+          if (call !== undefined) {
+            model.end(call, doing, nowMs)
+            real.calls[call.number]?.end(doing)
+          }
+        }
+        await turn()
+        await turn()
+        expect(real.fates).toEqual(clients.map(({ fate }) => fate))
+        expect(real.calls.map(({ beginner }) => beginner)).toEqual(
+          model.calls.map(({ beginner }) => clients.indexOf(beginner)),
+        )
+      }
+      expect(real.calls.map(({ aborted }) => aborted)).toEqual(model.calls.map(({ aborted }) => aborted))
+      furtherCalls += model.calls.filter(({ beginner }) => beginner.tookFurther).length
+      // With all clients gone, no call and no timer is left.
+      for (const leave of real.leaves) leave('left')
+      await turn()
+      await turn()
+      expect(vi.getTimerCount()).toBe(0)
+    }),
+    { numRuns: 500 },
+  )
+  // The steps met one another, or nothing has been shown.
+  expect(furtherCalls).toBeGreaterThan(100)
+})

@@ -1,0 +1,45 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { Patience } from '../../src/quotes/patience.ts'
+
+beforeEach(
+  () =>
+    void vi.useFakeTimers({
+      toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'clearImmediate', 'performance'],
+    }),
+)
+afterEach(() => void vi.useRealTimers())
+
+const failure = new Error('no answer')
+
+function patient(leftMs: number) {
+  const ended: Error[] = []
+  const patience = new Patience({ endsAtMs: performance.now() + leftMs, onEnd: (error) => ended.push(error) })
+  return { patience, ended }
+}
+
+it('waits for a further call once, and until its own time is over', () => {
+  const { patience, ended } = patient(1_000)
+  vi.advanceTimersByTime(400)
+  expect(patience.takeFurtherCall(failure)).toBe(true)
+  expect(patience.takeFurtherCall(failure)).toBe(false)
+  vi.advanceTimersByTime(599)
+  expect(ended).toEqual([])
+  vi.advanceTimersByTime(2)
+  expect(ended).toEqual([failure])
+})
+
+it.each([
+  [49, false],
+  [50, true],
+  [-1, false],
+])('with %d ms left waits for a further call: %s', (leftMs, waits) => {
+  expect(patient(leftMs).patience.takeFurtherCall(failure)).toBe(waits)
+})
+
+it('does not end once it was answered', () => {
+  const { patience, ended } = patient(1_000)
+  patience.takeFurtherCall(failure)
+  patience.end()
+  vi.advanceTimersByTime(2_000)
+  expect([ended, vi.getTimerCount()]).toEqual([[], 0])
+})
