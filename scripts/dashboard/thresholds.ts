@@ -17,6 +17,7 @@ export const thresholds = {
   refusedShare: 0.2,
   clockOffsetSeconds: 2,
   breakersNotClosed: 0,
+  pairsStopped: 0,
   /** Of the last two minutes. */
   storeUpShare: 0.5,
   /** Within a quarter of an hour. */

@@ -51,6 +51,11 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
     requote: z.string().describe('Path and query for a new quote of the same pair and amount.'),
   },
   'float-order-required': { quoteId, use: z.literal('/v3/orders/float') },
+  'breaker-open': {
+    breaker: z
+      .enum(['connections', 'orders', 'pair', 'quotes', 'rest'])
+      .describe('What is not sent for a moment: all that needs a connection, or requests of one kind.'),
+  },
 }
 
 /** One that is told as it stands here, ids and times aside. */

@@ -174,7 +174,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       upstream,
       clock,
       totalTimeoutMs: options.totalTimeoutMs,
-      request: { method: 'POST', target: exchange.target, headers, body: bytes },
+      request: { kind: 'float-order', method: 'POST', target: exchange.target, headers, body: bytes },
       sender: new OrderSender(judged, exchange),
     })
     answer.catch((error) => {

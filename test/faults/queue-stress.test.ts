@@ -81,7 +81,7 @@ test('200 clients at a time through an upstream that fails at random: nothing ha
   for (const outcome of ['answered', 'failed-status', 'given-up', 'connection_terminated', 'breaker_open']) {
     expect(outcomes).toContain(outcome)
   }
-  expect(edge.states).toContain('closed')
+  expect(edge.states).toContain('rest closed')
   expect(escaped).toEqual([])
   process.stdout.write(`stress: ${sent} requests, ${answered} answered, ${edge.retries} sent again\n`)
 })
