@@ -1,18 +1,17 @@
 import { type ApplicationOf, briefApplication } from '../client/application.ts'
 import type { Clock } from '../clock.ts'
-import { addLength, answerHeaders } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import { writeReceivedHead } from '../http/whole-response.ts'
 import { createOrderJudge, type Judged, type OrderJudgeOptions } from '../orders/judge.ts'
 import type { NotedQuote, Verdict } from '../orders/ledger.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { unwritable } from '../upstream/fault.ts'
-import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
+import { type AnswerHead, fetchWhole, type Sender } from '../upstream/fetch.ts'
 import { readUpTo } from '../upstream/read-body.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
+import { relayOrderAnswer } from './order-answer.ts'
 import {
   expiredProblem,
   hasCoding,
@@ -23,7 +22,8 @@ import {
   unknownProblem,
 } from './order-problems.ts'
 import type { PassThroughRoute } from './passthrough.ts'
-import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
+import { type RateLimit, wasNeverSent } from './rate-limit.ts'
+import { msUntilNextJudgement } from './waiting-order.ts'
 
 /** What was decided of a float order, and why. */
 export const floatOrderDecisions = [
@@ -128,13 +128,23 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
 
     /** An order that waited for a connection is judged when it goes out, not only when it came. */
     objection(): Error | undefined {
-      if (this.#exchange.response.destroyed)
-        return new ClientGone('the client left before its order was sent', { maybeSeen: false })
-      const decision = decide(this.#judged, this.#exchange)
+      const decision = this.#decideNow()
       if ('refusal' in decision) return decision.refusal
       this.#used = decision.quote
       observer.decided(this.#used ? 'forwarded-live' : 'forwarded-unknown', this.#used && ageOf(this.#used))
       return undefined
+    }
+
+    /** An order that waits is refused at the instant at which its quote expires. */
+    whileWaiting(): { objection: Error } | { askAgainInMs: number } {
+      const decision = this.#decideNow()
+      if ('refusal' in decision) return { objection: decision.refusal }
+      return { askAgainInMs: msUntilNextJudgement(decision.quote, options) }
+    }
+
+    #decideNow(): { quote: NotedQuote | undefined } | { refusal: Error } {
+      if (!this.#exchange.response.destroyed) return decide(this.#judged, this.#exchange)
+      return { refusal: new ClientGone('the client left before its order was sent', { maybeSeen: false }) }
     }
 
     /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
@@ -185,7 +195,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
     if (response.destroyed) return
     try {
-      relay(exchange, whole)
+      relayOrderAnswer(exchange, whole)
     } catch (error) {
       throw unwritable(upstream.name, error)
     }
@@ -236,15 +246,4 @@ function reasonOf(verdict: Verdict, othersKnown: boolean): string {
     return 'What other replicas know of the order could not be asked, and no quote seen here decides.'
   if (verdict.state === 'unknown') return 'The order matches no quote that was seen here.'
   return `The order matches a quote by its ${verdict.matchedBy}; the quote is ${verdict.state}.`
-}
-
-/** The upstream's answer, untouched. */
-function relay(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAnswer): void {
-  const { response } = exchange
-  const headers = answerHeaders(status, rawHeaders)
-  addLength(headers, { status, body })
-  if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
-  response.sendDate = false
-  writeReceivedHead(response, { status, reason, headers })
-  response.end(body)
 }
