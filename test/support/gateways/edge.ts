@@ -29,7 +29,7 @@ const patient: UpstreamLimits = {
 
 /** Edges have no routes, so that a path may say what kind of request it is: `/kind/float-order`, `/quote-of/A_B`. */
 function kindOf(target: string): RequestKind {
-  const [, pair] = /^\/quote-of\/([^?]+)/.exec(target) ?? []
+  const [, pair] = /^\/quote-of\/([^?/]+)/.exec(target) ?? []
   if (pair !== undefined) return { quoteOf: pair }
   const [, kind] = /^\/kind\/(float-order|order)/.exec(target) ?? []
   return (kind as 'float-order' | 'order' | undefined) ?? 'other'
