@@ -49,7 +49,8 @@ export const upstreams: Row = {
     {
       title: 'Connections to upstreams',
       description:
-        'Busy with a request, or idle. Good: busy below UPSTREAM_CONNECTIONS (128); at it, requests wait.',
+        'Busy with a request, or idle. Good: busy below UPSTREAM_CONNECTIONS (128); at it, requests wait. On the swap ' +
+        'side all but float orders wait from seven eighths of it on (112).',
       kind: 'timeseries',
       unit: 'none',
       queries: [
