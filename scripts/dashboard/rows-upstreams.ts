@@ -97,7 +97,7 @@ export const upstreams: Row = {
       unit: 'none',
       queries: [
         {
-          expr: `sum by (pair, instance) (${of('quotegate_breaker_open_pairs')}) > 0`,
+          expr: `sum by (pair, instance) (${of('quotegate_breaker_open_pairs')})`,
           legend: '{{pair}} {{instance}}',
         },
       ],

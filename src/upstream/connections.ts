@@ -10,7 +10,7 @@ export interface ConnectionsOptions extends ConnectionOptions {
   /** Of these, those for float orders alone. */
   reserved: number
   /** Asked whenever a request is about to get a connection. While it admits none, nothing is sent. */
-  breaker: Pick<Breaker, 'admit' | 'retryAfterMs'>
+  breaker: Pick<Breaker, 'admit' | 'retryAfterMs' | 'state'>
 }
 
 /** undici's raw handler, whose `onError` also says whether any byte of an answer came before the error. */
@@ -129,10 +129,10 @@ export class Connections {
     return connection
   }
 
-  /** While a trial is under way, its end has the queue served. */
   #serveWhenBreakerIsDue(): void {
-    const { retryAfterMs } = this.#options.breaker
-    if (retryAfterMs === 0) return
+    const { retryAfterMs, state } = this.#options.breaker
+    // A trial is under way. When it ends, the queue is served.
+    if (state === 'half-open') return
     clearTimeout(this.#breakerTimer)
     this.#breakerTimer = setTimeout(() => this.serve(), Math.ceil(retryAfterMs)).unref()
   }
