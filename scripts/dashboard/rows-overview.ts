@@ -16,7 +16,7 @@ const availabilitySteps: readonly Step[] = [
 const anyBreaker: Panel = {
   title: 'Breakers not closed',
   description:
-    'Good: 0. Each one more is an upstream that is failing and is not asked; cached quotes are served meanwhile.',
+    'Good: 0. Each one more stands for requests that keep failing and are not sent; cached quotes are served meanwhile.',
   kind: 'stat',
   unit: 'none',
   queries: [{ expr: `sum(${of('quotegate_breaker_state', 'state!="closed"')})`, legend: 'not closed' }],

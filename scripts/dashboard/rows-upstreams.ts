@@ -49,7 +49,8 @@ export const upstreams: Row = {
     {
       title: 'Connections to upstreams',
       description:
-        'Busy with a request, or idle. Good: busy below UPSTREAM_CONNECTIONS (128); at it, requests wait.',
+        'Busy with a request, or idle. Good: busy below UPSTREAM_CONNECTIONS (128); at it, requests wait. On the swap ' +
+        'side all but float orders wait from seven eighths of it on (112).',
       kind: 'timeseries',
       unit: 'none',
       queries: [
@@ -75,17 +76,34 @@ export const upstreams: Row = {
     {
       title: 'Breakers not closed, by upstream',
       description:
-        'Good: 0 throughout. 1 while an upstream is not asked (open) or tried with one request (half-open).',
+        'Good: 0 throughout. 1 while requests are not sent (open) or one of them tries (half-open): all that need ' +
+        'connections, or those of one kind.',
       kind: 'state-timeline',
       unit: 'none',
       queries: [
         {
-          expr: `sum by (upstream, instance) (${of('quotegate_breaker_state', 'state!="closed"')})`,
-          legend: '{{upstream}} {{instance}}',
+          expr: `sum by (upstream, breaker, instance) (${of('quotegate_breaker_state', 'state!="closed"')})`,
+          legend: '{{upstream}}: {{breaker}} {{instance}}',
         },
       ],
       steps: redFrom(thresholds.breakersNotClosed + 1),
       runbook: 'quotegatebreakeropen',
+    },
+    {
+      title: 'Pairs stopped',
+      description:
+        'Pairs whose quotes keep failing and are not asked for. Good: 0. Other pairs and orders go on.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [
+        {
+          expr: `sum by (pair, instance) (${of('quotegate_breaker_open_pairs')})`,
+          legend: '{{pair}} {{instance}}',
+        },
+      ],
+      least: 0,
+      steps: redFrom(thresholds.pairsStopped + 1),
+      runbook: 'quotegatepairsstopped',
     },
     {
       title: "The provider's clock less ours",

@@ -19,6 +19,7 @@ export const thresholds = {
   unknownShare: 0.1,
   clockOffsetSeconds: 2,
   breakersNotClosed: 0,
+  pairsStopped: 0,
   /** Of the last two minutes. */
   storeUpShare: 0.5,
   /** Within a quarter of an hour. */

@@ -68,6 +68,11 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
   'upstream-reset': { lookup: outcome.lookup },
   'upstream-invalid': outcome,
   'upstream-timeout': outcome,
+  'breaker-open': {
+    breaker: z
+      .enum(['connections', 'orders', 'pair', 'quotes', 'rest'])
+      .describe('What is not sent for a moment: all that needs a connection, or requests of one kind.'),
+  },
 }
 
 /** One that is told as it stands here, ids and times aside. */

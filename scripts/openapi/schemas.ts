@@ -71,11 +71,19 @@ const degraded = z
 
 export const readiness = z.object({ status: z.enum(['ready', 'not ready']), degraded })
 
+const shownBreaker = z.object({
+  name: z
+    .enum(['connections', 'orders', 'rest', 'quotes'])
+    .describe('What it stops: with connections everything, else requests of one kind. Only swap has kinds.'),
+  state: z.enum(['closed', 'open', 'half-open']),
+  retryAfterMs: z.number().describe('How long until one request may try; 0 while the breaker is closed.'),
+})
+
 const upstreamState = z.object({
   name: z.enum(['swap', 'payments', 'webhooks']),
   sandbox: z.boolean(),
-  breaker: z.enum(['closed', 'open', 'half-open']),
-  retryAfterMs: z.number().describe('How long until one request may try; 0 while the breaker is closed.'),
+  breakers: z.array(shownBreaker),
+  openPairs: z.number().describe('Pairs whose quotes are not asked for now, because they keep failing.'),
   inFlight: z.number(),
   connectionsMost: z.number(),
   queueMost: z.number(),

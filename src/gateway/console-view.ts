@@ -33,12 +33,16 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
   const startedAtMs = performance.now()
 
   function stateOf(upstream: Upstream): UpstreamState {
-    const { name, breaker, inFlight } = upstream
+    const { name, breakers, inFlight } = upstream
     return {
       name,
       sandbox: config.upstreams[name].baseUrl === 'sandbox',
-      breaker: breaker.state,
-      retryAfterMs: Math.round(breaker.retryAfterMs),
+      breakers: Object.entries(breakers.states).map(([breaker, { state, retryAfterMs }]) => ({
+        name: breaker,
+        state,
+        retryAfterMs: Math.round(retryAfterMs),
+      })),
+      openPairs: breakers.refusedPairs().length,
       inFlight,
       connectionsMost: config.upstream.connections,
       queueMost: config.upstream.queue,

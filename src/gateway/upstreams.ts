@@ -25,9 +25,12 @@ export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams
       limits: config.upstream,
       observer: {
         ...counts,
-        breakerChanged(state) {
-          counts.breakerChanged(state)
-          log.warn({ upstream: name, state }, `the breaker of the ${name} upstream is ${state}`)
+        breakerChanged(breaker, state) {
+          counts.breakerChanged(breaker, state)
+          log.warn(
+            { upstream: name, breaker, state },
+            `the breaker of the ${name} upstream (${breaker}) is ${state}`,
+          )
         },
       },
     })

@@ -118,16 +118,25 @@ export class UpstreamFailure extends Error {
   /** Whether the upstream may have seen the request: then a POST must not be sent again. */
   readonly maybeSeen: boolean
   readonly retryAfterMs: number
+  /** With `breaker_open`: which of the upstream's breakers it was. */
+  readonly breaker: OpenBreaker | undefined
 
   constructor(
     upstream: string,
-    options: { fault: UpstreamFault; maybeSeen: boolean; cause?: unknown; retryAfterMs?: number },
+    options: {
+      fault: UpstreamFault
+      maybeSeen: boolean
+      cause?: unknown
+      retryAfterMs?: number
+      breaker?: OpenBreaker
+    },
   ) {
     super(`${upstream} upstream: ${options.fault}`, { cause: options.cause })
     this.upstream = upstream
     this.fault = options.fault
     this.maybeSeen = options.maybeSeen
     this.retryAfterMs = options.retryAfterMs ?? 0
+    this.breaker = options.breaker
   }
 }
 
@@ -149,14 +158,23 @@ const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string 
     slug: 'upstream-timeout',
     detail: 'It took the request and did not answer in time.',
   },
-  breaker_open: {
-    slug: 'breaker-open',
-    detail: 'It has failed several times in a row and is left alone for a moment.',
-  },
+  breaker_open: { slug: 'breaker-open', detail: 'It keeps failing and is left alone for a moment.' },
   connection_limit_reached: {
     slug: 'saturated',
     detail: 'Every connection to it is busy; try again shortly.',
   },
+}
+
+/** What kept failing, so that this request was not sent: connections, or requests of one kind, or quotes of one pair. */
+export type OpenBreaker = 'connections' | 'orders' | 'rest' | 'quotes' | 'pair'
+
+const detailOfBreaker: Record<OpenBreaker, string> = {
+  connections: 'Connections to it keep failing, so nothing is sent for a moment.',
+  orders: 'It keeps failing for orders, so none is sent for a moment. Other requests are.',
+  rest: 'It keeps failing for requests other than quotes and orders, so none is sent for a moment. Quotes and orders are.',
+  quotes:
+    'It keeps failing for quotes of several pairs, so no quote is asked for for a moment. Orders are sent.',
+  pair: 'It keeps failing for quotes of this pair, so none is asked for for a moment. Other pairs and orders are not affected.',
 }
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -165,7 +183,8 @@ const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 export function problemOf(error: unknown, method: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof UpstreamFailure) {
-    const { slug, detail } = problemOfFault[error.fault]
+    const { slug, detail: ofFault } = problemOfFault[error.fault]
+    const detail = error.breaker === undefined ? ofFault : detailOfBreaker[error.breaker]
     const isRetryable = !error.maybeSeen || safeMethods.has(method)
     return new Problem(slug, {
       detail: `${detail} ${isRetryable ? 'The request can be sent again.' : 'It may have been carried out: ask before you send it again.'}`,
@@ -175,7 +194,10 @@ export function problemOf(error: unknown, method: string): Problem {
           ? { 'Retry-After': String(Math.max(1, Math.ceil(error.retryAfterMs / 1_000))) }
           : {}),
       },
-      members: { upstream: error.upstream },
+      members: {
+        upstream: error.upstream,
+        ...(error.breaker === undefined ? {} : { breaker: error.breaker }),
+      },
       retryable: isRetryable,
       cause: error,
     })

@@ -18,8 +18,11 @@ export interface UpstreamFacts {
   readonly paths: readonly string[] | DeclaredSetting
   /** swap: Forwarded, Via and what SWAP_… supplies are added. untouched: nothing is, since clients sign their bytes. */
   readonly headers: 'swap' | 'untouched'
-  /** What opens its breaker: its failing answers too, or only failures to connect. */
-  readonly breakerCounts: 'answers' | 'connects'
+  /**
+   * by-kind: orders have connections of their own, and each kind of request a breaker. alike: the one breaker counts
+   * failures to connect.
+   */
+  readonly requests: 'by-kind' | 'alike'
   /** What its paths are answered while it has no base URL. */
   readonly missing: { readonly slug: ProblemSlug; readonly detail: string }
 }
@@ -37,7 +40,7 @@ export const upstreamTable = {
     },
     paths: ['/v3'],
     headers: 'swap',
-    breakerCounts: 'answers',
+    requests: 'by-kind',
     missing: { slug: 'not-found', detail: 'Set SWAP_BASE_URL to the swap API.' },
   },
   payments: {
@@ -57,7 +60,7 @@ export const upstreamTable = {
         '/v3 or /webhooks. Every other path answers 404, naming this setting.',
     },
     headers: 'untouched',
-    breakerCounts: 'connects',
+    requests: 'alike',
     missing: {
       slug: 'no-payments-upstream',
       detail: 'Set PAYMENTS_BASE_URL to the payments API; PAYMENTS_PATHS says which paths go there.',
@@ -75,7 +78,7 @@ export const upstreamTable = {
     },
     paths: ['/webhooks'],
     headers: 'untouched',
-    breakerCounts: 'connects',
+    requests: 'alike',
     missing: {
       slug: 'no-webhooks-upstream',
       detail: 'Set WEBHOOKS_BASE_URL to the service that receives webhooks.',

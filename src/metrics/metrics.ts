@@ -88,7 +88,7 @@ export function createMetrics({ version, pairs = [], ...options }: MetricsOption
     ...requests,
     ...createQuoteMetrics(registry, { notKeptReasons: options.notKeptReasons, pairs }),
     server: requests.exchanges,
-    upstreams: createUpstreamMetrics(registry, options.upstreams),
+    upstreams: createUpstreamMetrics(registry, { upstreams: options.upstreams, pairs }),
     store: createStoreMetrics(registry),
     contentType: registry.contentType,
     render: () => renderPage(registry),

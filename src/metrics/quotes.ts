@@ -16,7 +16,8 @@ import {
   type Tally,
 } from './series.ts'
 
-const otherPair = 'other'
+/** The label of every pair that METRICS_PAIRS does not name. */
+export const otherPair = 'other'
 
 /** Providers' quotes live for about half a minute; a day is the most that is believed. */
 const lifeBounds = [0.5, 1, 2, 5, 10, 15, 20, 25, 30, 45, 60, 120, 300, 900, 3_600]

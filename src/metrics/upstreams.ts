@@ -1,7 +1,9 @@
 import type { Registry } from 'prom-client'
-import type { UpstreamName } from '../http/upstreams.ts'
+import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import type { BreakerState } from '../upstream/breaker.ts'
+import type { BreakerName } from '../upstream/breakers.ts'
 import type { Outcome, UpstreamObserver } from '../upstream/types.ts'
+import { otherPair } from './quotes.ts'
 import { createDistributionsBy, createGauge, createTallies, createTalliesBy, type Tally } from './series.ts'
 
 /** Never sent: these took no time of the upstream. */
@@ -24,6 +26,7 @@ const outcomes: readonly Outcome[] = [
   ...refusals,
 ]
 const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
+const breakerNames: readonly BreakerName[] = ['connections', 'orders', 'rest', 'quotes']
 
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30]
 
@@ -32,6 +35,7 @@ const connectionStates = ['busy', 'idle'] as const
 export interface WatchedUpstream {
   readonly inFlight: number
   readonly connections: Readonly<Record<(typeof connectionStates)[number], number>>
+  readonly breakers: { refusedPairs(): readonly string[] }
 }
 
 export interface UpstreamMetrics extends UpstreamObserver {
@@ -41,7 +45,7 @@ export interface UpstreamMetrics extends UpstreamObserver {
 
 export function createUpstreamMetrics(
   registry: Registry,
-  upstreamNames: readonly UpstreamName[],
+  { upstreams: upstreamNames, pairs }: { upstreams: readonly UpstreamName[]; pairs: readonly string[] },
 ): Readonly<Record<UpstreamName, UpstreamMetrics>> {
   const requests = createTallies(
     {
@@ -65,18 +69,21 @@ export function createUpstreamMetrics(
     'upstream',
     upstreamNames,
   )
-  const breakers = new Map<UpstreamName, BreakerState>()
+  const breakers = new Map<string, BreakerState>()
+  const keyOf = (upstream: UpstreamName, breaker: BreakerName) => `${upstream} ${breaker}`
   createGauge(
     {
       registry,
       name: 'quotegate_breaker_state',
-      help: 'Whether the breaker of an upstream is in this state: 1 or 0',
+      help: 'Whether a breaker of an upstream is in this state: 1 or 0',
     },
     upstreamNames.flatMap((upstream) =>
-      breakerStates.map((state) => ({
-        labels: { upstream, state },
-        read: () => ((breakers.get(upstream) ?? 'closed') === state ? 1 : 0),
-      })),
+      breakersOf(upstream).flatMap((breaker) =>
+        breakerStates.map((state) => ({
+          labels: { upstream, breaker, state },
+          read: () => ((breakers.get(keyOf(upstream, breaker)) ?? 'closed') === state ? 1 : 0),
+        })),
+      ),
     ),
   )
   const watched = new Map<UpstreamName, WatchedUpstream>()
@@ -101,6 +108,20 @@ export function createUpstreamMetrics(
     ),
   )
 
+  const refusedPairs = () => upstreamNames.flatMap((name) => watched.get(name)?.breakers.refusedPairs() ?? [])
+  const labelOf = (pair: string) => (pairs.includes(pair) ? pair : otherPair)
+  createGauge(
+    {
+      registry,
+      name: 'quotegate_breaker_open_pairs',
+      help: 'Pairs whose quotes are not asked for now, because they keep failing',
+    },
+    [...new Set([...pairs, otherPair])].map((pair) => ({
+      labels: { pair },
+      read: () => refusedPairs().filter((refused) => labelOf(refused) === pair).length,
+    })),
+  )
+
   const metricsOf = (upstream: UpstreamName, index: number): UpstreamMetrics => {
     const first = index * outcomes.length
     const byOutcome = Object.fromEntries(
@@ -113,7 +134,7 @@ export function createUpstreamMetrics(
         if (!isRefusal(outcome)) duration.observe(durationMs / 1_000)
       },
       retried: () => retries[upstream].inc(),
-      breakerChanged: (state) => breakers.set(upstream, state),
+      breakerChanged: (breaker, state) => breakers.set(keyOf(upstream, breaker), state),
       watch: (parts) => watched.set(upstream, parts),
     }
   }
@@ -121,6 +142,10 @@ export function createUpstreamMetrics(
     UpstreamName,
     UpstreamMetrics
   >
+}
+
+function breakersOf(upstream: UpstreamName): readonly BreakerName[] {
+  return upstreamTable[upstream].requests === 'by-kind' ? breakerNames : ['connections']
 }
 
 function isRefusal(outcome: Outcome): boolean {

@@ -6,12 +6,20 @@ export interface ShownSetting {
   readonly meaning: string
 }
 
+export interface ShownBreaker {
+  /** What it stops: connections, and with them everything; or requests of one kind. */
+  readonly name: string
+  readonly state: string
+  /** Time until the breaker lets a request through; 0 while it is closed. */
+  readonly retryAfterMs: number
+}
+
 export interface UpstreamState {
   readonly name: string
   readonly sandbox: boolean
-  readonly breaker: string
-  /** Time until the breaker lets a request through; 0 while it is closed. */
-  readonly retryAfterMs: number
+  readonly breakers: readonly ShownBreaker[]
+  /** Pairs whose quotes are not asked for now, because they keep failing. */
+  readonly openPairs: number
   readonly inFlight: number
   readonly connectionsMost: number
   readonly queueMost: number

@@ -17,7 +17,6 @@ import type { Exchange } from './exchange.ts'
 import { isAccepted, mayBeAccepted, orderFailure, relayAnswer } from './order-answer.ts'
 import {
   expiredProblem,
-  hasCoding,
   maxOrderBytes,
   reasonOf,
   refuseCoding,
@@ -26,7 +25,9 @@ import {
   unknownProblem,
 } from './order-problems.ts'
 import type { PassThroughRoute } from './passthrough.ts'
+import { createPlainOrderRoute } from './plain-orders.ts'
 import { type RateLimit, wasNeverSent } from './rate-limit.ts'
+import { msUntilNextJudgement } from './waiting-order.ts'
 
 /** What was decided of a float order, and why. */
 export const floatOrderDecisions = [
@@ -131,9 +132,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
 
     /** An order that waited for a connection is judged when it goes out, not only when it came. */
     objection(): Error | undefined {
-      if (this.#exchange.response.destroyed)
-        return new ClientGone('the client left before its order was sent', { maybeSeen: false })
-      const decision = decide(this.#judged, this.#exchange)
+      const decision = this.#decideNow()
       if ('refusal' in decision) return decision.refusal
       const { verdict } = decision
       this.#used = verdict.state === 'live' ? verdict.quote : undefined
@@ -142,6 +141,19 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       return undefined
     }
 
+    /** An order that waits is refused at the instant at which its quote expires. */
+    whileWaiting(): { objection: Error } | { askAgainInMs: number } {
+      const decision = this.#decideNow()
+      if ('refusal' in decision) return { objection: decision.refusal }
+      return { askAgainInMs: msUntilNextJudgement(decision.verdict, options) }
+    }
+
+    #decideNow(): { verdict: Verdict } | { refusal: Error } {
+      if (!this.#exchange.response.destroyed) return decide(this.#judged, this.#exchange)
+      return { refusal: new ClientGone('the client left before its order was sent', { maybeSeen: false }) }
+    }
+
+    /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
     answerBegan(head: AnswerHead): void {
       this.#status = head.status
       // A refusal may come from an edge server with another clock.
@@ -191,7 +203,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       upstream,
       clock,
       totalTimeoutMs: options.totalTimeoutMs,
-      request: { method: 'POST', target: exchange.target, headers, body: bytes },
+      request: { kind: 'float-order', method: 'POST', target: exchange.target, headers, body: bytes },
       sender,
     })
     const whole = await answer.catch((error) => {
@@ -207,38 +219,9 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     }
   }
 
-  async function plainOrder(exchange: Exchange): Promise<void> {
-    const { bytes, rest } = await readUpTo(exchange.request, {
-      maxBytes: maxOrderBytes,
-      idleTimeoutMs: options.bodyIdleTimeoutMs,
-    })
-    const isReadable = rest === undefined && !hasCoding(exchange.request.rawHeaders)
-    const { order } = isReadable ? readOrder(bytes, { quoteIdFields }) : {}
-    if (order !== undefined) await refuseQuoteId(order)
-    // The client may have left while the store was asked; relaying would wait for ever for the client to read.
-    if (exchange.response.destroyed) return
-    try {
-      options.passThrough(exchange, rest ?? bytes, (error) => orderFailure(error, order))
-    } catch (error) {
-      rest?.destroy()
-      throw error
-    }
-  }
-
-  async function refuseQuoteId(order: OrderTerms): Promise<void> {
-    if (order.quoteIds.length === 0) return
-    await options.sharedLedger.recall({ ...order, fromAmount: undefined }, noOrderer)
-    const named = order.quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
-    if (named === undefined) return
-    throw new Problem('float-order-required', {
-      detail: 'This order names a quote. An order for a quote goes to POST /v3/orders/float.',
-      members: { quoteId: named.id, use: '/v3/orders/float' },
-    })
-  }
-
   return {
     floatOrder,
-    plainOrder,
+    plainOrder: createPlainOrderRoute(options),
     async explain(body, orderer) {
       const { order, problem } = readOrder(body, { quoteIdFields })
       if (problem !== undefined) return { problem }
@@ -247,6 +230,3 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     },
   }
 }
-
-/** For an order that is judged by ids alone. */
-const noOrderer: Orderer = { application: undefined, partition: undefined }

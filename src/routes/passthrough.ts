@@ -54,8 +54,10 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
         if (!(error instanceof ClientGone)) exchanges.fail(exchange, explain(error))
       },
     }
+    const { target, area } = reading
+    const kind = area === 'order' && request.method === 'POST' ? 'order' : 'other'
     const send = (bytes: Buffer | RequestBody | null) =>
-      relay({ upstream, request, response, target: reading.target, headers, stallMs, owner, body: bytes })
+      relay({ upstream, request, response, kind, target, headers, stallMs, owner, body: bytes })
     if (rateLimit !== undefined) {
       counted(rateLimit, exchange, body)
         .then(() => {

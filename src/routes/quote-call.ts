@@ -60,7 +60,13 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
         upstream,
         clock,
         totalTimeoutMs,
-        request: { method: 'GET', target: request.target, headers: headersOf(request, exchange), body: null },
+        request: {
+          kind: { quoteOf: request.pair },
+          method: 'GET',
+          target: request.target,
+          headers: headersOf(request, exchange),
+          body: null,
+        },
         sender: new QuoteSender(request.pair, options),
       })
       call.answer.then(

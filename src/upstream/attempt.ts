@@ -9,6 +9,7 @@ import type { InFlightRequest, Outcome, UpstreamHandler, UpstreamRequest } from 
 export interface AttemptOptions {
   request: UpstreamRequest
   handler: UpstreamHandler
+  /** Of the breaker of its kind. */
   permit: Permit
   startedAtMs: number
   context: AttemptContext
@@ -16,14 +17,14 @@ export interface AttemptOptions {
 
 /** What all attempts to one upstream share. */
 export interface AttemptContext {
-  /** For payments and webhooks: the breaker counts failures to connect, and none that come later. */
-  countsConnectOnly: boolean
   retries: number
   send(request: UpstreamRequest, handler: TryHandler): Try
-  /** Takes one retry from the budget, if there is one left. */
+  /** Takes one retry from the budget, if there is one left and the upstream can be connected to. */
   takeRetry(): boolean
+  /** A request got its connection. */
+  connected(): void
   onRetry(): void
-  onEnd(outcome: Outcome, startedAtMs: number): void
+  onEnd(outcome: Outcome, attempt: Pick<AttemptOptions, 'request' | 'startedAtMs'>): void
 }
 
 /** Faults of connecting that show quickly and may be gone at the next try. */
@@ -34,7 +35,7 @@ const retryableFaults: ReadonlySet<UpstreamFault> = new Set([
   'dns_error',
   'tls_protocol_error',
 ])
-/** Not `http_protocol_error`: the upstream did answer, and one bad pair must not open the breaker for all pairs. */
+/** Not `http_protocol_error`: the upstream did answer. */
 const countedFaults: ReadonlySet<UpstreamFault> = new Set([
   ...retryableFaults,
   'connection_timeout',
@@ -46,14 +47,16 @@ const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 /**
  * One request to the upstream, in as many tries as are safe. A request is sent again only if the upstream cannot have
- * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. The attempt reports to the
- * breaker once, however many tries it took.
+ * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. However many tries it took, it
+ * reports one end: without a connection to the connections' breaker, else to that of its kind.
  */
 export class Attempt implements TryHandler, InFlightRequest {
   readonly #options: AttemptOptions
   readonly #context: AttemptContext
   #retriesLeft: number
   #try: Try | undefined
+  /** Of the connections' breaker, while the current try has no connection. */
+  #connectPermit: Permit | undefined
   /** Whether the current try has a connection. */
   #began = false
   #status = 0
@@ -65,8 +68,8 @@ export class Attempt implements TryHandler, InFlightRequest {
   constructor(options: AttemptOptions) {
     this.#options = options
     this.#context = options.context
-    // A trial is not retried: an upstream that is just recovering gets one request.
-    this.#retriesLeft = options.permit.isTrial ? 0 : this.#context.retries
+    this.#retriesLeft = this.#context.retries
+    this.#neverRepeat(options.permit)
     this.#try = this.#context.send(options.request, this)
   }
 
@@ -76,8 +79,20 @@ export class Attempt implements TryHandler, InFlightRequest {
     this.#options.handler.onError(reason)
   }
 
+  /** A trial is not retried: an upstream that is just recovering gets one request. */
+  #neverRepeat({ isTrial }: Permit): void {
+    if (isTrial) this.#retriesLeft = 0
+  }
+
+  onStart(permit: Permit): void {
+    this.#connectPermit = permit
+    this.#neverRepeat(permit)
+  }
+
   onConnect(abort: (reason?: Error) => void): void {
-    const { handler, permit } = this.#options
+    this.#connectPermit = undefined
+    this.#context.connected()
+    const { handler } = this.#options
     try {
       handler.onConnect((reason) => {
         // A deadline that passed is a failure of the upstream. A client that left is not.
@@ -91,7 +106,6 @@ export class Attempt implements TryHandler, InFlightRequest {
       throw error
     }
     this.#began = true
-    if (this.#context.countsConnectOnly) permit.answerBegan()
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
@@ -105,9 +119,8 @@ export class Attempt implements TryHandler, InFlightRequest {
   }
 
   onComplete(): void {
-    const failed = failedStatuses.has(this.#status)
-    const counts = failed && !this.#context.countsConnectOnly
-    this.#end(failed ? 'failed-status' : 'answered', counts ? 'failed' : 'succeeded')
+    if (failedStatuses.has(this.#status)) this.#end('failed-status', 'failed')
+    else this.#end('answered', 'succeeded')
     this.#options.handler.onComplete()
   }
 
@@ -123,17 +136,19 @@ export class Attempt implements TryHandler, InFlightRequest {
     }
     this.#givenUp ||= isCausedByClient(error)
     const isNotUpstreams = this.#givenUp || this.#unsent || isLocalError(error)
+    const counts = countedFaults.has(fault) && !isNotUpstreams
     const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
     if (mayRepeat && this.#retriesLeft > 0 && this.#context.takeRetry()) {
       this.#retriesLeft -= 1
       this.#began = false
+      this.#connectPermit = undefined
       this.#context.onRetry()
       this.#try = this.#context.send(this.#options.request, this)
       return
     }
-    const counts = countedFaults.has(fault) && (!this.#began || !this.#context.countsConnectOnly)
+    this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
     const verdict = counts ? 'failed' : 'succeeded'
-    this.#end(this.#givenUp ? 'given-up' : fault, isNotUpstreams ? 'abandoned' : verdict)
+    this.#end(this.#givenUp ? 'given-up' : fault, isNotUpstreams || !this.#began ? 'abandoned' : verdict)
     this.#options.handler.onError(error)
   }
 
@@ -148,7 +163,7 @@ export class Attempt implements TryHandler, InFlightRequest {
     if (this.#ended) return
     this.#ended = true
     this.#options.permit[verdict]()
-    this.#context.onEnd(outcome, this.#options.startedAtMs)
+    this.#context.onEnd(outcome, this.#options)
   }
 }
 

@@ -17,7 +17,8 @@ export interface Permit {
   /** A good answer has begun. The outage is over, however long the rest of the answer takes. */
   answerBegan(): void
   succeeded(): void
-  failed(): void
+  /** Failures of one `source` count once in a row. Without a source, each failure counts. */
+  failed(source?: object): void
   /** The client left or the request was never sent, so its end says nothing about the upstream. */
   abandoned(): void
 }
@@ -26,16 +27,21 @@ export interface Breaker {
   readonly state: BreakerState
   /** How long to wait before the next request can be admitted; 0 while the breaker is closed. */
   readonly retryAfterMs: number
+  /** Whether `admit` would give a permit now. */
+  readonly admits: boolean
   /** A permit to send a request, or undefined. While half-open, one request at a time gets a permit. */
   admit(): Permit | undefined
+  /** Ends the row of failures, and the outage if there is one: some request has shown that the upstream works. */
+  close(): void
 }
 
 /** Stops sending to a failing upstream: callers get their error at once, and the upstream has time to recover. */
 export function createBreaker(options: BreakerOptions): Breaker {
   let state: BreakerState = 'closed'
   let failuresInARow = 0
+  let sourcesInTheRow = new WeakSet<object>()
   let openUntilMs = 0
-  let trialInFlight = false
+  let trial: Permit | undefined
   let ordinary = ordinaryPermit()
 
   function change(next: BreakerState): void {
@@ -49,8 +55,16 @@ export function createBreaker(options: BreakerOptions): Breaker {
     change('open')
   }
 
-  function close(): void {
+  function endRow(): void {
+    if (failuresInARow === 0) return
     failuresInARow = 0
+    sourcesInTheRow = new WeakSet()
+  }
+
+  function close(): void {
+    endRow()
+    if (state === 'closed') return
+    trial = undefined
     // Requests from before the outage may still time out, one after another. Those timeouts belong to the old outage, so
     // the permits of these requests no longer count.
     ordinary = ordinaryPermit()
@@ -63,10 +77,11 @@ export function createBreaker(options: BreakerOptions): Breaker {
       isTrial: false,
       answerBegan() {},
       succeeded() {
-        if (isCurrent()) failuresInARow = 0
+        if (isCurrent()) endRow()
       },
-      failed() {
-        if (!isCurrent()) return
+      failed(source = {}) {
+        if (!isCurrent() || sourcesInTheRow.has(source)) return
+        sourcesInTheRow.add(source)
         failuresInARow += 1
         if (failuresInARow >= options.failures) open()
       },
@@ -79,13 +94,15 @@ export function createBreaker(options: BreakerOptions): Breaker {
     /** Takes the reports of this request once its good answer has begun and closed the breaker. */
     let permitSinceClose: Permit | undefined
     function endTrial(next?: () => void): void {
-      trialInFlight = false
+      // Another request may have closed the breaker meanwhile.
+      if (trial !== permit) return
+      trial = undefined
       next?.()
     }
-    return {
+    const permit: Permit = {
       isTrial: true,
       answerBegan() {
-        if (permitSinceClose) return
+        if (trial !== permit) return
         endTrial(close)
         permitSinceClose = ordinary
       },
@@ -93,15 +110,18 @@ export function createBreaker(options: BreakerOptions): Breaker {
         if (permitSinceClose) permitSinceClose.succeeded()
         else endTrial(close)
       },
-      failed() {
-        if (permitSinceClose) permitSinceClose.failed()
+      failed(source) {
+        if (permitSinceClose) permitSinceClose.failed(source)
         else endTrial(open)
       },
       abandoned() {
-        if (!permitSinceClose) endTrial()
+        endTrial()
       },
     }
+    return permit
   }
+
+  const isDue = () => trial === undefined && options.nowMs() >= openUntilMs
 
   return {
     get state() {
@@ -110,12 +130,16 @@ export function createBreaker(options: BreakerOptions): Breaker {
     get retryAfterMs() {
       return state === 'closed' ? 0 : Math.max(0, openUntilMs - options.nowMs())
     },
+    get admits() {
+      return state === 'closed' || isDue()
+    },
     admit() {
       if (state === 'closed') return ordinary
-      if (trialInFlight || options.nowMs() < openUntilMs) return undefined
-      trialInFlight = true
+      if (!isDue()) return undefined
+      trial = trialPermit()
       change('half-open')
-      return trialPermit()
+      return trial
     },
+    close,
   }
 }

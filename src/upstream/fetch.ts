@@ -27,6 +27,8 @@ export interface Sender {
    * `answer` rejects with that error.
    */
   objection(): Error | undefined
+  /** Asked while the request waits for a connection: what is to be objected by now, or when to ask again. */
+  whileWaiting?(): { objection: Error } | { askAgainInMs: number }
   /** The head of the answer was received. Its body may still fail. */
   answerBegan(head: AnswerHead): void
 }
@@ -53,6 +55,7 @@ const noBytes = Buffer.alloc(0)
 export function fetchWhole(options: FetchOptions): Fetch {
   const reader = new Reader(options)
   reader.request = options.upstream.dispatch(options.request, reader)
+  reader.askWhileWaiting()
   return { answer: reader.answer, abort: () => reader.abort() }
 }
 
@@ -62,6 +65,7 @@ class Reader implements UpstreamHandler {
   request: InFlightRequest | undefined
   readonly #deadline: PatientTimer
   readonly #deadlineAtMs: number
+  #waitTimer: NodeJS.Timeout | undefined
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
   /** Aborts the try that has a connection; undefined until there is one. */
@@ -90,7 +94,17 @@ class Reader implements UpstreamHandler {
     this.#giveUp(this.#failure(fault, new Error(`no whole answer in ${totalTimeoutMs} ms`)))
   }
 
+  /** Refused as soon as its sender objects, so that its client need not wait until a connection is there. */
+  readonly askWhileWaiting = (): void => {
+    if (this.#settled || this.#abortTry !== undefined) return
+    const asked = this.#options.sender?.whileWaiting?.()
+    if (asked === undefined) return
+    if ('objection' in asked) this.#giveUp(asked.objection)
+    else this.#waitTimer = setTimeout(this.askWhileWaiting, asked.askAgainInMs)
+  }
+
   onConnect(abort: (reason?: Error) => void): void {
+    clearTimeout(this.#waitTimer)
     // After a pause of this process a connection may become free before the deadline's timer runs. Without this line the
     // request would be sent and then given up.
     if (performance.now() >= this.#deadlineAtMs) this.#onDeadline()
@@ -170,6 +184,7 @@ class Reader implements UpstreamHandler {
   #settle(): void {
     this.#settled = true
     this.#deadline.clear()
+    clearTimeout(this.#waitTimer)
   }
 
   #failure(fault: UpstreamFailure['fault'], cause: Error): UpstreamFailure {

@@ -15,7 +15,7 @@ import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/w
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
-import type { InFlightRequest, Upstream, UpstreamHandler } from './types.ts'
+import type { InFlightRequest, RequestKind, Upstream, UpstreamHandler } from './types.ts'
 
 /** On whose behalf a request is relayed. */
 export interface RelayOwner {
@@ -30,6 +30,7 @@ export interface RelayOptions {
   request: IncomingMessage
   response: ServerResponse
   target: string
+  kind: RequestKind
   /** The request's headers as they are sent to the upstream. */
   headers: string[]
   body: Buffer | RequestBody | null
@@ -40,10 +41,10 @@ export interface RelayOptions {
 
 /** Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions. */
 export function relay(options: RelayOptions): void {
-  const { body, request, upstream } = options
+  const { body, headers, kind, request, target, upstream } = options
   const handler = new Relay(options)
   handler.inFlight = upstream.dispatch(
-    { method: request.method ?? 'GET', target: options.target, headers: options.headers, body },
+    { kind, method: request.method ?? 'GET', target, headers, body },
     handler,
   )
 }

@@ -1,6 +1,7 @@
 import type { UpstreamFault } from '../http/problem.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
-import type { Breaker, BreakerState } from './breaker.ts'
+import type { BreakerState } from './breaker.ts'
+import type { BreakerName, Breakers } from './breakers.ts'
 import type { RequestBody } from './request-body.ts'
 
 export interface UpstreamLimits {
@@ -22,10 +23,20 @@ export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
 export interface UpstreamObserver {
   requestEnded(outcome: Outcome, durationMs: number): void
   retried(): void
-  breakerChanged(state: BreakerState): void
+  breakerChanged(breaker: BreakerName, state: BreakerState): void
 }
 
+/** What a request to the swap API is. Other upstreams take all of theirs as `other`. */
+export type RequestKind =
+  | 'float-order'
+  /** POST /v3/orders. */
+  | 'order'
+  | 'other'
+  /** A quote, of this pair. */
+  | { readonly quoteOf: string }
+
 export interface UpstreamRequest {
+  kind: RequestKind
   method: string
   /** The request target as received. The base URL's path is put before it. */
   target: string
@@ -52,10 +63,10 @@ export interface InFlightRequest {
   withdraw(reason: Error): void
 }
 
-/** One upstream: its address, its connections, its timeouts and its breaker. */
+/** One upstream: its address, its connections, its timeouts and its breakers. */
 export interface Upstream {
   readonly name: UpstreamName
-  readonly breaker: Breaker
+  readonly breakers: Pick<Breakers, 'states' | 'refusedPairs'>
   /** How many requests have a connection or wait for one. */
   readonly inFlight: number
   /** Requests that failed so far; one whose client left did not. */

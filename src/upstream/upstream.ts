@@ -3,7 +3,9 @@ import type { Dispatcher } from 'undici'
 import { UpstreamFailure } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { Attempt, type AttemptContext } from './attempt.ts'
-import { createBreaker } from './breaker.ts'
+import type { BreakerState } from './breaker.ts'
+import { type BreakerName, createBreakers, type Refusal } from './breakers.ts'
+import { createCapacity, reservedForFloatOrders } from './capacity.ts'
 import { Connections, type TryHandler } from './connections.ts'
 import { createRetryBudget } from './retry-budget.ts'
 import type {
@@ -37,9 +39,20 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const { name, limits, observer } = options
   const { origin, pathname } = new URL(options.baseUrl)
   const basePath = pathname.replace(/\/+$/, '')
+  const byKind = upstreamTable[name].requests === 'by-kind'
+  const reserved = byKind ? reservedForFloatOrders(limits.connections) : 0
+  const breakers = createBreakers({
+    byKind,
+    failures: limits.breakerFailures,
+    openMs: limits.breakerOpenMs,
+    nowMs: () => performance.now(),
+    onChange: onBreakerChange,
+  })
   const connections = new Connections({
     origin,
     max: limits.connections,
+    reserved,
+    breaker: breakers.connections,
     maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
     connectTimeoutMs: limits.connectTimeoutMs,
     lookup: options.lookup,
@@ -52,16 +65,27 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       maxHeaderSize: maxAnswerHeadBytes,
     },
   })
-  const breaker = createBreaker({
-    failures: limits.breakerFailures,
-    openMs: limits.breakerOpenMs,
-    nowMs: () => performance.now(),
-    onChange: (state) => observer.breakerChanged(state),
-  })
+  const capacity = createCapacity({ connections: limits.connections, reserved, queue: limits.queue })
   const budget = createRetryBudget(() => performance.now())
-  const maxInFlight = limits.connections + limits.queue
-  let inFlight = 0
   let failures = 0
+  let isTryingToConnect = false
+
+  function onBreakerChange(breaker: BreakerName, state: BreakerState): void {
+    observer.breakerChanged(breaker, state)
+    if (breaker !== 'connections') return
+    if (state === 'closed') connections.serve()
+    // Whoever waited for the trial has waited long enough: nobody knows how long the outage will last.
+    if (state === 'open' && isTryingToConnect) connections.refuseWaiting(refused(connectionsRefusal()))
+    isTryingToConnect = state === 'half-open'
+  }
+
+  function connectionsRefusal(): Refusal {
+    return { breaker: 'connections', retryAfterMs: breakers.connections.retryAfterMs }
+  }
+
+  function refused({ breaker, retryAfterMs }: Refusal): UpstreamFailure {
+    return new UpstreamFailure(name, { fault: 'breaker_open', maybeSeen: false, retryAfterMs, breaker })
+  }
 
   function send(request: UpstreamRequest, handler: TryHandler) {
     return connections.dispatch(
@@ -73,31 +97,26 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         body: request.body,
       },
       handler,
+      isFloatOrder(request),
     )
   }
 
-  function refuse(
-    handler: UpstreamHandler,
-    fault: 'connection_limit_reached' | 'breaker_open',
-  ): InFlightRequest {
+  function refuse(handler: UpstreamHandler, failure: UpstreamFailure): InFlightRequest {
     failures += 1
-    observer.requestEnded(fault, 0)
-    const retryAfterMs = breaker.retryAfterMs
+    observer.requestEnded(failure.fault, 0)
     // Called after dispatch has returned, as with any other failure.
-    process.nextTick(() =>
-      handler.onError(new UpstreamFailure(name, { fault, maybeSeen: false, retryAfterMs })),
-    )
+    process.nextTick(() => handler.onError(failure))
     return { withdraw() {} }
   }
 
   const context: AttemptContext = {
-    countsConnectOnly: upstreamTable[name].breakerCounts === 'connects',
     retries: limits.retries,
     send,
-    takeRetry: budget.take,
+    takeRetry: () => breakers.connections.state === 'closed' && budget.take(),
+    connected: breakers.connections.close,
     onRetry: () => observer.retried(),
-    onEnd(outcome, startedAtMs) {
-      inFlight -= 1
+    onEnd(outcome, { request, startedAtMs }) {
+      capacity.ended(isFloatOrder(request))
       if (outcome !== 'answered' && outcome !== 'given-up') failures += 1
       observer.requestEnded(outcome, performance.now() - startedAtMs)
     },
@@ -105,9 +124,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   return {
     name,
-    breaker,
+    breakers,
     get inFlight() {
-      return inFlight
+      return capacity.inFlight
     },
     get failures() {
       return failures
@@ -116,14 +135,24 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       return connections.stats
     },
     dispatch(request, handler) {
-      if (inFlight >= maxInFlight) return refuse(handler, 'connection_limit_reached')
-      const permit = breaker.admit()
-      if (permit === undefined) return refuse(handler, 'breaker_open')
+      if (!capacity.takes(isFloatOrder(request))) {
+        return refuse(
+          handler,
+          new UpstreamFailure(name, { fault: 'connection_limit_reached', maybeSeen: false }),
+        )
+      }
+      const refusal = breakers.refusal(request.kind)
+      if (refusal !== undefined) return refuse(handler, refused(refusal))
+      const permit = breakers.admit(request.kind)
       const startedAtMs = performance.now()
-      inFlight += 1
+      capacity.began(isFloatOrder(request))
       budget.countRequest(startedAtMs)
       return new Attempt({ request, handler, permit, startedAtMs, context })
     },
     close: () => connections.close(),
   }
+}
+
+function isFloatOrder({ kind }: UpstreamRequest): boolean {
+  return kind === 'float-order'
 }

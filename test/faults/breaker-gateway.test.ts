@@ -6,8 +6,8 @@ import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between
 import type { Recorded } from '../support/upstreams/recording-upstream.ts'
 
 const settings = { BREAKER_FAILURES: 3, BREAKER_OPEN_MS: 60_000, UPSTREAM_RETRIES: 0 }
-const state = (upstream: string, name: string) =>
-  `quotegate_breaker_state{upstream="${upstream}",state="${name}"}`
+const state = (upstream: string, breaker: string, name: string) =>
+  `quotegate_breaker_state{upstream="${upstream}",breaker="${breaker}",state="${name}"}`
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
 
 function order(fields: object): string {
@@ -42,11 +42,16 @@ describe('a swap upstream that has failed three times in a row', () => {
     for (const amount of ['1', '2', '3']) expect((await asking(gateway.url, amount)).status).toBe(503)
     expect(upstream.requests).toHaveLength(3)
     const answer = await rawExchange(gateway.url, get(`${quotePath}?amount=4`))
-    expect(expectProblem(answer, 503, 'breaker-open')).toMatchObject({ retryable: true, upstream: 'swap' })
+    expect(expectProblem(answer, 503, 'breaker-open')).toMatchObject({
+      retryable: true,
+      upstream: 'swap',
+      breaker: 'pair',
+    })
     expect(proxyStatus(answer)).toBe('quotegate; error=destination_unavailable')
     expect(Number(valuesOf(answer.rawHeaders, 'retry-after')[0])).toBeGreaterThanOrEqual(1)
     expect(upstream.requests).toHaveLength(3)
-    expect(await counted(gateway, state('swap', 'open'))).toBe(1)
+    expect(await counted(gateway, 'quotegate_breaker_open_pairs{pair="other"}')).toBe(1)
+    expect(await counted(gateway, state('swap', 'quotes', 'closed'))).toBe(1)
   })
 
   test('leaves cached quotes to be served, and the payments side at the same address alone', async () => {
@@ -54,23 +59,32 @@ describe('a swap upstream that has failed three times in a row', () => {
     const gateway = await gatewayTo(upstream.url, settings)
     const quote = await asking(gateway.url, '0.1')
     upstream.failSwap()
-    for (let count = 0; count < 4; count += 1) await rawExchange(gateway.url, get('/v3/assets'))
+    for (const amount of ['1', '2', '3', '4']) await asking(gateway.url, amount)
     const cached = await asking(gateway.url, '0.10')
     expect([cached.status, cached.body]).toEqual([200, quote.body])
     expect(cached.headers['cache-status']).toMatch(/^quotegate; hit/)
     expect((await rawExchange(gateway.url, get('/checkouts'))).status).toBe(200)
-    expect(await counted(gateway, state('payments', 'closed'))).toBe(1)
+    expect(await counted(gateway, state('payments', 'connections', 'closed'))).toBe(1)
   })
 
-  test('gets no float order: it is refused as one that may be sent again, and never arrives', async () => {
+  // One breaker for all of swap refused live orders because quotes, or somebody's list of assets, failed.
+  test('gets float orders all the same, until three of them have failed as well', async () => {
     const upstream = await quotingUpstream()
     const gateway = await gatewayTo(upstream.url, settings)
     await asking(gateway.url, '0.1')
     upstream.failSwap()
-    for (let count = 0; count < 3; count += 1) await rawExchange(gateway.url, get('/v3/assets'))
+    for (let count = 0; count < 4; count += 1) {
+      await rawExchange(gateway.url, get('/v3/assets'))
+      await asking(gateway.url, `1${count}`)
+    }
+    const posts = () => upstream.requests.filter(({ method }) => method === 'POST').length
+    for (let count = 1; count <= 3; count += 1) {
+      expect((await rawExchange(gateway.url, order({ quoteId: 'the-quote' }))).status).toBe(503)
+      expect(posts()).toBe(count)
+    }
     const answer = await rawExchange(gateway.url, order({ quoteId: 'the-quote' }))
-    expect(expectProblem(answer, 503, 'breaker-open').retryable).toBe(true)
-    expect(upstream.requests.filter(({ method }) => method === 'POST')).toEqual([])
+    expect(expectProblem(answer, 503, 'breaker-open')).toMatchObject({ retryable: true, breaker: 'orders' })
+    expect(posts()).toBe(3)
   })
 
   test('is asked by one after BREAKER_OPEN_MS, and by all when that one is answered', async () => {
@@ -83,7 +97,7 @@ describe('a swap upstream that has failed three times in a row', () => {
     for (let count = 0; count < 5; count += 1) {
       expect((await rawExchange(gateway.url, get('/v3/assets'))).body.toString()).toBe('back')
     }
-    expect(await counted(gateway, state('swap', 'closed'))).toBe(1)
+    expect(await counted(gateway, state('swap', 'rest', 'closed'))).toBe(1)
   })
 })
 
@@ -119,7 +133,8 @@ test('clients who leave while their quotes are asked for open nothing', async ()
     leaving.abort()
     await expect(asked).rejects.toThrow()
   }
-  expect(await counted(gateway, state('swap', 'closed'))).toBe(1)
+  expect(await counted(gateway, state('swap', 'quotes', 'closed'))).toBe(1)
+  expect(await counted(gateway, 'quotegate_breaker_open_pairs{pair="other"}')).toBe(0)
 })
 
 // RFC 9110 8.6: a 304 may state the length of the body that it leaves out. undici then finds that body missing.
@@ -133,7 +148,7 @@ test('304s with a Content-Length are answers, which close the swap side for nobo
     const answer = await rawExchange(gateway.url, conditional)
     expect([answer.status, valuesOf(answer.rawHeaders, 'content-length')]).toEqual([304, ['40']])
   }
-  expect(await counted(gateway, state('swap', 'closed'))).toBe(1)
+  expect(await counted(gateway, state('swap', 'rest', 'closed'))).toBe(1)
   const answered = 'quotegate_upstream_requests_total{upstream="swap",outcome="answered"}'
   expect(await counted(gateway, answered)).toBe(5)
 })

@@ -1,9 +1,11 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
+import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
+import { asking, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { RawConnection } from '../support/clients/raw-connection.ts'
-import { gatewayTo, pause, rawUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 
 const timeoutMs = 2_000
@@ -152,4 +154,33 @@ test('an order whose time ran out while it waited for a connection is not sent a
   expect(await first.answer()).toMatchObject({ status: 200 })
   expect(expectProblem(await orderer.answer(), 504, 'upstream-timeout').retryable).toBe(true)
   expect(String(upstream.received)).not.toContain('POST')
+})
+
+test('an order whose quote expired while this process stood still is not sent, though its connection came free', async () => {
+  let answerFirst = () => {}
+  const lifeMs = 3_000
+  const upstream = await recordingUpstream((request, response) => {
+    if (request.target.startsWith(quotePath)) giveQuote(response, quoteBody({ expiry: Date.now() + lifeMs }))
+    else if (request.method === 'GET') answerFirst = () => response.end('first')
+    else response.writeHead(201).end()
+  })
+  const { url, child } = await startGatewayProcess({
+    SWAP_BASE_URL: upstream.url,
+    PAYMENTS_BASE_URL: upstream.url,
+    UPSTREAM_CONNECTIONS: '1',
+  })
+  await asking(url, '0.1')
+  const first = new RawConnection(url)
+  first.write('GET /v3/assets HTTP/1.1\r\nHost: g\r\n\r\n')
+  await until(() => upstream.requests.length === 2, 'the first to be on its way')
+  const orderer = new RawConnection(url)
+  orderer.write(post(body))
+  await pause(300)
+  child.kill('SIGSTOP')
+  answerFirst()
+  await pause(lifeMs)
+  child.kill('SIGCONT')
+  expect(await first.answer()).toMatchObject({ status: 200 })
+  expectProblem(await orderer.answer(), 409, 'quote-expired')
+  expect(upstream.requests.filter(({ method }) => method === 'POST')).toEqual([])
 })

@@ -9,6 +9,8 @@ import { type Edge, edgeTo } from '../support/gateways/edge.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 import { faultyUpstream } from '../support/upstreams/faulty-upstream.ts'
 
+/** Of the connections of swap some are for float orders alone. */
+const payments = { name: 'payments' as const }
 const rounds = 25
 /** undici looks at its timers only twice a second. */
 const slowRounds = 3
@@ -42,12 +44,8 @@ describe('a request counts as under way no longer than it is, when', () => {
   ])('%s', async (_when, request, status, times = rounds) => {
     const escaped = escapedErrors()
     const upstream = await faultyUpstream()
-    const edge = await edgeTo(upstream.url, {
-      connections: 3,
-      queue: 3,
-      headersTimeoutMs: 30,
-      bodyTimeoutMs: 30,
-    })
+    const timeouts = { headersTimeoutMs: 30, bodyTimeoutMs: 30 }
+    const edge = await edgeTo(upstream.url, { connections: 3, queue: 3, ...timeouts }, payments)
     for (let round = 0; round < times; round += 1) {
       const answers = await Promise.all(
         Array.from({ length: 3 }, async () => {
@@ -74,7 +72,7 @@ describe('a request counts as under way no longer than it is, when', () => {
     const edge = await edgeTo(
       `http://upstream.test:${upstream.port}`,
       { connections: 3, queue: 3 },
-      { lookup },
+      { ...payments, lookup },
     )
     for (let round = 0; round < rounds; round += 1) {
       const answers = Array.from({ length: 6 }, () => rawExchange(edge.url, get('/ok')))
@@ -100,7 +98,7 @@ describe('a client that leaves', () => {
       const edge = await edgeTo(
         `http://upstream.test:${upstream.port}`,
         { connections: 3, queue: 3 },
-        { lookup },
+        { ...payments, lookup },
       )
       const clients = Array.from({ length: 6 }, () => new RawConnection(edge.url))
       for (const client of clients) client.write(request)
@@ -125,7 +123,7 @@ describe('a client that leaves', () => {
   ])('%s leaks no place, nor do those who left the queue', async (_when, request) => {
     const escaped = escapedErrors()
     const upstream = await faultyUpstream()
-    const edge = await edgeTo(upstream.url, { connections: 3, queue: 3 })
+    const edge = await edgeTo(upstream.url, { connections: 3, queue: 3 }, payments)
     for (let round = 0; round < rounds; round += 1) {
       const before = upstream.requests.length
       const clients = Array.from({ length: 6 }, () => new RawConnection(edge.url))
@@ -150,7 +148,7 @@ test('a client that leaves on its second try leaves the queue', async () => {
     else if (target === '/held') held.push(response)
     else response.end('ok')
   })
-  const edge = await edgeTo(upstream.url, { connections: 1, queue: 1 })
+  const edge = await edgeTo(upstream.url, { connections: 1, queue: 1 }, payments)
   const client = new RawConnection(edge.url)
   client.write(get('/dies'))
   await until(() => dying.length === 1, 'its first try to arrive')
@@ -169,7 +167,7 @@ test('a client that leaves on its second try leaves the queue', async () => {
 test('a quote or an order that is past its total time leaks no place, sent or still waiting', async () => {
   const escaped = escapedErrors()
   const upstream = await recordingUpstream(() => {})
-  const edge = await edgeTo(upstream.url, { connections: 2, queue: 4 })
+  const edge = await edgeTo(upstream.url, { connections: 2, queue: 4 }, payments)
   for (let round = 0; round < 5; round += 1) {
     // Those that wait give up first: a place that comes free a moment before their time is up would be theirs.
     const calls = Array.from({ length: 6 }, (_none, index) =>
@@ -177,7 +175,7 @@ test('a quote or an order that is past its total time leaks no place, sent or st
         upstream: edge.upstream,
         clock: systemClock,
         totalTimeoutMs: index < 2 ? 400 : 200,
-        request: { method: 'GET', target: '/', headers: [], body: null },
+        request: { kind: 'other', method: 'GET', target: '/', headers: [], body: null },
       }),
     )
     const ends = await Promise.allSettled(calls.map(({ answer }) => answer))

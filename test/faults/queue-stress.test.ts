@@ -5,6 +5,8 @@ import { edgeTo } from '../support/gateways/edge.ts'
 import { escapedErrors } from '../support/machine/escaped-errors.ts'
 
 const forMs = 4_000
+/** 40 connections, of which five are for float orders alone, and 100 that wait. */
+const places = 135
 const any = <Value>(...values: Value[]): Value => values[Math.floor(Math.random() * values.length)] as Value
 
 /** Answers, fails, stalls and hangs as chance will have it. */
@@ -30,11 +32,13 @@ function misbehaving() {
 
 function request(id: number): string {
   const method = any('GET', 'GET', 'HEAD', 'POST', 'POST')
-  if (method !== 'POST') return `${method} /${id} HTTP/1.1\r\nHost: g\r\n\r\n`
+  // Of every kind, so that each breaker opens and closes, and float orders overtake the others.
+  const kind = any('', '/kind/float-order', '/kind/order', `/quote-of/P${id % 3}`)
+  if (method !== 'POST') return `${method} ${kind}/${id} HTTP/1.1\r\nHost: g\r\n\r\n`
   const size = any(2, 2, 70_000)
   // Some never send all of it.
   const sent = any(size, size, size, 1)
-  return `POST /post-${id} HTTP/1.1\r\nHost: g\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(sent)}`
+  return `POST ${kind}/post-${id} HTTP/1.1\r\nHost: g\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(sent)}`
 }
 
 test('200 clients at a time through an upstream that fails at random: nothing hangs, nothing leaks, no POST twice', async () => {
@@ -71,17 +75,17 @@ test('200 clients at a time through an upstream that fails at random: nothing ha
   // The breaker may still be open or half-open; one request settles it.
   await rawExchange(edge.url, 'GET /settle HTTP/1.1\r\nHost: g\r\n\r\n')
   const last = await Promise.all(
-    Array.from({ length: 140 }, () => rawExchange(edge.url, 'GET /last HTTP/1.1\r\nHost: g\r\n\r\n')),
+    Array.from({ length: places }, () => rawExchange(edge.url, 'GET /last HTTP/1.1\r\nHost: g\r\n\r\n')),
   )
-  expect(last.map(({ status }) => status)).toEqual(Array(140).fill(200))
+  expect(last.map(({ status }) => status)).toEqual(Array(places).fill(200))
   expect(edge.upstream.inFlight).toBe(0)
-  const posts = upstream.requests.map(({ target }) => target).filter((target) => target.startsWith('/post'))
+  const posts = upstream.requests.map(({ target }) => target).filter((target) => target.includes('/post-'))
   expect(new Set(posts).size).toBe(posts.length)
   const outcomes = new Set(edge.outcomes)
   for (const outcome of ['answered', 'failed-status', 'given-up', 'connection_terminated', 'breaker_open']) {
     expect(outcomes).toContain(outcome)
   }
-  expect(edge.states).toContain('closed')
+  expect(edge.states.some((state) => state.endsWith('closed'))).toBe(true)
   expect(escaped).toEqual([])
   process.stdout.write(`stress: ${sent} requests, ${answered} answered, ${edge.retries} sent again\n`)
 })

@@ -130,6 +130,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.breakersNotClosed + 1,
     inRule: `> ${thresholds.breakersNotClosed}`,
   },
+  QuotegatePairsStopped: {
+    panels: ['Pairs stopped'],
+    threshold: thresholds.pairsStopped + 1,
+    inRule: `> ${thresholds.pairsStopped}`,
+  },
   QuotegateStoreDown: {
     panels: ['Share of the time that the store answers'],
     threshold: thresholds.storeUpShare,

@@ -34,7 +34,9 @@ describe.each(upstreamNames)('the upstream %s', (name) => {
 
   test('has series in the metrics', async () => {
     const page = await freshMetrics().render()
-    expect(page).toContain(`quotegate_breaker_state{upstream="${name}",state="closed"} 1`)
+    expect(page).toContain(
+      `quotegate_breaker_state{upstream="${name}",breaker="connections",state="closed"} 1`,
+    )
     expect(page).toContain(`quotegate_upstream_requests_total{upstream="${name}",outcome="answered"} 0`)
     expect(page).toContain(`quotegate_http_request_duration_seconds_count{route="${name}"} 0`)
   })

@@ -42,7 +42,8 @@ describe('before anything has happened', () => {
     const notZero = ours.flatMap(({ series }) => series.filter(({ value }) => value !== 0))
     expect(notZero.map(({ name, labels }) => [name, labels.state])).toEqual([
       ['quotegate_build_info', undefined],
-      ...Array(3).fill(['quotegate_breaker_state', 'closed']),
+      // Four of swap, one each of payments and webhooks.
+      ...Array(6).fill(['quotegate_breaker_state', 'closed']),
       ['quotegate_store_up', undefined],
     ])
   })
@@ -178,15 +179,29 @@ describe('an upstream', () => {
 
   test('has a breaker that is in one state', async () => {
     const metrics = fresh()
-    metrics.upstreams.payments.breakerChanged('half-open')
+    metrics.upstreams.payments.breakerChanged('connections', 'half-open')
     const states = await Promise.all(
       ['closed', 'open', 'half-open'].map((state) =>
-        reading(metrics, `quotegate_breaker_state{upstream="payments",state="${state}"}`),
+        reading(
+          metrics,
+          `quotegate_breaker_state{upstream="payments",breaker="connections",state="${state}"}`,
+        ),
       ),
     )
     expect(states).toEqual([0, 0, 1])
-    expect(await reading(metrics, 'quotegate_breaker_state{upstream="swap",state="closed"}')).toBe(1)
+    for (const breaker of ['connections', 'orders', 'rest', 'quotes']) {
+      const swap = `quotegate_breaker_state{upstream="swap",breaker="${breaker}",state="closed"}`
+      expect(await reading(metrics, swap)).toBe(1)
+    }
   })
+})
+
+test('open pairs are counted, with a label for those that METRICS_PAIRS names', async () => {
+  const metrics = fresh(['ETH_USDC', 'BTC_USDC'])
+  const breakers = { refusedPairs: () => ['ETH_USDC', 'A_B', 'C_D'] }
+  metrics.upstreams.swap.watch({ inFlight: 0, connections: { busy: 0, idle: 0 }, breakers })
+  const open = (pair: string) => reading(metrics, `quotegate_breaker_open_pairs{pair="${pair}"}`)
+  expect([await open('ETH_USDC'), await open('BTC_USDC'), await open('other')]).toEqual([1, 0, 2])
 })
 
 describe('the cost', () => {

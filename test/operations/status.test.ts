@@ -29,7 +29,13 @@ describe('/status', () => {
     })
     expect(status.uptimeMs).toBeGreaterThan(0)
     const swap = status.upstreams.find(({ name }: { name: string }) => name === 'swap')
-    expect(swap).toMatchObject({ breaker: 'closed', inFlight: 0, connectionsMost: 7, queueMost: 9 })
+    expect(swap).toMatchObject({ inFlight: 0, connectionsMost: 7, queueMost: 9, openPairs: 0 })
+    const closed = { state: 'closed', retryAfterMs: 0 }
+    expect(swap.breakers).toEqual(
+      ['connections', 'orders', 'rest', 'quotes'].map((name) => ({ name, ...closed })),
+    )
+    const payments = status.upstreams.find(({ name }: { name: string }) => name === 'payments')
+    expect(payments.breakers).toEqual([{ name: 'connections', ...closed }])
     expect(status.settings.map(({ name }: { name: string }) => name)).toEqual(settingNames)
     expect(status.settings).toContainEqual({ name: 'UPSTREAM_QUEUE', value: '9', source: 'environment' })
     expect(status.settings).toContainEqual({
@@ -55,7 +61,9 @@ describe('/status', () => {
     })
     await quote(gateway)
     const { upstreams } = await statusOf(gateway.operationsUrl)
-    expect(upstreams).toContainEqual(expect.objectContaining({ name: 'swap', breaker: 'open' }))
+    const open = { name: 'connections', state: 'open', retryAfterMs: expect.any(Number) }
+    const swap = { name: 'swap', breakers: expect.arrayContaining([open]), openPairs: 0 }
+    expect(upstreams).toContainEqual(expect.objectContaining(swap))
   })
 
   test('names the peers that sent a client-address header and are not believed', async () => {

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Problem, UpstreamFailure } from '../../src/http/problem.ts'
 import { Attempt } from '../../src/upstream/attempt.ts'
+import type { Permit } from '../../src/upstream/breaker.ts'
 import type { TryHandler } from '../../src/upstream/connections.ts'
 import { ClientGone } from '../../src/upstream/request-body.ts'
 import type { Outcome } from '../../src/upstream/types.ts'
@@ -13,20 +14,33 @@ interface Trial {
   method?: string
   body?: string | null
   retries?: number
-  countsConnectOnly?: boolean
   isTrial?: boolean
+  isConnectionTrial?: boolean
   takeRetry?: () => boolean
+}
+
+function permitInto(verdicts: string[], isTrial: boolean): Permit {
+  return {
+    isTrial,
+    answerBegan() {},
+    succeeded: () => verdicts.push('succeeded'),
+    failed: () => verdicts.push('failed'),
+    abandoned: () => verdicts.push('abandoned'),
+  }
 }
 
 /** An attempt whose tries the test plays, and everything that it reported. */
 function attempt(options: Trial = {}) {
   const tries: TryHandler[] = []
+  /** Of the breaker of its kind, and of that of the connections. */
   const verdicts: string[] = []
+  const connecting: string[] = []
   const outcomes: Outcome[] = []
   const told: string[] = []
   let giveUp: (reason?: Error) => void = () => {}
   const subject = new Attempt({
     request: {
+      kind: 'other',
       method: options.method ?? 'GET',
       target: '/',
       headers: [],
@@ -41,22 +55,17 @@ function attempt(options: Trial = {}) {
       onComplete: () => told.push('complete'),
       onError: () => told.push('error'),
     },
-    permit: {
-      isTrial: options.isTrial ?? false,
-      answerBegan: () => {},
-      succeeded: () => verdicts.push('succeeded'),
-      failed: () => verdicts.push('failed'),
-      abandoned: () => verdicts.push('abandoned'),
-    },
+    permit: permitInto(verdicts, options.isTrial ?? false),
     startedAtMs: 1,
     context: {
-      countsConnectOnly: options.countsConnectOnly ?? false,
       retries: options.retries ?? 1,
       send(_request, handler) {
         tries.push(handler)
+        handler.onStart(permitInto(connecting, options.isConnectionTrial ?? false))
         return { withdraw: () => false }
       },
       takeRetry: options.takeRetry ?? (() => true),
+      connected: () => connecting.push('connected'),
       onRetry: () => {},
       onEnd: (outcome) => outcomes.push(outcome),
     },
@@ -66,6 +75,7 @@ function attempt(options: Trial = {}) {
     subject,
     tries,
     verdicts,
+    connecting,
     outcomes,
     told,
     latest,
@@ -89,18 +99,20 @@ describe('before a connection was there', () => {
     ['UND_ERR_INVALID_ARG', 1, 'abandoned'],
     ['UND_ERR_NOT_SUPPORTED', 1, 'abandoned'],
     ['UND_ERR_DESTROYED', 1, 'abandoned'],
-  ])('%s is tried %i times in all, and then it has %s', (code, tries, verdict) => {
-    for (const countsConnectOnly of [true, false]) {
+  ])(
+    '%s is tried %i times in all, and then it has %s for the connections and says nothing of its kind',
+    (code, tries, verdict) => {
       for (const method of ['GET', 'POST']) {
-        const it = attempt({ method, body: method === 'POST' ? '{}' : null, countsConnectOnly })
+        const it = attempt({ method, body: method === 'POST' ? '{}' : null })
         for (let count = 0; count < tries; count += 1) {
           expect(it.outcomes).toEqual([])
           it.fail(coded(code))
         }
-        expect([it.tries.length, it.verdicts, it.told]).toEqual([tries, [verdict], ['error']])
+        expect([it.tries.length, it.connecting, it.told]).toEqual([tries, [verdict], ['error']])
+        expect(it.verdicts).toEqual(['abandoned'])
       }
-    }
-  })
+    },
+  )
 })
 
 describe('once it was written', () => {
@@ -151,13 +163,15 @@ describe('once it was written', () => {
 test.each([0, 1, 2, 5])('UPSTREAM_RETRIES=%i is how often it is sent again at the most', (retries) => {
   const it = attempt({ retries })
   for (let count = 0; count <= retries; count += 1) it.fail(coded('ECONNREFUSED'))
-  expect([it.tries.length, it.told, it.verdicts]).toEqual([retries + 1, ['error'], ['failed']])
+  expect([it.tries.length, it.told, it.connecting]).toEqual([retries + 1, ['error'], ['failed']])
 })
 
 test('a request that tries whether an outage is over is one try', () => {
-  const it = attempt({ isTrial: true, retries: 5 })
-  it.fail(coded('ECONNREFUSED'))
-  expect(it.tries).toHaveLength(1)
+  for (const kind of ['isTrial', 'isConnectionTrial']) {
+    const it = attempt({ [kind]: true, retries: 5 })
+    it.fail(coded('ECONNREFUSED'))
+    expect(it.tries).toHaveLength(1)
+  }
 })
 
 test('without budget nothing is sent again', () => {
@@ -166,23 +180,21 @@ test('without budget nothing is sent again', () => {
   expect([it.tries.length, it.told]).toEqual([1, ['error']])
 })
 
-describe('for the breaker', () => {
+describe('for the breaker of its kind', () => {
   test.each([
-    [500, 'succeeded', 'succeeded'],
-    [501, 'succeeded', 'succeeded'],
-    [404, 'succeeded', 'succeeded'],
-    [429, 'succeeded', 'succeeded'],
-    [502, 'failed', 'succeeded'],
-    [503, 'failed', 'succeeded'],
-    [504, 'failed', 'succeeded'],
-  ])('a %i has %s on the swap side and %s on the payments side', (status, swap, payments) => {
-    for (const [countsConnectOnly, verdict] of [[false, swap] as const, [true, payments] as const]) {
-      const it = attempt({ countsConnectOnly })
-      it.connect()
-      it.head(status)
-      it.latest().onComplete()
-      expect(it.verdicts).toEqual([verdict])
-    }
+    [500, 'succeeded'],
+    [501, 'succeeded'],
+    [404, 'succeeded'],
+    [429, 'succeeded'],
+    [502, 'failed'],
+    [503, 'failed'],
+    [504, 'failed'],
+  ])('a %i has %s; there was a connection', (status, verdict) => {
+    const it = attempt()
+    it.connect()
+    it.head(status)
+    it.latest().onComplete()
+    expect([it.verdicts, it.connecting]).toEqual([[verdict], ['connected']])
   })
 
   test.each([
@@ -198,13 +210,19 @@ describe('for the breaker', () => {
     expect([it.verdicts, it.tries.length]).toEqual([[verdict], 1])
   })
 
-  test('an upstream that breaks off after a connection was made has failed on the swap side alone', () => {
-    for (const [countsConnectOnly, verdict] of [[false, 'failed'] as const, [true, 'succeeded'] as const]) {
-      const it = attempt({ countsConnectOnly, method: 'POST', body: '{}' })
-      it.connect()
-      it.fail(coded('ECONNRESET'))
-      expect(it.verdicts).toEqual([verdict])
-    }
+  test('an upstream that breaks off after a connection was made has failed; the connection has not', () => {
+    const it = attempt({ method: 'POST', body: '{}' })
+    it.connect()
+    it.fail(coded('ECONNRESET'))
+    expect([it.verdicts, it.connecting]).toEqual([['failed'], ['connected']])
+  })
+
+  test('a GET whose connection died and that then got none says nothing of its kind', () => {
+    const it = attempt()
+    it.connect()
+    it.fail(coded('ECONNRESET'))
+    it.fail(coded('ECONNREFUSED'))
+    expect([it.verdicts, it.connecting]).toEqual([['abandoned'], ['connected', 'failed']])
   })
 })
 
@@ -242,6 +260,10 @@ test('whatever happens in whatever order: one report to the breaker, one end, no
       }
       if (it.outcomes.length === 0) it.fail(coded('UND_ERR_DESTROYED'))
       expect([it.verdicts.length, it.outcomes.length, it.told.length]).toEqual([1, 1, 1])
+      // One report more at most, of a last try that got no connection; and that request counts nowhere else.
+      const unconnected = it.connecting.filter((report) => report !== 'connected')
+      expect(unconnected.length).toBeLessThanOrEqual(1)
+      if (unconnected.length === 1) expect(it.verdicts).toEqual(['abandoned'])
       expect(it.tries.length).toBeLessThanOrEqual(retries + 1)
     }),
     { numRuns: 2_000 },

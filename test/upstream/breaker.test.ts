@@ -134,6 +134,42 @@ describe('an open breaker', () => {
   })
 })
 
+describe('closed by another request than its trial', () => {
+  test('it lets everybody out, and the end of its trial counts for nothing', () => {
+    const at = breakerOf(1)
+    at.fail(1)
+    at.advance(openMs)
+    const trial = at.admitted()
+    at.breaker.close()
+    expect(at.admitted().isTrial).toBe(false)
+    trial.failed()
+    trial.answerBegan()
+    expect(at.states).toEqual(['open', 'half-open', 'closed'])
+  })
+
+  test('it starts to count again, as after any success', () => {
+    const at = breakerOf(2)
+    at.fail(1)
+    at.breaker.close()
+    at.fail(1)
+    expect(at.breaker.state).toBe('closed')
+    at.fail(1)
+    expect(at.breaker.state).toBe('open')
+  })
+})
+
+test('failures of one source count once in a row, and again in the next', () => {
+  const at = breakerOf(2)
+  const [one, other] = [{}, {}]
+  for (let count = 0; count < 5; count += 1) at.admitted().failed(one)
+  expect(at.breaker.state).toBe('closed')
+  at.admitted().succeeded()
+  at.admitted().failed(one)
+  expect(at.breaker.state).toBe('closed')
+  at.admitted().failed(other)
+  expect(at.breaker.state).toBe('open')
+})
+
 type Ending = 'succeeded' | 'failed' | 'abandoned'
 const step = fc.oneof(
   fc.record({ what: fc.constant('admit' as const) }),

@@ -37,7 +37,7 @@ async function pausedAnswer(onRequest: (socket: Socket) => void, whenPaused: (so
   return new Promise<{ end: string; received: number }>((resolve) => {
     let resume = () => {}
     dispatch(
-      { method: 'GET', target: '/', headers: [], body: null },
+      { kind: 'other', method: 'GET', target: '/', headers: [], body: null },
       {
         onConnect() {},
         onHeaders(_status, _rawHeaders, resumeReading) {

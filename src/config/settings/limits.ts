@@ -22,13 +22,20 @@ export const limitSettings = {
         "Longest pause between two chunks of an upstream's answer, and longest time for which a client may stop " +
         'reading it. It may take up to one second longer.',
     }),
-  UPSTREAM_CONNECTIONS: wholeNumber(1, 65_535).prefault('128').register(facts, {
-    meaning: 'Max connections per upstream.',
-  }),
-  UPSTREAM_QUEUE: wholeNumber(0, 1_000_000).prefault('1024').register(facts, {
-    meaning:
-      'Max requests per upstream that wait for a connection; a further one gets 503 with Retry-After at once.',
-  }),
+  UPSTREAM_CONNECTIONS: wholeNumber(1, 65_535)
+    .prefault('128')
+    .register(facts, {
+      meaning:
+        'Max connections per upstream. Of those to the swap API an eighth, and at least one of several, is for float ' +
+        'orders alone.',
+    }),
+  UPSTREAM_QUEUE: wholeNumber(0, 1_000_000)
+    .prefault('1024')
+    .register(facts, {
+      meaning:
+        'Max requests per upstream that wait for a connection; a further one gets 503 with Retry-After at once. Float ' +
+        'orders go first, and others that wait keep none out.',
+    }),
   UPSTREAM_RETRIES: wholeNumber(0, 5)
     .prefault('1')
     .register(facts, {
@@ -40,12 +47,12 @@ export const limitSettings = {
     .prefault('5')
     .register(facts, {
       meaning:
-        'Failures in a row after which an upstream is not called for BREAKER_OPEN_MS: failed connections, ' +
-        'resets, timeouts, 502, 503 and 504; for payments and webhooks failed connections only.',
+        'Failures in a row after which requests are not sent for BREAKER_OPEN_MS. Failed connections stop all that ' +
+        'goes to that upstream. Resets, timeouts, 502, 503 and 504 of the swap API stop their own kind: orders, ' +
+        'quotes of one pair, or the rest; quotes of that many pairs without a success between stop all quotes.',
     }),
   BREAKER_OPEN_MS: milliseconds().prefault('5000').register(facts, {
-    meaning:
-      'How long a failing upstream is not called before one request may try; until then: 503 with Retry-After.',
+    meaning: 'How long what fails is not sent before one request may try; until then: 503 with Retry-After.',
   }),
   CLIENT_CONNECTIONS: wholeNumber(1, 1_000_000).prefault('10000').register(facts, {
     meaning: 'Max client connections; a further one is answered with 503 and Retry-After and closed.',

@@ -1,8 +1,6 @@
 import { element, setText } from './dom.js'
 import { bytes, count, span } from './format.js'
 
-const breakerClass = { closed: 'good', 'half-open': 'warn', open: 'bad' }
-
 /** The line at the top: the gateway's mode, version and state, and the state of its upstreams. */
 export function createHeader() {
   const mode = document.getElementById('mode')
@@ -32,10 +30,22 @@ export function createHeader() {
     nameNode.parentElement.title = title ?? ''
   }
 
-  function upstreamText({ breaker, inFlight, retryAfterMs, sandbox }) {
-    if (breaker === 'open') return `breaker open, next try in ${span(retryAfterMs)}`
-    if (breaker === 'half-open') return 'breaker half-open'
-    return `${sandbox ? 'sandbox, ' : ''}breaker closed${inFlight > 0 ? `, ${inFlight} in flight` : ''}`
+  function upstreamText({ breakers, inFlight, openPairs, sandbox }) {
+    const troubles = breakers.filter(({ state }) => state !== 'closed').map(breakerText)
+    if (openPairs > 0) troubles.push(`${count(openPairs)} ${openPairs === 1 ? 'pair' : 'pairs'} stopped`)
+    if (troubles.length > 0) return troubles.join('; ')
+    return `${sandbox ? 'sandbox, ' : ''}breakers closed${inFlight > 0 ? `, ${inFlight} in flight` : ''}`
+  }
+
+  function breakerText({ name, state, retryAfterMs }) {
+    return state === 'open' ? `${name} stopped, next try in ${span(retryAfterMs)}` : `${name}: trying again`
+  }
+
+  /** Red if anything but single pairs is stopped. */
+  function upstreamTone({ breakers, openPairs }) {
+    const states = breakers.map(({ state }) => state)
+    if (states.includes('open')) return 'bad'
+    return states.includes('half-open') || openPairs > 0 ? 'warn' : 'good'
   }
 
   function clockText({ estimateMs, lowMs }) {
@@ -61,7 +71,7 @@ export function createHeader() {
       set(`upstream-${upstream.name}`, {
         name: upstream.name,
         value: upstreamText(upstream),
-        tone: breakerClass[upstream.breaker] ?? '',
+        tone: upstreamTone(upstream),
         title: `At most ${upstream.connectionsMost} connections, and ${upstream.queueMost} that wait for one`,
       })
     }

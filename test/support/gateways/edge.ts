@@ -4,13 +4,13 @@ import { onTestFinished } from 'vitest'
 import { problemBody, problemOf } from '../../../src/http/problem.ts'
 import { relay } from '../../../src/upstream/relay.ts'
 import { ClientGone, requestBody } from '../../../src/upstream/request-body.ts'
-import type { Upstream, UpstreamLimits } from '../../../src/upstream/types.ts'
+import type { RequestKind, Upstream, UpstreamLimits } from '../../../src/upstream/types.ts'
 import { createUpstream, type UpstreamOptions } from '../../../src/upstream/upstream.ts'
 
 export interface Edge {
   url: string
   upstream: Upstream
-  /** How the requests ended, and each change of the breaker, in order. */
+  /** How the requests ended, and each change of a breaker, in order. */
   outcomes: string[]
   states: string[]
   retries: number
@@ -25,6 +25,14 @@ const patient: UpstreamLimits = {
   retries: 1,
   breakerFailures: 1_000_000,
   breakerOpenMs: 5_000,
+}
+
+/** Edges have no routes, so that a path may say what kind of request it is: `/kind/float-order`, `/quote-of/A_B`. */
+function kindOf(target: string): RequestKind {
+  const [, pair] = /^\/quote-of\/([^?/]+)/.exec(target) ?? []
+  if (pair !== undefined) return { quoteOf: pair }
+  const [, kind] = /^\/kind\/(float-order|order)/.exec(target) ?? []
+  return (kind as 'float-order' | 'order' | undefined) ?? 'other'
 }
 
 /** One upstream behind a real listener, for what a gateway keeps to itself: its lookup, its count of requests. */
@@ -43,7 +51,7 @@ export async function edgeTo(
       retried: () => {
         edge.retries += 1
       },
-      breakerChanged: (state) => edge.states.push(state),
+      breakerChanged: (breaker, state) => edge.states.push(`${breaker} ${state}`),
     },
     ...options,
   })
@@ -52,6 +60,7 @@ export async function edgeTo(
       upstream,
       request,
       response,
+      kind: kindOf(request.url ?? '/'),
       target: request.url ?? '/',
       headers: [],
       body: requestBody(request, 30_000),

@@ -1,0 +1,93 @@
+import type { OpenBreaker } from '../http/problem.ts'
+import { type Breaker, type BreakerState, createBreaker, type Permit } from './breaker.ts'
+import { createQuoteBreakers } from './quote-breakers.ts'
+import type { RequestKind } from './types.ts'
+
+/** `orders`: those that create an order. `rest`: everything that is neither such an order nor a quote. */
+export type BreakerName = Exclude<OpenBreaker, 'pair'>
+
+export interface BreakersOptions {
+  /** False: only failures to connect count. */
+  byKind: boolean
+  failures: number
+  openMs: number
+  /** Must be monotonic. */
+  nowMs(): number
+  onChange(name: BreakerName, state: BreakerState): void
+}
+
+/** A breaker that does not let a request through. */
+export interface Refusal {
+  breaker: OpenBreaker
+  retryAfterMs: number
+}
+
+/**
+ * The breakers of one upstream, in three layers, so that what fails stops alone: connections (nothing can be sent),
+ * kinds of requests (what fails once there is a connection), and quotes by pair.
+ */
+export interface Breakers {
+  readonly connections: Breaker
+  readonly states: Readonly<Partial<Record<BreakerName, Breaker>>>
+  /** The pairs whose quotes are refused now, though other quotes may be sent. */
+  refusedPairs(): readonly string[]
+  /** What keeps a request of this kind from being sent, if anything does. */
+  refusal(kind: RequestKind): Refusal | undefined
+  /** The permit of the request's kind, once nothing refuses it. Connections are asked when a request gets one. */
+  admit(kind: RequestKind): Permit
+}
+
+const uncounted: Permit = {
+  isTrial: false,
+  answerBegan() {},
+  succeeded() {},
+  failed() {},
+  abandoned() {},
+}
+
+export function createBreakers(options: BreakersOptions): Breakers {
+  const { byKind, failures, openMs, nowMs } = options
+  const limits = { failures, openMs, nowMs }
+  const create = (name: BreakerName) =>
+    createBreaker({ ...limits, onChange: (state) => options.onChange(name, state) })
+
+  const connections = create('connections')
+  if (!byKind) {
+    return {
+      connections,
+      states: { connections },
+      refusedPairs: () => [],
+      refusal: () => refusalOf(connections, 'connections'),
+      admit: () => uncounted,
+    }
+  }
+  const ofKind = { orders: create('orders'), rest: create('rest') }
+  const quotes = createQuoteBreakers(create('quotes'), limits)
+
+  return {
+    connections,
+    states: { connections, ...ofKind, quotes: quotes.whole },
+    refusedPairs: quotes.refusedPairs,
+    refusal(kind) {
+      const unconnected = refusalOf(connections, 'connections')
+      if (unconnected !== undefined) return unconnected
+      if (typeof kind === 'object')
+        return refusalOf(quotes.whole, 'quotes') ?? refusalOf(quotes.of(kind.quoteOf), 'pair')
+      const name = nameOf(kind)
+      return refusalOf(ofKind[name], name)
+    },
+    admit(kind) {
+      const permit = typeof kind === 'object' ? quotes.admit(kind.quoteOf) : ofKind[nameOf(kind)].admit()
+      if (permit === undefined) throw new TypeError('a refused request has no permit')
+      return permit
+    },
+  }
+}
+
+function nameOf(kind: Exclude<RequestKind, object>): 'orders' | 'rest' {
+  return kind === 'other' ? 'rest' : 'orders'
+}
+
+function refusalOf(breaker: Breaker, name: Refusal['breaker']): Refusal | undefined {
+  return breaker.admits ? undefined : { breaker: name, retryAfterMs: breaker.retryAfterMs }
+}

@@ -1,0 +1,82 @@
+import { type Dispatcher, errors } from 'undici'
+import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
+import type { Permit } from './breaker.ts'
+import type { Connection } from './connection.ts'
+import type { Connections, Try, TryHandler } from './connections.ts'
+
+function isChunked(rawHeaders: readonly Buffer[]): boolean {
+  return headerLines(latin1Headers(rawHeaders), 'transfer-encoding') !== undefined
+}
+
+export interface QueuedTryOptions {
+  request: Dispatcher.DispatchOptions
+  handler: TryHandler
+  connections: Pick<Connections, 'withdraw' | 'giveBack'>
+  isFloatOrder: boolean
+}
+
+/** One try of a request. It waits for a connection, holds it until the answer ends, and gives it back. */
+export class QueuedTry implements Try {
+  readonly isFloatOrder: boolean
+  readonly #request: Dispatcher.DispatchOptions
+  readonly #handler: TryHandler
+  readonly #connections: QueuedTryOptions['connections']
+  #connection: Connection | undefined
+  #bytesReadBefore: number | undefined
+
+  constructor(options: QueuedTryOptions) {
+    this.isFloatOrder = options.isFloatOrder
+    this.#request = options.request
+    this.#handler = options.handler
+    this.#connections = options.connections
+  }
+
+  withdraw(): boolean {
+    return this.#connections.withdraw(this)
+  }
+
+  start(connection: Connection, permit: Permit): void {
+    this.#connection = connection
+    this.#handler.onStart(permit)
+    connection.dispatch(this.#request, this)
+  }
+
+  onConnect(abort: (reason?: Error) => void): void {
+    this.#bytesReadBefore = this.#connection?.bytesRead
+    this.#handler.onConnect(abort)
+  }
+
+  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
+    this.#connection?.setResume(resume)
+    // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
+    // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
+    // an answer that states a length.
+    if (bodilessStatuses.has(status) && isChunked(rawHeaders)) this.#connection?.retire()
+    return this.#handler.onHeaders(status, rawHeaders, resume, reason)
+  }
+
+  onData(chunk: Buffer): boolean {
+    // undici's parser emits an empty chunk when it is resumed and has no bytes left.
+    return chunk.length === 0 || this.#handler.onData(chunk)
+  }
+
+  onComplete(): void {
+    if (this.#connection?.wasReset) {
+      this.onError(new errors.SocketError('reset by the upstream'))
+      return
+    }
+    this.#giveBack()
+    this.#handler.onComplete()
+  }
+
+  onError(error: Error): void {
+    const answerBegan =
+      this.#bytesReadBefore !== undefined && this.#connection?.bytesRead !== this.#bytesReadBefore
+    this.#giveBack()
+    this.#handler.onError(error, answerBegan)
+  }
+
+  #giveBack(): void {
+    if (this.#connection) this.#connections.giveBack(this.#connection, this)
+  }
+}

@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest'
+import { gatewayWith } from '../operations/support.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
+
+useBrowser()
+
+describeInBrowser('the console', () => {
+  test('says what of an upstream has stopped: single pairs, one kind, and nothing of what goes on', async () => {
+    const upstream = await recordingUpstream((_request, response) => response.writeHead(503).end())
+    const gateway = await gatewayWith({
+      SWAP_BASE_URL: upstream.url,
+      BREAKER_FAILURES: 2,
+      BREAKER_OPEN_MS: 600_000,
+    })
+    const { page, ...watched } = await openPage(gateway.operationsUrl)
+    const item = page.locator('[data-item="upstream-swap"]')
+    const shown = () => item.textContent()
+    const tone = () => item.locator('.dot').getAttribute('class')
+    const headers = { 'App-Name': 'demo' }
+    const fail = async (path: string) => {
+      for (const amount of [1, 2]) await fetch(`${gateway.url}${path}?amount=${amount}`, { headers })
+    }
+    await expect.poll(shown).toContain('breakers closed')
+    await fail('/v3/pairs/ETH_USDC/quotes')
+    await expect.poll(shown).toContain('1 pair stopped')
+    expect(await tone()).toBe('dot warn')
+    await fail('/v3/assets')
+    await expect.poll(shown).toMatch(/rest stopped, next try in .+; 1 pair stopped/)
+    expect(await tone()).toBe('dot bad')
+    const answer = await fetch(`${gateway.operationsUrl}/status`)
+    const status = (await answer.json()) as { upstreams: unknown[] }
+    expect(status.upstreams[0]).toMatchObject({ name: 'swap', openPairs: 1 })
+    expectPeace({ page, ...watched }, gateway.operationsUrl)
+  })
+})

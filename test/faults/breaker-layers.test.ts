@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { edgeTo } from '../support/gateways/edge.ts'
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
+const order = '/kind/float-order'
+const plainOrder = '/kind/order'
+const quoteOf = (pair: string) => `/quote-of/${pair}`
+
+const limits = { breakerFailures: 3, breakerOpenMs: 60_000, retries: 0 }
+
+/** An upstream of which the paths with one of these words in them fail with 503. */
+async function failingAt(...words: string[]) {
+  const failing = new Set(words)
+  const upstream = await recordingUpstream((request, response) => {
+    if ([...failing].some((word) => request.target.includes(word))) response.writeHead(503)
+    response.end('it')
+  })
+  return { ...upstream, failing }
+}
+
+/** 'it' came from the upstream; else the breaker that refused. */
+async function statusOf(url: string, path: string): Promise<string> {
+  const { body, status } = await rawExchange(url, get(path))
+  const text = body.toString()
+  return text === 'it' ? `${status}` : `refused: ${JSON.parse(text).breaker}`
+}
+
+async function statusesOf(url: string, ...paths: string[]): Promise<string[]> {
+  const statuses: string[] = []
+  for (const path of paths) statuses.push(await statusOf(url, path))
+  return statuses
+}
+
+describe('what fails on the swap side stops alone', () => {
+  test.each([
+    ['orders, float or not', [order, plainOrder, order], [order, plainOrder], 'orders'],
+    ['everything that is neither order nor quote', ['/a', '/b', '/c'], ['/a', '/d'], 'rest'],
+    ['the quotes of one pair', [quoteOf('A'), quoteOf('A'), quoteOf('A')], [quoteOf('A')], 'pair'],
+    [
+      'all quotes, once those of several pairs fail',
+      [quoteOf('A'), quoteOf('B'), quoteOf('C')],
+      [quoteOf('A'), quoteOf('D')],
+      'quotes',
+    ],
+  ])('%s', async (_what, failing, refused, breaker) => {
+    const upstream = await failingAt(...failing)
+    const edge = await edgeTo(upstream.url, limits)
+    expect(await statusesOf(edge.url, ...failing)).toEqual(['503', '503', '503'])
+    expect(await statusesOf(edge.url, ...refused)).toEqual(refused.map(() => `refused: ${breaker}`))
+    const others = [order, '/x', quoteOf('X')].filter((path) => {
+      if (breaker === 'pair') return true
+      return !path.startsWith({ orders: '/kind', rest: '/x', quotes: '/quote-of' }[breaker] ?? '')
+    })
+    expect(await statusesOf(edge.url, ...others)).toEqual(others.map(() => '200'))
+    expect(edge.states).toEqual(breaker === 'pair' ? [] : [`${breaker} open`])
+    expect(edge.upstream.breakers.refusedPairs()).toEqual(breaker === 'pair' ? ['A'] : [])
+  })
+
+  test('a quote that succeeds, of whatever pair, starts the count of failing pairs again', async () => {
+    const upstream = await failingAt('A', 'B', 'C')
+    const edge = await edgeTo(upstream.url, limits)
+    await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('X'), quoteOf('C'), quoteOf('A'))
+    expect(edge.states).toEqual([])
+    await statusOf(edge.url, quoteOf('B'))
+    expect(edge.states).toEqual(['quotes open'])
+  })
+
+  test('after BREAKER_OPEN_MS one quote of any pair tries for all, and the rest wait for it', async () => {
+    const upstream = await failingAt('A', 'B', 'C')
+    const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })
+    await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('C'))
+    await pause(350)
+    const held: (() => void)[] = []
+    upstream.answer((_request, response) => held.push(() => response.end('it')))
+    const trial = statusOf(edge.url, quoteOf('X'))
+    await until(() => held.length === 1, 'the one that tries')
+    expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('Y'))).toEqual([
+      'refused: quotes',
+      'refused: quotes',
+    ])
+    held[0]?.()
+    expect(await trial).toBe('200')
+    expect(edge.states).toEqual(['quotes open', 'quotes half-open', 'quotes closed'])
+  })
+
+  test('a trial of all quotes that fails is one failure of its own pair', async () => {
+    const upstream = await failingAt('/quote-of')
+    const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })
+    await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('C'))
+    for (const pair of ['A', 'A']) {
+      await pause(350)
+      expect(await statusOf(edge.url, quoteOf(pair))).toBe('503')
+    }
+    expect(edge.states.at(-1)).toBe('quotes open')
+    expect(edge.upstream.breakers.refusedPairs()).toEqual(['A'])
+  })
+
+  test('a trial whose client leaves lets another try, for its pair and for all', async () => {
+    const upstream = await failingAt('A', 'B', 'C')
+    const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })
+    await statusesOf(edge.url, quoteOf('A'), quoteOf('A'), quoteOf('A'), quoteOf('B'), quoteOf('C'))
+    upstream.failing.clear()
+    await pause(350)
+    const held: string[] = []
+    upstream.answer(({ target }) => held.push(target))
+    const client = new RawConnection(edge.url)
+    client.write(get(quoteOf('A')))
+    await until(() => held.length === 1, 'the one that tries')
+    client.socket.destroy()
+    await until(() => edge.upstream.inFlight === 0, 'it to be given up')
+    upstream.answer((_request, response) => response.end('it'))
+    expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('B'))).toEqual(['200', '200'])
+  })
+
+  test('names that clients make up fill no memory, however long and however many', async () => {
+    const upstream = await failingAt('BAD')
+    const edge = await edgeTo(upstream.url, { ...limits, breakerFailures: 2 })
+    const long = `BAD${'x'.repeat(6_000)}`
+    await statusesOf(edge.url, quoteOf(long), quoteOf(long))
+    const paths = [long, 'X', `${long}y`, 'X'].map(quoteOf)
+    expect(await statusesOf(edge.url, ...paths)).toEqual(['refused: pair', '200', '503', '200'])
+    expect(edge.upstream.breakers.refusedPairs().map(({ length }) => length)).toEqual([64])
+    for (let count = 0; count < 1_000; count += 100) {
+      const pairs = Array.from({ length: 100 }, (_none, index) => quoteOf(`P${count + index}`))
+      await Promise.all(pairs.map((path) => rawExchange(edge.url, get(path))))
+    }
+    // It was asked for longest ago, so it has been forgotten.
+    expect(edge.upstream.breakers.refusedPairs()).toEqual([])
+  })
+})

@@ -1,0 +1,196 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import type { Permit } from '../../src/upstream/breaker.ts'
+import { createBreakers } from '../../src/upstream/breakers.ts'
+import type { RequestKind } from '../../src/upstream/types.ts'
+
+const openMs = 5_000
+const pairs = ['A', 'B', 'C', 'D', 'E']
+const kinds: readonly RequestKind[] = [
+  'float-order',
+  'order',
+  'other',
+  ...pairs.map((pair) => ({ quoteOf: pair })),
+]
+
+/** The rule of one breaker, written down once more: which failures are in the row, until when it is open, who tries. */
+class ModelBreaker {
+  readonly #failures: number
+  #row: string[] = []
+  #openUntilMs: number | undefined
+  #trial: object | undefined
+  /** Who was admitted since it last closed. */
+  #current = new Set<object>()
+
+  constructor(failures: number) {
+    this.#failures = failures
+  }
+  admits(nowMs: number): boolean {
+    if (this.#openUntilMs === undefined) return true
+    return this.#trial === undefined && nowMs >= this.#openUntilMs
+  }
+  admit(request: object): void {
+    if (this.#openUntilMs === undefined) this.#current.add(request)
+    else this.#trial = request
+  }
+  close(): void {
+    if (this.#openUntilMs !== undefined) this.#current = new Set()
+    this.#row = []
+    this.#openUntilMs = undefined
+    this.#trial = undefined
+  }
+  good(request: object): void {
+    if (this.#trial === request) this.close()
+    else if (this.#openUntilMs === undefined && this.#current.has(request)) this.#row = []
+  }
+  bad(request: object, nowMs: number, source: string): void {
+    const counts = this.#openUntilMs === undefined && this.#current.has(request)
+    if (counts) this.#row.push(source)
+    if (this.#trial === request || (counts && new Set(this.#row).size >= this.#failures)) {
+      this.#openUntilMs = nowMs + openMs
+      this.#trial = undefined
+    }
+  }
+  neither(request: object): void {
+    if (this.#trial === request) this.#trial = undefined
+  }
+}
+
+interface Underway {
+  kind: RequestKind
+  permit: Permit
+  connecting: Permit | undefined
+  phase: 'waits' | 'connects' | 'is connected'
+}
+
+class World {
+  nowMs = 1_000_000
+  underway: Underway[] = []
+  failures = 0
+  readonly breakers
+  readonly connections
+  readonly orders
+  readonly rest
+  readonly quotes
+  readonly pairs
+
+  constructor(failures: number) {
+    const create = () => new ModelBreaker(failures)
+    this.breakers = createBreakers({ byKind: true, failures, openMs, nowMs: () => this.nowMs, onChange() {} })
+    this.connections = create()
+    this.orders = create()
+    this.rest = create()
+    this.quotes = create()
+    this.pairs = new Map(pairs.map((pair) => [pair, create()]))
+  }
+
+  modelsOf(kind: RequestKind): [string, ModelBreaker][] {
+    if (typeof kind === 'object') {
+      return [
+        ['quotes', this.quotes],
+        ['pair', this.pairs.get(kind.quoteOf) as ModelBreaker],
+      ]
+    }
+    return kind === 'other' ? [['rest', this.rest]] : [['orders', this.orders]]
+  }
+
+  expectedRefusal(kind: RequestKind): string | undefined {
+    const all: [string, ModelBreaker][] = [['connections', this.connections], ...this.modelsOf(kind)]
+    return all.find(([, model]) => !model.admits(this.nowMs))?.[0]
+  }
+
+  compare(): void {
+    for (const kind of kinds) {
+      expect([kind, this.breakers.refusal(kind)?.breaker]).toEqual([kind, this.expectedRefusal(kind)])
+    }
+    const refused = pairs.filter((pair) => this.pairs.get(pair)?.admits(this.nowMs) === false)
+    expect([...this.breakers.refusedPairs()].toSorted()).toEqual(refused)
+  }
+
+  begin(kind: RequestKind): void {
+    if (this.breakers.refusal(kind) !== undefined) return
+    const request: Underway = {
+      kind,
+      permit: this.breakers.admit(kind),
+      connecting: undefined,
+      phase: 'waits',
+    }
+    for (const [, model] of this.modelsOf(kind)) model.admit(request)
+    this.underway.push(request)
+  }
+
+  start(request: Underway): void {
+    const permit = this.breakers.connections.admit()
+    expect(permit !== undefined).toBe(this.connections.admits(this.nowMs))
+    if (permit === undefined) return
+    this.connections.admit(request)
+    request.connecting = permit
+    request.phase = 'connects'
+  }
+
+  end(request: Underway, how: 'good' | 'bad' | 'neither'): void {
+    this.underway = this.underway.filter((other) => other !== request)
+    const isConnected = request.phase === 'is connected'
+    if (request.phase === 'connects') {
+      request.connecting?.[how === 'bad' ? 'failed' : 'abandoned']()
+      if (how === 'bad') this.connections.bad(request, this.nowMs, `${this.failures++}`)
+      else this.connections.neither(request)
+    }
+    const ofKind = isConnected ? how : 'neither'
+    request.permit[({ good: 'succeeded', bad: 'failed', neither: 'abandoned' } as const)[ofKind]]()
+    for (const [name, model] of this.modelsOf(request.kind)) {
+      const isWhole = name === 'quotes' && typeof request.kind === 'object'
+      const source = isWhole ? (request.kind as { quoteOf: string }).quoteOf : `${this.failures++}`
+      model[ofKind](request, this.nowMs, source)
+    }
+  }
+}
+
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({ what: fc.constant('begin' as const), kind: fc.constantFrom(...kinds) }),
+  },
+  { weight: 5, arbitrary: fc.record({ what: fc.constant('go on' as const), which: fc.nat() }) },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      what: fc.constant('end' as const),
+      which: fc.nat(),
+      how: fc.constantFrom(
+        'good' as const,
+        'bad' as const,
+        'bad' as const,
+        'bad' as const,
+        'neither' as const,
+      ),
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: fc.record({ what: fc.constant('wait' as const), ms: fc.nat({ max: 2 * openMs }) }),
+  },
+)
+
+test('whatever fails in whatever order, exactly that is stopped which the rules say, and nothing else', () => {
+  fc.assert(
+    fc.property(fc.integer({ min: 1, max: 3 }), fc.array(step, { maxLength: 150 }), (failures, steps) => {
+      const world = new World(failures)
+      for (const event of steps) {
+        const request = 'which' in event ? world.underway[event.which % world.underway.length] : undefined
+        if (event.what === 'wait') world.nowMs += event.ms
+        else if (event.what === 'begin') world.begin(event.kind)
+        else if (request === undefined) continue
+        else if (event.what === 'end') world.end(request, event.how)
+        else if (request.phase === 'waits') world.start(request)
+        else if (request.phase === 'connects') {
+          request.phase = 'is connected'
+          world.breakers.connections.close()
+          world.connections.close()
+        }
+        world.compare()
+      }
+    }),
+    { numRuns: 2_000 },
+  )
+})

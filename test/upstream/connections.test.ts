@@ -1,0 +1,57 @@
+import { expect, onTestFinished, test } from 'vitest'
+import { createBreaker } from '../../src/upstream/breaker.ts'
+import { Connections, type TryHandler } from '../../src/upstream/connections.ts'
+import { recordingUpstream, until } from '../support/gateways/between.ts'
+
+function handler(onComplete = () => {}): TryHandler {
+  return {
+    onStart() {},
+    onConnect() {},
+    onHeaders: () => true,
+    onData: () => true,
+    onComplete,
+    onError() {},
+  }
+}
+
+const get = { method: 'GET' as const, path: '/' }
+
+// A timer may fire a moment early, and the breaker may become due between two looks at the clock.
+test('a breaker that is due the moment after it refused keeps nothing waiting', async () => {
+  const upstream = await recordingUpstream()
+  let nowMs = 1_000
+  let looks = 1
+  const breaker = createBreaker({
+    failures: 1,
+    openMs: 5_000,
+    nowMs() {
+      looks += 1
+      // The first look at the clock, once it is set to 0, is too early by a moment.
+      return looks === 1 ? nowMs - 0.001 : nowMs
+    },
+  })
+  breaker.admit()?.failed()
+  nowMs = 1_000 + 5_000
+  looks = 0
+  const connections = new Connections({
+    origin: upstream.url,
+    max: 2,
+    reserved: 1,
+    breaker,
+    maxAgeMs: 60_000,
+    connectTimeoutMs: 3_000,
+    lookup: undefined,
+    client: {},
+  })
+  onTestFinished(() => connections.close())
+  let completed = false
+  connections.dispatch(
+    get,
+    handler(() => {
+      completed = true
+    }),
+    false,
+  )
+  expect(upstream.requests).toEqual([])
+  await until(() => completed, 'its answer')
+})
