@@ -67,6 +67,8 @@ async function storedQuote(number: number): Promise<StoredQuote> {
     body,
     sentAtMs: Date.now(),
     receivedAtMs: Date.now(),
+    sentSteadyMs: performance.now(),
+    receivedSteadyMs: performance.now(),
   }
   const fetch = { answer: Promise.resolve(answer), abort() {} }
   const { stored, notKept } = await readAnswer(fetch, requestFor(number))

@@ -35,7 +35,7 @@ export interface QuoteGauges {
 
 export interface QuoteMetrics {
   quoteCache: QuoteCacheObserver
-  memoryStore(providerClock: Pick<ProviderClock, 'latestMs'>): MemoryStoreObserver
+  memoryStore(providerClock: Pick<ProviderClock, 'serveLeftMs'>): MemoryStoreObserver
   evictions: EvictionObserver
   sharing: SharingObserver
   quotes: {
@@ -109,8 +109,8 @@ export function createQuoteMetrics(
     },
     memoryStore: (providerClock) => ({
       evicted: () => evictions.capacity.inc(),
-      stored({ expiresAtMs }, move) {
-        lifetime.observe(Math.max(0, expiresAtMs - providerClock.latestMs()) / 1_000)
+      stored(quote, move) {
+        lifetime.observe(Math.max(0, providerClock.serveLeftMs(quote)) / 1_000)
         if (move !== undefined && Number.isFinite(move.share)) drift(move.pair, move.share)
       },
     }),

@@ -9,8 +9,8 @@ import {
   TrafficResponse,
   writeReceivedHead,
 } from '../http/whole-response.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
-import { isExpired } from '../quotes/quote.ts'
+import type { Moment, ProviderClock } from '../quotes/provider-clock.ts'
+import type { Quote } from '../quotes/quote.ts'
 import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
@@ -50,11 +50,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     if (rateLimit?.countsHits) return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
     const { key, request } = keyed
     if (key === undefined) return fetchFor(exchange, keyed)
-    // One instant decides whether the quote is live, and says what it has left.
-    const latestMs = providerClock.latestMs()
-    const quote = cache.live(key, latestMs)
-    if (quote === undefined) return fetchFor(exchange, keyed, latestMs)
-    answerHit(exchange, quote, { pair: request.pair, latestMs })
+    // One moment decides whether the quote is live, and says what it has left.
+    const at = providerClock.moment()
+    const quote = cache.live(key, at)
+    if (quote === undefined) return fetchFor(exchange, keyed, at)
+    answerHit(exchange, quote, { pair: request.pair, at })
     if (cache.refreshesAhead && cache.isRefreshDue(key, quote))
       cache.refresh(key, quote, sourceFor(request, exchange))
   }
@@ -62,10 +62,10 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   function answerHit(
     exchange: Exchange,
     quote: StoredQuote,
-    { pair, latestMs }: { pair: string; latestMs: number },
+    { pair, at }: { pair: string; at: Moment },
   ): void {
     const { response } = exchange
-    const own = hitHeaders(serve(pair, quote.expiresAtMs - latestMs))
+    const own = hitHeaders(serve(pair, providerClock.serveLeftMs(quote, at)))
     exchange.outcome = own.outcome
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
       const received = linesOf(quote.headers)
@@ -87,10 +87,10 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     exchange: Exchange,
     served: Served,
     { request, key }: KeyedRequest,
-    latestMs: number,
+    at: Moment,
   ): void {
     if (served.how === 'hit') {
-      answerHit(exchange, served.quote, { pair: request.pair, latestMs })
+      answerHit(exchange, served.quote, { pair: request.pair, at })
       return
     }
     const { answer, how } = served
@@ -101,7 +101,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
     let headers = [...answer.headers, 'Cache-Status', bypass]
     if (answer.quote !== undefined) {
-      const ttl = serve(request.pair, answer.quote.expiryMs - latestMs)
+      const ttl = serve(request.pair, leftMs(answer.quote, at))
       const status =
         how === 'collapsed'
           ? 'quotegate; fwd=uri-miss; collapsed'
@@ -123,9 +123,14 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   }
 
   /** A quote whose time ran out between its arrival and the turn of this client's answer. */
-  function isTooLate(served: Served, latestMs: number): boolean {
-    const expiresAtMs = served.how === 'hit' ? served.quote.expiresAtMs : served.answer.quote?.expiryMs
-    return expiresAtMs !== undefined && isExpired(expiresAtMs, latestMs)
+  function isTooLate(served: Served, at: Moment): boolean {
+    if (served.how === 'hit') return providerClock.serveLeftMs(served.quote, at) <= 0
+    const { quote } = served.answer
+    return quote !== undefined && leftMs(quote, at) <= 0
+  }
+
+  function leftMs({ expiryMs: expiresAtMs, ownEnd }: Quote, at: Moment): number {
+    return providerClock.serveLeftMs({ expiresAtMs, ownEnd }, at)
   }
 
   /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
@@ -135,14 +140,14 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     return Math.floor(leftMs / 1_000)
   }
 
-  function fetchFor(exchange: Exchange, { request, key }: KeyedRequest, latestMs?: number): void {
+  function fetchFor(exchange: Exchange, { request, key }: KeyedRequest, at?: Moment): void {
     const { response } = exchange
     if (response.destroyed) return
     exchange.missed = true
     const source = sourceFor(request, exchange)
     const ask = (options: AskOptions) =>
       key === undefined ? cache.fetchAlone(source, options) : cache.getOrFetch(key, source, options)
-    let asking = ask({ latestMs })
+    let asking = ask({ at })
     let gone = false
     response.once('close', () => {
       if (isSent(response)) return
@@ -152,14 +157,14 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
 
     function answerWith(served: Served, asks: number): void {
       if (gone) return
-      const latestMs = providerClock.latestMs()
-      if (isTooLate(served, latestMs) && asks < maxAsks) {
+      const at = providerClock.moment()
+      if (isTooLate(served, at) && asks < maxAsks) {
         asking = ask({ again: true })
         wait(asks + 1)
         return
       }
       try {
-        answerServed(exchange, served, { request, key }, latestMs)
+        answerServed(exchange, served, { request, key }, at)
       } catch (error) {
         exchanges.fail(exchange, unwritable('swap', error))
       }
