@@ -13,7 +13,7 @@ export interface Judged {
 export interface OrderJudgeOptions {
   ledger: QuoteLedger
   sharedLedger: Pick<SharedLedger, 'recall'>
-  providerClock: Pick<ProviderClock, 'earliestMs'>
+  providerClock: Pick<ProviderClock, 'earliestMs' | 'orderLeftMs'>
   expiryMarginMs: number
 }
 
@@ -33,6 +33,8 @@ export function createOrderJudge(options: OrderJudgeOptions) {
         providerEarliestMs: providerClock.earliestMs(),
         marginMs: options.expiryMarginMs,
       })
+      if (verdict.state === 'expired' && providerClock.orderLeftMs(verdict.quote) > options.expiryMarginMs)
+        return { state: 'live', quote: verdict.quote, matchedBy: verdict.matchedBy }
       // Later quotes often have the same terms, and another replica may have relayed one that is still live.
       const isInDoubt = !othersKnown && verdict.state === 'expired' && verdict.matchedBy === 'terms'
       return isInDoubt ? { state: 'unknown' } : verdict

@@ -109,7 +109,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
   const unreadable = createUnreadableQuotes()
 
   function add(quote: NotedQuote): void {
-    const { id, pairId, application, fromValue, toValue, expiresAtMs, cacheKey, notedAtMs } = quote
+    const { id, pairId, application, fromValue, toValue, expiresAtMs, ownEnd, cacheKey, notedAtMs } = quote
     // Nearly always equal; then both fields share one string.
     const requestedAmount = quote.requestedAmount === fromValue ? fromValue : quote.requestedAmount
     // Not spread from `quote`, because the copy would take a tenth more memory.
@@ -121,6 +121,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       requestedAmount,
       toValue,
       expiresAtMs,
+      ownEnd,
       cacheKey,
       notedAtMs,
     }
