@@ -1,5 +1,6 @@
 import { addLength, endToEndHeaders } from '../http/headers.ts'
 import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
+import { UpstreamFailure } from '../http/problem.ts'
 import {
   answerInOneWrite,
   createHeadLines,
@@ -158,9 +159,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     function answerWith(served: Served, asks: number): void {
       if (gone) return
       const at = providerClock.moment()
-      if (isTooLate(served, at) && asks < maxAsks) {
-        asking = ask({ again: true })
-        wait(asks + 1)
+      if (isTooLate(served, at)) {
+        if (asks < maxAsks) {
+          asking = ask({ again: true })
+          wait(asks + 1)
+        } else exchanges.fail(exchange, expiredInTurn())
         return
       }
       try {
@@ -189,6 +192,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   }
 
   return { answer }
+}
+
+function expiredInTurn(): UpstreamFailure {
+  const cause = new Error(`${maxAsks} quotes in a row expired before they could be written`)
+  return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true, cause })
 }
 
 interface HitHeaders {
