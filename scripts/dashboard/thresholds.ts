@@ -16,6 +16,7 @@ export const thresholds = {
   /** Of the float orders. */
   refusedShare: 0.2,
   clockOffsetSeconds: 2,
+  clocksUnknown: 0,
   breakersNotClosed: 0,
   /** Of the last two minutes. */
   storeUpShare: 0.5,

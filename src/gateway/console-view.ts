@@ -56,8 +56,10 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
     upstreams: () =>
       Object.values(parts.upstreams).flatMap((upstream) => (upstream ? [stateOf(upstream)] : [])),
     clock() {
+      const { isKnown, saysNoTime } = providerClock
       const { estimateMs, lowMs, highMs } = providerClock.offset()
-      return { estimateMs, lowMs: finite(lowMs), highMs: finite(highMs) }
+      const bounds = { lowMs: isKnown ? finite(lowMs) : null, highMs: isKnown ? finite(highMs) : null }
+      return { estimateMs, ...bounds, unknown: saysNoTime }
     },
     cache: {
       get entries() {

@@ -83,6 +83,7 @@ export function createSwap(parts: SwapParts): Swap {
     cacheBytes: () => memory.bytes,
     ledgerEntries: () => ledger.size,
     clockOffsetMs: () => providerClock.offset().estimateMs,
+    isClockUnknown: () => providerClock.saysNoTime,
   })
 
   const recorder = createQuoteRecorder({

@@ -31,6 +31,8 @@ export interface QuoteGauges {
   cacheBytes(): number
   ledgerEntries(): number
   clockOffsetMs(): number
+  /** Answers came, and none told the provider's time. */
+  isClockUnknown(): boolean
 }
 
 export interface QuoteMetrics {
@@ -139,6 +141,12 @@ export function createQuoteMetrics(
         'upstream_clock_offset_seconds',
         "The provider's clock less ours, as far as its answers tell; 0 while they may agree",
         () => gauges.clockOffsetMs() / 1_000,
+        { upstream: 'swap' },
+      )
+      gauge(
+        'upstream_clock_unknown',
+        "1 once answers came and none had a Date that can be read: the provider's clock is taken to be ours",
+        () => Number(gauges.isClockUnknown()),
         { upstream: 'swap' },
       )
     },

@@ -38,7 +38,8 @@ export function createHeader() {
     return `${sandbox ? 'sandbox, ' : ''}breaker closed${inFlight > 0 ? `, ${inFlight} in flight` : ''}`
   }
 
-  function clockText({ estimateMs, lowMs }) {
+  function clockText({ estimateMs, lowMs, unknown }) {
+    if (unknown) return { value: 'unknown: its answers have no Date', tone: 'warn' }
     if (lowMs === null) return { value: 'not known yet', tone: '' }
     if (estimateMs === 0) return { value: 'agrees with ours', tone: 'good' }
     const side = estimateMs > 0 ? 'ahead' : 'behind'
