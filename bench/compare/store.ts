@@ -59,7 +59,8 @@ async function storedQuote(number: number): Promise<StoredQuote> {
     `{"fromAmount":{"assetId":"ETH","value":"0.1"},"id":"${id}","pairId":"ETH_USDC",` +
       `"toAmount":{"assetId":"USDC","value":"289.645"},"expiry":${expiresAtMs}}`,
   )
-  const headers = ['Content-Type', 'application/json', 'Content-Length', String(body.length), 'Date', 'now']
+  const date = new Date().toUTCString()
+  const headers = ['Content-Type', 'application/json', 'Content-Length', String(body.length), 'Date', date]
   const answer = {
     status: 200,
     reason: 'OK',
