@@ -8,6 +8,7 @@ export interface Clock {
 
 export const systemClock: Clock = { nowMs: () => Date.now(), steadyMs: () => performance.now() }
 
-export function steadyNowMs(clock: Clock): number {
+/** The steady clock's time. A clock without one counts by its wall time. */
+export function steadyMsOf(clock: Clock): number {
   return clock.steadyMs === undefined ? clock.nowMs() : clock.steadyMs()
 }

@@ -59,7 +59,8 @@ async function storedQuote(number: number): Promise<StoredQuote> {
     `{"fromAmount":{"assetId":"ETH","value":"0.1"},"id":"${id}","pairId":"ETH_USDC",` +
       `"toAmount":{"assetId":"USDC","value":"289.645"},"expiry":${expiresAtMs}}`,
   )
-  const headers = ['Content-Type', 'application/json', 'Content-Length', String(body.length), 'Date', 'now']
+  const date = new Date().toUTCString()
+  const headers = ['Content-Type', 'application/json', 'Content-Length', String(body.length), 'Date', date]
   const answer = {
     status: 200,
     reason: 'OK',
@@ -67,6 +68,8 @@ async function storedQuote(number: number): Promise<StoredQuote> {
     body,
     sentAtMs: Date.now(),
     receivedAtMs: Date.now(),
+    sentSteadyMs: performance.now(),
+    receivedSteadyMs: performance.now(),
   }
   const fetch = { answer: Promise.resolve(answer), abort() {} }
   const { stored, notKept } = await readAnswer(fetch, requestFor(number))

@@ -36,7 +36,17 @@ export function createProvider({
           const rawHeaders = ['Date', new Date(madeAtMs).toUTCString(), 'Content-Type', 'application/json']
           const receivedAtMs = sentAtMs + latencyMs
           time.at(receivedAtMs, () =>
-            resolve({ status: 200, reason: 'OK', rawHeaders, body, sentAtMs, receivedAtMs }),
+            resolve({
+              status: 200,
+              reason: 'OK',
+              rawHeaders,
+              body,
+              sentAtMs,
+              receivedAtMs,
+              // The simulated clock has no other.
+              sentSteadyMs: sentAtMs,
+              receivedSteadyMs: receivedAtMs,
+            }),
           )
         })
       })

@@ -175,7 +175,7 @@ function createReplica(parts: {
       const call = store === undefined ? upstreamCall : () => store.before(key, upstreamCall)
       // First memory, then the call, as in the gateway.
       const source: QuoteSource = { call, refresh: call, found() {} }
-      const live = cache.live(key, providerClock.latestMs())
+      const live = cache.live(key, providerClock.moment())
       if (live !== undefined) {
         if (cache.isRefreshDue(key, live)) cache.refresh(key, live, source)
         checkServed(live, request)

@@ -118,6 +118,15 @@ export const upstreams: Row = {
       ],
       runbook: 'quotegateclockoffset',
     },
+    {
+      title: "Providers whose clock isn't known",
+      description: 'Good: 0. At 1 no answer had a Date that can be read, and quotes end by our clock alone.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [{ expr: of('quotegate_upstream_clock_unknown'), legend: '{{upstream}} {{instance}}' }],
+      steps: redFrom(thresholds.clocksUnknown + 1),
+      runbook: 'quotegateclockunknown',
+    },
   ],
 }
 

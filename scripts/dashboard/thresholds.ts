@@ -18,6 +18,7 @@ export const thresholds = {
   /** Of the float orders, and twice the share of the last day. */
   unknownShare: 0.1,
   clockOffsetSeconds: 2,
+  clocksUnknown: 0,
   breakersNotClosed: 0,
   pairsStopped: 0,
   /** Of the last two minutes. */

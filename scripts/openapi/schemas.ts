@@ -113,8 +113,12 @@ export const status = z
         estimateMs: z.number(),
         lowMs: z.number().nullable(),
         highMs: z.number().nullable(),
+        unknown: z.boolean(),
       })
-      .describe('The provider’s clock less this one, and between what bounds it is known.'),
+      .describe(
+        'The provider’s clock less this one, and between what bounds it is known. Unknown: answers came, and none had a ' +
+          'Date that can be read.',
+      ),
     degraded,
     store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
     cache: z.object({ entries: z.number(), bytes: z.number() }),

@@ -61,8 +61,10 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
     upstreams: () =>
       Object.values(parts.upstreams).flatMap((upstream) => (upstream ? [stateOf(upstream)] : [])),
     clock() {
+      const { isKnown, saysNoTime } = providerClock
       const { estimateMs, lowMs, highMs } = providerClock.offset()
-      return { estimateMs, lowMs: finite(lowMs), highMs: finite(highMs) }
+      const bounds = { lowMs: isKnown ? finite(lowMs) : null, highMs: isKnown ? finite(highMs) : null }
+      return { estimateMs, ...bounds, unknown: saysNoTime }
     },
     cache: {
       get entries() {
@@ -71,7 +73,13 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       get bytes() {
         return memory.bytes
       },
-      list: (maxQuotes) => listQuotes(memory.kept(), { nowMs: providerClock.latestMs(), maxQuotes }),
+      list(maxQuotes) {
+        const at = providerClock.moment()
+        return listQuotes(memory.kept(), {
+          leftMs: (quote) => providerClock.serveLeftMs(quote, at),
+          maxQuotes,
+        })
+      },
       drop: (id) => evictions.drop((quote) => quote.id === id),
       dropAll: () => evictions.drop(() => true),
     },
@@ -86,7 +94,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       return explanationOf(explained.order, explained.verdict, {
         refusesUnknown: config.orders.unknownQuote === 'refuse' && explained.othersKnown,
         nowMs: clock.nowMs(),
-        providerNowMs: providerClock.earliestMs(),
+        leftMs: providerClock.orderLeftMs,
       })
     },
     sandbox: sandbox && { faults: () => sandbox.faults(), set: (next) => sandbox.faults(next) },
@@ -107,7 +115,7 @@ function shownSettings(sources: LoadedConfig['sources']): ShownSetting[] {
 function explanationOf(
   order: OrderTerms,
   verdict: Verdict,
-  context: { refusesUnknown: boolean; nowMs: number; providerNowMs: number },
+  context: { refusesUnknown: boolean } & ShowingQuote,
 ): Explanation {
   const { pair, fromAmount, toAmount, quoteIds } = order
   const read = {
@@ -130,8 +138,13 @@ function explanationOf(
     : { ...base, decision: 'refused-expired', detail: '409 quote-expired: its quote is too old.' }
 }
 
-function shownQuote(quote: NotedQuote, { nowMs, providerNowMs }: { nowMs: number; providerNowMs: number }) {
-  const { id, pairId, fromValue, requestedAmount, toValue, application, expiresAtMs, notedAtMs } = quote
+interface ShowingQuote {
+  nowMs: number
+  leftMs(quote: NotedQuote): number
+}
+
+function shownQuote(quote: NotedQuote, { nowMs, leftMs }: ShowingQuote) {
+  const { id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs } = quote
   return {
     id,
     pair: pairId,
@@ -140,7 +153,7 @@ function shownQuote(quote: NotedQuote, { nowMs, providerNowMs }: { nowMs: number
     toAmount: toValue,
     application,
     ageMs: Math.max(0, nowMs - notedAtMs),
-    leftMs: Math.round(expiresAtMs - providerNowMs),
+    leftMs: Math.round(leftMs(quote)),
   }
 }
 

@@ -82,7 +82,7 @@ export function createSwap(parts: SwapParts): Swap {
   const ledger = createQuoteLedger({
     ...config.ledger,
     clock,
-    leftNow: () => providerClock.orderLeftMs,
+    leftNow: providerClock.orderLeftNow,
     dropped: reach.dropped,
   })
   const sharedLedger = sharedStore
@@ -97,6 +97,7 @@ export function createSwap(parts: SwapParts): Swap {
     ledgerEntries: () => ledger.size,
     ledgerReachMs: () => reach.reachMs(ledger.droppedForMs),
     clockOffsetMs: () => providerClock.offset().estimateMs,
+    isClockUnknown: () => providerClock.saysNoTime,
   })
 
   const recorder = createQuoteRecorder({

@@ -34,11 +34,13 @@ export interface QuoteGauges {
   ledgerEntries(): number
   ledgerReachMs(): number
   clockOffsetMs(): number
+  /** Answers came, and none told the provider's time. */
+  isClockUnknown(): boolean
 }
 
 export interface QuoteMetrics {
   quoteCache: QuoteCacheObserver
-  memoryStore(providerClock: Pick<ProviderClock, 'latestMs'>): MemoryStoreObserver
+  memoryStore(providerClock: Pick<ProviderClock, 'serveLeftMs'>): MemoryStoreObserver
   evictions: EvictionObserver
   sharing: SharingObserver
   quotes: {
@@ -118,8 +120,8 @@ export function createQuoteMetrics(
     },
     memoryStore: (providerClock) => ({
       evicted: () => evictions.capacity.inc(),
-      stored({ expiresAtMs }, move) {
-        lifetime.observe(Math.max(0, expiresAtMs - providerClock.latestMs()) / 1_000)
+      stored(quote, move) {
+        lifetime.observe(Math.max(0, providerClock.serveLeftMs(quote)) / 1_000)
         if (move !== undefined && Number.isFinite(move.share)) drift(move.pair, move.share)
       },
     }),
@@ -154,6 +156,12 @@ export function createQuoteMetrics(
         'upstream_clock_offset_seconds',
         "The provider's clock less ours, as far as its answers tell; 0 while they may agree",
         () => gauges.clockOffsetMs() / 1_000,
+        { upstream: 'swap' },
+      )
+      gauge(
+        'upstream_clock_unknown',
+        "1 once answers came and none had a Date that can be read: the provider's clock is taken to be ours",
+        () => Number(gauges.isClockUnknown()),
         { upstream: 'swap' },
       )
     },

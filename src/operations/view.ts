@@ -35,6 +35,8 @@ export interface ClockState {
   readonly estimateMs: number
   readonly lowMs: number | null
   readonly highMs: number | null
+  /** Answers came, and none told the provider's time. */
+  readonly unknown: boolean
 }
 
 export interface ShownQuote {

@@ -1,4 +1,4 @@
-import { type Clock, steadyNowMs } from '../clock.ts'
+import { type Clock, steadyMsOf } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 
 /** How far back the ledger remembers every quote. */
@@ -15,14 +15,14 @@ const warnEveryMs = 600_000
 
 export function createLedgerReach(options: { entries: number; clock: Clock; log: Logger }): LedgerReach {
   const { entries, clock, log } = options
-  const startedAtMs = steadyNowMs(clock)
+  const startedAtMs = steadyMsOf(clock)
   let warnedAtMs = Number.NEGATIVE_INFINITY
 
   return {
     reachMs: (droppedForMs) =>
-      Math.min(Math.max(0, steadyNowMs(clock) - startedAtMs), droppedForMs ?? Number.POSITIVE_INFINITY),
+      Math.min(Math.max(0, steadyMsOf(clock) - startedAtMs), droppedForMs ?? Number.POSITIVE_INFINITY),
     dropped(expiredForMs) {
-      const nowMs = steadyNowMs(clock)
+      const nowMs = steadyMsOf(clock)
       if (expiredForMs >= wantedMs || nowMs - warnedAtMs < warnEveryMs) return
       warnedAtMs = nowMs
       log.warn(

@@ -2,6 +2,8 @@
 // seconds and was written at some moment between our sending and our receiving, so one answer bounds the offset
 // (theirs minus ours) to an interval, and the intervals of many answers, intersected, bound it more closely.
 
+import { readHttpDate } from '../http/http-date.ts'
+
 export interface ClockSample {
   dateHeader: string | undefined
   /** The answer came out of a cache on the way, and so did its `Date` (RFC 9111 5.1). */
@@ -26,6 +28,11 @@ export interface UpstreamClock {
   observe(sample: ClockSample): boolean
   /** Whether an answer has told the provider's time. Until then it is taken to be ours. */
   readonly isKnown: boolean
+  /**
+   * Whether it is taken to be ours, because it may be, to the millisecond. Not for a minute after two answers contradicted
+   * each other by little: the provider seems to have two clocks, and one answer's `Date` cannot tell them apart.
+   */
+  readonly isOurs: boolean
   offset(): ClockOffset
   /** The latest time that the provider's clock may show: what serving a quote assumes. */
   latestMs(nowMs: number): number
@@ -68,6 +75,8 @@ export function createUpstreamClock(): UpstreamClock {
   let buckets: Bucket[] = []
   let known = anyOffset
   let newestReceivedAtMs = Number.NEGATIVE_INFINITY
+  /** When an answer last contradicted the others by less than its own interval is wide. */
+  let blurredAtMs: number | undefined
 
   return {
     observe(sample) {
@@ -78,6 +87,9 @@ export function createUpstreamClock(): UpstreamClock {
       if (setBack) restart()
       newestReceivedAtMs = setBack ? sample.receivedAtMs : Math.max(newestReceivedAtMs, sample.receivedAtMs)
       forgetBefore(sample.receivedAtMs - memoryMs(sample))
+      if (setBack || sample.ourClockWasSet) blurredAtMs = undefined
+      else if (isBlurredBy(interval)) blurredAtMs = sample.receivedAtMs
+      else if (sample.receivedAtMs - (blurredAtMs ?? 0) > windowMs) blurredAtMs = undefined
       // One of the two clocks has been set, and only the newest sample is about both as they are now.
       if (sample.ourClockWasSet || isEmpty(intersect(known, interval))) restart()
       remember(interval, sample.receivedAtMs)
@@ -86,6 +98,10 @@ export function createUpstreamClock(): UpstreamClock {
 
     get isKnown() {
       return buckets.length > 0
+    },
+
+    get isOurs() {
+      return holdsZero(known) && blurredAtMs === undefined
     },
 
     offset() {
@@ -110,6 +126,11 @@ export function createUpstreamClock(): UpstreamClock {
    */
   function wasSetBack(nowMs: number): boolean {
     return nowMs < newestReceivedAtMs - toleranceMs
+  }
+
+  function isBlurredBy(interval: Interval): boolean {
+    const { lowMs, highMs } = intersect(known, interval)
+    return lowMs > highMs && lowMs - highMs < interval.highMs - interval.lowMs
   }
 
   function restart(): void {
@@ -144,20 +165,12 @@ function readInterval(sample: ClockSample): Interval | undefined {
   if (sample.dateHeader === undefined || sample.hasAge) return undefined
   // Our clock was set back while the answer was under way: its two moments are of different clocks.
   if (sample.receivedAtMs < sample.sentAtMs) return undefined
-  const dateMs = readImfFixdate(sample.dateHeader)
+  const dateMs = readHttpDate(sample.dateHeader, sample.receivedAtMs)
   if (dateMs === undefined) return undefined
   return {
     lowMs: dateMs - sample.receivedAtMs - toleranceMs,
     highMs: dateMs + 1_000 - sample.sentAtMs + toleranceMs,
   }
-}
-
-/** RFC 9110 5.6.7: `toUTCString` writes exactly this form, so what it does not give back is something else. */
-function readImfFixdate(header: string): number | undefined {
-  const date = new Date(header)
-  // The text "Invalid Date" is given back too.
-  if (Number.isNaN(date.getTime())) return undefined
-  return date.toUTCString() === header ? date.getTime() : undefined
 }
 
 function intersect(left: Interval, right: Interval): Interval {

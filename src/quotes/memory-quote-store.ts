@@ -39,8 +39,8 @@ export interface MemoryQuoteStoreOptions {
   observer?: MemoryStoreObserver
 }
 
-/** Memory of an entry besides its text: the object, its slots in the LRU and its slot in the map. */
-const entryOverheadBytes = 200
+/** Memory of an entry besides its text: its objects, its slots in the LRU and its slot in the map. */
+const entryOverheadBytes = 250
 
 /** Keeps quotes in this process. The LRU bounds memory only; its ttl is not used, because its clock is monotonic. */
 export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): MemoryQuoteStore & QuoteListing {

@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
-import { headerValues } from '../http/headers.ts'
 import type { Logger } from '../process/logger.ts'
 import { type ClockOffset, createUpstreamClock, toleranceMs } from './clock-offset.ts'
+import { readDateHeaders } from './own-end.ts'
 import type { OwnEnd } from './quote.ts'
 
 /** What ends at an instant of the provider's clock. */
@@ -10,7 +10,22 @@ export interface Ending {
   readonly ownEnd?: OwnEnd | undefined
 }
 
-/** The provider's wall clock, as far as its answers tell it. */
+/** One look at our clocks. */
+export interface Moment {
+  /** What serving a quote assumes: the provider may already be this late. */
+  readonly latestMs: number
+  readonly steadyMs: number
+  /** Whether `latestMs` is exact, because the provider's clock is taken to be ours. */
+  readonly isExact: boolean
+}
+
+/**
+ * The provider's wall clock, as far as its answers tell it. A provider may have several edges whose clocks differ, so that
+ * each quote has a second opinion of its own: the interval in which it ends by the `Date` of its own answer (own-end.ts).
+ * The learned offset tells an instant. Where that is exact and lies within the quote's interval, it decides, to the
+ * millisecond. Else the quote is served until the earlier of the instant and the interval's start, and an order for it is
+ * refused after the later of the instant and the interval's end.
+ */
 export interface ProviderClock {
   /** Both moments are of our wall clock; the headers are those of the answer. */
   observe(answer: { rawHeaders: readonly string[]; sentAtMs: number; receivedAtMs: number }): void
@@ -20,19 +35,26 @@ export interface ProviderClock {
   hearsay(aheadMs: number): void
   /** Whether the provider has said its time. */
   readonly isKnown: boolean
+  /** Whether it has answered several times and has never said its time. */
+  readonly saysNoTime: boolean
   /** What serving a quote assumes: the provider may already be this late. */
   latestMs(): number
   /** What refusing an order assumes: the provider may still be this early. */
   earliestMs(): number
-  /** How long the quote may still be served; 0 or less: not any more. */
-  serveLeftMs(quote: Ending): number
+  moment(): Moment
+  /** How long the quote may still be served; 0 or less: not any more. `at`: now, unless the caller has just looked. */
+  serveLeftMs(quote: Ending, at?: Moment): number
   /** How long until an order for the quote is refused; 0 or less: now. */
   orderLeftMs(quote: Ending): number
+  /** The same for any number of quotes, by one look at the clocks. */
+  orderLeftNow(): (quote: Ending) => number
   offset(): ClockOffset
 }
 
 const worthAWarningMs = 2_000
 const warnEveryMs = 600_000
+/** The first answers may come from an edge or a test that says no time. */
+const answersBeforeWarning = 3
 
 export function createProviderClock({ clock, log }: { clock: Clock; log: Logger }): ProviderClock {
   const upstreamClock = createUpstreamClock()
@@ -41,38 +63,83 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
   /** Our wall clock less the steady clock, when the provider's time was last read, or at the start. */
   let leadWhenReadMs = leadMs()
   let warnedAtMs = Number.NEGATIVE_INFINITY
+  let answersWithoutTime = 0
 
-  function leadMs(): number {
-    return clock.steadyMs === undefined ? 0 : clock.nowMs() - clock.steadyMs()
+  /** A clock without a steady one counts by its wall time. */
+  function look(): { nowMs: number; steadyMs: number } {
+    const nowMs = clock.nowMs()
+    return { nowMs, steadyMs: clock.steadyMs === undefined ? nowMs : clock.steadyMs() }
   }
 
-  function warnIfFarOff(): void {
+  function leadMs(): number {
+    const { nowMs, steadyMs } = look()
+    return nowMs - steadyMs
+  }
+
+  function saysNoTime(): boolean {
+    return !upstreamClock.isKnown && answersWithoutTime >= answersBeforeWarning
+  }
+
+  function warn(): void {
+    if (clock.nowMs() - warnedAtMs < warnEveryMs) return
     const { estimateMs } = upstreamClock.offset()
-    if (Math.abs(estimateMs) <= worthAWarningMs || clock.nowMs() - warnedAtMs < warnEveryMs) return
+    if (saysNoTime()) {
+      log.warn(
+        {},
+        'no answer of the provider has a readable Date, so its clock is not known: quotes are judged by ours, which must be right',
+      )
+    } else if (Math.abs(estimateMs) > worthAWarningMs) {
+      log.warn(
+        { offsetMs: Math.round(estimateMs) },
+        "the provider's clock is far from ours: quotes are judged by its clock, on the safe side of what is known of it",
+      )
+    } else return
     warnedAtMs = clock.nowMs()
-    log.warn(
-      { offsetMs: Math.round(estimateMs) },
-      "the provider's clock is far from ours: quotes are judged by its clock, on the safe side of what is known of it",
-    )
+  }
+
+  function latestAt(nowMs: number, steadyMs: number): number {
+    // How far our wall clock has been set ahead since then; less than 0: back. A machine that slept is ahead.
+    const setByMs = nowMs - steadyMs - leadWhenReadMs
+    return upstreamClock.latestMs(nowMs) + (setByMs < -toleranceMs ? Math.ceil(-setByMs) : 0)
+  }
+
+  function earliestAt(nowMs: number, steadyMs: number): number {
+    const setByMs = nowMs - steadyMs - leadWhenReadMs
+    const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs)
+    return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs, hearsayMs)
+  }
+
+  function moment(): Moment {
+    const { nowMs, steadyMs } = look()
+    return { latestMs: latestAt(nowMs, steadyMs), steadyMs, isExact: upstreamClock.isOurs }
+  }
+
+  function orderLeftNow(): (quote: Ending) => number {
+    const { nowMs, steadyMs } = look()
+    const earliestMs = earliestAt(nowMs, steadyMs)
+    const { isOurs } = upstreamClock
+    return ({ expiresAtMs, ownEnd }) => {
+      const leftMs = expiresAtMs - earliestMs
+      if (ownEnd === undefined || (isOurs && leftMs >= ownEnd.fromMs - steadyMs)) return leftMs
+      return Math.max(leftMs, ownEnd.untilMs - steadyMs)
+    }
   }
 
   return {
     observe({ rawHeaders, sentAtMs, receivedAtMs }) {
-      const dates = headerValues(rawHeaders, 'date')
-      const hasAge = headerValues(rawHeaders, 'age').length > 0
       const nowLeadMs = leadMs()
       const byMs = nowLeadMs - leadWhenReadMs
       // The answer may have been under way when our clock was set: its two moments are then of different clocks.
       const isOfTwoClocks = byMs > toleranceMs && receivedAtMs - sentAtMs >= byMs
       const told = upstreamClock.observe({
         ourClockWasSet: Math.abs(byMs) > toleranceMs && !isOfTwoClocks,
-        dateHeader: dates.length === 1 ? dates[0] : undefined,
-        hasAge,
+        ...readDateHeaders(rawHeaders),
         sentAtMs,
         receivedAtMs,
       })
+      if (!told) answersWithoutTime += 1
       if (told && !isOfTwoClocks) leadWhenReadMs = nowLeadMs
-      warnIfFarOff()
+      warn()
     },
     compare(aheadMs) {
       storeAheadMs = aheadMs
@@ -83,23 +150,22 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     get isKnown() {
       return upstreamClock.isKnown
     },
-    latestMs,
-    earliestMs,
-    serveLeftMs: ({ expiresAtMs }) => expiresAtMs - latestMs(),
-    orderLeftMs: ({ expiresAtMs }) => expiresAtMs - earliestMs(),
+    get saysNoTime() {
+      return saysNoTime()
+    },
+    latestMs: () => moment().latestMs,
+    earliestMs() {
+      const { nowMs, steadyMs } = look()
+      return earliestAt(nowMs, steadyMs)
+    },
+    moment,
+    serveLeftMs({ expiresAtMs, ownEnd }, { latestMs, steadyMs, isExact } = moment()) {
+      const leftMs = expiresAtMs - latestMs
+      if (ownEnd === undefined || (isExact && leftMs <= ownEnd.untilMs - steadyMs)) return leftMs
+      return Math.min(leftMs, ownEnd.fromMs - steadyMs)
+    },
+    orderLeftNow,
+    orderLeftMs: (quote) => orderLeftNow()(quote),
     offset: () => upstreamClock.offset(),
-  }
-
-  function latestMs() {
-    const nowMs = clock.nowMs()
-    // How far our wall clock has been set ahead since then; less than 0: back. A machine that slept is ahead.
-    const setByMs = clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs() - leadWhenReadMs
-    return upstreamClock.latestMs(nowMs) + (setByMs < -toleranceMs ? Math.ceil(-setByMs) : 0)
-  }
-  function earliestMs() {
-    const nowMs = clock.nowMs()
-    const setByMs = clock.steadyMs === undefined ? 0 : nowMs - clock.steadyMs() - leadWhenReadMs
-    const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs)
-    return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs, hearsayMs)
   }
 }

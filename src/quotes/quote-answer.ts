@@ -2,8 +2,9 @@ import type { Clock } from '../clock.ts'
 import { answerHeaders, createHeaderPicker, createOneList, droppingNames } from '../http/headers.ts'
 import { repeatableHeaders } from '../http/one-exchange-headers.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
+import { ownEndOf } from './own-end.ts'
 import type { ProviderClock } from './provider-clock.ts'
-import { looksLikeQuote, type Quote, readQuote } from './quote.ts'
+import { looksLikeQuote, type Quote, type QuoteReading, readQuote } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
 import type { StoredQuote } from './quote-store.ts'
 
@@ -84,7 +85,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
       return { ...base, notKept: 'content-coding', shared: false }
     }
 
-    const reading = readQuote(body, providerClock.latestMs())
+    const reading = read(answer)
     if (reading.quote !== undefined) await recorder.record(reading.quote, request)
     else if (looksLikeQuote(body)) recorder.recordUnreadable(request)
     if (reading.reason !== undefined)
@@ -95,6 +96,16 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     // `base` is not spread here: this is the frequent case, and a spread costs as much as parsing the JSON.
     const stored = toStored(quote, answer)
     return { status, reason, headers, body, quote, stored, notKept: undefined, shared: true }
+  }
+
+  function read(answer: WholeAnswer): QuoteReading {
+    const at = providerClock.moment()
+    const { quote, reason } = readQuote(answer.body, at.latestMs)
+    if (quote === undefined) return { reason }
+    const { expiryMs: expiresAtMs } = quote
+    quote.ownEnd = ownEndOf(answer, expiresAtMs)
+    const isOver = providerClock.serveLeftMs({ expiresAtMs, ownEnd: quote.ownEnd }, at) <= 0
+    return isOver ? { quote, reason: 'expired' } : { quote }
   }
 
   /** Why only the client that asked may get the answer; undefined if others may get it too. */
@@ -120,6 +131,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
       headers: oneList(repeatableHeaders(answer.rawHeaders)),
       lifeMs: Math.round(quote.expiryMs - clock.nowMs()),
       expiresAtMs: quote.expiryMs,
+      ownEnd: quote.ownEnd,
     }
   }
 }

@@ -1,8 +1,7 @@
 import { type Call, Flight, failedByTime, type SharedAnswer, type SharedCall } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { Patience } from './patience.ts'
-import type { ProviderClock } from './provider-clock.ts'
-import { isExpired } from './quote.ts'
+import type { Moment, ProviderClock } from './provider-clock.ts'
 import type { QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
@@ -40,8 +39,8 @@ export interface QuoteCacheObserver {
 }
 
 export interface QuoteCache {
-  /** A quote from memory that is live at `latestMs`. Only a hit is counted here; `getOrFetch` counts everything else. */
-  live(key: string, latestMs: number): StoredQuote | undefined
+  /** A quote from memory that is live at that moment. Only a hit is counted here; `getOrFetch` counts everything else. */
+  live(key: string, at: Moment): StoredQuote | undefined
   /** Whether quotes are replaced ahead of their expiry. */
   readonly refreshesAhead: boolean
   /** Whether a live quote is so close to its expiry that it is to be replaced in the background. */
@@ -55,8 +54,8 @@ export interface QuoteCache {
 
 export interface AskOptions {
   again?: boolean
-  /** The provider's latest time, if the caller has just read it. */
-  latestMs?: number | undefined
+  /** Now, if the caller has just looked. */
+  at?: Moment | undefined
   /** Of this client, the same at each of its requests. Without it, the client hears of every failure. */
   patience?: Pick<Patience, 'takeFurtherCall'> | undefined
 }
@@ -83,22 +82,21 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   /** How close to its expiry a quote is refreshed that a refresh brought. */
   const refreshWithinMs = new WeakMap<StoredQuote, number>()
 
-  function find(key: string, latestMs: number): StoredQuote | undefined {
+  function find(key: string, at: Moment): StoredQuote | undefined {
     const quote = store.get(key)
     if (quote === undefined) return undefined
-    return isExpired(quote.expiresAtMs - options.minValidityMs, latestMs) ? undefined : quote
+    return providerClock.serveLeftMs(quote, at) > options.minValidityMs ? quote : undefined
   }
 
-  function live(key: string, latestMs: number): StoredQuote | undefined {
-    const quote = find(key, latestMs)
+  function live(key: string, at: Moment): StoredQuote | undefined {
+    const quote = find(key, at)
     if (quote !== undefined) observer.lookedUp('hit')
     return quote
   }
 
   function isRefreshDue(key: string, quote: StoredQuote): boolean {
     if (!refreshesAhead || refreshed.has(quote) || flights.has(key)) return false
-    const leftMs = quote.expiresAtMs - providerClock.latestMs()
-    return leftMs < (refreshWithinMs.get(quote) ?? options.refreshAheadMs)
+    return providerClock.serveLeftMs(quote) < (refreshWithinMs.get(quote) ?? options.refreshAheadMs)
   }
 
   function refresh(key: string, quote: StoredQuote, source: QuoteSource): void {
@@ -115,7 +113,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
   /** Refreshes are at least half a life apart: with quotes that live shorter than the setting, one would cause the next. */
   function limitRefresh(stored: StoredQuote): void {
-    const halfLifeMs = (stored.expiresAtMs - providerClock.latestMs()) / 2
+    const halfLifeMs = providerClock.serveLeftMs(stored) / 2
     if (halfLifeMs < options.refreshAheadMs) refreshWithinMs.set(stored, halfLifeMs)
   }
 
@@ -147,9 +145,9 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   }
 
   function getOrFetch(key: string, source: QuoteSource, asked: AskOptions = {}): Asking {
-    const { again = false, latestMs = providerClock.latestMs(), patience } = asked
+    const { again = false, at = providerClock.moment(), patience } = asked
     const count = again ? countNothing : (result: Lookup) => observer.lookedUp(result)
-    const quote = find(key, latestMs)
+    const quote = find(key, at)
     if (quote !== undefined) {
       count('hit')
       if (isRefreshDue(key, quote)) refresh(key, quote, source)

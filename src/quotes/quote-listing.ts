@@ -32,19 +32,19 @@ const maxExamined = 5_000
 /** The live quotes with the most hits, for the console. */
 export function listQuotes(
   kept: Iterable<KeptQuote>,
-  { nowMs, maxQuotes }: { nowMs: number; maxQuotes: number },
+  { leftMs, maxQuotes }: { leftMs(quote: StoredQuote): number; maxQuotes: number },
 ): ListedQuote[] {
   const live: KeptQuote[] = []
   let examined = 0
   for (const entry of kept) {
-    if (entry.quote.expiresAtMs > nowMs) live.push(entry)
+    if (leftMs(entry.quote) > 0) live.push(entry)
     examined += 1
     if (examined >= maxExamined) break
   }
   live.sort((left, right) => right.hits - left.hits)
   return live.slice(0, maxQuotes).flatMap((entry) => {
     const body = parseBody(entry.quote)
-    return body === undefined ? [] : [toListed(entry, body, nowMs)]
+    return body === undefined ? [] : [toListed(entry, body, leftMs(entry.quote))]
   })
 }
 
@@ -65,7 +65,7 @@ function priceOf(body: QuoteBody | undefined): number {
   return body === undefined ? Number.NaN : Number(body.toAmount.value) / Number(body.fromAmount.value)
 }
 
-function toListed({ quote, hits, drift }: KeptQuote, body: QuoteBody, nowMs: number): ListedQuote {
+function toListed({ quote, hits, drift }: KeptQuote, body: QuoteBody, leftMs: number): ListedQuote {
   return {
     id: quote.id,
     pair: body.pairId,
@@ -74,7 +74,7 @@ function toListed({ quote, hits, drift }: KeptQuote, body: QuoteBody, nowMs: num
     toAsset: body.toAmount.assetId,
     hits,
     drift: drift === undefined || Number.isNaN(drift) ? null : drift,
-    leftMs: quote.expiresAtMs - nowMs,
+    leftMs,
     lifeMs: Math.max(1, quote.lifeMs),
   }
 }

@@ -1,5 +1,4 @@
 import type { ProviderClock } from '../quotes/provider-clock.ts'
-import { isExpired } from '../quotes/quote.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import type { SharedQuoteStore } from './valkey/quote-store.ts'
 
@@ -48,7 +47,7 @@ export interface EvictionsOptions {
   memory: EvictableStore
   /** Undefined without a shared store. */
   store: Pick<SharedQuoteStore, 'evict' | 'subscribe'> | undefined
-  providerClock: Pick<ProviderClock, 'latestMs'>
+  providerClock: Pick<ProviderClock, 'serveLeftMs'>
   /** All cache keys here of a quote id. The provider may give one quote to several clients, each with its own key. */
   cacheKeysOf(quoteId: string): Iterable<string>
   observer: EvictionObserver
@@ -148,8 +147,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   function drop(matches: (quote: StoredQuote) => boolean): number {
     const found = [...memory.entriesByKey()].filter(([, { quote }]) => matches(quote))
     for (const [key, { quote }] of found) evictHere([key], quote.id)
-    const latestMs = providerClock.latestMs()
-    const live = found.filter(([, { quote }]) => !isExpired(quote.expiresAtMs, latestMs))
+    const live = found.filter(([, { quote }]) => providerClock.serveLeftMs(quote) > 0)
     void announceAll(live.map(([key, { quote }]) => [key, quote.id]))
     return found.length
   }

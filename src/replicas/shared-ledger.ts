@@ -1,4 +1,4 @@
-import { type Clock, steadyNowMs } from '../clock.ts'
+import { type Clock, steadyMsOf } from '../clock.ts'
 import type { NotedQuote, QuoteLedger, SharedLedger } from '../orders/ledger.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { createLedgerKeys, decodeClockLag, decodeNote, encodeNote, maxLifeMs } from './ledger-codec.ts'
@@ -33,7 +33,7 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
 
   async function write(quote: NotedQuote): Promise<boolean> {
     const earliestMs = providerClock.earliestMs()
-    const note = encodeNote(quote, steadyNowMs(clock))
+    const note = encodeNote(quote, steadyMsOf(clock))
     const isTimeKnown = providerClock.isKnown && Number.isFinite(earliestMs)
     const providerNow = isTimeKnown ? Math.floor(earliestMs) : ''
     // After our clock was set back, earliestMs can be -Infinity, which the store does not take.
@@ -84,7 +84,7 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     const lagMs = Math.max(...notes.map(decodeClockLag), 0)
     // The lag was measured by the clock of this key's node. The nodes of a Cluster have different clocks.
     if (lagMs > 0) providerClock.hearsay(storeAheadMs - lagMs)
-    const readAt = { storeNowMs, nowMs, steadyNowMs: steadyNowMs(clock) }
+    const readAt = { storeNowMs, nowMs, steadyNowMs: steadyMsOf(clock) }
     for (const note of notes) {
       const quote = decodeNote(note, readAt)
       if (quote === undefined || ledger.knows(quote)) continue

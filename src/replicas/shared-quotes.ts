@@ -21,7 +21,7 @@ export interface SharingObserver {
 export interface SharedQuotesOptions {
   store: SharedQuoteStore
   evictions: Pick<Evictions, 'announcePending' | 'watch' | 'evictedElsewhere' | 'isUsed' | 'evict'>
-  providerClock: Pick<ProviderClock, 'latestMs'>
+  providerClock: Pick<ProviderClock, 'latestMs' | 'serveLeftMs'>
   minValidityMs: number
   /** How long to wait for another replica's call, and so how long a lock lasts. */
   lockWaitMs: number
@@ -52,12 +52,13 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
     async function getOrLock(): Promise<QuoteOrLock | undefined> {
       // A quote that was used while the store was down must be evicted from the store before it is read.
       if (!(await evictions.announcePending(key))) return undefined
+      let excludeId = known?.id
       for (let lookups = 0; lookups < maxLookups; lookups += 1) {
         const watch = evictions.watch(key)
         const result = await store.getOrLock(key, {
           expiresAfterMs: Math.max(providerClock.latestMs() + minValidityMs, known?.expiresAtMs ?? 0),
           minLeftMs: minValidityMs,
-          excludeId: known?.id,
+          excludeId,
           token,
           lockMs: lockWaitMs,
         })
@@ -65,6 +66,8 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
         if (result?.quote === undefined) return result
         // The provider gave a used quote to another client too, maybe at a replica that missed the order.
         if (evictions.isUsed(result.quote)) evictions.evict(key, result.quote)
+        // The store knows when it ends by one clock of the provider, and not what this replica has heard since.
+        else if (providerClock.serveLeftMs(result.quote) <= minValidityMs) excludeId = result.quote.id
         else if (!watch.evicted) return result
       }
       return undefined

@@ -1,5 +1,6 @@
 import { addLength, endToEndHeaders } from '../http/headers.ts'
 import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
+import { UpstreamFailure } from '../http/problem.ts'
 import {
   answerInOneWrite,
   dateLine,
@@ -8,8 +9,8 @@ import {
   writeReceivedHead,
 } from '../http/whole-response.ts'
 import { Patience } from '../quotes/patience.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
-import { isExpired } from '../quotes/quote.ts'
+import type { Moment, ProviderClock } from '../quotes/provider-clock.ts'
+import type { Quote } from '../quotes/quote.ts'
 import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
@@ -54,11 +55,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     if (rateLimit?.countsHits) return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
     const { key, request } = keyed
     if (key === undefined) return fetchFor(exchange, keyed)
-    // One instant decides whether the quote is live, and says what it has left.
-    const latestMs = providerClock.latestMs()
-    const quote = cache.live(key, latestMs)
-    if (quote === undefined) return fetchFor(exchange, keyed, latestMs)
-    answerHit(exchange, quote, { pair: request.pair, latestMs })
+    // One moment decides whether the quote is live, and says what it has left.
+    const at = providerClock.moment()
+    const quote = cache.live(key, at)
+    if (quote === undefined) return fetchFor(exchange, keyed, at)
+    answerHit(exchange, quote, { pair: request.pair, at })
     if (cache.refreshesAhead && cache.isRefreshDue(key, quote))
       cache.refresh(key, quote, sourceFor(request, exchange))
   }
@@ -66,10 +67,10 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   function answerHit(
     exchange: Exchange,
     quote: StoredQuote,
-    { pair, latestMs }: { pair: string; latestMs: number },
+    { pair, at }: { pair: string; at: Moment },
   ): void {
     const { response } = exchange
-    const own = quoteHeaders.ofHit(serve(pair, quote.expiresAtMs - latestMs))
+    const own = quoteHeaders.ofHit(serve(pair, providerClock.serveLeftMs(quote, at)))
     const received = quoteHeaders.replayed(quote.headers)
     exchange.outcome = own.outcome
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
@@ -90,10 +91,10 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     exchange: Exchange,
     served: Served,
     { request, key }: KeyedRequest,
-    latestMs: number,
+    at: Moment,
   ): void {
     if (served.how === 'hit') {
-      answerHit(exchange, served.quote, { pair: request.pair, latestMs })
+      answerHit(exchange, served.quote, { pair: request.pair, at })
       return
     }
     const { answer, how } = served
@@ -104,7 +105,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
     let headers = [...answer.headers, 'Cache-Status', bypass]
     if (answer.quote !== undefined) {
-      const ttl = serve(request.pair, answer.quote.expiryMs - latestMs)
+      const ttl = serve(request.pair, leftMs(answer.quote, at))
       const status =
         how === 'collapsed'
           ? 'quotegate; fwd=uri-miss; collapsed'
@@ -126,9 +127,14 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   }
 
   /** A quote whose time ran out between its arrival and the turn of this client's answer. */
-  function isTooLate(served: Served, latestMs: number): boolean {
-    const expiresAtMs = served.how === 'hit' ? served.quote.expiresAtMs : served.answer.quote?.expiryMs
-    return expiresAtMs !== undefined && isExpired(expiresAtMs, latestMs)
+  function isTooLate(served: Served, at: Moment): boolean {
+    if (served.how === 'hit') return providerClock.serveLeftMs(served.quote, at) <= 0
+    const { quote } = served.answer
+    return quote !== undefined && leftMs(quote, at) <= 0
+  }
+
+  function leftMs({ expiryMs: expiresAtMs, ownEnd }: Quote, at: Moment): number {
+    return providerClock.serveLeftMs({ expiresAtMs, ownEnd }, at)
   }
 
   /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
@@ -138,7 +144,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     return Math.floor(leftMs / 1_000)
   }
 
-  function fetchFor(exchange: Exchange, { request, key }: KeyedRequest, latestMs?: number): void {
+  function fetchFor(exchange: Exchange, { request, key }: KeyedRequest, at?: Moment): void {
     const { response } = exchange
     if (response.destroyed) return
     exchange.missed = true
@@ -154,7 +160,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
         exchanges.fail(exchange, failure)
       },
     })
-    let asking = ask({ latestMs, patience })
+    let asking = ask({ at, patience })
     response.once('close', () => {
       if (isSent(response)) return
       gone = true
@@ -164,15 +170,20 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
 
     function answerWith(served: Served, asks: number): void {
       if (gone) return
-      const latestMs = providerClock.latestMs()
-      if (isTooLate(served, latestMs) && asks < maxAsks) {
-        asking = ask({ again: true, patience })
-        wait(asks + 1)
+      const at = providerClock.moment()
+      if (isTooLate(served, at)) {
+        if (asks < maxAsks) {
+          asking = ask({ again: true, patience })
+          wait(asks + 1)
+        } else {
+          patience.end()
+          exchanges.fail(exchange, expiredInTurn())
+        }
         return
       }
       patience.end()
       try {
-        answerServed(exchange, served, { request, key }, latestMs)
+        answerServed(exchange, served, { request, key }, at)
       } catch (error) {
         exchanges.fail(exchange, unwritable('swap', error))
       }
@@ -198,4 +209,9 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   }
 
   return { answer }
+}
+
+function expiredInTurn(): UpstreamFailure {
+  const cause = new Error(`${maxAsks} quotes in a row expired before they could be written`)
+  return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true, cause })
 }

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, steadyMsOf } from '../clock.ts'
 import { hasForeignTransferCoding, latin1Headers, reasonBytes } from '../http/headers.ts'
 import { UpstreamFailure } from '../http/problem.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
@@ -13,6 +13,9 @@ export interface AnswerHead {
   /** Our wall clock just before the request was sent, and when the head of the answer was received. */
   sentAtMs: number
   receivedAtMs: number
+  /** The same two moments by our steady clock. */
+  sentSteadyMs: number
+  receivedSteadyMs: number
 }
 
 /** A whole answer in memory, every byte as received. */
@@ -73,6 +76,7 @@ class Reader implements UpstreamHandler {
   #settled = false
   #giveUpReason: Error | undefined
   #sentAtMs = 0
+  #sentSteadyMs = 0
   /** Its body stays empty until all of the answer was received. */
   #head: WholeAnswer | undefined
   #chunks: Buffer[] = []
@@ -118,6 +122,7 @@ class Reader implements UpstreamHandler {
     }
     this.#abortTry = abort
     this.#sentAtMs = this.#options.clock.nowMs()
+    this.#sentSteadyMs = steadyMsOf(this.#options.clock)
   }
 
   onHeaders(status: number, rawHeaders: Buffer[], _resume: () => void, reason: string): boolean {
@@ -130,6 +135,8 @@ class Reader implements UpstreamHandler {
       body: noBytes,
       sentAtMs: this.#sentAtMs,
       receivedAtMs: this.#options.clock.nowMs(),
+      sentSteadyMs: this.#sentSteadyMs,
+      receivedSteadyMs: steadyMsOf(this.#options.clock),
     }
     const isReadable = !hasForeignTransferCoding(headers)
     this.#options.sender?.answerBegan(head)

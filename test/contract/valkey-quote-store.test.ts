@@ -1,4 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import type { Clock } from '../../src/clock.ts'
+import { silentLogger } from '../../src/process/logger.ts'
+import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/replicas/valkey/quote-store.ts'
 import { createTestClock } from '../support/clients/quotes.ts'
 import { pause, until } from '../support/gateways/between.ts'
@@ -22,9 +25,12 @@ async function replica(url: string, { ownAheadMs = 0, providerAheadMs = 0 } = {}
   return createValkeyQuoteStore({
     sharedStore,
     clock: { nowMs: () => Date.now() + ownAheadMs },
-    providerClock: { latestMs: () => Date.now() + providerAheadMs },
+    providerClock: agreeingWith({ nowMs: () => Date.now() + providerAheadMs }),
   })
 }
+
+/** A provider that has said nothing: its clock is taken to be this one. */
+const agreeingWith = (clock: Clock) => createProviderClock({ clock, log: silentLogger() })
 
 const token = 'a'
 const wanted = (changes = {}) => ({
@@ -154,7 +160,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       await server.ask('FLUSHALL')
       const clock = createTestClock(Date.now())
       const sharedStore = await storeAt(server.url, { keyPrefix })
-      const here = createValkeyQuoteStore({ sharedStore, clock, providerClock: { latestMs: clock.nowMs } })
+      const here = createValkeyQuoteStore({ sharedStore, clock, providerClock: agreeingWith(clock) })
       const asked = await here.getOrLock('key', wanted())
       clock.advance(4_000)
       const quote = storedQuote({ expiresAtMs: clock.nowMs() + 1_000 })

@@ -56,6 +56,38 @@ it.each([
   expect(sandbox.requests.length).toBeGreaterThan(9)
 })
 
+it('quotes that are over each time before they can be written are a 504, and none of them is served', async () => {
+  // Every look at this clock costs 10 ms. Quotes that live for less than all the looks are over on arrival, or later.
+  let nowMs = Date.now()
+  let lifeMs = 0
+  const clock = {
+    nowMs: () => {
+      nowMs += 10
+      return nowMs
+    },
+  }
+  const upstream = await recordingUpstream((_request, response) =>
+    giveQuote(response, quoteBody({ expiry: nowMs + lifeMs }), ['Date', 'none']),
+  )
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+  onTestFinished(() => gateway.close())
+  const seen = new Set<string>()
+  for (lifeMs = 5; lifeMs < 400; lifeMs += 10) {
+    const before = upstream.requests.length
+    const { status, headers, body } = await ask(gateway.url, {
+      path: `/v3/pairs/ETH_USDC/quotes?amount=${lifeMs}`,
+    })
+    const how = status === 200 ? String(headers['cache-status']) : JSON.parse(body).type
+    seen.add(how.replace(/;? ?ttl=.*/, ''))
+    if (status === 504) expect(upstream.requests.length - before).toBe(3)
+  }
+  expect([...seen]).toEqual([
+    'quotegate; fwd=bypass; detail=expired',
+    'urn:quotegate:problem:upstream-timeout',
+    'quotegate; fwd=uri-miss; stored',
+  ])
+})
+
 it('a quote whose time runs out while its answers wait for their turn is fetched anew for those who are late', async () => {
   // Every look at this clock costs a millisecond, as if each answer took that long to write.
   let nowMs = Date.now()

@@ -125,6 +125,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.clockOffsetSeconds,
     inRule: `> ${thresholds.clockOffsetSeconds}`,
   },
+  QuotegateClockUnknown: {
+    panels: ["Providers whose clock isn't known"],
+    threshold: thresholds.clocksUnknown + 1,
+    inRule: `> ${thresholds.clocksUnknown}`,
+  },
   QuotegateBreakerOpen: {
     panels: ['Breakers not closed', 'Breakers not closed, by upstream'],
     threshold: thresholds.breakersNotClosed + 1,
@@ -213,7 +218,7 @@ test('a word under grafana/ that begins with quotegate_ is a metric', async () =
   ]
   // What depends on the parts of a gateway is not on the page of metrics alone.
   const observed =
-    /^quotegate_(?:cache_entries|cache_bytes|ledger_entries|ledger_reach_seconds|upstream_clock_offset_seconds)$/
+    /^quotegate_(?:cache_entries|cache_bytes|ledger_(?:entries|reach_seconds)|upstream_clock_(?:offset_seconds|unknown))$/
   const words = files.flatMap((file) => readGrafana(file).match(/\bquotegate_\w+/g) ?? [])
   expect(words.length).toBeGreaterThan(50)
   expect(words.filter((word) => !observed.test(word) && !new RegExp(`^${word}[{ ]`, 'm').test(page))).toEqual(

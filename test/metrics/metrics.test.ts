@@ -8,7 +8,7 @@ import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
 /** Counts a quote that was stored with so much of its time left. */
 function stored(metrics: Metrics, leftMs: number, move?: PriceMove): void {
   const quote = { expiresAtMs: leftMs } as StoredQuote
-  metrics.memoryStore({ latestMs: () => 0 }).stored(quote, move)
+  metrics.memoryStore({ serveLeftMs: ({ expiresAtMs }) => expiresAtMs }).stored(quote, move)
 }
 
 /** The value of one series, by its name and labels as they stand on the page. */

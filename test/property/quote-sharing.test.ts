@@ -70,9 +70,10 @@ it('in every mode a quote fetched for one partition is never served to another, 
         const clock = createTestClock()
         const partitionOf = createPartition({ mode: options, placeHeaders: ['x-place'] })
         const keyOf = createQuoteKey()
+        const providerClock = createProviderClock({ clock, log: silentLogger() })
         const cache = createQuoteCache({
           store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000 }),
-          providerClock: createProviderClock({ clock, log: silentLogger() }),
+          providerClock,
           minValidityMs: 0,
           refreshAheadMs,
           observer: { lookedUp() {}, notKept() {}, refreshed() {} },
@@ -133,7 +134,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
                     keyedHeaders: [['app-name', appName]],
                   })
             const source = sourceOf(() => callFor(circle))
-            const live = key === undefined ? undefined : cache.live(key, clock.nowMs())
+            const live = key === undefined ? undefined : cache.live(key, providerClock.moment())
             if (key !== undefined && live !== undefined && cache.isRefreshDue(key, live))
               cache.refresh(key, live, source)
             // At this very instant: nothing is handed out that is over.

@@ -15,9 +15,10 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
   const looked: Lookup[] = []
   const notKept: string[] = []
   const refreshes: string[] = []
+  const providerClock = createProviderClock({ clock, log: silentLogger() })
   const cache = createQuoteCache({
     store: createMemoryQuoteStore({ maxEntries: 100, maxBytes: 100_000 }),
-    providerClock: createProviderClock({ clock, log: silentLogger() }),
+    providerClock,
     minValidityMs: 0,
     refreshAheadMs: 0,
     ...options,
@@ -58,7 +59,7 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
   const get = (key = 'key') => cache.getOrFetch(key, source)
   /** As the route looks into memory. */
   function live(key: string) {
-    const quote = cache.live(key, clock.nowMs())
+    const quote = cache.live(key, providerClock.moment())
     if (quote !== undefined && cache.isRefreshDue(key, quote)) cache.refresh(key, quote, source)
     return quote
   }

@@ -421,7 +421,11 @@ it('a clock that is set ahead refuses no live order before the provider has been
   await ask(gateway.url)
   time.nowMs += 60_000
   expect((await order(gateway.url, terms)).status).toBe(201)
-  // Its answer has said the time, by which the quote has expired.
+  // Its answer has said the time, by which the quote has expired. The quote's own answer said that it lives for 20 s, of
+  // which none has passed.
+  expect((await order(gateway.url, terms)).status).toBe(201)
+  time.nowMs += 21_100
+  time.steadyMs += 21_100
   expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
 })
 

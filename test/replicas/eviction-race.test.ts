@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest'
+import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import { createEvictions } from '../../src/replicas/evictions.ts'
 import { createSharedQuotes, type Sharing } from '../../src/replicas/shared-quotes.ts'
 import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/replicas/valkey/quote-store.ts'
@@ -8,7 +10,7 @@ import { pause, until } from '../support/gateways/between.ts'
 import { eventually } from '../support/gateways/replicas.ts'
 import { storeAt, type ValkeyServer, valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
 
-const providerClock = { latestMs: Date.now }
+const providerClock = createProviderClock({ clock: { nowMs: Date.now }, log: silentLogger() })
 const answer = {
   status: 200,
   reason: 'OK',

@@ -33,7 +33,9 @@ async function orderReplicas(settings: Record<string, SettingValue | undefined> 
       hold.onQuote()
       const value = new URL(target, 'http://g').searchParams.get('amount')
       const fromAmount = { assetId: 'ETH', value }
-      giveQuote(response, quoteBody({ expiry: clock.nowMs() + lifeMs, fromAmount }), ['Date', date])
+      // By a cached Date a quote has no end of its own, which would travel by the store's clock, and that stands not still.
+      const headers = ['Date', date, 'Age', '1']
+      giveQuote(response, quoteBody({ expiry: clock.nowMs() + lifeMs, fromAmount }), headers)
       return
     }
     await hold.until

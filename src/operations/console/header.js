@@ -48,7 +48,8 @@ export function createHeader() {
     return states.includes('half-open') || openPairs > 0 ? 'warn' : 'good'
   }
 
-  function clockText({ estimateMs, lowMs }) {
+  function clockText({ estimateMs, lowMs, unknown }) {
+    if (unknown) return { value: 'unknown: its answers have no Date', tone: 'warn' }
     if (lowMs === null) return { value: 'not known yet', tone: '' }
     if (estimateMs === 0) return { value: 'agrees with ours', tone: 'good' }
     const side = estimateMs > 0 ? 'ahead' : 'behind'

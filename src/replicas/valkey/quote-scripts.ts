@@ -6,6 +6,8 @@ import { createScript } from './script.ts'
  *   quote        the encoded quote
  *   expires      the quote's own expiry, by the provider's clock
  *   deadline     the same instant by the store's clock, the one clock that all replicas can read
+ *   ends         between which instants the quote ends, by the store's clock, as its own answer tells; and of which quote
+ *                that is, because a version that does not know this field leaves it beside its own quote
  *   lock         the token of the call that is asking the provider now
  *   lockedUntil  when the lock ends, by the store's clock
  *   used         the ids of evicted quotes, the latest first, each between line breaks
@@ -20,17 +22,25 @@ local function liveFor(ms)
 end
 `
 
+/** What follows the two instants in `ends`. */
+const endsOf = `
+local function endsOf(quote, expires) return expires .. ' ' .. (string.match(quote, '^[^\\n]*\\n') or '') end
+`
+
 /**
  * Returns the quote if it expires after ARGV[1], has more than ARGV[2] ms left, and does not begin with the id line
- * ARGV[3]. Otherwise returns the lock's token. If the lock was free, token ARGV[4] takes it for ARGV[5] ms.
+ * ARGV[3]; with it, what is left of it, and until the two instants between which it ends. Otherwise returns the lock's
+ * token. If the lock was free, token ARGV[4] takes it for ARGV[5] ms.
  */
-export const getOrLockScript = createScript<[now: number, quoteOrLock: Buffer, leftMs?: number]>(
-  `${start}
-local quote, expires, deadline, lock, lockedUntil =
-  unpack(redis.call('HMGET', KEYS[1], 'quote', 'expires', 'deadline', 'lock', 'lockedUntil'))
+export const getOrLockScript = createScript<QuoteOrLockReply>(
+  `${start}${endsOf}
+local quote, expires, deadline, ends, lock, lockedUntil =
+  unpack(redis.call('HMGET', KEYS[1], 'quote', 'expires', 'deadline', 'ends', 'lock', 'lockedUntil'))
 if quote and tonumber(expires) > tonumber(ARGV[1]) and deadline - now > tonumber(ARGV[2])
   and (ARGV[3] == '' or string.sub(quote, 1, #ARGV[3]) ~= ARGV[3]) then
-  return {now, quote, deadline - now}
+  local from, till, of = string.match(ends or '', '^(%-?%d+) (%-?%d+) (.*)$')
+  if of ~= endsOf(quote, expires) then return {now, quote, deadline - now} end
+  return {now, quote, deadline - now, from - now, till - now}
 end
 if lock and tonumber(lockedUntil) > now then return {now, lock} end
 local lockMs = tonumber(ARGV[5])
@@ -43,23 +53,39 @@ return {now, ARGV[4]}
   isQuoteOrLock,
 )
 
+/** With a quote: what is left of it by its deadline, and until the two instants between which it ends. */
+export type QuoteOrLockReply = [
+  now: number,
+  quoteOrLock: Buffer,
+  leftMs?: number,
+  fromLeftMs?: number,
+  untilLeftMs?: number,
+]
+
 function isQuoteOrLock(answer: unknown): boolean {
   if (!Array.isArray(answer)) return false
-  const [now, quoteOrLock, leftMs = 0] = answer
-  return Number.isFinite(now) && Buffer.isBuffer(quoteOrLock) && Number.isFinite(leftMs)
+  const [now, quoteOrLock, ...left] = answer
+  return Number.isFinite(now) && Buffer.isBuffer(quoteOrLock) && left.every(Number.isFinite)
 }
 
 /**
  * Stores the encoded quote ARGV[2] until ARGV[5] ms past its deadline ARGV[4], unless its id line ARGV[1] was evicted
  * with an expiry no earlier than ARGV[3]. Then releases the lock if its token is ARGV[6]. Returns 0 for an evicted
- * quote.
+ * quote. The quote ends between ARGV[8] and ARGV[9] ms after this was sent; ARGV[7] is the first of these instants by the
+ * store's clock, or earlier. All three are empty if the quote's answer told no time. Whatever this took on its way, the
+ * start is kept no later than it is, and the end no earlier.
  */
-export const setScript = createScript(`${start}
+export const setScript = createScript(`${start}${endsOf}
 local used, usedUntil = unpack(redis.call('HMGET', KEYS[1], 'used', 'usedUntil'))
 local refused = used and string.find(used, '\\n' .. ARGV[1], 1, true)
   and not (usedUntil and tonumber(ARGV[3]) > tonumber(usedUntil))
 if not refused then
   redis.call('HSET', KEYS[1], 'quote', ARGV[2], 'expires', ARGV[3], 'deadline', ARGV[4])
+  redis.call('HDEL', KEYS[1], 'ends')
+  if ARGV[7] ~= '' then
+    local from = math.min(tonumber(ARGV[7]), now + ARGV[8])
+    redis.call('HSET', KEYS[1], 'ends', string.format('%.0f %.0f ', from, now + ARGV[9]) .. endsOf(ARGV[2], ARGV[3]))
+  end
   liveFor(math.max(ARGV[4] - now, 0) + tonumber(ARGV[5]))
 end
 if redis.call('HGET', KEYS[1], 'lock') == ARGV[6] then redis.call('HDEL', KEYS[1], 'lock', 'lockedUntil') end
@@ -82,7 +108,7 @@ local quote, expires, used, usedUntil =
 local held = quote and string.sub(quote, 1, #ARGV[1]) == ARGV[1]
 local expiry = tonumber(ARGV[5]) or (held and tonumber(expires)) or 9e15
 redis.call('HSET', KEYS[1], 'usedUntil', string.format('%.0f', math.max(expiry, tonumber(usedUntil) or 0)))
-if held then redis.call('HDEL', KEYS[1], 'quote', 'expires', 'deadline') end
+if held then redis.call('HDEL', KEYS[1], 'quote', 'expires', 'deadline', 'ends') end
 used = used or '\\n'
 if not string.find(used, '\\n' .. ARGV[1], 1, true) then
   redis.call('HSET', KEYS[1], 'used', string.sub('\\n' .. ARGV[1] .. string.sub(used, 2), 1, 4096))

@@ -1,4 +1,4 @@
-import type { Clock } from '../../clock.ts'
+import { type Clock, steadyMsOf } from '../../clock.ts'
 import { createOneList } from '../../http/headers.ts'
 import { repeatableHeaders } from '../../http/one-exchange-headers.ts'
 import { headLines } from '../../http/whole-response.ts'
@@ -7,7 +7,13 @@ import { readQuote } from '../../quotes/quote.ts'
 import type { QuoteStore, StoredQuote } from '../../quotes/quote-store.ts'
 import { decodeQuote, encodeQuote, idLine } from '../quote-codec.ts'
 import type { SharedStore } from '../store.ts'
-import { evictScript, getOrLockScript, setScript, unlockScript } from './quote-scripts.ts'
+import {
+  evictScript,
+  getOrLockScript,
+  type QuoteOrLockReply,
+  setScript,
+  unlockScript,
+} from './quote-scripts.ts'
 
 /** Which quotes a call can use, and the lock that it takes if the store has none of them. */
 export interface GetOrLockOptions {
@@ -67,7 +73,7 @@ export interface EvictionSubscriber {
 export interface ValkeyQuoteStoreOptions {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'subscribe' | 'onUp'>
   clock: Clock
-  providerClock: Pick<ProviderClock, 'latestMs'>
+  providerClock: Pick<ProviderClock, 'moment' | 'serveLeftMs'>
 }
 
 /** How long an entry is kept past its expiry, for clocks that differ a little. */
@@ -89,10 +95,7 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
   /** The keys of locks whose release failed, by token. */
   const pendingUnlocks = new Map<string, string>()
 
-  function runGetOrLock(
-    key: string,
-    options: GetOrLockOptions,
-  ): Promise<[now: number, quoteOrLock: Buffer, leftMs?: number] | undefined> {
+  function runGetOrLock(key: string, options: GetOrLockOptions): Promise<QuoteOrLockReply | undefined> {
     const { expiresAfterMs, minLeftMs, excludeId, token, lockMs } = options
     const excludedLine = excludeId === undefined ? '' : idLine(excludeId)
     const parameters = [expiresAfterMs, minLeftMs, excludedLine, token, lockMs]
@@ -106,8 +109,9 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
   ): Promise<boolean | undefined> {
     const storeAheadMs = lock?.storeAheadMs ?? (await readStoreAhead(key))
     if (storeAheadMs === undefined) return undefined
-    const providerAheadMs = providerClock.latestMs() - clock.nowMs()
-    const deadlineMs = Math.floor(quote.expiresAtMs - providerAheadMs + storeAheadMs)
+    const storeNowMs = clock.nowMs() + storeAheadMs
+    // After our clock was set back nothing is left.
+    const deadlineMs = Math.floor(storeNowMs + Math.max(0, providerClock.serveLeftMs(quote)))
     const parameters = [
       idLine(quote.id),
       encodeQuote(quote),
@@ -115,11 +119,21 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
       deadlineMs,
       graceMs,
       lock?.token ?? '',
+      ...endParameters(quote, storeNowMs),
     ]
     const kept = await sharedStore.run('quote-set', (client) =>
       setScript(client, storeKeyOf(key), parameters),
     )
     return kept === undefined ? undefined : kept === 1
+  }
+
+  /** The quote's own interval as the store is sent it: its clock is cut to milliseconds, so one more on either side. */
+  function endParameters({ ownEnd }: StoredQuote, storeNowMs: number): readonly (string | number)[] {
+    if (ownEnd === undefined) return ['', '', '']
+    const steadyMs = steadyMsOf(clock)
+    const fromLeftMs = Math.floor(ownEnd.fromMs - steadyMs) - 1
+    const untilLeftMs = Math.ceil(ownEnd.untilMs - steadyMs) + 1
+    return [Math.floor(storeNowMs + fromLeftMs), fromLeftMs, untilLeftMs]
   }
 
   async function readStoreAhead(key: string): Promise<number | undefined> {
@@ -162,10 +176,10 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
     },
     async getOrLock(key, options) {
       // Read before the answer and not after it: an earlier time gives the quote less life.
-      const latestMs = providerClock.latestMs()
+      const { latestMs, steadyMs } = providerClock.moment()
       const answer = await runGetOrLock(key, options)
       if (answer === undefined) return undefined
-      const [storeNowMs, quoteOrLock, leftMs] = answer
+      const [storeNowMs, quoteOrLock, leftMs, fromLeftMs, untilLeftMs] = answer
       const storeAheadMs = storeNowMs - clock.nowMs()
       if (leftMs === undefined) return { lockHolder: quoteOrLock.toString('latin1'), storeAheadMs }
       const quote = decodeQuote(quoteOrLock)
@@ -175,7 +189,14 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
       const expiresAtMs = Math.min(quote.expiresAtMs, Math.floor(latestMs + leftMs))
       // Another version of quotegate may store headers that this one must not repeat.
       const headers = oneList(repeatableHeaders(quote.headers))
-      return { quote: { ...quote, headers, expiresAtMs }, storeAheadMs }
+      if (fromLeftMs === undefined || untilLeftMs === undefined)
+        return { quote: { ...quote, headers, expiresAtMs }, storeAheadMs }
+      // The store looked at its clock between these two moments of ours.
+      const ownEnd = {
+        fromMs: Math.floor(steadyMs + fromLeftMs),
+        untilMs: Math.ceil(steadyMsOf(clock) + untilLeftMs),
+      }
+      return { quote: { ...quote, headers, expiresAtMs, ownEnd }, storeAheadMs }
     },
     put,
     unlock,

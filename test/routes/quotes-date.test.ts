@@ -1,0 +1,73 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { asking, counted, createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog, levels } from '../support/observing/log-lines.ts'
+
+const unknown = 'quotegate_upstream_clock_unknown{upstream="swap"}'
+const offset = 'quotegate_upstream_clock_offset_seconds{upstream="swap"}'
+const aheadMs = 30_000
+
+/** A provider whose clock is half a minute ahead, and that says so, or does not, as `headersAt` has it. */
+async function stage(headersAt: (providerMs: number) => readonly string[]) {
+  const clock = createTestClock()
+  const provider = { headersAt }
+  const upstream = await recordingUpstream((_request, response) => {
+    const nowMs = clock.nowMs() + aheadMs
+    giveQuote(response, quoteBody({ expiry: nowMs + 30_000 }), provider.headersAt(nowMs))
+  })
+  const log = await keptLog('warn')
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock, logger: log.logger })
+  onTestFinished(() => gateway.close())
+  const warnings = () => log.lines(levels.warn).filter(({ msg }) => msg.includes('its clock is not known'))
+  const status = async () =>
+    (await fetch(`${gateway.operationsUrl}/status`)).json() as Promise<{ clock: object }>
+  return { clock, provider, gateway, warnings, status, ask: (amount: string) => asking(gateway.url, amount) }
+}
+
+const utc = (ms: number) => new Date(ms).toUTCString()
+
+describe("the provider's clock", () => {
+  it.each([
+    ['an Age of 0', (ms: number) => ['Date', utc(ms), 'Age', '0']],
+    ['a Date with +0000', (ms: number) => ['Date', utc(ms).replace('GMT', '+0000')]],
+    ['a Date in another zone', (ms: number) => ['Date', utc(ms + 7_200_000).replace('GMT', '+0200')]],
+    ['a Date in lower case', (ms: number) => ['Date', utc(ms).toLowerCase()]],
+  ])('is told by %s', async (_what, headersAt) => {
+    const { gateway, ask } = await stage(headersAt)
+    for (const amount of ['1', '2', '3']) await ask(amount)
+    expect(await counted(gateway, offset)).toBeGreaterThan(28)
+    expect(await counted(gateway, unknown)).toBe(0)
+  })
+
+  it.each([
+    ['an Age above 0', (ms: number) => ['Date', utc(ms), 'Age', '1']],
+    ['a Date that is none', () => ['Date', 'now']],
+  ])(
+    'is not told by %s: a metric, /status and a warning say so, but not before some answers came',
+    async (_what, headersAt) => {
+      const { gateway, ask, warnings, status } = await stage(headersAt)
+      expect(await counted(gateway, unknown)).toBe(0)
+      await ask('1')
+      await ask('2')
+      expect([await counted(gateway, unknown), warnings().length]).toEqual([0, 0])
+      expect((await status()).clock).toMatchObject({ lowMs: null, unknown: false })
+      for (const amount of ['3', '4', '5']) await ask(amount)
+      expect([await counted(gateway, unknown), warnings().length]).toEqual([1, 1])
+      expect((await status()).clock).toMatchObject({ lowMs: null, unknown: true })
+      expect(await counted(gateway, offset)).toBe(0)
+    },
+  )
+
+  it('is known for good from the first Date that can be read', async () => {
+    const { gateway, ask, provider, warnings } = await stage(() => ['Date', 'now'])
+    for (const amount of ['1', '2', '3']) await ask(amount)
+    provider.headersAt = (ms) => ['Date', utc(ms)]
+    await ask('4')
+    expect(await counted(gateway, unknown)).toBe(0)
+    provider.headersAt = () => ['Date', 'now']
+    for (const amount of ['5', '6', '7', '8']) await ask(amount)
+    expect([await counted(gateway, unknown), warnings().length]).toEqual([0, 1])
+    expect(await counted(gateway, offset)).toBeGreaterThan(28)
+  })
+})
