@@ -80,10 +80,11 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
     const askAs = (version: string, url: string) =>
       ask(url, { headers: ['App-Name', 'wallet', 'App-Version', version] })
 
-    async function usedElsewhere(): Promise<ReplicaStage> {
+    async function usedElsewhere(): Promise<ReplicaStage & { body: string }> {
       const stage = await evictionStage(2)
       const { upstream, here, there } = stage
-      const bodies = ['a', 'a', 'b', 'c'].map((id) => quoteBody({ id }))
+      const body = quoteBody({ id: 'a' })
+      const bodies = [body, body, quoteBody({ id: 'b' }), quoteBody({ id: 'c' })]
       upstream.answer(({ method }, response) => {
         if (method === 'POST') response.writeHead(201).end('{}')
         else giveQuote(response, bodies.shift())
@@ -96,12 +97,27 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
       await eventually('the eviction to arrive', async () => {
         return (await counted(there, evictions('elsewhere'))) > 0
       })
-      return stage
+      return { ...stage, body }
     }
 
     it('is not handed out by that one', async () => {
       const { there } = await usedElsewhere()
       expect(idOf(await askAs('1', there.url))).toBe('b')
+    })
+
+    it('goes from one that started later and was given it, once a replica that knows finds it in the store', async () => {
+      const { store, upstream, here, body } = await usedElsewhere()
+      upstream.answer((_request, response) => giveQuote(response, body))
+      const later = await startGateway(replicaSettings(store, upstream))
+      onTestFinished(() => later.close())
+      await untilCounted(later, 'quotegate_store_up', 1)
+      expect(idOf(await askAs('3', later.url))).toBe('a')
+      await untilCounted(later, stored('quote-set'), 1)
+      expect(cacheStatusOf(await askAs('3', later.url))).toContain('; hit;')
+      upstream.answer((_request, response) => giveQuote(response, quoteBody({ id: 'next' })))
+      expect(idOf(await askAs('3', here.url))).toBe('next')
+      await untilCounted(later, evictions('elsewhere'), 1)
+      expect(idOf(await askAs('3', later.url))).toBe('next')
     })
 
     it('is not found in the store by one that starts later', async () => {
