@@ -1,0 +1,115 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import { post, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { ask, counted, createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { rawExchange } from '../support/clients/raw-connection.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+
+const lifeMs = 30_000
+type Give = (response: ServerResponse, body: string) => void
+
+/** A client was given a quote that is over, and then an odd answer. The provider dates its answers by the test's clock. */
+async function afterOddAnswer(odd: Give, to = 'for=192.0.2.1') {
+  const clock = createTestClock()
+  let give: Give = (response, body) => giveQuote(response, body)
+  const upstream = await recordingUpstream((request, response) => {
+    response.setHeader('Date', new Date(clock.nowMs()).toUTCString())
+    if (request.method === 'POST') response.writeHead(201).end('{}')
+    else give(response, quoteBody({ expiry: clock.nowMs() + lifeMs }))
+  })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback' }, { clock })
+  const quote = async (how: Give, client = 'for=192.0.2.1') => {
+    give = how
+    return ask(gateway.url, { headers: ['App-Name', 'wallet', 'Forwarded', client] })
+  }
+  const given = JSON.parse((await quote((response, body) => giveQuote(response, body))).body)
+  clock.advance(lifeMs)
+  await quote(odd, to)
+  const order = (body: object = termsOf(given)) =>
+    rawExchange(
+      gateway.url,
+      post(JSON.stringify(body), { headers: ['App-Name: wallet', 'Forwarded: for=192.0.2.1'] }),
+    )
+  const unreadable = () =>
+    counted(gateway, 'quotegate_float_order_matches_total{decision="unknown",rule="unreadable"}')
+  return { clock, gateway, given, quote, order, unreadable, close: () => gateway.close() }
+}
+
+const changed = (change: (quote: Record<string, unknown>) => object, status = 200): Give => {
+  return (response, body) => {
+    response.writeHead(status, { 'Content-Type': 'application/json' })
+    response.end(JSON.stringify(change(JSON.parse(body))))
+  }
+}
+const plain = (status: number, body: string, headers: Record<string, string> = {}): Give => {
+  return (response) => response.writeHead(status, headers).end(body)
+}
+const coded: Record<string, string> = { 'Content-Encoding': 'gzip' }
+
+describe('an older quote refuses its client’s order', () => {
+  it.each<[string, Give]>([
+    ['204', plain(204, '')],
+    ['202', plain(202, '{"toAmount":{"value":"1"}}')],
+    ['an empty body', plain(200, '')],
+    ['HTML', plain(200, '<html>toAmount</html>')],
+    ['an object without a toAmount', plain(200, '{"expiry":1}')],
+    ['a toAmount of null', plain(200, '{"toAmount":null}')],
+    ['a list', plain(200, '[{"toAmount":"1"}]')],
+    ['an error that has one', plain(500, '{"toAmount":"1"}')],
+    ['a coded answer of another kind', plain(404, 'x', coded)],
+  ])('whatever came since that is no quote: %s', async (_what, odd) => {
+    const { order, close } = await afterOddAnswer(odd)
+    expectProblem(await order(), 409, 'quote-expired')
+    await close()
+  })
+
+  it('if another client had the odd answer', async () => {
+    const { order, close } = await afterOddAnswer(
+      changed(({ expiry: _, ...quote }) => quote),
+      'for=192.0.2.2',
+    )
+    expectProblem(await order(), 409, 'quote-expired')
+    await close()
+  })
+})
+
+describe('an answer that its client may take for a quote', () => {
+  it.each<[string, Give]>([
+    ['without an expiry', changed(({ expiry: _, ...quote }) => quote)],
+    ['whose expiry is in seconds', changed((quote) => ({ ...quote, expiry: 1_763_651_841 }))],
+    ['whose expiry is not believed', changed((quote) => ({ ...quote, expiry: Number(quote.expiry) * 2 }))],
+    ['that names no id', changed(({ id: _, ...quote }) => quote)],
+    ['with another status', changed((quote) => quote, 203)],
+    ['in a content coding', plain(200, 'bytes', coded)],
+    ['in a content coding, with another status', plain(203, 'bytes', coded)],
+  ])('keeps older quotes from refusing its order: %s', async (_what, odd) => {
+    const { order, unreadable, given, close } = await afterOddAnswer(odd)
+    expect((await order()).status).toBe(201)
+    expect(await unreadable()).toBe(1)
+    // An id is one quote, whatever came since.
+    expectProblem(await order({ quoteId: given.id }), 409, 'quote-expired')
+    await close()
+  })
+
+  it('does so for as long as the longest of the last quotes lived', async () => {
+    const { clock, order, close } = await afterOddAnswer(changed(({ expiry: _, ...quote }) => quote))
+    clock.advance(lifeMs)
+    expect((await order()).status).toBe(201)
+    clock.advance(1)
+    expectProblem(await order(), 409, 'quote-expired')
+    await close()
+  })
+
+  it('does so until its client has a quote that can be read', async () => {
+    const { clock, order, quote, close } = await afterOddAnswer(changed(({ expiry: _, ...one }) => one))
+    await quote((response, body) => giveQuote(response, body), 'for=192.0.2.2')
+    clock.advance(lifeMs)
+    expect((await order()).status).toBe(201)
+    await quote(changed((one) => ({ ...one, expiry: clock.nowMs() + 1 })))
+    clock.advance(1)
+    expectProblem(await order(), 409, 'quote-expired')
+    await close()
+  })
+})
