@@ -1,0 +1,116 @@
+import { expect, it } from 'vitest'
+import { createQuoteLedger, type NotedQuote } from '../../src/orders/ledger.ts'
+import { readOrder } from '../../src/orders/order-terms.ts'
+import { createSharedLedger } from '../../src/replicas/shared-ledger.ts'
+import type { SharedStore } from '../../src/replicas/store.ts'
+import { pause } from '../support/gateways/between.ts'
+
+const startMs = 1_763_651_841_481
+const orderer = { application: 'wallet', partition: 'own' }
+
+/** A replica on a store that only remembers what it is told to write, and answers when the test lets it. */
+function replica() {
+  let nowMs = startMs
+  let up = () => {}
+  const writes: { id: string; answer: () => void }[] = []
+  let holds = false
+  const client = {
+    callBuffer(_command: string, _digest: string, _keys: number, _key: string, _field: string, note: string) {
+      return new Promise((resolve) => {
+        const answer = () => resolve([])
+        if (holds) writes.push({ id: JSON.parse(note)[0], answer })
+        else answer()
+      })
+    },
+  }
+  const sharedStore = {
+    keyPrefix: 'test:',
+    salt: '',
+    onUp: (callback: () => void) => {
+      up = callback
+    },
+    run: (operation: string, commands: (client: never) => Promise<unknown>) =>
+      operation === 'ledger-recall' ? Promise.resolve([nowMs, []]) : commands(client as never),
+  } as unknown as SharedStore
+  const clock = { nowMs: () => nowMs }
+  const leftMs = ({ expiresAtMs }: { expiresAtMs: number }) => expiresAtMs - nowMs
+  const retentionMs = 86_400_000
+  const ledger = createQuoteLedger({ entries: 20_000, retentionMs, clock, leftNow: () => leftMs })
+  const providerClock = {
+    isKnown: false,
+    compare() {},
+    hearsay() {},
+    earliestMs: clock.nowMs,
+    orderLeftMs: leftMs,
+  }
+  const shared = createSharedLedger({ sharedStore, ledger, clock, providerClock, retentionMs, settleMs: 0 })
+  let given = 0
+  const give = async (lifeMs: number): Promise<string> => {
+    given += 1
+    const quote: NotedQuote = {
+      ...{ id: `q${given}`, pairId: 'A_B', fromValue: `${given}`, requestedAmount: `${given}`, toValue: '2' },
+      ...orderer,
+      ...{ expiresAtMs: nowMs + lifeMs, cacheKey: '', notedAtMs: nowMs },
+    }
+    await shared.note(quote)
+    return quote.id
+  }
+  return {
+    shared,
+    give,
+    writes,
+    advance: (ms: number) => {
+      nowMs += ms
+    },
+    loseEverything() {
+      holds = true
+      up()
+    },
+  }
+}
+
+const fieldsOfAQuote = 4
+
+it('fills a store that came back empty, live quotes first, then the newest, sixteen at a time', async () => {
+  const { shared, give, writes, advance, loseEverything } = replica()
+  const order = readOrder(Buffer.from('{"pairId":"A_B","fromAmount":1}'), { quoteIdFields: [] }).order
+  if (order === undefined) throw new Error('no order')
+  const long = await give(60_000)
+  const over: string[] = []
+  for (let index = 0; index < 40; index += 1) over.push(await give(1_000))
+  const last = await give(60_000)
+  advance(1_000)
+  expect(await shared.recall(order, orderer)).toBe(true)
+
+  loseEverything()
+  const written: string[] = []
+  const expected = [last, long, ...over.reverse()]
+  while (written.length < expected.length) {
+    await pause(0)
+    // Until all of it is there, nothing is refused by its terms.
+    expect(await shared.recall(order, orderer)).toBe(false)
+    const batch = writes.splice(0)
+    expect(batch.length).toBeLessThanOrEqual(16 * fieldsOfAQuote)
+    written.push(...new Set(batch.map(({ id }) => id)))
+    for (const { answer } of batch) answer()
+  }
+  expect(written).toEqual(expected)
+  await pause(0)
+  expect(await shared.recall(order, orderer)).toBe(true)
+})
+
+it('writes again the last 10,000 quotes that it gave out', async () => {
+  const { give, writes, loseEverything } = replica()
+  for (let index = 0; index < 10_005; index += 1) await give(1_000)
+  loseEverything()
+  const ids = new Set<string>()
+  for (let turn = 0; turn < 700; turn += 1) {
+    for (const { id, answer } of writes.splice(0)) {
+      ids.add(id)
+      answer()
+    }
+    await pause(0)
+  }
+  expect(ids.size).toBe(10_000)
+  expect(['q5', 'q6', 'q10005'].map((id) => ids.has(id))).toEqual([false, true, true])
+})
