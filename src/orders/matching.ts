@@ -1,6 +1,6 @@
 import type { NotedQuote } from './ledger.ts'
 import type { OrderTerms } from './order-terms.ts'
-import { readStatedAmount } from './stated-amount.ts'
+import type { StatedAmount } from './stated-amount.ts'
 
 /**
  * What decided about an order:
@@ -55,15 +55,13 @@ const digitsToRound = 5
  * that applies decides, and among several candidates the one with the most time left.
  */
 export function judgeByTerms(
-  order: OrderTerms,
+  { toAmount }: Pick<OrderTerms, 'toAmount'>,
   candidates: readonly Candidate[],
-  { marginMs }: Pick<Judgement, 'marginMs'>,
+  { stated, marginMs }: { stated: StatedAmount | undefined; marginMs: number },
 ): Verdict {
-  const { toAmount } = order
   const isLive = ({ leftMs }: Candidate) => leftMs > marginMs
   const decideBy = (deciders: readonly Candidate[], rule: MatchingRule) =>
     verdictOf(deciders, { rule, marginMs })
-  const stated = toAmount === undefined || toAmount === 'unreadable' ? undefined : readStatedAmount(toAmount)
   const exact = candidates.filter(({ quote }) => stated?.isExactly(quote.toValue))
   const mayRound = stated !== undefined && stated.writtenDigits >= digitsToRound
   const rounded = mayRound ? candidates.filter(({ quote }) => stated.isRounded(quote.toValue)) : []

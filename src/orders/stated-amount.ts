@@ -1,5 +1,5 @@
 import { parseDecimal, sameAsDouble } from '../quotes/decimal.ts'
-import type { AmountClaim } from './order-terms.ts'
+import type { AmountClaim, OrderTerms } from './order-terms.ts'
 
 /** The toAmount that an order states, ready to be compared with those of many quotes. */
 export interface StatedAmount {
@@ -23,6 +23,11 @@ export function createAmountMatcher({
   const double = isNumber && sameAsDouble(text, String(Number(canonical))) ? Number(canonical) : Number.NaN
   // A decimal of so few digits is the shortest spelling of its double, and another decimal has another double.
   return (decimal) => decimal === canonical || (decimal.length > 15 && Number(decimal) === double)
+}
+
+/** Undefined: the order states no amount. */
+export function statedAmountOf({ toAmount }: OrderTerms): StatedAmount | undefined {
+  return toAmount === undefined || toAmount === 'unreadable' ? undefined : readStatedAmount(toAmount)
 }
 
 export function readStatedAmount(claim: AmountClaim): StatedAmount {

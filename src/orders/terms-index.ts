@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto'
 import { briefText } from '../process/brief-text.ts'
 import type { Ending } from '../quotes/provider-clock.ts'
 import type { OrderTerms } from './order-terms.ts'
-import { amountGroup, amountGroups, createAmountMatcher } from './stated-amount.ts'
+import { amountGroup, amountGroups, createAmountMatcher, type StatedAmount } from './stated-amount.ts'
 
 /** The parts of a quote that its order may repeat, and whose it is. Amounts are canonical decimals. */
 export interface QuoteTerms {
@@ -33,13 +33,15 @@ export interface TermsIndex<Item> {
   /** Also called for an item that is in the index, after its expiry has moved to a later instant. */
   add(item: Item, leftMs: LeftMs): void
   delete(item: Item): void
+  /** An item with the quote's pair, application and from amounts. */
+  findAlike(quote: QuoteTerms): Item | undefined
   /** The item of the same quote, if it was given to the same partition. */
   findSame(quote: QuoteTerms & { readonly id: string }): Item | undefined
   /**
-   * Of all items with the order's pair, from amount and application, those that can decide about it: those with its
-   * toAmount, those of its partition, and the one that ends last. An item may be there twice.
+   * Of all items with the order's pair, from amount and application, those that can decide about it: those with the
+   * toAmount that it states, those of its partition, and the one that ends last. An item may be there twice.
    */
-  find(order: OrderTerms, orderer: Orderer): Item[]
+  find(order: OrderTerms, orderer: Orderer, stated: StatedAmount | undefined): Item[]
 }
 
 // Honest clients fill a bucket with 64 different prices. Then the item that expires first is dropped from it.
@@ -130,6 +132,11 @@ export function createTermsIndex<
 
     delete: (item) => forEachKey(item, (key) => removeFrom(key, item)),
 
+    findAlike(quote) {
+      const { any } = keysOf(quote.pairId, quote.application, Number(quote.fromValue))
+      return bucketOf(any).find((item) => haveEqualFrom(item, quote))
+    },
+
     findSame(quote) {
       const { pairId, application, fromValue, partition, toValue } = quote
       const keys = keysOf(pairId, application, Number(fromValue))
@@ -137,24 +144,22 @@ export function createTermsIndex<
       return bucketOf(key).find((item) => isSame(item, quote))
     },
 
-    find(order, { application, partition }) {
+    find(order, { application, partition }, stated) {
       const { fromAmount, toAmount } = order
       const pair = order.pair && briefText(order.pair)
       if (pair === undefined || application === undefined || fromAmount === undefined) return []
       const keys = keysOf(pair, application, Number(fromAmount.canonical))
       const isFrom = createAmountMatcher(fromAmount)
+      const isCandidate = (item: Item) =>
+        item.pairId === pair &&
+        item.application === application &&
+        (isFrom(item.fromValue) || isFrom(item.requestedAmount))
+      const hasAmount = ({ toValue }: Item) => stated?.isExactly(toValue) || stated?.isRounded(toValue)
       const groups =
         toAmount === undefined || toAmount === 'unreadable' ? [] : amountGroups(toAmount.canonical)
-      const found = groups.map((group) => keys.toward(group))
-      if (partition !== undefined) found.push(keys.of(partition))
-      found.push(keys.any)
-      const items: Item[] = []
-      for (const key of found)
-        for (const item of bucketOf(key)) {
-          if (item.pairId !== pair || item.application !== application) continue
-          if (isFrom(item.fromValue) || isFrom(item.requestedAmount)) items.push(item)
-        }
-      return items
+      const toward = groups.flatMap((group) => bucketOf(keys.toward(group)).filter(hasAmount))
+      const own = partition === undefined ? [] : bucketOf(keys.of(partition))
+      return [...toward, ...own, ...bucketOf(keys.any)].filter(isCandidate)
     },
   }
 }

@@ -1,0 +1,80 @@
+// What an entry of the ledger takes, and how long it takes to judge an order by its terms: all quotes of one pair, amount and
+// application, and of many: node --expose-gc --import tsx bench/ledger/main.ts
+
+import { randomUUID } from 'node:crypto'
+import { systemClock } from '../../src/clock.ts'
+import { createQuoteLedger, type QuoteLedger } from '../../src/orders/ledger.ts'
+import { readOrder } from '../../src/orders/order-terms.ts'
+import { flatText } from '../../src/process/flat-text.ts'
+import { silentLogger } from '../../src/process/logger.ts'
+import { createProviderClock } from '../../src/quotes/provider-clock.ts'
+
+const entries = 200_000
+const clients = 4_000
+const orders = 1_000
+const rounds = 12
+const lifeMs = 30_000
+/** Between two quotes, so that the ledger reaches back half an hour. */
+const everyMs = 10
+
+const clientNamed = (index: number) => flatText(`client ${index % clients}`.padEnd(16, '.'))
+const price = () => 289 + Math.random() * 3
+
+function fill(amounts: number): QuoteLedger {
+  const providerClock = createProviderClock({ clock: systemClock, log: silentLogger() })
+  const ledger = createQuoteLedger({
+    entries,
+    retentionMs: 86_400_000,
+    clock: systemClock,
+    leftNow: providerClock.orderLeftNow,
+  })
+  const nowMs = Date.now()
+  for (let index = 0; index < entries; index += 1) {
+    const amount = flatText((0.1 + (index % amounts) / 1_000).toFixed(3))
+    ledger.note({
+      id: flatText(randomUUID()),
+      pairId: flatText('ETH_USDC'),
+      fromValue: amount,
+      requestedAmount: flatText(amount),
+      toValue: flatText(price().toFixed(12)),
+      application: 'wallet',
+      partition: clientNamed(index),
+      expiresAtMs: nowMs + lifeMs - (entries - index) * everyMs,
+      ownEnd: { fromMs: index, untilMs: index + 1_300 },
+      cacheKey: flatText(`${index}`.padEnd(150, '.')),
+      notedAtMs: nowMs - (entries - index) * everyMs,
+    })
+  }
+  return ledger
+}
+
+function judgeAll(ledger: QuoteLedger): number {
+  const bodies = Array.from({ length: orders }, (_, index) => {
+    return Buffer.from(
+      `{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":${price().toFixed(3 + (index % 4))}}`,
+    )
+  })
+  const read = bodies.flatMap((body) => readOrder(body, { quoteIdFields: ['quoteId'] }).order ?? [])
+  const startedAtMs = performance.now()
+  for (const [index, order] of read.entries())
+    ledger.verdict(order, { application: 'wallet', partition: clientNamed(index), marginMs: 0 })
+  return ((performance.now() - startedAtMs) * 1_000) / read.length
+}
+
+process.stdout.write(
+  '| quotes of | bytes an entry | judging an order, us: median (least to most) |\n| --- | --- | --- |\n',
+)
+for (const [what, amounts] of [
+  ['one amount', 1],
+  ['5,000 amounts', 5_000],
+] as const) {
+  global.gc?.()
+  const before = process.memoryUsage().heapUsed
+  const ledger = fill(amounts)
+  global.gc?.()
+  const bytes = (process.memoryUsage().heapUsed - before) / ledger.size
+  const tookUs = Array.from({ length: rounds }, () => judgeAll(ledger)).sort((left, right) => left - right)
+  const [least = 0, median = 0, most = 0] = [tookUs[0], tookUs[rounds / 2], tookUs.at(-1)]
+  const took = `${median.toFixed(0)} (${least.toFixed(0)} to ${most.toFixed(0)})`
+  process.stdout.write(`| ${what} | ${bytes.toFixed(0)} | ${took} |\n`)
+}
