@@ -310,6 +310,16 @@ describe('a quote that is noted again', () => {
   })
 })
 
+it('an unreadable quote is not forgotten for one that another replica had read before', () => {
+  const ledger = ledgerOf([])
+  const { pairId, application, partition, requestedAmount } = quote
+  ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs: EXPIRY - 1_000 })
+  ledger.note({ ...quote, notedAtMs: EXPIRY - 1_001 }, EXPIRY - 500)
+  expect(ledger.verdict(byTerms, at(EXPIRY))).toEqual({ state: 'unknown', rule: 'unreadable' })
+  ledger.note({ ...quote, id: 'q2', notedAtMs: EXPIRY - 1_000 }, EXPIRY - 500)
+  expect(ledger.verdict(byTerms, at(EXPIRY))).toMatchObject({ state: 'expired' })
+})
+
 describe('the bounds', () => {
   const numbered = (count: number, expiresAtMs: (index: number) => number) =>
     Array.from({ length: count }, (_, index) => ({

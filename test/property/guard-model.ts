@@ -1,49 +1,12 @@
 // The guard of float orders once more, as simply as it can be said: a list of all quotes, and the six rules one after
 // the other over all of them. It shares no code with src/orders.
 
-export interface Given {
-  id: string
-  pair: string
-  from: string
-  requested: string
-  to: string
-  application: string
-  partition: string | undefined
-  /** When it ends, whatever its edge's clock shows then. */
-  endsAtMs: number
-  givenAtMs: number
-}
-
-/** An answer that its client may take for a quote. */
-export type Odd = Pick<Given, 'pair' | 'requested' | 'application' | 'partition' | 'givenAtMs'>
-
-/** An amount as its order spells it. */
-export interface Spelled {
-  text: string
-  isNumber: boolean
-}
-
-export interface Ordered {
-  quoteId?: string | undefined
-  bareId?: string | undefined
-  pair: string
-  from: Spelled
-  /** `odd`: something that is no amount. */
-  to: Spelled | 'odd' | undefined
-  application: string
-  partition: string | undefined
-}
-
-export interface Decision {
-  state: 'live' | 'expired' | 'unknown'
-  rule: string
-}
+import type { Decision, Given, Odd, Ordered, Spelled } from './guard-histories.ts'
 
 const dayMs = 86_400_000
 const recentMs = 900_000
 const places = 40
 
-/** Scaled to an integer. */
 function scaled(text: string): bigint {
   const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
   const [integer = '', fraction = ''] = mantissa.split('.')

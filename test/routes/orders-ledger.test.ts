@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { type GivenQuote, type OrderStage, orderStage, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
-import { ask, lookups, untilCounted } from '../support/clients/quotes.ts'
+import { ask, counted, lookups, untilCounted } from '../support/clients/quotes.ts'
+import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 /** A quote that is known is refused by its terms and by its id once it is over, and told apart from another. */
 async function expectKnown({ arrived, clock, order }: OrderStage, given: GivenQuote): Promise<void> {
@@ -101,6 +102,23 @@ describe('the ledger', () => {
     const [first, ...others] = given
     expectProblem(await stage.order({ quoteId: first?.id }), 409, 'quote-unknown')
     for (const { id } of others) expect((await stage.order({ quoteId: id })).status).toBe(201)
+  })
+
+  it('says how far back it reaches, and warns once it forgets what orders may still be judged by', async () => {
+    const log = await keptLog('warn')
+    const stage = await orderStage({ LEDGER_ENTRIES: 2 }, { logger: log.logger })
+    const warnings = () => log.lines(levels.warn).filter(({ msg }) => msg.includes('LEDGER_ENTRIES'))
+    const reach = () => counted(stage.gateway, 'quotegate_ledger_reach_seconds')
+    for (const amount of ['1', '2']) await stage.quote(amount)
+    stage.clock.advance(60_000)
+    expect(await reach()).toBe(60)
+    expect(warnings()).toEqual([])
+    stage.clock.advance(840_000)
+    await stage.quote('3')
+    expect(await reach()).toBe(870)
+    expect(warnings()).toHaveLength(1)
+    stage.clock.advance(60_000)
+    expect(await reach()).toBe(930)
   })
 
   it('counts lookups of quotes alone', async () => {

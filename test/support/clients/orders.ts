@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { expect, onTestFinished } from 'vitest'
 import type { SettingValue } from '../../../src/config/parse.ts'
+import type { GatewayOverrides } from '../../../src/gateway/gateway.ts'
 import { recordingUpstream } from '../gateways/between.ts'
 import { type RunningGateway, startGateway } from '../gateways/gateway.ts'
 import type { Recorded, RecordingUpstream } from '../upstreams/recording-upstream.ts'
@@ -65,6 +66,7 @@ export function post(body: string | Buffer, options: Post = {}): Buffer {
  */
 export async function orderStage(
   settings: Record<string, SettingValue | undefined> = {},
+  overrides: Omit<GatewayOverrides, 'clock'> = {},
 ): Promise<OrderStage> {
   const clock = createTestClock()
   const provider: Provider = {
@@ -87,7 +89,7 @@ export async function orderStage(
     const body = quoteBody({ expiry: nowMs() + provider.lifeMs, ...provider.quote })
     giveQuote(response, body, ['Date', dateNow(), ...provider.quoteHeaders])
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, ...settings }, { clock })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, ...settings }, { ...overrides, clock })
   onTestFinished(() => gateway.close())
 
   return {

@@ -1,0 +1,237 @@
+import fc from 'fast-check'
+import { createOrderJudge } from '../../src/orders/judge.ts'
+import { createQuoteLedger } from '../../src/orders/ledger.ts'
+import { readOrder } from '../../src/orders/order-terms.ts'
+import { parseDecimal } from '../../src/quotes/decimal.ts'
+import type { Ending } from '../../src/quotes/provider-clock.ts'
+import { decide } from './guard-model.ts'
+
+export interface Given {
+  id: string
+  pair: string
+  from: string
+  requested: string
+  to: string
+  application: string
+  partition: string | undefined
+  /** When it ends, whatever its edge's clock shows then. */
+  endsAtMs: number
+  givenAtMs: number
+}
+
+/** An answer that its client may take for a quote. */
+export type Odd = Pick<Given, 'pair' | 'requested' | 'application' | 'partition' | 'givenAtMs'>
+
+/** An amount as its order spells it. */
+export interface Spelled {
+  text: string
+  isNumber: boolean
+}
+
+export interface Ordered {
+  quoteId?: string | undefined
+  bareId?: string | undefined
+  pair: string
+  from: Spelled
+  /** `odd`: something that is no amount. */
+  to: Spelled | 'odd' | undefined
+  application: string
+  partition: string | undefined
+}
+
+export interface Decision {
+  state: 'live' | 'expired' | 'unknown'
+  rule: string
+}
+
+const startMs = 1_763_651_841_481
+/** The clock of one of the provider's two edges is so far ahead. */
+const edgeAheadMs = 5_000
+
+// Few of each, so that they meet.
+const from = fc.constantFrom('0.1', '0.1000000000000000055', '123456789.123456789', '123456789.12345679')
+const price = fc.constantFrom(
+  ...['0.034512345678901234', '0.0345123', '0.034511', '0.0345', '289.645', '289.64512345', '283.85', '290'],
+  ...['0.99991', '0.99999', '1', '1.00004', '99999.6', '123456789.123456789'],
+)
+const application = fc.constantFrom('wallet', 'wallet', 'shop')
+const partition = fc.constantFrom('a', 'a', 'b', undefined)
+const pair = fc.constantFrom('A_B', 'A_B', 'B_A')
+const id = fc.constantFrom('q0', 'q1', 'q2', 'q3')
+
+const seldom = <Value>(value: fc.Arbitrary<Value>) =>
+  fc.oneof({ weight: 7, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: value })
+
+const quoted = fc.record({
+  doing: fc.constant('quote' as const),
+  id: fc.oneof({ weight: 3, arbitrary: fc.uuid() }, { weight: 1, arbitrary: id }),
+  from,
+  rounds: seldom(from),
+  to: price,
+  pair,
+  application,
+  partition,
+  lifeMs: fc.oneof(fc.integer({ min: -5, max: 50 }), fc.constant(30_000)),
+  isAhead: fc.boolean(),
+})
+const odd = fc.record({ doing: fc.constant('odd' as const), requested: from, pair, application, partition })
+const waited = fc.record({
+  doing: fc.constant('wait' as const),
+  ms: fc.oneof(fc.integer({ min: 0, max: 60 }), fc.constantFrom(30_000, 900_000, 899_990, 86_400_000)),
+})
+
+/** What clients make of a price that they were given, or of a number of their own. */
+const amount: fc.Arbitrary<Spelled> = fc
+  .record({
+    of: price,
+    decimals: fc.integer({ min: 0, max: 12 }),
+    way: fc.constantFrom('exact', 'exact', 'double', 'fixed', 'up', 'down', 'slippage', 'exponent'),
+    isNumber: fc.boolean(),
+  })
+  .map(({ of, decimals, way, isNumber }) => ({ text: spell(of, decimals, way), isNumber }))
+
+function spell(of: string, decimals: number, way: string): string {
+  const step = 10 ** -decimals
+  switch (way) {
+    case 'double':
+      return parseDecimal(String(Number(of))) ?? of
+    case 'fixed':
+      return Number(of).toFixed(decimals)
+    case 'up':
+      return (Math.ceil(Number(of) / step) * step).toFixed(decimals)
+    case 'down':
+      return (Math.floor(Number(of) / step) * step).toFixed(decimals)
+    case 'slippage':
+      return (Number(of) * 0.98).toFixed(decimals)
+    case 'exponent':
+      return Number(of).toExponential(Math.max(1, decimals))
+    default:
+      return of
+  }
+}
+
+const ordered = fc.record({
+  doing: fc.constant('order' as const),
+  quoteId: seldom(id),
+  bareId: seldom(fc.constantFrom('q0', 'q1', 'my-own')),
+  pair,
+  from: fc.record({ text: from, isNumber: fc.boolean() }),
+  to: fc.oneof(
+    { weight: 8, arbitrary: amount },
+    { weight: 1, arbitrary: fc.constant('odd' as const) },
+    { weight: 2, arbitrary: fc.constant(undefined) },
+  ),
+  application,
+  partition,
+  marginMs: fc.constantFrom(0, 0, 0, 10),
+  othersKnown: fc.constantFrom(true, true, true, false),
+})
+
+export const step = fc.oneof(
+  { weight: 5, arbitrary: quoted },
+  { weight: 1, arbitrary: odd },
+  { weight: 2, arbitrary: waited },
+  { weight: 4, arbitrary: ordered },
+)
+
+function bodyOf({ quoteId, bareId, pair: pairId, from: fromAmount, to }: Ordered): Buffer {
+  const spelled = ({ text, isNumber }: Spelled) => (isNumber ? text : `"${text}"`)
+  const members = [`"pairId":"${pairId}"`, `"fromAmount":${spelled(fromAmount)}`]
+  if (to !== undefined) members.push(`"toAmount":${to === 'odd' ? '"about 7"' : spelled(to)}`)
+  if (quoteId !== undefined) members.push(`"quoteId":"${quoteId}"`)
+  if (bareId !== undefined) members.push(`"id":"${bareId}"`)
+  return Buffer.from(`{${members.join(',')}}`)
+}
+
+const canonical = (text: string) => parseDecimal(text) ?? ''
+
+/** More quotes than a bucket keeps, of as many other clients, at prices that begin alike. */
+const crowd = fc.record({
+  doing: fc.constant('crowd' as const),
+  from,
+  start: fc.constantFrom('0.034512', '289.64', '0.99991'),
+  lifeMs: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.constant(30_000)),
+})
+const crowdSize = 70
+export const crowdedStep = fc.oneof({ weight: 12, arbitrary: step }, { weight: 1, arbitrary: crowd })
+type Step = typeof crowdedStep extends fc.Arbitrary<infer Value> ? Value : never
+
+/** Plays a history to the guard and its model; `judged` is told what each says of an order. */
+export async function play(
+  steps: readonly Step[],
+  entries: number,
+  judged: (said: Decision, expected: Decision) => void,
+): Promise<void> {
+  let nowMs = startMs
+  let othersKnown = true
+  const given: Given[] = []
+  const oddAnswers: Odd[] = []
+  const clock = { nowMs: () => nowMs }
+  // A quote ends when it ends, whatever its expiry says by the clock of its edge.
+  const leftMs = ({ expiresAtMs, ownEnd }: Ending) => (ownEnd?.untilMs ?? expiresAtMs) - nowMs
+  const ledger = createQuoteLedger({ entries, retentionMs: 86_400_000, clock, leftNow: () => leftMs })
+  const sharedLedger = { recall: async () => othersKnown }
+
+  function give(quote: Omit<Given, 'endsAtMs' | 'givenAtMs'>, { lifeMs = 0, isAhead = false }): void {
+    const endsAtMs = nowMs + lifeMs
+    given.push({ ...quote, endsAtMs, givenAtMs: nowMs })
+    ledger.note({
+      id: quote.id,
+      pairId: quote.pair,
+      application: quote.application,
+      partition: quote.partition,
+      fromValue: canonical(quote.from),
+      requestedAmount: canonical(quote.requested),
+      toValue: canonical(quote.to),
+      expiresAtMs: endsAtMs + (isAhead ? edgeAheadMs : 0),
+      ownEnd: { fromMs: endsAtMs, untilMs: endsAtMs },
+      cacheKey: 'key',
+      notedAtMs: nowMs,
+    })
+  }
+
+  async function judge(order: Ordered, marginMs: number): Promise<Decision> {
+    const judge = createOrderJudge({ ledger, sharedLedger, expiryMarginMs: marginMs })
+    const reading = readOrder(bodyOf(order), { quoteIdFields: ['quoteId', 'quote.id', 'id'] })
+    if (reading.order === undefined) throw new Error(reading.problem)
+    const { state, rule } = judge.judge(await judge.recall(reading.order, order))
+    return { state, rule }
+  }
+
+  for (const current of steps) {
+    nowMs += 1
+    switch (current.doing) {
+      case 'wait':
+        nowMs += current.ms
+        break
+      case 'odd': {
+        oddAnswers.push({ ...current, givenAtMs: nowMs })
+        const requestedAmount = canonical(current.requested)
+        ledger.noteUnreadable({ ...current, pairId: current.pair, requestedAmount, relayedAtMs: nowMs })
+        break
+      }
+      case 'quote':
+        give({ ...current, requested: current.rounds ?? current.from }, current)
+        break
+      case 'crowd':
+        for (let index = 0; index < crowdSize; index += 1) {
+          const one = {
+            id: `crowd ${given.length}`,
+            partition: `crowd ${index}`,
+            to: `${current.start}${index}1`,
+          }
+          const common = { pair: 'A_B', application: 'wallet', from: current.from, requested: current.from }
+          give({ ...one, ...common }, current)
+        }
+        break
+      case 'order': {
+        othersKnown = current.othersKnown
+        const { marginMs } = current
+        const said = await judge(current, marginMs)
+        const expected = decide(current, { given, odd: oddAnswers, nowMs, marginMs })
+        const isAway = !othersKnown && expected.state === 'expired' && expected.rule !== 'id'
+        judged(said, isAway ? { state: 'unknown', rule: 'store-away' } : expected)
+      }
+    }
+  }
+}
