@@ -92,7 +92,10 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       const explained = await swap.orders.explain(Buffer.from(body), swap.inside.ordererTyped(application))
       if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
       return explanationOf(explained.order, explained.verdict, {
-        refusesUnknown: config.orders.unknownQuote === 'refuse' && explained.othersKnown,
+        refusesUnknown:
+          config.orders.unknownQuote === 'refuse' &&
+          explained.othersKnown &&
+          explained.verdict.rule !== 'unreadable',
         nowMs: clock.nowMs(),
         leftMs: providerClock.orderLeftMs,
       })

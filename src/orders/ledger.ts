@@ -111,9 +111,14 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       notedAtMs,
     }
     live.add(entry)
-    const other = byId.get(id)
-    if (other === undefined || leftMs(entry) > leftMs(other)) byId.set(id, entry)
+    rememberId(entry, leftMs)
     byTerms.add(entry, leftMs)
+  }
+
+  /** Of several entries with one id the one that ends last is found by it. */
+  function rememberId(entry: Entry, leftMs: LeftMs): void {
+    const other = byId.get(entry.id)
+    if (other === undefined || leftMs(entry) > leftMs(other)) byId.set(entry.id, entry)
   }
 
   function findSame(quote: NotedQuote): Entry | undefined {
@@ -192,6 +197,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
         same.expiresAtMs = quote.expiresAtMs
         same.ownEnd = quote.ownEnd
         same.cacheKey = quote.cacheKey
+        rememberId(same, leftMs)
         byTerms.add(same, leftMs)
       }
       unreadable.noteRead(quote, leftMs(quote) + clock.nowMs() - quote.notedAtMs)
@@ -216,10 +222,13 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
         judgeByTerms(order, quotes, { stated, marginMs: judgement.marginMs })
       const verdict = judgeBy(candidates)
       if (verdict.state !== 'expired') return verdict
-      const undoubted = candidates.filter(({ quote }) => !unreadable.mayBeMeant(order, judgement, quote))
+      const undoubted = candidates.filter(
+        (candidate) =>
+          candidate.leftMs > judgement.marginMs || !unreadable.mayBeMeant(order, judgement, candidate.quote),
+      )
       if (undoubted.length === candidates.length) return verdict
       const byOthers = judgeBy(undoubted)
-      return byOthers.state === 'expired' ? byOthers : { state: 'unknown', rule: 'unreadable' }
+      return byOthers.state === 'unknown' ? { state: 'unknown', rule: 'unreadable' } : byOthers
     },
 
     noteUnreadable: unreadable.note,

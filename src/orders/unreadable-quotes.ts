@@ -39,7 +39,8 @@ export function createUnreadableQuotes({ nowMs }: { nowMs(): number }): Unreadab
     },
 
     noteRead(quote, lifeMs) {
-      livesMs.push(lifeMs)
+      // A quote that had expired when it came says nothing of how long quotes live.
+      if (lifeMs > 0) livesMs.push(lifeMs)
       if (livesMs.length > livesRemembered) livesMs.shift()
       if (relayedAtMsByKey.size === 0) return
       for (const amount of [quote.requestedAmount, quote.fromValue]) {

@@ -111,7 +111,9 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         observer.refused({ order, exchange, verdict })
         return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
       case 'unknown':
-        if (options.unknownQuote === 'forward' || !othersKnown) return { verdict }
+        // In both cases a live quote that is not known here may be meant.
+        if (options.unknownQuote === 'forward' || !othersKnown || verdict.rule === 'unreadable')
+          return { verdict }
         observer.decided('refused-unknown', verdict, undefined)
         observer.refused({ order, exchange, verdict })
         return { refusal: unknownProblem() }

@@ -320,6 +320,28 @@ it('an unreadable quote is not forgotten for one that another replica had read b
   expect(ledger.verdict(byTerms, at(EXPIRY))).toMatchObject({ state: 'expired' })
 })
 
+it('a quote that had expired when it came says nothing of how long an unreadable one lives', () => {
+  const ledger = ledgerOf([{ ...quote, expiresAtMs: NOTED - 1 }])
+  const { pairId, application, partition, requestedAmount } = quote
+  ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs: NOTED + 1 })
+  expect(ledger.verdict(byTerms, at(NOTED + 299_000))).toEqual({ state: 'unknown', rule: 'unreadable' })
+  expect(ledger.verdict(byTerms, at(NOTED + 301_000))).toMatchObject({ state: 'expired' })
+})
+
+it('an order may be for a live quote beside one that could not be read', () => {
+  const ledger = ledgerOf([quote])
+  const { pairId, application, partition, requestedAmount } = quote
+  ledger.note({ ...quote, id: 'q2', toValue: '290', expiresAtMs: EXPIRY + 30_000 }, EXPIRY)
+  ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs: EXPIRY + 1 })
+  expect(ledger.verdict(byTerms, at(EXPIRY + 2))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
+})
+
+it('an id that several clients have is found by the one that ends last, whoever was given it again', () => {
+  const ledger = ledgerOf([quote, { ...quote, partition: 'another', expiresAtMs: EXPIRY + 1_000 }])
+  ledger.note({ ...quote, expiresAtMs: EXPIRY + 20_000 }, NOTED)
+  expect(ledger.verdict(byId, at(EXPIRY + 5_000))).toMatchObject({ state: 'live' })
+})
+
 describe('the bounds', () => {
   const numbered = (count: number, expiresAtMs: (index: number) => number) =>
     Array.from({ length: count }, (_, index) => ({

@@ -45,8 +45,6 @@ export interface Decision {
 }
 
 const startMs = 1_763_651_841_481
-/** The clock of one of the provider's two edges is so far ahead. */
-const edgeAheadMs = 5_000
 
 // Few of each, so that they meet.
 const from = fc.constantFrom('0.1', '0.1000000000000000055', '123456789.123456789', '123456789.12345679')
@@ -156,10 +154,13 @@ const crowdSize = 70
 export const crowdedStep = fc.oneof({ weight: 12, arbitrary: step }, { weight: 1, arbitrary: crowd })
 type Step = typeof crowdedStep extends fc.Arbitrary<infer Value> ? Value : never
 
-/** Plays a history to the guard and its model; `judged` is told what each says of an order. */
+/**
+ * Plays a history to the guard and its model; `judged` is told what each says of an order. The clock of one of the
+ * provider's two edges is `edgeAheadMs` ahead.
+ */
 export async function play(
   steps: readonly Step[],
-  entries: number,
+  { entries, edgeAheadMs }: { entries: number; edgeAheadMs: number },
   judged: (said: Decision, expected: Decision) => void,
 ): Promise<void> {
   let nowMs = startMs

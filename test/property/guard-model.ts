@@ -52,9 +52,9 @@ export function decide(order: Ordered, past: Past): Decision {
   )
   const decision = decideAmong(candidates, order, past)
   if (decision.state !== 'expired') return decision
-  const undoubted = candidates.filter((quote) => !isDoubted(quote, order, past))
+  const undoubted = candidates.filter((quote) => isLive(quote) || !isDoubted(quote, order, past))
   const certain = decideAmong(undoubted, order, past)
-  return certain.state === 'expired' ? certain : { state: 'unknown', rule: 'unreadable' }
+  return certain.state === 'unknown' ? { state: 'unknown', rule: 'unreadable' } : certain
 }
 
 function decideAmong(candidates: Given[], order: Ordered, { nowMs, marginMs }: Past): Decision {
@@ -83,8 +83,8 @@ function decideAmong(candidates: Given[], order: Ordered, { nowMs, marginMs }: P
 
 /** Whether the orderer had an odd answer since this quote, for which the order may be, and none that was read since. */
 function isDoubted(quote: Given, order: Ordered, { given, odd, nowMs }: Past): boolean {
-  const lives = given.slice(-100).map(({ endsAtMs, givenAtMs }) => endsAtMs - givenAtMs)
-  const forMs = lives.length === 0 ? 300_000 : Math.max(...lives)
+  const lives = given.map(({ endsAtMs, givenAtMs }) => endsAtMs - givenAtMs).filter((lifeMs) => lifeMs > 0)
+  const forMs = lives.length === 0 ? 300_000 : Math.max(...lives.slice(-100))
   const isOrderers = (one: Pick<Odd, 'pair' | 'application' | 'partition'>) =>
     one.pair === order.pair && one.application === order.application && one.partition === order.partition
   return odd.some(({ requested, givenAtMs, ...rest }) => {

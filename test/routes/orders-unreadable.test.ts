@@ -11,7 +11,7 @@ const lifeMs = 30_000
 type Give = (response: ServerResponse, body: string) => void
 
 /** A client was given a quote that is over, and then an odd answer. The provider dates its answers by the test's clock. */
-async function afterOddAnswer(odd: Give, to = 'for=192.0.2.1') {
+async function afterOddAnswer(odd: Give, to = 'for=192.0.2.1', settings = {}) {
   const clock = createTestClock()
   let give: Give = (response, body) => giveQuote(response, body)
   const upstream = await recordingUpstream((request, response) => {
@@ -19,7 +19,10 @@ async function afterOddAnswer(odd: Give, to = 'for=192.0.2.1') {
     if (request.method === 'POST') response.writeHead(201).end('{}')
     else give(response, quoteBody({ expiry: clock.nowMs() + lifeMs }))
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback' }, { clock })
+  const gateway = await startGateway(
+    { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback', ...settings },
+    { clock },
+  )
   const quote = async (how: Give, client = 'for=192.0.2.1') => {
     give = how
     return ask(gateway.url, { headers: ['App-Name', 'wallet', 'Forwarded', client] })
@@ -90,6 +93,15 @@ describe('an answer that its client may take for a quote', () => {
     expect(await unreadable()).toBe(1)
     // An id is one quote, whatever came since.
     expectProblem(await order({ quoteId: given.id }), 409, 'quote-expired')
+    await close()
+  })
+
+  it('does so with ORDER_UNKNOWN_QUOTE=refuse too', async () => {
+    const settings = { ORDER_UNKNOWN_QUOTE: 'refuse' }
+    const odd = changed(({ expiry: _, ...quote }) => quote)
+    const { order, given, close } = await afterOddAnswer(odd, 'for=192.0.2.1', settings)
+    expect((await order()).status).toBe(201)
+    expectProblem(await order({ ...termsOf(given), fromAmount: 7 }), 409, 'quote-unknown')
     await close()
   })
 
