@@ -30,7 +30,7 @@ export function createLedgerKeys({ keyPrefix, salt }: { keyPrefix: string; salt:
     hash('sha256', salt + JSON.stringify(parts), 'base64url').slice(0, 22)
   const keyOf = (...parts: readonly unknown[]) => `${keyPrefix}ledger:${digest(parts)}`
   const keysOfTerms = (pair: string, application: string, from: number) => ({
-    // Version 1.0.0 reads and writes this key too.
+    // Version 1.0.0 writes this key too.
     any: keyOf('terms', pair, application, from, 'any'),
     of: (partition: string) => keyOf('of', pair, application, from, partition),
     toward: (group: string) => keyOf('toward', pair, application, from, group),

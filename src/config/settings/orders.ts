@@ -19,7 +19,9 @@ export const orderSettings = {
         'QUOTE_MIN_VALIDITY_MS at least as high, or quotes are served that orders can no longer use.',
     }),
   ORDER_QUOTE_ID_FIELDS: quoteIdFields.prefault('quoteId,quote.id,id').register(facts, {
-    meaning: 'Where an order may name its quote: member names, with dots into nested objects.',
+    meaning:
+      'Where an order may name its quote: member names, with dots into nested objects. An id that is not known here, in ' +
+      'any field but a bare id, makes the order unknown: it is not judged by its terms.',
   }),
   LEDGER_ENTRIES: wholeNumber(1, 10_000_000).prefault('200000').register(facts, {
     meaning: 'Max quotes remembered past their expiry, so that a late order is answered with "expired".',
