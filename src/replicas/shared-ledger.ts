@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { type Clock, steadyMsOf } from '../clock.ts'
 import type { NotedQuote, QuoteLedger, SharedLedger } from '../orders/ledger.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
@@ -21,6 +22,9 @@ const defaultSettleMs = 5_000
 const maxGiven = 10_000
 /** Quotes rewritten at a time. So few that the calls of requests do not wait for them. */
 const rewriteBatch = 16
+/** A store that refuses some writes stays up. What it goes on refusing is given up. */
+const maxTries = 4
+const retryAfterMs = 250
 
 export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
   const { sharedStore, ledger, clock, providerClock, retentionMs, settleMs = defaultSettleMs } = options
@@ -29,7 +33,8 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
   const given = new Set<NotedQuote>()
   let inUse = false
   let settledAtMs = Number.NEGATIVE_INFINITY
-  let rewriting = false
+  /** The pass under way over the quotes given out; undefined: all of them were written. */
+  let pass: symbol | undefined
 
   async function write(quote: NotedQuote): Promise<boolean> {
     const earliestMs = providerClock.earliestMs()
@@ -58,17 +63,26 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
 
   /** Writes again what this replica gave out, for a store that may have lost it: live quotes first, then the newest. */
   async function rewrite(): Promise<void> {
-    if (rewriting) return
-    rewriting = true
+    const own = Symbol('pass')
+    pass = own
     const newest = [...given].reverse()
     const isLive = (quote: NotedQuote) => providerClock.orderLeftMs(quote) > 0
     const quotes = [...newest.filter(isLive), ...newest.filter((quote) => !isLive(quote))]
     for (let at = 0; at < quotes.length; at += rewriteBatch) {
-      const written = await Promise.all(quotes.slice(at, at + rewriteBatch).map(write))
-      // The store is down again. Its next return starts over.
-      if (written.includes(false)) break
+      await writeAll(quotes.slice(at, at + rewriteBatch))
+      // The store was down again, and its return began another pass.
+      if (pass !== own) return
     }
-    rewriting = false
+    pass = undefined
+  }
+
+  async function writeAll(quotes: readonly NotedQuote[]): Promise<void> {
+    let left = quotes
+    for (let tries = 0; left.length > 0 && tries < maxTries; tries += 1) {
+      if (tries > 0) await setTimeout(retryAfterMs, undefined, { ref: false })
+      const written = await Promise.all(left.map(write))
+      left = left.filter((_, index) => !written[index])
+    }
   }
 
   /** Notes here what the store has under one key. False: the store failed. */
@@ -116,7 +130,7 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
       const orderKeys = keys.keysOf(order, orderer)
       if (orderKeys.length === 0) return true
       const answered = await Promise.all(orderKeys.map(recallKey))
-      return !answered.includes(false) && !rewriting && performance.now() >= settledAtMs
+      return !answered.includes(false) && pass === undefined && performance.now() >= settledAtMs
     },
   }
 }

@@ -12,13 +12,14 @@ const orderer = { application: 'wallet', partition: 'own' }
 function replica() {
   let nowMs = startMs
   let up = () => {}
-  const writes: { id: string; answer: () => void }[] = []
+  const writes: { id: string; answer: () => void; refuse: () => void }[] = []
   let holds = false
   const client = {
     callBuffer(_command: string, _digest: string, _keys: number, _key: string, _field: string, note: string) {
-      return new Promise((resolve) => {
+      return new Promise((resolve, reject) => {
         const answer = () => resolve([])
-        if (holds) writes.push({ id: JSON.parse(note)[0], answer })
+        if (holds)
+          writes.push({ id: JSON.parse(note)[0], answer, refuse: () => reject(new Error('WRONGTYPE')) })
         else answer()
       })
     },
@@ -30,7 +31,9 @@ function replica() {
       up = callback
     },
     run: (operation: string, commands: (client: never) => Promise<unknown>) =>
-      operation === 'ledger-recall' ? Promise.resolve([nowMs, []]) : commands(client as never),
+      operation === 'ledger-recall'
+        ? Promise.resolve([nowMs, []])
+        : commands(client as never).catch(() => undefined),
   } as unknown as SharedStore
   const clock = { nowMs: () => nowMs }
   const leftMs = ({ expiresAtMs }: { expiresAtMs: number }) => expiresAtMs - nowMs
@@ -97,6 +100,35 @@ it('fills a store that came back empty, live quotes first, then the newest, sixt
   expect(written).toEqual(expected)
   await pause(0)
   expect(await shared.recall(order, orderer)).toBe(true)
+})
+
+it('goes on after a write that the store refused, and tries that once more', async () => {
+  const { shared, give, writes, loseEverything } = replica()
+  const order = readOrder(Buffer.from('{"pairId":"A_B","fromAmount":1}'), { quoteIdFields: [] }).order
+  if (order === undefined) throw new Error('no order')
+  for (let index = 0; index < 20; index += 1) await give(60_000)
+  loseEverything()
+  const written: string[] = []
+  let refused = false
+  const goOn = async () => {
+    await pause(0)
+    for (const { id, answer, refuse } of writes.splice(0)) {
+      if (id === 'q10' && !refused) {
+        refused = true
+        refuse()
+      } else {
+        written.push(id)
+        answer()
+      }
+    }
+  }
+  while (written.length < 20 * fieldsOfAQuote + fieldsOfAQuote - 1) {
+    expect(await shared.recall(order, orderer)).toBe(false)
+    await goOn()
+  }
+  await pause(0)
+  expect(await shared.recall(order, orderer)).toBe(true)
+  expect(new Set(written).size).toBe(20)
 })
 
 it('writes again the last 10,000 quotes that it gave out', async () => {
