@@ -53,14 +53,25 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
       if (quote === undefined) return
       sharedLedger.noteHere({ ...toNoted(quote, request), ownEnd, notedAtMs: expiresAtMs - lifeMs })
     },
-    recordUnreadable(request) {
-      ledger.noteUnreadable({
-        pairId: briefText(request.pair),
-        application: applicationAmong(request.keyedHeaders),
-        partition: markOf(request.partition),
-        requestedAmount: request.canonicalAmount,
-        relayedAtMs: clock.nowMs(),
-      })
+    recordUnreadable(request, pairId) {
+      // The order repeats the pair that the answer names; where that is not known, what the path means.
+      for (const pair of new Set([pairId ?? decoded(request.pair), request.pair])) {
+        ledger.noteUnreadable({
+          pairId: briefText(pair),
+          application: applicationAmong(request.keyedHeaders),
+          partition: markOf(request.partition),
+          requestedAmount: request.canonicalAmount,
+          relayedAtMs: clock.nowMs(),
+        })
+      }
     },
+  }
+}
+
+function decoded(pair: string): string {
+  try {
+    return decodeURIComponent(pair)
+  } catch {
+    return pair
   }
 }

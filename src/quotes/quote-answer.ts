@@ -4,7 +4,7 @@ import { repeatableHeaders } from '../http/one-exchange-headers.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
 import { ownEndOf } from './own-end.ts'
 import type { ProviderClock } from './provider-clock.ts'
-import { looksLikeQuote, type Quote, type QuoteReading, readQuote } from './quote.ts'
+import { type Quote, type QuoteLookalike, type QuoteReading, readLookalike, readQuote } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
 import type { StoredQuote } from './quote-store.ts'
 
@@ -48,7 +48,7 @@ export interface QuoteRecorder {
   /** Records a quote that another replica has fetched, and has recorded for all replicas. */
   recordFound(stored: StoredQuote, request: QuoteRequest): void
   /** Records that an answer was relayed which its client may take for a quote, but which the ledger cannot keep. */
-  recordUnreadable(request: QuoteRequest): void
+  recordUnreadable(request: QuoteRequest, pairId: string | undefined): void
 }
 
 export interface QuoteReaderOptions {
@@ -76,18 +76,18 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       // A proxy that changed a quote answers 203.
-      if (status === 203 && (isCoded || looksLikeQuote(body))) recorder.recordUnreadable(request)
+      if (status === 203) recordLookalike(request, isCoded ? coded : readLookalike(body))
       return { ...base, notKept: 'status' }
     }
     const personal = personalReason(vary, cacheControl)
     if (isCoded) {
-      recorder.recordUnreadable(request)
+      recordLookalike(request, coded)
       return { ...base, notKept: 'content-coding', shared: false }
     }
 
     const reading = read(answer)
     if (reading.quote !== undefined) await recorder.record(reading.quote, request)
-    else if (looksLikeQuote(body)) recorder.recordUnreadable(request)
+    else recordLookalike(request, readLookalike(body))
     if (reading.reason !== undefined)
       return { ...base, notKept: reading.reason, shared: personal === undefined }
     const { quote } = reading
@@ -106,6 +106,10 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     quote.ownEnd = ownEndOf(answer, expiresAtMs)
     const isOver = providerClock.serveLeftMs({ expiresAtMs, ownEnd: quote.ownEnd }, at) <= 0
     return isOver ? { quote, reason: 'expired' } : { quote }
+  }
+
+  function recordLookalike(request: QuoteRequest, lookalike: QuoteLookalike | undefined): void {
+    if (lookalike !== undefined) recorder.recordUnreadable(request, lookalike.pairId)
   }
 
   /** Why only the client that asked may get the answer; undefined if others may get it too. */
@@ -135,6 +139,9 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     }
   }
 }
+
+/** Its body is not read. */
+const coded: QuoteLookalike = { pairId: undefined }
 
 // No cookie is ever sent on a quote call, so no quote depends on one.
 const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])

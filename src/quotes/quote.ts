@@ -62,10 +62,17 @@ export function readQuote(body: Buffer, nowMs: number): QuoteReading {
   return isExpired(expiry, nowMs) ? { quote, reason: 'expired' } : { quote }
 }
 
-/** Whether a client may take the answer for a quote, though it is none that can be kept: an object with a toAmount. */
-export function looksLikeQuote(body: Buffer): boolean {
+/** An answer that a client may take for a quote, though it is none that can be kept: an object with a toAmount. */
+export interface QuoteLookalike {
+  /** Undefined: it names no pair. */
+  pairId: string | undefined
+}
+
+export function readLookalike(body: Buffer): QuoteLookalike | undefined {
   const json = parseJson(body)
-  return typeof json === 'object' && json !== null && 'toAmount' in json && json.toAmount !== null
+  if (typeof json !== 'object' || json === null || !('toAmount' in json) || json.toAmount === null)
+    return undefined
+  return { pairId: 'pairId' in json && typeof json.pairId === 'string' ? json.pairId : undefined }
 }
 
 /** Serving and ordering both call this, so a quote cannot be live for one of them and expired for the other. */

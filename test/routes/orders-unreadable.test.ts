@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
-import { post, termsOf } from '../support/clients/orders.ts'
+import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { ask, counted, createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
@@ -124,4 +124,18 @@ describe('an answer that its client may take for a quote', () => {
     expectProblem(await order(), 409, 'quote-expired')
     await close()
   })
+})
+
+it.each([
+  ['an escape', 'ETH%3AUSDC', 'ETH:USDC'],
+  ['other capitals', 'eth_usdc', 'ETH_USDC'],
+])('its pair is that of its body, though the path has %s', async (_what, inPath, pairId) => {
+  const { clock, order, provider, quote } = await orderStage()
+  const path = `/v3/pairs/${inPath}/quotes?amount=0.1`
+  provider.quote = { pairId }
+  const given = await quote('0.1', { path })
+  clock.set(given.expiry)
+  expectProblem(await order(termsOf(given)), 409, 'quote-expired')
+  provider.quote = { pairId, expiry: undefined }
+  expect((await order(termsOf(await quote('0.1', { path })))).status).toBe(201)
 })
