@@ -75,7 +75,7 @@ export function readLookalike(body: Buffer): QuoteLookalike | undefined {
   return { pairId: 'pairId' in json && typeof json.pairId === 'string' ? json.pairId : undefined }
 }
 
-/** Serving and ordering both call this, so a quote cannot be live for one of them and expired for the other. */
+/** Of an answer that was just read. Serving and ordering ask the provider's clock how much of a quote is left. */
 export function isExpired(expiresAtMs: number, nowMs: number): boolean {
   return nowMs >= expiresAtMs
 }
