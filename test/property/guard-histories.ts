@@ -1,9 +1,5 @@
 import fc from 'fast-check'
-import { createOrderJudge } from '../../src/orders/judge.ts'
-import { createQuoteLedger } from '../../src/orders/ledger.ts'
-import { readOrder } from '../../src/orders/order-terms.ts'
 import { parseDecimal } from '../../src/quotes/decimal.ts'
-import type { Ending } from '../../src/quotes/provider-clock.ts'
 import { decide } from './guard-model.ts'
 
 export interface Given {
@@ -44,7 +40,13 @@ export interface Decision {
   rule: string
 }
 
-const startMs = 1_763_651_841_481
+/** The guard, at some layer of the gateway. Its answers are awaited one after the other. */
+export interface Guard {
+  clock: { nowMs(): number; advance(ms: number): void }
+  quote(quote: Given, isAhead: boolean): void | Promise<void>
+  odd(odd: Odd): void | Promise<void>
+  order(order: Ordered, at: { marginMs: number; othersKnown: boolean }): Promise<Decision>
+}
 
 // Few of each, so that they meet.
 const from = fc.constantFrom('0.1', '0.1000000000000000055', '123456789.123456789', '123456789.12345679')
@@ -121,8 +123,8 @@ const ordered = fc.record({
   ),
   application,
   partition,
-  marginMs: fc.constantFrom(0, 0, 0, 10),
-  othersKnown: fc.constantFrom(true, true, true, false),
+  marginMs: fc.constantFrom<number>(0, 0, 0, 10),
+  othersKnown: fc.constantFrom<boolean>(true, true, true, false),
 })
 
 export const step = fc.oneof(
@@ -132,16 +134,47 @@ export const step = fc.oneof(
   { weight: 4, arbitrary: ordered },
 )
 
-function bodyOf({ quoteId, bareId, pair: pairId, from: fromAmount, to }: Ordered): Buffer {
-  const spelled = ({ text, isNumber }: Spelled) => (isNumber ? text : `"${text}"`)
-  const members = [`"pairId":"${pairId}"`, `"fromAmount":${spelled(fromAmount)}`]
-  if (to !== undefined) members.push(`"toAmount":${to === 'odd' ? '"about 7"' : spelled(to)}`)
-  if (quoteId !== undefined) members.push(`"quoteId":"${quoteId}"`)
-  if (bareId !== undefined) members.push(`"id":"${bareId}"`)
-  return Buffer.from(`{${members.join(',')}}`)
-}
+/** Most histories at the socket are about one pair and application, because there are fewer of them. */
+const plain = { pair: 'A_B', application: 'wallet' } as const
+const mostly = fc.constantFrom(true, true, true, true, false)
 
-const canonical = (text: string) => parseDecimal(text) ?? ''
+/**
+ * The same, where a real provider's clock is read: a `Date` is cut to whole seconds, so each end is at least 10 s away
+ * from each order, less the few milliseconds that the steps take.
+ */
+export const roughStep = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc
+      .tuple(quoted, fc.constantFrom(-10_000, 30_000, 30_000, 70_000), mostly)
+      .map(([quote, lifeMs, isPlain]) => ({
+        ...quote,
+        lifeMs,
+        ...(isPlain && { ...plain, from: '0.1' as const }),
+      })),
+  },
+  {
+    weight: 1,
+    arbitrary: fc
+      .tuple(odd, mostly)
+      .map(([one, isPlain]) => ({ ...one, ...(isPlain && { ...plain, requested: '0.1' as const }) })),
+  },
+  {
+    weight: 2,
+    arbitrary: fc
+      .constantFrom(20_000, 20_000, 40_000, 900_000, 86_400_000)
+      .map((ms) => ({ doing: 'wait' as const, ms })),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.tuple(ordered, mostly).map(([order, isPlain]) => ({
+      ...order,
+      marginMs: 0,
+      othersKnown: true,
+      ...(isPlain && { ...plain, from: { text: '0.1' as const, isNumber: true } }),
+    })),
+  },
+)
 
 /** More quotes than a bucket keeps, of as many other clients, at prices that begin alike. */
 const crowd = fc.record({
@@ -154,65 +187,40 @@ const crowdSize = 70
 export const crowdedStep = fc.oneof({ weight: 12, arbitrary: step }, { weight: 1, arbitrary: crowd })
 type Step = typeof crowdedStep extends fc.Arbitrary<infer Value> ? Value : never
 
-/**
- * Plays a history to the guard and its model; `judged` is told what each says of an order. The clock of one of the
- * provider's two edges is `edgeAheadMs` ahead.
- */
+/** Plays a history to the guard and its model; `judged` is told what each says of an order. */
 export async function play(
   steps: readonly Step[],
-  { entries, edgeAheadMs }: { entries: number; edgeAheadMs: number },
+  guard: Guard,
   judged: (said: Decision, expected: Decision) => void,
 ): Promise<void> {
-  let nowMs = startMs
-  let othersKnown = true
+  const { clock } = guard
   const given: Given[] = []
   const oddAnswers: Odd[] = []
-  const clock = { nowMs: () => nowMs }
-  // A quote ends when it ends, whatever its expiry says by the clock of its edge.
-  const leftMs = ({ expiresAtMs, ownEnd }: Ending) => (ownEnd?.untilMs ?? expiresAtMs) - nowMs
-  const ledger = createQuoteLedger({ entries, retentionMs: 86_400_000, clock, leftNow: () => leftMs })
-  const sharedLedger = { recall: async () => othersKnown }
 
-  function give(quote: Omit<Given, 'endsAtMs' | 'givenAtMs'>, { lifeMs = 0, isAhead = false }): void {
-    const endsAtMs = nowMs + lifeMs
-    given.push({ ...quote, endsAtMs, givenAtMs: nowMs })
-    ledger.note({
-      id: quote.id,
-      pairId: quote.pair,
-      application: quote.application,
-      partition: quote.partition,
-      fromValue: canonical(quote.from),
-      requestedAmount: canonical(quote.requested),
-      toValue: canonical(quote.to),
-      expiresAtMs: endsAtMs + (isAhead ? edgeAheadMs : 0),
-      ownEnd: { fromMs: endsAtMs, untilMs: endsAtMs },
-      cacheKey: 'key',
-      notedAtMs: nowMs,
-    })
-  }
-
-  async function judge(order: Ordered, marginMs: number): Promise<Decision> {
-    const judge = createOrderJudge({ ledger, sharedLedger, expiryMarginMs: marginMs })
-    const reading = readOrder(bodyOf(order), { quoteIdFields: ['quoteId', 'quote.id', 'id'] })
-    if (reading.order === undefined) throw new Error(reading.problem)
-    const { state, rule } = judge.judge(await judge.recall(reading.order, order))
-    return { state, rule }
+  async function give(
+    quote: Omit<Given, 'endsAtMs' | 'givenAtMs'>,
+    { lifeMs = 0, isAhead = false },
+  ): Promise<void> {
+    const givenAtMs = clock.nowMs()
+    const whole = { ...quote, endsAtMs: givenAtMs + lifeMs, givenAtMs }
+    given.push(whole)
+    await guard.quote(whole, isAhead)
   }
 
   for (const current of steps) {
-    nowMs += 1
+    clock.advance(1)
     switch (current.doing) {
       case 'wait':
-        nowMs += current.ms
+        clock.advance(current.ms)
         break
       case 'odd': {
-        oddAnswers.push({ ...current, givenAtMs: nowMs })
-        const requestedAmount = canonical(current.requested)
-        ledger.noteUnreadable({ ...current, pairId: current.pair, requestedAmount, relayedAtMs: nowMs })
+        const one = { ...current, givenAtMs: clock.nowMs() }
+        oddAnswers.push(one)
+        await guard.odd(one)
         break
       }
       case 'quote':
-        give({ ...current, requested: current.rounds ?? current.from }, current)
+        await give({ ...current, requested: current.rounds ?? current.from }, current)
         break
       case 'crowd':
         for (let index = 0; index < crowdSize; index += 1) {
@@ -222,14 +230,13 @@ export async function play(
             to: `${current.start}${index}1`,
           }
           const common = { pair: 'A_B', application: 'wallet', from: current.from, requested: current.from }
-          give({ ...one, ...common }, current)
+          await give({ ...one, ...common }, current)
         }
         break
       case 'order': {
-        othersKnown = current.othersKnown
-        const { marginMs } = current
-        const said = await judge(current, marginMs)
-        const expected = decide(current, { given, odd: oddAnswers, nowMs, marginMs })
+        const { marginMs, othersKnown } = current
+        const said = await guard.order(current, { marginMs, othersKnown })
+        const expected = decide(current, { given, odd: oddAnswers, nowMs: clock.nowMs(), marginMs })
         const isAway = !othersKnown && expected.state === 'expired' && expected.rule !== 'id'
         judged(said, isAway ? { state: 'unknown', rule: 'store-away' } : expected)
       }

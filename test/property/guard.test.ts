@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { environment } from '../support/machine/environment.ts'
-import { crowdedStep, play, step } from './guard-histories.ts'
+import { guardAtLedger } from './guard-at-ledger.ts'
+import { guardAtSocket } from './guard-at-socket.ts'
+import { crowdedStep, play, roughStep, step } from './guard-histories.ts'
 
 // 100,000 in `npm run check:long`.
 const histories = Number(environment().GUARD_HISTORIES ?? 4_000)
@@ -13,7 +15,7 @@ it(
     const seen = new Map<string, number>()
     await fc.assert(
       fc.asyncProperty(fc.array(step, { minLength: 6, maxLength: 24, size: 'max' }), async (steps) => {
-        await play(steps, { entries: 10_000, edgeAheadMs: 5_000 }, (said, expected) => {
+        await play(steps, guardAtLedger({ entries: 10_000, edgeAheadMs: 5_000 }), (said, expected) => {
           expect(said).toEqual(expected)
           const what = `${said.state} ${said.rule}`
           seen.set(what, (seen.get(what) ?? 0) + 1)
@@ -41,7 +43,7 @@ it(
         fc.constantFrom(4, 20, 10_000),
         async (steps, entries) => {
           // What is full drops what expires first by the clocks of the edges, so these agree.
-          await play(steps, { entries, edgeAheadMs: 0 }, (said, expected) => {
+          await play(steps, guardAtLedger({ entries, edgeAheadMs: 0 }), (said, expected) => {
             if (said.state === 'expired') expect(expected.state).toBe('expired')
             if (said.state === 'unknown' && expected.state === 'expired') forgotten += 1
           })
@@ -50,6 +52,32 @@ it(
       { numRuns: histories },
     )
     expect(forgotten).toBeGreaterThan(histories / 1_000)
+  },
+  patienceMs,
+)
+
+it(
+  'a whole gateway and the model say the same of every order',
+  async () => {
+    const seen = new Map<string, number>()
+    await fc.assert(
+      fc.asyncProperty(fc.array(roughStep, { minLength: 6, maxLength: 24, size: 'max' }), async (steps) => {
+        const guard = await guardAtSocket()
+        try {
+          await play(steps, guard, (said, expected) => {
+            expect(said).toEqual(expected)
+            const what = `${said.state} ${said.rule}`
+            seen.set(what, (seen.get(what) ?? 0) + 1)
+          })
+        } finally {
+          await guard.close()
+        }
+      }),
+      { numRuns: Math.ceil(histories / 20) },
+    )
+    const rulesSeen = new Set([...seen.keys()].map((what) => what.split(' ')[1]))
+    for (const rule of ['id', 'exact', 'rounded', 'own-live', 'pair-and-amount', 'nothing', 'unreadable'])
+      expect(rulesSeen, rule).toContain(rule)
   },
   patienceMs,
 )
