@@ -8,7 +8,7 @@ export interface Clock {
 
 export const systemClock: Clock = { nowMs: () => Date.now(), steadyMs: () => performance.now() }
 
-/** The steady clock's time. A clock without one counts by its wall time. */
-export function steadyMsOf(clock: Clock): number {
-  return clock.steadyMs === undefined ? clock.nowMs() : clock.steadyMs()
+/** The steady clock's time. A clock without one counts by its wall time: `nowMs`, if that was just read. */
+export function steadyMsOf(clock: Clock, nowMs?: number): number {
+  return clock.steadyMs?.() ?? nowMs ?? clock.nowMs()
 }

@@ -13,14 +13,15 @@ const entries = 200_000
 const clients = 4_000
 const orders = 1_000
 const rounds = 12
-const lifeMs = 30_000
 /** Between two quotes, so that the ledger reaches back half an hour. */
 const everyMs = 10
+const shortLifeMs = 30_000
+const longLifeMs = 2 * entries * everyMs
 
 const clientNamed = (index: number) => flatText(`client ${index % clients}`.padEnd(16, '.'))
 const price = () => 289 + Math.random() * 3
 
-function fill(amounts: number): QuoteLedger {
+function fill({ amounts, lifeMs }: { amounts: number; lifeMs: number }): QuoteLedger {
   const providerClock = createProviderClock({ clock: systemClock, log: silentLogger() })
   const ledger = createQuoteLedger({
     entries,
@@ -28,8 +29,9 @@ function fill(amounts: number): QuoteLedger {
     clock: systemClock,
     leftNow: providerClock.orderLeftNow,
   })
-  const nowMs = Date.now()
+  const [nowMs, steadyMs] = [Date.now(), Math.round(performance.now())]
   for (let index = 0; index < entries; index += 1) {
+    const leftMs = lifeMs - (entries - index) * everyMs
     const amount = flatText((0.1 + (index % amounts) / 1_000).toFixed(3))
     ledger.note({
       id: flatText(randomUUID()),
@@ -39,8 +41,8 @@ function fill(amounts: number): QuoteLedger {
       toValue: flatText(price().toFixed(12)),
       application: 'wallet',
       partition: clientNamed(index),
-      expiresAtMs: nowMs + lifeMs - (entries - index) * everyMs,
-      ownEnd: { fromMs: index, untilMs: index + 1_300 },
+      expiresAtMs: nowMs + leftMs,
+      ownEnd: { fromMs: steadyMs + leftMs - 1_250, untilMs: steadyMs + leftMs + 50 },
       cacheKey: flatText(`${index}`.padEnd(150, '.')),
       notedAtMs: nowMs - (entries - index) * everyMs,
     })
@@ -64,13 +66,14 @@ function judgeAll(ledger: QuoteLedger): number {
 process.stdout.write(
   '| quotes of | bytes an entry | judging an order, us: median (least to most) |\n| --- | --- | --- |\n',
 )
-for (const [what, amounts] of [
-  ['one amount', 1],
-  ['5,000 amounts', 5_000],
-] as const) {
+for (const { what, ...filling } of [
+  { what: 'one amount, most expired', amounts: 1, lifeMs: shortLifeMs },
+  { what: '5,000 amounts, most expired', amounts: 5_000, lifeMs: shortLifeMs },
+  { what: '5,000 amounts, all live', amounts: 5_000, lifeMs: longLifeMs },
+]) {
   global.gc?.()
   const before = process.memoryUsage().heapUsed
-  const ledger = fill(amounts)
+  const ledger = fill(filling)
   global.gc?.()
   const bytes = (process.memoryUsage().heapUsed - before) / ledger.size
   const tookUs = Array.from({ length: rounds }, () => judgeAll(ledger)).sort((left, right) => left - right)

@@ -150,8 +150,8 @@ export const floatOrders: Row = {
     {
       title: 'Orders forwarded as unknown',
       description:
-        'The share of the float orders whose quote nobody here knows. Good: the usual day. The line is where the alert ' +
-        'begins, if it is twice the share of the last day as well.',
+        'The share of the float orders whose quote is not known here. Good: the usual day. The alert begins ' +
+        'at the yellow line if it is twice the share of the last day as well, and at the red one in any case.',
       kind: 'timeseries',
       unit: 'percentunit',
       queries: [
@@ -162,7 +162,11 @@ export const floatOrders: Row = {
           legend: 'unknown',
         },
       ],
-      steps: redFrom(thresholds.unknownShare),
+      steps: [
+        { from: null, color: 'green' },
+        { from: thresholds.unknownShare, color: 'yellow' },
+        { from: thresholds.unguardedShare, color: 'red' },
+      ],
       least: 0,
       most: 1,
       runbook: 'quotegateordersunknown',

@@ -15,8 +15,10 @@ export const thresholds = {
   noQuoteShare: 0.5,
   /** Of the float orders. */
   refusedShare: 0.2,
-  /** Of the float orders, and twice the share of the last day. */
+  /** Of the float orders, if it is twice the share of the last day as well. */
   unknownShare: 0.1,
+  /** Of the float orders, whatever the last day was like. */
+  unguardedShare: 0.5,
   clockOffsetSeconds: 2,
   clocksUnknown: 0,
   breakersNotClosed: 0,

@@ -116,8 +116,8 @@ export const status = z
         unknown: z.boolean(),
       })
       .describe(
-        'The provider’s clock less this one, and between what bounds it is known. Unknown: answers came, and none had a ' +
-          'Date that can be read.',
+        'The provider’s clock less this one, and between what bounds it is known. Unknown: three answers came, and none had ' +
+          'a Date that can be read.',
       ),
     degraded,
     store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),

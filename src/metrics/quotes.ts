@@ -160,7 +160,7 @@ export function createQuoteMetrics(
       )
       gauge(
         'upstream_clock_unknown',
-        "1 once answers came and none had a Date that can be read: the provider's clock is taken to be ours",
+        "1 once three answers came and none had a Date that can be read: the provider's clock is taken to be ours",
         () => Number(gauges.isClockUnknown()),
         { upstream: 'swap' },
       )

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, steadyMsOf } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import { type ClockOffset, createUpstreamClock, toleranceMs } from './clock-offset.ts'
 import { readDateHeaders } from './own-end.ts'
@@ -65,10 +65,9 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
   let warnedAtMs = Number.NEGATIVE_INFINITY
   let answersWithoutTime = 0
 
-  /** A clock without a steady one counts by its wall time. */
   function look(): { nowMs: number; steadyMs: number } {
     const nowMs = clock.nowMs()
-    return { nowMs, steadyMs: clock.steadyMs === undefined ? nowMs : clock.steadyMs() }
+    return { nowMs, steadyMs: steadyMsOf(clock, nowMs) }
   }
 
   function leadMs(): number {

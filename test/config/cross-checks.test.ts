@@ -1,19 +1,9 @@
 import { networkInterfaces } from 'node:os'
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { SettingsError, type SettingValue } from '../../src/config/parse.ts'
+import { namesOf } from './support.ts'
 
 const swap = 'https://swap.example'
-
-function namesOf(given: Record<string, SettingValue>): string[] {
-  try {
-    loadConfig(given)
-  } catch (error) {
-    if (error instanceof SettingsError) return error.problems.map(({ name }) => name)
-    throw error
-  }
-  return []
-}
 
 describe('cross-checks of settings', () => {
   test('production does not start without a swap upstream, nor with any sandbox', () => {

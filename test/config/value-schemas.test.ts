@@ -1,16 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { SettingsError, type SettingValue } from '../../src/config/parse.ts'
-
-function namesOf(given: Record<string, SettingValue>): string[] {
-  try {
-    loadConfig(given)
-  } catch (error) {
-    if (error instanceof SettingsError) return error.problems.map(({ name }) => name)
-    throw error
-  }
-  return []
-}
+import type { SettingValue } from '../../src/config/parse.ts'
+import { namesOf } from './support.ts'
 
 describe('each kind of value', () => {
   const accepted: [string, SettingValue][] = [

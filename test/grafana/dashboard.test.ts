@@ -171,6 +171,14 @@ test.each(Object.entries(shown))(
   },
 )
 
+test('QuotegateOrdersUnknown fires above its red line whatever the last day was like', () => {
+  const rule = alertRules.find(({ alert }) => alert === 'QuotegateOrdersUnknown')
+  expect(rule?.expr).toMatch(new RegExp(`\\bor sum[^>]*> ${thresholds.unguardedShare}\\n`))
+  const panel = panels.find(({ title }) => title === 'Orders forwarded as unknown')
+  const red = panel?.fieldConfig?.defaults.thresholds.steps.find(({ color }) => color === 'red')
+  expect(red?.value).toBe(thresholds.unguardedShare)
+})
+
 test('"Descriptors in use" says at which share clients are turned away, which is below what anybody would call full', () => {
   const share = (maxClientConnections(() => 'Max open files  1000') ?? 0) / 1000
   const description = panels.find(({ title }) => title === 'Descriptors in use')?.description

@@ -2,8 +2,10 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import {
   Problem,
+  type ProblemSlug,
   problemBody,
   problemOf,
+  problemSlugs,
   problemTypes,
   UpstreamFailure,
   type UpstreamFault,
@@ -33,6 +35,18 @@ function failure(fault: UpstreamFault, maybeSeen: boolean): UpstreamFailure {
   return new UpstreamFailure('payments', { fault, maybeSeen, cause })
 }
 
+const document = readFileSync(new URL('../../docs/openapi.json', import.meta.url), 'utf8')
+const { schemas } = (JSON.parse(document) as OpenApi).components
+
+interface OpenApi {
+  components: { schemas: Record<string, { properties: object }> }
+}
+
+function membersOf(slug: ProblemSlug): string[] {
+  const ref = slug.replace(/(?:^|-)([a-z])/g, (_all, letter: string) => letter.toUpperCase())
+  return Object.keys(schemas[`${ref}Problem`]?.properties ?? {})
+}
+
 describe('docs/problems.md', () => {
   const page = readFileSync(new URL('../../docs/problems.md', import.meta.url), 'utf8')
   const sections = [...page.matchAll(/^### `(.+)`\n([\s\S]*?)(?=^##|$(?![\s\S]))/gm)]
@@ -53,6 +67,22 @@ describe('docs/problems.md', () => {
 
   test.each(Object.keys(problemTypes))('gives cause and remedy of %s', (slug) => {
     expect(documented.get(slug)).toMatch(/\*\*Cause:\*\* \S[\s\S]*\n\*\*Remedy:\*\* \S/)
+  })
+
+  // The OpenAPI document has the members; its own tests compare them with the answers of a gateway.
+  const ofEvery = ['type', 'title', 'status', 'detail', 'instance', 'requestId', 'retryable']
+  const members = new Map(problemSlugs.map((slug) => [slug, membersOf(slug)]))
+
+  test.each(problemSlugs)('names the members that %s has besides', (slug) => {
+    const further = members.get(slug)?.filter((name) => ![...ofEvery, 'upstream'].includes(name))
+    expect(further?.filter((name) => !documented.get(slug)?.includes(`\`${name}\``))).toEqual([])
+  })
+
+  test('lists every member that a problem has, and none that no problem has', () => {
+    const [, table = ''] = page.split('\n|---|---|\n')
+    const [rows = ''] = table.split('\n\n')
+    const listed = rows.split('\n').flatMap((row) => row.split(' | ')[0]?.match(/(?<=`)\w+(?=`)/g) ?? [])
+    expect(listed.sort()).toEqual([...new Set([...members.values()].flat())].sort())
   })
 })
 

@@ -18,7 +18,7 @@ export const quoteSettings = {
         'trusted proxy names it in QUOTE_PARTITION_HEADER; a hit then ignores availability rules finer than that ' +
         'place (a state, a sanctioned region). none: all clients; right only where the provider never refuses by ' +
         'place. The more clients share, the fewer calls, and the more often a hit shows a quote to a client ' +
-        'that the provider would have refused.',
+        'that the provider would have refused. An order is judged by the quotes of its whole partition (docs/orders.md).',
     }),
   QUOTE_PARTITION_HEADER: placeHeaders.optional().register(facts, {
     defaultText: 'none; required by QUOTE_PARTITION=header',

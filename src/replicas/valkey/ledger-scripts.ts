@@ -19,9 +19,10 @@ function isRecall(answer: unknown): boolean {
 export const maxFields = 64
 
 /**
- * Stores a note in field ARGV[1] of a hash: its expiry ARGV[3], the store's time and its members ARGV[2], unless the field's note expires later than ARGV[3]: whichever replica
- * writes last, the latest expiry stays. Then removes notes that expired by ARGV[4]; and, if more than ARGV[6] fields are
- * left, those that expire first. The hash is kept for ARGV[5] ms, or longer if its TTL is longer.
+ * Stores a note in field ARGV[1] of a hash: its expiry ARGV[3], the store's time and its members ARGV[2], unless the
+ * field's note expires later than ARGV[3]: whichever replica writes last, the latest expiry stays. Then removes notes
+ * that expired by ARGV[4]; and, if more than ARGV[6] fields are left, those that expire first. The hash is kept for
+ * ARGV[5] ms, or longer if its TTL is longer.
  *
  * ARGV[7] is the provider's time, or empty if unknown. If it is more than 100 ms behind the store's clock, which is more
  * than two clocks of one machine differ, the lag is stored in the field `clock`, which is removed as a note is.
