@@ -3,7 +3,7 @@ import { Problem, UpstreamFailure, type UpstreamFault } from '../http/problem.ts
 import type { Permit } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { faultOf, isLocalError } from './fault.ts'
-import { ClientGone } from './request-body.ts'
+import { ClientGone, RequestBody } from './request-body.ts'
 import type { InFlightRequest, Outcome, UpstreamHandler, UpstreamRequest } from './types.ts'
 
 export interface AttemptOptions {
@@ -119,7 +119,7 @@ export class Attempt implements TryHandler, InFlightRequest {
   }
 
   onComplete(): void {
-    if (failedStatuses.has(this.#status)) this.#end('failed-status', 'failed')
+    if (failedStatuses.has(this.#status)) this.#end('failed-status', this.#failure())
     else this.#end('answered', 'succeeded')
     this.#options.handler.onComplete()
   }
@@ -147,9 +147,18 @@ export class Attempt implements TryHandler, InFlightRequest {
       return
     }
     this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
-    const verdict = counts ? 'failed' : 'succeeded'
+    const verdict = counts ? this.#failure() : 'succeeded'
     this.#end(this.#givenUp ? 'given-up' : fault, isNotUpstreams || !this.#began ? 'abandoned' : verdict)
     this.#options.handler.onError(error)
+  }
+
+  /**
+   * A failure in the middle of an upload says nothing about the upstream, which may have cut it short for its length. If
+   * it counted, a client with too long a body could keep others from their orders.
+   */
+  #failure(): 'failed' | 'abandoned' {
+    const { body } = this.#options.request
+    return body instanceof RequestBody && !body.wasSent ? 'abandoned' : 'failed'
   }
 
   #isSafeToRepeat(fault: UpstreamFault): boolean {

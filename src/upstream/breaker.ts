@@ -12,7 +12,7 @@ export interface BreakerOptions {
 
 /** Given to each admitted request, which must call `succeeded`, `failed` or `abandoned` exactly once. */
 export interface Permit {
-  /** Whether this is the one request that finds out if the outage is over. */
+  /** Whether this request finds out if the outage is over. */
   readonly isTrial: boolean
   /** A good answer has begun. The outage is over, however long the rest of the answer takes. */
   answerBegan(): void
@@ -29,7 +29,10 @@ export interface Breaker {
   readonly retryAfterMs: number
   /** Whether `admit` would give a permit now. */
   readonly admits: boolean
-  /** A permit to send a request, or undefined. While half-open, one request at a time gets a permit. */
+  /**
+   * A permit to send a request, or undefined. While half-open, one request at a time gets a permit; but one that takes
+   * longer than `openMs`, such as an upload, keeps the next one waiting no longer.
+   */
   admit(): Permit | undefined
   /** Ends the row of failures, and the outage if there is one: some request has shown that the upstream works. */
   close(): void
@@ -40,7 +43,8 @@ export function createBreaker(options: BreakerOptions): Breaker {
   let state: BreakerState = 'closed'
   let failuresInARow = 0
   let sourcesInTheRow = new WeakSet<object>()
-  let openUntilMs = 0
+  let nextTrialAtMs = 0
+  /** The latest, if it has not ended. */
   let trial: Permit | undefined
   let ordinary = ordinaryPermit()
 
@@ -51,7 +55,7 @@ export function createBreaker(options: BreakerOptions): Breaker {
   }
 
   function open(): void {
-    openUntilMs = options.nowMs() + options.openMs
+    nextTrialAtMs = options.nowMs() + options.openMs
     change('open')
   }
 
@@ -91,44 +95,51 @@ export function createBreaker(options: BreakerOptions): Breaker {
   }
 
   function trialPermit(): Permit {
+    const beforeOutage = ordinary
     /** Takes the reports of this request once its good answer has begun and closed the breaker. */
     let permitSinceClose: Permit | undefined
-    function endTrial(next?: () => void): void {
-      // Another request may have closed the breaker meanwhile.
+    /** A good answer ends the outage, however late it is, but not a later outage. */
+    function endOutage(): void {
+      if (ordinary === beforeOutage) close()
+    }
+    /** A later trial, or another request, may have decided meanwhile. */
+    function endTrial(next: () => void): void {
       if (trial !== permit) return
       trial = undefined
-      next?.()
+      next()
     }
     const permit: Permit = {
       isTrial: true,
       answerBegan() {
-        if (trial !== permit) return
-        endTrial(close)
+        if (ordinary !== beforeOutage) return
+        close()
         permitSinceClose = ordinary
       },
       succeeded() {
         if (permitSinceClose) permitSinceClose.succeeded()
-        else endTrial(close)
+        else endOutage()
       },
       failed(source) {
         if (permitSinceClose) permitSinceClose.failed(source)
         else endTrial(open)
       },
       abandoned() {
-        endTrial()
+        endTrial(() => {
+          nextTrialAtMs = 0
+        })
       },
     }
     return permit
   }
 
-  const isDue = () => trial === undefined && options.nowMs() >= openUntilMs
+  const isDue = () => options.nowMs() >= nextTrialAtMs
 
   return {
     get state() {
       return state
     },
     get retryAfterMs() {
-      return state === 'closed' ? 0 : Math.max(0, openUntilMs - options.nowMs())
+      return state === 'open' ? Math.max(0, nextTrialAtMs - options.nowMs()) : 0
     },
     get admits() {
       return state === 'closed' || isDue()
@@ -137,6 +148,7 @@ export function createBreaker(options: BreakerOptions): Breaker {
       if (state === 'closed') return ordinary
       if (!isDue()) return undefined
       trial = trialPermit()
+      nextTrialAtMs = options.nowMs() + options.openMs
       change('half-open')
       return trial
     },
