@@ -29,7 +29,7 @@ export interface Refusal {
 export interface Breakers {
   readonly connections: Breaker
   readonly states: Readonly<Partial<Record<BreakerName, Breaker>>>
-  /** The pairs whose quotes are refused now, though other quotes may be sent. */
+  /** The pairs whose quotes are refused now, though other quotes may be sent; named as in `quoteOf`. */
   refusedPairs(): readonly string[]
   /** What keeps a request of this kind from being sent, if anything does. */
   refusal(kind: RequestKind): Refusal | undefined

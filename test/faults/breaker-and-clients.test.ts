@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
-import { ask } from '../support/clients/quotes.ts'
+import { ask, counted } from '../support/clients/quotes.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
@@ -137,4 +137,22 @@ describe('uploads that the provider cuts open no breaker', () => {
       expect(edge.states).toEqual(['rest open'])
     },
   )
+})
+
+describe('one failing pair', () => {
+  const spellings = ['BAD_PAIR', 'bAD_PAIR', 'BAD_PAIR;a=1', 'BAD%5FPAIR', '%42AD_PAIR%3Ba=1', 'bad_pair;']
+
+  test('is one pair in however many spellings, and stops no other', async () => {
+    const stage = await orderStage({ BREAKER_FAILURES: 5, METRICS_PAIRS: 'Bad_Pair' })
+    stage.upstream.answer(({ target }, response) => {
+      if (target.includes('ETH')) response.end('{}')
+      else response.writeHead(503).end()
+    })
+    const askFor = (pair: string) => ask(stage.gateway.url, { path: `/v3/pairs/${pair}/quotes?amount=1` })
+    for (const pair of spellings.slice(0, 5)) await askFor(pair)
+    expect((await askFor('ETH_USDC')).status).toBe(200)
+    for (const pair of spellings) expect(JSON.parse((await askFor(pair)).body).breaker).toBe('pair')
+    expect(await counted(stage.gateway, 'quotegate_breaker_open_pairs{pair="Bad_Pair"}')).toBe(1)
+    expect(await counted(stage.gateway, 'quotegate_breaker_open_pairs{pair="other"}')).toBe(0)
+  })
 })
