@@ -23,20 +23,29 @@ export interface Permit {
   abandoned(): void
 }
 
+export interface AdmitOptions {
+  /** It is expected to fail, so that its failure says little. As a trial it keeps only its like waiting. */
+  isDoubtful: boolean
+}
+
 export interface Breaker {
   readonly state: BreakerState
+  /** Whether a request has failed since the last one that succeeded. */
+  readonly isFailing: boolean
   /** How long to wait before the next request can be admitted; 0 while the breaker is closed. */
   readonly retryAfterMs: number
   /** Whether `admit` would give a permit now. */
-  readonly admits: boolean
+  admits(options?: AdmitOptions): boolean
   /**
    * A permit to send a request, or undefined. While half-open, one request at a time gets a permit; but one that takes
    * longer than `openMs`, such as an upload, keeps the next one waiting no longer.
    */
-  admit(): Permit | undefined
+  admit(options?: AdmitOptions): Permit | undefined
   /** Ends the row of failures, and the outage if there is one: some request has shown that the upstream works. */
   close(): void
 }
+
+const anyRequest: AdmitOptions = { isDoubtful: false }
 
 /** Stops sending to a failing upstream: callers get their error at once, and the upstream has time to recover. */
 export function createBreaker(options: BreakerOptions): Breaker {
@@ -44,6 +53,7 @@ export function createBreaker(options: BreakerOptions): Breaker {
   let failuresInARow = 0
   let sourcesInTheRow = new WeakSet<object>()
   let nextTrialAtMs = 0
+  let nextDoubtfulTrialAtMs = 0
   /** The latest, if it has not ended. */
   let trial: Permit | undefined
   let ordinary = ordinaryPermit()
@@ -54,9 +64,14 @@ export function createBreaker(options: BreakerOptions): Breaker {
     options.onChange?.(next)
   }
 
-  function open(): void {
-    nextTrialAtMs = options.nowMs() + options.openMs
+  function open(admitted = anyRequest): void {
+    wait(admitted)
     change('open')
+  }
+
+  function wait({ isDoubtful }: AdmitOptions, untilMs = options.nowMs() + options.openMs): void {
+    nextDoubtfulTrialAtMs = untilMs
+    if (!isDoubtful) nextTrialAtMs = untilMs
   }
 
   function endRow(): void {
@@ -94,7 +109,7 @@ export function createBreaker(options: BreakerOptions): Breaker {
     return permit
   }
 
-  function trialPermit(): Permit {
+  function trialPermit(admitted: AdmitOptions): Permit {
     const beforeOutage = ordinary
     /** Takes the reports of this request once its good answer has begun and closed the breaker. */
     let permitSinceClose: Permit | undefined
@@ -121,18 +136,17 @@ export function createBreaker(options: BreakerOptions): Breaker {
       },
       failed(source) {
         if (permitSinceClose) permitSinceClose.failed(source)
-        else endTrial(open)
+        else endTrial(() => open(admitted))
       },
       abandoned() {
-        endTrial(() => {
-          nextTrialAtMs = 0
-        })
+        endTrial(() => wait(admitted, 0))
       },
     }
     return permit
   }
 
-  const isDue = () => options.nowMs() >= nextTrialAtMs
+  const isDue = ({ isDoubtful }: AdmitOptions) =>
+    options.nowMs() >= (isDoubtful ? nextDoubtfulTrialAtMs : nextTrialAtMs)
 
   return {
     get state() {
@@ -141,14 +155,15 @@ export function createBreaker(options: BreakerOptions): Breaker {
     get retryAfterMs() {
       return state === 'open' ? Math.max(0, nextTrialAtMs - options.nowMs()) : 0
     },
-    get admits() {
-      return state === 'closed' || isDue()
+    get isFailing() {
+      return failuresInARow > 0
     },
-    admit() {
+    admits: (asked = anyRequest) => state === 'closed' || isDue(asked),
+    admit(asked = anyRequest) {
       if (state === 'closed') return ordinary
-      if (!isDue()) return undefined
-      trial = trialPermit()
-      nextTrialAtMs = options.nowMs() + options.openMs
+      if (!isDue(asked)) return undefined
+      trial = trialPermit(asked)
+      wait(asked)
       change('half-open')
       return trial
     },

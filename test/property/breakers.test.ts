@@ -17,10 +17,12 @@ const kinds: readonly RequestKind[] = [
 class ModelBreaker {
   readonly #failures: number
   #row: string[] = []
-  #openUntilMs: number | undefined
+  #isOpen = false
   /** The latest, if it has not ended. */
-  #trial: object | undefined
-  #triedAtMs = 0
+  #trial: { request: object; isDoubtful: boolean } | undefined
+  /** Until when nobody may try, and until when nobody who is expected to fail. */
+  #waitMs = 0
+  #doubtfulWaitMs = 0
   /** All who tried since it last opened out of closed. */
   #tried = new Set<object>()
   /** Who was admitted since it last closed. */
@@ -29,41 +31,50 @@ class ModelBreaker {
   constructor(failures: number) {
     this.#failures = failures
   }
-  admits(nowMs: number): boolean {
-    if (this.#openUntilMs === undefined) return true
-    const isTried = this.#trial !== undefined && nowMs < this.#triedAtMs + openMs
-    return !isTried && nowMs >= this.#openUntilMs
+  get isOpen(): boolean {
+    return this.#isOpen
   }
-  admit(request: object, nowMs: number): void {
-    if (this.#openUntilMs === undefined) {
-      this.#current.add(request)
-      return
-    }
-    this.#trial = request
-    this.#triedAtMs = nowMs
-    this.#tried.add(request)
+  get isFailing(): boolean {
+    return this.#row.length > 0
+  }
+  admits(nowMs: number, isDoubtful = false): boolean {
+    return !this.#isOpen || nowMs >= (isDoubtful ? this.#doubtfulWaitMs : this.#waitMs)
+  }
+  admit(request: object, nowMs: number, isDoubtful = false): void {
+    if (this.#isOpen) {
+      this.#trial = { request, isDoubtful }
+      this.#wait(nowMs + openMs, isDoubtful)
+      this.#tried.add(request)
+    } else this.#current.add(request)
+  }
+  #wait(untilMs: number, isDoubtful: boolean): void {
+    this.#doubtfulWaitMs = untilMs
+    if (!isDoubtful) this.#waitMs = untilMs
   }
   close(): void {
-    if (this.#openUntilMs !== undefined) this.#current = new Set()
+    if (this.#isOpen) this.#current = new Set()
     this.#row = []
-    this.#openUntilMs = undefined
+    this.#isOpen = false
     this.#trial = undefined
     this.#tried = new Set()
   }
   good(request: object): void {
     if (this.#tried.has(request)) this.close()
-    else if (this.#openUntilMs === undefined && this.#current.has(request)) this.#row = []
+    else if (!this.#isOpen && this.#current.has(request)) this.#row = []
   }
   bad(request: object, nowMs: number, source: string): void {
-    const counts = this.#openUntilMs === undefined && this.#current.has(request)
-    if (counts) this.#row.push(source)
-    if (this.#trial === request || (counts && new Set(this.#row).size >= this.#failures)) {
-      this.#openUntilMs = nowMs + openMs
-      this.#trial = undefined
-    }
+    const isTrial = this.#trial?.request === request
+    if (!isTrial && (this.#isOpen || !this.#current.has(request))) return
+    this.#row.push(source)
+    if (!isTrial && new Set(this.#row).size < this.#failures) return
+    this.#wait(nowMs + openMs, this.#trial?.isDoubtful ?? false)
+    this.#isOpen = true
+    this.#trial = undefined
   }
   neither(request: object): void {
-    if (this.#trial === request) this.#trial = undefined
+    if (this.#trial?.request !== request) return
+    this.#wait(0, this.#trial.isDoubtful)
+    this.#trial = undefined
   }
 }
 
@@ -71,6 +82,8 @@ interface Underway {
   kind: RequestKind
   permit: Permit
   connecting: Permit | undefined
+  /** A quote of a pair that is stopped, while quotes as a whole are not. */
+  isNothingNew: boolean
   phase: 'waits' | 'connects' | 'is connected'
 }
 
@@ -105,9 +118,16 @@ class World {
     return kind === 'other' ? [['rest', this.rest]] : [['orders', this.orders]]
   }
 
+  /** A quote of a failing pair, to quotes as a whole. */
+  isDoubtful(kind: RequestKind, breaker: string): boolean {
+    return (
+      breaker === 'quotes' && typeof kind === 'object' && (this.pairs.get(kind.quoteOf)?.isFailing ?? false)
+    )
+  }
+
   expectedRefusal(kind: RequestKind): string | undefined {
     const all: [string, ModelBreaker][] = [['connections', this.connections], ...this.modelsOf(kind)]
-    return all.find(([, model]) => !model.admits(this.nowMs))?.[0]
+    return all.find(([name, model]) => !model.admits(this.nowMs, this.isDoubtful(kind, name)))?.[0]
   }
 
   compare(): void {
@@ -120,13 +140,17 @@ class World {
 
   begin(kind: RequestKind): void {
     if (this.breakers.refusal(kind) !== undefined) return
+    const isQuote = typeof kind === 'object'
     const request: Underway = {
       kind,
       permit: this.breakers.admit(kind),
       connecting: undefined,
+      isNothingNew: isQuote && (this.pairs.get(kind.quoteOf)?.isOpen ?? false) && !this.quotes.isOpen,
       phase: 'waits',
     }
-    for (const [, model] of this.modelsOf(kind)) model.admit(request, this.nowMs)
+    for (const [name, model] of this.modelsOf(kind).toReversed()) {
+      model.admit(request, this.nowMs, this.isDoubtful(kind, name))
+    }
     this.underway.push(request)
   }
 
@@ -150,9 +174,10 @@ class World {
     const ofKind = isConnected ? how : 'neither'
     request.permit[({ good: 'succeeded', bad: 'failed', neither: 'abandoned' } as const)[ofKind]]()
     for (const [name, model] of this.modelsOf(request.kind)) {
-      const isWhole = name === 'quotes' && typeof request.kind === 'object'
-      const source = isWhole ? (request.kind as { quoteOf: string }).quoteOf : `${this.failures++}`
-      model[ofKind](request, this.nowMs, source)
+      const { kind } = request
+      const isWhole = name === 'quotes' && typeof kind === 'object'
+      if (isWhole && request.isNothingNew && ofKind === 'bad') continue
+      model[ofKind](request, this.nowMs, isWhole ? kind.quoteOf : `${this.failures++}`)
     }
   }
 }
