@@ -139,6 +139,25 @@ describe('uploads that the provider cuts open no breaker', () => {
   )
 })
 
+test('an answer that its client does not read, and that the provider breaks off for that, opens no breaker', async () => {
+  const sockets: Socket[] = []
+  const upstream = await rawUpstream((socket) => {
+    sockets.push(socket)
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 50000000\r\n\r\n')
+    socket.write(Buffer.alloc(20_000_000))
+  })
+  const edge = await edgeTo(upstream.url, { breakerFailures: 1, breakerOpenMs: 60_000, retries: 0 })
+  const client = new RawConnection(edge.url)
+  client.socket.pause()
+  client.write(get('/big'))
+  await until(() => sockets.length === 1, 'the request to arrive')
+  await pause(1_500)
+  sockets[0]?.resetAndDestroy()
+  client.socket.resume()
+  await until(() => edge.outcomes.length === 1, 'its end')
+  expect([edge.outcomes, edge.states]).toEqual([['http_response_incomplete'], []])
+})
+
 describe('one failing pair', () => {
   const spellings = ['BAD_PAIR', 'bAD_PAIR', 'BAD_PAIR;a=1', 'BAD%5FPAIR', '%42AD_PAIR%3Ba=1', 'bad_pair;']
 
