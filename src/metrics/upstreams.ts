@@ -109,7 +109,8 @@ export function createUpstreamMetrics(
   )
 
   const refusedPairs = () => upstreamNames.flatMap((name) => watched.get(name)?.breakers.refusedPairs() ?? [])
-  const labelOf = (pair: string) => (pairs.includes(pair) ? pair : otherPair)
+  // A breaker knows a pair in capitals, because clients spell it as they like.
+  const labelOf = (refused: string) => pairs.find((pair) => pair.toUpperCase() === refused) ?? otherPair
   createGauge(
     {
       registry,

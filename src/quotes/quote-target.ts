@@ -21,6 +21,14 @@ export function readQuotePath(path: string): QuotePath | undefined {
   return undefined
 }
 
+/**
+ * One name for all spellings of a pair that upstream routers may take for the same: without escapes, path parameters and
+ * small letters. For counting alone: two names may have one.
+ */
+export function foldPair(pair: string): string {
+  return percentDecode(pair).replace(/;.*$/s, '').toUpperCase()
+}
+
 export interface QuoteTarget extends QuotePath {
   /** Everything after the first "?", undecoded. */
   query: string

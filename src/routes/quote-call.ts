@@ -7,6 +7,7 @@ import type { QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
 import type { QuoteSource } from '../quotes/quote-cache.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
+import { foldPair } from '../quotes/quote-target.ts'
 import { type AnswerHead, type Fetch, fetchWhole, type Sender } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
@@ -61,7 +62,7 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
         clock,
         totalTimeoutMs,
         request: {
-          kind: { quoteOf: request.pair },
+          kind: { quoteOf: foldPair(request.pair) },
           method: 'GET',
           target: request.target,
           headers: headersOf(request, exchange),

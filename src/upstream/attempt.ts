@@ -3,7 +3,7 @@ import { Problem, UpstreamFailure, type UpstreamFault } from '../http/problem.ts
 import type { Permit } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { faultOf, isLocalError } from './fault.ts'
-import { ClientGone } from './request-body.ts'
+import { ClientGone, RequestBody } from './request-body.ts'
 import type { InFlightRequest, Outcome, UpstreamHandler, UpstreamRequest } from './types.ts'
 
 export interface AttemptOptions {
@@ -43,6 +43,8 @@ const countedFaults: ReadonlySet<UpstreamFault> = new Set([
   'http_response_timeout',
   'http_response_incomplete',
 ])
+/** An answer that its client has held up for longer may have been broken off for that. */
+const maxHeldUpMs = 1_000
 const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 
 /**
@@ -60,6 +62,9 @@ export class Attempt implements TryHandler, InFlightRequest {
   /** Whether the current try has a connection. */
   #began = false
   #status = 0
+  /** Since when the client has not read on, and for how long it did not before. */
+  #heldUpSinceMs: number | undefined
+  #heldUpMs = 0
   #givenUp = false
   /** The handler cancelled the request before it was sent, which says nothing about the upstream. */
   #unsent = false
@@ -111,15 +116,26 @@ export class Attempt implements TryHandler, InFlightRequest {
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
     this.#status = status
     if (status >= 200 && !failedStatuses.has(status)) this.#options.permit.answerBegan()
-    return this.#options.handler.onHeaders(status, rawHeaders, resume, reason)
+    const readOn = () => {
+      this.#countHeldUp()
+      resume()
+    }
+    return this.#options.handler.onHeaders(status, rawHeaders, readOn, reason)
   }
 
   onData(chunk: Buffer): boolean {
-    return this.#options.handler.onData(chunk)
+    const goesOn = this.#options.handler.onData(chunk)
+    if (!goesOn) this.#heldUpSinceMs ??= performance.now()
+    return goesOn
+  }
+
+  #countHeldUp(): void {
+    if (this.#heldUpSinceMs !== undefined) this.#heldUpMs += performance.now() - this.#heldUpSinceMs
+    this.#heldUpSinceMs = undefined
   }
 
   onComplete(): void {
-    if (failedStatuses.has(this.#status)) this.#end('failed-status', 'failed')
+    if (failedStatuses.has(this.#status)) this.#end('failed-status', this.#failure())
     else this.#end('answered', 'succeeded')
     this.#options.handler.onComplete()
   }
@@ -136,6 +152,7 @@ export class Attempt implements TryHandler, InFlightRequest {
     }
     this.#givenUp ||= isCausedByClient(error)
     const isNotUpstreams = this.#givenUp || this.#unsent || isLocalError(error)
+    this.#countHeldUp()
     const counts = countedFaults.has(fault) && !isNotUpstreams
     const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
     if (mayRepeat && this.#retriesLeft > 0 && this.#context.takeRetry()) {
@@ -147,9 +164,19 @@ export class Attempt implements TryHandler, InFlightRequest {
       return
     }
     this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
-    const verdict = counts ? 'failed' : 'succeeded'
+    const verdict = counts ? this.#failure() : 'succeeded'
     this.#end(this.#givenUp ? 'given-up' : fault, isNotUpstreams || !this.#began ? 'abandoned' : verdict)
     this.#options.handler.onError(error)
+  }
+
+  /**
+   * A failure in the middle of an upload says nothing about the upstream, which may have cut it short for its length; and
+   * none while the client did not read its answer. If they counted, one such client could stop the requests of others.
+   */
+  #failure(): 'failed' | 'abandoned' {
+    const { body } = this.#options.request
+    const wasCut = (body instanceof RequestBody && !body.wasSent) || this.#heldUpMs > maxHeldUpMs
+    return wasCut ? 'abandoned' : 'failed'
   }
 
   #isSafeToRepeat(fault: UpstreamFault): boolean {

@@ -12,7 +12,7 @@ export interface BreakerOptions {
 
 /** Given to each admitted request, which must call `succeeded`, `failed` or `abandoned` exactly once. */
 export interface Permit {
-  /** Whether this is the one request that finds out if the outage is over. */
+  /** Whether this request finds out if the outage is over. */
   readonly isTrial: boolean
   /** A good answer has begun. The outage is over, however long the rest of the answer takes. */
   answerBegan(): void
@@ -23,24 +23,38 @@ export interface Permit {
   abandoned(): void
 }
 
+export interface AdmitOptions {
+  /** It is expected to fail, so that its failure says little. As a trial it keeps only its like waiting. */
+  isDoubtful: boolean
+}
+
 export interface Breaker {
   readonly state: BreakerState
+  /** Whether a request has failed since the last one that succeeded. */
+  readonly isFailing: boolean
   /** How long to wait before the next request can be admitted; 0 while the breaker is closed. */
   readonly retryAfterMs: number
   /** Whether `admit` would give a permit now. */
-  readonly admits: boolean
-  /** A permit to send a request, or undefined. While half-open, one request at a time gets a permit. */
-  admit(): Permit | undefined
+  admits(options?: AdmitOptions): boolean
+  /**
+   * A permit to send a request, or undefined. While half-open, one request at a time gets a permit; but one that takes
+   * longer than `openMs`, such as an upload, keeps the next one waiting no longer.
+   */
+  admit(options?: AdmitOptions): Permit | undefined
   /** Ends the row of failures, and the outage if there is one: some request has shown that the upstream works. */
   close(): void
 }
+
+const anyRequest: AdmitOptions = { isDoubtful: false }
 
 /** Stops sending to a failing upstream: callers get their error at once, and the upstream has time to recover. */
 export function createBreaker(options: BreakerOptions): Breaker {
   let state: BreakerState = 'closed'
   let failuresInARow = 0
   let sourcesInTheRow = new WeakSet<object>()
-  let openUntilMs = 0
+  let nextTrialAtMs = 0
+  let nextDoubtfulTrialAtMs = 0
+  /** The latest, if it has not ended. */
   let trial: Permit | undefined
   let ordinary = ordinaryPermit()
 
@@ -50,9 +64,14 @@ export function createBreaker(options: BreakerOptions): Breaker {
     options.onChange?.(next)
   }
 
-  function open(): void {
-    openUntilMs = options.nowMs() + options.openMs
+  function open(admitted = anyRequest): void {
+    wait(admitted)
     change('open')
+  }
+
+  function wait({ isDoubtful }: AdmitOptions, untilMs = options.nowMs() + options.openMs): void {
+    nextDoubtfulTrialAtMs = untilMs
+    if (!isDoubtful) nextTrialAtMs = untilMs
   }
 
   function endRow(): void {
@@ -90,53 +109,61 @@ export function createBreaker(options: BreakerOptions): Breaker {
     return permit
   }
 
-  function trialPermit(): Permit {
+  function trialPermit(admitted: AdmitOptions): Permit {
+    const beforeOutage = ordinary
     /** Takes the reports of this request once its good answer has begun and closed the breaker. */
     let permitSinceClose: Permit | undefined
-    function endTrial(next?: () => void): void {
-      // Another request may have closed the breaker meanwhile.
+    /** A good answer ends the outage, however late it is, but not a later outage. */
+    function endOutage(): void {
+      if (ordinary === beforeOutage) close()
+    }
+    /** A later trial, or another request, may have decided meanwhile. */
+    function endTrial(next: () => void): void {
       if (trial !== permit) return
       trial = undefined
-      next?.()
+      next()
     }
     const permit: Permit = {
       isTrial: true,
       answerBegan() {
-        if (trial !== permit) return
-        endTrial(close)
+        if (ordinary !== beforeOutage) return
+        close()
         permitSinceClose = ordinary
       },
       succeeded() {
         if (permitSinceClose) permitSinceClose.succeeded()
-        else endTrial(close)
+        else endOutage()
       },
       failed(source) {
         if (permitSinceClose) permitSinceClose.failed(source)
-        else endTrial(open)
+        else endTrial(() => open(admitted))
       },
       abandoned() {
-        endTrial()
+        endTrial(() => wait(admitted, 0))
       },
     }
     return permit
   }
 
-  const isDue = () => trial === undefined && options.nowMs() >= openUntilMs
+  const isDue = ({ isDoubtful }: AdmitOptions) =>
+    options.nowMs() >= (isDoubtful ? nextDoubtfulTrialAtMs : nextTrialAtMs)
 
   return {
     get state() {
       return state
     },
     get retryAfterMs() {
-      return state === 'closed' ? 0 : Math.max(0, openUntilMs - options.nowMs())
+      return state === 'open' ? Math.max(0, nextTrialAtMs - options.nowMs()) : 0
     },
-    get admits() {
-      return state === 'closed' || isDue()
+    get isFailing() {
+      return failuresInARow > 0
     },
-    admit() {
+    admits: (asked = anyRequest) => state === 'closed' || isDue(asked),
+    admit(asked = anyRequest) {
       if (state === 'closed') return ordinary
-      if (!isDue()) return undefined
-      trial = trialPermit()
+      if (!isDue(asked)) return undefined
+      trial = trialPermit(asked)
+      wait(asked)
       change('half-open')
       return trial
     },

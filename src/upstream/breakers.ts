@@ -1,5 +1,5 @@
 import type { OpenBreaker } from '../http/problem.ts'
-import { type Breaker, type BreakerState, createBreaker, type Permit } from './breaker.ts'
+import { type AdmitOptions, type Breaker, type BreakerState, createBreaker, type Permit } from './breaker.ts'
 import { createQuoteBreakers } from './quote-breakers.ts'
 import type { RequestKind } from './types.ts'
 
@@ -29,7 +29,7 @@ export interface Refusal {
 export interface Breakers {
   readonly connections: Breaker
   readonly states: Readonly<Partial<Record<BreakerName, Breaker>>>
-  /** The pairs whose quotes are refused now, though other quotes may be sent. */
+  /** The pairs whose quotes are refused now, though other quotes may be sent; named as in `quoteOf`. */
   refusedPairs(): readonly string[]
   /** What keeps a request of this kind from being sent, if anything does. */
   refusal(kind: RequestKind): Refusal | undefined
@@ -71,8 +71,10 @@ export function createBreakers(options: BreakersOptions): Breakers {
     refusal(kind) {
       const unconnected = refusalOf(connections, 'connections')
       if (unconnected !== undefined) return unconnected
-      if (typeof kind === 'object')
-        return refusalOf(quotes.whole, 'quotes') ?? refusalOf(quotes.of(kind.quoteOf), 'pair')
+      if (typeof kind === 'object') {
+        const own = quotes.of(kind.quoteOf)
+        return refusalOf(quotes.whole, 'quotes', { isDoubtful: own.isFailing }) ?? refusalOf(own, 'pair')
+      }
       const name = nameOf(kind)
       return refusalOf(ofKind[name], name)
     },
@@ -88,6 +90,6 @@ function nameOf(kind: Exclude<RequestKind, object>): 'orders' | 'rest' {
   return kind === 'other' ? 'rest' : 'orders'
 }
 
-function refusalOf(breaker: Breaker, name: Refusal['breaker']): Refusal | undefined {
-  return breaker.admits ? undefined : { breaker: name, retryAfterMs: breaker.retryAfterMs }
+function refusalOf(breaker: Breaker, name: Refusal['breaker'], asked?: AdmitOptions): Refusal | undefined {
+  return breaker.admits(asked) ? undefined : { breaker: name, retryAfterMs: breaker.retryAfterMs }
 }

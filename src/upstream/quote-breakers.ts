@@ -20,7 +20,10 @@ export interface QuoteBreakers {
 
 type Limits = Omit<BreakerOptions, 'onChange'>
 
-/** One failing pair stops alone; when several fail and none succeeds, quotes stop as a whole. */
+/**
+ * One failing pair stops alone; when several fail and none succeeds, quotes stop as a whole. A failing pair
+ * that tries then keeps no others from trying: the provider may be well for them.
+ */
 export function createQuoteBreakers(whole: Breaker, limits: Limits): QuoteBreakers {
   /** In the order in which they were last asked for. */
   const pairs = new Map<string, Breaker>()
@@ -40,13 +43,14 @@ export function createQuoteBreakers(whole: Breaker, limits: Limits): QuoteBreake
     of,
     refusedPairs() {
       const refused: string[] = []
-      for (const [name, breaker] of pairs) if (!breaker.admits) refused.push(name)
+      for (const [name, breaker] of pairs) if (!breaker.admits()) refused.push(name)
       return refused
     },
     admit(pair) {
       const own = of(pair)
-      if (!own.admits || !whole.admits) return undefined
-      return permitOfBoth(own, own.admit() as Permit, whole.admit() as Permit)
+      const asked = { isDoubtful: own.isFailing }
+      if (!own.admits() || !whole.admits(asked)) return undefined
+      return permitOfBoth(own, own.admit() as Permit, whole.admit(asked) as Permit)
     },
   }
 }
@@ -64,7 +68,9 @@ function permitOfBoth(ownBreaker: Breaker, own: Permit, whole: Permit): Permit {
     },
     failed() {
       own.failed()
-      whole.failed(ownBreaker)
+      // That a pair which is stopped already still fails is nothing new, unless it tries for all.
+      if (own.isTrial && !whole.isTrial) whole.abandoned()
+      else whole.failed(ownBreaker)
     },
     abandoned() {
       own.abandoned()

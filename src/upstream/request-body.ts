@@ -27,6 +27,9 @@ function isAlreadyRead(request: IncomingMessage): boolean {
   return request.readableDidRead || request.readableEnded || request.readableEncoding !== null
 }
 
+/** Node reads this much from a connection at a time, so holding it for one turn of the event loop costs nothing more. */
+const maxArrivedBytes = 65_536
+
 /**
  * A client's request body on its way to an upstream. undici destroys its body stream as soon as an upstream answers
  * early. If that stream were the request itself, the client's connection would be closed together with its answer.
@@ -35,6 +38,7 @@ export class RequestBody extends Readable {
   readonly #request: IncomingMessage
   readonly #idleTimer: PatientTimer
   readonly #idleTimeoutMs: number
+  #length = 0
 
   /** `begun`: chunks that were already read. Without it, a partly read request is rejected. */
   constructor(request: IncomingMessage, idleTimeoutMs: number, begun?: readonly Buffer[]) {
@@ -50,12 +54,25 @@ export class RequestBody extends Readable {
     request.on('error', this.#onGone)
     request.on('close', this.#onGone)
     request.pause()
-    for (const chunk of begun ?? []) this.push(chunk)
+    for (const chunk of begun ?? []) this.#take(chunk)
+  }
+
+  /**
+   * Whether all of it was surely sent. Of a long body it is not known: what the upstream has not read may lie in the
+   * buffers of the connection.
+   */
+  get wasSent(): boolean {
+    return this.readableEnded && this.#length <= maxArrivedBytes
+  }
+
+  #take(chunk: Buffer): boolean {
+    this.#length += chunk.length
+    return this.push(chunk)
   }
 
   readonly #onData = (chunk: Buffer) => {
     this.#idleTimer.refresh()
-    if (!this.push(chunk)) this.#request.pause()
+    if (!this.#take(chunk)) this.#request.pause()
   }
 
   readonly #onEnd = () => {
@@ -108,9 +125,6 @@ function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
 export function requestBody(request: IncomingMessage, idleTimeoutMs: number): RequestBody | null {
   return hasBody(request) ? new RequestBody(request, idleTimeoutMs) : null
 }
-
-/** Node reads this much from a connection at a time, so holding it for one turn of the event loop costs nothing more. */
-const maxArrivedBytes = 65_536
 
 /** Whether all of the body may arrive together with the head. It can then be sent in one write, without a stream. */
 export function mayArriveWithHead(request: IncomingMessage): boolean {

@@ -32,7 +32,7 @@ export type RequestKind =
   /** POST /v3/orders. */
   | 'order'
   | 'other'
-  /** A quote, of this pair. */
+  /** A quote, of this pair, by one name for all of its spellings. */
   | { readonly quoteOf: string }
 
 export interface UpstreamRequest {

@@ -23,7 +23,6 @@ describe('a 503 of the provider', () => {
     ['a float order by another spelling', 'orders', post('{}', { path: '/v3//orders/float/' })],
     ['an order', 'orders', post('{}', { path: '/v3/orders' })],
     ['an order by another spelling', 'orders', post('{}', { path: '/v3/Orders/' })],
-    ['an order whose body streams', 'orders', post('x'.repeat(100_000), { path: '/v3/orders' })],
     ['an order that is read', 'rest', bodiless('GET', '/v3/orders/1')],
     ['orders that are read', 'rest', bodiless('GET', '/v3/orders?toAddress=0xt')],
     ['an order that is changed', 'rest', post('{}', { method: 'PATCH', path: '/v3/orders/1' })],
@@ -49,8 +48,8 @@ describe('a 503 of the provider', () => {
 
 test('an order whose body streams lets go of its client when a breaker refuses it', async () => {
   const { gateway } = await failingGateway()
+  await rawExchange(gateway.url, post('{}', { path: '/v3/orders' }))
   const request = post('x'.repeat(300_000), { path: '/v3/orders' })
-  await rawExchange(gateway.url, request)
   for (let count = 0; count < 5; count += 1) {
     expectProblem(await rawExchange(gateway.url, request), 503, 'breaker-open')
   }

@@ -97,6 +97,29 @@ describe('what fails on the swap side stops alone', () => {
     expect(edge.upstream.breakers.refusedPairs()).toEqual(['A'])
   })
 
+  test('a failing pair that tries for all keeps no pair from trying that did not fail', async () => {
+    const upstream = await failingAt('A', 'B', 'C')
+    const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })
+    await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('C'))
+    await pause(350)
+    expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('X'))).toEqual(['503', '200'])
+    expect(edge.states.at(-1)).toBe('quotes closed')
+  })
+
+  test('pairs that are stopped already do not stop the others by failing once more', async () => {
+    const upstream = await failingAt('A', 'B')
+    const edge = await edgeTo(upstream.url, { ...limits, breakerFailures: 2, breakerOpenMs: 300 })
+    for (const pair of ['A', 'A', 'B', 'B']) await statusesOf(edge.url, quoteOf(pair), quoteOf('X'))
+    expect(edge.upstream.breakers.refusedPairs()).toEqual(['A', 'B'])
+    await pause(350)
+    expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('X'))).toEqual([
+      '503',
+      '503',
+      '200',
+    ])
+    expect(edge.states).toEqual([])
+  })
+
   test('a trial whose client leaves lets another try, for its pair and for all', async () => {
     const upstream = await failingAt('A', 'B', 'C')
     const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readAmount, readQuoteTarget } from '../../src/quotes/quote-target.ts'
+import { foldPair, readAmount, readQuoteTarget } from '../../src/quotes/quote-target.ts'
 
 describe('readQuoteTarget', () => {
   it('takes the pair and the query as received', () => {
@@ -40,6 +40,17 @@ describe('readQuoteTarget', () => {
     '/x/v3/pairs/A/quotes',
     '/v3/orders/float',
   ])('takes %s for another path', (target) => expect(readQuoteTarget(target)).toBeUndefined())
+})
+
+describe('foldPair', () => {
+  it.each(['ETH_USDC', 'eth_Usdc', 'ETH%5fUSDC', 'ETH_USDC;', 'ETH_USDC;a=1;b', '%45TH_USDC%3ba=1'])(
+    'takes %s for ETH_USDC',
+    (pair) => expect(foldPair(pair)).toBe('ETH_USDC'),
+  )
+
+  it.each(['ETH_USDT', 'ETH-USDC', 'ETHUSDC', 'ETH%255FUSDC'])('takes %s for another pair', (pair) =>
+    expect(foldPair(pair)).not.toBe('ETH_USDC'),
+  )
 })
 
 describe('readAmount', () => {

@@ -71,13 +71,16 @@ describe('an open breaker', () => {
     expect(at.breaker.retryAfterMs).toBe(1)
   })
 
-  test('then lets out exactly one, until that one has reported', () => {
+  test('then lets out one, and no other for BREAKER_OPEN_MS unless that one has reported', () => {
     const at = breakerOf(1)
     at.fail(1)
     at.advance(openMs)
     expect(at.admitted().isTrial).toBe(true)
-    at.advance(100 * openMs)
+    at.advance(openMs - 1)
     expect([at.breaker.admit(), at.breaker.admit()]).toEqual([undefined, undefined])
+    at.advance(1)
+    expect(at.admitted().isTrial).toBe(true)
+    expect(at.breaker.admit()).toBeUndefined()
     expect(at.states).toEqual(['open', 'half-open'])
   })
 
@@ -134,6 +137,54 @@ describe('an open breaker', () => {
   })
 })
 
+describe('a trial that took longer than BREAKER_OPEN_MS, so that a second one was let out', () => {
+  function twoTrials() {
+    const at = breakerOf(1)
+    at.fail(1)
+    at.advance(openMs)
+    const late = at.admitted()
+    at.advance(openMs)
+    return { at, late, second: at.admitted() }
+  }
+
+  test.each(['failed', 'abandoned'] as const)('says nothing when it has %s', (how) => {
+    const { at, late, second } = twoTrials()
+    late[how]()
+    expect([at.breaker.state, at.breaker.admit()]).toEqual(['half-open', undefined])
+    second.succeeded()
+    expect(at.breaker.state).toBe('closed')
+  })
+
+  test.each(['succeeded', 'answerBegan'] as const)('ends the outage when it has %s', (how) => {
+    const { at, late, second } = twoTrials()
+    late[how]()
+    expect(at.breaker.state).toBe('closed')
+    second.failed()
+    expect(at.breaker.state).toBe('closed')
+  })
+
+  test('ends the outage also after the second one has failed', () => {
+    const { at, late, second } = twoTrials()
+    second.failed()
+    expect(at.breaker.retryAfterMs).toBe(openMs)
+    late.answerBegan()
+    expect(at.breaker.state).toBe('closed')
+    late.failed()
+    expect(at.breaker.state).toBe('open')
+  })
+
+  test.each(['succeeded', 'answerBegan', 'failed', 'abandoned'] as const)(
+    'says nothing of a later outage when it has %s',
+    (how) => {
+      const { at, late, second } = twoTrials()
+      second.succeeded()
+      at.fail(1)
+      late[how]()
+      expect([at.breaker.state, at.breaker.retryAfterMs]).toEqual(['open', openMs])
+    },
+  )
+})
+
 describe('closed by another request than its trial', () => {
   test('it lets everybody out, and the end of its trial counts for nothing', () => {
     const at = breakerOf(1)
@@ -182,26 +233,35 @@ const step = fc.oneof(
   }),
 )
 
-test('whatever the order of events, only one tries at a time, and no trial is ever lost', () => {
+test('whatever the order of events, one more tries in each BREAKER_OPEN_MS, and no trial is ever lost', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 120 }), (failures, steps) => {
       const at = breakerOf(failures)
       const out: Permit[] = []
-      const trials = () => out.filter(({ isTrial }) => isTrial).length
+      let latest: Permit | undefined
+      let sinceLatestMs = 0
       for (const event of steps) {
         const before = at.breaker.state
-        if (event.what === 'wait') at.advance(event.ms)
-        else if (event.what === 'admit') {
-          const mayTry = before !== 'closed' && at.breaker.retryAfterMs === 0 && trials() === 0
+        if (event.what === 'wait') {
+          at.advance(event.ms)
+          sinceLatestMs += event.ms
+        } else if (event.what === 'admit') {
+          const isAlone = latest === undefined || !out.includes(latest) || sinceLatestMs >= openMs
+          const mayTry = before !== 'closed' && at.breaker.retryAfterMs === 0 && isAlone
           const permit = at.breaker.admit()
           expect(permit !== undefined).toBe(before === 'closed' || mayTry)
           expect(permit?.isTrial ?? false).toBe(mayTry)
           if (permit) out.push(permit)
+          if (mayTry) {
+            latest = permit
+            sinceLatestMs = 0
+          }
         } else if (out.length > 0) {
           const [permit] = out.splice(event.which % out.length, 1)
           if (event.answering && !permit?.isTrial) permit?.answerBegan()
           permit?.[event.how]()
-          if (!permit?.isTrial && before !== 'closed') expect(at.breaker.state).toBe(before)
+          const mayDecide = permit === latest || (permit?.isTrial && event.how === 'succeeded')
+          if (!mayDecide && before !== 'closed') expect(at.breaker.state).toBe(before)
         }
       }
       for (const permit of out) permit.abandoned()
