@@ -108,6 +108,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     observer: metrics.exchanges,
     readTarget: createAreaReader(forEachUpstream((name) => config.upstreams[name].paths)),
     readClientAddress: createClientAddress(config.client),
+    allShareQuotes: config.quotes.partition.mode === 'none',
   })
   metrics.watchRequests(exchanges)
   const sharedStore = await storeIfSet(config, { metrics, log })

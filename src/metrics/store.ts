@@ -9,6 +9,7 @@ const operations: readonly StoreOperation[] = [
   'unlock',
   'ledger-note',
   'ledger-recall',
+  'ledger-refill',
   'rate-limit',
 ]
 const outcomes: readonly StoreOutcome[] = ['ok', 'failed', 'timeout', 'skipped']

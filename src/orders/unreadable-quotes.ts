@@ -10,6 +10,7 @@ export interface UnreadableQuote
 }
 
 export interface UnreadableQuotes {
+  /** Of a client without a partition nothing is noted: it would be noted for all such clients, who share nothing. */
   note(quote: UnreadableQuote): void
   /** A quote was read, so its client orders by that one and not by an unreadable one before it. */
   noteRead(quote: QuoteTerms & { readonly notedAtMs: number }, lifeMs: number): void
@@ -31,6 +32,7 @@ export function createUnreadableQuotes({ nowMs }: { nowMs(): number }): Unreadab
 
   return {
     note(quote) {
+      if (quote.partition === undefined) return
       const key = flatText(keyOf(quote, quote.requestedAmount))
       relayedAtMsByKey.delete(key)
       relayedAtMsByKey.set(key, quote.relayedAtMs)

@@ -23,6 +23,12 @@ export function failedByTime(error: unknown): boolean {
   return error instanceof UpstreamFailure && timeFaults.has(error.fault)
 }
 
+/** For a client whose own time is over, though the call that it waits for may go on. */
+export function failureByTime(reason: string): UpstreamFailure {
+  const cause = new Error(`no quote within the time of the request: ${reason}`)
+  return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true, cause })
+}
+
 const never: Promise<never> = new Promise(() => {})
 const nothing = () => {}
 

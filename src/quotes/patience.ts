@@ -6,7 +6,7 @@ const minLeftMs = 50
 export interface PatienceOptions {
   /** When the client's own time is over, by `performance.now()`. */
   endsAtMs: number
-  /** The client's time was over during a further call; `failure` is the failure before that call. */
+  /** The client's time was over during a further call; `failure` is why that call was needed. */
   onEnd(failure: Error): void
 }
 
@@ -14,19 +14,29 @@ export interface PatienceOptions {
 export class Patience {
   readonly #options: PatienceOptions
   #timer: PatientTimer | undefined
+  #failure: Error | undefined
+  #tookFurtherCall = false
 
   constructor(options: PatienceOptions) {
     this.#options = options
   }
 
   /**
-   * Whether the client may wait for a further call after one that failed by time. True at most once, and only if it has
-   * time left. A further call has a time limit of its own, so the client's time is counted here from then on.
+   * Whether the client has time left for one more call. That call has a time limit of its own, so the client's time is
+   * counted here from then on. `failure`: what the client is answered when its time is over during the call.
    */
-  takeFurtherCall(failure: Error): boolean {
+  hasTimeAfter(failure: Error): boolean {
     const leftMs = this.#options.endsAtMs - performance.now()
-    if (this.#timer !== undefined || leftMs < minLeftMs) return false
-    this.#timer = new PatientTimer(leftMs, () => this.#options.onEnd(failure))
+    if (leftMs < minLeftMs) return false
+    this.#failure = failure
+    this.#timer ??= new PatientTimer(leftMs, () => this.#options.onEnd(this.#failure ?? failure))
+    return true
+  }
+
+  /** Whether the client may wait for a further call after one that failed by time. True at most once. */
+  takeFurtherCall(failure: Error): boolean {
+    if (this.#tookFurtherCall || !this.hasTimeAfter(failure)) return false
+    this.#tookFurtherCall = true
     return true
   }
 

@@ -1,4 +1,11 @@
-import { type Call, Flight, failedByTime, type SharedAnswer, type SharedCall } from './flight.ts'
+import {
+  type Call,
+  Flight,
+  failedByTime,
+  failureByTime,
+  type SharedAnswer,
+  type SharedCall,
+} from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { Patience } from './patience.ts'
 import type { Moment, ProviderClock } from './provider-clock.ts'
@@ -56,8 +63,8 @@ export interface AskOptions {
   again?: boolean
   /** Now, if the caller has just looked. */
   at?: Moment | undefined
-  /** Of this client, the same at each of its requests. Without it, the client hears of every failure. */
-  patience?: Pick<Patience, 'takeFurtherCall'> | undefined
+  /** Of this client, the same at each of its requests. Without it, the client's time is not counted. */
+  patience?: Pick<Patience, 'takeFurtherCall' | 'hasTimeAfter'> | undefined
 }
 
 export interface QuoteCacheOptions {
@@ -195,6 +202,8 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
       if (answer.shared || left) return { how, answer }
       // The answer is for one client alone: the first that is still here. Each other client asks for itself.
       if (flight.claim()) return { how: 'fetched', answer }
+      const failure = failureByTime('the answer of the call that it waited for may not be shared')
+      if (patience?.hasTimeAfter(failure) === false) throw failure
       return waitInsteadFor(callFor(source, (answered) => keep(key, answered)))
     }
 

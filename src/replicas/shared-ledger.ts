@@ -1,8 +1,8 @@
-import { setTimeout } from 'node:timers/promises'
 import { type Clock, steadyMsOf } from '../clock.ts'
 import type { NotedQuote, QuoteLedger, SharedLedger } from '../orders/ledger.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { createLedgerKeys, decodeClockLag, decodeNote, encodeNote, maxLifeMs } from './ledger-codec.ts'
+import { createRefill } from './refill.ts'
 import type { SharedStore } from './store.ts'
 import { maxFields, noteScript, recallScript } from './valkey/ledger-scripts.ts'
 
@@ -13,28 +13,18 @@ export interface SharedLedgerOptions {
   providerClock: Pick<ProviderClock, 'earliestMs' | 'orderLeftMs' | 'isKnown' | 'compare' | 'hearsay'>
   /** How long past its expiry a quote is remembered. */
   retentionMs: number
-  /** How long after the store's return `recall` says that there may be more quotes. */
+  /** How long after the store's return `recall` says that there may be more quotes, at least. */
   settleMs?: number
 }
 
-/** Each replica finds the store within two seconds of its return, and rewrites its live quotes in less than that. */
+/** Each replica finds the store within two seconds of its return, and then marks that it fills the store again. */
 const defaultSettleMs = 5_000
-const maxGiven = 10_000
-/** Quotes rewritten at a time. So few that the calls of requests do not wait for them. */
-const rewriteBatch = 16
-/** A store that refuses some writes stays up. What it goes on refusing is given up. */
-const maxTries = 4
-const retryAfterMs = 250
 
 export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
   const { sharedStore, ledger, clock, providerClock, retentionMs, settleMs = defaultSettleMs } = options
   const keys = createLedgerKeys(sharedStore)
-  /** The quotes that this replica gave out last, oldest first. A store that restarts has lost them. */
-  const given = new Set<NotedQuote>()
+  const refill = createRefill({ sharedStore, providerClock, write })
   let inUse = false
-  let settledAtMs = Number.NEGATIVE_INFINITY
-  /** The pass under way over the quotes given out; undefined: all of them were written. */
-  let pass: symbol | undefined
 
   async function write(quote: NotedQuote): Promise<boolean> {
     const earliestMs = providerClock.earliestMs()
@@ -56,33 +46,7 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
 
   function noteGiven(quote: NotedQuote): void {
     ledger.note(quote)
-    given.add(quote)
-    const [oldest] = given
-    if (given.size > maxGiven && oldest !== undefined) given.delete(oldest)
-  }
-
-  /** Writes again what this replica gave out, for a store that may have lost it: live quotes first, then the newest. */
-  async function rewrite(): Promise<void> {
-    const own = Symbol('pass')
-    pass = own
-    const newest = [...given].reverse()
-    const isLive = (quote: NotedQuote) => providerClock.orderLeftMs(quote) > 0
-    const quotes = [...newest.filter(isLive), ...newest.filter((quote) => !isLive(quote))]
-    for (let at = 0; at < quotes.length; at += rewriteBatch) {
-      await writeAll(quotes.slice(at, at + rewriteBatch))
-      // The store was down again, and its return began another pass.
-      if (pass !== own) return
-    }
-    pass = undefined
-  }
-
-  async function writeAll(quotes: readonly NotedQuote[]): Promise<void> {
-    let left = quotes
-    for (let tries = 0; left.length > 0 && tries < maxTries; tries += 1) {
-      if (tries > 0) await setTimeout(retryAfterMs, undefined, { ref: false })
-      const written = await Promise.all(left.map(write))
-      left = left.filter((_, index) => !written[index])
-    }
+    refill.add(quote)
   }
 
   /** Notes here what the store has under one key. False: the store failed. */
@@ -109,9 +73,8 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
 
   sharedStore.onUp(() => {
     // When the store is up for the first time and nothing was noted or recalled yet, no quote can have been lost.
-    if (inUse) settledAtMs = performance.now() + settleMs
+    void refill.begin(inUse ? settleMs : 0)
     inUse = true
-    void rewrite()
   })
 
   return {
@@ -129,8 +92,10 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     async recall(order, orderer) {
       const orderKeys = keys.keysOf(order, orderer)
       if (orderKeys.length === 0) return true
+      // Before the keys are read, or a quote could come between.
+      await refill.look()
       const answered = await Promise.all(orderKeys.map(recallKey))
-      return !answered.includes(false) && pass === undefined && performance.now() >= settledAtMs
+      return refill.settled && !answered.includes(false)
     },
   }
 }

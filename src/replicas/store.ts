@@ -8,6 +8,7 @@ export type StoreOperation =
   | 'unlock'
   | 'ledger-note'
   | 'ledger-recall'
+  | 'ledger-refill'
   | 'rate-limit'
 /** skipped: the store was down, so nothing was sent. */
 export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'

@@ -10,10 +10,17 @@ export interface AddressNotes {
 
 const maxPeers = 1_000
 
-export function createAddressNotes(
-  log: Logger,
-  observer: { addressNoted(note: AddressNote): void },
-): AddressNotes {
+export interface AddressNotesOptions {
+  log: Logger
+  observer: { addressNoted(note: AddressNote): void }
+  /** QUOTE_PARTITION=none: a client without an address shares as any other. */
+  allShareQuotes: boolean
+}
+
+export function createAddressNotes({ log, observer, allShareQuotes }: AddressNotesOptions): AddressNotes {
+  const unknown = `the provider is told for=unknown, and the quote is ${
+    allShareQuotes ? 'shared with all clients (QUOTE_PARTITION=none)' : 'not shared'
+  }`
   const untrustedPeers = new Set<string>()
   const peersNamingNoClient = new Set<string>()
 
@@ -28,15 +35,15 @@ export function createAddressNotes(
       log.warn({ peer, reason: note }, `${peer} sent ${noteHeader} ${consequenceOf(note, peer)}`)
     },
   }
-}
 
-function consequenceOf(note: AddressNote, peer: string): string {
-  switch (note) {
-    case 'untrusted-header':
-      return `but is not in TRUST_PROXY: all its users look like ${peer} to the provider`
-    case 'malformed-header':
-      return 'in which no client can be read: the provider is told for=unknown, and the quote is not shared'
-    case 'no-client-named':
-      return 'that names no client: the provider is told for=unknown, and the quote is not shared'
+  function consequenceOf(note: AddressNote, peer: string): string {
+    switch (note) {
+      case 'untrusted-header':
+        return `but is not in TRUST_PROXY: all its users look like ${peer} to the provider`
+      case 'malformed-header':
+        return `in which no client can be read: ${unknown}`
+      case 'no-client-named':
+        return `that names no client: ${unknown}`
+    }
   }
 }

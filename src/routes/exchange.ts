@@ -75,13 +75,15 @@ export interface ExchangesOptions {
   observer: ExchangeObserver
   readTarget: (rawTarget: string) => TargetReading
   readClientAddress: ReadClientAddress
+  /** QUOTE_PARTITION=none. */
+  allShareQuotes: boolean
 }
 
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 
 export function createExchanges(options: ExchangesOptions): Exchanges {
   const { log, observer, readTarget, readClientAddress } = options
-  const addressNotes = createAddressNotes(log, observer)
+  const addressNotes = createAddressNotes(options)
   const nextId = createRequestIds()
   let inFlight = 0
 

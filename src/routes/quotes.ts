@@ -1,6 +1,5 @@
 import { addLength, endToEndHeaders } from '../http/headers.ts'
 import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
-import { UpstreamFailure } from '../http/problem.ts'
 import {
   answerInOneWrite,
   dateLine,
@@ -8,6 +7,7 @@ import {
   TrafficResponse,
   writeReceivedHead,
 } from '../http/whole-response.ts'
+import { failureByTime } from '../quotes/flight.ts'
 import { Patience } from '../quotes/patience.ts'
 import type { Moment, ProviderClock } from '../quotes/provider-clock.ts'
 import type { Quote } from '../quotes/quote.ts'
@@ -172,13 +172,9 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (gone) return
       const at = providerClock.moment()
       if (isTooLate(served, at)) {
-        if (asks < maxAsks) {
-          asking = ask({ again: true, patience })
-          wait(asks + 1)
-        } else {
-          patience.end()
-          exchanges.fail(exchange, expiredInTurn())
-        }
+        const failure = failureByTime(`${asks} quotes in a row expired before they could be written`)
+        if (asks < maxAsks) askAgain(failure, asks + 1)
+        else fail(failure)
         return
       }
       patience.end()
@@ -194,24 +190,31 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
         (served) => answerWith(served, asks),
         (error) => {
           if (gone) return
-          if (!isAnothersRefusal(exchange, error)) {
-            patience.end()
-            exchanges.fail(exchange, error)
-            return
-          }
           // This ends: each such round answers at least the client that was refused.
-          asking = ask({ again: true, patience })
-          wait(asks)
+          if (isAnothersRefusal(exchange, error))
+            askAgain(failureByTime('the calls that it waited for were refused to others'), asks)
+          else fail(error)
         },
       )
     }
+
+    /** Only as long as the client's own time lasts. After that `failure` is its answer. */
+    function askAgain(failure: Error, asks: number): void {
+      if (!patience.hasTimeAfter(failure)) {
+        fail(failure)
+        return
+      }
+      asking = ask({ again: true, patience })
+      wait(asks)
+    }
+
+    function fail(error: Error): void {
+      patience.end()
+      exchanges.fail(exchange, error)
+    }
+
     wait(1)
   }
 
   return { answer }
-}
-
-function expiredInTurn(): UpstreamFailure {
-  const cause = new Error(`${maxAsks} quotes in a row expired before they could be written`)
-  return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true, cause })
 }

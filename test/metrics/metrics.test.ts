@@ -61,7 +61,7 @@ describe('before anything has happened', () => {
 test('every operation of the store has a series for each outcome, and nothing else has', async () => {
   const { series = [] } = readPage(await fresh().render()).get('quotegate_store_operations_total') ?? {}
   const quotes = ['quote-get', 'quote-set', 'quote-forget', 'unlock']
-  const operations = [...quotes, 'ledger-note', 'ledger-recall', 'rate-limit']
+  const operations = [...quotes, 'ledger-note', 'ledger-recall', 'ledger-refill', 'rate-limit']
   expect([...new Set(series.map(({ labels }) => labels.op))]).toEqual(operations)
   expect(series.length).toBe(operations.length * 4)
 })

@@ -37,6 +37,8 @@ interface Client {
   key: string
   endsAtMs: number
   tookFurther: boolean
+  /** It waits for a second call, and only until `endsAtMs`. */
+  isLimited: boolean
   /** How its waiting ended. */
   fate: string
 }
@@ -82,12 +84,16 @@ function createModel() {
 
   function end(call: ModelCall, how: End, nowMs: number): void {
     for (const [index, client] of land(call).entries()) {
-      if (how === 'mine' && index > 0) begin(client)
-      else if (how !== 'time') client.fate = `${how} ${call.number}`
-      else if (client === call.beginner || client.tookFurther || client.endsAtMs - nowMs < minLeftMs)
-        client.fate = `time ${call.number}`
+      const hasTime = client.endsAtMs - nowMs >= minLeftMs
+      if (how === 'mine' && index > 0) {
+        client.isLimited = true
+        if (hasTime) begin(client)
+        else client.fate = 'over'
+      } else if (how !== 'time') client.fate = `${how} ${call.number}`
+      else if (client === call.beginner || client.tookFurther || !hasTime) client.fate = `time ${call.number}`
       else {
         client.tookFurther = true
+        client.isLimited = true
         ask(client)
       }
     }
@@ -168,7 +174,7 @@ function createStage() {
     })
     asking.served.then(
       (served) => settle('answer' in served ? served.answer.body.toString() : 'hit'),
-      (error) => settle(String(error.cause)),
+      (error) => settle(typeof error.cause === 'string' ? error.cause : 'over'),
     )
   }
 
@@ -187,7 +193,7 @@ it('the clients of each call are those that the promise names, and every client 
       for (const { doing, key, pick, waitMs } of steps) {
         const nowMs = performance.now()
         if (doing === 'ask') {
-          const client = { key, endsAtMs: nowMs + totalMs, tookFurther: false, fate: '' }
+          const client = { key, endsAtMs: nowMs + totalMs, tookFurther: false, isLimited: false, fate: '' }
           clients.push(client)
           model.ask(client)
           real.ask(key)
@@ -199,7 +205,7 @@ it('the clients of each call are those that the promise names, and every client 
           }
         } else if (doing === 'wait') {
           for (const client of clients)
-            if (client.tookFurther && client.endsAtMs <= nowMs + waitMs) model.leave(client, 'over')
+            if (client.isLimited && client.endsAtMs <= nowMs + waitMs) model.leave(client, 'over')
           vi.advanceTimersByTime(waitMs)
         } else {
           const open = model.calls.filter(({ waiting }) => waiting.length > 0)

@@ -61,13 +61,12 @@ function decideAmong(candidates: Given[], order: Ordered, { nowMs, marginMs }: P
   const isLive = ({ endsAtMs }: Given) => nowMs < endsAtMs - marginMs
   const isOwn = ({ partition }: Given) => partition !== undefined && partition === order.partition
   const isNear = (quote: Given) => isLive(quote) || (isOwn(quote) && nowMs < quote.endsAtMs + recentMs)
-  const { to } = order
-  const amount = to === 'odd' ? undefined : to
+  const amount = order.to === 'odd' ? undefined : order.to
   const digits = digitsOf(amount?.text ?? '')
   const isOneQuotes = digits.replace(/0+$/, '').length >= 8
   const exact = candidates.filter((quote) => amount && isSame(amount, quote.to))
   const rounded = candidates.filter((quote) => amount && digits.length >= 5 && isRounded(amount, quote.to))
-  const isSixth = candidates.some(isLive) || to === undefined || candidates.some(isOwn)
+  const isSixth = candidates.some(isLive) || order.to === undefined || candidates.some(isOwn)
   const rules: [quotes: Given[], rule: string][] = [
     [exact.filter((quote) => isOneQuotes || isNear(quote)), 'exact'],
     [rounded.filter(isNear), 'rounded'],
@@ -85,8 +84,9 @@ function decideAmong(candidates: Given[], order: Ordered, { nowMs, marginMs }: P
 function isDoubted(quote: Given, order: Ordered, { given, odd, nowMs }: Past): boolean {
   const lives = given.map(({ endsAtMs, givenAtMs }) => endsAtMs - givenAtMs).filter((lifeMs) => lifeMs > 0)
   const forMs = lives.length === 0 ? 300_000 : Math.max(...lives.slice(-100))
+  const { pair, application, partition = 'nobody' } = order
   const isOrderers = (one: Pick<Odd, 'pair' | 'application' | 'partition'>) =>
-    one.pair === order.pair && one.application === order.application && one.partition === order.partition
+    one.pair === pair && one.application === application && one.partition === partition
   return odd.some(({ requested, givenAtMs, ...rest }) => {
     const isAlike = (amount: string) => Number(amount) === Number(requested)
     const isReadSince = given.some(

@@ -141,6 +141,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
             if (live !== undefined) expect(live.expiresAtMs).toBeGreaterThan(clock.nowMs())
             let taken = 0
             const patience = {
+              hasTimeAfter: () => true,
               takeFurtherCall() {
                 taken += 1
                 if (taken === 1) furtherTakers += 1

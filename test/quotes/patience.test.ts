@@ -43,3 +43,15 @@ it('does not end once it was answered', () => {
   vi.advanceTimersByTime(2_000)
   expect([ended, vi.getTimerCount()]).toEqual([[], 0])
 })
+
+it('counts its own time whatever it waits for, and ends with the last failure', () => {
+  const { patience, ended } = patient(1_000)
+  const later = new Error('again no answer')
+  expect(patience.hasTimeAfter(failure)).toBe(true)
+  vi.advanceTimersByTime(600)
+  expect([patience.takeFurtherCall(later), patience.takeFurtherCall(later)]).toEqual([true, false])
+  vi.advanceTimersByTime(351)
+  expect(patience.hasTimeAfter(failure)).toBe(false)
+  vi.advanceTimersByTime(50)
+  expect([ended, vi.getTimerCount()]).toEqual([[later], 0])
+})

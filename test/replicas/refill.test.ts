@@ -1,4 +1,4 @@
-import { expect, it } from 'vitest'
+import { afterEach, expect, it, vi } from 'vitest'
 import { createQuoteLedger, type NotedQuote } from '../../src/orders/ledger.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 import { createSharedLedger } from '../../src/replicas/shared-ledger.ts'
@@ -24,16 +24,26 @@ function replica() {
       })
     },
   }
+  const mark = { set: 0, isThere: false, looks: 0 }
+  const marks = {
+    async set() {
+      mark.set += 1
+    },
+    async exists() {
+      mark.looks += 1
+      return Number(mark.isThere)
+    },
+  }
   const sharedStore = {
     keyPrefix: 'test:',
     salt: '',
     onUp: (callback: () => void) => {
       up = callback
     },
-    run: (operation: string, commands: (client: never) => Promise<unknown>) =>
-      operation === 'ledger-recall'
-        ? Promise.resolve([nowMs, []])
-        : commands(client as never).catch(() => undefined),
+    run(operation: string, commands: (client: never) => Promise<unknown>) {
+      if (operation === 'ledger-recall') return Promise.resolve([nowMs, []])
+      return commands((operation === 'ledger-refill' ? marks : client) as never).catch(() => undefined)
+    },
   } as unknown as SharedStore
   const clock = { nowMs: () => nowMs }
   const leftMs = ({ expiresAtMs }: { expiresAtMs: number }) => expiresAtMs - nowMs
@@ -60,6 +70,7 @@ function replica() {
   }
   return {
     shared,
+    mark,
     give,
     writes,
     advance: (ms: number) => {
@@ -73,11 +84,18 @@ function replica() {
 }
 
 const fieldsOfAQuote = 4
+const order = orderOf('{"pairId":"A_B","fromAmount":1}')
+
+function orderOf(text: string) {
+  const { order } = readOrder(Buffer.from(text), { quoteIdFields: [] })
+  if (order === undefined) throw new Error('no order')
+  return order
+}
+
+afterEach(() => void vi.useRealTimers())
 
 it('fills a store that came back empty, live quotes first, then the newest, sixteen at a time', async () => {
   const { shared, give, writes, advance, loseEverything } = replica()
-  const order = readOrder(Buffer.from('{"pairId":"A_B","fromAmount":1}'), { quoteIdFields: [] }).order
-  if (order === undefined) throw new Error('no order')
   const long = await give(60_000)
   const over: string[] = []
   for (let index = 0; index < 40; index += 1) over.push(await give(1_000))
@@ -104,8 +122,6 @@ it('fills a store that came back empty, live quotes first, then the newest, sixt
 
 it('goes on after a write that the store refused, and tries that once more', async () => {
   const { shared, give, writes, loseEverything } = replica()
-  const order = readOrder(Buffer.from('{"pairId":"A_B","fromAmount":1}'), { quoteIdFields: [] }).order
-  if (order === undefined) throw new Error('no order')
   for (let index = 0; index < 20; index += 1) await give(60_000)
   loseEverything()
   const written: string[] = []
@@ -145,4 +161,45 @@ it('writes again the last 10,000 quotes that it gave out', async () => {
   }
   expect(ids.size).toBe(10_000)
   expect(['q5', 'q6', 'q10005'].map((id) => ids.has(id))).toEqual([false, true, true])
+})
+
+it('is over when no replica has its mark in the store any more, and the mark is not looked for again', async () => {
+  const { shared, give, writes, mark, loseEverything } = replica()
+  await give(60_000)
+  expect([await shared.recall(order, orderer), mark.set]).toEqual([true, 0])
+  mark.isThere = true
+  loseEverything()
+  expect(mark.set).toBe(1)
+  for (const { answer } of writes.splice(0)) answer()
+  await pause(0)
+  for (let turn = 0; turn < 3; turn += 1) expect(await shared.recall(order, orderer)).toBe(false)
+  mark.isThere = false
+  expect(await shared.recall(order, orderer)).toBe(true)
+  const { looks } = mark
+  mark.isThere = true
+  expect([await shared.recall(order, orderer), mark.looks]).toEqual([true, looks])
+})
+
+it('may be under way when a replica starts, which has nothing to write', async () => {
+  const { shared, mark, loseEverything } = replica()
+  mark.isThere = true
+  expect(await shared.recall(order, orderer)).toBe(false)
+  loseEverything()
+  expect([await shared.recall(order, orderer), mark.set]).toEqual([false, 0])
+  mark.isThere = false
+  expect(await shared.recall(order, orderer)).toBe(true)
+})
+
+it('sets its mark again and again until all is written, however long that takes', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] })
+  const { give, writes, mark, loseEverything } = replica()
+  await give(60_000)
+  loseEverything()
+  vi.advanceTimersByTime(60_000)
+  expect(mark.set).toBe(61)
+  // The store was lost again, so the first pass ends and a second one goes on.
+  loseEverything()
+  for (const { answer } of writes.splice(0)) answer()
+  await pause(0)
+  expect([mark.set, vi.getTimerCount()]).toEqual([62, 0])
 })

@@ -43,6 +43,22 @@ describe('a trusted proxy whose header names no client', () => {
     ])
   })
 
+  it('shares with all clients with QUOTE_PARTITION=none, and the log says so', async () => {
+    const log = await keptLog('info')
+    const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+    const settings = { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback', QUOTE_PARTITION: 'none' }
+    await using gateway = await startGateway(settings, { logger: log.logger })
+    const ids = new Set<string>()
+    for (const client of ['for=unknown', 'for=203.0.113.7', 'for=unknown'])
+      ids.add((await ask(gateway.url, { headers: ['App-Name', 'a', 'Forwarded', client] })).body)
+    expect([ids.size, upstream.requests.length]).toEqual([1, 1])
+    expect(upstream.requests[0]?.headers.forwarded).toBe('for=unknown')
+    expect(log.lines(levels.warn).map(({ msg }) => msg)).toEqual([
+      '127.0.0.1 sent Forwarded that names no client: the provider is told for=unknown, and the quote is shared with ' +
+        'all clients (QUOTE_PARTITION=none)',
+    ])
+  })
+
   it('shares nothing by its place either, which the provider does not see', async () => {
     const upstream = await recordingUpstream((_request, response) => giveQuote(response))
     const gateway = await gatewayTo(upstream.url, {

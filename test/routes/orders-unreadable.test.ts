@@ -30,10 +30,10 @@ async function afterOddAnswer(odd: Give, to = 'for=192.0.2.1', settings = {}) {
   const given = JSON.parse((await quote((response, body) => giveQuote(response, body))).body)
   clock.advance(lifeMs)
   await quote(odd, to)
-  const order = (body: object = termsOf(given)) =>
+  const order = (body: object = termsOf(given), client = 'for=192.0.2.1') =>
     rawExchange(
       gateway.url,
-      post(JSON.stringify(body), { headers: ['App-Name: wallet', 'Forwarded: for=192.0.2.1'] }),
+      post(JSON.stringify(body), { headers: ['App-Name: wallet', `Forwarded: ${client}`] }),
     )
   const unreadable = () =>
     counted(gateway, 'quotegate_float_order_matches_total{decision="unknown",rule="unreadable"}')
@@ -75,6 +75,31 @@ describe('an older quote refuses its client’s order', () => {
     )
     expectProblem(await order(), 409, 'quote-expired')
     await close()
+  })
+})
+
+describe('an answer that cannot be read, to a client without an address,', () => {
+  const odd = changed(({ expiry: _, ...quote }) => quote)
+
+  it('keeps no order from being refused: all such clients would be one', async () => {
+    const { given, order, unreadable, close } = await afterOddAnswer(odd, 'for=unknown')
+    expectProblem(await order(termsOf(given), 'for=unknown'), 409, 'quote-expired')
+    expectProblem(await order({ ...termsOf(given), toAmount: null }, 'for=unknown'), 409, 'quote-expired')
+    expect(await unreadable()).toBe(0)
+    await close()
+  })
+
+  it('counts for all clients with QUOTE_PARTITION=none, and so does any other', async () => {
+    const settings = { QUOTE_PARTITION: 'none' }
+    for (const [to, from] of [
+      ['for=unknown', 'for=192.0.2.1'],
+      ['for=192.0.2.2', 'for=unknown'],
+    ] as const) {
+      const { given, order, unreadable, close } = await afterOddAnswer(odd, to, settings)
+      expect((await order(termsOf(given), from)).status).toBe(201)
+      expect(await unreadable()).toBe(1)
+      await close()
+    }
   })
 })
 

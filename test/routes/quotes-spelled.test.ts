@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { orderStage, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { ask, counted, giveQuote } from '../support/clients/quotes.ts'
-import { rawExchange } from '../support/clients/raw-connection.ts'
+import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 
 // Upstream routers may fold each of these to the path of a quote.
@@ -53,6 +53,30 @@ describe('a path that upstream routers may fold to that of a quote', () => {
     expect(new Set(ids).size).toBe(paths.length)
     for (const [at, path] of paths.entries()) expect(await ask1(path)).toBe(ids[at])
     expect(upstream.requests).toHaveLength(paths.length)
+  })
+
+  it('has its answers in order on one connection, whatever the methods, one by one and pipelined', async () => {
+    const { gateway } = await gatewayOf()
+    const connection = new RawConnection(gateway.url)
+    const ways = ['HEAD', 'HEAD', 'GET', 'POST', 'OPTIONS', 'HEAD', 'GET'] as const
+    const ask1 = (method: string) => {
+      const length = method === 'POST' ? 'Content-Length: 0\r\n' : ''
+      const target = '/v3/pairs/DAI%5FUSDC/quotes?amount=0.1'
+      connection.write(`${method} ${target} HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n${length}\r\n`)
+    }
+    const expectAnswer = async (method: string) => {
+      const { status, whole, body, rawHeaders } = await connection.answer({ toHead: method === 'HEAD' })
+      expect([method, status, whole]).toEqual([method, method === 'POST' ? 405 : 200, true])
+      expect(body.length > 0).toBe(method !== 'HEAD')
+      const names = rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase())
+      expect(names.filter((name, index) => names.indexOf(name) < index)).toEqual([])
+    }
+    for (const method of ways) {
+      ask1(method)
+      await expectAnswer(method)
+    }
+    for (const method of ways) ask1(method)
+    for (const method of ways) await expectAnswer(method)
   })
 
   it.each(spelled)('%s is validated, and has the methods of a quote', async (path) => {
