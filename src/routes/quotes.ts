@@ -15,6 +15,7 @@ import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { unwritable } from '../upstream/fault.ts'
+import { isLimitProblem } from './cool-down-calls.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
 import type { QuoteSourceFor } from './quote-call.ts'
 import { createQuoteHeaders } from './quote-headers.ts'
@@ -194,7 +195,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
         (served) => answerWith(served, asks),
         (error) => {
           if (gone) return
-          if (!isAnothersRefusal(exchange, error)) {
+          if (!isAnothersRefusal(exchange, error) && !(isLimitProblem(error) && !source.isRefused)) {
             patience.end()
             exchanges.fail(exchange, error)
             return
