@@ -52,6 +52,17 @@ it('a success of before does not end a cool-down, and a 429 of before prolongs i
   expect(refusal(client('a'))?.leftMs).toBe(3_000)
 })
 
+it('a trial that is answered does not end what a call of before was told meanwhile', () => {
+  const { admit, client, clock, refusal, refuse } = coolDowns()
+  const early = admit(client('a'))
+  refuse('a', 1_000)
+  clock.advance(1_000)
+  const trial = admit(client('a'))
+  early.answered({ retryAfterMs: 5_000 })
+  trial.answered('succeeded')
+  expect(refusal(client('a'))?.leftMs).toBe(5_000)
+})
+
 it('a shorter Retry-After does not cut a longer one', () => {
   const { client, refusal, admit } = coolDowns()
   const passes = [admit(client('a')), admit(client('a'))]
