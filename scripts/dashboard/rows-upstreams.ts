@@ -106,6 +106,27 @@ export const upstreams: Row = {
       runbook: 'quotegatepairsstopped',
     },
     {
+      title: 'Limited by the provider',
+      description:
+        'Client addresses, or whole applications, whose quotes are not asked for, because the provider answered 429. ' +
+        'Good: 0 applications. Live quotes are served, and orders go on.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [
+        {
+          expr: `sum by (scope, instance) (${of('quotegate_quote_cool_downs')})`,
+          legend: '{{scope}} {{instance}}',
+        },
+        {
+          expr: `sum by (scope, instance) (${rate('quotegate_quote_cool_downs_total')})`,
+          legend: '{{scope}} {{instance}}, begun a second',
+        },
+      ],
+      least: 0,
+      steps: redFrom(thresholds.applicationsLimited + 1),
+      runbook: 'quotegateproviderlimits',
+    },
+    {
       title: "The provider's clock less ours",
       description: 'Good: 0. Past 2 s either way quotes seem to live longer or shorter than they do.',
       kind: 'timeseries',

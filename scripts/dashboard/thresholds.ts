@@ -23,6 +23,7 @@ export const thresholds = {
   clocksUnknown: 0,
   breakersNotClosed: 0,
   pairsStopped: 0,
+  applicationsLimited: 0,
   /** Of the last two minutes. */
   storeUpShare: 0.5,
   /** Within a quarter of an hour. */

@@ -30,6 +30,9 @@ export const ofAnyUpstream = [
   'upstream-timeout',
 ] as const satisfies readonly ProblemSlug[]
 
+/** Where the provider has answered quotes with 429. */
+export const ofQuote = ['provider-limit'] as const satisfies readonly ProblemSlug[]
+
 export const ofSwap = ['rate-limited', 'loop-detected'] as const satisfies readonly ProblemSlug[]
 
 const quoteId = z.string().describe('The id of the quote that the order uses.')
@@ -63,6 +66,14 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
       .nonnegative()
       .describe('For how long; 0 within ORDER_EXPIRY_MARGIN_MS of its expiry.'),
     requote: z.string().describe('Path and query for a new quote of the same pair and amount.'),
+  },
+  'provider-limit': {
+    upstream: z.literal('swap'),
+    scope: z
+      .enum(['address', 'application'])
+      .describe(
+        'Whose quotes are not asked for: of this client address, or of this application at all of them.',
+      ),
   },
   'float-order-required': { quoteId, use: z.literal('/v3/orders/float') },
   'upstream-reset': { lookup: outcome.lookup },

@@ -89,6 +89,28 @@ const upstreamState = z.object({
   queueMost: z.number(),
 })
 
+const coolDowns = z
+  .object({
+    addresses: z.number().describe('Client addresses whose quotes are not asked for now.'),
+    applications: z
+      .number()
+      .describe('Applications whose quotes are not asked for now, whatever the address.'),
+    longestLeftMs: z.number(),
+    shown: z
+      .array(
+        z.object({
+          scope: z.enum(['address', 'application']),
+          application: z.string(),
+          address: z.string().nullable().describe('Masked; null: all addresses.'),
+          leftMs: z.number(),
+        }),
+      )
+      .describe('At most 20 of them.'),
+  })
+  .describe(
+    'Whose quotes the provider answered with 429 and is not asked for, until its Retry-After is over.',
+  )
+
 const refusal = z.object({
   at: z.number().describe('Milliseconds since the epoch.'),
   reason: z.enum(['expired', 'unknown']),
@@ -123,6 +145,7 @@ export const status = z
     store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
     cache: z.object({ entries: z.number(), bytes: z.number() }),
     ledger: z.object({ entries: z.number() }),
+    coolDowns,
     inFlight: z.number(),
     access: z
       .enum(['full', 'reading'])

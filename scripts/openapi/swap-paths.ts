@@ -1,6 +1,6 @@
 import { headerRefs } from './headers.ts'
 import { anyBody, type Operation, type Paths, parameter, upstreamAnswer } from './operation.ts'
-import { ofAnyRequest, ofAnyUpstream, ofSwap } from './problems.ts'
+import { ofAnyRequest, ofAnyUpstream, ofQuote, ofSwap } from './problems.ts'
 
 const swapProblems = [...ofAnyRequest, ...ofSwap, ...ofAnyUpstream] as const
 const swapHeaders = ['AppName', 'AppVersion', 'UserAgent', 'Forwarded', 'XRequestId'].map(parameter)
@@ -10,7 +10,7 @@ const quoteBase = {
   tags: ['Swap'],
   parameters: ['PairId', 'Amount'].map(parameter).concat(swapHeaders),
   security: optionalKey,
-  problems: ['app-name-missing', 'bad-amount', ...swapProblems],
+  problems: ['app-name-missing', 'bad-amount', ...ofQuote, ...swapProblems],
 } as const
 
 const quoteHeaders = headerRefs([

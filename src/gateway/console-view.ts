@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
+import { maskedAddress } from '../http/ip-address.ts'
 import type { Explanation, OperationsView, ShownSetting, UpstreamState } from '../operations/view.ts'
 import type { NotedQuote } from '../orders/ledger.ts'
 import type { Verdict } from '../orders/matching.ts'
@@ -29,7 +30,7 @@ export interface ConsoleViewParts {
 export function createConsoleView(parts: ConsoleViewParts): OperationsView {
   const { clock, exchanges, sandbox, swap } = parts
   const { config, sources } = parts.loaded
-  const { memory, evictions, ledger, providerClock } = swap.inside
+  const { memory, evictions, ledger, providerClock, coolDowns } = swap.inside
   const startedAtMs = performance.now()
 
   function stateOf(upstream: Upstream): UpstreamState {
@@ -87,6 +88,13 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       parts.sharedStore ? { kind: 'valkey', up: parts.sharedStore.up } : { kind: 'memory', up: true },
     ledgerEntries: () => ledger.size,
     inFlight: () => exchanges.inFlight,
+    coolDowns: () =>
+      coolDowns.list().map(({ scope, application, address, leftMs }) => ({
+        scope,
+        application,
+        address: address === undefined ? null : maskedAddress(address),
+        leftMs: Math.round(leftMs),
+      })),
     untrustedPeers: () => [...exchanges.untrustedPeers],
     async explainOrder(body, application) {
       const explained = await swap.orders.explain(Buffer.from(body), swap.inside.ordererTyped(application))

@@ -11,6 +11,7 @@ import { createQuoteRecorder } from '../orders/quote-recorder.ts'
 import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Logger } from '../process/logger.ts'
+import { type CoolDowns, createCoolDowns } from '../quotes/cool-downs.ts'
 import {
   createMemoryQuoteStore,
   type MemoryQuoteStore,
@@ -34,6 +35,7 @@ import { createQuoteRoute, type QuoteRoute } from '../routes/quotes.ts'
 import type { RateLimit } from '../routes/rate-limit.ts'
 import type { Upstream } from '../upstream/types.ts'
 import { showRefusal } from './console-feed.ts'
+import { createCoolDownNotes } from './cool-down-notes.ts'
 
 export interface SwapParts {
   config: Config
@@ -61,6 +63,7 @@ export interface Swap {
     evictions: Evictions
     ledger: QuoteLedger
     providerClock: ProviderClock
+    coolDowns: CoolDowns
     /** The orderer whose App-Name a person types in. Where clients have partitions, it has none. */
     ordererTyped(appName: string): Orderer
   }
@@ -99,6 +102,9 @@ export function createSwap(parts: SwapParts): Swap {
     clockOffsetMs: () => providerClock.offset().estimateMs,
     isClockUnknown: () => providerClock.saysNoTime,
   })
+
+  const coolDowns = createCoolDowns({ clock, observer: createCoolDownNotes(log, metrics.coolDowns) })
+  metrics.coolDowns.watch(coolDowns)
 
   const recorder = createQuoteRecorder({
     clock,
@@ -146,6 +152,7 @@ export function createSwap(parts: SwapParts): Swap {
       supplied,
       recorder,
       rateLimit,
+      coolDowns,
       readAnswer,
       observer: metrics.quotes,
     }),
@@ -187,7 +194,7 @@ export function createSwap(parts: SwapParts): Swap {
     application: briefText((appName === '' ? config.swap.appName : appName) ?? ''),
     partition: markOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
   })
-  return { quotes, orders, inside: { memory, evictions, ledger, providerClock, ordererTyped } }
+  return { quotes, orders, inside: { memory, evictions, ledger, providerClock, coolDowns, ordererTyped } }
 }
 
 /** How quotes are shared with the replicas that use the same store, if there is one. */

@@ -36,6 +36,11 @@ export const problemTypes = {
   'content-coding': { status: 415, title: 'The order has a content coding' },
   'expectation-failed': { status: 417, title: 'The expectation cannot be met', closes: true },
   'rate-limited': { status: 429, title: 'Too many requests of this client', retryable: true },
+  'provider-limit': {
+    status: 429,
+    title: 'The provider limits quotes and is not asked for a moment',
+    retryable: true,
+  },
   'head-too-large': { status: 431, title: 'The request head is too large', closes: true },
   'internal-error': { status: 500, title: 'The gateway failed' },
   'body-already-read': { status: 500, title: 'The body was read before the gateway could' },

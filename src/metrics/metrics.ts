@@ -4,6 +4,7 @@ import type { ProblemSlug } from '../http/problem.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import type { Area } from '../routes/area.ts'
 import type { ServerObserver } from '../server/traffic-server.ts'
+import { type CoolDownMetrics, createCoolDownMetrics } from './cool-downs.ts'
 import { createQuoteMetrics, type QuoteMetrics } from './quotes.ts'
 import { createRequestMetrics, type RequestMetrics } from './requests.ts'
 import { createGauge } from './series.ts'
@@ -15,6 +16,7 @@ export interface Metrics extends RequestMetrics, QuoteMetrics {
   server: ServerObserver
   upstreams: Readonly<Record<UpstreamName, UpstreamMetrics>>
   store: StoreMetrics
+  coolDowns: CoolDownMetrics
   contentType: string
   render(): Promise<string>
 }
@@ -90,6 +92,7 @@ export function createMetrics({ version, pairs = [], ...options }: MetricsOption
     server: requests.exchanges,
     upstreams: createUpstreamMetrics(registry, { upstreams: options.upstreams, pairs }),
     store: createStoreMetrics(registry),
+    coolDowns: createCoolDownMetrics(registry),
     contentType: registry.contentType,
     render: () => renderPage(registry),
   }

@@ -1,6 +1,6 @@
 import type { Level } from './access.ts'
 import type { Activity, RefusedOrder } from './activity.ts'
-import type { OperationsView } from './view.ts'
+import type { OperationsView, ShownCoolDown } from './view.ts'
 
 export interface StatusParts {
   view: OperationsView
@@ -22,6 +22,7 @@ export function healthOf({ view, isReady }: StatusParts) {
     store,
     cache: { entries: view.cache.entries, bytes: view.cache.bytes },
     ledger: { entries: view.ledgerEntries() },
+    coolDowns: summed(view.coolDowns()),
     inFlight: view.inFlight(),
   }
 }
@@ -34,6 +35,7 @@ export function statusOf(parts: StatusParts, level: Level) {
     access: level,
     ordersRefused: activity.refusedTotal,
     lastRefusals: shownRefusals(activity.refusals, level),
+    coolDowns: { ...summed(view.coolDowns()), shown: shownCoolDowns(view.coolDowns(), level) },
     untrustedPeers: shownPeers(view, level),
     settings: view.settings.map(({ name, value, source }) => ({ name, value, source })),
   }
@@ -49,6 +51,20 @@ export function shownRefusals(refusals: readonly RefusedOrder[], level: Level): 
     quoteId: null,
     requestId: '',
   }))
+}
+
+/** How many clients and applications the provider is not asked for, and until when at most. */
+function summed(coolDowns: readonly ShownCoolDown[]) {
+  return {
+    addresses: coolDowns.filter(({ scope }) => scope === 'address').length,
+    applications: coolDowns.filter(({ scope }) => scope === 'application').length,
+    longestLeftMs: coolDowns.reduce((most, { leftMs }) => Math.max(most, leftMs), 0),
+  }
+}
+
+function shownCoolDowns(coolDowns: readonly ShownCoolDown[], level: Level): readonly ShownCoolDown[] {
+  const some = coolDowns.slice(0, 20)
+  return level === 'full' ? some : some.map((one) => ({ ...one, application: '', address: null }))
 }
 
 /** Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses. */

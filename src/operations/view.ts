@@ -39,6 +39,15 @@ export interface ClockState {
   readonly unknown: boolean
 }
 
+/** The provider answered 429 to quotes, and is not asked for more of them for a while. */
+export interface ShownCoolDown {
+  readonly scope: 'address' | 'application'
+  readonly application: string
+  /** Masked; null: all addresses. */
+  readonly address: string | null
+  readonly leftMs: number
+}
+
 export interface ShownQuote {
   readonly id: string
   readonly pair: string
@@ -91,6 +100,7 @@ export interface OperationsView {
   store(): StoreState
   ledgerEntries(): number
   inFlight(): number
+  coolDowns(): readonly ShownCoolDown[]
   /** Peers that sent a client-address header but are not trusted proxies. */
   untrustedPeers(): readonly string[]
   /** Without side effects. */

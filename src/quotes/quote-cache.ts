@@ -18,6 +18,8 @@ export interface QuoteSource {
   call(): Call
   /** Asks the provider in the background, to replace a quote that is still live. */
   refresh(): Call
+  /** Whether nothing is to be asked for in the background, because the provider asked for less. */
+  readonly refreshPauses: boolean
   /** Another replica has fetched the quote. */
   found(quote: StoredQuote): void
 }
@@ -107,6 +109,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   }
 
   function refresh(key: string, quote: StoredQuote, source: QuoteSource): void {
+    if (source.refreshPauses) return
     refreshed.add(quote)
     takeOff(key, source, { replaces: quote }).answer.then(
       (answer) => {

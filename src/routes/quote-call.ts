@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { formatForwarded } from '../http/forwarded.ts'
 import { headerValues, lineBreak } from '../http/headers.ts'
+import type { AskedAs, CoolDowns, Pass } from '../quotes/cool-downs.ts'
 import type { Call } from '../quotes/flight.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
@@ -10,6 +11,7 @@ import type { StoredQuote } from '../quotes/quote-store.ts'
 import { foldPair } from '../quotes/quote-target.ts'
 import { type AnswerHead, type Fetch, fetchWhole, type Sender } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/types.ts'
+import { answeredBy, askedAs, limitProblem } from './cool-down-calls.ts'
 import type { Exchange } from './exchange.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { wireName } from './swap-headers.ts'
@@ -25,36 +27,77 @@ export interface QuoteCallOptions {
   supplied: ReadonlyMap<string, string>
   recorder: Pick<QuoteRecorder, 'recordFound'>
   rateLimit: RateLimit | undefined
+  coolDowns: CoolDowns
   readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer>
   /** A call went out to the provider. */
   observer: { quoteCalled(pair: string): void }
 }
 
 /** The provider's quotes, asked for on behalf of one exchange. */
-export type QuoteSourceFor = (request: QuoteRequest, exchange: Exchange) => QuoteSource
+export type QuoteSourceFor = (request: QuoteRequest, exchange: Exchange) => ClientsSource
+
+export interface ClientsSource extends QuoteSource {
+  /** Whether a call for this client would be refused now, because the provider answered 429. */
+  readonly isRefused: boolean
+}
 
 export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
-  const { keyHeaders, supplied, rateLimit, upstream, clock, totalTimeoutMs } = options
+  const { keyHeaders, supplied, rateLimit, coolDowns, upstream, clock, totalTimeoutMs } = options
   const wireNames = keyHeaders.map(wireName)
   // What is supplied goes out also where it is not part of the key.
   const alwaysSupplied = [...supplied].flatMap(([name, value]) =>
     keyHeaders.includes(name) ? [] : [wireName(name), value],
   )
 
-  class ClientsSource implements QuoteSource {
+  class SourceForOne implements ClientsSource {
     readonly #request: QuoteRequest
     readonly #exchange: Exchange
+    /** Made when they are needed first: a client that joins another's call needs none. */
+    #made: { headers: string[]; asked: AskedAs } | undefined
 
     constructor(request: QuoteRequest, exchange: Exchange) {
       this.#request = request
       this.#exchange = exchange
     }
 
+    get #sent(): { headers: string[]; asked: AskedAs } {
+      if (this.#made !== undefined) return this.#made
+      const headers = headersOf(this.#request, this.#exchange)
+      const asked = askedAs(this.#request, headers, this.#exchange.client.address)
+      this.#made = { headers, asked }
+      return this.#made
+    }
+
+    get refreshPauses(): boolean {
+      return coolDowns.concerns(this.#sent.asked)
+    }
+
+    get isRefused(): boolean {
+      return coolDowns.refusal(this.#sent.asked) !== undefined
+    }
+
     call(): Call {
-      return rateLimit?.countedCall(this.#exchange, () => this.refresh()) ?? this.refresh()
+      return this.#admitted((pass) => {
+        const send = () => this.#send(pass)
+        return rateLimit?.countedCall(this.#exchange, send) ?? send()
+      })
     }
 
     refresh(): Call {
+      return this.#admitted((pass) => this.#send(pass))
+    }
+
+    #admitted(make: (pass: Pass) => Call): Call {
+      const refusal = coolDowns.refusal(this.#sent.asked)
+      if (refusal !== undefined) return { answer: Promise.reject(limitProblem(refusal)), abort() {} }
+      const pass = coolDowns.admit(this.#sent.asked)
+      const call = make(pass)
+      // A trial that nobody ended would keep all others waiting.
+      call.answer.catch(() => pass.unanswered())
+      return call
+    }
+
+    #send(pass: Pass): Call {
       const request = this.#request
       const exchange = this.#exchange
       const call = fetchWhole({
@@ -65,10 +108,10 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
           kind: { quoteOf: foldPair(request.pair) },
           method: 'GET',
           target: request.target,
-          headers: headersOf(request, exchange),
+          headers: this.#sent.headers,
           body: null,
         },
-        sender: new QuoteSender(request.pair, options),
+        sender: new QuoteSender(request.pair, pass, options),
       })
       call.answer.then(
         (whole) => {
@@ -100,16 +143,18 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
     return headers
   }
 
-  return (request, exchange) => new ClientsSource(request, exchange)
+  return (request, exchange) => new SourceForOne(request, exchange)
 }
 
 class QuoteSender implements Sender {
   readonly #pair: string
+  readonly #pass: Pass
   readonly #options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>
   #counted = false
 
-  constructor(pair: string, options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>) {
+  constructor(pair: string, pass: Pass, options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>) {
     this.#pair = pair
+    this.#pass = pass
     this.#options = options
   }
 
@@ -124,6 +169,7 @@ class QuoteSender implements Sender {
    * been set back. Only a 200 is read: a refusal may be an edge's, by another clock.
    */
   answerBegan(head: AnswerHead): void {
+    this.#pass.answered(answeredBy(head))
     if (head.status === 200) this.#options.providerClock.observe(head)
   }
 }

@@ -15,6 +15,7 @@ import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { unwritable } from '../upstream/fault.ts'
+import { isLimitProblem } from './cool-down-calls.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
 import type { QuoteSourceFor } from './quote-call.ts'
 import { createQuoteHeaders } from './quote-headers.ts'
@@ -191,7 +192,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
         (error) => {
           if (gone) return
           // This ends: each such round answers at least the client that was refused.
-          if (isAnothersRefusal(exchange, error))
+          if (isAnothersRefusal(exchange, error) || (isLimitProblem(error) && !source.isRefused))
             askAgain(failureByTime('the calls that it waited for were refused to others'), asks)
           else fail(error)
         },

@@ -33,4 +33,24 @@ describeInBrowser('the console', () => {
     expect(status.upstreams[0]).toMatchObject({ name: 'swap', openPairs: 1 })
     expectPeace({ page, ...watched }, gateway.operationsUrl)
   })
+
+  test('says whose quotes are not asked for, because the provider answered 429', async () => {
+    const upstream = await recordingUpstream((_request, response) => {
+      response.writeHead(429, { 'Retry-After': '30' }).end()
+    })
+    const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback' })
+    const { page, ...watched } = await openPage(gateway.operationsUrl)
+    const item = page.locator('[data-item="upstream-swap"]')
+    const shown = () => item.textContent()
+    const askFrom = (address: string) =>
+      fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {
+        headers: { 'App-Name': 'demo', Forwarded: `for=${address}` },
+      })
+    await askFrom('192.0.2.1')
+    await expect.poll(shown).toMatch(/429: no quote asked for 1 client, for .+ at most/)
+    expect(await item.locator('.dot').getAttribute('class')).toBe('dot warn')
+    await askFrom('192.0.2.2')
+    await expect.poll(shown).toMatch(/429: no quote asked for 1 application, for .+ at most/)
+    expectPeace({ page, ...watched }, gateway.operationsUrl)
+  })
 })

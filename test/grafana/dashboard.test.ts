@@ -135,6 +135,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.breakersNotClosed + 1,
     inRule: `> ${thresholds.breakersNotClosed}`,
   },
+  QuotegateProviderLimits: {
+    panels: ['Limited by the provider'],
+    threshold: thresholds.applicationsLimited + 1,
+    inRule: `> ${thresholds.applicationsLimited}`,
+  },
   QuotegatePairsStopped: {
     panels: ['Pairs stopped'],
     threshold: thresholds.pairsStopped + 1,

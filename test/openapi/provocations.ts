@@ -136,6 +136,14 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     await ask(url, { path: '/v3/assets', headers: ['App-Name', 'demo'] })
     return (call) => send(url, call)
   },
+  async 'provider-limit'() {
+    const upstream = await recordingUpstream((_request, response) => {
+      response.writeHead(429, ['Retry-After', '30']).end()
+    })
+    const { url } = await gatewayTo(upstream.url)
+    await asking(url, '0.1', ['App-Name', 'demo'])
+    return (call) => send(url, call)
+  },
   async 'no-payments-upstream'() {
     const { url } = await startGatewayWithout('PAYMENTS_BASE_URL')
     return (call) => send(url, call)

@@ -30,9 +30,10 @@ export function createHeader() {
     nameNode.parentElement.title = title ?? ''
   }
 
-  function upstreamText({ breakers, inFlight, openPairs, sandbox }) {
+  function upstreamText({ breakers, inFlight, openPairs, sandbox }, coolDowns) {
     const troubles = breakers.filter(({ state }) => state !== 'closed').map(breakerText)
-    if (openPairs > 0) troubles.push(`${count(openPairs)} ${openPairs === 1 ? 'pair' : 'pairs'} stopped`)
+    if (coolDowns !== undefined) troubles.push(coolDowns)
+    if (openPairs > 0) troubles.push(`${counted(openPairs, 'pair')} stopped`)
     if (troubles.length > 0) return troubles.join('; ')
     return `${sandbox ? 'sandbox, ' : ''}breakers closed${inFlight > 0 ? `, ${inFlight} in flight` : ''}`
   }
@@ -41,11 +42,20 @@ export function createHeader() {
     return state === 'open' ? `${name} stopped, next try in ${span(retryAfterMs)}` : `${name}: trying again`
   }
 
+  /** The provider answered 429; undefined if it has not. */
+  function coolDownText({ addresses, applications, longestLeftMs }) {
+    if (addresses + applications === 0) return undefined
+    const whose = applications > 0 ? counted(applications, 'application') : counted(addresses, 'client')
+    return `429: no quote asked for ${whose}, for ${span(longestLeftMs)} at most`
+  }
+
+  const counted = (number, what) => `${count(number)} ${what}${number === 1 ? '' : 's'}`
+
   /** Red if anything but single pairs is stopped. */
-  function upstreamTone({ breakers, openPairs }) {
+  function upstreamTone({ breakers, openPairs }, coolDowns) {
     const states = breakers.map(({ state }) => state)
     if (states.includes('open')) return 'bad'
-    return states.includes('half-open') || openPairs > 0 ? 'warn' : 'good'
+    return states.includes('half-open') || openPairs > 0 || coolDowns !== undefined ? 'warn' : 'good'
   }
 
   function clockText({ estimateMs, lowMs, unknown }) {
@@ -69,10 +79,11 @@ export function createHeader() {
       tone: health.ready ? 'good' : 'bad',
     })
     for (const upstream of health.upstreams) {
+      const coolDowns = upstream.name === 'swap' ? coolDownText(health.coolDowns) : undefined
       set(`upstream-${upstream.name}`, {
         name: upstream.name,
-        value: upstreamText(upstream),
-        tone: upstreamTone(upstream),
+        value: upstreamText(upstream, coolDowns),
+        tone: upstreamTone(upstream, coolDowns),
         title: `At most ${upstream.connectionsMost} connections, and ${upstream.queueMost} that wait for one`,
       })
     }

@@ -130,7 +130,7 @@ export function watchForUnhandled(): unknown[] {
 
 /** A source whose background calls are as its others. */
 export function sourceOf(call: () => Call, found: QuoteSource['found'] = () => {}): QuoteSource {
-  return { call, refresh: call, found }
+  return { call, refresh: call, refreshPauses: false, found }
 }
 
 /** A wall clock that stands still until it is told otherwise. */

@@ -1,0 +1,272 @@
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { post } from '../support/clients/orders.ts'
+import {
+  type Answered,
+  ask,
+  asking,
+  counted,
+  createTestClock,
+  deferred,
+  giveQuote,
+  quoteBody,
+} from '../support/clients/quotes.ts'
+import { rawExchange } from '../support/clients/raw-connection.ts'
+import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
+
+/** A provider that answers quotes with 429 while `limit` says so, and remembers what it was asked. */
+async function stage(settings: Record<string, string | number> = {}) {
+  const clock = createTestClock()
+  const provider = {
+    limit: undefined as readonly string[] | undefined,
+    limits: (_headers: NodeJS.Dict<string | string[]>): boolean => true,
+    held: undefined as Promise<void> | undefined,
+    lifeMs: 60_000,
+  }
+  const upstream = await recordingUpstream(async ({ target, headers }, response) => {
+    response.sendDate = false
+    const date = ['Date', new Date(clock.nowMs()).toUTCString()]
+    if (!target.includes('/quotes') && provider.limit === undefined) response.end('ok')
+    else if (provider.limit !== undefined && provider.limits(headers)) {
+      await provider.held
+      response.writeHead(429, [...date, ...provider.limit]).end('slow down')
+    } else {
+      await provider.held
+      giveQuote(response, quoteBody({ expiry: clock.nowMs() + provider.lifeMs }), date)
+    }
+  })
+  const log = await keptLog()
+  const gateway = await startGateway(
+    { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback', ...settings },
+    { clock, logger: log.logger },
+  )
+  onTestFinished(() => gateway.close())
+  let amounts = 0
+  /** A quote that is in no cache. */
+  const fresh = (headers?: readonly string[]) => {
+    amounts += 1
+    return asking(gateway.url, String(amounts), headers)
+  }
+  return { clock, provider, upstream, gateway, log, fresh }
+}
+
+const from = (address: string, application = 'web') => [
+  'App-Name',
+  application,
+  'Forwarded',
+  `for="${address}"`,
+]
+const typeOf = (answer: Answered) => JSON.parse(answer.body).type
+const limited = 'urn:quotegate:problem:provider-limit'
+const seconds = (answer: Answered) => Number(answer.headers['retry-after'])
+
+describe('a 429 of the provider to a quote', () => {
+  it('is relayed; then the provider is not asked until its Retry-After is over, and then by one request', async () => {
+    const { clock, provider, upstream, fresh } = await stage()
+    provider.limit = ['Retry-After', '3', 'X-Limit', 'theirs']
+    const relayed = await fresh()
+    expect(relayed).toMatchObject({ status: 429, body: 'slow down' })
+    expect(relayed.headers).toMatchObject({ 'retry-after': '3', 'x-limit': 'theirs' })
+    expect(typeOf(await fresh())).toBe(limited)
+    clock.advance(1_500)
+    const refused = await fresh()
+    expect(JSON.parse(refused.body)).toMatchObject({ retryable: true, upstream: 'swap', scope: 'address' })
+    expect(seconds(refused)).toBe(2)
+    expect(upstream.requests).toHaveLength(1)
+
+    clock.advance(1_500)
+    provider.limit = undefined
+    const gate = deferred<void>()
+    provider.held = gate.promise
+    const trial = fresh()
+    await until(() => upstream.requests.length === 2, 'the trial')
+    const meanwhile = await Promise.all([fresh(), fresh()])
+    expect(meanwhile.map(({ status }) => status)).toEqual([429, 429])
+    expect(meanwhile.map(seconds)).toEqual([1, 1])
+    gate.resolve()
+    expect((await trial).status).toBe(200)
+    const after = await Promise.all([fresh(), fresh()])
+    expect(after.map(({ status }) => status)).toEqual([200, 200])
+  })
+
+  it.each([
+    ['none', [], 1],
+    ['0', ['Retry-After', '0'], 1],
+    ['7', ['Retry-After', '7'], 7],
+    ['10 minutes', ['Retry-After', '600'], 30],
+    ['a number beyond all measure', ['Retry-After', '9'.repeat(400)], 30],
+    ['words', ['Retry-After', 'soon'], 1],
+    ['a fraction', ['Retry-After', '2.5'], 1],
+    ['a negative number', ['Retry-After', '-5'], 1],
+    ['two lines', ['Retry-After', '2', 'Retry-After', '4'], 4],
+    ['a date that is over', ['Retry-After', 'Thu, 20 Nov 2025 15:17:00 GMT'], 1],
+    ['a date', ['Retry-After', 'Thu, 20 Nov 2025 15:17:30 GMT'], 9],
+  ])('with a Retry-After of %s', async (_what, headers, expected) => {
+    const { provider, fresh } = await stage()
+    provider.limit = headers
+    await fresh()
+    expect(seconds(await fresh())).toBe(expected)
+  })
+
+  it('leaves live quotes, other applications, other credentials and other addresses alone', async () => {
+    const { provider, upstream, fresh, gateway } = await stage()
+    await asking(gateway.url, '0.5', from('192.0.2.1'))
+    provider.limit = ['Retry-After', '9']
+    provider.limits = (headers) => headers['app-name'] === 'web' && headers.authorization === undefined
+    await fresh(from('192.0.2.1'))
+    expect((await fresh(from('192.0.2.1'))).status).toBe(429)
+    expect(upstream.requests).toHaveLength(2)
+    const hit = await asking(gateway.url, '0.5', from('192.0.2.1'))
+    expect(hit).toMatchObject({ status: 200, headers: { 'cache-status': 'quotegate; hit; ttl=60' } })
+    provider.limits = () => false
+    for (const headers of [
+      from('192.0.2.1', 'shop'),
+      [...from('192.0.2.1'), 'Authorization', 'Bearer theirs'],
+      from('192.0.2.2'),
+      from('unknown'),
+    ])
+      expect((await fresh(headers)).status).toBe(200)
+    expect((await fresh(from('192.0.2.1'))).status).toBe(429)
+  })
+
+  it('is no matter of orders, pairs and the state of an order, and theirs is none of quotes', async () => {
+    const { provider, upstream, gateway, fresh } = await stage()
+    provider.limit = ['Retry-After', '9']
+    const headers = ['App-Name: wallet']
+    const others = () => [
+      ask(gateway.url, { path: '/v3/pairs' }),
+      ask(gateway.url, { path: '/v3/orders/1' }),
+      rawExchange(gateway.url, post('{"pairId":"A_B","fromAmount":1}', { headers })),
+    ]
+    for (const answer of [...(await Promise.all(others())), ...(await Promise.all(others()))])
+      expect(answer.status).toBe(429)
+    expect(upstream.requests).toHaveLength(6)
+    expect(await fresh()).toMatchObject({ body: 'slow down' })
+    for (const answer of await Promise.all(others())) expect(answer.status).toBe(429)
+    expect(upstream.requests).toHaveLength(10)
+  })
+
+  it('pauses what is refreshed ahead', async () => {
+    const { clock, provider, upstream, gateway, fresh } = await stage({ QUOTE_REFRESH_AHEAD_MS: 50_000 })
+    await asking(gateway.url, '0.5')
+    provider.limit = ['Retry-After', '9']
+    await fresh()
+    clock.advance(20_000)
+    expect((await asking(gateway.url, '0.5')).status).toBe(200)
+    // Still paused: it is for a client's own request to find out.
+    expect(upstream.requests).toHaveLength(2)
+    provider.limit = undefined
+    expect((await fresh()).status).toBe(200)
+    await asking(gateway.url, '0.5')
+    await until(() => upstream.requests.length === 4, 'the refresh')
+  })
+})
+
+describe('a second address that is refused', () => {
+  const limit = (provider: { limit: readonly string[] | undefined }) => {
+    provider.limit = ['Retry-After', '5']
+  }
+
+  it.each(['192.0.2.2', 'unknown'])('(%s) within 10 s stops quotes of all addresses', async (second) => {
+    const { clock, provider, upstream, fresh } = await stage()
+    limit(provider)
+    await fresh(from('192.0.2.1'))
+    clock.advance(10_000)
+    await fresh(from(second))
+    const refused = await fresh(from('192.0.2.3'))
+    expect(typeOf(refused)).toBe(limited)
+    expect(JSON.parse(refused.body).scope).toBe('application')
+    expect((await fresh(from('192.0.2.3', 'shop'))).body).toBe('slow down')
+    expect(upstream.requests).toHaveLength(3)
+  })
+
+  it('stops nobody else if a quote of theirs succeeded between, or more than 10 s passed', async () => {
+    const { clock, provider, fresh } = await stage()
+    limit(provider)
+    provider.limits = ({ forwarded }) => forwarded !== 'for=192.0.2.9'
+    await fresh(from('192.0.2.1'))
+    expect((await fresh(from('192.0.2.9'))).status).toBe(200)
+    await fresh(from('192.0.2.2'))
+    clock.advance(10_001)
+    await fresh(from('192.0.2.3'))
+    expect((await fresh(from('192.0.2.9'))).status).toBe(200)
+  })
+
+  it('is none where the same one is refused twice', async () => {
+    const { clock, provider, fresh } = await stage()
+    limit(provider)
+    await fresh(from('192.0.2.1'))
+    clock.advance(5_000)
+    await fresh(from('192.0.2.1'))
+    provider.limit = undefined
+    expect((await fresh(from('192.0.2.2'))).status).toBe(200)
+  })
+})
+
+it('a trial whose client leaves is for the next client', async () => {
+  const { clock, provider, upstream, gateway, fresh } = await stage()
+  provider.limit = ['Retry-After', '2']
+  await fresh()
+  clock.advance(2_000)
+  provider.limit = undefined
+  provider.held = new Promise(() => {})
+  const client = new AbortController()
+  const left = ask(gateway.url, { signal: client.signal }).catch(() => 'left')
+  await until(() => upstream.requests.length === 2, 'the trial')
+  client.abort()
+  await left
+  provider.held = undefined
+  await expect.poll(async () => (await fresh()).status).toBe(200)
+})
+
+it('a client that the limit of RATE_LIMIT_PER_MINUTE counts is not counted for what was not sent', async () => {
+  const { clock, provider, fresh } = await stage({ RATE_LIMIT_PER_MINUTE: 2 })
+  provider.limit = ['Retry-After', '2']
+  await fresh()
+  for (let times = 0; times < 5; times += 1) expect(typeOf(await fresh())).toBe(limited)
+  clock.advance(2_000)
+  provider.limit = undefined
+  expect((await fresh()).status).toBe(200)
+  expect(typeOf(await fresh())).toBe('urn:quotegate:problem:rate-limited')
+})
+
+it('is counted, logged once each way, and shown in /status', async () => {
+  const { clock, provider, gateway, log, fresh } = await stage()
+  const now = (scope: string) => counted(gateway, `quotegate_quote_cool_downs{scope="${scope}"}`)
+  const begun = (scope: string) => counted(gateway, `quotegate_quote_cool_downs_total{scope="${scope}"}`)
+  const status = async () => JSON.parse(await (await fetch(`${gateway.operationsUrl}/status`)).text())
+  expect(await status()).toMatchObject({ coolDowns: { addresses: 0, applications: 0, longestLeftMs: 0 } })
+  provider.limit = ['Retry-After', '5']
+  await fresh(from('192.0.2.1'))
+  await fresh(from('192.0.2.2'))
+  await fresh(from('192.0.2.2'))
+  expect([await now('address'), await now('application')]).toEqual([2, 1])
+  expect([await begun('address'), await begun('application')]).toEqual([2, 1])
+  expect(await status()).toMatchObject({
+    coolDowns: {
+      addresses: 2,
+      applications: 1,
+      longestLeftMs: 5_000,
+      shown: [
+        { scope: 'application', application: 'web', address: null, leftMs: 5_000 },
+        { scope: 'address', application: 'web', address: '192.0.2.x', leftMs: 5_000 },
+        { scope: 'address', application: 'web', address: '192.0.2.x', leftMs: 5_000 },
+      ],
+    },
+  })
+  clock.advance(5_000)
+  await fresh(from('192.0.2.3'))
+  clock.advance(5_000)
+  provider.limit = undefined
+  await fresh(from('192.0.2.4'))
+  expect([await now('address'), await now('application')]).toEqual([0, 0])
+  const said = log.lines().filter(({ msg }) => msg.startsWith('the provider answer'))
+  expect(said.map(({ msg, ...line }) => [msg.slice(0, 21), line.client ?? line.clients])).toEqual([
+    ['the provider answered', '192.0.2.x'],
+    ['the provider answered', '192.0.2.x'],
+    ['the provider answered', 'all'],
+    ['the provider answered', '192.0.2.x'],
+    ['the provider answers ', 'all'],
+  ])
+})
