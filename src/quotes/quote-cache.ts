@@ -69,6 +69,11 @@ export interface AskOptions {
   patience?: Pick<Patience, 'takeFurtherCall' | 'hasTimeAfter'> | undefined
 }
 
+interface Waiting extends Pick<AskOptions, 'patience'> {
+  how: 'fetched' | 'collapsed'
+  source: QuoteSource
+}
+
 export interface QuoteCacheOptions {
   store: MemoryQuoteStore
   providerClock: ProviderClock
@@ -179,18 +184,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     return waitFor(key, flight, { how: 'fetched', source, patience })
   }
 
-  function waitFor(
-    key: string,
-    flight: Flight,
-    {
-      how,
-      source,
-      patience,
-    }: Pick<AskOptions, 'patience'> & {
-      how: 'fetched' | 'collapsed'
-      source: QuoteSource
-    },
-  ): Asking {
+  function waitFor(key: string, flight: Flight, { how, source, patience }: Waiting): Asking {
     let left = false
     let leaveCall = () => flight.leave()
     flight.join()

@@ -8,6 +8,7 @@ import {
   createTestClock,
   deferred,
   giveQuote,
+  notKept,
   quoteBody,
 } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
@@ -63,11 +64,12 @@ const seconds = (answer: Answered) => Number(answer.headers['retry-after'])
 
 describe('a 429 of the provider to a quote', () => {
   it('is relayed; then the provider is not asked until its Retry-After is over, and then by one request', async () => {
-    const { clock, provider, upstream, fresh } = await stage()
+    const { clock, provider, upstream, gateway, fresh } = await stage()
     provider.limit = ['Retry-After', '3', 'X-Limit', 'theirs']
     const relayed = await fresh()
     expect(relayed).toMatchObject({ status: 429, body: 'slow down' })
     expect(relayed.headers).toMatchObject({ 'retry-after': '3', 'x-limit': 'theirs' })
+    expect(await counted(gateway, notKept('status'))).toBe(1)
     expect(typeOf(await fresh())).toBe(limited)
     clock.advance(1_500)
     const refused = await fresh()

@@ -51,7 +51,8 @@ describe('what is not a quote', () => {
     [
       'status',
       'a refusal for haste',
-      () => ({ status: 429, body: 'x', headers: ['Retry-After', '7', 'X-RateLimit-Remaining', '0'] }),
+      // Not a 429, after which the provider is not asked again: see quotes-limited.test.ts.
+      () => ({ status: 420, body: 'x', headers: ['Retry-After', '7', 'X-RateLimit-Remaining', '0'] }),
     ],
     ['not-json', 'a page', () => ({ body: '<html></html>' })],
     ['not-json', 'nothing', () => ({ body: '' })],
