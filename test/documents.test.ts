@@ -85,6 +85,14 @@ describe('the promises of the README', () => {
   })
 })
 
+test('no page, answer or comment calls a quote firm: it is floating, the payout may differ', () => {
+  const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 'utf8' })
+  const texts = ['docs/openapi.json', ...pages, ...sources.map((path) => `src/${path}`)]
+  const files = texts.filter((path) => /\.(?:md|json|ts|js|html)$/.test(path))
+  expect(files.length).toBeGreaterThan(150)
+  expect(files.filter((path) => /\bfirm(?:ly|er)?\b/i.test(read(path)))).toEqual([])
+})
+
 test('the OpenAPI document names sections of docs/problems.md that are there', () => {
   const named = [...read('docs/openapi.json').matchAll(/docs\/problems\.md#([\w-]+)/g)].map(
     ([, anchor]) => anchor,
