@@ -61,7 +61,8 @@ describe.each(pages)('%s', (page) => {
 
   test('names settings that are there', () => {
     const named = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
-    const others = ['RESTRICTED_GEOLOCATION', 'NODE_OPTIONS', ...Object.keys(retiredSettings)]
+    const codes = ['RESTRICTED_GEOLOCATION', 'BAD_REQUEST', 'NOT_FOUND', 'SANDBOX_NOT_IMPLEMENTED']
+    const others = [...codes, 'NODE_OPTIONS', ...Object.keys(retiredSettings)]
     expect(named.filter((name) => !isSettingName(name) && !others.includes(name))).toEqual([])
   })
 })
@@ -83,6 +84,14 @@ describe('the promises of the README', () => {
     expect(rows.length).toBeGreaterThan(10)
     expect(rows.filter((row) => !proofs.some(([proof]) => row.includes(proof)))).toEqual([])
   })
+})
+
+test('no page, answer or comment calls a quote firm: it is floating, the payout may differ', () => {
+  const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 'utf8' })
+  const texts = ['docs/openapi.json', ...pages, ...sources.map((path) => `src/${path}`)]
+  const files = texts.filter((path) => /\.(?:md|json|ts|js|html)$/.test(path))
+  expect(files.length).toBeGreaterThan(150)
+  expect(files.filter((path) => /\bfirm(?:ly|er)?\b/i.test(read(path)))).toEqual([])
 })
 
 test('the OpenAPI document names sections of docs/problems.md that are there', () => {

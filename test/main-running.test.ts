@@ -62,7 +62,7 @@ describe('the banner', () => {
       expect(commands).toHaveLength(4)
       const answers = await Promise.all(commands.map(outputOf))
       expect(JSON.parse(answers[0] ?? '')).toMatchObject({ pairId: 'ETH_USDC', expiry: expect.any(Number) })
-      expect(JSON.parse(answers[1] ?? '')).toMatchObject({ pairId: 'ETH_USDC', status: 'waiting' })
+      expect(JSON.parse(answers[1] ?? '')).toMatchObject({ pairId: 'ETH_USDC', status: 'awaiting' })
       expect(JSON.parse(answers[2] ?? '')).toMatchObject({ status: 'open', amount: '10.00' })
       expect(answers[3]).toContain('quotegate_build_info')
     },

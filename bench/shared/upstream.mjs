@@ -37,7 +37,7 @@ function quoteFor(target) {
 const checkout = json('{"id":"co_1","state":"open","amount":"10.00","currency":"USD"}')
 const created = json('{"id":"co_2","state":"created"}')
 const ordered = json(
-  '{"id":"or_1","status":"waiting","pairId":"ETH_USDC","fromAmount":{"assetId":"ETH","value":"0.1"},' +
+  '{"id":"or_1","status":"awaiting","pairId":"ETH_USDC","amount":{"assetId":"ETH","value":"0.1"},' +
     '"toAmount":{"assetId":"USDC","value":"289.645"},"payInAddress":"0xpay"}',
   { status: '201 Created' },
 )

@@ -9,7 +9,8 @@ export interface Operation {
   parameters?: readonly object[]
   requestBody?: object
   responses: Record<string, object>
-  security?: readonly object[]
+  /** Empty: it takes no key. */
+  security: readonly object[]
   problems: readonly ProblemSlug[]
 }
 

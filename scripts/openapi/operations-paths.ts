@@ -1,10 +1,14 @@
 /** What the operations listener answers, apart from the console and its actions. */
-export const operationsPaths: Record<string, { get: object }> = {
+export const operationsPaths: Record<
+  string,
+  { get: { security: readonly object[]; [field: string]: unknown } }
+> = {
   '/healthz': {
     get: {
       operationId: 'getHealth',
       tags: ['Operations'],
       summary: 'Whether the process answers',
+      security: [],
       responses: { '200': json('It does.', 'Health') },
     },
   },
@@ -13,6 +17,7 @@ export const operationsPaths: Record<string, { get: object }> = {
       operationId: 'getReadiness',
       tags: ['Operations'],
       summary: 'Whether it wants traffic',
+      security: [],
       responses: {
         '200': json('It does.', 'Readiness'),
         '503': json('It does not: it is starting, or has been asked to stop.', 'Readiness'),
@@ -24,6 +29,7 @@ export const operationsPaths: Record<string, { get: object }> = {
       operationId: 'getMetrics',
       tags: ['Operations'],
       summary: 'For Prometheus; docs/metrics.md explains each',
+      security: [],
       responses: {
         '200': {
           description: 'The metrics.',
@@ -37,6 +43,7 @@ export const operationsPaths: Record<string, { get: object }> = {
       operationId: 'getOpenApi',
       tags: ['Operations'],
       summary: 'This document',
+      security: [],
       responses: {
         '200': {
           description: 'This document, of the version that answers.',

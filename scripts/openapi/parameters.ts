@@ -4,6 +4,10 @@ function inPath(name: string, description: string, example: string): object {
   return { name, in: 'path', required: true, description, schema: text, example }
 }
 
+function inQuery(name: string, description: string, example: string): object {
+  return { name, in: 'query', description, schema: text, example }
+}
+
 function header(name: string, description: string, more: object = {}): object {
   return { name, in: 'header', description, schema: text, ...more }
 }
@@ -29,8 +33,18 @@ export const parameters: Record<string, object> = {
     },
     example: '0.1',
   },
-  ToAddress: { name: 'toAddress', in: 'query', schema: text, example: '0xto' },
-  ToAsset: { name: 'toAsset', in: 'query', schema: text, example: 'USDC' },
+  AssetId: inPath('id', 'From the list of assets.', 'USDC'),
+  From: inQuery('from', 'The asset that is swapped.', 'ETH'),
+  To: inQuery('to', 'The asset that is received.', 'USDC'),
+  Format: inQuery('format', '`json`, which is the default, or `csv`.', 'json'),
+  Networks: inQuery('networks', 'Networks, separated by commas.', 'ethereum,solana'),
+  Query: inQuery('query', 'A text to look for.', 'usd'),
+  Limit: inQuery('limit', 'How many there are on a page.', '2'),
+  Page: inQuery('page', 'Which page.', '1'),
+  FromAddress: inQuery('fromAddress', 'Where the money comes from.', '0xfrom'),
+  FromAsset: inQuery('fromAsset', 'What is swapped.', 'ETH'),
+  ToAddress: inQuery('toAddress', 'Where the money goes.', '0xto'),
+  ToAsset: inQuery('toAsset', 'What is received.', 'USDC'),
   AppName: header(
     'App-Name',
     'The application: the provider decides by it. Required unless SWAP_APP_NAME is set; without either a quote is ' +

@@ -83,6 +83,7 @@ export const swapPaths: Paths = {
         'this. TRACE and CONNECT are answered like this at every path.',
       parameters: [parameter('PairId')],
       responses: {},
+      security: [],
       problems: [...ofAnyRequest, 'method-not-allowed'],
     },
   },
@@ -125,7 +126,12 @@ export const swapPaths: Paths = {
       security: optionalKey,
       problems: ['float-order-required', ...swapProblems],
     },
-    get: passed('listOrders', 'The orders to an address', ['ToAddress', 'ToAsset']),
+    get: passed('listOrders', 'The orders from or to an address', [
+      'FromAddress',
+      'FromAsset',
+      'ToAddress',
+      'ToAsset',
+    ]),
   },
   '/v3/orders/{id}': {
     get: passed('getOrder', 'One order', ['Id']),
@@ -133,14 +139,30 @@ export const swapPaths: Paths = {
       fromTransactionId: '0xabc',
     }),
   },
-  '/v3/pairs': { get: passed('listPairs', 'The pairs') },
+  '/v3/pairs': {
+    get: {
+      ...passed('listPairs', 'The pairs', ['From', 'To', 'Format']),
+      description: 'In a place that is blocked 200 and `[]`: what one client gets says nothing of another’s.',
+    },
+  },
   '/v3/pairs/{pairId}': { get: passed('getPair', 'One pair', ['PairId']) },
   '/v3/pairs/{pairId}/rates': { get: passed('listRates', 'The rates of a pair', ['PairId']) },
-  '/v3/assets': { get: passed('listAssets', 'The assets') },
+  '/v3/assets': {
+    get: passed('listAssets', 'The assets', ['Networks', 'Query', 'Format', 'Limit', 'Page']),
+  },
+  '/v3/assets/{id}': { get: passed('getAsset', 'One asset', ['AssetId']) },
   '/v3/geolocation': { get: passed('getGeolocation', 'What the provider makes of the client’s place') },
+  '/v3/trades': { post: undocumented('createTrade') },
+  '/v3/provider-orders': { post: undocumented('createProviderOrder') },
+  '/v3/ledger/swap': { post: undocumented('swapByLedger') },
   '/v3/{rest}': {
     get: passed('passSwap', 'Whatever else is below /v3: any path, any depth, any method', ['Rest']),
   },
+}
+
+/** Of these only the paths are known, so the example of a body says nothing. */
+function undocumented(operationId: string): Operation {
+  return passed(operationId, 'Passed on; what it takes and answers is not known', [], {})
 }
 
 /** Through as it is, but for `Forwarded`, `Via`, `X-Request-Id` and the SWAP_ defaults. */

@@ -21,7 +21,7 @@ function untouched(
     ...(parameters.length > 0 && { parameters: parameters.map(parameter) }),
     ...(body && { requestBody: anyBody(body) }),
     responses: { default: upstreamAnswer },
-    ...(upstream === 'payments' && { security: [{ bearer: [] }] }),
+    security: upstream === 'payments' ? [{ bearer: [] }] : [],
     problems: [...ofAnyRequest, ...ofAnyUpstream, upstreamTable[upstream].missing.slug],
   }
 }
@@ -30,6 +30,12 @@ const id = { parameters: ['Id'] }
 const price = { amount: '10.00', currency: 'USD' }
 const pay = (operationId: string, summary: string, more?: Parameters<typeof untouched>[3]) =>
   untouched('payments', operationId, summary, more)
+
+/** Its path is known, its methods and bodies are not. */
+const paySeen = (operationId: string, summary: string, more?: Parameters<typeof untouched>[3]) => ({
+  ...pay(operationId, summary, more),
+  description: 'Any method and any body pass; which of them the provider takes is not known.',
+})
 
 const payments: Paths = {
   '/checkouts': {
@@ -49,6 +55,29 @@ const payments: Paths = {
     get: pay('listRefunds', 'The refunds'),
   },
   '/refunds/{id}': { get: pay('getRefund', 'One refund', id) },
+  '/subscription-checkouts': {
+    post: paySeen('createSubscriptionCheckout', 'A payment session for a subscription', { body: price }),
+    get: paySeen('listSubscriptionCheckouts', 'The payment sessions for subscriptions'),
+  },
+  '/subscription-checkouts/{id}': {
+    get: paySeen('getSubscriptionCheckout', 'One payment session for a subscription', id),
+  },
+  '/payments': {
+    post: paySeen('createPayment', 'A payment', { body: price }),
+    get: paySeen('listPayments', 'The payments'),
+  },
+  '/payments/{id}': { get: paySeen('getPayment', 'One payment', id) },
+  '/payments/{id}/refund': {
+    post: paySeen('refundPayment', 'Refunds a payment', { ...id, body: { amount: '4.00' } }),
+  },
+  '/merchants/{id}/charges': {
+    post: paySeen('createCharge', 'A charge of a merchant', { ...id, body: price }),
+    get: paySeen('listCharges', 'The charges of a merchant', id),
+  },
+  '/settings': {
+    put: paySeen('putSettings', 'Sets the settings', { body: { currency: 'USD' } }),
+    get: paySeen('getSettings', 'The settings'),
+  },
 }
 
 const event = { body: { type: 'checkout.completed', id: 'a1b2' } }
@@ -92,8 +121,11 @@ export const elsewhere: Paths = {
       operationId: 'elsewhere',
       tags: ['Elsewhere'],
       summary: 'Every other path, unless PAYMENTS_PATHS has it: any depth, any method',
+      description:
+        'Paths below another `/v<number>` than `/v3` are answered like this, whatever PAYMENTS_PATHS says.',
       parameters: [parameter('Elsewhere')],
       responses: {},
+      security: [],
       problems: [...ofAnyRequest, 'not-found'],
     },
   },

@@ -8,16 +8,18 @@ function defaultText(name: SettingName): string {
   return factsOf(name).defaultText ?? fixedDefault(name) ?? 'none'
 }
 
+/** Breaks at blanks, and after commas because a list such as the default of PAYMENTS_PATHS is longer than a line. */
 function wrap(text: string, width: number): string[] {
   const lines: string[] = []
   let line = ''
-  for (const word of text.split(' ')) {
-    if (line !== '' && line.length + 1 + word.length > width) {
-      lines.push(line)
-      line = word
-    } else line = line === '' ? word : `${line} ${word}`
+  for (const piece of text.split(/(?<=[ ,])/)) {
+    if (line !== '' && line.length + piece.trimEnd().length > width) {
+      lines.push(line.trim())
+      line = ''
+    }
+    line += piece
   }
-  return [...lines, line]
+  return [...lines, line.trim()]
 }
 
 function helpRow(name: SettingName): string {

@@ -2,6 +2,7 @@ import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { z } from 'zod'
 import { claimsClientAddress } from '../http/client-address-headers.ts'
 import { canonicalHost } from '../http/ip-address.ts'
+import { mayBeVersioned } from '../http/version-path.ts'
 import { readStoreUrl } from './store-url.ts'
 
 // Each schema reads trimmed text; its error says what would be right. No error may repeat a whole value: display.ts
@@ -126,6 +127,7 @@ function pathProblem(path: string): string | undefined {
     return 'may only have plain path segments: no //, %, query or spaces'
   if (/\/\.\.?(\/|$)/.test(path)) return 'has a dot segment'
   if (/^\/(v3|webhooks)(\/|$)/.test(path)) return 'has an upstream of its own'
+  if (mayBeVersioned(path)) return 'is a version: only /v3 is passed on, to the swap API'
   return undefined
 }
 

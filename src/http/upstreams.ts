@@ -54,10 +54,11 @@ export const upstreamTable = {
     },
     paths: {
       setting: 'PAYMENTS_PATHS',
-      default: '/checkouts,/subscriptions,/refunds',
+      default: '/checkouts,/subscriptions,/subscription-checkouts,/refunds,/payments,/merchants,/settings',
       meaning:
         'Path prefixes that go to the payments upstream, separated by commas; / sends everything that is not ' +
-        '/v3 or /webhooks. Every other path answers 404, naming this setting.',
+        '/v3, another /v<number> (a version goes nowhere, and may not be listed) or /webhooks. Every other path ' +
+        'answers 404, naming this setting.',
     },
     headers: 'untouched',
     requests: 'alike',

@@ -1,6 +1,7 @@
 import { foldPath } from '../http/fold-path.ts'
 import { memoize } from '../http/memoize.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
+import { mayBeVersioned } from '../http/version-path.ts'
 import { type AskedQuote, readAskedQuote, readQuotePath } from '../quotes/quote-target.ts'
 
 /** Which part of the service a request belongs to: an upstream, or one of the swap paths that the gateway guards. */
@@ -50,7 +51,7 @@ const absoluteForm = /^https?:\/\/[^/?#]*/i
 export function createAreaReader(
   pathsOf: Readonly<Record<UpstreamName, readonly string[]>>,
 ): (rawTarget: string) => TargetReading {
-  /** The upstream of every path that belongs to no other upstream. */
+  /** The upstream of every path that belongs to no other upstream and is no version of the swap API. */
   const catchAll = upstreamNames.find((name) => pathsOf[name].includes('/'))
 
   function areaOf(path: string): Area {
@@ -61,7 +62,9 @@ export function createAreaReader(
     if (catchAll === undefined) return 'none'
     // Both base URLs may lead to one server, and it may accept spellings of /v3 that the gateway does not.
     const area = swapArea(path)
-    return area === 'swap' ? catchAll : area
+    if (area !== 'swap') return area
+    // Only the swap API has versions, so a version other than /v3, or an odd spelling of /v3, is meant for no upstream here.
+    return mayBeVersioned(path) ? 'none' : catchAll
   }
 
   return memoize((rawTarget): TargetReading => {

@@ -1,5 +1,6 @@
 import { Problem } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
+import { mayBeVersioned } from '../http/version-path.ts'
 import { type RelayOwner, relay } from '../upstream/relay.ts'
 import {
   ClientGone,
@@ -43,7 +44,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
   return function passThroughRoute(exchange, body, explain = unchanged) {
     const { request, response, reading } = exchange
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'There is nothing to ask for.' })
-    const upstream = upstreamFor(reading.upstream)
+    const upstream = upstreamFor(reading)
     const isSwap = upstreamTable[upstream.name].headers === 'swap'
     const headers = isSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
     const rateLimit = isSwap ? options.rateLimit : undefined
@@ -84,7 +85,20 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     })
   }
 
-  function upstreamFor(name: UpstreamName | undefined): Upstream {
+  function upstreamFor({
+    upstream: name,
+    path,
+  }: {
+    upstream: UpstreamName | undefined
+    path: string
+  }): Upstream {
+    if (name === undefined && mayBeVersioned(path)) {
+      throw new Problem('not-found', {
+        detail:
+          'Of the swap API, /v3 is the one version that is passed on, in exactly this spelling. Paths below another ' +
+          '/v<number> are sent to no API, whatever PAYMENTS_PATHS says.',
+      })
+    }
     if (name === undefined) {
       throw new Problem('not-found', {
         detail:

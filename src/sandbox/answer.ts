@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 
 /** An error answer of the sandbox: routes throw it, the error handler writes it. */
@@ -11,6 +12,24 @@ export class Refusal extends Error {
     this.status = status
     this.code = code
   }
+
+  get body(): object {
+    return this.message === '' ? { code: this.code } : { code: this.code, message: this.message }
+  }
+}
+
+/** The provider's answer to every order that it does not take, as it is documented: the reason is not in it. */
+export class RefusedOrder extends Refusal {
+  readonly #orderId = randomUUID()
+
+  constructor(reason: string) {
+    super(400, 'BAD_REQUEST', reason)
+    this.name = 'RefusedOrder'
+  }
+
+  override get body(): object {
+    return { code: this.code, status: this.status, orderId: this.#orderId, details: 'Could not create order' }
+  }
 }
 
 const responsesToCut = new WeakSet<ServerResponse>()
@@ -20,11 +39,18 @@ export function cutAnswer(response: ServerResponse): void {
   responsesToCut.add(response)
 }
 
-/** Every answer of the sandbox is written here, so that any of them can be cut. */
 export function answerJson(response: ServerResponse, status: number, body: unknown): void {
-  const bytes = Buffer.from(JSON.stringify(body))
+  answerText(response, { status, type: 'application/json', text: JSON.stringify(body) })
+}
+
+/** Every answer of the sandbox is written here, so that any of them can be cut. */
+export function answerText(
+  response: ServerResponse,
+  { status, type, text }: { status: number; type: string; text: string },
+): void {
+  const bytes = Buffer.from(text)
   response.statusCode = status
-  response.setHeader('Content-Type', 'application/json; charset=utf-8')
+  response.setHeader('Content-Type', `${type}; charset=utf-8`)
   response.setHeader('Content-Length', bytes.length)
   if (!responsesToCut.has(response)) {
     response.end(bytes)
@@ -38,16 +64,20 @@ export function answerError(response: ServerResponse, error: unknown): void {
     response.destroy()
     return
   }
-  const { status, code, message } = describeError(error)
-  answerJson(response, status, message === '' ? { code } : { code, message })
+  const refusal = refusalOf(error)
+  // A header of the sandbox's own, because the documented body has no room for the reason.
+  if (refusal instanceof RefusedOrder) {
+    response.setHeader('Sandbox-Reason', refusal.message.replace(/[^\x20-\x7e]/g, '?'))
+  }
+  answerJson(response, refusal.status, refusal.body)
 }
 
-function describeError(error: unknown): { status: number; code: string; message: string } {
+function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error
   // Express gives its errors about a request, such as a broken escape in the path, a 4xx status.
   const status = error instanceof Error && 'status' in error ? error.status : undefined
   if (typeof status === 'number' && status >= 400 && status < 500) {
-    return { status, code: 'BAD_REQUEST', message: 'the request cannot be read' }
+    return new Refusal(status, 'BAD_REQUEST', 'the request cannot be read')
   }
-  return { status: 500, code: 'INTERNAL', message: 'the sandbox failed to answer' }
+  return new Refusal(500, 'INTERNAL', 'the sandbox failed to answer')
 }

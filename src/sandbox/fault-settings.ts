@@ -1,6 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
 import { Refusal } from './answer.ts'
+import { type OrderOutcome, orderOutcomes } from './order-state.ts'
 
 export interface SandboxFaults {
   /** Delay before anything else happens to a request. */
@@ -18,6 +19,8 @@ export interface SandboxFaults {
   clockOffsetMs: number
   /** A CIDR or an address whose clients are refused; empty for none. */
   restrictedPlace: string
+  /** How orders end that are placed from now on. `expired`: unless the client notes a transaction within ten seconds. */
+  orderOutcome: OrderOutcome
   /** The side to which latency and the four rates apply. */
   scope: 'all' | 'swap' | 'payments'
 }
@@ -31,6 +34,7 @@ const defaultFaults: SandboxFaults = {
   quoteLifetimeMs: 30_000,
   clockOffsetMs: 0,
   restrictedPlace: '203.0.113.0/24',
+  orderOutcome: 'complete',
   scope: 'all',
 }
 
@@ -51,6 +55,7 @@ const faultsSchema = z
     restrictedPlace: z
       .string()
       .refine(isPlace, 'must be a CIDR such as 203.0.113.0/24, or empty for no restricted place'),
+    orderOutcome: z.enum(orderOutcomes),
     scope: z.enum(['all', 'swap', 'payments']),
   })
   .partial()

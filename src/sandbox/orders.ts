@@ -1,28 +1,37 @@
-import { randomUUID } from 'node:crypto'
+import { randomInt, randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import type { Clock } from '../clock.ts'
-import { Refusal } from './answer.ts'
+import { Refusal, RefusedOrder } from './answer.ts'
 import { BoundedMap } from './bounded-map.ts'
 import { parseDecimal, spellDecimal } from './decimal.ts'
+import type { FaultSettings } from './fault-settings.ts'
+import { messages, type OrderOutcome, stateOf } from './order-state.ts'
 import type { Prices } from './prices.ts'
 import { type Amount, convert, type Quote, type QuoteBook } from './quote-book.ts'
 
-export interface Order {
+interface Order {
   id: string
   pairId: string
-  fromAmount: Amount
+  amount: Amount
   toAmount: Amount
   addresses: z.infer<typeof addressesSchema>
   payInAddress: string
-  quoteId: string | undefined
-  transactionId: string | undefined
+  payInAddressTag: string
+  providerOrderId: string
+  /** The id of the quote that a float order uses; else one of no rate in particular. */
+  rateId: string
+  toTransactionId: string
+  outcome: OrderOutcome
+  /** The transaction that the client noted, and when, counted from when the order was placed. */
+  noted: { transactionId: string; afterMs: number } | undefined
   createdAtMs: number
   startedAtMs: number
 }
 
+/** What a list of orders is narrowed to. Null: anything. */
+export type OrderFilter = Record<'fromAddress' | 'fromAsset' | 'toAddress' | 'toAsset', string | null>
+
 const maxOrders = 1000
-const stepMs = 2000
-const statuses = ['waiting', 'confirming', 'exchanging', 'finished'] as const
 
 const shortText = z.string().min(1).max(200)
 const optionalText = z.string().max(200).nullish()
@@ -50,58 +59,94 @@ export interface OrderSources {
   quotes: QuoteBook
   /** The sandbox's time, `clockOffsetMs` included. */
   clock: Clock
-  /** Unaffected by `clockOffsetMs`: a clock that is set back must not turn a finished order into a new one. */
+  /** Unaffected by `clockOffsetMs`: a clock that is set back must not turn a complete order into a new one. */
   elapsedClock: Clock
+  faults: FaultSettings
 }
 
 export class Orders {
   readonly #sources: OrderSources
   readonly #orders = new BoundedMap<Order>({ maxEntries: maxOrders })
+  readonly #transactions = new BoundedMap<Order>({ maxEntries: maxOrders })
 
   constructor(sources: OrderSources) {
     this.#sources = sources
   }
 
-  placeFixed(body: Record<string, unknown>): Order {
-    if (this.#namedQuote(body) !== undefined) {
-      throw new Refusal(422, 'FLOAT_ORDER_REQUIRED', 'an order for a quote goes to /v3/orders/float')
-    }
+  placeFixed(body: Record<string, unknown>): object {
+    if (this.#namedQuote(body) !== undefined)
+      throw new RefusedOrder('an order for a quote goes to /v3/orders/float')
     return this.#place(body, undefined)
   }
 
-  placeFloat(body: Record<string, unknown>): Order {
+  placeFloat(body: Record<string, unknown>): object {
     const named = this.#namedQuote(body)
     // A quote that is known by its id already has the terms, so an order that names it may leave them out.
     const filled = { ...named, ...body }
     const quote = named ?? this.#sources.quotes.byTerms(read(termsSchema, filled))
     if (quote !== undefined && this.#sources.clock.nowMs() >= quote.expiry) {
-      throw new Refusal(422, 'QUOTE_EXPIRED', `the quote expired at ${quote.expiry}`)
+      throw new RefusedOrder(`the quote expired at ${quote.expiry}`)
     }
     return this.#place(filled, quote)
   }
 
-  find(id: string): Order {
+  one(id: string): object {
+    return this.#describe(this.#find(id))
+  }
+
+  /** The newest first. */
+  list({ fromAddress, fromAsset, toAddress, toAsset }: OrderFilter, maxLength: number): object[] {
+    const wanted = (order: Order) =>
+      (fromAddress === null || order.addresses.fromAddress === fromAddress) &&
+      (fromAsset === null || order.amount.assetId === fromAsset) &&
+      (toAddress === null || order.addresses.toAddress === toAddress) &&
+      (toAsset === null || order.toAmount.assetId === toAsset)
+    const found = this.#orders.newestFirst().filter(wanted).slice(0, maxLength)
+    return found.map((order) => this.#describe(order))
+  }
+
+  noteTransaction(id: string, body: Record<string, unknown>): object {
+    const order = this.#find(id)
+    const transactionId = read(transactionSchema, body)
+    if (order.noted !== undefined || this.#transactions.get(transactionId) !== undefined) {
+      throw new Refusal(412, 'PRECONDITION_FAILED', 'the transaction is already known')
+    }
+    order.noted = { transactionId, afterMs: this.#ageMs(order) }
+    this.#transactions.set(transactionId, order)
+    return this.#describe(order)
+  }
+
+  #find(id: string): Order {
     const order = this.#orders.get(id)
-    if (order === undefined) throw new Refusal(404, 'ORDER_NOT_FOUND', 'there is no such order')
+    if (order === undefined) throw new Refusal(404, 'NOT_FOUND', 'Order not found')
     return order
   }
 
-  list(toAddress: string | null, toAsset: string | null): Order[] {
-    return this.#orders
-      .newestFirst()
-      .filter((order) => toAddress === null || order.addresses.toAddress === toAddress)
-      .filter((order) => toAsset === null || order.toAmount.assetId === toAsset)
+  #ageMs(order: Order): number {
+    return Math.max(0, this.#sources.elapsedClock.nowMs() - order.startedAtMs)
   }
 
-  noteTransaction(id: string, body: Record<string, unknown>): Order {
-    const order = this.find(id)
-    order.transactionId = read(transactionSchema, body)
-    return order
-  }
-
-  statusOf(order: Order): (typeof statuses)[number] {
-    const steps = Math.floor((this.#sources.elapsedClock.nowMs() - order.startedAtMs) / stepMs)
-    return statuses[steps] ?? (steps < 0 ? 'waiting' : 'finished')
+  #describe(order: Order): object {
+    const { outcome, noted, createdAtMs } = order
+    const { status, sinceMs } = stateOf({ outcome, notedAfterMs: noted?.afterMs }, this.#ageMs(order))
+    return {
+      id: order.id,
+      status,
+      pairId: order.pairId,
+      amount: order.amount,
+      toAmount: order.toAmount,
+      ...order.addresses,
+      payInAddress: order.payInAddress,
+      payInAddressTag: order.payInAddressTag,
+      providerOrderId: order.providerOrderId,
+      rateId: order.rateId,
+      fromTransactionId: noted?.transactionId,
+      toTransactionId: status === 'complete' ? order.toTransactionId : undefined,
+      message: messages[status],
+      createdAt: new Date(createdAtMs).toISOString(),
+      updatedAt: new Date(createdAtMs + sinceMs).toISOString(),
+      extraFeatures: {},
+    }
   }
 
   #namedQuote(body: Record<string, unknown>): Quote | undefined {
@@ -109,17 +154,17 @@ export class Orders {
     return id.success ? this.#sources.quotes.byId(id.data) : undefined
   }
 
-  #place(body: Record<string, unknown>, quote: Quote | undefined): Order {
+  #place(body: Record<string, unknown>, quote: Quote | undefined): object {
     const terms = read(termsSchema, body)
     const addresses = read(addressesSchema, body)
     const pair = this.#sources.prices.pair(terms.pairId)
-    if (pair === undefined) throw new Refusal(404, 'PAIR_NOT_FOUND', 'there is no such pair')
+    if (pair === undefined) throw new RefusedOrder('there is no such pair')
     const from = readAmount('fromAmount', terms.fromAmount)
     const nowMs = this.#sources.clock.nowMs()
     const order: Order = {
       id: randomUUID(),
       pairId: pair.id,
-      fromAmount: { assetId: pair.from.id, value: spellDecimal(terms.fromAmount, from) },
+      amount: { assetId: pair.from.id, value: spellDecimal(terms.fromAmount, from) },
       toAmount:
         terms.toAmount == null
           ? convert(pair, from, this.#sources.prices.priceOf(pair, nowMs))
@@ -129,13 +174,17 @@ export class Orders {
             },
       addresses,
       payInAddress: `sandbox-${randomUUID()}`,
-      quoteId: quote?.id,
-      transactionId: undefined,
+      payInAddressTag: String(randomInt(100_000, 1_000_000)),
+      providerOrderId: `sandbox-${randomUUID()}`,
+      rateId: quote?.id ?? randomUUID(),
+      toTransactionId: `sandbox-${randomUUID()}`,
+      outcome: this.#sources.faults.current.orderOutcome,
+      noted: undefined,
       createdAtMs: nowMs,
       startedAtMs: this.#sources.elapsedClock.nowMs(),
     }
     this.#orders.set(order.id, order)
-    return order
+    return this.#describe(order)
   }
 }
 

@@ -1,124 +1,107 @@
-import { randomUUID } from 'node:crypto'
 import { type RequestHandler, Router } from 'express'
-import type { Clock } from '../clock.ts'
 import { answerJson, Refusal } from './answer.ts'
-import { BoundedMap } from './bounded-map.ts'
-import { bodyAsJsonObject } from './request-body.ts'
+import { type Clocks, PaymentCollection } from './payment-collection.ts'
+import { bodyAsJsonObject, bodyBytes } from './request-body.ts'
 import { queryOf } from './request-query.ts'
 
-interface Payment {
-  id: string
-  createdAt: string
-  startedAtMs: number
-  /** Kept as text, because the length of a text says how much memory it takes. */
-  postedJson: string
-  /** Set by cancelling or completing; until then the status depends on time alone. */
-  finalStatus: 'cancelled' | 'completed' | undefined
-}
-
-type StatusOf = (payment: Payment) => string
-
-export interface PaymentsOptions {
-  /** The sandbox's time, `clockOffsetMs` included. */
-  clock: Clock
-  /** Unaffected by `clockOffsetMs`: a completed checkout stays completed. */
-  elapsedClock: Clock
-}
-
 const checkoutOpenMs = 2000
-const defaultListLength = 20
-const maxListLength = 100
-const bounds = {
-  maxEntries: 1000,
-  maxBytes: 16 * 1024 * 1024,
-  bytesOf: (payment: Payment) => payment.postedJson.length,
-}
+const checkoutStatus = (ageMs: number) => (ageMs >= checkoutOpenMs ? 'completed' : 'open')
+const families = [
+  '/checkouts',
+  '/subscriptions',
+  '/subscription-checkouts',
+  '/refunds',
+  '/payments',
+  '/merchants',
+  '/settings',
+]
 
 /** The payments API. Every checkout counts as paid after two seconds, or at once by `completeCheckout`. */
 export class Payments {
-  readonly router: Router
-  readonly #clock: Clock
-  readonly #elapsedClock: Clock
-  readonly #checkouts = new BoundedMap<Payment>(bounds)
-  readonly #subscriptions = new BoundedMap<Payment>(bounds)
-  readonly #refunds = new BoundedMap<Payment>(bounds)
+  readonly router = Router()
+  readonly #checkouts: PaymentCollection
+  readonly #refunds: PaymentCollection
 
-  constructor({ clock, elapsedClock }: PaymentsOptions) {
-    this.#clock = clock
-    this.#elapsedClock = elapsedClock
-    this.router = Router()
-    this.router.use(['/checkouts', '/subscriptions', '/refunds'], requireKey)
-    this.router.use('/checkouts', this.#collection(this.#checkouts, this.#checkoutStatus))
-    this.router.post('/checkouts/:id/cancel', this.#cancel(this.#checkouts, this.#checkoutStatus, 'open'))
-    this.router.use('/subscriptions', this.#collection(this.#subscriptions, subscriptionStatus))
-    this.router.post(
-      '/subscriptions/:id/cancel',
-      this.#cancel(this.#subscriptions, subscriptionStatus, 'active'),
-    )
+  constructor(clocks: Clocks) {
+    this.#checkouts = new PaymentCollection(clocks, checkoutStatus)
+    this.#refunds = new PaymentCollection(clocks, () => 'succeeded')
+    const subscriptions = new PaymentCollection(clocks, () => 'active')
+    this.router.use(families, requireKey)
+    this.#collection('/checkouts', this.#checkouts)
+    this.#cancelling('/checkouts', this.#checkouts, 'open')
+    this.#collection('/subscriptions', subscriptions)
+    this.#cancelling('/subscriptions', subscriptions, 'active')
+    this.#collection('/subscription-checkouts', new PaymentCollection(clocks, checkoutStatus))
     this.router.post('/refunds', this.#refuseUnpaid)
-    this.router.use(
-      '/refunds',
-      this.#collection(this.#refunds, () => 'succeeded'),
-    )
+    this.#collection('/refunds', this.#refunds)
+    this.#payments(new PaymentCollection(clocks, () => 'succeeded'))
+    this.#charges(new PaymentCollection(clocks, () => 'succeeded'))
+    this.#settings()
   }
 
-  completeCheckout(id: string): Record<string, unknown> {
-    const checkout = find(this.#checkouts, id)
-    if (checkout.finalStatus === 'cancelled') throw new Refusal(409, 'NOT_OPEN', 'the checkout is cancelled')
-    checkout.finalStatus = 'completed'
-    return describe(checkout, this.#checkoutStatus)
+  completeCheckout(id: string): object {
+    if (this.#checkouts.statusOf(id) === 'completed') return this.#checkouts.one(id)
+    return this.#checkouts.end(id, { from: 'open', to: 'completed', code: 'NOT_OPEN' })
   }
 
-  #checkoutStatus = (checkout: Payment): string => {
-    if (checkout.finalStatus !== undefined) return checkout.finalStatus
-    return this.#elapsedClock.nowMs() - checkout.startedAtMs >= checkoutOpenMs ? 'completed' : 'open'
+  #collection(path: string, collection: PaymentCollection): void {
+    this.router.post(path, (request, response) => {
+      answerJson(response, 201, collection.create(bodyAsJsonObject(request)))
+    })
+    this.router.get(path, (request, response) => {
+      answerJson(response, 200, collection.list(queryOf(request)))
+    })
+    this.router.get(`${path}/:id` as const, (request, response) => {
+      answerJson(response, 200, collection.one(request.params.id))
+    })
+  }
+
+  #cancelling(path: string, collection: PaymentCollection, from: string): void {
+    this.router.post(`${path}/:id/cancel` as const, (request, response) => {
+      const change = { from, to: 'cancelled', code: 'NOT_CANCELLABLE' } as const
+      answerJson(response, 200, collection.end(request.params.id, change))
+    })
   }
 
   #refuseUnpaid: RequestHandler = (request, _response, next) => {
     const { checkoutId } = bodyAsJsonObject(request)
     if (typeof checkoutId !== 'string') throw new Refusal(400, 'MISSING_CHECKOUT', 'checkoutId is required')
-    const checkout = this.#checkouts.get(checkoutId)
-    if (checkout === undefined || this.#checkoutStatus(checkout) !== 'completed') {
+    if (this.#checkouts.statusOf(checkoutId) !== 'completed') {
       throw new Refusal(422, 'NOT_REFUNDABLE', 'only a completed checkout can be refunded')
     }
     next()
   }
 
-  #collection(payments: BoundedMap<Payment>, statusOf: StatusOf): Router {
-    const router = Router()
-    router.post('/', (request, response) => {
-      const payment: Payment = {
-        id: randomUUID(),
-        createdAt: new Date(this.#clock.nowMs()).toISOString(),
-        startedAtMs: this.#elapsedClock.nowMs(),
-        postedJson: JSON.stringify(bodyAsJsonObject(request)),
-        finalStatus: undefined,
-      }
-      payments.set(payment.id, payment)
-      answerJson(response, 201, describe(payment, statusOf))
+  #payments(payments: PaymentCollection): void {
+    this.#collection('/payments', payments)
+    this.router.post('/payments/:id/refund', (request, response) => {
+      const posted = bodyBytes(request).length === 0 ? {} : bodyAsJsonObject(request)
+      payments.end(request.params.id, { from: 'succeeded', to: 'refunded', code: 'NOT_REFUNDABLE' })
+      answerJson(response, 201, this.#refunds.create(posted, { paymentId: request.params.id }))
     })
-    router.get('/', (request, response) => {
-      const newest = payments.newestFirst().slice(0, readLimit(queryOf(request).get('limit')))
-      answerJson(response, 200, { data: newest.map((payment) => describe(payment, statusOf)) })
-    })
-    router.get('/:id', (request, response) => {
-      answerJson(response, 200, describe(find(payments, request.params.id), statusOf))
-    })
-    return router
   }
 
-  #cancel(payments: BoundedMap<Payment>, statusOf: StatusOf, from: string): RequestHandler<{ id: string }> {
-    return (request, response) => {
-      const payment = find(payments, request.params.id)
-      const status = statusOf(payment)
-      if (status !== from) throw new Refusal(409, 'NOT_CANCELLABLE', `its status is ${status}, not ${from}`)
-      payment.finalStatus = 'cancelled'
-      answerJson(response, 200, describe(payment, statusOf))
-    }
+  #charges(charges: PaymentCollection): void {
+    this.router.post('/merchants/:id/charges', (request, response) => {
+      const merchant = { merchantId: request.params.id }
+      answerJson(response, 201, charges.create(bodyAsJsonObject(request), merchant))
+    })
+    this.router.get('/merchants/:id/charges', (request, response) => {
+      const isOfMerchant = (one: { ownFields: Record<string, string> }) =>
+        one.ownFields.merchantId === request.params.id
+      answerJson(response, 200, charges.list(queryOf(request), isOfMerchant))
+    })
+  }
+
+  #settings(): void {
+    let settings: Record<string, unknown> = {}
+    this.router.get('/settings', (_request, response) => answerJson(response, 200, settings))
+    this.router.put('/settings', (request, response) => {
+      settings = bodyAsJsonObject(request)
+      answerJson(response, 200, settings)
+    })
   }
 }
-
-const subscriptionStatus: StatusOf = ({ finalStatus }) => finalStatus ?? 'active'
 
 const requireKey: RequestHandler = (request, response, next) => {
   if (!/^Bearer +\S/i.test(request.headers.authorization ?? '')) {
@@ -126,22 +109,4 @@ const requireKey: RequestHandler = (request, response, next) => {
     throw new Refusal(401, 'UNAUTHORIZED', 'send Authorization: Bearer and any key')
   }
   next()
-}
-
-function find(payments: BoundedMap<Payment>, id: string): Payment {
-  const payment = payments.get(id)
-  if (payment === undefined) throw new Refusal(404, 'NOT_FOUND', 'there is no such id')
-  return payment
-}
-
-function describe(payment: Payment, statusOf: StatusOf): Record<string, unknown> {
-  const own = { id: payment.id, status: statusOf(payment), createdAt: payment.createdAt }
-  // Spread twice: first for their place in the answer, last so that posted fields do not replace them.
-  return { ...own, ...JSON.parse(payment.postedJson), ...own }
-}
-
-/** List parameters are not documented, so a malformed one is ignored rather than refused. */
-function readLimit(text: string | null): number {
-  if (text === null || !/^\d{1,9}$/.test(text)) return defaultListLength
-  return Math.min(Math.max(1, Number(text)), maxListLength)
 }

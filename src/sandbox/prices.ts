@@ -2,7 +2,9 @@ import { type Decimal, parseDecimal } from './decimal.ts'
 
 export interface Asset {
   id: string
+  symbol: string
   name: string
+  network: string
   decimals: number
 }
 
@@ -13,13 +15,13 @@ export interface Pair {
 }
 
 const oneMinuteMs = 60_000
-const listedAssets: (Asset & { dollars: number })[] = [
-  { id: 'BTC', name: 'Bitcoin', decimals: 8, dollars: 91_230.5 },
-  { id: 'ETH', name: 'Ether', decimals: 8, dollars: 2896.45 },
-  { id: 'LTC', name: 'Litecoin', decimals: 8, dollars: 84.12 },
-  { id: 'SOL', name: 'Solana', decimals: 8, dollars: 137.38 },
-  { id: 'USDC', name: 'USD Coin', decimals: 6, dollars: 1 },
-  { id: 'USDT', name: 'Tether', decimals: 6, dollars: 0.9997 },
+const listedAssets: (Omit<Asset, 'symbol'> & { dollars: number })[] = [
+  { id: 'BTC', name: 'Bitcoin', network: 'bitcoin', decimals: 8, dollars: 91_230.5 },
+  { id: 'ETH', name: 'Ether', network: 'ethereum', decimals: 8, dollars: 2896.45 },
+  { id: 'LTC', name: 'Litecoin', network: 'litecoin', decimals: 8, dollars: 84.12 },
+  { id: 'SOL', name: 'Solana', network: 'solana', decimals: 8, dollars: 137.38 },
+  { id: 'USDC', name: 'USD Coin', network: 'ethereum', decimals: 6, dollars: 1 },
+  { id: 'USDT', name: 'Tether', network: 'ethereum', decimals: 6, dollars: 0.9997 },
 ]
 const otherAssetDecimals = 8
 
@@ -33,9 +35,10 @@ export class Prices {
   constructor(fixedPrices: Record<string, number>) {
     this.#fixed = new Map(Object.entries(fixedPrices).map(readFixedPrice))
     const assets = new Map<string, Asset>(
-      listedAssets.map(({ id, name, decimals }) => [id, { id, name, decimals }]),
+      listedAssets.map(({ dollars: _price, id, ...facts }) => [id, { id, symbol: id, ...facts }]),
     )
-    const assetOf = (id: string): Asset => assets.get(id) ?? { id, name: id, decimals: otherAssetDecimals }
+    const assetOf = (id: string): Asset =>
+      assets.get(id) ?? { id, symbol: id, name: id, network: 'sandbox', decimals: otherAssetDecimals }
     const pairIds = new Set([...crossPairIds(), ...this.#fixed.keys()])
     this.pairs = [...pairIds].map((id) => {
       const [from = '', to = ''] = id.split('_')

@@ -1,10 +1,11 @@
-import { type Request, Router } from 'express'
+import { type Request, type RequestHandler, Router } from 'express'
 import type { Clock } from '../clock.ts'
-import { answerJson, Refusal } from './answer.ts'
+import { answerJson, Refusal, RefusedOrder } from './answer.ts'
 import { type Decimal, formatDecimal, multiplyDecimals } from './decimal.ts'
 import type { FaultSettings } from './fault-settings.ts'
 import { locate } from './geolocation.ts'
-import { type Order, Orders } from './orders.ts'
+import { answerList, chooseAssets, choosePairs, describePair } from './lists.ts'
+import { Orders } from './orders.ts'
 import { type Pair, Prices } from './prices.ts'
 import { QuoteBook } from './quote-book.ts'
 import { bodyAsJsonObject } from './request-body.ts'
@@ -26,22 +27,34 @@ export function createSwapRouter({ prices: fixedPrices, faults, clock, elapsedCl
   const router = Router()
   const prices = new Prices(fixedPrices)
   const quotes = new QuoteBook()
-  const orders = new Orders({ prices, quotes, clock, elapsedClock })
+  const orders = new Orders({ prices, quotes, clock, elapsedClock, faults })
   const expiryFromNowMs = () => Math.floor(clock.nowMs()) + faults.current.quoteLifetimeMs
+  const isAllowed = (request: Request) => locate(request, faults.current.restrictedPlace).allowed
 
-  router.get('/assets', (_request, response) => answerJson(response, 200, prices.assets))
+  router.get('/assets', (request, response) => {
+    const query = queryOf(request)
+    answerList(response, query, chooseAssets(prices.assets, query))
+  })
+  router.get('/assets/:id', (request, response) => {
+    const asset = prices.assets.find(({ id }) => id === request.params.id)
+    if (asset === undefined) throw new Refusal(404, 'NOT_FOUND', 'Asset not found')
+    answerJson(response, 200, asset)
+  })
   router.get('/geolocation', (request, response) => {
     answerJson(response, 200, locate(request, faults.current.restrictedPlace))
   })
 
+  // The one operation that does not refuse a client by its place: it has nothing for it.
+  router.get('/pairs', (request, response) => {
+    const query = queryOf(request)
+    answerList(response, query, isAllowed(request) ? choosePairs(prices.pairs, query) : [])
+  })
   router.use(['/pairs', '/orders'], (request, _response, next) => {
     // Without a message: the real provider's refusal, the only one whose body was seen, has only a code.
-    if (!locate(request, faults.current.restrictedPlace).allowed)
-      throw new Refusal(403, 'RESTRICTED_GEOLOCATION')
+    if (!isAllowed(request)) throw new Refusal(403, 'RESTRICTED_GEOLOCATION')
     next()
   })
 
-  router.get('/pairs', (_request, response) => answerJson(response, 200, prices.pairs.map(describePair)))
   router.get('/pairs/:pairId', (request, response) => {
     answerJson(response, 200, describePair(findPair(prices, request.params.pairId)))
   })
@@ -57,25 +70,53 @@ export function createSwapRouter({ prices: fixedPrices, faults, clock, elapsedCl
     answerJson(response, 200, quotes.give(pair, readAmountParameter(request), price, expiryFromNowMs()))
   })
 
-  const describe = (order: Order) => describeOrder(order, orders.statusOf(order))
-  router.post('/orders', (request, response) => {
-    answerJson(response, 201, describe(orders.placeFixed(bodyAsJsonObject(request))))
-  })
-  router.post('/orders/float', (request, response) => {
-    answerJson(response, 201, describe(orders.placeFloat(bodyAsJsonObject(request))))
-  })
+  router.post(
+    '/orders',
+    creating((body) => orders.placeFixed(body)),
+  )
+  router.post(
+    '/orders/float',
+    creating((body) => orders.placeFloat(body)),
+  )
   router.get('/orders', (request, response) => {
     const query = queryOf(request)
-    const found = orders.list(query.get('toAddress'), query.get('toAsset'))
-    answerJson(response, 200, found.slice(0, maxOrderList).map(describe))
+    const filter = {
+      fromAddress: query.get('fromAddress'),
+      fromAsset: query.get('fromAsset'),
+      toAddress: query.get('toAddress'),
+      toAsset: query.get('toAsset'),
+    }
+    answerJson(response, 200, orders.list(filter, maxOrderList))
   })
   router.get('/orders/:id', (request, response) => {
-    answerJson(response, 200, describe(orders.find(request.params.id)))
+    answerJson(response, 200, orders.one(request.params.id))
   })
   router.patch('/orders/:id', (request, response) => {
-    answerJson(response, 200, describe(orders.noteTransaction(request.params.id, bodyAsJsonObject(request))))
+    answerJson(response, 200, orders.noteTransaction(request.params.id, bodyAsJsonObject(request)))
   })
+
+  router.post('/trades', notImitated)
+  router.post('/provider-orders', notImitated)
+  router.post('/ledger/swap', notImitated)
   return router
+}
+
+/** Whatever is wrong with an order, the provider answers it in one way. */
+function creating(place: (body: Record<string, unknown>) => object): RequestHandler {
+  return (request, response) => {
+    try {
+      answerJson(response, 201, place(bodyAsJsonObject(request)))
+    } catch (error) {
+      const isReason = error instanceof Refusal && error.status === 400
+      throw isReason && !(error instanceof RefusedOrder) ? new RefusedOrder(error.message) : error
+    }
+  }
+}
+
+const notImitated: RequestHandler = () => {
+  const message =
+    'the sandbox does not imitate this path, because its requests and answers are not documented'
+  throw new Refusal(501, 'SANDBOX_NOT_IMPLEMENTED', message)
 }
 
 function findPair(prices: Prices, id: string): Pair {
@@ -92,42 +133,23 @@ function readAmountParameter(request: Request): string {
   return amount
 }
 
-function describePair({ id, from, to }: Pair) {
-  return { id, from: from.id, to: to.id }
-}
-
 /** Three tiers of amounts at one price: the larger the amounts, the wider the bounds and the higher the miner fee. */
 function ratesOf(pair: Pair, price: Decimal, expiry: number) {
   const tiers = [
-    { min: '0.001', max: '1', minerFee: '0.0001' },
-    { min: '1', max: '100', minerFee: '0.0002' },
-    { min: '100', max: '10000', minerFee: '0.0004' },
+    { min: 0.001, max: 1, minerFee: 0.0001 },
+    { min: 1, max: 100, minerFee: 0.0002 },
+    { min: 100, max: 10_000, minerFee: 0.0004 },
   ]
-  const from = (value: string) => ({ assetId: pair.from.id, value })
-  const to = (value: string) => ({ assetId: pair.to.id, value })
+  const from = (value: number) => ({ assetId: pair.from.id, value })
+  const to = (value: number) => ({ assetId: pair.to.id, value })
+  const paidForOne = multiplyDecimals({ digits: 1n, scale: 0 }, price, pair.to.decimals)
   return tiers.map(({ min, max, minerFee }) => ({
     pairId: pair.id,
-    amount: to(formatDecimal(multiplyDecimals({ digits: 1n, scale: 0 }, price, pair.to.decimals))),
+    // Numbers, where a quote and an order have strings: so do the provider's.
+    amount: to(Number(formatDecimal(paidForOne))),
     min: from(min),
     max: from(max),
     minerFee: to(minerFee),
     expiry,
   }))
-}
-
-function describeOrder(order: Order, status: string) {
-  const { id, pairId, fromAmount, toAmount, addresses, payInAddress, quoteId, transactionId, createdAtMs } =
-    order
-  return {
-    id,
-    status,
-    pairId,
-    fromAmount,
-    toAmount,
-    ...addresses,
-    payInAddress,
-    quoteId,
-    transactionId,
-    createdAt: createdAtMs,
-  }
 }

@@ -31,7 +31,18 @@ describe('defaults', () => {
       swap: { appName: undefined, appVersion: undefined, authorization: undefined },
       upstreams: {
         swap: { baseUrl: 'sandbox', paths: ['/v3'] },
-        payments: { baseUrl: 'sandbox', paths: ['/checkouts', '/subscriptions', '/refunds'] },
+        payments: {
+          baseUrl: 'sandbox',
+          paths: [
+            '/checkouts',
+            '/subscriptions',
+            '/subscription-checkouts',
+            '/refunds',
+            '/payments',
+            '/merchants',
+            '/settings',
+          ],
+        },
         webhooks: { baseUrl: undefined, paths: ['/webhooks'] },
       },
       client: { trustProxy: [], ipHeader: 'forwarded' },

@@ -50,7 +50,8 @@ describeInBrowser('the console', () => {
     const { page } = watched
     await page.locator('[name="quoteLifetimeMs"]').fill('2000')
     const faults = async () => (await fetch(`${gateway.sandboxUrl}/sandbox/faults`)).json()
-    await expect.poll(faults).toMatchObject({ quoteLifetimeMs: 2_000 })
+    await page.locator('[name="orderOutcome"]').selectOption('refunded')
+    await expect.poll(faults).toMatchObject({ quoteLifetimeMs: 2_000, orderOutcome: 'refunded' })
     const ask = page.getByRole('button', { name: 'Ask for a quote' })
     await ask.click()
     await page.locator('#try .steps li').nth(0).waitFor()

@@ -152,7 +152,7 @@ describe.each(everyWay)('the attacker from a restricted place, through %s,', (_w
     { Forwarded: 'for=198.51.100.1', Connection: 'Forwarded' },
   ])('is refused as what he is, whatever he claims: %j', async (claims) => {
     const { sandbox, gateway } = await setStage({}, restricted)
-    const answer = await open(gateway)('get', '/v3/pairs').set(claims)
+    const answer = await open(gateway)('get', '/v3/pairs/ETH_USDC').set(claims)
     expect([answer.status, answer.body]).toEqual([403, { code: 'RESTRICTED_GEOLOCATION' }])
     const { rawHeaders } = sandbox.requests[0] ?? {}
     expect(valuesOf(rawHeaders, 'Forwarded')).toEqual(['for=127.0.0.1'])

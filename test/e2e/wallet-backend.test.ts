@@ -59,7 +59,7 @@ describe.each(everyWay)('the wallet backend, through %s,', (_way, open) => {
       .set({ 'App-Name': 'wallet', 'Content-Type': 'application/json', Forwarded: 'for=198.51.100.7' })
       .send(order)
     expect(placed.status).toBe(201)
-    expect(placed.body).toMatchObject({ quoteId: quote.id, status: 'waiting', toAmount: quote.toAmount })
+    expect(placed.body).toMatchObject({ rateId: quote.id, status: 'awaiting', toAmount: quote.toAmount })
     expect(sandbox.requests.at(-1)?.body.toString()).toBe(order)
     const followed = await ask('get', `/v3/orders/${placed.body.id}`).set('Forwarded', 'for=198.51.100.7')
     expect(followed.body.id).toBe(placed.body.id)

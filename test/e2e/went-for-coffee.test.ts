@@ -43,7 +43,7 @@ describe.each(everyWay)('the user who went for coffee, through %s,', (_way, open
     expect(fresh.body.id).not.toBe(quote.body.id)
     const placed = await orderFor(fresh.body)
     expect(placed.status).toBe(201)
-    expect(placed.body).toMatchObject({ quoteId: fresh.body.id, status: 'waiting' })
+    expect(placed.body).toMatchObject({ rateId: fresh.body.id, status: 'awaiting' })
     expect(sandbox.requests.map(({ method }) => method)).toEqual(['GET', 'GET', 'POST'])
   })
 

@@ -37,7 +37,7 @@ async function problemIn(response: Response): Promise<Record<string, unknown>> {
 }
 
 describe('a path that is nowhere', () => {
-  test.each(['/', '/nowhere', '/v4/pairs', '/V3/pairs', '/checkoutsX', '/checkout'])(
+  test.each(['/', '/nowhere', '/v3x/pairs', '/checkoutsX', '/checkout'])(
     'is a 404 for %s that says what exists and names PAYMENTS_PATHS',
     async (path) => {
       const { url } = await gatewayWith({ PAYMENTS_PATHS: '/checkouts,/payouts' })
@@ -50,6 +50,27 @@ describe('a path that is nowhere', () => {
       }
     },
   )
+
+  test.each([
+    ['/v4/pairs', {}],
+    ['/V3/pairs', {}],
+    ['/v4/pairs?a=b', { PAYMENTS_PATHS: '/' }],
+    ['//v4/orders', { PAYMENTS_PATHS: '/' }],
+    ['/%764', { PAYMENTS_PATHS: '/' }],
+  ])('is a 404 for %s that says what a version is, and reaches nobody', async (path, settings) => {
+    const upstream = await upstreamThat((socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
+    const all = {
+      SWAP_BASE_URL: upstream.url,
+      PAYMENTS_BASE_URL: upstream.url,
+      WEBHOOKS_BASE_URL: upstream.url,
+    }
+    const { url } = await gatewayWith({ ...all, ...settings })
+    const { text } = await sendRaw(url, `GET ${path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n`)
+    expect(text).toMatch(/^HTTP\/1\.1 404 /)
+    expect(text).toContain('"type":"urn:quotegate:problem:not-found"')
+    expect(text).toMatch(/"detail":"[^"]*\/v3 is the one version[^"]*whatever PAYMENTS_PATHS says/)
+    expect(upstream.received).toEqual([])
+  })
 
   test('is a 404 with the reason where there is no payments upstream', async () => {
     const { url } = await gatewayWith({ SWAP_BASE_URL: 'http://127.0.0.1:9' })

@@ -1,11 +1,25 @@
 import { Validator } from '@seriousme/openapi-schema-validator'
+import type { Router } from 'express'
 import { describe, expect, test } from 'vitest'
 import { openApiJson } from '../../scripts/openapi/document.ts'
+import { systemClock } from '../../src/clock.ts'
 import { fixedDefault } from '../../src/config/settings.ts'
 import { problemTypes } from '../../src/http/problem.ts'
 import { version } from '../../src/process/package-info.ts'
 import { readQuote } from '../../src/quotes/quote.ts'
+import { FaultSettings } from '../../src/sandbox/fault-settings.ts'
+import { Payments } from '../../src/sandbox/payments.ts'
+import { createSwapRouter } from '../../src/sandbox/swap.ts'
 import { documentText, faultsOf, onTraffic, openApi, operations, resolve, slugsOf } from './support.ts'
+
+/** As `GET /v3/pairs/{pairId}`. */
+function routesOf(router: Router, prefix = ''): string[] {
+  return router.stack.flatMap(({ route }) => {
+    if (route === undefined) return []
+    const path = prefix + route.path.replaceAll(/:(\w+)/g, '{$1}')
+    return route.stack.map(({ method }) => `${method.toUpperCase()} ${path}`)
+  })
+}
 
 describe('docs/openapi.json', () => {
   test('is what the schemas and the table of problems make (if not: npm run docs)', () => {
@@ -40,6 +54,29 @@ describe('docs/openapi.json', () => {
   test('has every problem that there is at some path, and none that is not', () => {
     const documented = slugsOf(onTraffic.flatMap(({ responses }) => Object.values(responses)))
     expect([...documented].sort()).toEqual(Object.keys(problemTypes).sort())
+  })
+
+  test('says of every operation which key it takes, if any', () => {
+    const without = operations.filter(({ operation }) => !Array.isArray(operation.security))
+    expect(without.map(({ operation }) => operation.operationId)).toEqual([])
+    const ofPayments = onTraffic.filter(({ operation }) => operation.tags.includes('Payments'))
+    expect(ofPayments.length).toBeGreaterThan(20)
+    for (const { operation } of ofPayments) expect(operation.security).toEqual([{ bearer: [] }])
+  })
+
+  test('has every operation of the sandbox, and of both APIs no other', () => {
+    const clocks = { clock: systemClock, elapsedClock: systemClock }
+    const swap = createSwapRouter({ prices: {}, faults: new FaultSettings({}), ...clocks })
+    const ofSandbox = [...routesOf(swap, '/v3'), ...routesOf(new Payments(clocks).router)]
+    const ofBoth = onTraffic.filter(
+      ({ path, method, operation: { tags } }) =>
+        (tags.includes('Swap') || tags.includes('Payments')) &&
+        path !== '/v3/{rest}' &&
+        !['HEAD', 'TRACE'].includes(method),
+    )
+    expect(ofBoth.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(
+      [...new Set(ofSandbox)].sort(),
+    )
   })
 
   test('uses every component', () => {

@@ -42,8 +42,10 @@ export function formOf(json: string): unknown {
     if (typeof value === 'number' && name !== 'status') return '<number>'
     if (name === 'toAmount') return { ...(value as object), value: '<price>' }
     if (typeof value !== 'string') return value
+    if (name === 'payInAddressTag') return value.replace(/^\d{6}$/, '<tag>')
     return value
       .replace(/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
       .replace(/\b[0-9a-f]{64}\b/g, '<quote id>')
+      .replace(/^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/, '<time>')
   })
 }

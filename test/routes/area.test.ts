@@ -63,11 +63,21 @@ describe('the area of a target', () => {
   test.each([
     ['/x', 'payments'],
     ['//evil.example/x', 'payments'],
-    ['/V3', 'payments'],
     ['/v3x', 'payments'],
+    ['/v', 'payments'],
+    ['/v/4', 'payments'],
+    ['/vx4', 'payments'],
+    ['/v4x', 'payments'],
+    ['/v4-beta', 'payments'],
+    ['/x/v4', 'payments'],
+    ['/v%2534', 'payments'],
+    ['/checkouts/v4', 'payments'],
     ['/v3', 'swap'],
+    ['/v3/v4', 'swap'],
     ['/V3/pairs/A/quotes', 'quote'],
+    ['//v3/orders/float', 'float-order'],
     ['/webhooks/x', 'webhooks'],
+    ['/webhooks/v4', 'webhooks'],
   ])('%s is %s when every path is a payments path', (target, area) => {
     expect(reader(['/'])(target)).toMatchObject({ area, target })
   })

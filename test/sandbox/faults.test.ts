@@ -23,6 +23,7 @@ describe('setting faults', () => {
       quoteLifetimeMs: 5000,
       clockOffsetMs: -30_000,
       restrictedPlace: '203.0.113.0/24',
+      orderOutcome: 'complete',
       scope: 'all',
     }
     expect((await ask(sandbox, 'GET', '/sandbox/faults')).body).toEqual(expected)
@@ -38,6 +39,7 @@ describe('setting faults', () => {
     [{ restrictedPlace: '203.0.113.0/33' }, 'restrictedPlace'],
     [{ restrictedPlace: 'nowhere' }, 'restrictedPlace'],
     [{ scope: 'some' }, 'scope'],
+    [{ orderOutcome: 'awaiting' }, 'orderOutcome'],
     [{ latencyMS: 5 }, 'latencyMS'],
   ])('refuses %j, says why and changes nothing', async (bad, named) => {
     const sandbox = await startedSandbox()
@@ -138,7 +140,7 @@ describe('faults', () => {
     const order = { pairId: 'ETH_USDC', fromAmount: 0.1, toAddress: '0xto' }
     expect((await ask(sandbox, 'POST', '/v3/orders/float', { body: order })).status).toBe(201)
     clock.advance(10_000)
-    expect((await ask(sandbox, 'POST', '/v3/orders/float', { body: order })).status).toBe(422)
+    expect((await ask(sandbox, 'POST', '/v3/orders/float', { body: order })).status).toBe(400)
   })
 })
 

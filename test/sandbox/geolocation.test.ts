@@ -47,7 +47,6 @@ describe('a restricted place', () => {
   const restricted = { Forwarded: 'for=203.0.113.7', 'App-Name': 'tests' }
 
   test.each([
-    ['GET', '/v3/pairs'],
     ['GET', '/v3/pairs/ETH_USDC'],
     ['GET', '/v3/pairs/ETH_USDC/rates'],
     ['GET', '/v3/pairs/ETH_USDC/quotes?amount=1'],

@@ -7,6 +7,11 @@ describe('payments', () => {
     ['POST', '/checkouts'],
     ['GET', '/subscriptions/any'],
     ['POST', '/refunds'],
+    ['GET', '/payments'],
+    ['POST', '/payments/any/refund'],
+    ['GET', '/subscription-checkouts'],
+    ['GET', '/merchants/any/charges'],
+    ['GET', '/settings'],
   ])('refuses %s %s without a bearer key', async (method, target) => {
     const sandbox = await startedSandbox()
     const { status, headers, body } = await ask(sandbox, method, target)

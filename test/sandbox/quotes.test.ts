@@ -107,21 +107,23 @@ describe('pairs, assets and rates', () => {
     })
     expect((await ask(sandbox, 'GET', '/v3/assets')).body).toContainEqual({
       id: 'USDC',
+      symbol: 'USDC',
       name: 'USD Coin',
+      network: 'ethereum',
       decimals: 6,
     })
   })
 
-  test('gives several rates with bounds, a fee and an expiry', async () => {
+  test('gives several rates with bounds, a fee and an expiry, amounts as numbers', async () => {
     const sandbox = await startedSandbox({ clock: new ManualClock(), prices: { ETH_USDC: 2896.45 } })
     const { body } = await ask(sandbox, 'GET', '/v3/pairs/ETH_USDC/rates')
     expect(body.length).toBeGreaterThan(1)
     expect(body[0]).toEqual({
       pairId: 'ETH_USDC',
-      amount: { assetId: 'USDC', value: '2896.45' },
-      min: { assetId: 'ETH', value: '0.001' },
-      max: { assetId: 'ETH', value: '1' },
-      minerFee: { assetId: 'USDC', value: '0.0001' },
+      amount: { assetId: 'USDC', value: 2896.45 },
+      min: { assetId: 'ETH', value: 0.001 },
+      max: { assetId: 'ETH', value: 1 },
+      minerFee: { assetId: 'USDC', value: 0.0001 },
       expiry: startMs + 30_000,
     })
   })

@@ -26,6 +26,7 @@ const usual = {
   quoteLifetimeMs: 30_000,
   clockOffsetMs: 0,
   restrictedPlace: '203.0.113.0/24',
+  orderOutcome: 'complete',
   scope: 'all',
 }
 
@@ -50,15 +51,19 @@ export function createSandbox({ say }) {
   const place = element('input', { name: 'restrictedPlace', spellcheck: 'false', autocomplete: 'off' })
   place.addEventListener('change', () => set({ restrictedPlace: place.value.trim() }))
   form.append(element('label', {}, 'Restricted place (CIDR)', place))
-  const scope = element(
-    'select',
-    { name: 'scope' },
-    ...['all', 'swap', 'payments'].map((value) => element('option', { value, text: value })),
-  )
-  scope.addEventListener('change', () => set({ scope: scope.value }))
+  const scope = choice('scope', ['all', 'swap', 'payments'])
   form.append(element('label', {}, 'Latency and errors apply to', scope))
+  const outcome = choice('orderOutcome', ['complete', 'failed', 'refunded', 'expired'])
+  form.append(element('label', {}, 'New orders end as', outcome))
   form.addEventListener('submit', (event) => event.preventDefault())
   part(panel, 'reset').addEventListener('click', () => set(usual))
+
+  function choice(name, values) {
+    const options = values.map((value) => element('option', { value, text: value }))
+    const select = element('select', { name }, ...options)
+    select.addEventListener('change', () => set({ [name]: select.value }))
+    return select
+  }
 
   function tell(slider, range, output) {
     const text = slider.say(Number(range.value))
@@ -73,6 +78,7 @@ export function createSandbox({ say }) {
     }
     place.value = faults.restrictedPlace
     scope.value = faults.scope
+    outcome.value = faults.orderOutcome
   }
 
   async function set(next) {

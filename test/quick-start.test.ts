@@ -1,0 +1,64 @@
+import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { promisify } from 'node:util'
+import { expect, onTestFinished, test } from 'vitest'
+import { startSandbox } from '../src/sandbox/sandbox.ts'
+import { blocksOf } from './readme/commands.ts'
+import { startGateway } from './support/gateways/gateway.ts'
+
+const page = readFileSync(new URL('../docs/quick-start.md', import.meta.url), 'utf8')
+const urlInPage = 'http://127.0.0.1:8080'
+/** The moment at which the page was written: prices and times follow from it. */
+const startMs = Date.UTC(2026, 10, 24, 10)
+
+const id = /[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<="payInAddressTag":")\d{6}/g
+
+/** The text with a number in place of each id; an id that was seen before has the number that it had. */
+function numbered(text: string, seen: string[]): string {
+  return text.replaceAll(id, (found) => {
+    if (!seen.includes(found)) seen.push(found)
+    return `<${seen.indexOf(found)}>`
+  })
+}
+
+/** Time stands still, but for what a `sleep` of the page lets pass. */
+async function stage() {
+  const clock = { ms: startMs, nowMs: () => clock.ms }
+  const sandbox = await startSandbox({ clock })
+  const upstreams = { SWAP_BASE_URL: sandbox.url, PAYMENTS_BASE_URL: sandbox.url }
+  const gateway = await startGateway(upstreams, { clock })
+  onTestFinished(async () => {
+    await gateway.close()
+    await sandbox.close()
+  })
+  return { clock, url: gateway.url }
+}
+
+test('the answers in the quick start are those of the gateway and its sandbox', async () => {
+  const { clock, url } = await stage()
+  const [start, ...blocks] = blocksOf(page)
+  expect(start?.text).toBe('npm ci && npm start\n')
+  const idsInPage: string[] = []
+  const idsHere: string[] = []
+  const asHere = (command: string) =>
+    command
+      .replaceAll(urlInPage, url)
+      .replaceAll(id, (found) => idsHere[idsInPage.indexOf(found)] ?? `${found} is in no answer before`)
+
+  const commands = blocks.filter(({ language }) => language === 'sh')
+  expect(commands.length).toBeGreaterThan(10)
+  for (const block of commands) {
+    let output = ''
+    for (const line of block.text.trimEnd().split('\n')) {
+      const seconds = /^sleep (\d+)$/.exec(line)?.[1]
+      if (seconds !== undefined) clock.ms += Number(seconds) * 1000
+      else {
+        expect(line).toMatch(/^curl -s /)
+        output = (await promisify(execFile)('sh', ['-c', asHere(line)])).stdout
+      }
+    }
+    const shown = blocks[blocks.indexOf(block) + 1]
+    expect(shown?.language).toMatch(/^(?:json|text)$/)
+    expect(numbered(output.trimEnd(), idsHere)).toBe(numbered(shown?.text.trimEnd() ?? '', idsInPage))
+  }
+})
