@@ -18,7 +18,7 @@ export const messages: Record<OrderState['status'], string> = {
   complete: 'The sandbox has paid out.',
   failed: 'The sandbox was asked to let this order fail.',
   refunded: 'The sandbox was asked to send the deposit of this order back.',
-  expired: 'The sandbox waited for a deposit in vain.',
+  expired: 'No deposit came to the sandbox in time.',
 }
 
 /** `notedAfterMs`: when the client named its transaction, which counts as the deposit. */

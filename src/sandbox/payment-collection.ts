@@ -36,7 +36,7 @@ export class PaymentCollection {
   readonly #statusByTime: (ageMs: number) => string
   readonly #payments = new BoundedMap<Payment>(bounds)
 
-  /** `statusByTime`: the status of one that nobody has cancelled, completed or refunded. */
+  /** `statusByTime`: the status until it is cancelled, completed or refunded. */
   constructor(clocks: Clocks, statusByTime: (ageMs: number) => string) {
     this.#clocks = clocks
     this.#statusByTime = statusByTime

@@ -57,7 +57,7 @@ describe('a path that is nowhere', () => {
     ['/v4/pairs?a=b', { PAYMENTS_PATHS: '/' }],
     ['//v4/orders', { PAYMENTS_PATHS: '/' }],
     ['/%764', { PAYMENTS_PATHS: '/' }],
-  ])('is a 404 for %s that says what a version is, and reaches nobody', async (path, settings) => {
+  ])('is a 404 for %s that says what a version is, and reaches no upstream', async (path, settings) => {
     const upstream = await upstreamThat((socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
     const all = {
       SWAP_BASE_URL: upstream.url,

@@ -35,7 +35,7 @@ describe('a version other than /v3, however it is spelled', () => {
     ],
     'http://evil.example/v4/pairs',
   ]
-  test.each(spellings)('%s goes to nobody', (target) => {
+  test.each(spellings)('%s goes to no API', (target) => {
     for (const paths of [['/'], ['/', '/checkouts'], ['/checkouts']]) {
       expect(reader(paths)(target)).toMatchObject({ area: 'none', upstream: undefined })
     }
@@ -49,7 +49,7 @@ describe('a version other than /v3, however it is spelled', () => {
     },
   )
 
-  test('in any mixture of spellings goes to nobody', () => {
+  test('in any mixture of spellings goes to no API', () => {
     const letter = fc.constantFrom('v', 'V', '%76', '%56')
     const digit = fc.nat({ max: 9 }).chain((n) => fc.constantFrom(String(n), `%3${n}`))
     const slash = fc.constantFrom('/', '//', '///', '/;a=b/', '/%2F')

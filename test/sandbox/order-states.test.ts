@@ -76,7 +76,7 @@ describe('an order', () => {
     expect((await note({ transactionId: '0xlate' })).body).toMatchObject({ status: 'expired' })
   })
 
-  test('that waits for its deposit in vain is complete if the deposit is noted in time', async () => {
+  test('that would expire is complete if its deposit is noted in time', async () => {
     const { clock, state, note } = await placed({ orderOutcome: 'expired' })
     clock.advance(9_000)
     expect((await note({ transactionId: '0xabc' })).body.status).toBe('inProgress')
