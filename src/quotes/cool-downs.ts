@@ -61,6 +61,8 @@ const leastMs = 1_000
 const mostMs = 30_000
 /** Two addresses refused within this time are refused for what they have in common: the application's credentials. */
 const widensWithinMs = 10_000
+/** Others wait no longer for a trial whose answer is late. */
+const longestTrialMs = 1_000
 /** A cool-down that is over and that nobody came to try is no reason to hold back a crowd any more. */
 const forgottenAfterMs = 30_000
 
@@ -69,6 +71,8 @@ interface State {
   untilMs: number
   /** The one call that finds out if the cool-down is over. */
   trial: Pass | undefined
+  /** When that call, or the last one before it, has taken its time, answered or not. */
+  trialUntilMs: number
   shown: Pick<CoolDown, 'scope' | 'application' | 'address'>
 }
 
@@ -101,6 +105,8 @@ export function createCoolDowns({
     return undefined
   }
 
+  const hasItsOwn = (client: AskedAs) => find(keysOf(client).address) !== undefined
+
   function concerning(client: AskedAs): [key: string, state: State][] {
     if (states.size === 0) return []
     return Object.values(keysOf(client)).flatMap((key) => {
@@ -122,6 +128,7 @@ export function createCoolDowns({
       sinceMs: nowMs(),
       untilMs,
       trial: undefined,
+      trialUntilMs: 0,
       shown: { scope, application: client.application, address },
     }
     states.set(key, state)
@@ -134,8 +141,10 @@ export function createCoolDowns({
     const isAnotherAddress =
       last !== undefined && last.address !== client.address && nowMs() - last.atMs <= widensWithinMs
     lastRefused.set(client.credentials, { address: client.address, atMs: nowMs() })
+    // An address that is refused again may be limited by itself, which says nothing of the others.
+    const wasRefusedBefore = hasItsOwn(client)
     cool(client, 'address', forMs)
-    if (isAnotherAddress || wasTrialOfAll) cool(client, 'application', forMs)
+    if (!wasRefusedBefore && (isAnotherAddress || wasTrialOfAll)) cool(client, 'application', forMs)
   }
 
   function passFor(client: AskedAs, tried: [key: string, state: State][]): Pass {
@@ -156,13 +165,16 @@ export function createCoolDowns({
         for (const [key, state] of ended) {
           // Another call, from before the cool-down, may have been refused meanwhile, and prolonged it.
           if (state.untilMs > nowMs()) continue
-          states.delete(key)
+          if (states.peek(key) === state) states.delete(key)
           observer.ended({ ...state.shown, lastedMs: nowMs() - state.sinceMs })
         }
       },
       unanswered: endTrial,
     }
-    for (const [, state] of tried) state.trial = pass
+    for (const [, state] of tried) {
+      state.trial = pass
+      state.trialUntilMs = nowMs() + longestTrialMs
+    }
     return pass
   }
 
@@ -170,12 +182,19 @@ export function createCoolDowns({
     ...shown,
     leftMs: Math.max(0, untilMs - nowMs()),
   })
-  const isOn = ({ trial, untilMs }: State) => trial !== undefined || nowMs() < untilMs
+  const isOn = ({ trial, trialUntilMs, untilMs }: State) =>
+    nowMs() < untilMs || (trial !== undefined && nowMs() < trialUntilMs)
+  /**
+   * Of the addresses that were refused themselves one a second tries for all, so that they can neither keep the trial
+   * from the others nor send a call each.
+   */
+  const isOthersTurn = (client: AskedAs, { shown, trialUntilMs }: State) =>
+    shown.scope === 'application' && nowMs() < trialUntilMs && hasItsOwn(client)
 
   return {
     refusal(client) {
       return concerning(client)
-        .filter(([, state]) => isOn(state))
+        .filter(([, state]) => isOn(state) || isOthersTurn(client, state))
         .map(([, state]) => coolDownOf(state))
         .sort((one, other) => other.leftMs - one.leftMs)[0]
     },

@@ -28,17 +28,73 @@ it('what the trial of an application finds holds for all its addresses, whicheve
   refuse('a', 2_000)
   refuse('b', 2_000)
   clock.advance(2_000)
-  refuse('b', 5_000)
-  expect(refusal(client('c'))).toMatchObject({ scope: 'application', leftMs: 5_000 })
+  refuse('c', 5_000)
+  expect(refusal(client('d'))).toMatchObject({ scope: 'application', leftMs: 5_000 })
   clock.advance(5_000)
-  admit(client('c')).answered('succeeded')
-  expect(refusal(client('d'))).toBeUndefined()
+  admit(client('d')).answered('succeeded')
+  expect(refusal(client('e'))).toBeUndefined()
   expect(events).toEqual([
     'address for 2000',
     'address for 2000',
     'application for 2000',
+    'address for 5000',
     'application after 7000',
   ])
+})
+
+it('two addresses that are refused again and again neither keep others waiting nor try more than once a second', () => {
+  const { admit, client, clock, refusal } = coolDowns()
+  let calls = 0
+  const ask = (address: string, isLimited: boolean) => {
+    if (refusal(client(address)) !== undefined) return 'refused here'
+    calls += 1
+    admit(client(address)).answered(isLimited ? { retryAfterMs: 1_000 } : 'other')
+    return 'asked'
+  }
+  ask('a', true)
+  ask('b', true)
+  expect(ask('c', false)).toBe('refused here')
+  clock.advance(1_000)
+  calls = 0
+  for (let tenth = 0; tenth < 100; tenth += 1) {
+    ask('a', true)
+    ask('b', true)
+    expect(refusal(client('c'))).toBeUndefined()
+    clock.advance(100)
+  }
+  expect(calls).toBe(10)
+  expect(ask('c', false)).toBe('asked')
+})
+
+it('a trial whose answer is late holds the others up for a second', () => {
+  const { admit, client, clock, refusal, refuse, list } = coolDowns()
+  refuse('a', 1_000)
+  clock.advance(1_000)
+  const late = admit(client('a'))
+  clock.advance(999)
+  expect(refusal(client('a'))).toBeDefined()
+  clock.advance(1)
+  expect(refusal(client('a'))).toBeUndefined()
+  const next = admit(client('a'))
+  // It is the next one's turn, so what the late one says of the cool-down comes too late to end it.
+  late.answered('other')
+  expect(refusal(client('a'))).toBeDefined()
+  next.answered('other')
+  expect(refusal(client('a'))).toBeUndefined()
+  expect(list()).toEqual([])
+})
+
+it('a trial does not end a cool-down that took the place of its own, which 1,000 others pushed out', () => {
+  const { admit, client, clock, refusal } = coolDowns()
+  const early = admit(client('a', 'ours'))
+  admit(client('a', 'ours')).answered({ retryAfterMs: 1_000 })
+  clock.advance(1_000)
+  const trial = admit(client('a', 'ours'))
+  for (let index = 0; index < 1_000; index += 1)
+    admit(client('z', `made up ${index}`)).answered({ retryAfterMs: 1_000 })
+  early.answered({ retryAfterMs: 30_000 })
+  trial.answered('other')
+  expect(refusal(client('a', 'ours'))?.leftMs).toBe(30_000)
 })
 
 it('a success of before does not end a cool-down, and a 429 of before prolongs it', () => {
