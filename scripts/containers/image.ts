@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { productionPackages } from '../production-packages.ts'
 import type { Check } from './checks.ts'
 import {
   addressOf,
@@ -17,6 +18,8 @@ export const toSandbox = {
   PAYMENTS_BASE_URL: 'http://sandbox:8080',
 }
 
+const megabytes = (bytes = 0) => `${(bytes / 1_000_000).toFixed(1)} MB`
+
 const shell = ['--entrypoint', 'sh', 'quotegate', '-c']
 
 export function startSandbox(): void {
@@ -30,6 +33,40 @@ export async function checkImage(check: Check): Promise<void> {
   await check('the image runs on the Node that the Dockerfile names, not as root', () => {
     const said = docker('run', '--rm', ...restricted, ...shell, 'node -v; id -u')
     assert.match(said, /^v24\.\d+\.\d+\n1000$/)
+  })
+  await check('it holds the program, its console, its SBOM and its licences, and nothing else', () => {
+    const files = docker('run', '--rm', ...restricted, ...shell, 'find /app -type f | sort').split('\n')
+    const others = files.filter(
+      (file) => !/^\/app\/dist\/([\w-]+\.js(\.map)?|operations\/console\/[\w-]+\.\w+)$/.test(file),
+    )
+    assert.deepEqual(others, [
+      '/app/LICENSE',
+      '/app/docs/openapi.json',
+      '/app/package.json',
+      '/app/sbom.cdx.json',
+      '/app/third-party-licences.txt',
+    ])
+    const bytes = (name: string) => Number(docker('image', 'inspect', '--format', '{{.Size}}', name))
+    const own = docker('run', '--rm', ...restricted, ...shell, 'du -sb /app | cut -f1; wc -c < sbom.cdx.json')
+    const [program, sbom] = own.split('\n').map(Number)
+    process.stdout.write(
+      `    image ${megabytes(bytes('quotegate'))}, /app ${megabytes(program)}, SBOM ${sbom} bytes\n`,
+    )
+    const named = docker('run', '--rm', ...restricted, ...shell, 'cat sbom.cdx.json')
+    const { components } = JSON.parse(named) as { components: unknown[] }
+    process.stdout.write(`    the SBOM names ${components.length} packages\n`)
+    assert.equal(components.length, productionPackages().length)
+  })
+  await check('it shows the stack of a defect by the lines of the sources', () => {
+    // What reads package.json at a start fails.
+    const broken =
+      'const { parse } = JSON; JSON.parse = (...given) => { if (/"quotegate"/.test(given[0])) throw new Error("a defect"); return parse(...given) }'
+    const defect = `data:text/javascript,${encodeURIComponent(broken)}`
+    const start = ['--enable-source-maps', '--import', defect, 'dist/main.js']
+    assert.throws(
+      () => docker('run', '--rm', ...restricted, '--entrypoint', 'node', 'quotegate', ...start),
+      /src\/process\/package-info\.ts:\d+/,
+    )
   })
   await check('it does not start without an upstream, since it is for production', () => {
     assert.throws(() => docker('run', '--rm', ...restricted, 'quotegate'), /SWAP_BASE_URL is not set/)
