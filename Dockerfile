@@ -27,5 +27,6 @@ USER 1000:1000
 EXPOSE 8080 8081
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["node", "dist/main.js", "--check-health"]
-# In exec form, so that the signals reach it; it needs no init: it starts no other process.
-ENTRYPOINT ["node", "--enable-source-maps", "dist/main.js"]
+# In exec form, so that the signals reach it; it needs no init: it starts no other process. Without the percentage, which wins
+# over NODE_OPTIONS, V8 may fill 259 MiB with objects in a container of 128.
+ENTRYPOINT ["node", "--enable-source-maps", "--max-old-space-size-percentage=50", "dist/main.js"]

@@ -1,6 +1,7 @@
 /** What is asked of the image and of compose.yaml, from outside. scripts/containers/inside.sh has started Docker. */
 import { checkCompose, checkComposeQuote } from './compose.ts'
 import { checkImage } from './image.ts'
+import { checkLimits } from './limits.ts'
 import { checkRollingRestart } from './rolling-restart.ts'
 
 let passed = 0
@@ -28,6 +29,8 @@ function print(text: string): void {
 const which = process.argv[2]
 if (which === 'quick') {
   await checkComposeQuote(check)
+} else if (which === 'limits') {
+  await checkLimits(check)
 } else {
   await checkImage(check)
   await checkRollingRestart(check)
