@@ -2,6 +2,7 @@
 import { checkCompose, checkComposeQuote } from './compose.ts'
 import { checkImage } from './image.ts'
 import { checkLimits } from './limits.ts'
+import { checkManifests } from './manifests.ts'
 import { checkRollingRestart } from './rolling-restart.ts'
 
 let passed = 0
@@ -35,6 +36,7 @@ if (which === 'quick') {
   await checkImage(check)
   await checkRollingRestart(check)
   await checkCompose(check)
+  await checkManifests(check)
 }
 print(` Tests  ${passed} passed | ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

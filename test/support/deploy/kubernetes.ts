@@ -18,6 +18,14 @@ export function readEnvFile(name: string): Record<string, string> {
   return Object.fromEntries(pairs.map((pair) => [pair.replace(/=.*/, ''), pair.replace(/^[^=]*=/, '')]))
 }
 
+export interface Kustomization {
+  resources: string[]
+  configMapGenerator: { name: string; envs: string[] }[]
+  labels: { pairs: Record<string, string>; includeTemplates?: boolean; includeSelectors?: boolean }[]
+  images: { name: string; newTag: string }[]
+  namespace: string
+}
+
 interface KubernetesObject {
   apiVersion: string
   kind: string
