@@ -8,11 +8,8 @@ RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts ./scripts
 COPY src ./src
-RUN npm run build
-
-FROM base AS dependencies
-COPY package.json package-lock.json ./
-RUN npm ci --omit=dev --no-audit --no-fund
+# The program needs no packages at run time: they are in its bundle, and sbom.cdx.json names them.
+RUN npm run build:image && npm run sbom && npm run licences
 
 FROM base
 LABEL org.opencontainers.image.title="quotegate" \
@@ -20,8 +17,8 @@ LABEL org.opencontainers.image.title="quotegate" \
       org.opencontainers.image.licenses="MIT"
 # HOST is also where the operations listener is, unless ADMIN_HOST says otherwise.
 ENV NODE_ENV=production HOST=0.0.0.0
-COPY --from=dependencies /app/node_modules ./node_modules
-COPY --from=build /app/dist ./dist
+COPY --from=build /app/program/dist ./dist
+COPY --from=build /app/sbom.cdx.json /app/third-party-licences.txt ./
 COPY package.json LICENSE ./
 # Served by the operations listener.
 COPY docs/openapi.json ./docs/
@@ -29,11 +26,7 @@ COPY docs/openapi.json ./docs/
 USER 1000:1000
 EXPOSE 8080 8081
 STOPSIGNAL SIGTERM
-# To connect to 0.0.0.0 or :: is to connect to oneself.
-HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["node", "--eval", "\
-  const { ADMIN_HOST, HOST, ADMIN_PORT } = process.env; \
-  const at = { host: ADMIN_HOST || HOST, port: ADMIN_PORT || 8081, path: '/healthz', timeout: 2500 }; \
-  require('node:http').get(at, ({ statusCode }) => process.exit(statusCode === 200 ? 0 : 1)) \
-    .on('timeout', () => process.exit(1)).on('error', () => process.exit(1))"]
-# In exec form, so that the signals reach it; it needs no init: it starts no other process.
-ENTRYPOINT ["node", "--enable-source-maps", "dist/main.js"]
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s --retries=3 CMD ["node", "dist/main.js", "--check-health"]
+# In exec form, so that the signals reach it; it needs no init: it starts no other process. Without the percentage, which wins
+# over NODE_OPTIONS, V8 may fill 259 MiB with objects in a container of 128.
+ENTRYPOINT ["node", "--enable-source-maps", "--max-old-space-size-percentage=50", "dist/main.js"]

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 
 export interface ProductionPackage {
   name: string
+  /** Below the repository. */
+  path: string
   version: string
   license: string | undefined
   /** Named in our own package.json. */
@@ -21,7 +23,7 @@ export function productionPackages(): ProductionPackage[] {
     .filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional)
     .map(([path, { version, license }]) => {
       const name = path.replace(/^.*node_modules\//, '')
-      return { name, version, license, direct: path === `node_modules/${name}` && name in dependencies }
+      return { name, path, version, license, direct: path === `node_modules/${name}` && name in dependencies }
     })
 }
 

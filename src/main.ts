@@ -1,141 +1,16 @@
 #!/usr/bin/env node
-import { parseArgs } from 'node:util'
-import { type LoadedConfig, loadConfig } from './config/config.ts'
-import { isWithinEdits } from './config/near-misses.ts'
-import { SettingsError } from './config/parse.ts'
-import { buildGateway, type Gateway } from './gateway/gateway.ts'
-import { ListenError, listenError } from './process/listen-error.ts'
-import { createLogger } from './process/logger.ts'
-import { version } from './process/package-info.ts'
-import { ignoreClosedOutput, shutDownOnSignal, shutDownOnUnhandledError } from './process/signals.ts'
-import { setV8Flags } from './process/v8-flags.ts'
+import { checkHealth, healthUrl } from './process/check-health.ts'
 
-const flags = {
-  help: { type: 'boolean', short: 'h' },
-  version: { type: 'boolean', short: 'v' },
-  'check-config': { type: 'boolean' },
-  'print-config': { type: 'boolean' },
-  sandbox: { type: 'boolean' },
-} as const
+// biome-ignore lint/style/noProcessEnv: the environment is read here and nowhere else.
+const environment = process.env
+const [flag, ...others] = process.argv.slice(2)
 
-const usage = `quotegate: a proxy between your backend, a swap API and a payments API
-
-Usage: quotegate [flag]   (or: node dist/main.js [flag], npm start -- [flag])
-
-  (no flag)                     Serve; with no configuration it talks to a built-in sandbox
-  --sandbox                     Serve only the sandbox, at HOST and PORT
-  --check-config                Check the settings and exit
-  --print-config                Show each setting in effect and where it comes from, and exit
-  -v, --version                 Print the version and exit
-  -h, --help                    Print this and exit
-`
-
-/** A mistake on the command line: its message is printed without a stack. */
-class UsageError extends Error {}
-
-async function main(): Promise<void> {
-  setV8Flags()
-  const flag = readFlags()
-  if (flag.help) return print(`${usage}\n${(await texts()).helpText()}`)
-  if (flag.version) return print(version)
-  const asChecked = flag['check-config'] ? 'error' : 'warn'
-  const loaded = loadConfig(environment(), { nearMisses: asChecked, retired: asChecked })
-  if (flag['print-config']) return print((await texts()).printConfig(loaded))
-  if (flag['check-config']) {
-    for (const warning of loaded.warnings) printError(`warning: ${warning}`)
-    return print('The settings are good.')
-  }
-  await (flag.sandbox ? runSandbox(loaded) : runGateway(loaded))
+// A health check runs every few seconds beside a gateway that may have little memory and half a core: it loads nothing else.
+if (flag === '--check-health' && others.length <= 1) {
+  const problem = await checkHealth(others[0] ?? healthUrl(environment))
+  if (problem !== undefined) process.stderr.write(`${problem}\n`)
+  process.exit(problem === undefined ? 0 : 1)
+} else {
+  const { runProgram } = await import('./program.ts')
+  await runProgram(environment)
 }
-
-function readFlags() {
-  try {
-    return parseArgs({ options: flags, strict: true }).values
-  } catch (error) {
-    const known = Object.keys(flags).map((name) => `--${name}`)
-    const meant = known.find((flag) => process.argv.slice(2).some((given) => isNear(given, flag)))
-    const hint = meant === undefined ? '' : `\nDid you mean ${meant}?`
-    throw new UsageError(`${(error as Error).message}${hint}\nThe flags are: ${known.join(', ')}`)
-  }
-}
-
-/** Whether `given` is a misspelt `flag`: `--sandbx`, `sandbox`, `-sandbox`, `--check_config`, `--sandbox=yes`. */
-function isNear(given: string, flag: string): boolean {
-  const [name = ''] = given.replaceAll('_', '-').split('=')
-  const written = `--${name.replace(/^-+/, '')}`
-  return given !== flag && isWithinEdits(written.toLowerCase(), flag, 2)
-}
-
-// Imported only for the flags that need it, so that a normal startup is faster.
-
-function texts() {
-  return import('./config/render.ts')
-}
-
-async function runGateway(loaded: LoadedConfig): Promise<void> {
-  const { config } = loaded
-  const logger = await createLogger(config.log)
-  const gateway = await buildGateway(loaded, { logger })
-  const close = () => gateway.close(config.drain)
-  shutDownOnSignal({ log: logger, close })
-  shutDownOnUnhandledError({ log: logger, close })
-  const { trafficUrl, operationsUrl } = await gateway.listen()
-  logger.info(
-    { version, trafficUrl, operationsUrl, sandboxUrl: gateway.sandboxUrl },
-    'quotegate is listening',
-  )
-  if (gateway.sandboxUrl !== undefined) printError(sandboxBanner(gateway, trafficUrl, operationsUrl))
-}
-
-async function runSandbox({ config }: LoadedConfig): Promise<void> {
-  const logger = await createLogger(config.log)
-  const { startSandbox } = await import('./sandbox/sandbox.ts')
-  const sandbox = await startSandbox(config.traffic).catch((error) => {
-    throw listenError(error, config.traffic, 'PORT')
-  })
-  shutDownOnSignal({ log: logger, close: () => sandbox.close() })
-  shutDownOnUnhandledError({ log: logger, close: () => sandbox.close() })
-  logger.info({ version, url: sandbox.url }, 'the sandbox alone is listening')
-}
-
-/** Printed to standard error, so that standard output is the log and nothing else. */
-function sandboxBanner({ sandboxUrl }: Gateway, trafficUrl: string, operationsUrl: string): string {
-  return `
-  quotegate ${version} talks to its built-in SANDBOX: no real prices, no real money.
-  Swap and payments: ${trafficUrl}   operations: ${operationsUrl}   sandbox: ${sandboxUrl}
-
-  A quote:
-    curl -s -H 'App-Name: demo' '${trafficUrl}/v3/pairs/ETH_USDC/quotes?amount=0.1'
-  A float order (set toAmount to that of the quote):
-    curl -s -H 'App-Name: demo' -H 'Content-Type: application/json' ${trafficUrl}/v3/orders/float \\
-      -d '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0xfrom","toAddress":"0xto","toAmount":289.645}'
-  A checkout:
-    curl -s -H 'Authorization: Bearer any-key' -H 'Content-Type: application/json' ${trafficUrl}/checkouts \\
-      -d '{"amount":"10.00","currency":"USD"}'
-  The metrics:
-    curl -s ${operationsUrl}/metrics
-`
-}
-
-function environment(): NodeJS.ProcessEnv {
-  // biome-ignore lint/style/noProcessEnv: the environment is read here and nowhere else.
-  return process.env
-}
-
-function print(text: string): void {
-  process.stdout.write(`${text.trimEnd()}\n`)
-}
-
-function printError(text: string): void {
-  process.stderr.write(`${text}\n`)
-}
-
-function fail(error: unknown): void {
-  const expected =
-    error instanceof SettingsError || error instanceof ListenError || error instanceof UsageError
-  printError(expected ? error.message : ((error as Error).stack ?? String(error)))
-  process.exit(1)
-}
-
-ignoreClosedOutput()
-main().catch(fail)

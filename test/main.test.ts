@@ -16,7 +16,14 @@ describe('--help', () => {
   test.each(['--help', '-h'])('%s shows usage, the flags and every setting, and exits 0', async (flag) => {
     const { code, stdout, stderr } = await run([flag])
     expect([code, stderr]).toEqual([0, ''])
-    for (const word of ['--help', '--version', '--check-config', '--print-config', '--sandbox']) {
+    for (const word of [
+      '--help',
+      '--version',
+      '--check-config',
+      '--print-config',
+      '--check-health',
+      '--sandbox',
+    ]) {
       expect(stdout).toContain(word)
     }
     for (const name of settingNames) expect(stdout).toMatch(new RegExp(`^  ${name}\\s`, 'm'))
@@ -94,7 +101,7 @@ describe('what cannot start', () => {
     const { code, stderr } = await run([flag])
     expect(code).toBe(1)
     expect(/^Did you mean (\S+)\?$/m.exec(stderr)?.[1]).toBe(meant)
-    expect(stderr).toContain('--help, --version, --check-config, --print-config, --sandbox')
+    expect(stderr).toContain('--help, --version, --check-config, --print-config, --check-health, --sandbox')
     expect(stderr).not.toMatch(/^\s+at /m)
   })
 

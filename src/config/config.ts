@@ -5,8 +5,10 @@ import {
   type UpstreamName,
   upstreamTable,
 } from '../http/upstreams.ts'
+import { type MemoryLimits, memoryLimits } from '../process/memory.ts'
 import { crossCheck } from './cross-checks.ts'
 import { displaySetting } from './display.ts'
+import { fitDefaults, memoryWarnings, whyFitted } from './memory-fit.ts'
 import { nearMissProblems } from './near-misses.ts'
 import { readGiven, readValues, type SettingProblem, SettingsError, type SettingValue } from './parse.ts'
 import { replaceRetired } from './retired-settings.ts'
@@ -34,6 +36,8 @@ export interface LoadOptions {
   nearMisses?: 'warn' | 'error'
   /** For settings and values of earlier versions. */
   retired?: 'warn' | 'error'
+  /** Those of this process, if not given. */
+  memory?: MemoryLimits
 }
 
 /** The sandbox is behind payments too, unless PAYMENTS_BASE_URL says otherwise, while it is behind swap. */
@@ -135,7 +139,11 @@ function deepFreeze<Value>(value: Value): DeepReadonly<Value> {
   return value
 }
 
-function sourcesOf(values: SettingValues, texts: ReadonlyMap<string, string>): LoadedConfig['sources'] {
+function sourcesOf(
+  values: SettingValues,
+  texts: ReadonlyMap<string, string>,
+  memory: MemoryLimits,
+): LoadedConfig['sources'] {
   const derived = new Map<SettingName, EffectiveSetting>([
     ['ADMIN_HOST', { value: values.HOST, source: 'derived from HOST' }],
     [
@@ -145,7 +153,11 @@ function sourcesOf(values: SettingValues, texts: ReadonlyMap<string, string>): L
     ['DRAIN_DELAY_MS', { value: String(drainDelayMs(values)), source: 'derived from NODE_ENV' }],
   ])
   const effective = (name: SettingName): EffectiveSetting => {
-    if (!texts.has(name)) return derived.get(name) ?? { value: fixedDefault(name) ?? '', source: 'default' }
+    if (!texts.has(name)) {
+      const fitted = whyFitted(name, memory)
+      if (fitted !== undefined) return { value: String(values[name]), source: fitted }
+      return derived.get(name) ?? { value: fixedDefault(name) ?? '', source: 'default' }
+    }
     return { value: displaySetting(name, textOf(values[name])), source: 'environment' }
   }
   return Object.fromEntries(settingNames.map((name) => [name, effective(name)])) as LoadedConfig['sources']
@@ -160,16 +172,18 @@ function textOf(value: SettingValues[SettingName]): string {
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
 export function loadConfig(
   given: Record<string, SettingValue | undefined>,
-  { nearMisses = 'error', retired = 'warn' }: LoadOptions = {},
+  { nearMisses = 'error', retired = 'warn', memory = memoryLimits() }: LoadOptions = {},
 ): LoadedConfig {
   const { texts: written, problems: unreadable } = readGiven(given)
   const { texts, retired: retiredProblems } = replaceRetired(written)
-  const { values, problems: wrong } = readValues(texts)
+  const { values: read, problems: wrong } = readValues(texts)
+  const isSet = (name: SettingName) => texts.has(name)
+  const values = fitDefaults(read, isSet, memory)
   const problems: SettingProblem[] = [...unreadable, ...wrong]
 
   const wrongNames = new Set(problems.map(({ name }) => name))
   const findings = crossCheck(values, {
-    isSet: (name) => texts.has(name),
+    isSet,
     isWrong: (name) => wrongNames.has(name),
   })
   for (const { name, expected } of findings.problems) {
@@ -177,7 +191,7 @@ export function loadConfig(
     problems.push({ name, value: text && displaySetting(name, text), expected })
   }
 
-  const warnings = findings.warnings
+  const warnings = [...findings.warnings, ...memoryWarnings(values, isSet, memory)]
   const report = (how: 'warn' | 'error', found: readonly Required<SettingProblem>[]) => {
     if (how === 'warn') warnings.push(...found.map(({ message }) => message))
     else problems.push(...found)
@@ -185,5 +199,9 @@ export function loadConfig(
   report(nearMisses, nearMissProblems(texts))
   report(retired, retiredProblems)
   if (problems.length > 0) throw new SettingsError(problems)
-  return { config: deepFreeze(toConfig(values)), warnings, sources: deepFreeze(sourcesOf(values, texts)) }
+  return {
+    config: deepFreeze(toConfig(values)),
+    warnings,
+    sources: deepFreeze(sourcesOf(values, texts, memory)),
+  }
 }

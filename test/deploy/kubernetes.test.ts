@@ -1,36 +1,27 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import type { Deployment } from 'kubernetes-types/apps/v1.js'
-import type { HorizontalPodAutoscaler } from 'kubernetes-types/autoscaling/v2.js'
-import type { Container, Probe, Secret, Service } from 'kubernetes-types/core/v1.js'
-import type { NetworkPolicy } from 'kubernetes-types/networking/v1.js'
-import type { PodDisruptionBudget } from 'kubernetes-types/policy/v1.js'
+import type { IDeployment } from 'kubernetes-models/apps/v1/Deployment'
+import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler'
+import type { INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy'
+import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget'
+import type { IContainer } from 'kubernetes-models/v1/Container'
+import type { IProbe } from 'kubernetes-models/v1/Probe'
+import type { ISecret } from 'kubernetes-models/v1/Secret'
+import type { IService } from 'kubernetes-models/v1/Service'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { factsOf, isSettingName, settingNames } from '../../src/config/settings.ts'
-import { version } from '../../src/process/package-info.ts'
 import { imageEnv, readDockerfile } from '../support/deploy/dockerfile.ts'
-import { folder, readEnvFile, readManifest, typeErrors } from '../support/deploy/kubernetes.ts'
+import { type Kustomization, readEnvFile, readManifest } from '../support/deploy/kubernetes.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 
-interface Kustomization {
-  resources: string[]
-  configMapGenerator: { name: string; envs: string[] }[]
-  images: { name: string; newTag: string }[]
-  namespace: string
-}
-
-type Manifest = { apiVersion: string; kind: string; metadata: { name: string } }
-
 const kustomization = readManifest<Kustomization>('kustomization.yaml')
-const deployment = readManifest<Deployment>('deployment.yaml')
-const secret = readManifest<Secret>('secret.example.yaml')
+const deployment = readManifest<IDeployment>('deployment.yaml')
+const secret = readManifest<ISecret>('secret.example.yaml')
 const pod = deployment.spec?.template
-const container = pod?.spec?.containers[0] as Container
+const container = pod?.spec?.containers[0] as IContainer
 const settings = readEnvFile('settings.env')
 const secrets = secret.stringData ?? {}
 
-/** As a pod sees them. NODE_OPTIONS is read by Node itself. */
+/** As a pod sees them. */
 function config() {
   return loadConfig({ ...imageEnv(), ...settings, ...secrets }).config
 }
@@ -38,44 +29,10 @@ function config() {
 const portNamed = (name: string | number | undefined) =>
   container.ports?.find((port) => port.name === name)?.containerPort
 
-describe('kustomization.yaml', () => {
-  it('lists every file there is, and none that is not', () => {
-    const listed = [
-      ...kustomization.resources,
-      ...kustomization.configMapGenerator.flatMap(({ envs }) => envs),
-    ]
-    const others = ['README.md', 'kustomization.yaml', 'secret.example.yaml']
-    expect([...listed, ...others].sort()).toEqual(readdirSync(folder).sort())
-  })
-
-  it('names the image of the Deployment, and the version that this is', () => {
-    const [image] = kustomization.images
-    expect(image?.name).toBe(container.image)
-    expect(image?.newTag).toBe(version)
-    const tags = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/quotegate:(\d[\w.]*)/g)]
-    expect(new Set(tags.map(([, tag]) => tag))).toEqual(new Set([version]))
-  })
-
-  it('is about objects as Kubernetes defines them, with no field that it does not know', () => {
-    const files = [...kustomization.resources, 'secret.example.yaml']
-    expect(typeErrors(files.map((name) => readManifest<Manifest>(name)))).toEqual([])
-  }, 120_000)
-
-  it('would be told of a field that Kubernetes does not know', () => {
-    const misspelt = { apiVersion: 'v1', kind: 'Service', spec: { selecter: {} } }
-    expect(typeErrors([misspelt]).join()).toContain("'\"selecter\"' does not exist in type 'ServiceSpec'")
-  }, 120_000)
-
-  it('makes one namespace, that of the Secret too', () => {
-    expect(readManifest<Manifest>('namespace.yaml').metadata.name).toBe(kustomization.namespace)
-    expect(secret.metadata?.namespace).toBe(kustomization.namespace)
-  })
-})
-
 describe('the settings', () => {
   it('all exist', () => {
     const names = [...Object.keys(settings), ...Object.keys(secrets)]
-    expect(names.filter((name) => !isSettingName(name) && name !== 'NODE_OPTIONS')).toEqual([])
+    expect(names.filter((name) => !isSettingName(name))).toEqual([])
   })
 
   it('are good together with those of the image', () => {
@@ -108,12 +65,16 @@ describe('the settings', () => {
     expect(config().orders.unknownQuote).toBe('forward')
   })
 
-  it("leave Node's heap half of the memory at most", () => {
-    const heapMiB = Number(/--max-old-space-size=(\d+)/.exec(settings.NODE_OPTIONS ?? '')?.[1])
+  // The image's entrypoint says how much V8 may take: half of the container's limit.
+  it('say nothing of Node, and fit the memory that the container has', () => {
+    expect(settings.NODE_OPTIONS).toBeUndefined()
+    const entrypoint = readDockerfile()
+      .at(-1)
+      ?.instructions.find(({ keyword }) => keyword === 'ENTRYPOINT')?.rest
+    expect(entrypoint).toContain('"--max-old-space-size-percentage=50"')
     expect(container.resources?.limits?.memory).toBe('1Gi')
-    expect(heapMiB).toBeLessThanOrEqual(1_024 / 2)
-    const heldMiB = config().quotes.cacheBytes / 2 ** 20 + config().ledger.entries / 2 ** 10
-    expect(heapMiB).toBeGreaterThan(heldMiB + 100)
+    const memory = { heapBytes: 2 ** 29, processBytes: 2 ** 30 }
+    expect(loadConfig({ ...imageEnv(), ...settings, ...secrets }, { memory }).warnings).toEqual([])
   })
 })
 
@@ -193,7 +154,7 @@ describe('the probes', () => {
   })
 
   it('readiness fails as soon as a drain begins, liveness does not', async () => {
-    const statusOf = async (probe: Probe | undefined) =>
+    const statusOf = async (probe: IProbe | undefined) =>
       (await fetch(`${gateway.operationsUrl}${probe?.httpGet?.path}`)).status
     const closed = gateway.close({ delayMs: 60_000 })
     expect(await statusOf(container.readinessProbe)).toBe(503)
@@ -209,36 +170,37 @@ describe('what selects the pods', () => {
   it('all selects these, and is not broken by what kustomize adds', () => {
     const selectors = [
       deployment.spec?.selector.matchLabels,
-      readManifest<Service>('service.yaml').spec?.selector,
-      readManifest<Service>('service-operations.yaml').spec?.selector,
-      readManifest<NetworkPolicy>('network-policy.yaml').spec?.podSelector?.matchLabels,
-      readManifest<PodDisruptionBudget>('pod-disruption-budget.yaml').spec?.selector?.matchLabels,
+      readManifest<IService>('service.yaml').spec?.selector,
+      readManifest<IService>('service-operations.yaml').spec?.selector,
+      readManifest<INetworkPolicy>('network-policy.yaml').spec?.podSelector?.matchLabels,
+      readManifest<INetworkPolicy>('network-policy-egress.example.yaml').spec?.podSelector?.matchLabels,
+      readManifest<IPodDisruptionBudget>('pod-disruption-budget.yaml').spec?.selector?.matchLabels,
       ...(pod?.spec?.topologySpreadConstraints ?? []).map(({ labelSelector }) => labelSelector?.matchLabels),
     ]
-    expect(selectors).toHaveLength(7)
+    expect(selectors).toHaveLength(8)
     for (const selector of selectors) expect(selector).toEqual(labels)
   })
 
   it.each(['service.yaml', 'service-operations.yaml'])('%s leads to a port of the container', (file) => {
-    for (const { targetPort } of readManifest<Service>(file).spec?.ports ?? []) {
+    for (const { targetPort } of readManifest<IService>(file).spec?.ports ?? []) {
       expect(portNamed(targetPort), `${targetPort}`).toBeDefined()
     }
   })
 
   it('the traffic Service has no way to the operations port', () => {
-    expect(readManifest<Service>('service.yaml').spec?.ports?.map(({ targetPort }) => targetPort)).toEqual([
+    expect(readManifest<IService>('service.yaml').spec?.ports?.map(({ targetPort }) => targetPort)).toEqual([
       'http',
     ])
   })
 
   it('the NetworkPolicy lets clients to the traffic port and Prometheus to the other, and nobody to both', () => {
-    const rules = readManifest<NetworkPolicy>('network-policy.yaml').spec?.ingress ?? []
+    const rules = readManifest<INetworkPolicy>('network-policy.yaml').spec?.ingress ?? []
     expect(rules.map(({ ports }) => ports?.map(({ port }) => port))).toEqual([['http'], ['operations']])
     for (const { from = [] } of rules) expect(from).not.toEqual([])
   })
 
   it('the autoscaler scales this Deployment, which does not say how many itself', () => {
-    const scaler = readManifest<HorizontalPodAutoscaler>('horizontal-pod-autoscaler.yaml').spec
+    const scaler = readManifest<IHorizontalPodAutoscaler>('horizontal-pod-autoscaler.yaml').spec
     expect(scaler?.scaleTargetRef).toEqual({
       apiVersion: deployment.apiVersion,
       kind: deployment.kind,

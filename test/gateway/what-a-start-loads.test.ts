@@ -8,15 +8,17 @@ import { builtProgram, killPrograms, startProgram } from '../support/gateways/pr
 afterEach(killPrograms)
 
 /** Every file that a program ran until it was stopped: Node's own list for coverage. */
-async function filesLoaded(settings: Record<string, string>): Promise<string[]> {
+async function filesLoaded(settings: Record<string, string>, flags: string[] = []): Promise<string[]> {
   const directory = mkdtempSync(join(tmpdir(), 'what-a-start-loads-'))
   try {
-    const program = startProgram([], {
+    const program = startProgram(flags, {
       ...{ PORT: '0', ADMIN_PORT: '0', DRAIN_DELAY_MS: '0', LOG_FORMAT: 'json' },
       ...{ NODE_V8_COVERAGE: directory, ...settings },
     })
-    await program.says(/quotegate is listening/)
-    program.child.kill('SIGTERM')
+    if (flags.length === 0) {
+      await program.says(/quotegate is listening/)
+      program.child.kill('SIGTERM')
+    }
     await program.exit
     return readdirSync(directory).flatMap((name) => {
       const { result }: { result: { url: string }[] } = JSON.parse(
@@ -47,13 +49,21 @@ test('a start in front of the sandbox loads it', async () => {
   expect(files.filter((file) => /\/dist\/sandbox-\w+\.js$/.test(file))).toHaveLength(1)
 })
 
+// It runs every few seconds beside a gateway that may have 128 MiB for both.
+test('a health check loads next to nothing', async () => {
+  const files = await filesLoaded({}, ['--check-health', 'http://127.0.0.1:9/'])
+  const loaded = files.filter((file) => file.startsWith('file:')).map((file) => readFileSync(new URL(file)))
+  expect(loaded.length).toBeGreaterThan(0)
+  expect(Buffer.concat(loaded).length).toBeLessThan(10_000)
+})
+
 test('what only some starts need is in files of its own', () => {
   const names = readdirSync(dirname(builtProgram)).filter((name) => /-[0-9A-Z]{8}\.js$/.test(name))
   const needed = names.map((name) => name.replace(/-[0-9A-Z]{8}\.js$/, ''))
   expect(new Set(needed)).toEqual(
     new Set([
       ...['chunk', 'memory-rate-limiter', 'pino-pretty', 'sandbox', 'shared-rate-limiter'],
-      ...['render', 'valkey'],
+      ...['program', 'render', 'valkey'],
     ]),
   )
 })

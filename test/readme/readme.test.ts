@@ -46,7 +46,7 @@ describe('the commands of the README', () => {
 
   test('that are left out here are these, and .ci/run runs the first', () => {
     const leftOut = shell.filter(({ mark }) => notRun.test(mark)).map(({ text }) => text.trim())
-    // The second needs a container engine: test/deploy does what can be done without.
+    // The second needs a container engine: scripts/containers.sh starts one.
     expect(leftOut).toEqual(['npm ci && npm test', 'docker compose up'])
     expect(read('.ci/run')).toMatch(/^npm ci$[\s\S]*^step npm run check$/m)
     expect(JSON.parse(read('package.json')).scripts.check).toContain('npm test')

@@ -24,6 +24,7 @@ export const orderSettings = {
       'any field but a bare id, makes the order unknown: it is not judged by its terms.',
   }),
   LEDGER_ENTRIES: wholeNumber(1, 10_000_000).prefault('200000').register(facts, {
+    defaultText: '200000, fewer under a small heap limit',
     meaning: 'Max quotes remembered past their expiry, so that a late order is answered with "expired".',
   }),
   LEDGER_RETENTION_MS: wholeNumber(0, thirtyDaysMs, ' of milliseconds').prefault('86400000').register(facts, {

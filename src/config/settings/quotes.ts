@@ -37,6 +37,7 @@ export const quoteSettings = {
         'the client is forwarded, trace context aside. Must include app-name.',
     }),
   QUOTE_CACHE_ENTRIES: wholeNumber(1, 10_000_000).prefault('100000').register(facts, {
+    defaultText: '100000, fewer under a small heap limit',
     meaning: 'Max quotes kept in memory; the least recently used are dropped first.',
   }),
   QUOTE_CACHE_BYTES: wholeNumber(1_024, 68_719_476_736).prefault('67108864').register(facts, {

@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 export const repository = fileURLToPath(new URL('../../../', import.meta.url))
@@ -13,13 +13,6 @@ export interface Stage {
   name: string
   from: string
   instructions: Instruction[]
-}
-
-export interface Copy {
-  /** A stage, or none for the build context. */
-  from: string | undefined
-  sources: string[]
-  destination: string
 }
 
 /** As much of the format as ours uses; throws at what it does not know, rather than pass over it. */
@@ -41,36 +34,12 @@ export function readDockerfile(): Stage[] {
   return stages
 }
 
-export function readCopy({ rest }: Instruction): Copy {
-  const words = rest.split(/\s+/)
-  const flag = words[0]?.startsWith('--') ? words.shift() : undefined
-  const from = flag === undefined ? undefined : /^--from=(\S+)$/.exec(flag)?.[1]
-  if (flag !== undefined && from === undefined) throw new Error(`unknown flag of COPY: ${flag}`)
-  const destination = words.pop() ?? ''
-  return { from, sources: words, destination }
-}
-
 /** NAME=value pairs; the values of ours have no blanks. */
-export function readEnv(instructions: readonly Instruction[]): Record<string, string> {
+function readEnv(instructions: readonly Instruction[]): Record<string, string> {
   const pairs = instructions
     .filter(({ keyword }) => keyword === 'ENV')
     .flatMap(({ rest }) => rest.split(/\s+/))
   return Object.fromEntries(pairs.map((pair) => [pair.replace(/=.*/, ''), pair.replace(/^[^=]*=/, '')]))
-}
-
-/** Names at the top of the repository that are sent to the builder. */
-export function readContext(): string[] {
-  const patterns = readFileSync(`${repository}.dockerignore`, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '' && !line.startsWith('#'))
-  const [first, ...others] = patterns
-  if (first !== '*' || !others.every((pattern) => /^![\w.-]+$/.test(pattern))) {
-    throw new Error('.dockerignore is expected to keep everything out, and then to let single names in')
-  }
-  const names = others.map((pattern) => pattern.slice(1))
-  const missing = names.filter((name) => !existsSync(`${repository}${name}`))
-  if (missing.length > 0) throw new Error(`.dockerignore lets in what is not there: ${missing}`)
-  return readdirSync(repository).filter((name) => names.includes(name))
 }
 
 /** What the image sets, before compose or Kubernetes add theirs. */

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import ts from 'typescript'
 import { parse } from 'yaml'
@@ -17,18 +18,47 @@ export function readEnvFile(name: string): Record<string, string> {
   return Object.fromEntries(pairs.map((pair) => [pair.replace(/=.*/, ''), pair.replace(/^[^=]*=/, '')]))
 }
 
-/** Where the types of an object are in kubernetes-types: those of "policy/v1" in policy/v1. */
-function typesOf(apiVersion: string): string {
-  const group = apiVersion.includes('/') ? apiVersion.replace('.k8s.io', '') : `core/${apiVersion}`
-  return `kubernetes-types/${group}.js`
+export interface Kustomization {
+  resources: string[]
+  configMapGenerator: { name: string; envs: string[] }[]
+  labels: { pairs: Record<string, string>; includeTemplates?: boolean; includeSelectors?: boolean }[]
+  images: { name: string; newTag: string }[]
+  namespace: string
+}
+
+interface KubernetesObject {
+  apiVersion: string
+  kind: string
+}
+
+const modelOf = ({ apiVersion, kind }: KubernetesObject) => `kubernetes-models/${apiVersion}/${kind}`
+
+/** What Kubernetes' own schemas say of objects: what is missing, and values that cannot be. They pass over unknown fields. */
+export function schemaErrors(objects: readonly KubernetesObject[]): string[] {
+  const require = createRequire(import.meta.url)
+  return objects.flatMap((object) => {
+    const { [object.kind]: Model } = require(modelOf(object)) as Record<
+      string,
+      new (
+        data: object,
+      ) => { validate(): void }
+    >
+    if (Model === undefined) return [`there is no ${object.kind} in ${object.apiVersion}`]
+    try {
+      new Model(object).validate()
+      return []
+    } catch (error) {
+      return [`${object.kind}: ${(error as Error).message}`]
+    }
+  })
 }
 
 /** What the compiler says of objects taken as literals of Kubernetes' own types: unknown fields, wrong values. */
-export function typeErrors(objects: readonly { apiVersion: string; kind: string }[]): string[] {
+export function typeErrors(objects: readonly KubernetesObject[]): string[] {
   const source = objects
     .map(
       (object, index) =>
-        `import type { ${object.kind} as Type${index} } from '${typesOf(object.apiVersion)}'\n` +
+        `import type { I${object.kind} as Type${index} } from '${modelOf(object)}'\n` +
         `export const object${index}: Type${index} = ${JSON.stringify(object, null, 1)}\n`,
     )
     .join('')

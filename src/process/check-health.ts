@@ -1,0 +1,25 @@
+import { get } from 'node:http'
+
+const timeoutMs = 2_500
+
+/** Where a gateway with these settings says that it is alive. A connection to 0.0.0.0 or :: goes to this machine. */
+export function healthUrl({ ADMIN_HOST, HOST, ADMIN_PORT }: NodeJS.ProcessEnv): string {
+  const host = ADMIN_HOST || HOST || '127.0.0.1'
+  return `http://${/^[^[].*:/.test(host) ? `[${host}]` : host}:${ADMIN_PORT || '8081'}/healthz`
+}
+
+/** What is wrong at this URL: undefined if it answers 200 in time. */
+export function checkHealth(url: string): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const fail = (error: unknown) =>
+      resolve(`${url}: ${signal.aborted ? `no answer within ${timeoutMs} ms` : (error as Error).message}`)
+    try {
+      get(url, { signal }, ({ statusCode }) => {
+        resolve(statusCode === 200 ? undefined : `${url} answered ${statusCode}`)
+      }).on('error', fail)
+    } catch (error) {
+      fail(error)
+    }
+  })
+}

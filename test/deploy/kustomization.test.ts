@@ -1,0 +1,75 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { IDeployment } from 'kubernetes-models/apps/v1/Deployment'
+import type { ISecret } from 'kubernetes-models/v1/Secret'
+import { describe, expect, it } from 'vitest'
+import { version } from '../../src/process/package-info.ts'
+import {
+  folder,
+  type Kustomization,
+  readManifest,
+  schemaErrors,
+  typeErrors,
+} from '../support/deploy/kubernetes.ts'
+
+type Manifest = { apiVersion: string; kind: string; metadata: { name: string } }
+
+const kustomization = readManifest<Kustomization>('kustomization.yaml')
+const deployment = readManifest<IDeployment>('deployment.yaml')
+const secret = readManifest<ISecret>('secret.example.yaml')
+const container = deployment.spec?.template.spec?.containers[0]
+
+describe('kustomization.yaml', () => {
+  it('lists every file there is, and none that is not', () => {
+    const listed = [
+      ...kustomization.resources,
+      ...kustomization.configMapGenerator.flatMap(({ envs }) => envs),
+    ]
+    const others = [
+      'README.md',
+      'kustomization.yaml',
+      'network-policy-egress.example.yaml',
+      'secret.example.yaml',
+    ]
+    expect([...listed, ...others].sort()).toEqual(readdirSync(folder).sort())
+  })
+
+  it('names the image of the Deployment, and the version that this is', () => {
+    const [image] = kustomization.images
+    expect(image?.name).toBe(container?.image)
+    expect(image?.newTag).toBe(version)
+    const tags = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/quotegate:(\d[\w.]*)/g)]
+    expect(new Set(tags.map(([, tag]) => tag))).toEqual(new Set([version]))
+  })
+
+  it('is about objects as Kubernetes defines them, with no field that it does not know', () => {
+    const files = [...kustomization.resources, 'secret.example.yaml', 'network-policy-egress.example.yaml']
+    const objects = files.map((name) => readManifest<Manifest>(name))
+    expect(typeErrors(objects)).toEqual([])
+    expect(schemaErrors(objects)).toEqual([])
+  }, 120_000)
+
+  it('would be told of a value that cannot be, and of a field that is missing', () => {
+    const wrong = { apiVersion: 'v1', kind: 'Service', spec: { ports: [{ port: 'http' }] } }
+    expect(schemaErrors([wrong]).join()).toContain('/spec/ports/0/port must be integer')
+    const empty = { apiVersion: 'apps/v1', kind: 'Deployment', spec: {} }
+    expect(schemaErrors([empty]).join()).toContain('must have required property selector')
+  })
+
+  it('labels everything with the name and the version that this is', () => {
+    const [labels] = kustomization.labels
+    expect(labels?.pairs['app.kubernetes.io/name']).toBe('quotegate')
+    expect(labels?.pairs['app.kubernetes.io/version']).toBe(version)
+    expect([labels?.includeTemplates, labels?.includeSelectors]).toEqual([true, undefined])
+  })
+
+  it('would be told of a field that Kubernetes does not know', () => {
+    const misspelt = { apiVersion: 'v1', kind: 'Service', spec: { selecter: {} } }
+    expect(typeErrors([misspelt]).join()).toContain("'\"selecter\"' does not exist in type 'IServiceSpec'")
+  }, 120_000)
+
+  it('makes one namespace, that of the Secret too', () => {
+    expect(readManifest<Manifest>('namespace.yaml').metadata.name).toBe(kustomization.namespace)
+    expect(secret.metadata?.namespace).toBe(kustomization.namespace)
+  })
+})
