@@ -59,6 +59,7 @@ const forbidden: Record<string, readonly string[]> = {
     '../../quotes/memory-quote-store.ts',
     'undici',
   ],
+  'src/state/sample.ts': ['../quotes/quote-cache.ts', '../orders/judge.ts', '../replicas/store.ts', 'undici'],
   'src/metrics/sample.ts': ['../gateway/gateway.ts', '../config/config.ts', 'pino'],
   'src/operations/sample.ts': [
     '../routes/area.ts',
@@ -110,7 +111,8 @@ const allowed: Record<string, readonly string[]> = {
     '../http/headers.ts',
   ],
   'src/replicas/valkey/sample.ts': ['./client.ts', '../store.ts', '../../quotes/quote-store.ts', 'ioredis'],
-  'src/metrics/sample.ts': ['./series.ts', '../upstream/upstream.ts', 'prom-client'],
+  'src/state/sample.ts': ['./state.ts', '../orders/ledger.ts', '../clock.ts', 'classic-level'],
+  'src/metrics/sample.ts': ['./series.ts', '../upstream/upstream.ts', '../state/state.ts', 'prom-client'],
   'src/operations/sample.ts': ['./view.ts', '../http/problem.ts', 'express'],
   'src/sandbox/sample.ts': ['../clock.ts', './answer.ts', 'express', 'zod'],
   'test/sample.ts': ['../src/sandbox/sandbox.ts', '../src/upstream/upstream.ts', 'supertest'],

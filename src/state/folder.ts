@@ -1,0 +1,144 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { chmod, copyFile, link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { syncPath } from './level-state.ts'
+import { type BatchMark, seal, unseal } from './record-codec.ts'
+
+/** Which folder it is; written once. */
+export interface About {
+  readonly layout: number
+  readonly swapBaseUrl: string
+  readonly salt: string
+}
+
+/** Written after each sync, beside the store and never into it, so that the store cannot lose both. */
+export interface SyncMark extends BatchMark {
+  readonly providerAheadMs: number
+  /** The process that wrote it has closed the store. */
+  readonly isClean: boolean
+}
+
+/**
+ * The folder of STATE_DIRECTORY:
+ * - `about`: the layout, SWAP_BASE_URL and the salt.
+ * - `store/`: LevelDB.
+ * - `synced`: what the store held at the last sync.
+ * - `lock/`: an empty LevelDB, whose lock says which process owns the folder.
+ * - `opening/`: links to the files of the store as they were before it was opened, until it was read.
+ * - `store.new/`: what was whole of a damaged store, until it takes its place.
+ * - `damaged-…/`, `set-aside-…/`: what nothing reads any more.
+ */
+export interface Folder {
+  readonly store: string
+  readonly lock: string
+  readonly opening: string
+  readonly newStore: string
+  readonly rescue: string
+  readAbout(): Promise<About | 'none' | 'damaged'>
+  writeAbout(about: About): Promise<void>
+  readSyncMark(): Promise<SyncMark | 'none' | 'damaged'>
+  writeSyncMark(mark: SyncMark): Promise<void>
+  /** Moves these entries into a new folder with the date in its name, and returns that name. */
+  setAside(prefix: 'damaged' | 'set-aside', entries: readonly string[], nowMs: number): Promise<string>
+  countSetAside(): Promise<number>
+  /** Makes the files of the store readable for this user alone, and returns their size. */
+  tidyStore(): Promise<number>
+}
+
+const setAsideNames = /^(?:damaged|set-aside)-/
+
+export function newSalt(): string {
+  return randomBytes(32).toString('base64url')
+}
+
+/** Creates the folder if it is not there. */
+export async function useFolder(directory: string): Promise<Folder> {
+  const path = (name: string) => join(directory, name)
+  await mkdir(directory, { recursive: true, mode: 0o700 })
+  const store = path('store')
+  const own = new Set<string>()
+
+  return {
+    store,
+    lock: path('lock'),
+    opening: path('opening'),
+    newStore: path('store.new'),
+    rescue: path('rescue'),
+    readAbout: () => readSealed<About>(directory, 'about'),
+    writeAbout: (about) => writeSealed(directory, 'about', about),
+    readSyncMark: () => readSealed<SyncMark>(directory, 'synced'),
+    writeSyncMark: (mark) => writeSealed(directory, 'synced', mark),
+    async setAside(prefix, entries, nowMs) {
+      const name = freeName(directory, `${prefix}-${new Date(nowMs).toISOString().replaceAll(':', '-')}`)
+      await mkdir(path(name), { mode: 0o700 })
+      for (const entry of entries)
+        if (existsSync(path(entry))) await rename(path(entry), join(path(name), entry))
+      await syncPath(path(name))
+      await syncPath(directory)
+      return name
+    },
+    async countSetAside() {
+      return (await readdir(directory)).filter((name) => setAsideNames.test(name)).length
+    },
+    async tidyStore() {
+      let bytes = 0
+      for (const name of await readdir(store)) {
+        const file = join(store, name)
+        // LevelDB may have removed it meanwhile.
+        const facts = await stat(file).catch(() => undefined)
+        bytes += facts?.size ?? 0
+        if (facts === undefined || own.has(name)) continue
+        own.add(name)
+        await chmod(file, 0o600).catch(() => {})
+      }
+      return bytes
+    },
+  }
+}
+
+export async function makeFolder(path: string): Promise<void> {
+  await rm(path, { recursive: true, force: true })
+  await mkdir(path, { mode: 0o700 })
+}
+
+/** LevelDB never changes a file of a table or an old log in place, so that links to them stay as they are. */
+export async function linkFiles(from: string, to: string): Promise<void> {
+  await makeFolder(to)
+  for (const name of await readdir(from)) {
+    if (name === 'LOCK' || name.startsWith('LOG')) continue
+    // Some file systems have no links.
+    await link(join(from, name), join(to, name)).catch(() => copyFile(join(from, name), join(to, name)))
+  }
+  await syncPath(to)
+}
+
+function freeName(directory: string, name: string): string {
+  let free = name
+  for (let next = 2; existsSync(join(directory, free)); next += 1) free = `${name}-${next}`
+  return free
+}
+
+/** Readers find the old file or the new one, never a part, whatever happens in between. */
+async function writeSealed(directory: string, name: string, content: object): Promise<void> {
+  const part = join(directory, `${name}.part`)
+  const file = await open(part, 'w', 0o600)
+  try {
+    await file.writeFile(seal(name, JSON.stringify(content)))
+    await file.sync()
+  } finally {
+    await file.close()
+  }
+  await rename(part, join(directory, name))
+  await syncPath(directory)
+}
+
+async function readSealed<Content>(directory: string, name: string): Promise<Content | 'none' | 'damaged'> {
+  try {
+    const content = unseal(name, await readFile(join(directory, name), 'utf8'))
+    return content === undefined ? 'damaged' : (content as Content)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return 'none'
+    throw error
+  }
+}

@@ -1,0 +1,109 @@
+import { open, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { ClassicLevel } from 'classic-level'
+import { StateError } from '../process/state-error.ts'
+
+export type Operation =
+  | { readonly type: 'put'; readonly key: string; readonly value: string }
+  | { readonly type: 'del'; readonly key: string }
+
+/** One LevelDB. Once an operation has failed, all fail until it is opened again. */
+export interface LevelStore {
+  /** All operations or none of them. They survive the process, not yet the machine. */
+  write(operations: Operation[]): Promise<void>
+  /** Makes what was written survive the machine. Writes go on meanwhile. */
+  sync(): Promise<void>
+  get(key: string): Promise<string | undefined>
+  /** Reads all entries in the order of their keys. Rejects at the first that cannot be read. */
+  read(visit: (key: string, value: string) => void): Promise<void>
+  close(): Promise<void>
+}
+
+/** Another process has the store open. */
+export class StoreInUse extends Error {}
+
+const entriesPerRead = 1_000
+/** Nothing is read twice. */
+const cacheBytes = 65_536
+
+/** Loaded only where STATE_DIRECTORY is set. It is optional, and compiled for some machines only. */
+export async function loadLevel(
+  load: () => Promise<{ ClassicLevel: typeof ClassicLevel }> = () => import('classic-level'),
+): Promise<typeof ClassicLevel> {
+  try {
+    return (await load()).ClassicLevel
+  } catch (cause) {
+    throw new StateError(
+      `STATE_DIRECTORY needs the package classic-level, which is not installed or has no build for this machine (${process.platform} ${process.arch})`,
+      { cause },
+    )
+  }
+}
+
+export async function openLevel(folder: string): Promise<LevelStore> {
+  const Level = await loadLevel()
+  const level = new Level<string, string>(folder, {
+    keyEncoding: 'utf8',
+    valueEncoding: 'utf8',
+    cacheSize: cacheBytes,
+  })
+  try {
+    await level.open()
+  } catch (error) {
+    // The package wraps the reason in an error of its own.
+    const { cause = error } = error as Error
+    throw (cause as { code?: string }).code === 'LEVEL_LOCKED' ? new StoreInUse(folder, { cause }) : cause
+  }
+  return {
+    write: (operations) => level.batch(operations),
+    sync: () => (process.platform === 'win32' ? syncByStore(level) : syncFiles(folder)),
+    get: (key) => level.get(key),
+    async read(visit) {
+      const iterator = level.iterator()
+      try {
+        for (;;) {
+          const entries = await iterator.nextv(entriesPerRead)
+          if (entries.length === 0) return
+          for (const [key, value] of entries) visit(key, value)
+        }
+      } finally {
+        await iterator.close()
+      }
+    },
+    close: () => level.close(),
+  }
+}
+
+/** Reads what can be read of a damaged store, and writes its tables anew. */
+export async function repairLevel(folder: string): Promise<void> {
+  await (await loadLevel()).repair(folder)
+}
+
+/**
+ * LevelDB's own sync would hold up the writes that come behind it. What is in no log any more is in a table, and
+ * LevelDB syncs tables itself.
+ */
+async function syncFiles(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (name.endsWith('.log')) await syncPath(join(folder, name))
+  }
+  await syncPath(folder)
+}
+
+export async function syncPath(path: string): Promise<void> {
+  // Missing: LevelDB has moved the log into a table meanwhile.
+  const file = await open(path, 'r').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
+    throw error
+  })
+  try {
+    await file?.sync()
+  } finally {
+    await file?.close()
+  }
+}
+
+/** Where an open log cannot be opened a second time. Nothing reads this entry. */
+function syncByStore(level: ClassicLevel<string, string>): Promise<void> {
+  return level.del('-', { sync: true })
+}

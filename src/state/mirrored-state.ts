@@ -1,0 +1,130 @@
+import type { Logger } from '../process/logger.ts'
+import { type Folder, makeFolder, type SyncMark } from './folder.ts'
+import { type LevelStore, openLevel } from './level-state.ts'
+import { isOfTheSystem, type OpenedStore } from './open-store.ts'
+import type { BatchMark } from './record-codec.ts'
+import type { MirroredMemory, Restored, State, StateObserver } from './state.ts'
+import { createWriter, type Writer } from './writer.ts'
+
+export interface StateParts {
+  folder: Folder
+  lock: LevelStore
+  salt: string
+  /** What the last process said of the store. */
+  synced: SyncMark
+  opened: OpenedStore
+  /** How many folders were set aside. */
+  setAside: number
+  nowMs(): number
+  wallAheadMs(): number
+  observer: StateObserver
+  log: Logger
+}
+
+/** Looking at every file costs more than it tells. */
+const measureEveryMs = 5_000
+
+/** The state over a store that is open and was read. */
+export async function createState(parts: StateParts): Promise<State> {
+  const { folder, lock, opened, synced, nowMs } = parts
+  const { damage, records } = opened
+  let { setAside } = parts
+  let memory: MirroredMemory | undefined
+  let writer: Writer | undefined
+  let closing: Promise<void> | undefined
+  let bytes = await folder.tidyStore()
+  let measuredAtMs = performance.now()
+  let syncedAtMs = nowMs()
+  // From now on an end is clean only if `close` says so.
+  await folder.writeSyncMark({ ...opened.mark, providerAheadMs: synced.providerAheadMs, isClean: false })
+
+  async function writeSyncMark(mark: BatchMark, isClean: boolean): Promise<void> {
+    const providerAheadMs = memory?.providerAheadMs() ?? synced.providerAheadMs
+    await folder.writeSyncMark({ ...mark, providerAheadMs, isClean })
+    syncedAtMs = nowMs()
+    if (performance.now() - measuredAtMs < measureEveryMs) return
+    measuredAtMs = performance.now()
+    bytes = await folder.tidyStore()
+  }
+
+  async function openAgain(): Promise<LevelStore | undefined> {
+    try {
+      return await openLevel(folder.store)
+    } catch (error) {
+      if (isOfTheSystem(error)) throw error
+      return undefined
+    }
+  }
+
+  async function replaceStore(): Promise<LevelStore> {
+    const setAsideAs = await folder.setAside('damaged', ['store'], nowMs())
+    setAside = await folder.countSetAside()
+    parts.log.error(
+      { setAsideAs },
+      'STATE_DIRECTORY lost what was written: it is written again, out of memory',
+    )
+    await makeFolder(folder.store)
+    return openLevel(folder.store)
+  }
+
+  function restore(mirrored: MirroredMemory): Restored {
+    memory = mirrored
+    const { observer, log, wallAheadMs } = parts
+    const { store, mark } = opened
+    const { everything } = mirrored
+    const own = { store, mark, openAgain, replaceStore, everything, writeSyncMark }
+    writer = createWriter({ ...own, nowMs, wallAheadMs, observer, log })
+    return {
+      // Not kept here any longer than the caller needs them.
+      records: records.splice(0),
+      isClean: synced.isClean && damage === undefined,
+      writtenAtMs: Math.max(opened.mark.writtenAtMs, synced.writtenAtMs),
+      providerAheadMs: synced.providerAheadMs,
+    }
+  }
+
+  function theWriter(): Writer {
+    if (writer === undefined) throw new Error('the state was not restored yet')
+    return writer
+  }
+
+  async function close(): Promise<void> {
+    if (writer === undefined) await opened.store.close()
+    else await writer.close()
+    await lock.close()
+  }
+
+  const restored = records.length
+  return {
+    salt: parts.salt,
+    note: (record) => theWriter().note(record),
+    forget: (serial) => theWriter().forget(serial),
+    restore,
+    close: () => {
+      closing ??= close()
+      return closing
+    },
+    facts: {
+      get records() {
+        return writer?.mark.count ?? opened.mark.count
+      },
+      get bytes() {
+        return bytes
+      },
+      get backlog() {
+        return writer?.backlog ?? 0
+      },
+      get isWriting() {
+        return writer?.isWriting ?? true
+      },
+      get syncedAtMs() {
+        return syncedAtMs
+      },
+      get setAside() {
+        return setAside
+      },
+      restored,
+      missing: damage?.missing ?? 0,
+    },
+  }
+}

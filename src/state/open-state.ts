@@ -1,0 +1,133 @@
+import { hash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { type Clock, steadyMsOf } from '../clock.ts'
+import type { Logger } from '../process/logger.ts'
+import { StateError } from '../process/state-error.ts'
+import { type About, type Folder, makeFolder, newSalt, type SyncMark, useFolder } from './folder.ts'
+import { type LevelStore, openLevel, StoreInUse } from './level-state.ts'
+import { createState } from './mirrored-state.ts'
+import { openStore } from './open-store.ts'
+import { emptyMark, layoutVersion } from './record-codec.ts'
+import type { State, StateObserver } from './state.ts'
+
+export interface StateOptions {
+  /** STATE_DIRECTORY. */
+  directory: string
+  swapBaseUrl: string
+  /** The shared store's, if there is one; else the folder has its own. */
+  salt: string | undefined
+  clock: Clock
+  log: Logger
+  observer: StateObserver
+}
+
+/** Opens the folder and reads it. Throws a StateError where the start has to be refused. */
+export async function openState(options: StateOptions): Promise<State> {
+  try {
+    return await open(options)
+  } catch (cause) {
+    if (cause instanceof StateError) throw cause
+    const { message } = cause as Error
+    throw new StateError(`STATE_DIRECTORY=${options.directory} cannot be used: ${message}`, { cause })
+  }
+}
+
+async function open(options: StateOptions): Promise<State> {
+  const { directory, clock, log, observer } = options
+  const nowMs = () => clock.nowMs()
+  const wallAheadMs = () => nowMs() - steadyMsOf(clock)
+  const folder = await useFolder(directory)
+  const lock = await takeLock(folder, directory)
+  try {
+    const salt = await identify(folder, options)
+    const last = await folder.readSyncMark()
+    const synced = last === 'none' ? unsynced : last === 'damaged' ? undefined : last
+    const opened = await openStore({ folder, synced, nowMs, wallAheadMs: wallAheadMs() })
+    const { damage, records } = opened
+    if (damage !== undefined) {
+      log.error(
+        { missing: damage.missing, restored: records.length, setAsideAs: damage.setAsideAs },
+        'STATE_DIRECTORY was damaged: what is whole was read, and the damaged files are kept',
+      )
+    }
+    const setAside = await folder.countSetAside()
+    const memory = { nowMs, wallAheadMs, observer, log }
+    return await createState({ ...memory, folder, lock, salt, synced: synced ?? unsynced, opened, setAside })
+  } catch (error) {
+    await lock.close()
+    throw error
+  }
+}
+
+const unsynced: SyncMark = { ...emptyMark, providerAheadMs: 0, isClean: true }
+
+/** The store itself cannot be the lock: before it is opened, links are made to its files, and it may be set aside. */
+async function takeLock(folder: Folder, directory: string): Promise<LevelStore> {
+  const refused = (error: unknown) => {
+    if (!(error instanceof StoreInUse)) throw error
+    throw new StateError(
+      `STATE_DIRECTORY=${directory} is in use by another process: give each process a folder of its own`,
+      { cause: error },
+    )
+  }
+  try {
+    return await openLevel(folder.lock)
+  } catch (error) {
+    if (error instanceof StoreInUse || error instanceof StateError) return refused(error)
+    // It holds nothing, so that nothing is lost with it. Whoever has the lock has been noticed by now.
+    await rm(folder.lock, { recursive: true, force: true })
+    await makeFolder(folder.lock)
+    return openLevel(folder.lock).catch(refused)
+  }
+}
+
+/** Everything that another gateway's folder may not be mixed with. */
+const entries = ['about', 'synced', 'store', 'opening', 'store.new']
+
+/** Makes sure that the folder is ours. Returns its salt. */
+async function identify(folder: Folder, options: StateOptions): Promise<string> {
+  const { directory, swapBaseUrl, log, clock } = options
+  const about = await folder.readAbout()
+  if (isAbout(about) && about.layout > layoutVersion) {
+    throw new StateError(
+      `STATE_DIRECTORY=${directory} was written by a newer version of quotegate (layout ${about.layout}, this one reads ` +
+        `${layoutVersion}): start that version, or choose another folder`,
+    )
+  }
+  const why = foreignness(about, options)
+  if (isAbout(about) && why === undefined) return options.salt ?? about.salt
+  if (why !== undefined && (isAbout(about) || existsSync(folder.store))) {
+    const setAsideAs = await folder.setAside(isAbout(about) ? 'set-aside' : 'damaged', entries, clock.nowMs())
+    log.warn({ setAsideAs }, `STATE_DIRECTORY ${why}: it is set aside, and the ledger begins empty`)
+  }
+  const salt = options.salt ?? newSalt()
+  await makeFolder(folder.store)
+  await folder.writeSyncMark(unsynced)
+  await folder.writeAbout({ layout: layoutVersion, swapBaseUrl, salt: keptSalt(salt, options.salt) })
+  return salt
+}
+
+function isAbout(about: About | 'none' | 'damaged'): about is About {
+  return typeof about === 'object'
+}
+
+/** Why the folder cannot be used as it is; undefined: it can. */
+function foreignness(
+  about: About | 'none' | 'damaged',
+  { swapBaseUrl, salt }: StateOptions,
+): string | undefined {
+  if (!isAbout(about)) return 'does not say any more which gateway wrote it'
+  if (about.layout < layoutVersion) return 'is of an older version that this one cannot read'
+  if (about.swapBaseUrl !== swapBaseUrl) return `is of another SWAP_BASE_URL (${about.swapBaseUrl})`
+  const isSalted =
+    salt === undefined ? !about.salt.startsWith(sharedPrefix) : about.salt === keptSalt(salt, salt)
+  return isSalted ? undefined : 'was written with another salt, which VALKEY_URL decides'
+}
+
+const sharedPrefix = 'shared:'
+
+/** Of the shared store's salt the folder has a digest, because the salt is made of that store's password. */
+function keptSalt(salt: string, shared: string | undefined): string {
+  return shared === undefined ? salt : sharedPrefix + hash('sha256', salt, 'base64url')
+}

@@ -1,0 +1,191 @@
+import { existsSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { type Folder, linkFiles, makeFolder, type SyncMark } from './folder.ts'
+import { type LevelStore, openLevel, repairLevel, StoreInUse, syncPath } from './level-state.ts'
+import {
+  type BatchMark,
+  decodeMark,
+  decodeRecord,
+  emptyMark,
+  encodeMark,
+  encodeRecord,
+  keyOf,
+  markKey,
+  serialOf,
+} from './record-codec.ts'
+import type { NumberedRecord, StateRecord } from './state.ts'
+
+export interface OpenedStore {
+  readonly store: LevelStore
+  readonly mark: BatchMark
+  readonly records: NumberedRecord[]
+  /** Where the damaged store is now, and how many of its records are missing; undefined: nothing was damaged. */
+  readonly damage: { readonly setAsideAs: string; readonly missing: number } | undefined
+}
+
+export interface OpenStoreOptions {
+  folder: Folder
+  /** What the store held at the last sync; undefined: that file is damaged. */
+  synced: SyncMark | undefined
+  nowMs(): number
+  wallAheadMs: number
+}
+
+/** What can be read of a store. */
+interface Contents {
+  mark: BatchMark | undefined
+  /** The records whose checksums are right, by serial. */
+  whole: Map<number, StateRecord>
+  isReadable: boolean
+  damaged: number
+}
+
+/**
+ * Opens the store and reads it once. LevelDB deletes what it takes for obsolete, and damage can make it take everything
+ * for that, so that links to the files are kept until what was read adds up. This can end at any moment: the next start
+ * then begins again.
+ */
+export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
+  const { folder, synced } = options
+  await takeUp(folder)
+  if (!existsSync(folder.store)) await makeFolder(folder.store)
+  await linkFiles(folder.store, `${folder.opening}.part`)
+  await rename(`${folder.opening}.part`, folder.opening)
+  const opened = await openAndRead(folder.store, options.wallAheadMs)
+  const { contents } = opened
+  if (opened.store !== undefined && addsUp(contents, synced)) {
+    await rm(folder.opening, { recursive: true })
+    return {
+      store: opened.store,
+      mark: contents.mark ?? emptyMark,
+      records: inOrder(contents.whole),
+      damage: undefined,
+    }
+  }
+  await opened.store?.close()
+  return rescue(contents, options)
+}
+
+/** Completes, or begins again, what an earlier start did not come to the end of. */
+async function takeUp({ store, opening, newStore, rescue }: Folder): Promise<void> {
+  await rm(`${opening}.part`, { recursive: true, force: true })
+  await rm(rescue, { recursive: true, force: true })
+  if (existsSync(opening)) {
+    // LevelDB may have deleted files of the store since these links were made.
+    await rm(store, { recursive: true, force: true })
+    await rm(newStore, { recursive: true, force: true })
+    await rename(opening, store)
+  } else if (existsSync(newStore)) {
+    await rm(store, { recursive: true, force: true })
+    await rename(newStore, store)
+  }
+}
+
+async function openAndRead(
+  path: string,
+  wallAheadMs: number,
+): Promise<{ store: LevelStore | undefined; contents: Contents }> {
+  const contents: Contents = { mark: undefined, whole: new Map(), isReadable: true, damaged: 0 }
+  const store = await openLevel(path).catch((error) => {
+    if (error instanceof StoreInUse || isOfTheSystem(error)) throw error
+    contents.isReadable = false
+    return undefined
+  })
+  await store
+    ?.read((key, value) => {
+      if (key === markKey) {
+        contents.mark = decodeMark(value)
+        if (contents.mark === undefined) contents.damaged += 1
+        return
+      }
+      const record = decodeRecord(key, value, wallAheadMs)
+      if (record === undefined) contents.damaged += 1
+      else contents.whole.set(serialOf(key), record)
+    })
+    .catch(() => {
+      contents.isReadable = false
+    })
+  return { store, contents }
+}
+
+/** LevelDB says in words that the disk is full, or that it may not write. That is no damage. */
+export function isOfTheSystem(error: unknown): boolean {
+  const { code, message } = error as { code?: string; message: string }
+  if (code !== undefined && !code.startsWith('LEVEL_')) return true
+  return /No space left|Permission denied|Read-only file system|Too many open files|quota/i.test(message)
+}
+
+function addsUp({ mark, whole, isReadable, damaged }: Contents, synced: SyncMark | undefined): boolean {
+  if (!isReadable || damaged > 0 || synced === undefined) return false
+  const { number, count } = mark ?? emptyMark
+  return number >= synced.number && whole.size === count
+}
+
+/** Keeps the files as they were, and puts a store in their place that has what is whole of them. */
+async function rescue(found: Contents, options: OpenStoreOptions): Promise<OpenedStore> {
+  const { folder, synced, wallAheadMs } = options
+  const repaired = await readRepaired(folder, wallAheadMs)
+  const whole = new Map([...repaired.whole, ...found.whole])
+  const records = inOrder(whole)
+  const marks = [synced, found.mark, repaired.mark].flatMap((mark) => mark ?? [])
+  const newest = marks.reduce<BatchMark>((best, mark) => (mark.number > best.number ? mark : best), emptyMark)
+  const mark: BatchMark = {
+    number: newest.number + 1,
+    count: records.length,
+    nextSerial: Math.max(newest.nextSerial, (records.at(-1)?.[0] ?? 0) + 1),
+    writtenAtMs: Math.max(...marks.map(({ writtenAtMs }) => writtenAtMs), 0),
+  }
+  await writeWhole(folder.newStore, records, { mark, wallAheadMs })
+  const setAsideAs = await folder.setAside('damaged', ['opening'], options.nowMs())
+  await rm(folder.store, { recursive: true, force: true })
+  await rename(folder.newStore, folder.store)
+  const store = await openLevel(folder.store)
+  return {
+    store,
+    mark,
+    records,
+    damage: { setAsideAs, missing: Math.max(0, newest.count - records.length) },
+  }
+}
+
+/** Where damage made LevelDB forget tables, its repair finds what is in them. */
+async function readRepaired({ opening, rescue }: Folder, wallAheadMs: number): Promise<Contents> {
+  await linkFiles(opening, rescue)
+  await repairLevel(rescue).catch(() => {})
+  const { store, contents } = await openAndRead(rescue, wallAheadMs)
+  await store?.close()
+  await rm(rescue, { recursive: true, force: true })
+  return contents
+}
+
+const recordsPerWrite = 1_000
+
+async function writeWhole(
+  path: string,
+  records: readonly NumberedRecord[],
+  { mark, wallAheadMs }: { mark: BatchMark; wallAheadMs: number },
+): Promise<void> {
+  await makeFolder(path)
+  const store = await openLevel(path)
+  try {
+    for (let next = 0; next < records.length; next += recordsPerWrite) {
+      const some = records.slice(next, next + recordsPerWrite)
+      await store.write(
+        some.map(([serial, record]) => {
+          const key = keyOf(serial)
+          return { type: 'put', key, value: encodeRecord(key, record, wallAheadMs) }
+        }),
+      )
+    }
+    await store.write([{ type: 'put', key: markKey, value: encodeMark(mark) }])
+    await store.sync()
+  } finally {
+    await store.close()
+  }
+  await syncPath(path)
+}
+
+function inOrder(records: ReadonlyMap<number, StateRecord>): NumberedRecord[] {
+  const numbered = [...records]
+  return numbered.sort(([left], [right]) => left - right)
+}

@@ -1,0 +1,147 @@
+import { crc32 } from 'node:zlib'
+import type { StateRecord } from './state.ts'
+
+/** Raised when records or files change their form. A folder of a higher version is refused. */
+export const layoutVersion = 1
+
+/** What each batch says of the whole store. */
+export interface BatchMark {
+  /** The running number of the batch; 0: nothing was ever written. */
+  readonly number: number
+  /** How many records the store holds after it. */
+  readonly count: number
+  /** The serial of the next record. */
+  readonly nextSerial: number
+  /** Our wall clock. */
+  readonly writtenAtMs: number
+}
+
+export const emptyMark: BatchMark = { number: 0, count: 0, nextSerial: 1, writtenAtMs: 0 }
+
+/** The mark of the newest batch. It sorts before every record. */
+export const markKey = '!'
+const serialDigits = 9
+const checksumDigits = 7
+
+export function keyOf(serial: number): string {
+  return serial.toString(36).padStart(serialDigits, '0')
+}
+
+export function serialOf(key: string): number {
+  return Number.parseInt(key, 36)
+}
+
+/** The checksum is of the key too: a flipped byte in a key would make one record another. */
+export function seal(key: string, json: string): string {
+  return crc32(json, crc32(key)).toString(36).padStart(checksumDigits, '0') + json
+}
+
+/** Undefined: the checksum is wrong. */
+export function unseal(key: string, value: string): unknown {
+  const json = value.slice(checksumDigits)
+  return seal(key, json) === value ? JSON.parse(json) : undefined
+}
+
+export function encodeMark({ number, count, nextSerial, writtenAtMs }: BatchMark): string {
+  return seal(markKey, JSON.stringify([number, count, nextSerial, writtenAtMs]))
+}
+
+export function decodeMark(value: string): BatchMark | undefined {
+  const [number, count, nextSerial, writtenAtMs] = (unseal(markKey, value) ?? []) as number[]
+  if (number === undefined || count === undefined || nextSerial === undefined || writtenAtMs === undefined)
+    return undefined
+  return { number, count, nextSerial, writtenAtMs }
+}
+
+/** `wallAheadMs`: our wall clock less our steady clock, which no other process has. */
+export function encodeRecord(key: string, record: StateRecord, wallAheadMs: number): string {
+  return seal(key, JSON.stringify(membersOf(record, wallAheadMs)))
+}
+
+function membersOf({ kind, value }: StateRecord, wallAheadMs: number): unknown[] {
+  if (kind === 'use') return ['u', value.id, value.expiresAtMs]
+  if (kind === 'unreadable') {
+    const { pairId, application, requestedAmount, partition, relayedAtMs } = value
+    return ['x', pairId, application, requestedAmount, partition, relayedAtMs]
+  }
+  const { id, pairId, fromValue, requestedAmount, toValue, application, expiresAtMs, ownEnd } = value
+  const requested = requestedAmount === fromValue ? 0 : requestedAmount
+  const terms = [id, pairId, fromValue, requested, toValue, application]
+  const members = ['q', ...terms, value.partition ?? 0, value.cacheKey, value.notedAtMs, expiresAtMs]
+  if (ownEnd === undefined) return members
+  // Relative to the expiry, because small numbers take fewer digits.
+  const byWallMs = wallAheadMs - expiresAtMs
+  return [...members, Math.round(ownEnd.fromMs + byWallMs), Math.round(ownEnd.untilMs + byWallMs)]
+}
+
+/** Undefined: the record is damaged. */
+export function decodeRecord(key: string, value: string, wallAheadMs: number): StateRecord | undefined {
+  const members = unseal(key, value) as unknown[] | undefined
+  if (members === undefined) return undefined
+  // Its checksum is right, so that this program wrote it.
+  switch (members[0]) {
+    case 'u': {
+      const [, id, expiresAtMs] = members as [string, string, number]
+      return { kind: 'use', value: { id, expiresAtMs } }
+    }
+    case 'x': {
+      const [, pairId, application, requestedAmount, partition, relayedAtMs] = members as WrittenUnreadable
+      return { kind: 'unreadable', value: { pairId, application, requestedAmount, partition, relayedAtMs } }
+    }
+    case 'q':
+      return quoteOf(members as WrittenQuote, wallAheadMs)
+    default:
+      return undefined
+  }
+}
+
+type WrittenUnreadable = [
+  kind: string,
+  pairId: string,
+  application: string,
+  requestedAmount: string,
+  partition: string,
+  relayedAtMs: number,
+]
+
+type WrittenQuote = [
+  kind: string,
+  id: string,
+  pairId: string,
+  fromValue: string,
+  requested: string | 0,
+  toValue: string,
+  application: string,
+  partition: string | 0,
+  cacheKey: string,
+  notedAtMs: number,
+  expiresAtMs: number,
+  ownFromMs?: number,
+  ownUntilMs?: number,
+]
+
+function quoteOf(members: WrittenQuote, wallAheadMs: number): StateRecord {
+  const [, id, pairId, fromValue, requested, toValue, application, partition, cacheKey, ...times] = members
+  const [notedAtMs, expiresAtMs, ownFromMs, ownUntilMs] = times
+  const bySteadyMs = expiresAtMs - wallAheadMs
+  const ownEnd =
+    ownFromMs === undefined || ownUntilMs === undefined
+      ? undefined
+      : { fromMs: ownFromMs + bySteadyMs, untilMs: ownUntilMs + bySteadyMs }
+  return {
+    kind: 'quote',
+    value: {
+      id,
+      pairId,
+      fromValue,
+      requestedAmount: requested === 0 ? fromValue : requested,
+      toValue,
+      application,
+      partition: partition === 0 ? undefined : partition,
+      cacheKey,
+      notedAtMs,
+      expiresAtMs,
+      ownEnd,
+    },
+  }
+}

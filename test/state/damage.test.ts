@@ -1,0 +1,174 @@
+import { appendFileSync, cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { levels } from '../support/observing/log-lines.ts'
+import { asIfKilled, flipByte, idsOf, newFolder, opened, record, untilSynced } from './support.ts'
+
+const count = 3_000
+
+/** A folder with a table and a log, all of it synced, as kill -9 leaves it. */
+async function filled(): Promise<string> {
+  const folder = newFolder()
+  const first = await opened(folder)
+  for (let number = 0; number < count / 2; number += 1) first.note(record(number))
+  await first.state.close()
+  // Opening makes a table of the log.
+  const second = await opened(folder)
+  for (let number = count / 2; number < count; number += 1) second.note(record(number))
+  await untilSynced(second, folder)
+  return asIfKilled(folder)
+}
+
+const setAside = (folder: string) => readdirSync(folder).filter((name) => name.startsWith('damaged-'))
+
+test('a store that is whole leaves nothing aside', async () => {
+  const folder = await filled()
+  const { restored } = await opened(folder)
+  expect(restored.records).toHaveLength(count)
+  expect(readdirSync(folder).sort()).toEqual(['about', 'lock', 'store', 'synced'])
+})
+
+// Each of these LevelDB opens without an error, or reads back as if it were right, or deletes tables at (measured on 3.0.0).
+describe.each([
+  ['a flipped byte in the log', (store: string) => flipByte(store, /\.log$/)],
+  ['a flipped byte at the start of the log', (store: string) => flipByte(store, /\.log$/, 0.001)],
+  ['a flipped byte in a table', (store: string) => flipByte(store, /\.ldb$/)],
+  ['a flipped byte in the index of a table', (store: string) => flipByte(store, /\.ldb$/, 0.9999)],
+  ['a flipped byte in the MANIFEST', (store: string) => flipByte(store, /^MANIFEST/)],
+  ['a flipped byte at the end of the MANIFEST', (store: string) => flipByte(store, /^MANIFEST/, 0.95)],
+  ['a missing CURRENT', (store: string) => rmSync(join(store, 'CURRENT'))],
+  ['a CURRENT that names nothing', (store: string) => writeFileSync(join(store, 'CURRENT'), 'MANIFEST-9\n')],
+  ['a missing table', (store: string) => removeFirst(store, /\.ldb$/)],
+  ['a missing log', (store: string) => removeFirst(store, /\.log$/)],
+  ['an empty store', removeAll],
+])('%s', (_, damage) => {
+  test('is noticed, what is whole is read, and nothing is deleted', async () => {
+    const folder = await filled()
+    damage(join(folder, 'store'))
+    const damaged = readdirSync(join(folder, 'store')).filter((name) => !/^LO(?:CK|G)/.test(name))
+    const { restored, state, lines } = await opened(folder)
+    const ids = new Set(idsOf(restored.records))
+    expect(ids.size).toBe(restored.records.length)
+    for (const [, { value }] of restored.records) {
+      expect(value).toEqual(record(Number('id' in value && value.id.slice('quote-'.length))).value)
+    }
+    const missing = count - ids.size
+    expect(state.facts).toMatchObject({ missing, restored: ids.size, records: ids.size, setAside: 1 })
+    const [kept = ''] = setAside(folder)
+    expect(lines(levels.warn)).toEqual([
+      expect.objectContaining({ level: levels.error, missing, setAsideAs: kept, restored: ids.size }),
+    ])
+    expect(kept).toMatch(/^damaged-\d{4}-\d\d-\d\dT/)
+    expect(readdirSync(join(folder, kept, 'opening'))).toEqual(expect.arrayContaining(damaged))
+    expect(restored.isClean).toBe(false)
+
+    await state.close()
+    const again = await opened(folder)
+    expect(new Set(idsOf(again.restored.records))).toEqual(ids)
+    expect(again.lines(levels.warn)).toEqual([])
+    expect(again.state.facts).toMatchObject({ missing: 0, setAside: 1 })
+  })
+})
+
+function removeAll(store: string): void {
+  for (const name of readdirSync(store)) rmSync(join(store, name))
+}
+
+function removeFirst(store: string, name: RegExp): void {
+  const [first = ''] = readdirSync(store).filter((file) => name.test(file))
+  rmSync(join(store, first))
+}
+
+test('most of what a damaged table has is read', async () => {
+  const folder = await filled()
+  flipByte(join(folder, 'store'), /\.ldb$/)
+  const { restored } = await opened(folder)
+  expect(restored.records.length).toBeGreaterThan(count * 0.9)
+})
+
+test('all that a store without its CURRENT has is read', async () => {
+  const folder = await filled()
+  rmSync(join(folder, 'store', 'CURRENT'))
+  const { restored } = await opened(folder)
+  expect(restored.records).toHaveLength(count)
+})
+
+test('a store that is older than the last sync is damaged, though it adds up', async () => {
+  const folder = newFolder()
+  const first = await opened(folder)
+  first.note(record(1))
+  await untilSynced(first, folder)
+  const older = asIfKilled(folder)
+  for (let number = 2; number < 8; number += 1) first.note(record(number))
+  await untilSynced(first, folder)
+  const newer = asIfKilled(folder)
+  rmSync(join(newer, 'store'), { recursive: true })
+  cpSync(join(older, 'store'), join(newer, 'store'), { recursive: true })
+  const { restored, state } = await opened(newer)
+  expect(restored.records).toHaveLength(1)
+  expect(state.facts).toMatchObject({ missing: 6, setAside: 1 })
+})
+
+test('a torn end of the log, as kill -9 may leave it, is no damage', async () => {
+  const folder = await filled()
+  const store = join(folder, 'store')
+  const [log = ''] = readdirSync(store).filter((name) => name.endsWith('.log'))
+  appendFileSync(join(store, log), Buffer.from([1, 2, 3, 4, 200, 0, 1, 5]))
+  const { restored, state } = await opened(folder)
+  expect(restored.records).toHaveLength(count)
+  expect(state.facts).toMatchObject({ missing: 0, setAside: 0 })
+})
+
+test('a damaged note of the last sync is noticed, and all is read', async () => {
+  const folder = await filled()
+  flipByte(folder, /^synced$/)
+  const { restored, state } = await opened(folder)
+  expect(restored.records).toHaveLength(count)
+  expect(restored.isClean).toBe(false)
+  expect(state.facts).toMatchObject({ missing: 0, setAside: 1 })
+})
+
+test.each(['damaged', 'missing'])(
+  'a folder whose own name is %s is set aside, because its salt is lost',
+  async (how) => {
+    const folder = await filled()
+    if (how === 'missing') rmSync(join(folder, 'about'))
+    else flipByte(folder, /^about$/)
+    const { restored, state, lines } = await opened(folder)
+    expect(restored.records).toEqual([])
+    expect(state.facts.setAside).toBe(1)
+    expect(lines(levels.warn).map(({ msg }) => msg)).toEqual([
+      'STATE_DIRECTORY does not say any more which gateway wrote it: it is set aside, and the ledger begins empty',
+    ])
+    const [kept = ''] = setAside(folder)
+    expect(existsSync(join(folder, kept, 'store'))).toBe(true)
+  },
+)
+
+describe('a start that was killed', () => {
+  test('after LevelDB had deleted tables: the next start reads the files as they were', async () => {
+    const folder = await filled()
+    cpSync(join(folder, 'store'), join(folder, 'opening'), { recursive: true })
+    removeAll(join(folder, 'store'))
+    const { restored, state } = await opened(folder)
+    expect(restored.records).toHaveLength(count)
+    expect(state.facts.setAside).toBe(0)
+  })
+
+  test('before all files were linked: the half of the links counts for nothing', async () => {
+    const folder = await filled()
+    cpSync(join(folder, 'store'), join(folder, 'opening.part'), { recursive: true })
+    removeFirst(join(folder, 'opening.part'), /\.ldb$/)
+    const { restored } = await opened(folder)
+    expect(restored.records).toHaveLength(count)
+  })
+
+  test('before what was whole of a damaged store took its place: it does so now', async () => {
+    const folder = await filled()
+    cpSync(join(folder, 'store'), join(folder, 'store.new'), { recursive: true })
+    removeAll(join(folder, 'store'))
+    const { restored, state } = await opened(folder)
+    expect(restored.records).toHaveLength(count)
+    expect(state.facts.setAside).toBe(0)
+  })
+})

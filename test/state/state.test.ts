@@ -1,0 +1,150 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { asIfKilled, idsOf, newFolder, opened, quote, record, untilSynced, untilWritten } from './support.ts'
+
+test('what was noted is there again after a clean end, in its order, and what was forgotten is not', async () => {
+  const folder = newFolder()
+  const first = await opened(folder)
+  const serials = [1, 2, 3].map((number) => first.note(record(number)))
+  first.note({ kind: 'use', value: { id: 'used', expiresAtMs: 5 } })
+  const unreadable = {
+    pairId: 'ETH_USDC',
+    application: 'w',
+    requestedAmount: '1',
+    partition: 'p',
+    relayedAtMs: 7,
+  }
+  first.note({ kind: 'unreadable', value: unreadable })
+  first.forget(serials[1] ?? 0)
+  await first.state.close()
+
+  const { restored } = await opened(folder)
+  expect(restored.records.map(([, kept]) => kept)).toEqual([
+    record(1),
+    record(3),
+    { kind: 'use', value: { id: 'used', expiresAtMs: 5 } },
+    { kind: 'unreadable', value: unreadable },
+  ])
+  expect(restored.isClean).toBe(true)
+})
+
+test('a first start finds nothing, and its end counts as clean', async () => {
+  const { restored, state, lines } = await opened(newFolder())
+  expect(restored).toEqual({ records: [], isClean: true, writtenAtMs: 0, providerAheadMs: 0 })
+  expect(state.facts).toMatchObject({ records: 0, backlog: 0, isWriting: true, restored: 0, missing: 0 })
+  expect(lines()).toEqual([])
+})
+
+test('what was written before kill -9 is there again, and the end was not clean', async () => {
+  const folder = newFolder()
+  const first = await opened(folder)
+  for (let number = 0; number < 1_000; number += 1) first.note(record(number))
+  await untilWritten(first)
+  const { restored, lines, state } = await opened(asIfKilled(folder))
+  expect(restored.records).toHaveLength(1_000)
+  expect(restored.isClean).toBe(false)
+  expect(lines()).toEqual([])
+  expect(state.facts).toMatchObject({ restored: 1_000, missing: 0 })
+})
+
+test('numbers go on growing after a restart, so that no record takes the place of another', async () => {
+  const folder = newFolder()
+  const first = await opened(folder)
+  first.note(record(1))
+  const forgotten = first.note(record(2))
+  await untilWritten(first)
+  first.forget(forgotten)
+  await first.state.close()
+  const second = await opened(folder)
+  expect(second.note(record(3))).toBeGreaterThan(forgotten)
+  await second.state.close()
+  expect(idsOf((await opened(folder)).restored.records)).toEqual(['quote-1', 'quote-3'])
+})
+
+test('a record that is forgotten before it was written is never written', async () => {
+  const folder = newFolder()
+  const first = await opened(folder)
+  first.forget(first.note(record(1)))
+  expect(first.state.facts.backlog).toBe(0)
+  first.note(record(2))
+  await first.state.close()
+  const { restored, state } = await opened(folder)
+  expect(idsOf(restored.records)).toEqual(['quote-2'])
+  expect(state.facts.records).toBe(1)
+})
+
+test("a quote's own end is kept in wall time, because the steady clock ends with the process", async () => {
+  const folder = newFolder()
+  const at = (nowMs: number, steadyMs: number) => ({ nowMs: () => nowMs, steadyMs: () => steadyMs })
+  const first = await opened(folder, { clock: at(1_763_651_841_000, 5_000) })
+  first.note({ kind: 'quote', value: quote(0, { ownEnd: { fromMs: 34_000, untilMs: 36_000 } }) })
+  await first.state.close()
+  const { restored } = await opened(folder, { clock: at(1_763_651_851_000, 100) })
+  const [, kept] = restored.records[0] ?? []
+  expect(kept?.value).toMatchObject({ ownEnd: { fromMs: 19_100, untilMs: 21_100 } })
+})
+
+test('texts that are no UTF-8 survive, such as half of a surrogate pair', async () => {
+  const folder = newFolder()
+  const first = await opened(folder)
+  const odd = quote(1, {
+    pairId: 'ETH_\ud83d',
+    id: 'ünïcödé "\\\u0000\n',
+    partition: undefined,
+    cacheKey: '',
+  })
+  first.note({ kind: 'quote', value: odd })
+  await first.state.close()
+  expect((await opened(folder)).restored.records.map(([, { value }]) => value)).toEqual([odd])
+})
+
+test('files are for this user alone, and so is the directory where it was made here', async () => {
+  const folder = join(newFolder(), 'made')
+  const first = await opened(folder)
+  for (let number = 0; number < 10; number += 1) first.note(record(number))
+  await untilSynced(first, folder)
+  await first.state.close()
+  await opened(folder)
+  const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
+  expect(mode(folder)).toBe('700')
+  expect(mode(join(folder, 'store'))).toBe('700')
+  for (const name of ['about', 'synced']) expect(mode(join(folder, name))).toBe('600')
+  for (const name of readdirSync(join(folder, 'store'))) expect(mode(join(folder, 'store', name))).toBe('600')
+})
+
+test('every folder has a salt of its own, which stays', async () => {
+  const [one, other] = [newFolder(), newFolder()]
+  const first = await opened(one)
+  expect(Buffer.from(first.state.salt, 'base64url')).toHaveLength(32)
+  await first.state.close()
+  expect((await opened(one)).state.salt).toBe(first.state.salt)
+  expect((await opened(other)).state.salt).not.toBe(first.state.salt)
+})
+
+test('with a shared store its salt is used, and the folder does not have it in readable form', async () => {
+  const folder = newFolder()
+  const { state } = await opened(folder, { salt: 'made-of-a-password' })
+  expect(state.salt).toBe('made-of-a-password')
+  expect(readFileSync(join(folder, 'about'), 'utf8')).not.toContain('made-of-a-password')
+})
+
+test('the offset of the provider comes back as it was at the last sync', async () => {
+  const folder = newFolder()
+  const { openState } = await import('../../src/state/open-state.ts')
+  const { systemClock } = await import('../../src/clock.ts')
+  const { silentLogger } = await import('../../src/process/logger.ts')
+  const options = {
+    directory: folder,
+    swapBaseUrl: 'x',
+    salt: undefined,
+    clock: systemClock,
+    log: silentLogger(),
+  }
+  const state = await openState({ ...options, observer: { failed() {} } })
+  onTestFinished(() => state.close())
+  state.restore({ everything: () => [], providerAheadMs: () => -3_600_000 })
+  await state.close()
+  const { restored } = await opened(folder, { swapBaseUrl: 'x' })
+  expect(restored.providerAheadMs).toBe(-3_600_000)
+})
