@@ -41,6 +41,8 @@ await build({
   sourcemap: true,
   sourcesContent: false,
   logLevel: 'warning',
+  // Compiled code cannot be in a bundle. It is loaded only where STATE_DIRECTORY is set.
+  external: ['classic-level'],
   plugins: [packagesWithoutMaps],
 })
 chmodSync(`${root}${folder}/main.js`, 0o755)

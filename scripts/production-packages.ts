@@ -15,7 +15,8 @@ const read = (path: string) => JSON.parse(readFileSync(new URL(path, root), 'utf
 
 /** What `npm install quotegate` brings along, by the lock file. */
 export function productionPackages(): ProductionPackage[] {
-  const { dependencies } = read('package.json') as { dependencies: Record<string, string> }
+  const { dependencies, optionalDependencies } = read('package.json') as Record<string, object>
+  const direct = { ...dependencies, ...optionalDependencies }
   const { packages } = read('package-lock.json') as {
     packages: Record<string, { version: string; license?: string; dev?: boolean; devOptional?: boolean }>
   }
@@ -23,7 +24,7 @@ export function productionPackages(): ProductionPackage[] {
     .filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional)
     .map(([path, { version, license }]) => {
       const name = path.replace(/^.*node_modules\//, '')
-      return { name, path, version, license, direct: path === `node_modules/${name}` && name in dependencies }
+      return { name, path, version, license, direct: path === `node_modules/${name}` && name in direct }
     })
 }
 

@@ -11,3 +11,4 @@ export {
 } from './gateway/gateway.ts'
 export { ListenError } from './process/listen-error.ts'
 export type { GatewayLogger, LogLevel } from './process/logger.ts'
+export { StateError } from './process/state-error.ts'

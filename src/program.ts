@@ -7,6 +7,7 @@ import { ListenError, listenError } from './process/listen-error.ts'
 import { createLogger } from './process/logger.ts'
 import { version } from './process/package-info.ts'
 import { ignoreClosedOutput, shutDownOnSignal, shutDownOnUnhandledError } from './process/signals.ts'
+import { StateError } from './process/state-error.ts'
 import { setV8Flags } from './process/v8-flags.ts'
 
 const flags = {
@@ -81,7 +82,11 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   const close = () => gateway.close(config.drain)
   shutDownOnSignal({ log: logger, close })
   shutDownOnUnhandledError({ log: logger, close })
-  const { trafficUrl, operationsUrl } = await gateway.listen()
+  const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
+    // Or the next start would take this for a crash.
+    await gateway.close()
+    throw error
+  })
   logger.info(
     { version, trafficUrl, operationsUrl, sandboxUrl: gateway.sandboxUrl },
     'quotegate is listening',
@@ -128,9 +133,8 @@ function printError(text: string): void {
 }
 
 function fail(error: unknown): void {
-  const expected =
-    error instanceof SettingsError || error instanceof ListenError || error instanceof UsageError
-  printError(expected ? error.message : ((error as Error).stack ?? String(error)))
+  const expected = [SettingsError, ListenError, StateError, UsageError].some((kind) => error instanceof kind)
+  printError(expected ? (error as Error).message : ((error as Error).stack ?? String(error)))
   process.exit(1)
 }
 

@@ -65,5 +65,33 @@ export const store: Row = {
       least: 0,
       runbook: 'quotegatestoredown',
     },
+    {
+      title: 'Share of the time that the ledger is written to disk',
+      description:
+        'The folder of STATE_DIRECTORY. Good: 1, also where none is set. At 0 a restart forgets the newest quotes.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [{ expr: `avg_over_time(${of('quotegate_state_up')}[${interval}])`, legend: '{{instance}}' }],
+      steps: [
+        { from: null, color: 'red' },
+        { from: thresholds.stateUpShare, color: 'green' },
+      ],
+      least: 0,
+      most: 1,
+      runbook: 'quotegatestatenotwritten',
+    },
+    {
+      title: 'Ledger on disk',
+      description:
+        'Records in the folder of STATE_DIRECTORY, and what is not written yet. Good: a backlog of 0, or close to it.',
+      kind: 'timeseries',
+      unit: 'short',
+      queries: [
+        { expr: of('quotegate_state_records'), legend: '{{instance}}: records' },
+        { expr: of('quotegate_state_backlog'), legend: '{{instance}}: backlog' },
+      ],
+      least: 0,
+      runbook: 'quotegatestatenotwritten',
+    },
   ],
 }

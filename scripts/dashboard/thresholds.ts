@@ -26,6 +26,8 @@ export const thresholds = {
   applicationsLimited: 0,
   /** Of the last two minutes. */
   storeUpShare: 0.5,
+  /** Of the last two minutes. */
+  stateUpShare: 0.5,
   /** Within a quarter of an hour. */
   restarts: 2,
   eventLoopLagSeconds: 0.1,

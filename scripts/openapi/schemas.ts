@@ -145,6 +145,19 @@ export const status = z
     store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
     cache: z.object({ entries: z.number(), bytes: z.number() }),
     ledger: z.object({ entries: z.number() }),
+    state: z
+      .object({
+        records: z.number(),
+        bytes: z.number(),
+        backlog: z.number(),
+        isWriting: z.boolean(),
+        syncedAtMs: z.number(),
+        restored: z.number(),
+        missing: z.number(),
+        setAside: z.number(),
+      })
+      .nullable()
+      .describe('The folder of STATE_DIRECTORY; null where that is not set.'),
     coolDowns,
     inFlight: z.number(),
     access: z

@@ -107,6 +107,8 @@ function toConfig(values: SettingValues) {
       entries: values.LEDGER_ENTRIES,
       retentionMs: values.LEDGER_RETENTION_MS,
     },
+    /** Where the ledger survives the process. */
+    state: values.STATE_DIRECTORY === undefined ? undefined : { directory: values.STATE_DIRECTORY },
     /** The store that replicas share; undefined for a gateway of one replica. */
     store: values.VALKEY_URL && {
       ...values.VALKEY_URL,

@@ -104,6 +104,11 @@ export const keyPrefix = z
   .string()
   .regex(/^[\w.:/-]{1,64}$/, 'at most 64 letters, digits and . : / _ -, such as quotegate: or staging:')
 
+/** systemd joins several directories with colons in a variable of this form. A drive of Windows has one, too. */
+export const directory = z
+  .string()
+  .regex(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/, 'the path of one directory, such as /var/lib/quotegate')
+
 /** A comma-separated list. `problem` continues a sentence that begins with the wrong entry, such as "ends with /". */
 function list(expected: string, problem: (entry: string) => string | undefined) {
   return z.string().transform((text, context): readonly string[] => {

@@ -10,6 +10,7 @@ import { listQuotes } from '../quotes/quote-listing.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Exchanges } from '../routes/exchange.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { State } from '../state/state.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Swap } from './swap.ts'
 
@@ -22,6 +23,7 @@ export interface ConsoleViewParts {
   swap: Swap
   sandbox: Sandbox | undefined
   sharedStore: SharedStore | undefined
+  state: State | undefined
   /** Undefined until the traffic listener listens. */
   trafficUrl(): string | undefined
 }
@@ -87,6 +89,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
     store: () =>
       parts.sharedStore ? { kind: 'valkey', up: parts.sharedStore.up } : { kind: 'memory', up: true },
     ledgerEntries: () => ledger.size,
+    state: () => (parts.state ? { ...parts.state.facts } : null),
     inFlight: () => exchanges.inFlight,
     coolDowns: () =>
       coolDowns.list().map(({ scope, application, address, leftMs }) => ({

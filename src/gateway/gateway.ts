@@ -25,7 +25,7 @@ import { createTrafficServer } from '../server/traffic-server.ts'
 import { createConsoleFeed } from './console-feed.ts'
 import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
-import { rateLimitIfSet, sandboxIfNeeded, storeIfSet } from './optional-parts.ts'
+import { rateLimitIfSet, sandboxIfNeeded, stateIfSet, storeIfSet } from './optional-parts.ts'
 import { createSwap } from './swap.ts'
 import { createUpstreams } from './upstreams.ts'
 
@@ -70,7 +70,8 @@ export interface GatewayOverrides {
 
 /**
  * Builds a gateway that does not listen yet. Reads nothing from the environment. Throws a SettingsError that names
- * every setting that is wrong, and every name that is nearly a setting's.
+ * every setting that is wrong, and every name that is nearly a setting's; a StateError where STATE_DIRECTORY cannot be
+ * used.
  */
 export async function createGateway(
   settings: GatewaySettings = {},
@@ -112,6 +113,10 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   })
   metrics.watchRequests(exchanges)
   const sharedStore = await storeIfSet(config, { metrics, log })
+  const state = await stateIfSet(config, { clock, metrics, log, sharedStore }).catch(async (error) => {
+    await closeUpstreams()
+    throw error
+  })
   const applicationOf = createApplicationOf(config.swap.appName)
   const rateLimit = await rateLimitIfSet(config, {
     metrics,
@@ -143,9 +148,16 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     supplied,
     swapHeaders,
     sharedStore,
+    state,
     rateLimit,
   })
   const { listener, messages } = createApp(exchanges, { ...swap, passThrough })
+
+  async function closeUpstreams(): Promise<void> {
+    await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
+    await sharedStore?.close()
+    await sandbox?.close()
+  }
 
   const operations = createOperationsApp({
     page: metrics,
@@ -161,6 +173,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
       swap,
       sandbox,
       sharedStore,
+      state,
       trafficUrl: () => lifecycle.trafficUrl,
     }),
   })
@@ -180,9 +193,9 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     inFlight: () => exchanges.inFlight,
     opensAfter: sharedStore?.firstProbe,
     async closeUpstreams() {
-      await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
-      await sharedStore?.close()
-      await sandbox?.close()
+      await closeUpstreams()
+      swap.stop()
+      await state?.close()
     },
     beforeOperationsClose: operations.close,
   })

@@ -7,6 +7,7 @@ import type { Logger } from '../process/logger.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import type { State } from '../state/state.ts'
 
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.
 
@@ -48,4 +49,29 @@ export async function storeIfSet({ store }: Config, { metrics, log }: { metrics:
   const sharedStore = createValkey({ ...store, log, observer: metrics.store })
   metrics.store.watch(sharedStore)
   return sharedStore
+}
+
+/** Throws a StateError where the folder cannot be used. */
+export async function stateIfSet(
+  { state, upstreams, production, store }: Config,
+  parts: { clock: Clock; metrics: Metrics; log: Logger; sharedStore: SharedStore | undefined },
+): Promise<State | undefined> {
+  const { clock, metrics, log, sharedStore } = parts
+  if (state === undefined) {
+    if (production && store === undefined) {
+      log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
+    }
+    return undefined
+  }
+  const { openState } = await import('../state/open-state.ts')
+  const opened = await openState({
+    directory: state.directory,
+    swapBaseUrl: upstreams.swap.baseUrl ?? '',
+    salt: sharedStore?.salt,
+    clock,
+    log,
+    observer: metrics.state,
+  })
+  metrics.state.watch(opened.facts)
+  return opened
 }

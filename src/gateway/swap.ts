@@ -1,4 +1,3 @@
-import { setTimeout } from 'node:timers/promises'
 import { type ApplicationOf, applicationAmong } from '../client/application.ts'
 import { createPartition, createPartitionMark } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
@@ -8,6 +7,7 @@ import type { Activity } from '../operations/activity.ts'
 import { createLoneLedger, createQuoteLedger, type QuoteLedger } from '../orders/ledger.ts'
 import { createLedgerReach } from '../orders/ledger-reach.ts'
 import { createQuoteRecorder } from '../orders/quote-recorder.ts'
+import { createRestoredTrust } from '../orders/restored-trust.ts'
 import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Logger } from '../process/logger.ts'
@@ -19,13 +19,12 @@ import {
 } from '../quotes/memory-quote-store.ts'
 import { createProviderClock, type ProviderClock } from '../quotes/provider-clock.ts'
 import { createQuoteReader } from '../quotes/quote-answer.ts'
-import { createQuoteCache, type Share } from '../quotes/quote-cache.ts'
+import { createQuoteCache } from '../quotes/quote-cache.ts'
 import { createQuoteKey } from '../quotes/quote-key.ts'
-import { createEvictions, type Evictions } from '../replicas/evictions.ts'
+import type { Evictions } from '../replicas/evictions.ts'
 import { createSharedLedger } from '../replicas/shared-ledger.ts'
-import { createSharedQuotes } from '../replicas/shared-quotes.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import { createValkeyQuoteStore } from '../replicas/valkey/quote-store.ts'
+import { createUsedQuotes } from '../replicas/used-quotes.ts'
 import type { Exchange, Exchanges } from '../routes/exchange.ts'
 import { createOrderRoute, type OrderRoute } from '../routes/orders.ts'
 import type { PassThroughRoute } from '../routes/passthrough.ts'
@@ -33,9 +32,12 @@ import { createQuoteSources } from '../routes/quote-call.ts'
 import { createQuoteRequestReader } from '../routes/quote-request.ts'
 import { createQuoteRoute, type QuoteRoute } from '../routes/quotes.ts'
 import type { RateLimit } from '../routes/rate-limit.ts'
+import type { State } from '../state/state.ts'
 import type { Upstream } from '../upstream/types.ts'
 import { showRefusal } from './console-feed.ts'
 import { createCoolDownNotes } from './cool-down-notes.ts'
+import { createMirrors, restoreMemory } from './memory-on-disk.ts'
+import { shareQuotes } from './share-quotes.ts'
 
 export interface SwapParts {
   config: Config
@@ -51,12 +53,16 @@ export interface SwapParts {
   supplied: ReadonlyMap<string, string>
   swapHeaders(exchange: Exchange): string[]
   sharedStore: SharedStore | undefined
+  /** Undefined: nothing outlives the process. */
+  state: State | undefined
   rateLimit: RateLimit | undefined
 }
 
 export interface Swap {
   quotes: QuoteRoute
   orders: OrderRoute
+  /** Before the state is closed. */
+  stop(): void
   /** For the operations side. */
   inside: {
     memory: MemoryQuoteStore & QuoteListing
@@ -71,7 +77,7 @@ export interface Swap {
 
 /** The quote and order routes with what they share: the cache, the ledger and the provider's clock. */
 export function createSwap(parts: SwapParts): Swap {
-  const { config, clock, log, metrics, upstream, sharedStore, rateLimit, exchanges, supplied } = parts
+  const { config, clock, log, metrics, upstream, sharedStore, state, rateLimit, exchanges, supplied } = parts
   const { keyHeaders, partition } = config.quotes
   const { totalTimeoutMs } = config.upstream
   const partitionOf = createPartition(partition)
@@ -82,18 +88,28 @@ export function createSwap(parts: SwapParts): Swap {
     observer: metrics.memoryStore(providerClock),
   })
   const reach = createLedgerReach({ ...config.ledger, clock, log })
+  const { ledgerMirror, useMirror } = createMirrors(state, { keepsCacheKeys: sharedStore !== undefined })
+  const trust = createRestoredTrust({
+    clock,
+    retentionMs: config.ledger.retentionMs,
+    isProviderHeard: () => providerClock.isKnown,
+  })
   const ledger = createQuoteLedger({
     ...config.ledger,
     clock,
     leftNow: providerClock.orderLeftNow,
     dropped: reach.dropped,
+    mirror: ledgerMirror,
+    restored: trust,
   })
-  const sharedLedger = sharedStore
-    ? createSharedLedger({ ...config.ledger, ledger, clock, providerClock, sharedStore })
-    : createLoneLedger(ledger)
+  const amongReplicas =
+    sharedStore && createSharedLedger({ ...config.ledger, ledger, clock, providerClock, sharedStore })
+  const sharedLedger = amongReplicas ?? createLoneLedger(ledger)
+  const used = createUsedQuotes(useMirror)
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
-  const markOf = createPartitionMark(sharedStore?.salt)
-  const { share, evictions } = shareQuotes(parts, { memory, ledger, providerClock })
+  // With the salt of the folder, restored quotes know their partition.
+  const markOf = createPartitionMark(state?.salt ?? sharedStore?.salt)
+  const { share, evictions } = shareQuotes(parts, { memory, ledger, used, providerClock })
   metrics.observe({
     cacheEntries: () => memory.entries,
     cacheBytes: () => memory.bytes,
@@ -194,39 +210,21 @@ export function createSwap(parts: SwapParts): Swap {
     application: briefText((appName === '' ? config.swap.appName : appName) ?? ''),
     partition: markOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
   })
-  return { quotes, orders, inside: { memory, evictions, ledger, providerClock, coolDowns, ordererTyped } }
-}
-
-/** How quotes are shared with the replicas that use the same store, if there is one. */
-function shareQuotes(
-  { config, clock, metrics, sharedStore }: SwapParts,
-  {
-    memory,
-    ledger,
-    providerClock,
-  }: { memory: MemoryQuoteStore & QuoteListing; ledger: QuoteLedger; providerClock: ProviderClock },
-): { evictions: Evictions; share: Share | undefined } {
-  const store = sharedStore && createValkeyQuoteStore({ sharedStore, clock, providerClock })
-  const evictions = createEvictions({
-    memory,
-    store,
-    providerClock,
-    cacheKeysOf(quoteId) {
-      const quote = ledger.findById(quoteId)
-      return quote === undefined ? [] : ledger.cacheKeysOf(quote)
-    },
-    observer: metrics.evictions,
-  })
-  if (store === undefined || config.store === undefined) return { evictions, share: undefined }
-  const share = createSharedQuotes({
-    store,
-    evictions,
-    providerClock,
-    minValidityMs: config.quotes.minValidityMs,
-    // A lock that outlives its call would make other replicas wait for a quote that will not come.
-    lockWaitMs: Math.min(config.store.lockWaitMs, config.upstream.totalTimeoutMs),
-    pause: setTimeout,
-    observer: metrics.sharing,
-  })
-  return { evictions, share }
+  const mirrored =
+    state &&
+    restoreMemory({
+      state,
+      ledger,
+      used,
+      trust,
+      providerClock,
+      fillStore: (quotes, afterMs) => amongReplicas?.fillFrom(quotes, afterMs),
+    })
+  const stop = () => mirrored?.stop()
+  return {
+    quotes,
+    orders,
+    stop,
+    inside: { memory, evictions, ledger, providerClock, coolDowns, ordererTyped },
+  }
 }

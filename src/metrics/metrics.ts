@@ -8,6 +8,7 @@ import { type CoolDownMetrics, createCoolDownMetrics } from './cool-downs.ts'
 import { createQuoteMetrics, type QuoteMetrics } from './quotes.ts'
 import { createRequestMetrics, type RequestMetrics } from './requests.ts'
 import { createGauge } from './series.ts'
+import { createStateMetrics, type StateMetrics } from './state.ts'
 import { createStoreMetrics, type StoreMetrics } from './store.ts'
 import { createUpstreamMetrics, type UpstreamMetrics } from './upstreams.ts'
 
@@ -16,6 +17,7 @@ export interface Metrics extends RequestMetrics, QuoteMetrics {
   server: ServerObserver
   upstreams: Readonly<Record<UpstreamName, UpstreamMetrics>>
   store: StoreMetrics
+  state: StateMetrics
   coolDowns: CoolDownMetrics
   contentType: string
   render(): Promise<string>
@@ -92,6 +94,7 @@ export function createMetrics({ version, pairs = [], ...options }: MetricsOption
     server: requests.exchanges,
     upstreams: createUpstreamMetrics(registry, { upstreams: options.upstreams, pairs }),
     store: createStoreMetrics(registry),
+    state: createStateMetrics(registry),
     coolDowns: createCoolDownMetrics(registry),
     contentType: registry.contentType,
     render: () => renderPage(registry),

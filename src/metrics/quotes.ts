@@ -205,7 +205,7 @@ function createDrift(
 const ruledStates: readonly [state: Verdict['state'], rules: readonly MatchingRule[]][] = [
   ['live', ['id', 'exact', 'rounded', 'own-live', 'pair-and-amount']],
   ['expired', ['id', 'exact', 'rounded', 'pair-and-amount']],
-  ['unknown', ['id', 'nothing', 'store-away', 'unreadable']],
+  ['unknown', ['id', 'nothing', 'store-away', 'unreadable', 'restored']],
 ]
 
 function createMatches(

@@ -22,6 +22,7 @@ export function healthOf({ view, isReady }: StatusParts) {
     store,
     cache: { entries: view.cache.entries, bytes: view.cache.bytes },
     ledger: { entries: view.ledgerEntries() },
+    state: view.state(),
     coolDowns: summed(view.coolDowns()),
     inFlight: view.inFlight(),
   }

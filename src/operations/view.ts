@@ -30,6 +30,21 @@ export interface StoreState {
   readonly up: boolean
 }
 
+/** What survives the process. */
+export interface DiskState {
+  readonly records: number
+  readonly bytes: number
+  /** Records and removals that are not written yet. */
+  readonly backlog: number
+  readonly isWriting: boolean
+  readonly syncedAtMs: number
+  /** Records that were read at the start, and records that were missing then. */
+  readonly restored: number
+  readonly missing: number
+  /** Folders that were set aside. */
+  readonly setAside: number
+}
+
 /** The provider's clock minus ours, and the bounds of that difference; null: not known yet. */
 export interface ClockState {
   readonly estimateMs: number
@@ -99,6 +114,8 @@ export interface OperationsView {
   /** Whether quotes and the ledger are kept in this process only, or also in a store that replicas share. */
   store(): StoreState
   ledgerEntries(): number
+  /** null: STATE_DIRECTORY is not set. */
+  state(): DiskState | null
   inFlight(): number
   coolDowns(): readonly ShownCoolDown[]
   /** Peers that sent a client-address header but are not trusted proxies. */

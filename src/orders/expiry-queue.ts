@@ -3,6 +3,8 @@ export interface ExpiryQueue<Item> {
   add(item: Item): void
   earliest(): Item | undefined
   removeEarliest(): void
+  /** In no order. */
+  all(): Iterable<Item>
 }
 
 /**
@@ -67,6 +69,8 @@ export function createExpiryQueue<Item extends { readonly expiresAtMs: number }>
     },
 
     earliest,
+
+    all: () => items.filter((item) => item !== undefined),
 
     removeEarliest() {
       if (earliest() === undefined) return

@@ -9,7 +9,8 @@ import type { StatedAmount } from './stated-amount.ts'
  * - `own-live`: a live quote that was given to the orderer's own partition.
  * - `pair-and-amount`: quotes of its pair and from amount, whatever their toAmount.
  * - `nothing`: no quote.
- * - `store-away`, `unreadable`: it would have been refused, but a quote that is not known here may be meant.
+ * - `store-away`, `unreadable`, `restored`: it would have been refused, but a quote that is not known here may be meant, or
+ *   it is not known whether a restored quote has expired.
  */
 export const matchingRules = [
   'id',
@@ -20,6 +21,7 @@ export const matchingRules = [
   'nothing',
   'store-away',
   'unreadable',
+  'restored',
 ] as const
 export type MatchingRule = (typeof matchingRules)[number]
 
@@ -38,8 +40,8 @@ export interface Judgement {
 }
 
 /** A quote that an order may mean, at the instant of the judgement. */
-export interface Candidate {
-  readonly quote: NotedQuote
+export interface Candidate<Quote extends NotedQuote = NotedQuote> {
+  readonly quote: Quote
   readonly leftMs: number
   readonly isOwn: boolean
 }

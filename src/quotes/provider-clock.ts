@@ -33,6 +33,10 @@ export interface ProviderClock {
   compare(storeAheadMs: number): void
   /** How far ahead of our clock the provider is by what another replica told the store: counts until it has been heard here. */
   hearsay(aheadMs: number): void
+  /** How far ahead of our clock the provider was when an earlier process last heard it: counts until it has been heard here. */
+  assume(aheadMs: number): void
+  /** By how much refusing takes the provider to be ahead of our clock: what a later process may assume. */
+  readonly aheadMs: number
   /** Whether the provider has said its time. */
   readonly isKnown: boolean
   /** Whether it has answered several times and has never said its time. */
@@ -60,6 +64,7 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
   const upstreamClock = createUpstreamClock()
   let storeAheadMs = 0
   let hearsayMs = 0
+  let assumedMs = 0
   /** Our wall clock less the steady clock, when the provider's time was last read, or at the start. */
   let leadWhenReadMs = leadMs()
   let warnedAtMs = Number.NEGATIVE_INFINITY
@@ -105,7 +110,12 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
   function earliestAt(nowMs: number, steadyMs: number): number {
     const setByMs = nowMs - steadyMs - leadWhenReadMs
     const earliestMs = upstreamClock.earliestMs(nowMs) - Math.max(0, setByMs)
-    return upstreamClock.isKnown ? earliestMs : earliestMs + Math.min(0, storeAheadMs, hearsayMs)
+    return upstreamClock.isKnown ? earliestMs : earliestMs + aheadUnheardMs()
+  }
+
+  /** What others said of the provider's clock counts only where it makes the clock earlier. */
+  function aheadUnheardMs(): number {
+    return Math.min(assumedMs, ...[storeAheadMs, hearsayMs].filter((ms) => ms < 0))
   }
 
   function moment(): Moment {
@@ -145,6 +155,14 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     },
     hearsay(aheadMs) {
       hearsayMs = Math.min(hearsayMs, aheadMs)
+    },
+    assume(aheadMs) {
+      assumedMs = aheadMs
+    },
+    get aheadMs() {
+      if (!upstreamClock.isKnown) return assumedMs
+      const { lowMs } = upstreamClock.offset()
+      return upstreamClock.isOurs || !Number.isFinite(lowMs) ? 0 : Math.floor(lowMs)
     },
     get isKnown() {
       return upstreamClock.isKnown

@@ -1,8 +1,7 @@
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
+import { createUsedQuotes, type UsedQuote, type UsedQuotes } from './used-quotes.ts'
 import type { SharedQuoteStore } from './valkey/quote-store.ts'
-
-type UsedQuote = Pick<StoredQuote, 'id' | 'expiresAtMs'>
 
 /** Removes quotes that no replica may hand out again. */
 export interface Evictions {
@@ -51,6 +50,7 @@ export interface EvictionsOptions {
   /** All cache keys here of a quote id. The provider may give one quote to several clients, each with its own key. */
   cacheKeysOf(quoteId: string): Iterable<string>
   observer: EvictionObserver
+  used?: UsedQuotes
 }
 
 /** How many evictions are kept while the store is down. A few ids per key do: the store had one quote for each key. */
@@ -60,38 +60,21 @@ const maxPendingIdsPerKey = 4
 /** Evictions sent to the store at a time, for a quote that many clients were given. More would miss its deadline. */
 const announceBatch = 50
 
-const maxUsedIds = 10_000
-
 export function createEvictions(options: EvictionsOptions): Evictions {
-  const { memory, store, providerClock, cacheKeysOf, observer } = options
+  const { memory, store, providerClock, cacheKeysOf, observer, used = createUsedQuotes() } = options
   const watches = new Set<{ key: string; evicted: boolean }>()
   /** Evictions that the store has not received: by key, the ids with their expiries, where those are known. */
   const pending = new Map<string, Map<string, number | undefined>>()
   let announcingPending = false
-  /** Expiries of used quotes by id, the oldest use first. */
-  const used = new Map<string, number>()
 
   function evict(key: string, { id, expiresAtMs }: UsedQuote): void {
     // A quote read from the store may have an earlier expiry here than when it was marked as used.
-    evictEverywhere([key], { id, expiresAtMs: Math.max(expiresAtMs, used.get(id) ?? 0) })
+    evictEverywhere([key], { id, expiresAtMs: Math.max(expiresAtMs, used.untilMs(id)) })
   }
 
   function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): void {
-    markUsed(id, expiresAtMs)
+    used.mark(id, expiresAtMs)
     observer.dropped('order', evictEverywhere([...keys], { id, expiresAtMs }))
-  }
-
-  function markUsed(id: string, expiresAtMs: number): void {
-    // The same id may have been used before with a later expiry.
-    const untilMs = Math.max(expiresAtMs, used.get(id) ?? 0)
-    used.delete(id)
-    used.set(id, untilMs)
-    const [oldest = id] = used.keys()
-    if (used.size > maxUsedIds) used.delete(oldest)
-  }
-
-  function isUsed({ id, expiresAtMs }: UsedQuote): boolean {
-    return expiresAtMs <= (used.get(id) ?? 0)
   }
 
   function evictEverywhere(keys: readonly string[], { id, expiresAtMs }: UsedQuote): number {
@@ -170,8 +153,8 @@ export function createEvictions(options: EvictionsOptions): Evictions {
    */
   function usedElsewhere(key: string, quoteId: string, expiresAtMs: number): void {
     // One message comes for each cache key at the other replica. The first one is enough for all keys here.
-    const isFirst = !isUsed({ id: quoteId, expiresAtMs })
-    markUsed(quoteId, expiresAtMs)
+    const isFirst = !used.isUsed({ id: quoteId, expiresAtMs })
+    used.mark(quoteId, expiresAtMs)
     evictedElsewhere(key, quoteId)
     if (!isFirst) return
     // In the store too: a replica that starts now has missed the message, and would find the quote under these keys.
@@ -195,7 +178,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   return {
     evict,
     use,
-    isUsed,
+    isUsed: used.isUsed,
     drop,
     watch(key) {
       const watch = { key, evicted: false }

@@ -19,6 +19,8 @@ export interface Refill {
   readonly settled: boolean
   /** Remembers a quote that this replica gave out. */
   add(quote: NotedQuote): void
+  /** Remembers what an earlier process gave out. */
+  addOlder(quotes: readonly NotedQuote[]): void
   /** The store is there. For `settleMs` other replicas may not have found it, and so have set no mark. */
   begin(settleMs: number): Promise<void>
   /** Looks whether the store has settled, unless that is known. */
@@ -81,6 +83,12 @@ export function createRefill({ sharedStore, providerClock, write }: RefillOption
       given.add(quote)
       const [oldest] = given
       if (given.size > maxGiven && oldest !== undefined) given.delete(oldest)
+    },
+
+    addOlder(quotes) {
+      const all = [...quotes, ...given].slice(-maxGiven)
+      given.clear()
+      for (const quote of all) given.add(quote)
     },
 
     async begin(settleMs) {

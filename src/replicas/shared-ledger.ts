@@ -20,11 +20,21 @@ export interface SharedLedgerOptions {
 /** Each replica finds the store within two seconds of its return, and then marks that it fills the store again. */
 const defaultSettleMs = 5_000
 
-export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
+/** Quotes looked for in the store. It was emptied if it has none of those that were noted last. */
+const quotesLookedFor = 8
+
+export interface FillableSharedLedger extends SharedLedger {
+  /** What an earlier process gave out, oldest first: written to the store if that was emptied. `afterMs`: not before then. */
+  fillFrom(quotes: readonly NotedQuote[], afterMs: number): void
+}
+
+export function createSharedLedger(options: SharedLedgerOptions): FillableSharedLedger {
   const { sharedStore, ledger, clock, providerClock, retentionMs, settleMs = defaultSettleMs } = options
   const keys = createLedgerKeys(sharedStore)
   const refill = createRefill({ sharedStore, providerClock, write })
   let inUse = false
+  /** What an earlier process gave out, until it is known whether the store still has it. */
+  let restored: readonly NotedQuote[] = []
 
   async function write(quote: NotedQuote): Promise<boolean> {
     const earliestMs = providerClock.earliestMs()
@@ -71,10 +81,27 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
     return true
   }
 
+  async function fillIfEmptied(): Promise<void> {
+    const looked = restored
+    const found = await Promise.all(
+      looked.slice(-quotesLookedFor).map((quote) => {
+        const [byId] = keys.fieldsOf(quote)
+        return sharedStore.run('ledger-refill', (client) => client.exists(byId?.key ?? ''))
+      }),
+    )
+    // The store is not there. Its return asks again.
+    if (restored !== looked || looked.length === 0 || found.includes(undefined)) return
+    restored = []
+    if (found.some((keysThere) => keysThere !== 0)) return
+    refill.addOlder(looked)
+    void refill.begin(settleMs)
+  }
+
   sharedStore.onUp(() => {
     // When the store is up for the first time and nothing was noted or recalled yet, no quote can have been lost.
     void refill.begin(inUse ? settleMs : 0)
     inUse = true
+    void fillIfEmptied()
   })
 
   return {
@@ -87,6 +114,15 @@ export function createSharedLedger(options: SharedLedgerOptions): SharedLedger {
 
     noteHere(quote) {
       if (!ledger.knows(quote)) noteGiven(quote)
+    },
+
+    fillFrom(quotes, afterMs) {
+      const begin = () => {
+        restored = quotes
+        void fillIfEmptied()
+      }
+      if (afterMs === 0) begin()
+      else setTimeout(begin, afterMs).unref()
     },
 
     async recall(order, orderer) {

@@ -75,4 +75,6 @@ const how: Readonly<Record<MatchingRule, string>> = {
   nothing: 'The order matches no quote that was seen here.',
   'store-away': 'What other replicas know of the order could not be asked, and no quote seen here decides.',
   unreadable: 'The client was given a quote that could not be read, and the order may be for that one.',
+  restored:
+    'Only quotes from before the restart match, and not all of those may be known, or the clock may be wrong.',
 }

@@ -72,11 +72,17 @@ export async function createState(parts: StateParts): Promise<State> {
     const { observer, log, wallAheadMs } = parts
     const { store, mark } = opened
     const { everything } = mirrored
+    const { writtenAtMs } = restoredFrom()
+    // A clock that is doubted must not become the one that the next start goes by.
+    const markedMs = () => (mirrored.isTimeDoubted() ? writtenAtMs : nowMs())
     const own = { store, mark, openAgain, replaceStore, everything, writeSyncMark }
-    writer = createWriter({ ...own, nowMs, wallAheadMs, observer, log })
+    writer = createWriter({ ...own, nowMs: markedMs, wallAheadMs, observer, log })
+    // The records are not kept here any longer than the caller needs them.
+    return { ...restoredFrom(), records: records.splice(0) }
+  }
+
+  function restoredFrom(): Omit<Restored, 'records'> {
     return {
-      // Not kept here any longer than the caller needs them.
-      records: records.splice(0),
       isClean: synced.isClean && damage === undefined,
       writtenAtMs: Math.max(opened.mark.writtenAtMs, synced.writtenAtMs),
       providerAheadMs: synced.providerAheadMs,

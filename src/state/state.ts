@@ -33,6 +33,8 @@ export interface MirroredMemory {
   /** All that is noted and not forgotten; for a store that has to be written from the beginning. */
   everything(): Iterable<NumberedRecord>
   providerAheadMs(): number
+  /** Our wall clock contradicts that of the last write, and nothing has told yet which is right. */
+  isTimeDoubted(): boolean
 }
 
 /**

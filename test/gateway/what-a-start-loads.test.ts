@@ -40,7 +40,7 @@ test('a start in production loads the bundled program, and nothing that it has n
   })
   expect(files.filter((file) => file.endsWith('/dist/main.js'))).toHaveLength(1)
   expect(files.filter((file) => /\/node_modules\/|\/dist\/\w+\//.test(file))).toEqual([])
-  const needless = /\/dist\/(sandbox|render|valkey|pino-pretty|\w+-rate-limiter)-\w+\.js$/
+  const needless = /\/dist\/(sandbox|render|valkey|open-state|pino-pretty|\w+-rate-limiter)-\w+\.js$/
   expect(files.filter((file) => needless.test(file))).toEqual([])
 })
 
@@ -62,7 +62,7 @@ test('what only some starts need is in files of its own', () => {
   const needed = names.map((name) => name.replace(/-[0-9A-Z]{8}\.js$/, ''))
   expect(new Set(needed)).toEqual(
     new Set([
-      ...['chunk', 'memory-rate-limiter', 'pino-pretty', 'sandbox', 'shared-rate-limiter'],
+      ...['chunk', 'memory-rate-limiter', 'open-state', 'pino-pretty', 'sandbox', 'shared-rate-limiter'],
       ...['program', 'render', 'valkey'],
     ]),
   )

@@ -150,6 +150,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.storeUpShare,
     inRule: `< ${thresholds.storeUpShare}`,
   },
+  QuotegateStateNotWritten: {
+    panels: ['Share of the time that the ledger is written to disk'],
+    threshold: thresholds.stateUpShare,
+    inRule: `< ${thresholds.stateUpShare}`,
+  },
   QuotegateRestarts: {
     panels: ['Restarts in a quarter of an hour'],
     threshold: thresholds.restarts + 1,

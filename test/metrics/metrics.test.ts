@@ -36,7 +36,7 @@ describe('before anything has happened', () => {
     page = await fresh(['ETH_USDC']).render()
   })
 
-  test('every series of ours is there, at 0 but for the version, the closed breakers and the store that nobody lacks', () => {
+  test('every series of ours is there, at 0 but for the version, the closed breakers and the store and the folder that nobody lacks', () => {
     const ours = [...readPage(page).values()].filter(({ name }) => name.startsWith('quotegate_'))
     expect(ours.length).toBeGreaterThan(15)
     const notZero = ours.flatMap(({ series }) => series.filter(({ value }) => value !== 0))
@@ -45,6 +45,7 @@ describe('before anything has happened', () => {
       // Four of swap, one each of payments and webhooks.
       ...Array(6).fill(['quotegate_breaker_state', 'closed']),
       ['quotegate_store_up', undefined],
+      ['quotegate_state_up', undefined],
     ])
   })
 

@@ -123,7 +123,7 @@ describe('its types', () => {
     const names =
       "console.log([Object.keys(await import('quotegate')), Object.keys(await import('quotegate/sandbox'))].join(';'))"
     const { stdout } = await project.run('node', ['--input-type=module', '-e', names])
-    expect(stdout).toBe('ListenError,SettingsError,createGateway;startSandbox\n')
+    expect(stdout).toBe('ListenError,SettingsError,StateError,createGateway;startSandbox\n')
   })
 })
 

@@ -143,7 +143,7 @@ test('the offset of the provider comes back as it was at the last sync', async (
   }
   const state = await openState({ ...options, observer: { failed() {} } })
   onTestFinished(() => state.close())
-  state.restore({ everything: () => [], providerAheadMs: () => -3_600_000 })
+  state.restore({ everything: () => [], providerAheadMs: () => -3_600_000, isTimeDoubted: () => false })
   await state.close()
   const { restored } = await opened(folder, { swapBaseUrl: 'x' })
   expect(restored.providerAheadMs).toBe(-3_600_000)

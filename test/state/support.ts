@@ -60,7 +60,11 @@ export async function opened(directory: string, options: Partial<StateOptions> =
   })
   onTestFinished(() => state.close().catch(() => {}))
   const memory = new Map<number, StateRecord>()
-  const restored = state.restore({ everything: () => memory, providerAheadMs: () => 0 })
+  const restored = state.restore({
+    everything: () => memory,
+    providerAheadMs: () => 0,
+    isTimeDoubted: () => false,
+  })
   for (const [serial, kept] of restored.records) memory.set(serial, kept)
   return {
     state,

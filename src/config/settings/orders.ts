@@ -1,5 +1,5 @@
 import { facts } from '../setting-facts.ts'
-import { milliseconds, oneOf, quoteIdFields, wholeNumber } from '../value-schemas.ts'
+import { directory, milliseconds, oneOf, quoteIdFields, wholeNumber } from '../value-schemas.ts'
 
 const thirtyDaysMs = 2_592_000_000
 
@@ -29,5 +29,11 @@ export const orderSettings = {
   }),
   LEDGER_RETENTION_MS: wholeNumber(0, thirtyDaysMs, ' of milliseconds').prefault('86400000').register(facts, {
     meaning: 'How long past its expiry a quote is remembered. 0: every late order is unknown.',
+  }),
+  STATE_DIRECTORY: directory.optional().register(facts, {
+    meaning:
+      'A folder where the ledger and the uses of quotes are kept, so that they survive a restart, a crash and a kill. One ' +
+      'process alone can use it. It is made if it is not there. Without it, a restart forgets the ledger, and late orders ' +
+      'for older quotes are sent.',
   }),
 }

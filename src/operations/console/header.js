@@ -22,6 +22,18 @@ export function createHeader() {
     return found
   }
 
+  function stateChip({ records, bytes: size, backlog, isWriting, syncedAtMs, restored, missing, setAside }) {
+    const lost = missing > 0 || setAside > 0
+    return {
+      name: `disk${isWriting ? '' : ': not written'}`,
+      value: `${count(records)} records, ${bytes(size)}; backlog ${count(backlog)}`,
+      tone: isWriting ? (lost ? 'warn' : 'good') : 'bad',
+      title:
+        `STATE_DIRECTORY. Last sync ${new Date(syncedAtMs).toLocaleTimeString()}; restored at the start: ${count(restored)}, ` +
+        `missing: ${count(missing)}, folders set aside: ${count(setAside)}`,
+    }
+  }
+
   function set(key, { name, value, tone, title }) {
     const { dot, name: nameNode, value: valueNode } = item(key)
     dot.className = `dot ${tone}`
@@ -95,6 +107,7 @@ export function createHeader() {
         ? ''
         : 'VALKEY_URL does not answer: this replica goes on by itself, out of its own memory',
     })
+    if (health.state !== null) set('state', stateChip(health.state))
     const { lowMs, highMs } = health.clock
     set('clock', {
       name: "provider's clock",

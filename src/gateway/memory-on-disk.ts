@@ -1,0 +1,70 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { NotedQuote, QuoteLedger } from '../orders/ledger.ts'
+import type { LedgerMirror } from '../orders/mirror.ts'
+import type { RestoredTrust } from '../orders/restored-trust.ts'
+import type { ProviderClock } from '../quotes/provider-clock.ts'
+import type { UsedQuotes, UseMirror } from '../replicas/used-quotes.ts'
+import type { NumberedRecord, State } from '../state/state.ts'
+
+/** What the ledger and the uses of quotes write to, where STATE_DIRECTORY is set. */
+export function createMirrors(
+  state: State | undefined,
+  { keepsCacheKeys }: { keepsCacheKeys: boolean },
+): { ledgerMirror: LedgerMirror | undefined; useMirror: UseMirror | undefined } {
+  if (state === undefined) return { ledgerMirror: undefined, useMirror: undefined }
+  const { forget } = state
+  return {
+    ledgerMirror: {
+      forget,
+      // Copied, because the ledger changes its quotes. Without a shared store, no cache key outlives the process.
+      note: ({ kind, value }) =>
+        kind === 'unreadable'
+          ? state.note({ kind, value })
+          : state.note({ kind, value: { ...value, ...(keepsCacheKeys ? {} : { cacheKey: '' }) } }),
+    },
+    useMirror: { forget, note: (value) => state.note({ kind: 'use', value }) },
+  }
+}
+
+export interface MirroredParts {
+  state: State
+  ledger: Pick<QuoteLedger, 'restore' | 'sweep' | 'all'>
+  used: UsedQuotes
+  trust: Pick<RestoredTrust, 'isTimeDoubted' | 'doubtMs'>
+  providerClock: Pick<ProviderClock, 'assume' | 'aheadMs' | 'orderLeftMs'>
+  /** For a shared store that has lost all. */
+  fillStore(quotes: readonly NotedQuote[], afterMs: number): void
+}
+
+/** What is past its time is removed from the folder within a minute. */
+const sweepEveryMs = 15_000
+
+/** Brings memory to where the last process left it, and keeps the folder free of what is past its time. */
+export function restoreMemory(parts: MirroredParts): { stop(): void } {
+  const { state, ledger, used, trust, providerClock } = parts
+  const restored = state.restore({
+    providerAheadMs: () => providerClock.aheadMs,
+    isTimeDoubted: () => trust.isTimeDoubted,
+    *everything() {
+      yield* ledger.all()
+      for (const [serial, value] of used.all()) yield [serial, { kind: 'use', value }] as NumberedRecord
+    },
+  })
+  providerClock.assume(restored.providerAheadMs)
+  const quotes: NotedQuote[] = []
+  const ofLedger: Parameters<QuoteLedger['restore']>[0][number][] = []
+  for (const [serial, record] of restored.records) {
+    if (record.kind === 'use') used.restore(record.value, serial)
+    else ofLedger.push([serial, record])
+    if (record.kind === 'quote') quotes.push(record.value)
+  }
+  ledger.restore(ofLedger, restored)
+  parts.fillStore(quotes, trust.doubtMs)
+
+  async function sweep(): Promise<void> {
+    while (ledger.sweep()) await nextTurn()
+    if (!trust.isTimeDoubted) used.sweep((quote) => providerClock.orderLeftMs(quote) <= 0)
+  }
+  const sweeping = setInterval(() => void sweep(), sweepEveryMs).unref()
+  return { stop: () => clearInterval(sweeping) }
+}

@@ -1,0 +1,86 @@
+import type { LedgerEntry } from './ledger-entries.ts'
+import { type Candidate, type Judgement, judgeByTerms, type Verdict, verdictOf } from './matching.ts'
+import type { OrderTerms } from './order-terms.ts'
+import type { RestoredTrust, Trust } from './restored-trust.ts'
+import { statedAmountOf } from './stated-amount.ts'
+import type { LeftMs, TermsIndex } from './terms-index.ts'
+import type { UnreadableQuotes } from './unreadable-quotes.ts'
+
+type Doubt = 'unreadable' | 'restored'
+
+export interface LedgerVerdictOptions {
+  byId: { get(id: string): LedgerEntry | undefined }
+  byTerms: Pick<TermsIndex<LedgerEntry>, 'find'>
+  unreadable: Pick<UnreadableQuotes, 'mayBeMeant'>
+  restored: Pick<RestoredTrust, 'isRestored' | 'trust'>
+  leftNow(): LeftMs
+  retentionMs: number
+}
+
+/** The verdict on an order by what the ledger holds. */
+export function createLedgerVerdict(options: LedgerVerdictOptions) {
+  const { byId, byTerms, unreadable, restored, leftNow, retentionMs } = options
+
+  /** Candidates for an order, as of now. What is past its retention is none, though it may not be dropped yet. */
+  function candidatesAmong(
+    quotes: readonly LedgerEntry[],
+    { partition }: Judgement,
+  ): Candidate<LedgerEntry>[] {
+    const leftMs = leftNow()
+    return quotes
+      .map((quote) => {
+        const isOwn = partition !== undefined && quote.partition === partition
+        return { quote, leftMs: leftMs(quote), isOwn }
+      })
+      .filter((candidate) => candidate.leftMs > -retentionMs)
+  }
+
+  function isDistrusted(quote: LedgerEntry, verdict: Verdict, trust: Trust): boolean {
+    if (trust === 'all' || !restored.isRestored(quote.serial)) return false
+    return trust === 'nothing' || verdict.rule === 'pair-and-amount'
+  }
+
+  function judgeByIds(candidates: readonly Candidate<LedgerEntry>[], { marginMs }: Judgement): Verdict {
+    const verdict = verdictOf(candidates, { rule: 'id', marginMs })
+    if (verdict.state !== 'expired') return verdict
+    const trust = restored.trust()
+    const isTrusted = candidates.some(({ quote }) => !isDistrusted(quote, verdict, trust))
+    return isTrusted ? verdict : { state: 'unknown', rule: 'restored' }
+  }
+
+  /** Expired quotes refuse an order only if it cannot mean a quote that is not known here. */
+  function judgeUndoubted(
+    order: OrderTerms,
+    judgement: Judgement,
+    judgeBy: (quotes: readonly Candidate<LedgerEntry>[]) => Verdict,
+  ): (candidates: readonly Candidate<LedgerEntry>[], doubt?: Doubt) => Verdict {
+    const trust = restored.trust()
+    return function judge(candidates, doubt) {
+      const verdict = judgeBy(candidates)
+      if (verdict.state === 'unknown' && doubt !== undefined) return { state: 'unknown', rule: doubt }
+      if (verdict.state !== 'expired') return verdict
+      let isUnreadable = false
+      const undoubted = candidates.filter(({ quote, leftMs }) => {
+        if (leftMs > judgement.marginMs) return true
+        const mayBeUnreadable = unreadable.mayBeMeant(order, judgement, quote)
+        isUnreadable ||= mayBeUnreadable
+        return !mayBeUnreadable && !isDistrusted(quote, verdict, trust)
+      })
+      if (undoubted.length === candidates.length) return verdict
+      return judge(undoubted, isUnreadable || doubt === 'unreadable' ? 'unreadable' : 'restored')
+    }
+  }
+
+  return function verdict(order: OrderTerms, judgement: Judgement): Verdict {
+    const named = order.quoteIds.flatMap(({ id }) => byId.get(id) ?? [])
+    const namedHere = candidatesAmong(named, judgement)
+    if (namedHere.length > 0) return judgeByIds(namedHere, judgement)
+    if (order.quoteIds.some(({ isBare }) => !isBare)) return { state: 'unknown', rule: 'id' }
+    const stated = statedAmountOf(order)
+    const { marginMs } = judgement
+    const judge = judgeUndoubted(order, judgement, (quotes) =>
+      judgeByTerms(order, quotes, { stated, marginMs }),
+    )
+    return judge(candidatesAmong(byTerms.find(order, judgement, stated), judgement))
+  }
+}

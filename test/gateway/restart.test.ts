@@ -1,0 +1,188 @@
+import { describe, expect, test } from 'vitest'
+import { type GivenQuote, termsOf } from '../support/clients/orders.ts'
+import { restartStage, type StartedGateway } from '../support/gateways/restarts.ts'
+
+/** A later order of the same client, which does not say what it expects to get. */
+const openTermsOf = (quote: GivenQuote) => ({ ...termsOf(quote), toAmount: undefined })
+
+const ends = [
+  ['a clean end', async (_: unknown, gateway: StartedGateway) => gateway.close()],
+  [
+    'kill -9',
+    async (stage: { kill(gateway: StartedGateway): Promise<void> }, gateway: StartedGateway) =>
+      stage.kill(gateway),
+  ],
+] as const
+
+describe.each(ends)('after %s', (_, end) => {
+  test('an order for an expired quote is refused, and one for a live quote is sent', async () => {
+    const stage = await restartStage()
+    const first = await stage.start()
+    const expired = await first.quote('0.1')
+    stage.clock.advance(20_000)
+    stage.provider.quote = { toAmount: { assetId: 'USDC', value: '579.291' } }
+    const live = await first.quote('0.2')
+    await end(stage, first)
+    stage.clock.advance(10_000)
+
+    const second = await stage.start()
+    const refused = await second.order(termsOf(expired))
+    expect(refused.status).toBe(409)
+    expect(JSON.parse(refused.body.toString())).toMatchObject({ quoteId: expired.id, expiredForMs: 0 })
+    expect((await second.order({ ...termsOf(expired), quoteId: expired.id })).status).toBe(409)
+    expect(stage.arrived()).toEqual([])
+    expect((await second.order(termsOf(live))).status).toBe(201)
+    expect(await second.state()).toMatchObject({ restored: 2, missing: 0, setAside: 0 })
+  })
+
+  test('a quote that an order used is not handed out again', async () => {
+    const stage = await restartStage()
+    stage.provider.quote = { id: 'used' }
+    const first = await stage.start()
+    const used = await first.quote()
+    expect((await first.order(termsOf(used))).status).toBe(201)
+    await end(stage, first)
+
+    const second = await stage.start()
+    stage.provider.quote = { id: 'used', expiry: used.expiry }
+    await second.quote()
+    await second.quote()
+    const asked = stage.upstream.requests.filter(({ method }) => method === 'GET')
+    expect(asked).toHaveLength(3)
+  })
+
+  test('a client that was given an answer that cannot be read is not refused for its older quote', async () => {
+    const stage = await restartStage()
+    const first = await stage.start()
+    const older = await first.quote()
+    stage.clock.advance(30_000)
+    stage.provider.quote = { expiry: undefined }
+    await first.quote()
+    await end(stage, first)
+    const second = await stage.start()
+    expect((await second.order(termsOf(older))).status).toBe(201)
+  })
+})
+
+test('after a clean end a client is refused by its own quote, whatever amount its order states', async () => {
+  const stage = await restartStage()
+  const first = await stage.start()
+  const quote = await first.quote()
+  await first.close()
+  stage.clock.advance(30_000)
+  const second = await stage.start()
+  expect((await second.order(openTermsOf(quote))).status).toBe(409)
+  expect((await second.order({ ...termsOf(quote), toAmount: 288.1 })).status).toBe(409)
+})
+
+describe('after an end that was not clean', () => {
+  test('for as long as quotes lived, an order is refused only if it repeats what an expired quote said', async () => {
+    const stage = await restartStage()
+    const first = await stage.start()
+    const quote = await first.quote()
+    await stage.kill(first)
+    stage.clock.advance(40_000)
+    const second = await stage.start()
+    expect((await second.order(openTermsOf(quote))).status).toBe(201)
+    expect((await second.order({ ...termsOf(quote), toAmount: 288.1 })).status).toBe(201)
+    expect((await second.order(termsOf(quote))).status).toBe(409)
+    expect((await second.order({ ...termsOf(quote), toAmount: 289.64 })).status).toBe(409)
+    expect((await second.order({ ...openTermsOf(quote), quoteId: quote.id })).status).toBe(409)
+    const page = await second.metrics()
+    expect(page).toContain('quotegate_float_order_matches_total{decision="unknown",rule="restored"} 2')
+
+    stage.clock.advance(29_999)
+    expect((await second.order(openTermsOf(quote))).status).toBe(201)
+    stage.clock.advance(1)
+    expect((await second.order(openTermsOf(quote))).status).toBe(409)
+  })
+
+  test('a quote that was given since then refuses as always', async () => {
+    const stage = await restartStage()
+    const first = await stage.start()
+    await first.quote()
+    await stage.kill(first)
+    stage.clock.advance(30_000)
+    const second = await stage.start()
+    stage.provider.lifeMs = 1_000
+    const newer = await second.quote()
+    stage.clock.advance(1_000)
+    expect((await second.order(openTermsOf(newer))).status).toBe(409)
+  })
+})
+
+describe("the provider's clock", () => {
+  test.each([
+    ['ahead of ours', 3_600_000],
+    ['behind ours', -3_600_000],
+  ])('%s is remembered until it is heard again', async (_, offsetMs) => {
+    const stage = await restartStage()
+    stage.provider.offsetMs = offsetMs
+    const first = await stage.start()
+    const quote = await first.quote()
+    await first.close()
+    stage.clock.advance(25_000)
+    const second = await stage.start()
+    expect((await second.order(termsOf(quote))).status).toBe(201)
+    await second.close()
+    stage.clock.advance(10_000)
+    const third = await stage.start()
+    expect((await third.order(termsOf(quote))).status).toBe(409)
+  })
+
+  test.each([
+    ['less than at the last write', -5_000],
+    ['less than when the quote expired', -60_000],
+    ['more than the retention beyond it', 2 * 86_400_000],
+  ])(
+    'while our wall clock shows %s, restored quotes refuse nobody until the provider was heard',
+    async (_, byMs) => {
+      const stage = await restartStage()
+      const first = await stage.start()
+      const quote = await first.quote()
+      stage.clock.advance(40_000)
+      // Something is written now.
+      stage.provider.quote = { fromAmount: { assetId: 'ETH', value: '0.2' } }
+      await first.quote('0.2')
+      await first.close()
+      const trueMs = stage.clock.nowMs()
+      stage.clock.advance(byMs)
+      stage.provider.offsetMs = -byMs
+      stage.provider.datesOrders = false
+      const second = await stage.start()
+      expect((await second.order(termsOf(quote))).status).toBe(201)
+      expect((await second.order({ ...termsOf(quote), quoteId: quote.id })).status).toBe(201)
+      await second.close()
+
+      const third = await stage.start()
+      stage.provider.quote = { fromAmount: { assetId: 'ETH', value: '0.3' } }
+      await third.quote('0.3')
+      expect(stage.clock.nowMs() + stage.provider.offsetMs).toBe(trueMs)
+      expect((await third.order(termsOf(quote))).status).toBe(409)
+    },
+  )
+})
+
+test('a start over the same folder is refused while another gateway has it', async () => {
+  const stage = await restartStage()
+  const first = await stage.start()
+  await expect(stage.start()).rejects.toThrow(`STATE_DIRECTORY=${stage.folder} is in use by another process`)
+  const quote = await first.quote()
+  await first.close()
+  stage.clock.advance(30_000)
+  const second = await stage.start()
+  expect((await second.order(termsOf(quote))).status).toBe(409)
+})
+
+test('cache keys, which tell who asked, are not in the folder', async () => {
+  const stage = await restartStage()
+  const { readdirSync, readFileSync } = await import('node:fs')
+  const { join } = await import('node:path')
+  const first = await stage.start()
+  await first.quote()
+  await first.written()
+  const store = join(stage.folder, 'store')
+  const content = readdirSync(store).map((name) => readFileSync(join(store, name), 'latin1'))
+  expect(content.join('')).toContain('ETH_USDC')
+  expect(content.join('')).not.toContain('127.0.0.1')
+})
