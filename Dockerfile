@@ -8,7 +8,7 @@ RUN npm ci --no-audit --no-fund
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts ./scripts
 COPY src ./src
-# The program needs no packages at run time: they are in its bundle, and sbom.cdx.json names them.
+# At run time the program needs one package, which is compiled: the others are in its bundle, and sbom.cdx.json names all.
 RUN npm run build:image && npm run sbom && npm run licences
 
 FROM base
@@ -18,10 +18,13 @@ LABEL org.opencontainers.image.title="quotegate" \
 # HOST is also where the operations listener is, unless ADMIN_HOST says otherwise.
 ENV NODE_ENV=production HOST=0.0.0.0
 COPY --from=build /app/program/dist ./dist
+COPY --from=build /app/program/node_modules ./node_modules
 COPY --from=build /app/sbom.cdx.json /app/third-party-licences.txt ./
 COPY package.json LICENSE ./
 # Served by the operations listener.
 COPY docs/openapi.json ./docs/
+# For STATE_DIRECTORY: a fresh volume gets the owner and the mode of the folder that it is mounted on.
+RUN install -d -o 1000 -g 1000 -m 0700 /var/lib/quotegate
 # The user "node" by its number, so that Kubernetes can tell that it is not root.
 USER 1000:1000
 EXPOSE 8080 8081

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { productionPackages } from '../production-packages.ts'
 import type { Check } from './checks.ts'
 import {
@@ -37,7 +38,12 @@ export async function checkImage(check: Check): Promise<void> {
   await check('it holds the program, its console, its SBOM and its licences, and nothing else', () => {
     const files = docker('run', '--rm', ...restricted, ...shell, 'find /app -type f | sort').split('\n')
     const others = files.filter(
-      (file) => !/^\/app\/dist\/([\w-]+\.js(\.map)?|operations\/console\/[\w-]+\.\w+)$/.test(file),
+      (file) =>
+        !/^\/app\/dist\/([\w-]+\.js(\.map)?|operations\/console\/[\w-]+\.\w+)$/.test(file) &&
+        !/^\/app\/node_modules\/(classic-level|abstract-level|level-\w+|node-gyp-build)\//.test(file) &&
+        !/^\/app\/node_modules\/(base64-js|buffer|ieee754|is-buffer|maybe-combine-errors|module-error|napi-macros)\//.test(
+          file,
+        ),
     )
     assert.deepEqual(others, [
       '/app/LICENSE',
@@ -71,9 +77,35 @@ export async function checkImage(check: Check): Promise<void> {
   await check('it does not start without an upstream, since it is for production', () => {
     assert.throws(() => docker('run', '--rm', ...restricted, 'quotegate'), /SWAP_BASE_URL is not set/)
   })
+  await checkKill(check)
   for (const memory of ['128m', '256m']) await checkAt(memory, check)
   removeContainers('sandbox')
   docker('network', 'rm', 'trial')
+}
+
+/** As after a kill by the memory limit: the container goes, the volume stays. */
+async function checkKill(check: Check): Promise<void> {
+  const volume = ['--volume', 'ledger:/var/lib/quotegate']
+  const start = async () => {
+    const settings = { ...toSandbox, STATE_DIRECTORY: '/var/lib/quotegate' }
+    runContainer({ name: 'gateway', flags: [...restricted, ...volume], settings })
+    await until('healthy', () => stateOf('gateway').Health?.Status === 'healthy')
+    return `http://${addressOf('gateway')}:8080`
+  }
+  await check(
+    'after kill -9 of the container the next one refuses an order for an expired quote',
+    async () => {
+      const quote = await quoteOf(await start())
+      await sleep(1_000)
+      docker('kill', '--signal', 'KILL', 'gateway')
+      removeContainers('gateway')
+      const url = await start()
+      await until('expired', () => Date.now() > quote.expiry + 2_000)
+      await assert.rejects(order(url, quote), /an order: 409 .*quote-expired/)
+    },
+  )
+  removeContainers('gateway')
+  docker('volume', 'rm', '--force', 'ledger')
 }
 
 async function checkAt(memory: string, check: Check): Promise<void> {

@@ -23,6 +23,9 @@ const mountsOf = (name: string): Mount[] =>
     return { source, target, mode }
   })
 
+/** Mounts of the repository's files, and not of volumes that have a name. */
+const filesOf = (name: string) => mountsOf(name).filter(({ source }) => source.startsWith('.'))
+
 /** Where a file of the repository is seen inside a container. */
 function insideOf(name: string, path: string): string | undefined {
   const mount = mountsOf(name).find(({ source }) => join('.', path).startsWith(join('.', source)))
@@ -43,13 +46,13 @@ const listening: Record<string, number[]> = {
 }
 
 describe.each(named)('%s', (name, service: Service) => {
-  it('can write nowhere, has no capability and gains none', () => {
+  it('can write nowhere but to its ledger, has no capability and gains none', () => {
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ['ALL'],
       security_opt: ['no-new-privileges:true'],
     })
-    for (const { mode } of mountsOf(name)) expect(mode).toBe('ro')
+    for (const { mode } of filesOf(name)) expect(mode).toBe('ro')
   })
 
   it('is an image of one exact version, or the one that is built here', () => {
@@ -65,7 +68,7 @@ describe.each(named)('%s', (name, service: Service) => {
   })
 
   it('mounts files that are there', () => {
-    expect(mountsOf(name).filter(({ source }) => !existsSync(join(repository, source)))).toEqual([])
+    expect(filesOf(name).filter(({ source }) => !existsSync(join(repository, source)))).toEqual([])
   })
 
   it('waits for services that are there and can say how they are', () => {
@@ -107,6 +110,15 @@ describe('the containers of the gateway', () => {
     expect(services.sandbox?.command).toEqual(['--sandbox'])
     expect([SWAP_BASE_URL, PAYMENTS_BASE_URL]).toEqual(['http://sandbox:8080', 'http://sandbox:8080'])
     expect(VALKEY_URL).toBe('redis://valkey:6379')
+  })
+
+  it('keep the ledger in a volume, over a folder that the image made for its user', () => {
+    const { STATE_DIRECTORY } = environmentOf('quotegate')
+    expect(mountsOf('quotegate')).toEqual([{ source: 'ledger', target: STATE_DIRECTORY, mode: '' }])
+    const made = readDockerfile()
+      .at(-1)
+      ?.instructions.filter(({ keyword }) => keyword === 'RUN')
+    expect(made?.map(({ rest }) => rest)).toEqual([`install -d -o 1000 -g 1000 -m 0700 ${STATE_DIRECTORY}`])
   })
 
   it('are given the time that a drain may take', () => {

@@ -126,6 +126,11 @@ describe('the Deployment', () => {
     expect(`${runAsUser}:${runAsGroup}`).toBe(user)
   })
 
+  it('keeps the ledger in a folder of the pod, which has a bound', () => {
+    expect(container.volumeMounts).toEqual([{ name: 'ledger', mountPath: settings.STATE_DIRECTORY }])
+    expect(pod?.spec?.volumes).toEqual([{ name: 'ledger', emptyDir: { sizeLimit: '512Mi' } }])
+  })
+
   it('tells Prometheus where the metrics are', () => {
     expect(pod?.metadata?.annotations).toEqual({
       'prometheus.io/scrape': 'true',

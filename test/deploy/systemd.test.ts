@@ -1,0 +1,47 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { isSettingName } from '../../src/config/settings.ts'
+import { repository } from '../support/deploy/dockerfile.ts'
+
+const unit = join(repository, 'deploy/systemd/quotegate.service')
+const text = readFileSync(unit, 'utf8')
+const inUnit = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(text)?.[1] ?? ''
+const environment = Object.fromEntries(
+  inUnit('Environment')
+    .split(' ')
+    .map((pair) => pair.split('=')),
+)
+
+test('systemd accepts the unit without a word', () => {
+  const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' })
+  if (verified.error !== undefined) {
+    process.stderr.write('systemd-analyze is not here, so the unit was not checked\n')
+    return
+  }
+  expect(`${verified.status} ${verified.stderr}`).toBe('0 ')
+})
+
+test('its settings exist, and it waits for a drain', () => {
+  expect(Object.keys(environment).filter((name) => name !== 'NODE_ENV' && !isSettingName(name))).toEqual([])
+  const { drain } = loadConfig({ ...environment, SWAP_BASE_URL: 'https://swap.example' }).config
+  expect(Number(inUnit('TimeoutStopSec')) * 1_000).toBeGreaterThan(drain.delayMs + drain.timeoutMs + 2_000)
+})
+
+test('a loop of refused starts ends', () => {
+  const startsS = Number(inUnit('RestartSec')) * Number(inUnit('StartLimitBurst'))
+  // A start that is refused takes a second at most.
+  expect(startsS + Number(inUnit('StartLimitBurst'))).toBeLessThan(Number(inUnit('StartLimitIntervalSec')))
+  expect(inUnit('Restart')).toBe('on-failure')
+})
+
+test('it may write to its ledger alone', () => {
+  expect([inUnit('ProtectSystem'), inUnit('DynamicUser'), inUnit('StateDirectory')]).toEqual([
+    'strict',
+    'yes',
+    'quotegate',
+  ])
+  expect(Number(inUnit('LimitNOFILE'))).toBeGreaterThan(10_000)
+})
