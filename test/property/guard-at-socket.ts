@@ -1,6 +1,5 @@
-import { post } from '../support/clients/orders.ts'
+import { floatPath } from '../support/clients/orders.ts'
 import { ask, createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { rawExchange } from '../support/clients/raw-connection.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { readPage } from '../support/observing/metrics-page.ts'
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts'
@@ -66,8 +65,13 @@ export async function guardAtSocket(): Promise<Guard & { close(): Promise<void> 
     },
     async order(order): Promise<Decision> {
       const before = await matches()
-      const headers = [`App-Name: ${order.application}`, `Forwarded: ${clientOf(order.partition)}`]
-      const { status } = await rawExchange(gateway.url, post(bodyOf(order), { headers }))
+      const headers = ['App-Name', order.application, 'Forwarded', clientOf(order.partition)]
+      const { status } = await ask(gateway.url, {
+        path: floatPath,
+        method: 'POST',
+        headers,
+        body: bodyOf(order),
+      })
       const counted = [...(await matches())].filter(([key, value]) => value !== before.get(key))
       const [state, rule] = counted.length === 1 ? String(counted[0]?.[0]).split(' ') : []
       if ((status === 409) !== (state === 'expired'))

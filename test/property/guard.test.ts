@@ -76,7 +76,9 @@ it(
       { numRuns: Math.ceil(histories / 20) },
     )
     const rulesSeen = new Set([...seen.keys()].map((what) => what.split(' ')[1]))
-    for (const rule of ['id', 'exact', 'rounded', 'own-live', 'pair-and-amount', 'nothing', 'unreadable'])
+    // In 200 histories this one comes up five times, and by chance not at all.
+    const rare = histories >= 20_000 ? ['unreadable'] : []
+    for (const rule of ['id', 'exact', 'rounded', 'own-live', 'pair-and-amount', 'nothing', ...rare])
       expect(rulesSeen, rule).toContain(rule)
   },
   patienceMs,

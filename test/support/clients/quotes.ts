@@ -47,6 +47,7 @@ export interface Ask {
   method?: string
   /** Names and values in turn, `App-Name` among them unless told otherwise. */
   headers?: readonly string[]
+  body?: string | Buffer
   agent?: Agent
   signal?: AbortSignal
 }
@@ -79,7 +80,7 @@ export function ask(url: string, options: Ask = {}): Promise<Answered> {
       },
     )
     call.on('error', reject)
-    call.end()
+    call.end(options.body)
   })
 }
 
