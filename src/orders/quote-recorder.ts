@@ -57,10 +57,10 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
       // The order repeats the pair that the answer names; where that is not known, what the path means.
       for (const pair of new Set([pairId ?? decoded(request.pair), request.pair])) {
         ledger.noteUnreadable({
-          pairId: briefText(pair),
+          pairId: flatText(briefText(pair)),
           application: applicationAmong(request.keyedHeaders),
           partition: markOf(request.partition),
-          requestedAmount: request.canonicalAmount,
+          requestedAmount: flatText(request.canonicalAmount),
           relayedAtMs: clock.nowMs(),
         })
       }

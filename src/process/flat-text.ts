@@ -3,5 +3,6 @@
  * parts, and would keep all of these alive with it.
  */
 export function flatText(text: string): string {
-  return Buffer.from(text, 'latin1').toString('latin1')
+  const flat = Buffer.from(text, 'latin1').toString('latin1')
+  return flat === text ? flat : Buffer.from(text, 'utf16le').toString('utf16le')
 }
