@@ -27,7 +27,7 @@ export interface QuoteLedger {
   /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean
   verdict(order: OrderTerms, judgement: Judgement): Verdict
-  /** Notes that an unreadable quote was relayed: from then on, no older quote with these terms refuses its client's order. */
+  /** Notes that an unreadable quote was relayed: until its client is given another, no quote refuses an order with its terms. */
   noteUnreadable(quote: UnreadableQuote): void
   /** All cache keys of the quote: a provider may give the same quote to several clients. */
   cacheKeysOf(quote: NotedQuote): Iterable<string>

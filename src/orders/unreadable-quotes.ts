@@ -17,8 +17,11 @@ export interface UnreadableQuotes {
   restore(quote: UnreadableQuote, serial: number): void
   /** A quote was read, so its client orders by that one and not by an unreadable one before it. */
   noteRead(quote: QuoteTerms & { readonly notedAtMs: number }, lifeMs: number): void
-  /** Whether the order may refer to an unreadable quote that its client has had since `match` was noted. */
-  mayBeMeant(order: OrderTerms, orderer: Orderer, match: QuoteTerms & { readonly notedAtMs: number }): boolean
+  /**
+   * Whether the order may refer to an unreadable quote of its client, and not to `match`. A quote that another client was
+   * given since says nothing of it: the order may still be for the unreadable one.
+   */
+  mayBeMeant(order: OrderTerms, orderer: Orderer, match: QuoteTerms): boolean
   /** Drops those that no order can mean any more. */
   sweep(): void
   all(): SerialRecord[]
@@ -83,7 +86,7 @@ export function createUnreadableQuotes(
 
     mayBeMeant({ fromAmount }, { partition }, match) {
       if (byKey.size === 0) return false
-      const sinceMs = Math.max(match.notedAtMs, nowMs() - lifeMs())
+      const sinceMs = nowMs() - lifeMs()
       // The order may state the requested amount, or the amount as the provider rounded it.
       const amounts = [match.requestedAmount, fromAmount?.canonical ?? match.requestedAmount]
       const { pairId, application } = match

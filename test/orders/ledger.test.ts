@@ -328,6 +328,19 @@ it('a quote that had expired when it came says nothing of how long an unreadable
   expect(ledger.verdict(byTerms, at(NOTED + 301_000))).toMatchObject({ state: 'expired' })
 })
 
+// The index keeps only the one that ends last of the quotes with equal amounts, so it depended on which one that was.
+it.each([1_000, -1_000])(
+  'a quote that another client was given after an unreadable one, and that ended %i ms later, refuses no order',
+  (laterMs) => {
+    const ledger = ledgerOf([quote])
+    const { pairId, application, partition, requestedAmount } = quote
+    ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs: EXPIRY - 2_000 })
+    const others = { id: 'q2', partition: 'another', expiresAtMs: EXPIRY + laterMs }
+    ledger.note({ ...quote, ...others, notedAtMs: EXPIRY - 1_999 }, EXPIRY - 1_999)
+    expect(ledger.verdict(byTerms, at(EXPIRY + 1_000))).toEqual({ state: 'unknown', rule: 'unreadable' })
+  },
+)
+
 it('an order may be for a live quote beside one that could not be read', () => {
   const ledger = ledgerOf([quote])
   const { pairId, application, partition, requestedAmount } = quote

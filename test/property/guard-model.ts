@@ -80,7 +80,7 @@ function decideAmong(candidates: Given[], order: Ordered, { nowMs, marginMs }: P
   return { state: quotes.some(isLive) ? 'live' : 'expired', rule }
 }
 
-/** Whether the orderer had an odd answer since this quote, for which the order may be, and none that was read since. */
+/** Whether the orderer had an odd answer, for which the order may be, and none that was read since. */
 function isDoubted(quote: Given, order: Ordered, { given, odd, nowMs }: Past): boolean {
   const lives = given.map(({ endsAtMs, givenAtMs }) => endsAtMs - givenAtMs).filter((lifeMs) => lifeMs > 0)
   const forMs = lives.length === 0 ? 300_000 : Math.max(...lives.slice(-100))
@@ -94,6 +94,6 @@ function isDoubted(quote: Given, order: Ordered, { given, odd, nowMs }: Past): b
         isOrderers(other) && other.givenAtMs > givenAtMs && (isAlike(other.requested) || isAlike(other.from)),
     )
     const isMeant = isOrderers(rest) && (isAlike(quote.requested) || isAlike(order.from.text))
-    return isMeant && !isReadSince && givenAtMs > quote.givenAtMs && givenAtMs >= nowMs - forMs
+    return isMeant && !isReadSince && givenAtMs >= nowMs - forMs
   })
 }
