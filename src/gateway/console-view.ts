@@ -4,7 +4,7 @@ import { factsOf, settingNames } from '../config/settings.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import type { Explanation, OperationsView, ShownSetting, UpstreamState } from '../operations/view.ts'
 import type { NotedQuote } from '../orders/ledger.ts'
-import type { Verdict } from '../orders/matching.ts'
+import { isInDoubt, type Verdict } from '../orders/matching.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import { listQuotes } from '../quotes/quote-listing.ts'
 import type { SharedStore } from '../replicas/store.ts'
@@ -104,9 +104,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
       return explanationOf(explained.order, explained.verdict, {
         refusesUnknown:
-          config.orders.unknownQuote === 'refuse' &&
-          explained.othersKnown &&
-          explained.verdict.rule !== 'unreadable',
+          config.orders.unknownQuote === 'refuse' && explained.othersKnown && !isInDoubt(explained.verdict),
         nowMs: clock.nowMs(),
         leftMs: providerClock.orderLeftMs,
       })

@@ -27,12 +27,14 @@ export function createLedgerVerdict(options: LedgerVerdictOptions) {
     { partition }: Judgement,
   ): Candidate<LedgerEntry>[] {
     const leftMs = leftNow()
+    // By a clock that is doubted, a live quote may look as if it had expired long ago.
+    const isTimeDoubted = restored.trust() === 'nothing'
     return quotes
       .map((quote) => {
         const isOwn = partition !== undefined && quote.partition === partition
         return { quote, leftMs: leftMs(quote), isOwn }
       })
-      .filter((candidate) => candidate.leftMs > -retentionMs)
+      .filter((candidate) => isTimeDoubted || candidate.leftMs > -retentionMs)
   }
 
   function isDistrusted(quote: LedgerEntry, verdict: Verdict, trust: Trust): boolean {

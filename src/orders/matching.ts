@@ -31,6 +31,11 @@ export type Verdict =
   | { state: 'expired'; quote: NotedQuote; rule: MatchingRule; expiredForMs: number }
   | { state: 'unknown'; rule: MatchingRule }
 
+/** Whether the order is unknown only because a quote that is not known here may be meant: such an order is never refused. */
+export function isInDoubt({ rule }: Verdict): boolean {
+  return rule === 'unreadable' || rule === 'restored'
+}
+
 export interface Judgement {
   application: string | undefined
   /** Undefined: the orderer has no partition, so no quote is its own. */

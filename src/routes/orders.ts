@@ -3,7 +3,7 @@ import type { Clock } from '../clock.ts'
 import { Problem } from '../http/problem.ts'
 import { createOrderJudge, type Judged, type OrderJudgeOptions } from '../orders/judge.ts'
 import type { NotedQuote } from '../orders/ledger.ts'
-import type { Verdict } from '../orders/matching.ts'
+import { isInDoubt, type Verdict } from '../orders/matching.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
@@ -111,9 +111,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         observer.refused({ order, exchange, verdict })
         return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
       case 'unknown':
-        // In both cases a live quote that is not known here may be meant.
-        if (options.unknownQuote === 'forward' || !othersKnown || verdict.rule === 'unreadable')
-          return { verdict }
+        // In all these cases a live quote that is not known here may be meant.
+        if (options.unknownQuote === 'forward' || !othersKnown || isInDoubt(verdict)) return { verdict }
         observer.decided('refused-unknown', verdict, undefined)
         observer.refused({ order, exchange, verdict })
         return { refusal: unknownProblem() }

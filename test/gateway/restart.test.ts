@@ -163,6 +163,21 @@ describe("the provider's clock", () => {
   )
 })
 
+test('ORDER_UNKNOWN_QUOTE=refuse refuses no order that a doubted clock alone makes unknown', async () => {
+  const stage = await restartStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+  const first = await stage.start()
+  const quote = await first.quote()
+  await first.close()
+  // Our clock shows a day too many, so that a live quote looks expired.
+  stage.clock.advance(2 * 86_400_000)
+  stage.provider.offsetMs = -2 * 86_400_000
+  stage.provider.datesOrders = false
+  const second = await stage.start()
+  expect((await second.order(termsOf(quote))).status).toBe(201)
+  expect((await second.order({ ...termsOf(quote), toAmount: 1 })).status).toBe(201)
+  expect((await second.order({ ...termsOf(quote), fromAmount: 7 })).status).toBe(409)
+})
+
 test('a start over the same folder is refused while another gateway has it', async () => {
   const stage = await restartStage()
   const first = await stage.start()
