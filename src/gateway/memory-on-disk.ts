@@ -1,32 +1,37 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NotedQuote, QuoteLedger } from '../orders/ledger.ts'
-import type { LedgerMirror } from '../orders/mirror.ts'
+import type { LedgerMirror, LedgerRecord } from '../orders/mirror.ts'
 import type { RestoredTrust } from '../orders/restored-trust.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { UsedQuotes, UseMirror } from '../replicas/used-quotes.ts'
-import type { NumberedRecord, State } from '../state/state.ts'
+import type { NumberedRecord, State, StateRecord } from '../state/state.ts'
 
 /** What the ledger and the uses of quotes write to, where STATE_DIRECTORY is set. */
 export function createMirrors(
   state: State | undefined,
-  { keepsCacheKeys }: { keepsCacheKeys: boolean },
+  options: KeptOptions,
 ): { ledgerMirror: LedgerMirror | undefined; useMirror: UseMirror | undefined } {
   if (state === undefined) return { ledgerMirror: undefined, useMirror: undefined }
   const { forget } = state
   return {
-    ledgerMirror: {
-      forget,
-      // Copied, because the ledger changes its quotes. Without a shared store, no cache key outlives the process.
-      note: ({ kind, value }) =>
-        kind === 'unreadable'
-          ? state.note({ kind, value })
-          : state.note({ kind, value: { ...value, ...(keepsCacheKeys ? {} : { cacheKey: '' }) } }),
-    },
+    ledgerMirror: { forget, note: (record) => state.note(keptOf(record, options)) },
     useMirror: { forget, note: (value) => state.note({ kind: 'use', value }) },
   }
 }
 
-export interface MirroredParts {
+interface KeptOptions {
+  /** Without a shared store, no cache key outlives the process. */
+  keepsCacheKeys: boolean
+}
+
+/** A quote is copied, because the ledger changes its quotes. */
+function keptOf(record: LedgerRecord, { keepsCacheKeys }: KeptOptions): StateRecord {
+  if (record.kind === 'unreadable') return record
+  const { kind, value } = record
+  return { kind, value: { ...value, ...(keepsCacheKeys ? {} : { cacheKey: '' }) } }
+}
+
+export interface MirroredParts extends KeptOptions {
   state: State
   ledger: Pick<QuoteLedger, 'restore' | 'sweep' | 'all'>
   used: UsedQuotes
@@ -46,7 +51,7 @@ export function restoreMemory(parts: MirroredParts): { stop(): void } {
     providerAheadMs: () => providerClock.aheadMs,
     isTimeDoubted: () => trust.isTimeDoubted,
     *everything() {
-      yield* ledger.all()
+      for (const [serial, record] of ledger.all()) yield [serial, keptOf(record, parts)] as NumberedRecord
       for (const [serial, value] of used.all()) yield [serial, { kind: 'use', value }] as NumberedRecord
     },
   })

@@ -88,7 +88,8 @@ export function createSwap(parts: SwapParts): Swap {
     observer: metrics.memoryStore(providerClock),
   })
   const reach = createLedgerReach({ ...config.ledger, clock, log })
-  const { ledgerMirror, useMirror } = createMirrors(state, { keepsCacheKeys: sharedStore !== undefined })
+  const keepsCacheKeys = sharedStore !== undefined
+  const { ledgerMirror, useMirror } = createMirrors(state, { keepsCacheKeys })
   const trust = createRestoredTrust({
     clock,
     retentionMs: config.ledger.retentionMs,
@@ -214,6 +215,7 @@ export function createSwap(parts: SwapParts): Swap {
     state &&
     restoreMemory({
       state,
+      keepsCacheKeys,
       ledger,
       used,
       trust,
