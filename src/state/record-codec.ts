@@ -1,5 +1,7 @@
 import { crc32 } from 'node:zlib'
+import type { Operation } from './level-state.ts'
 import type { StateRecord } from './state.ts'
+import type { Changes } from './waiting-changes.ts'
 
 /** Raised when records or files change their form. A folder of a higher version is refused. */
 export const layoutVersion = 1
@@ -51,6 +53,17 @@ export function decodeMark(value: string): BatchMark | undefined {
   if (number === undefined || count === undefined || nextSerial === undefined || writtenAtMs === undefined)
     return undefined
   return { number, count, nextSerial, writtenAtMs }
+}
+
+export function encodeBatch(batch: Changes, after: BatchMark, wallAheadMs: number): Operation[] {
+  const operations: Operation[] = []
+  for (const [serial, to] of batch) {
+    const key = keyOf(serial)
+    if (to === undefined) operations.push({ type: 'del', key })
+    else operations.push({ type: 'put', key, value: encodeRecord(key, to, wallAheadMs) })
+  }
+  operations.push({ type: 'put', key: markKey, value: encodeMark(after) })
+  return operations
 }
 
 /** `wallAheadMs`: our wall clock less our steady clock, which no other process has. */

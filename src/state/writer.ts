@@ -1,6 +1,6 @@
 import type { Logger } from '../process/logger.ts'
-import type { LevelStore, Operation } from './level-state.ts'
-import { type BatchMark, decodeMark, encodeMark, encodeRecord, keyOf, markKey } from './record-codec.ts'
+import type { LevelStore } from './level-state.ts'
+import { type BatchMark, decodeMark, encodeBatch, markKey } from './record-codec.ts'
 import type { NumberedRecord, StateObserver, StateRecord } from './state.ts'
 import { type Changes, createWaitingChanges } from './waiting-changes.ts'
 
@@ -40,6 +40,8 @@ const maxBatch = 250
 const syncAfterMs = 400
 const firstRetryAfterMs = 1_000
 const maxRetryAfterMs = 15_000
+/** A disk that takes longer to close the store is worth a line. */
+const patienceMs = 5_000
 
 export function createWriter(options: WriterOptions): Writer {
   const { observer, log, nowMs } = options
@@ -55,7 +57,11 @@ export function createWriter(options: WriterOptions): Writer {
   let writing: Promise<void> | undefined
   let syncing: Promise<void> | undefined
   let syncedNumber = mark.number
+  let retrying: Promise<void> | undefined
+  /** Nothing can be written until the store is opened again. */
   let isFailed = false
+  /** The log says that nothing is written, and not yet that it is again. */
+  let isDown = false
   let isClosed = false
 
   function scheduleBatch(): void {
@@ -80,7 +86,7 @@ export function createWriter(options: WriterOptions): Writer {
       const after = markAfter(batch)
       underWay = { batch, after }
       try {
-        await store.write(operationsOf(batch, after))
+        await store.write(encodeBatch(batch, after, options.wallAheadMs()))
         mark = after
         underWay = undefined
       } catch (error) {
@@ -97,18 +103,6 @@ export function createWriter(options: WriterOptions): Writer {
     let { count } = mark
     for (const to of batch.values()) count += to === undefined ? -1 : 1
     return { number: mark.number + 1, count, nextSerial, writtenAtMs: nowMs() }
-  }
-
-  function operationsOf(batch: Changes, after: BatchMark): Operation[] {
-    const wallAheadMs = options.wallAheadMs()
-    const operations: Operation[] = []
-    for (const [serial, to] of batch) {
-      const key = keyOf(serial)
-      if (to === undefined) operations.push({ type: 'del', key })
-      else operations.push({ type: 'put', key, value: encodeRecord(key, to, wallAheadMs) })
-    }
-    operations.push({ type: 'put', key: markKey, value: encodeMark(after) })
-    return operations
   }
 
   function sync(): Promise<void> {
@@ -138,51 +132,50 @@ export function createWriter(options: WriterOptions): Writer {
 
   function fail(operation: 'open' | 'write' | 'sync', error: unknown): void {
     observer.failed(operation)
-    if (!isFailed) {
+    if (!isDown) {
       log.error(
         { operation, cause: error },
         'the ledger cannot be written to STATE_DIRECTORY: requests are served, but a restart now forgets the newest quotes',
       )
     }
     isFailed = true
+    isDown = true
+    clearTimeout(syncTimer)
+    syncTimer = undefined
     if (isClosed) return
-    retryTimer ??= setTimeout(() => void retry(), retryAfterMs).unref()
+    retryTimer ??= setTimeout(() => {
+      retryTimer = undefined
+      retrying = retry().finally(() => {
+        retrying = undefined
+      })
+    }, retryAfterMs).unref()
     retryAfterMs = Math.min(2 * retryAfterMs, maxRetryAfterMs)
   }
 
   /** A LevelDB that failed stays failed until it is opened again. */
   async function retry(): Promise<void> {
-    retryTimer = undefined
     try {
-      await settle()
-      await reopen()
+      await recover()
     } catch (error) {
       fail('open', error)
       return
     }
-    isFailed = false
     await writeAll()
+    // A few may be left, and the sync says that the store has all of them.
+    if (!isFailed) await writeAll()
+    if (!isFailed) await sync()
     if (isFailed) return
-    await sync()
-    if (isFailed) return
+    isDown = false
     retryAfterMs = firstRetryAfterMs
     log.info({ records: mark.count }, 'the ledger is written to STATE_DIRECTORY again')
   }
 
-  async function tryOnceMore(): Promise<void> {
-    try {
-      await settle()
-      await reopen()
-      isFailed = false
-    } catch {
-      // It is said below what is lost.
-    }
-  }
-
-  async function settle(): Promise<void> {
+  async function recover(): Promise<void> {
     await writing
     await syncing
     await store.close()
+    await reopen()
+    isFailed = false
   }
 
   async function reopen(): Promise<void> {
@@ -198,9 +191,14 @@ export function createWriter(options: WriterOptions): Writer {
     if (doubted !== undefined) waiting.giveBack(doubted.batch)
     if (found === mark.number) return
     await store.close()
+    waiting.replace(options.everything())
+    // After an end in the middle the next start finds that records are missing: no batch reaches this number.
+    await options.writeSyncMark(
+      { ...mark, number: mark.number + waiting.size + 1, count: waiting.size },
+      false,
+    )
     store = await options.replaceStore()
     mark = { ...mark, count: 0 }
-    waiting.replace(options.everything())
   }
 
   return {
@@ -208,7 +206,7 @@ export function createWriter(options: WriterOptions): Writer {
       return waiting.size + (underWay?.batch.size ?? 0)
     },
     get isWriting() {
-      return !isFailed
+      return !isDown
     },
     get mark() {
       return mark
@@ -226,13 +224,20 @@ export function createWriter(options: WriterOptions): Writer {
     },
     async close() {
       for (const timer of [batchTimer, syncTimer, retryTimer]) clearTimeout(timer)
+      const warning = setTimeout(
+        () => log.warn({}, 'stopping waits for the disk of STATE_DIRECTORY'),
+        patienceMs,
+      )
       isClosed = true
+      await retrying
       await writing
       await syncing
-      if (isFailed) await tryOnceMore()
+      // If this fails, it is said below what is lost.
+      if (isFailed) await recover().catch(() => {})
       await writeAll()
       if (!isFailed) await sync()
       await store.close().catch(() => {})
+      clearTimeout(warning)
       if (isFailed)
         log.error({ records: this.backlog }, 'these records of the ledger are not in STATE_DIRECTORY')
       else await options.writeSyncMark(mark, true)

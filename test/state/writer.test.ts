@@ -1,92 +1,8 @@
-import { spawnSync } from 'node:child_process'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
-import type { LevelStore } from '../../src/state/level-state.ts'
-import { emptyMark } from '../../src/state/record-codec.ts'
-import type { StateRecord } from '../../src/state/state.ts'
-import { createWriter } from '../../src/state/writer.ts'
-import { keptLog, levels } from '../support/observing/log-lines.ts'
-import { idsOf, newFolder, opened, record, untilTrue, untilWritten } from './support.ts'
-
-/** A writer over a store in memory that can be made to fail. */
-async function stage() {
-  const content = new Map<string, string>()
-  const faults = { write: false, open: false, sync: false, writtenAllTheSame: false }
-  const calls: string[] = []
-  let syncing = Promise.resolve()
-  let isBroken = false
-  const broken = () => Promise.reject(new Error('IO error: No space left on device'))
-  const store: LevelStore = {
-    async write(operations) {
-      calls.push(`write ${operations.length - 1}`)
-      const isRefused = isBroken || faults.write
-      // A LevelDB that failed stays failed until it is opened again.
-      isBroken ||= faults.write
-      if (!isRefused || faults.writtenAllTheSame) {
-        for (const operation of operations) {
-          if (operation.type === 'put') content.set(operation.key, operation.value)
-          else content.delete(operation.key)
-        }
-      }
-      if (isRefused) return broken()
-    },
-    async sync() {
-      calls.push('sync')
-      await syncing
-      if (faults.sync) return broken()
-    },
-    get: async (key) => content.get(key),
-    read: async () => {},
-    async close() {
-      calls.push('close')
-    },
-  }
-  const { logger: log, lines } = await keptLog()
-  const failures: string[] = []
-  const memory = new Map<number, StateRecord>()
-  const writer = createWriter({
-    store,
-    mark: emptyMark,
-    async openAgain() {
-      calls.push('open')
-      if (faults.open) return broken()
-      isBroken = false
-      return store
-    },
-    async replaceStore() {
-      calls.push('replace')
-      content.clear()
-      return store
-    },
-    everything: () => memory,
-    writeSyncMark: async () => {},
-    nowMs: () => 1_763_651_841_000,
-    wallAheadMs: () => 0,
-    observer: { failed: (operation) => failures.push(operation) },
-    log,
-  })
-  onTestFinished(() => writer.close())
-  return {
-    ...{ writer, content, faults, calls, failures, lines, memory },
-    note(number: number) {
-      const serial = writer.note(record(number))
-      memory.set(serial, record(number))
-      return serial
-    },
-    holdSync() {
-      let release = () => {}
-      syncing = new Promise((resolve) => {
-        release = resolve
-      })
-      onTestFinished(() => release())
-      return release
-    },
-  }
-}
-
-/** What is in the store besides the mark. */
-const recordsIn = (content: Map<string, string>) => content.size - Number(content.has('!'))
+import { expect, test } from 'vitest'
+import { pause } from '../support/gateways/between.ts'
+import { levels } from '../support/observing/log-lines.ts'
+import { untilTrue } from './support.ts'
+import { recordsIn, stage } from './writer-stage.ts'
 
 test('what is noted at about the same time is written in one batch', async () => {
   const { writer, note, calls } = await stage()
@@ -135,6 +51,48 @@ test('a store that fails is counted, said once, opened again until it is well, a
   expect(lines(levels.error)).toHaveLength(1)
 })
 
+test('a store that can be opened and not written is said once, and counts as down all the time', async () => {
+  const { writer, note, faults, failures, lines } = await stage()
+  faults.write = true
+  note(1)
+  await untilTrue(() => failures.length === 3, 'two retries')
+  expect(failures).toEqual(['write', 'write', 'write'])
+  expect(writer.isWriting).toBe(false)
+  expect(lines(levels.error)).toHaveLength(1)
+  expect(lines(levels.info)).toHaveLength(1)
+  faults.write = false
+  await untilTrue(() => writer.isWriting, 'the store to be well')
+  await untilTrue(() => lines(levels.info).length === 2, 'the line that says so')
+})
+
+test('an end during a retry waits for it, and does not open the store a second time meanwhile', async () => {
+  const { writer, note, calls, content, faults, holdOpen } = await stage()
+  faults.write = true
+  note(1)
+  await untilTrue(() => !writer.isWriting, 'the failure')
+  faults.write = false
+  const release = holdOpen()
+  await untilTrue(() => calls.includes('open'), 'the retry')
+  const closing = writer.close()
+  await pause(100)
+  release()
+  await closing
+  expect(calls.filter((call) => call.startsWith('open'))).toEqual(['open', 'opened'])
+  expect(recordsIn(content)).toBe(1)
+})
+
+test('an end that waits for the disk says so', async () => {
+  const { writer, note, calls, lines, holdSync } = await stage()
+  const release = holdSync()
+  note(1)
+  await untilTrue(() => calls.includes('sync'), 'the sync to begin')
+  const closing = writer.close()
+  await untilTrue(() => lines(levels.warn).length > 0, 'the line')
+  expect(lines(levels.warn).map(({ msg }) => msg)).toEqual(['stopping waits for the disk of STATE_DIRECTORY'])
+  release()
+  await closing
+})
+
 test('what waits while the store fails is no more than memory holds, and what it has to remove', async () => {
   const { writer, note, faults, failures } = await stage()
   faults.write = true
@@ -172,18 +130,24 @@ test('a batch that failed and was not written is written, less what was forgotte
 })
 
 test('a store that lost what it had is written again out of memory', async () => {
-  const { writer, note, content, faults, calls } = await stage()
+  const { writer, note, content, faults, calls, marks } = await stage()
   for (let number = 0; number < 300; number += 1) note(number)
-  await untilTrue(() => writer.backlog === 0, 'the batches')
+  await untilTrue(() => writer.backlog === 0 && calls.includes('mark'), 'the batches and their sync')
+  marks.length = 0
   faults.write = true
   note(300)
   await untilTrue(() => !writer.isWriting, 'the failure')
   content.clear()
   faults.write = false
   await untilTrue(() => writer.isWriting && writer.backlog === 0, 'the store to be well')
-  expect(calls).toContain('replace')
   expect(recordsIn(content)).toBe(301)
   expect(writer.mark.count).toBe(301)
+  // A kill before all of them are written must read as damage, or most of the ledger would be missing silently.
+  await untilTrue(() => marks.length > 1, 'the sync')
+  expect(calls[calls.indexOf('replace') - 1]).toBe('mark')
+  expect(marks[0]?.count).toBe(301)
+  expect(marks[0]?.number).toBeGreaterThan(writer.mark.number)
+  expect(marks.at(-1)).toEqual(writer.mark)
 })
 
 test('a sync that fails is a failure too', async () => {
@@ -193,45 +157,4 @@ test('a sync that fails is a failure too', async () => {
   await untilTrue(() => failures.includes('sync'), 'the failure')
   faults.sync = false
   await untilTrue(() => writer.isWriting, 'the store to be well')
-})
-
-/** A file system of one megabyte, where this machine lets us have one. */
-function smallDisk(): string | undefined {
-  const folder = newFolder()
-  if (spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', folder]).status !== 0) return undefined
-  onTestFinished(() => void spawnSync('umount', ['--lazy', folder]))
-  return folder
-}
-
-test('a disk that fills up costs no record once it has room again', async () => {
-  const folder = smallDisk()
-  // The tests above make a store fail.
-  if (folder === undefined) return
-  const first = await opened(folder)
-  first.note(record(0))
-  await untilWritten(first)
-  const filler = join(folder, 'filler')
-  spawnSync('dd', ['if=/dev/zero', `of=${filler}`, 'bs=4k'], { stdio: 'ignore' })
-  for (let number = 1; number < 5_000; number += 1) first.note(record(number))
-  await untilTrue(() => !first.state.facts.isWriting, 'the disk to be full')
-  expect(first.lines(levels.error)).toHaveLength(1)
-  expect(JSON.stringify(first.lines(levels.error))).toContain('No space left on device')
-  rmSync(filler)
-  await untilTrue(
-    () => first.state.facts.isWriting && first.state.facts.backlog === 0,
-    'the store to be well',
-  )
-  await first.state.close()
-  const { restored, lines } = await opened(folder)
-  expect(idsOf(restored.records)).toHaveLength(5_000)
-  expect(lines(levels.warn)).toEqual([])
-  expect(readFileSync(join(folder, 'synced'), 'utf8')).toContain('5000')
-}, 60_000)
-
-test('a disk that is full at the start refuses it', async () => {
-  const folder = smallDisk()
-  if (folder === undefined) return
-  writeFileSync(join(folder, 'filler'), '')
-  spawnSync('dd', ['if=/dev/zero', `of=${join(folder, 'filler')}`, 'bs=4k'], { stdio: 'ignore' })
-  await expect(opened(folder)).rejects.toThrow(/^STATE_DIRECTORY=.* cannot be used: /)
 })
