@@ -25,22 +25,24 @@ export interface SyncMark extends BatchMark {
  * - `store/`: LevelDB.
  * - `synced`: what the store held at the last sync.
  * - `lock/`: an empty LevelDB, whose lock says which process owns the folder.
- * - `opening/`: links to the files of the store as they were before it was opened, until it was read.
- * - `store.new/`: what was whole of a damaged store, until it takes its place.
+ * - `opening/`: links to the files of the store as they were before it was opened, until all that was read is in `store/`.
+ * - `opening.part/`: such links before they are complete, or when they are no longer needed.
+ * - `rescue/`: such links while they are repaired.
  * - `damaged-…/`, `set-aside-…/`: what nothing reads any more.
  */
 export interface Folder {
   readonly store: string
   readonly lock: string
   readonly opening: string
-  readonly newStore: string
   readonly rescue: string
   readAbout(): Promise<About | 'none' | 'damaged'>
   writeAbout(about: About): Promise<void>
   readSyncMark(): Promise<SyncMark | 'none' | 'damaged'>
   writeSyncMark(mark: SyncMark): Promise<void>
-  /** Moves these entries into a new folder with the date in its name, and returns that name. */
-  setAside(prefix: 'damaged' | 'set-aside', entries: readonly string[], nowMs: number): Promise<string>
+  /** A name that is free, with the date in it. */
+  nameAside(prefix: 'damaged' | 'set-aside', nowMs: number): string
+  /** Moves these entries, one after the other, into a new folder of this name. */
+  setAside(name: string, entries: readonly string[]): Promise<void>
   countSetAside(): Promise<number>
   /** Makes the files of the store readable for this user alone, and returns their size. */
   tidyStore(): Promise<number>
@@ -63,20 +65,19 @@ export async function useFolder(directory: string): Promise<Folder> {
     store,
     lock: path('lock'),
     opening: path('opening'),
-    newStore: path('store.new'),
     rescue: path('rescue'),
     readAbout: () => readSealed<About>(directory, 'about'),
     writeAbout: (about) => writeSealed(directory, 'about', about),
     readSyncMark: () => readSealed<SyncMark>(directory, 'synced'),
     writeSyncMark: (mark) => writeSealed(directory, 'synced', mark),
-    async setAside(prefix, entries, nowMs) {
-      const name = freeName(directory, `${prefix}-${new Date(nowMs).toISOString().replaceAll(':', '-')}`)
+    nameAside: (prefix, nowMs) =>
+      freeName(directory, `${prefix}-${new Date(nowMs).toISOString().replaceAll(':', '-')}`),
+    async setAside(name, entries) {
       await mkdir(path(name), { mode: 0o700 })
       for (const entry of entries)
         if (existsSync(path(entry))) await rename(path(entry), join(path(name), entry))
       await syncPath(path(name))
       await syncPath(directory)
-      return name
     },
     async countSetAside() {
       return (await readdir(directory)).filter((name) => setAsideNames.test(name)).length

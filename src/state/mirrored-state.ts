@@ -1,6 +1,6 @@
 import type { Logger } from '../process/logger.ts'
 import { type Folder, makeFolder, type SyncMark } from './folder.ts'
-import { type LevelStore, openLevel } from './level-state.ts'
+import { type LevelStore, openLevel, StoreInUse } from './level-state.ts'
 import { isOfTheSystem, type OpenedStore } from './open-store.ts'
 import type { BatchMark } from './record-codec.ts'
 import type { MirroredMemory, Restored, State, StateObserver } from './state.ts'
@@ -51,13 +51,14 @@ export async function createState(parts: StateParts): Promise<State> {
     try {
       return await openLevel(folder.store)
     } catch (error) {
-      if (isOfTheSystem(error)) throw error
+      if (error instanceof StoreInUse || isOfTheSystem(error)) throw error
       return undefined
     }
   }
 
   async function replaceStore(): Promise<LevelStore> {
-    const setAsideAs = await folder.setAside('damaged', ['store'], nowMs())
+    const setAsideAs = folder.nameAside('damaged', nowMs())
+    await folder.setAside(setAsideAs, ['store'])
     setAside = await folder.countSetAside()
     parts.log.error(
       { setAsideAs },
@@ -83,7 +84,8 @@ export async function createState(parts: StateParts): Promise<State> {
 
   function restoredFrom(): Omit<Restored, 'records'> {
     return {
-      isClean: synced.isClean && damage === undefined,
+      // Of a store that was written after that, another process wrote the note of a clean end.
+      isClean: synced.isClean && synced.number === opened.mark.number && damage === undefined,
       writtenAtMs: Math.max(opened.mark.writtenAtMs, synced.writtenAtMs),
       providerAheadMs: synced.providerAheadMs,
     }
@@ -95,9 +97,12 @@ export async function createState(parts: StateParts): Promise<State> {
   }
 
   async function close(): Promise<void> {
-    if (writer === undefined) await opened.store.close()
-    else await writer.close()
-    await lock.close()
+    try {
+      if (writer === undefined) await opened.store.close()
+      else await writer.close()
+    } finally {
+      await lock.close()
+    }
   }
 
   const restored = records.length

@@ -1,13 +1,13 @@
 import { hash } from 'node:crypto'
 import { existsSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { mkdir, rm } from 'node:fs/promises'
 import { type Clock, steadyMsOf } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import { StateError } from '../process/state-error.ts'
-import { type About, type Folder, makeFolder, newSalt, type SyncMark, useFolder } from './folder.ts'
+import { type About, type Folder, newSalt, type SyncMark, useFolder } from './folder.ts'
 import { type LevelStore, openLevel, StoreInUse } from './level-state.ts'
 import { createState } from './mirrored-state.ts'
-import { openStore } from './open-store.ts'
+import { isOfTheSystem, openStore } from './open-store.ts'
 import { emptyMark, layoutVersion } from './record-codec.ts'
 import type { State, StateObserver } from './state.ts'
 
@@ -42,18 +42,27 @@ async function open(options: StateOptions): Promise<State> {
   try {
     const salt = await identify(folder, options)
     const last = await folder.readSyncMark()
-    const synced = last === 'none' ? unsynced : last === 'damaged' ? undefined : last
-    const opened = await openStore({ folder, synced, nowMs, wallAheadMs: wallAheadMs() })
-    const { damage, records } = opened
-    if (damage !== undefined) {
-      log.error(
-        { missing: damage.missing, restored: records.length, setAsideAs: damage.setAsideAs },
-        'STATE_DIRECTORY was damaged: what is whole was read, and the damaged files are kept',
-      )
+    // It was there before `about` was, so that a folder without it has lost it.
+    const synced = typeof last === 'object' ? last : undefined
+    const onDamage = (damage: object) =>
+      log.error(damage, 'STATE_DIRECTORY was damaged: what is whole was read, and the damaged files are kept')
+    const opened = await openStore({ folder, synced, nowMs, wallAheadMs: wallAheadMs(), onDamage })
+    try {
+      const setAside = await folder.countSetAside()
+      const memory = { nowMs, wallAheadMs, observer, log }
+      return await createState({
+        ...memory,
+        folder,
+        lock,
+        salt,
+        synced: synced ?? unsynced,
+        opened,
+        setAside,
+      })
+    } catch (error) {
+      await opened.store.close()
+      throw error
     }
-    const setAside = await folder.countSetAside()
-    const memory = { nowMs, wallAheadMs, observer, log }
-    return await createState({ ...memory, folder, lock, salt, synced: synced ?? unsynced, opened, setAside })
   } catch (error) {
     await lock.close()
     throw error
@@ -71,19 +80,23 @@ async function takeLock(folder: Folder, directory: string): Promise<LevelStore> 
       { cause: error },
     )
   }
-  try {
-    return await openLevel(folder.lock)
-  } catch (error) {
-    if (error instanceof StoreInUse || error instanceof StateError) return refused(error)
-    // It holds nothing, so that nothing is lost with it. Whoever has the lock has been noticed by now.
-    await rm(folder.lock, { recursive: true, force: true })
-    await makeFolder(folder.lock)
-    return openLevel(folder.lock).catch(refused)
+  const take = async () => {
+    await mkdir(folder.lock, { recursive: true, mode: 0o700 })
+    return openLevel(folder.lock)
   }
+  return take().catch(async (error) => {
+    const { code } = error as NodeJS.ErrnoException
+    if (error instanceof StoreInUse || error instanceof StateError) return refused(error)
+    // It may be held by a process whose lock this one could not even try.
+    if (isOfTheSystem(error) && code !== 'EEXIST') throw error
+    // The lock is damaged and nobody holds it. It has no records, so that nothing is lost with it.
+    await rm(folder.lock, { recursive: true, force: true })
+    return take().catch(refused)
+  })
 }
 
 /** Everything that another gateway's folder may not be mixed with. */
-const entries = ['about', 'synced', 'store', 'opening', 'store.new']
+const entries = ['about', 'synced', 'opening', 'store']
 
 /** Makes sure that the folder is ours. Returns its salt. */
 async function identify(folder: Folder, options: StateOptions): Promise<string> {
@@ -97,12 +110,12 @@ async function identify(folder: Folder, options: StateOptions): Promise<string> 
   }
   const why = foreignness(about, options)
   if (isAbout(about) && why === undefined) return options.salt ?? about.salt
-  if (why !== undefined && (isAbout(about) || existsSync(folder.store))) {
-    const setAsideAs = await folder.setAside(isAbout(about) ? 'set-aside' : 'damaged', entries, clock.nowMs())
+  if (isAbout(about) || [folder.store, folder.opening].some(existsSync)) {
+    const setAsideAs = folder.nameAside(isAbout(about) ? 'set-aside' : 'damaged', clock.nowMs())
+    await folder.setAside(setAsideAs, entries)
     log.warn({ setAsideAs }, `STATE_DIRECTORY ${why}: it is set aside, and the ledger begins empty`)
   }
   const salt = options.salt ?? newSalt()
-  await makeFolder(folder.store)
   await folder.writeSyncMark(unsynced)
   await folder.writeAbout({ layout: layoutVersion, swapBaseUrl, salt: keptSalt(salt, options.salt) })
   return salt

@@ -19,8 +19,15 @@ export interface OpenedStore {
   readonly store: LevelStore
   readonly mark: BatchMark
   readonly records: NumberedRecord[]
-  /** Where the damaged store is now, and how many of its records are missing; undefined: nothing was damaged. */
-  readonly damage: { readonly setAsideAs: string; readonly missing: number } | undefined
+  /** Undefined: nothing was damaged. */
+  readonly damage: Damage | undefined
+}
+
+/** Where the damaged store is now, and how many of its records are missing. */
+export interface Damage {
+  readonly missing: number
+  readonly restored: number
+  readonly setAsideAs: string
 }
 
 export interface OpenStoreOptions {
@@ -29,6 +36,8 @@ export interface OpenStoreOptions {
   synced: SyncMark | undefined
   nowMs(): number
   wallAheadMs: number
+  /** Called before the damaged store is set aside, so that no end can come before it was said. */
+  onDamage(damage: Damage): void
 }
 
 /** What can be read of a store. */
@@ -54,7 +63,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
   const opened = await openAndRead(folder.store, options.wallAheadMs)
   const { contents } = opened
   if (opened.store !== undefined && addsUp(contents, synced)) {
-    await rm(folder.opening, { recursive: true })
+    await dropLinks(folder)
     return {
       store: opened.store,
       mark: contents.mark ?? emptyMark,
@@ -67,18 +76,19 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
 }
 
 /** Completes, or begins again, what an earlier start did not come to the end of. */
-async function takeUp({ store, opening, newStore, rescue }: Folder): Promise<void> {
+async function takeUp({ store, opening, rescue }: Folder): Promise<void> {
   await rm(`${opening}.part`, { recursive: true, force: true })
   await rm(rescue, { recursive: true, force: true })
-  if (existsSync(opening)) {
-    // LevelDB may have deleted files of the store since these links were made.
-    await rm(store, { recursive: true, force: true })
-    await rm(newStore, { recursive: true, force: true })
-    await rename(opening, store)
-  } else if (existsSync(newStore)) {
-    await rm(store, { recursive: true, force: true })
-    await rename(newStore, store)
-  }
+  if (!existsSync(opening)) return
+  // LevelDB may have deleted files of the store since these links were made.
+  await rm(store, { recursive: true, force: true })
+  await rename(opening, store)
+}
+
+/** Renamed first: after an end in the middle, the next start would take the links that are left for the whole store. */
+async function dropLinks({ opening }: Folder): Promise<void> {
+  await rename(opening, `${opening}.part`)
+  await rm(`${opening}.part`, { recursive: true })
 }
 
 async function openAndRead(
@@ -102,7 +112,11 @@ async function openAndRead(
       if (record === undefined) contents.damaged += 1
       else contents.whole.set(serialOf(key), record)
     })
-    .catch(() => {
+    .catch(async (error) => {
+      if (isOfTheSystem(error)) {
+        await store.close()
+        throw error
+      }
       contents.isReadable = false
     })
   return { store, contents }
@@ -112,7 +126,9 @@ async function openAndRead(
 export function isOfTheSystem(error: unknown): boolean {
   const { code, message } = error as { code?: string; message: string }
   if (code !== undefined && !code.startsWith('LEVEL_')) return true
-  return /No space left|Permission denied|Read-only file system|Too many open files|quota/i.test(message)
+  return /No space left|Permission denied|Read-only file system|Too many open files|Cannot allocate memory|Disk quota exceeded/i.test(
+    message,
+  )
 }
 
 function addsUp({ mark, whole, isReadable, damaged }: Contents, synced: SyncMark | undefined): boolean {
@@ -121,7 +137,10 @@ function addsUp({ mark, whole, isReadable, damaged }: Contents, synced: SyncMark
   return number >= synced.number && whole.size === count
 }
 
-/** Keeps the files as they were, and puts a store in their place that has what is whole of them. */
+/**
+ * Puts a store in the place of the damaged one that has what is whole of it, and keeps the files as they were. Until they
+ * have their new name, the next start begins again.
+ */
 async function rescue(found: Contents, options: OpenStoreOptions): Promise<OpenedStore> {
   const { folder, synced, wallAheadMs } = options
   const repaired = await readRepaired(folder, wallAheadMs)
@@ -135,17 +154,16 @@ async function rescue(found: Contents, options: OpenStoreOptions): Promise<Opene
     nextSerial: Math.max(newest.nextSerial, (records.at(-1)?.[0] ?? 0) + 1),
     writtenAtMs: Math.max(...marks.map(({ writtenAtMs }) => writtenAtMs), 0),
   }
-  await writeWhole(folder.newStore, records, { mark, wallAheadMs })
-  const setAsideAs = await folder.setAside('damaged', ['opening'], options.nowMs())
-  await rm(folder.store, { recursive: true, force: true })
-  await rename(folder.newStore, folder.store)
+  await writeWhole(folder.store, records, { mark, wallAheadMs })
   const store = await openLevel(folder.store)
-  return {
-    store,
-    mark,
-    records,
-    damage: { setAsideAs, missing: Math.max(0, newest.count - records.length) },
+  const damage = {
+    missing: Math.max(0, newest.count - records.length),
+    restored: records.length,
+    setAsideAs: folder.nameAside('damaged', options.nowMs()),
   }
+  options.onDamage(damage)
+  await folder.setAside(damage.setAsideAs, ['opening'])
+  return { store, mark, records, damage }
 }
 
 /** Where damage made LevelDB forget tables, its repair finds what is in them. */

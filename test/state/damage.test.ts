@@ -1,6 +1,7 @@
 import { appendFileSync, cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { silentLogger } from '../../src/process/logger.ts'
 import { levels } from '../support/observing/log-lines.ts'
 import { asIfKilled, flipByte, idsOf, newFolder, opened, record, untilSynced } from './support.ts'
 
@@ -128,6 +129,63 @@ test('a damaged note of the last sync is noticed, and all is read', async () => 
   expect(state.facts).toMatchObject({ missing: 0, setAside: 1 })
 })
 
+describe('a folder without its note of the last sync', () => {
+  test('is damaged, though the store adds up: newer batches may be missing', async () => {
+    const folder = await filled()
+    rmSync(join(folder, 'synced'))
+    const { restored, state, lines } = await opened(folder)
+    expect(restored.records).toHaveLength(count)
+    expect(restored.isClean).toBe(false)
+    expect(state.facts).toMatchObject({ missing: 0, setAside: 1 })
+    expect(lines(levels.error)).toHaveLength(1)
+  })
+
+  test('and without its store is damaged, and not taken for a new one', async () => {
+    const folder = await filled()
+    rmSync(join(folder, 'synced'))
+    rmSync(join(folder, 'store'), { recursive: true })
+    const { restored, lines } = await opened(folder)
+    expect(restored).toMatchObject({ records: [], isClean: false })
+    expect(lines(levels.error)).toHaveLength(1)
+  })
+})
+
+test('an older note of a clean end does not make a later end clean', async () => {
+  const folder = newFolder()
+  const first = await opened(folder)
+  first.note(record(1))
+  await first.state.close()
+  const older = asIfKilled(folder)
+  const second = await opened(folder)
+  second.note(record(2))
+  await untilSynced(second, folder)
+  const killed = asIfKilled(folder)
+  cpSync(join(older, 'synced'), join(killed, 'synced'))
+  const { restored } = await opened(killed)
+  expect(restored.records).toHaveLength(2)
+  expect(restored.isClean).toBe(false)
+})
+
+test('damage is said before the damaged files get their new name, so that no end can come between', async () => {
+  const folder = await filled()
+  rmSync(join(folder, 'store', 'CURRENT'))
+  const told: boolean[] = []
+  const error = () => told.push(existsSync(join(folder, 'opening')))
+  await opened(folder, { log: { ...silentLogger(), error } })
+  expect(told).toEqual([true])
+  expect(setAside(folder)).toHaveLength(1)
+})
+
+test('links that a killed start left go aside together with a folder whose own name is damaged', async () => {
+  const folder = await filled()
+  flipByte(folder, /^about$/)
+  cpSync(join(folder, 'store'), join(folder, 'opening'), { recursive: true })
+  rmSync(join(folder, 'store'), { recursive: true })
+  const { restored } = await opened(folder)
+  expect(restored.records).toEqual([])
+  expect(existsSync(join(folder, setAside(folder)[0] ?? '', 'opening'))).toBe(true)
+})
+
 test.each(['damaged', 'missing'])(
   'a folder whose own name is %s is set aside, because its salt is lost',
   async (how) => {
@@ -163,12 +221,14 @@ describe('a start that was killed', () => {
     expect(restored.records).toHaveLength(count)
   })
 
-  test('before what was whole of a damaged store took its place: it does so now', async () => {
+  test('while what is whole of a damaged store was written: the next start begins again, and says so', async () => {
     const folder = await filled()
-    cpSync(join(folder, 'store'), join(folder, 'store.new'), { recursive: true })
+    removeFirst(join(folder, 'store'), /\.log$/)
+    cpSync(join(folder, 'store'), join(folder, 'opening'), { recursive: true })
     removeAll(join(folder, 'store'))
-    const { restored, state } = await opened(folder)
-    expect(restored.records).toHaveLength(count)
-    expect(state.facts.setAside).toBe(0)
+    const { restored, state, lines } = await opened(folder)
+    expect(restored.records).toHaveLength(count / 2)
+    expect(state.facts).toMatchObject({ missing: count / 2, setAside: 1 })
+    expect(lines(levels.error)).toEqual([expect.objectContaining({ missing: count / 2 })])
   })
 })

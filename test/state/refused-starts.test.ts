@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { StateError } from '../../src/process/state-error.ts'
@@ -40,6 +40,15 @@ test('a refused start lets go of the folder', async () => {
   await files.writeAbout({ ...about, swapBaseUrl: '', salt: '' })
   await expect(opened(folder)).rejects.toThrow('newer version')
   if (typeof ours === 'object') await files.writeAbout(ours)
+  expect((await opened(folder)).restored.records).toHaveLength(1)
+})
+
+test('a start that fails after the store was read lets go of the store too', async () => {
+  const folder = await used()
+  const inTheWay = join(folder, 'synced.part')
+  mkdirSync(inTheWay)
+  await expect(opened(folder)).rejects.toThrow('cannot be used: EISDIR')
+  rmdirSync(inTheWay)
   expect((await opened(folder)).restored.records).toHaveLength(1)
 })
 

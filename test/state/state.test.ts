@@ -108,7 +108,7 @@ test('files are for this user alone, and so is the directory where it was made h
   await opened(folder)
   const mode = (path: string) => (statSync(path).mode & 0o777).toString(8)
   expect(mode(folder)).toBe('700')
-  expect(mode(join(folder, 'store'))).toBe('700')
+  for (const name of ['store', 'lock']) expect(mode(join(folder, name))).toBe('700')
   for (const name of ['about', 'synced']) expect(mode(join(folder, name))).toBe('600')
   for (const name of readdirSync(join(folder, 'store'))) expect(mode(join(folder, 'store', name))).toBe('600')
 })
