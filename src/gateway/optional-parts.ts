@@ -53,7 +53,7 @@ export async function storeIfSet({ store }: Config, { metrics, log }: { metrics:
 
 /** Throws a StateError where the folder cannot be used. */
 export async function stateIfSet(
-  { state, upstreams, production, store }: Config,
+  { state, upstreams, production, store, ledger }: Config,
   parts: { clock: Clock; metrics: Metrics; log: Logger; sharedStore: SharedStore | undefined },
 ): Promise<State | undefined> {
   const { clock, metrics, log, sharedStore } = parts
@@ -68,6 +68,7 @@ export async function stateIfSet(
     directory: state.directory,
     swapBaseUrl: upstreams.swap.baseUrl ?? '',
     salt: sharedStore?.salt,
+    maxQuotes: ledger.entries,
     clock,
     log,
     observer: metrics.state,

@@ -172,8 +172,9 @@ export function createLedgerEntries(options: LedgerEntriesOptions): LedgerEntrie
       }
     },
     restore(quote, { serial, leftMs }) {
-      // After a crash a quote may be there twice: its newer record was written, and the older one not yet removed.
-      const same = findSame(quote)
+      // After a crash a quote may be there twice: its newer record was written, and the older one not yet removed. Nothing
+      // was dropped yet, so every id is in `byId`: asked first, because the search by terms takes longer than all else.
+      const same = byId.has(quote.id) ? findSame(quote) : undefined
       if (same === undefined) add(quote, leftMs).serial = serial
       else if (leftMs(quote) < leftMs(same)) mirror.forget(serial)
       else {

@@ -170,7 +170,7 @@ export function isSame(left: QuoteTerms & { id: string }, right: QuoteTerms & { 
 }
 
 function areOfOneClient(left: QuoteTerms, right: QuoteTerms): boolean {
-  return left.partition === right.partition && haveEqualTerms(left, right)
+  return haveEqualTerms(left, right) && left.partition === right.partition
 }
 
 function haveEqualTerms(left: QuoteTerms, right: QuoteTerms): boolean {

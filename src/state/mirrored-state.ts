@@ -78,6 +78,7 @@ export async function createState(parts: StateParts): Promise<State> {
     const markedMs = () => (mirrored.isTimeDoubted() ? writtenAtMs : nowMs())
     const own = { store, mark, openAgain, replaceStore, everything, writeSyncMark }
     writer = createWriter({ ...own, nowMs: markedMs, wallAheadMs, observer, log })
+    for (const serial of opened.tooMany) writer.forget(serial)
     // The records are not kept here any longer than the caller needs them.
     return { ...restoredFrom(), records: records.splice(0) }
   }

@@ -17,6 +17,8 @@ export interface StateOptions {
   swapBaseUrl: string
   /** The shared store's, if there is one; else the folder has its own. */
   salt: string | undefined
+  /** LEDGER_ENTRIES: of a folder with more quotes those that expire first are left out, and removed. */
+  maxQuotes: number
   clock: Clock
   log: Logger
   observer: StateObserver
@@ -34,7 +36,7 @@ export async function openState(options: StateOptions): Promise<State> {
 }
 
 async function open(options: StateOptions): Promise<State> {
-  const { directory, clock, log, observer } = options
+  const { directory, clock, log, observer, maxQuotes } = options
   const nowMs = () => clock.nowMs()
   const wallAheadMs = () => nowMs() - steadyMsOf(clock)
   const folder = await useFolder(directory)
@@ -46,7 +48,20 @@ async function open(options: StateOptions): Promise<State> {
     const synced = typeof last === 'object' ? last : undefined
     const onDamage = (damage: object) =>
       log.error(damage, 'STATE_DIRECTORY was damaged: what is whole was read, and the damaged files are kept')
-    const opened = await openStore({ folder, synced, nowMs, wallAheadMs: wallAheadMs(), onDamage })
+    const opened = await openStore({
+      folder,
+      synced,
+      nowMs,
+      maxQuotes,
+      wallAheadMs: wallAheadMs(),
+      onDamage,
+    })
+    if (opened.tooMany.length > 0) {
+      log.warn(
+        { leftOut: opened.tooMany.length },
+        'STATE_DIRECTORY has more quotes than LEDGER_ENTRIES: those that expire first are removed, and late orders for them are sent',
+      )
+    }
     try {
       const setAside = await folder.countSetAside()
       const memory = { nowMs, wallAheadMs, observer, log }

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { type Folder, linkFiles, makeFolder, type SyncMark } from './folder.ts'
+import { createFoundRecords, type FoundRecords, inOrder } from './found-records.ts'
 import { type LevelStore, openLevel, repairLevel, StoreInUse, syncPath } from './level-state.ts'
 import {
   type BatchMark,
@@ -13,12 +14,14 @@ import {
   markKey,
   serialOf,
 } from './record-codec.ts'
-import type { NumberedRecord, StateRecord } from './state.ts'
+import type { NumberedRecord } from './state.ts'
 
 export interface OpenedStore {
   readonly store: LevelStore
   readonly mark: BatchMark
   readonly records: NumberedRecord[]
+  /** The serials of records that are in the store and that memory is too small for. */
+  readonly tooMany: readonly number[]
   /** Undefined: nothing was damaged. */
   readonly damage: Damage | undefined
 }
@@ -36,6 +39,8 @@ export interface OpenStoreOptions {
   synced: SyncMark | undefined
   nowMs(): number
   wallAheadMs: number
+  /** LEDGER_ENTRIES. */
+  maxQuotes: number
   /** Called before the damaged store is set aside, so that no end can come before it was said. */
   onDamage(damage: Damage): void
 }
@@ -43,8 +48,8 @@ export interface OpenStoreOptions {
 /** What can be read of a store. */
 interface Contents {
   mark: BatchMark | undefined
-  /** The records whose checksums are right, by serial. */
-  whole: Map<number, StateRecord>
+  /** The records whose checksums are right. */
+  records: FoundRecords
   isReadable: boolean
   damaged: number
 }
@@ -60,14 +65,15 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
   if (!existsSync(folder.store)) await makeFolder(folder.store)
   await linkFiles(folder.store, `${folder.opening}.part`)
   await rename(`${folder.opening}.part`, folder.opening)
-  const opened = await openAndRead(folder.store, options.wallAheadMs)
+  const opened = await openAndRead(folder.store, options)
   const { contents } = opened
   if (opened.store !== undefined && addsUp(contents, synced)) {
     await dropLinks(folder)
     return {
       store: opened.store,
       mark: contents.mark ?? emptyMark,
-      records: inOrder(contents.whole),
+      records: inOrder(contents.records.whole),
+      tooMany: contents.records.tooMany,
       damage: undefined,
     }
   }
@@ -93,9 +99,10 @@ async function dropLinks({ opening }: Folder): Promise<void> {
 
 async function openAndRead(
   path: string,
-  wallAheadMs: number,
+  { wallAheadMs, maxQuotes }: Pick<OpenStoreOptions, 'wallAheadMs' | 'maxQuotes'>,
 ): Promise<{ store: LevelStore | undefined; contents: Contents }> {
-  const contents: Contents = { mark: undefined, whole: new Map(), isReadable: true, damaged: 0 }
+  const records = createFoundRecords(maxQuotes)
+  const contents: Contents = { mark: undefined, records, isReadable: true, damaged: 0 }
   const store = await openLevel(path).catch((error) => {
     if (error instanceof StoreInUse || isOfTheSystem(error)) throw error
     contents.isReadable = false
@@ -110,7 +117,7 @@ async function openAndRead(
       }
       const record = decodeRecord(key, value, wallAheadMs)
       if (record === undefined) contents.damaged += 1
-      else contents.whole.set(serialOf(key), record)
+      else records.add(serialOf(key), record)
     })
     .catch(async (error) => {
       if (isOfTheSystem(error)) {
@@ -131,10 +138,10 @@ export function isOfTheSystem(error: unknown): boolean {
   )
 }
 
-function addsUp({ mark, whole, isReadable, damaged }: Contents, synced: SyncMark | undefined): boolean {
+function addsUp({ mark, records, isReadable, damaged }: Contents, synced: SyncMark | undefined): boolean {
   if (!isReadable || damaged > 0 || synced === undefined) return false
   const { number, count } = mark ?? emptyMark
-  return number >= synced.number && whole.size === count
+  return number >= synced.number && records.whole.size + records.tooMany.length === count
 }
 
 /**
@@ -143,8 +150,9 @@ function addsUp({ mark, whole, isReadable, damaged }: Contents, synced: SyncMark
  */
 async function rescue(found: Contents, options: OpenStoreOptions): Promise<OpenedStore> {
   const { folder, synced, wallAheadMs } = options
-  const repaired = await readRepaired(folder, wallAheadMs)
-  const whole = new Map([...repaired.whole, ...found.whole])
+  const repaired = await readRepaired(folder, options)
+  const whole = new Map([...repaired.records.whole, ...found.records.whole])
+  const tooMany = Math.max(repaired.records.tooMany.length, found.records.tooMany.length)
   const records = inOrder(whole)
   const marks = [synced, found.mark, repaired.mark].flatMap((mark) => mark ?? [])
   const newest = marks.reduce<BatchMark>((best, mark) => (mark.number > best.number ? mark : best), emptyMark)
@@ -157,20 +165,20 @@ async function rescue(found: Contents, options: OpenStoreOptions): Promise<Opene
   await writeWhole(folder.store, records, { mark, wallAheadMs })
   const store = await openLevel(folder.store)
   const damage = {
-    missing: Math.max(0, newest.count - records.length),
+    missing: Math.max(0, newest.count - records.length - tooMany),
     restored: records.length,
     setAsideAs: folder.nameAside('damaged', options.nowMs()),
   }
   options.onDamage(damage)
   await folder.setAside(damage.setAsideAs, ['opening'])
-  return { store, mark, records, damage }
+  return { store, mark, records, tooMany: [], damage }
 }
 
 /** Where damage made LevelDB forget tables, its repair finds what is in them. */
-async function readRepaired({ opening, rescue }: Folder, wallAheadMs: number): Promise<Contents> {
+async function readRepaired({ opening, rescue }: Folder, options: OpenStoreOptions): Promise<Contents> {
   await linkFiles(opening, rescue)
   await repairLevel(rescue).catch(() => {})
-  const { store, contents } = await openAndRead(rescue, wallAheadMs)
+  const { store, contents } = await openAndRead(rescue, options)
   await store?.close()
   await rm(rescue, { recursive: true, force: true })
   return contents
@@ -201,9 +209,4 @@ async function writeWhole(
     await store.close()
   }
   await syncPath(path)
-}
-
-function inOrder(records: ReadonlyMap<number, StateRecord>): NumberedRecord[] {
-  const numbered = [...records]
-  return numbered.sort(([left], [right]) => left - right)
 }

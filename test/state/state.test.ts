@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
+import { levels } from '../support/observing/log-lines.ts'
 import { asIfKilled, idsOf, newFolder, opened, quote, record, untilSynced, untilWritten } from './support.ts'
 
 test('what was noted is there again after a clean end, in its order, and what was forgotten is not', async () => {
@@ -138,6 +139,7 @@ test('the offset of the provider comes back as it was at the last sync', async (
     directory: folder,
     swapBaseUrl: 'x',
     salt: undefined,
+    maxQuotes: 200_000,
     clock: systemClock,
     log: silentLogger(),
   }
@@ -147,4 +149,27 @@ test('the offset of the provider comes back as it was at the last sync', async (
   await state.close()
   const { restored } = await opened(folder, { swapBaseUrl: 'x' })
   expect(restored.providerAheadMs).toBe(-3_600_000)
+})
+
+test('of more quotes than memory is meant for those that expire first are left out, and removed', async () => {
+  const directory = newFolder()
+  const before = await opened(directory)
+  // The quote that expires last was noted first.
+  const lives = [3_600_000, ...Array.from({ length: 99 }, (_, index) => index)]
+  for (const [number, lifeMs] of lives.entries())
+    before.note({ kind: 'quote', value: quote(number, { expiresAtMs: 1_763_651_841_000 + lifeMs }) })
+  before.note({ kind: 'use', value: { id: 'used', expiresAtMs: 1_763_651_841_000 } })
+  await before.state.close()
+
+  const smaller = await opened(directory, { maxQuotes: 20 })
+  const ids = idsOf(smaller.restored.records)
+  expect(ids.slice(0, 1)).toEqual(['quote-0'])
+  expect(ids.slice(-2)).toEqual(['quote-99', 'used'])
+  expect(ids.length).toBeLessThanOrEqual(26)
+  expect(smaller.lines(levels.warn)).toMatchObject([{ leftOut: 101 - ids.length }])
+  await smaller.state.close()
+
+  const last = await opened(directory)
+  expect(idsOf(last.restored.records)).toEqual(ids)
+  expect(last.state.facts).toMatchObject({ records: ids.length, missing: 0, setAside: 0 })
 })

@@ -53,6 +53,7 @@ export async function opened(directory: string, options: Partial<StateOptions> =
     directory,
     swapBaseUrl: 'https://swap.example',
     salt: undefined,
+    maxQuotes: 200_000,
     clock: systemClock,
     log,
     observer,

@@ -1,0 +1,209 @@
+// What STATE_DIRECTORY costs: the start with a full folder, a noted quote, the event loop, the disk, and what kill -9 takes.
+// The sides take turns, because other programs may want the machine: npm run bench:state -- [start] [cost] [disk] [kill]
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { encodeRecord, keyOf } from '../../src/state/record-codec.ts'
+import type { StateRecord } from '../../src/state/state.ts'
+import { table } from '../shared/generated.ts'
+import { describeMachine } from '../shared/machine.ts'
+import { clientsAtOnce, closeUpstream, idOf, type RunningGateway, startGateway } from './gateway.ts'
+import { entries, openFolder, quoteRecord, restore, sizeOf } from './records.ts'
+
+const startRounds = 6
+const costRounds = 8
+const requestsPerRound = 3_000
+const kills = 25
+/** The hour is played this many times faster, which gives LevelDB less time to compact. */
+const hastes = 60
+const wanted = process.argv.slice(2)
+const folders = mkdtempSync(join(tmpdir(), 'quotegate-state-'))
+process.on('exit', () => rmSync(folders, { recursive: true, force: true }))
+
+const spread = (values: number[], digits: number) => {
+  const sorted = values.toSorted((left, right) => left - right)
+  const [least = 0, median = 0, most = 0] = [sorted[0], sorted[Math.floor(sorted.length / 2)], sorted.at(-1)]
+  return `${median.toFixed(digits)} (${least.toFixed(digits)} to ${most.toFixed(digits)})`
+}
+
+async function start(): Promise<string> {
+  const folder = join(folders, 'full')
+  const state = await openFolder(folder)
+  restore(state, new Map())
+  for (let index = 0; index < entries; index += 1) state.note(quoteRecord(index))
+  await state.close()
+  const sides = {
+    without: undefined,
+    empty: join(folders, 'empty'),
+    full: folder,
+    'full, after kill -9': folder,
+  }
+  const tookMs: Record<string, number[]> = { without: [], empty: [], full: [], 'full, after kill -9': [] }
+  const cpuMs: Record<string, number[]> = { without: [], empty: [], full: [], 'full, after kill -9': [] }
+  for (let round = 0; round < startRounds; round += 1) {
+    for (const [side, directory] of Object.entries(sides)) {
+      if (side === 'full, after kill -9') await (await startGateway(directory)).stop('SIGKILL')
+      const gateway = await startGateway(directory)
+      const { restored, ...spent } = await gateway.gauges()
+      cpuMs[side]?.push(spent.cpuMs)
+      if (directory === folder && restored !== entries) throw new Error(`${restored} records were restored`)
+      tookMs[side]?.push(gateway.startMs)
+      await gateway.stop('SIGTERM')
+    }
+  }
+  const rows = Object.entries(tookMs).map(([side, values]) => [
+    side,
+    spread(values, 0),
+    spread(cpuMs[side] ?? [], 0),
+  ])
+  const head = [
+    `STATE_DIRECTORY (full: ${entries} records)`,
+    'process start to listening, ms',
+    'processor time once its modules are loaded, ms',
+  ]
+  return table(head, rows)
+}
+
+let nextAmount = 1
+async function load(gateway: RunningGateway, amountOf: () => number): Promise<number> {
+  const before = await gateway.gauges()
+  let left = requestsPerRound
+  const client = async () => {
+    while (left-- > 0) await gateway.ask(amountOf())
+  }
+  await Promise.all(Array.from({ length: clientsAtOnce }, client))
+  // What was noted last is written as well.
+  await pause(200)
+  return ((await gateway.gauges()).cpuMs - before.cpuMs) * (1_000 / requestsPerRound)
+}
+
+/** So many quotes a second that a core is not full; the delay of the event loop's timers of 10 ms. */
+async function lag(gateway: RunningGateway): Promise<number> {
+  await gateway.gauges()
+  const asked: Promise<void>[] = []
+  for (let tick = 0; tick < 200; tick += 1) {
+    for (let count = 0; count < 6; count += 1) asked.push(gateway.ask(nextAmount++))
+    await pause(20)
+  }
+  const { lagMs } = await gateway.gauges()
+  await Promise.all(asked)
+  return lagMs
+}
+
+async function cost(): Promise<string> {
+  const sides = [undefined, join(folders, 'cost')]
+  const gateways = await Promise.all(sides.map(startGateway))
+  const measures = {
+    'miss, µs of processor': (gateway: RunningGateway) => load(gateway, () => nextAmount++),
+    'hit, µs of processor': (gateway: RunningGateway) => load(gateway, () => 1),
+    'event loop delay p99 at 300 misses a second, ms': lag,
+  }
+  const rows: string[][] = []
+  for (const [what, measure] of Object.entries(measures)) {
+    for (const gateway of gateways) for (let warm = 0; warm < 2; warm += 1) await measure(gateway)
+    const values: [number[], number[]] = [[], []]
+    for (let round = 0; round < 2 * costRounds; round += 1) {
+      const side = round % 4 === 0 || round % 4 === 3 ? 0 : 1
+      values[side].push(await measure(gateways[side] as RunningGateway))
+    }
+    const differences = values[1].map((value, round) => value - (values[0][round] ?? 0))
+    rows.push([what, spread(values[0], 1), spread(values[1], 1), spread(differences, 1)])
+  }
+  for (const gateway of gateways) await gateway.stop('SIGTERM')
+  return table(['', 'without', 'with STATE_DIRECTORY', 'difference'], rows)
+}
+
+async function disk(): Promise<string> {
+  const rows: string[][] = []
+  for (const [perSecond, keptSeconds] of [
+    [55, 3_600],
+    [55, 600],
+    [5, 600],
+  ] as const) {
+    const folder = join(folders, `disk-${perSecond}-${keptSeconds}`)
+    const state = await openFolder(folder)
+    const memory = new Map<number, StateRecord>()
+    restore(state, memory)
+    let [bytes, mostTimes, mostBytes, noted] = [0, 0, 0, 0]
+    for (let second = 0; second < 3_600 + keptSeconds; second += 1) {
+      for (let count = 0; count < perSecond; count += 1) {
+        const record = quoteRecord(noted++, Date.now())
+        const serial = state.note(record)
+        memory.set(serial, record)
+        bytes += keyOf(serial).length + encodeRecord(keyOf(serial), record, 0).length
+      }
+      // As the gateway does, every 15 seconds.
+      if (second % 15 === 0) {
+        for (const [serial, record] of memory) {
+          if (memory.size <= perSecond * keptSeconds) break
+          memory.delete(serial)
+          state.forget(serial)
+          bytes -= keyOf(serial).length + encodeRecord(keyOf(serial), record, 0).length
+        }
+      }
+      await pause(1_000 / hastes)
+      if (second < keptSeconds) continue
+      mostBytes = Math.max(mostBytes, sizeOf(folder))
+      mostTimes = Math.max(mostTimes, sizeOf(folder) / bytes)
+    }
+    const mib = (value: number) => (value / 2 ** 20).toFixed(1)
+    rows.push([
+      `${perSecond} a second, ${keptSeconds} s`,
+      `${memory.size}`,
+      mib(bytes),
+      mib(mostBytes),
+      mostTimes.toFixed(2),
+    ])
+    await state.close()
+  }
+  return table(
+    ['quotes, kept for', 'remembered', 'their bytes, MiB', 'disk at most, MiB', 'at most times'],
+    rows,
+  )
+}
+
+async function kill(): Promise<string> {
+  const agesMs: number[] = []
+  const lost: number[] = []
+  for (let round = 0; round < kills; round += 1) {
+    const folder = join(folders, `kill-${round}`)
+    const gateway = await startGateway(folder)
+    const answered = new Map<string, number>()
+    let isKilled = false
+    const client = async () => {
+      while (!isKilled) {
+        const amount = nextAmount++
+        await gateway.ask(amount)
+        answered.set(idOf(String(amount)), performance.now())
+      }
+    }
+    const clients = Promise.allSettled(Array.from({ length: clientsAtOnce }, client))
+    await pause(800 + Math.random() * 1_500)
+    const killedAtMs = performance.now()
+    await gateway.stop('SIGKILL')
+    isKilled = true
+    await clients
+    const state = await openFolder(folder)
+    for (const [, { kind, value }] of restore(state, new Map()).records)
+      if (kind === 'quote') answered.delete(value.id)
+    await state.close()
+    const ages = Array.from(answered.values(), (atMs) => killedAtMs - atMs)
+    agesMs.push(Math.max(0, ...ages))
+    lost.push(ages.length)
+  }
+  return table(
+    ['kill -9 under load', 'quotes lost', 'age of the oldest lost one, ms'],
+    [[`${kills} times`, spread(lost, 0), spread(agesMs, 0)]],
+  )
+}
+
+const { processor, cores, node } = describeMachine(undefined)
+process.stdout.write(
+  `${processor}, ${cores} cores, Node ${node}, ${new Date().toISOString().slice(0, 10)}; median (least to most)\n\n`,
+)
+for (const [name, part] of Object.entries({ start, cost, disk, kill })) {
+  if (wanted.length === 0 || wanted.includes(name)) process.stdout.write(`${await part()}\n\n`)
+}
+closeUpstream()
