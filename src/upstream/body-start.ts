@@ -196,6 +196,8 @@ class SlowStart {
   }
 
   #stream(): void {
+    // Its RequestBody would miss that the request has closed.
+    if (this.#request.destroyed) this.#onGone()
     if (!this.#stop()) return
     const { idleTimeoutMs } = this.#options
     this.#held.streams()
