@@ -9,7 +9,7 @@ export interface HeldBodiesObserver {
 /** Of the heap limit, for the bodies that are not whole yet. */
 const heapShare = 1 / 16
 const minBytes = 8 * 2 ** 20
-/** Of the bound. Bodies that nobody has to judge leave the rest to orders. */
+/** Of the bound. Bodies that nobody has to judge leave the rest to orders, whatever they hold. */
 const unjudgedShare = 1 / 2
 
 export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): number {
@@ -25,9 +25,8 @@ export class HeldBodies {
   readonly #maxBytes: number
   readonly #observer: HeldBodiesObserver
   /** Each in the order in which its bodies began. */
-  readonly #unjudged = new Set<Holding>()
-  readonly #judged = new Set<Holding>()
-  #bytes = 0
+  readonly #unjudged: Line = { bytes: 0, holdings: new Set() }
+  readonly #judged: Line = { bytes: 0, holdings: new Set() }
 
   constructor(maxBytes: number, observer: HeldBodiesObserver) {
     this.#maxBytes = maxBytes
@@ -35,44 +34,57 @@ export class HeldBodies {
   }
 
   get bytes(): number {
-    return this.#bytes
+    return this.#unjudged.bytes + this.#judged.bytes
   }
 
   /** `letGo` is called at most once, when the body has to stream on, or to be refused, because memory is short. */
   hold({ isJudged, letGo }: { isJudged: boolean; letGo: () => void }): HeldBody {
-    const line = isJudged ? this.#judged : this.#unjudged
+    let line = isJudged ? this.#judged : this.#unjudged
     const holding: Holding = { bytes: 0, letGo }
-    line.add(holding)
+    line.holdings.add(holding)
     const add = (bytes: number) => {
       holding.bytes += bytes
-      this.#bytes += bytes
+      line.bytes += bytes
     }
     return {
       grow: (bytes) => {
         add(bytes)
         this.#makeRoom()
       },
-      streams: () => void line.delete(holding),
+      streams: () => {
+        line.holdings.delete(holding)
+        const { bytes } = holding
+        add(-bytes)
+        line = this.#unjudged
+        add(bytes)
+      },
       release: () => {
-        line.delete(holding)
+        line.holdings.delete(holding)
         add(-holding.bytes)
       },
     }
   }
 
   #makeRoom(): void {
-    for (const holding of this.#unjudged) {
-      if (this.#bytes <= this.#maxBytes * unjudgedShare) break
-      this.#unjudged.delete(holding)
+    const share = this.#maxBytes * unjudgedShare
+    for (const holding of this.#unjudged.holdings) {
+      if (this.bytes <= share) break
+      this.#unjudged.holdings.delete(holding)
       holding.letGo()
     }
-    for (const holding of this.#judged) {
-      if (this.#bytes <= this.#maxBytes) return
-      this.#judged.delete(holding)
+    for (const holding of this.#judged.holdings) {
+      // Those that wait for their turn to stream keep what has come of them. It takes no more than its share.
+      if (this.#judged.bytes + Math.min(this.#unjudged.bytes, share) <= this.#maxBytes) return
+      this.#judged.holdings.delete(holding)
       this.#observer.bodyRefused()
       holding.letGo()
     }
   }
+}
+
+interface Line {
+  bytes: number
+  readonly holdings: Set<Holding>
 }
 
 interface Holding {
