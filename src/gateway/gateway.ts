@@ -14,6 +14,7 @@ import { createActivity } from '../operations/activity.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
 import { maxClientConnections } from '../process/fd-limit.ts'
 import { completeLogger, type GatewayLogger, type Logger, silentLogger } from '../process/logger.ts'
+import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { notKeptReasons } from '../quotes/quote-answer.ts'
 import { createApp } from '../routes/app.ts'
@@ -22,6 +23,7 @@ import { createExchanges } from '../routes/exchange.ts'
 import { createPassThroughRoute } from '../routes/passthrough.ts'
 import { createSwapHeaders, suppliedHeaders } from '../routes/swap-headers.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
+import { HeldBodies, maxHeldBytes } from '../upstream/held-bodies.ts'
 import { createConsoleFeed } from './console-feed.ts'
 import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
@@ -126,11 +128,14 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   })
   const supplied = suppliedHeaders(config.swap)
   const swapHeaders = createSwapHeaders(supplied, headersForUsAlone(config))
+  const heldBodies = new HeldBodies(maxHeldBytes(memoryLimits()), metrics.requestBodies)
+  metrics.requestBodies.watch(heldBodies)
   const passThrough = createPassThroughRoute({
     upstreams,
     paymentsPaths: config.upstreams.payments.paths,
     swapHeaders,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
+    heldBodies,
     stallMs: config.upstream.bodyTimeoutMs,
     rateLimit,
     exchanges,
@@ -144,6 +149,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     upstream: upstreams.swap,
     exchanges,
     passThrough,
+    heldBodies,
     applicationOf,
     supplied,
     swapHeaders,

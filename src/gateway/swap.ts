@@ -33,6 +33,7 @@ import { createQuoteRequestReader } from '../routes/quote-request.ts'
 import { createQuoteRoute, type QuoteRoute } from '../routes/quotes.ts'
 import type { RateLimit } from '../routes/rate-limit.ts'
 import type { State } from '../state/state.ts'
+import type { HeldBodies } from '../upstream/held-bodies.ts'
 import type { Upstream } from '../upstream/types.ts'
 import { showRefusal } from './console-feed.ts'
 import { createCoolDownNotes } from './cool-down-notes.ts'
@@ -48,6 +49,7 @@ export interface SwapParts {
   upstream: Upstream
   exchanges: Exchanges
   passThrough: PassThroughRoute
+  heldBodies: HeldBodies
   applicationOf: ApplicationOf
   /** What SWAP_… supplies, by header names in lower case. */
   supplied: ReadonlyMap<string, string>
@@ -198,6 +200,7 @@ export function createSwap(parts: SwapParts): Swap {
     partitionOf: ({ client, request }) => markOf(partitionOf(client, request.rawHeaders)),
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
+    heldBodies: parts.heldBodies,
     useQuote: config.quotes.evictOnOrder ? evictions.use : undefined,
     observer: {
       decided: metrics.orders.decided,

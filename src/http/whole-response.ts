@@ -9,11 +9,20 @@ import { interrupted } from './problem-response.ts'
 export class TrafficResponse extends ServerResponse<IncomingMessage> {
   /** The header lines of a connection that is kept open, such as Keep-Alive. */
   keepAliveLines: string | undefined = undefined
+  /** Whether the client sends its body only once it has received `100 Continue`. */
+  awaitsContinue = false
   /** The progress of an answer sent by `writeWhole`, which `headersSent` and `writableFinished` do not show. */
   whole: 'under-way' | 'sent' | undefined = undefined
   // Properties that some responses get later are set on all from the start, so that V8 uses one hidden class.
   override statusCode = 200;
   [interrupted]: (() => void) | undefined = undefined
+
+  /** Has a client send its body that waits to be asked for it. Without this call it sends none. */
+  askForBody(): void {
+    if (!this.awaitsContinue) return
+    this.awaitsContinue = false
+    this.writeContinue()
+  }
 
   /**
    * Sends `head` (each line ends with CRLF), the lines about the connection, and the body. Returns false and sends
@@ -44,8 +53,13 @@ export class TrafficResponse extends ServerResponse<IncomingMessage> {
   }
 }
 
-function bodyExpected({ headers }: IncomingMessage): boolean {
+export function bodyExpected({ headers }: IncomingMessage): boolean {
   return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+}
+
+/** Whether the client waits to be asked for its body. */
+export function awaitsContinue(response: ServerResponse): boolean {
+  return response instanceof TrafficResponse && response.awaitsContinue
 }
 
 /** A body up to this size may be sent in one write with its head. */

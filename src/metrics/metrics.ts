@@ -6,6 +6,7 @@ import type { Area } from '../routes/area.ts'
 import type { ServerObserver } from '../server/traffic-server.ts'
 import { type CoolDownMetrics, createCoolDownMetrics } from './cool-downs.ts'
 import { createQuoteMetrics, type QuoteMetrics } from './quotes.ts'
+import { createRequestBodyMetrics, type RequestBodyMetrics } from './request-bodies.ts'
 import { createRequestMetrics, type RequestMetrics } from './requests.ts'
 import { createGauge } from './series.ts'
 import { createStateMetrics, type StateMetrics } from './state.ts'
@@ -16,6 +17,7 @@ import { createUpstreamMetrics, type UpstreamMetrics } from './upstreams.ts'
 export interface Metrics extends RequestMetrics, QuoteMetrics {
   server: ServerObserver
   upstreams: Readonly<Record<UpstreamName, UpstreamMetrics>>
+  requestBodies: RequestBodyMetrics
   store: StoreMetrics
   state: StateMetrics
   coolDowns: CoolDownMetrics
@@ -93,6 +95,7 @@ export function createMetrics({ version, pairs = [], ...options }: MetricsOption
     ...createQuoteMetrics(registry, { notKeptReasons: options.notKeptReasons, pairs }),
     server: requests.exchanges,
     upstreams: createUpstreamMetrics(registry, { upstreams: options.upstreams, pairs }),
+    requestBodies: createRequestBodyMetrics(registry),
     store: createStoreMetrics(registry),
     state: createStateMetrics(registry),
     coolDowns: createCoolDownMetrics(registry),

@@ -1,6 +1,7 @@
 import type { ApplicationOf } from '../client/application.ts'
 import type { Clock } from '../clock.ts'
 import { Problem } from '../http/problem.ts'
+import { awaitsContinue } from '../http/whole-response.ts'
 import { createOrderJudge, type Judged, type OrderJudgeOptions } from '../orders/judge.ts'
 import type { NotedQuote } from '../orders/ledger.ts'
 import { isInDoubt, type Verdict } from '../orders/matching.ts'
@@ -8,16 +9,16 @@ import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
+import { readJudgedBody } from '../upstream/body-start.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { type AnswerHead, fetchWhole, type Sender } from '../upstream/fetch.ts'
-import { readUpTo } from '../upstream/read-body.ts'
-import { ClientGone } from '../upstream/request-body.ts'
+import type { HeldBodies } from '../upstream/held-bodies.ts'
+import { ClientGone, RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
 import { isAccepted, mayBeAccepted, orderFailure, relayAnswer } from './order-answer.ts'
 import {
   expiredProblem,
-  maxOrderBytes,
   reasonOf,
   refuseCoding,
   refuseLength,
@@ -59,6 +60,7 @@ export interface OrderRouteOptions extends OrderJudgeOptions {
   unknownQuote: 'forward' | 'refuse'
   totalTimeoutMs: number
   bodyIdleTimeoutMs: number
+  heldBodies: HeldBodies
   rateLimit: RateLimit | undefined
   applicationOf: ApplicationOf
   /** The digest of the client's partition; undefined: its address is not known. */
@@ -178,13 +180,18 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     const headers = options.swapHeaders(exchange)
     refuseCoding(request.rawHeaders)
     refuseLength(request.rawHeaders)
-    const { bytes, rest } = await readUpTo(request, {
-      maxBytes: maxOrderBytes,
+    // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
+    // order that is too late is refused for that, whether or not the upstream works.
+    const refusal = awaitsContinue(response) ? upstream.refusal('float-order') : undefined
+    if (refusal !== undefined) throw refusal
+    const { whole: bytes, body } = await readJudgedBody(request, {
+      response,
       idleTimeoutMs: options.bodyIdleTimeoutMs,
+      held: options.heldBodies,
     })
-    if (rest !== undefined) {
+    if (bytes === undefined) {
       // Otherwise it would keep the refusal from reading the rest of the request.
-      rest.destroy()
+      if (body instanceof RequestBody) body.destroy()
       throw tooLarge()
     }
     const { order, problem } = readOrder(bytes, { quoteIdFields })
@@ -204,7 +211,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       upstream,
       clock,
       totalTimeoutMs: options.totalTimeoutMs,
-      request: { kind: 'float-order', method: 'POST', target: exchange.target, headers, body: bytes },
+      request: { kind: 'float-order', method: 'POST', target: exchange.target, headers, body },
       sender,
     })
     const whole = await answer.catch((error) => {

@@ -1,15 +1,11 @@
 import { Problem } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { mayBeVersioned } from '../http/version-path.ts'
+import { hasBody, isSurelyLong, readBodyStart } from '../upstream/body-start.ts'
+import type { HeldBodies } from '../upstream/held-bodies.ts'
 import { type RelayOwner, relay } from '../upstream/relay.ts'
-import {
-  ClientGone,
-  mayArriveWithHead,
-  RequestBody,
-  readArrivedBody,
-  requestBody,
-} from '../upstream/request-body.ts'
-import type { Upstream } from '../upstream/types.ts'
+import { ClientGone, RequestBody } from '../upstream/request-body.ts'
+import type { SentBody, Upstream } from '../upstream/types.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
 import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
 import { untouchedHeaders } from './swap-headers.ts'
@@ -21,6 +17,7 @@ export interface PassThroughRouteOptions {
   paymentsPaths: readonly string[]
   swapHeaders(exchange: Exchange): string[]
   bodyIdleTimeoutMs: number
+  heldBodies: HeldBodies
   stallMs: number
   /** Of the swap side; undefined: none. */
   rateLimit: RateLimit | undefined
@@ -33,13 +30,13 @@ export interface PassThroughRouteOptions {
  */
 export type PassThroughRoute = (
   exchange: Exchange,
-  body?: Buffer | RequestBody,
+  body?: SentBody,
   explain?: (error: unknown) => unknown,
 ) => void
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
-  const { bodyIdleTimeoutMs, exchanges, stallMs, swapHeaders } = options
+  const { bodyIdleTimeoutMs, exchanges, heldBodies, stallMs, swapHeaders } = options
 
   return function passThroughRoute(exchange, body, explain = unchanged) {
     const { request, response, reading } = exchange
@@ -57,32 +54,49 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     }
     const { target, area } = reading
     const kind = area === 'order' && request.method === 'POST' ? 'order' : 'other'
-    const send = (bytes: Buffer | RequestBody | null) =>
-      relay({ upstream, request, response, kind, target, headers, stallMs, owner, body: bytes })
-    if (rateLimit !== undefined) {
-      counted(rateLimit, exchange, body)
-        .then(() => {
-          if (response.destroyed || response.headersSent) rateLimit.giveBack(exchange)
-          else send(body ?? requestBody(request, bodyIdleTimeoutMs))
-        })
-        .catch((error) => {
-          if (!(error instanceof ClientGone)) exchanges.fail(exchange, error)
-        })
-      return
+    const send = (sent: SentBody | null) =>
+      relay({ upstream, request, response, kind, target, headers, stallMs, owner, body: sent })
+    function readAndSend(): void {
+      if (body !== undefined || !hasBody(request)) {
+        send(body ?? null)
+        return
+      }
+      // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
+      const refusal = upstream.refusal(kind, { bodyStreams: isSurelyLong(request) })
+      if (refusal !== undefined) {
+        owner.failed(refusal)
+        return
+      }
+      readBodyStart(
+        request,
+        { response, idleTimeoutMs: bodyIdleTimeoutMs, isJudged: false, held: heldBodies },
+        (error, start) => {
+          if (error !== undefined) owner.failed(error)
+          else if (response.destroyed || response.headersSent) rateLimit?.giveBack(exchange)
+          else orFail(() => send(start.body))
+        },
+      )
     }
-    if (body !== undefined || !mayArriveWithHead(request)) {
-      send(body ?? requestBody(request, bodyIdleTimeoutMs))
-      return
-    }
-    // A body that is all there goes out in one piece with the head, without a stream.
-    readArrivedBody(request, (whole, begun) => {
-      if (response.destroyed || response.headersSent) return
+    function orFail(act: () => void): void {
       try {
-        send(whole ?? new RequestBody(request, bodyIdleTimeoutMs, begun))
+        act()
       } catch (error) {
         exchanges.fail(exchange, error)
       }
-    })
+    }
+    if (rateLimit === undefined) {
+      readAndSend()
+      return
+    }
+    counted(rateLimit, exchange, body).then(
+      () => {
+        if (response.destroyed || response.headersSent) rateLimit.giveBack(exchange)
+        else orFail(readAndSend)
+      },
+      (error) => {
+        if (!(error instanceof ClientGone)) exchanges.fail(exchange, error)
+      },
+    )
   }
 
   function upstreamFor({
@@ -115,11 +129,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
 
 const unchanged = (error: unknown) => error
 
-async function counted(
-  rateLimit: RateLimit,
-  exchange: Exchange,
-  body: Buffer | RequestBody | undefined,
-): Promise<void> {
+async function counted(rateLimit: RateLimit, exchange: Exchange, body: SentBody | undefined): Promise<void> {
   if (!(body instanceof RequestBody)) return rateLimit.count(exchange)
   // A stream that breaks off without a listener would end the process.
   const ignore = () => {}

@@ -1,18 +1,24 @@
 import { Problem } from '../http/problem.ts'
+import { awaitsContinue } from '../http/whole-response.ts'
 import type { QuoteLedger, SharedLedger } from '../orders/ledger.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Orderer } from '../orders/terms-index.ts'
-import { readUpTo } from '../upstream/read-body.ts'
+import { isSurelyLong, readJudgedBody } from '../upstream/body-start.ts'
+import type { HeldBodies } from '../upstream/held-bodies.ts'
+import { RequestBody } from '../upstream/request-body.ts'
+import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
 import { orderFailure } from './order-answer.ts'
-import { hasCoding, maxOrderBytes } from './order-problems.ts'
+import { hasCoding } from './order-problems.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 
 export interface PlainOrderRouteOptions {
   ledger: Pick<QuoteLedger, 'findById'>
   sharedLedger: Pick<SharedLedger, 'recall'>
   quoteIdFields: readonly string[]
+  upstream: Pick<Upstream, 'refusal'>
   bodyIdleTimeoutMs: number
+  heldBodies: HeldBodies
   passThrough: PassThroughRoute
 }
 
@@ -34,19 +40,25 @@ export function createPlainOrderRoute(
   }
 
   return async function plainOrder(exchange) {
-    const { bytes, rest } = await readUpTo(exchange.request, {
-      maxBytes: maxOrderBytes,
+    const { request, response } = exchange
+    if (awaitsContinue(response)) {
+      const refusal = options.upstream.refusal('order', { bodyStreams: isSurelyLong(request) })
+      if (refusal !== undefined) throw refusal
+    }
+    const { whole, body } = await readJudgedBody(request, {
+      response,
       idleTimeoutMs: options.bodyIdleTimeoutMs,
+      held: options.heldBodies,
     })
-    const isReadable = rest === undefined && !hasCoding(exchange.request.rawHeaders)
-    const { order } = isReadable ? readOrder(bytes, { quoteIdFields }) : {}
+    const isReadable = whole !== undefined && !hasCoding(request.rawHeaders)
+    const { order } = isReadable ? readOrder(whole, { quoteIdFields }) : {}
     if (order !== undefined) await refuseQuoteId(order)
     // The client may have left while the store was asked; relaying would wait for ever for the client to read.
-    if (exchange.response.destroyed) return
+    if (response.destroyed) return
     try {
-      options.passThrough(exchange, rest ?? bytes, (error) => orderFailure(error, order))
+      options.passThrough(exchange, body, (error) => orderFailure(error, order))
     } catch (error) {
-      rest?.destroy()
+      if (body instanceof RequestBody) body.destroy()
       throw error
     }
   }

@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
 import { Problem, type ProblemSlug } from '../http/problem.ts'
 import { answerProblem, answerSocket, type Refusable, refused } from '../http/problem-response.ts'
 import { createRequestIds } from '../http/request-ids.ts'
-import { hasBegun, TrafficResponse } from '../http/whole-response.ts'
+import { bodyExpected, hasBegun, TrafficResponse } from '../http/whole-response.ts'
 import type { Logger } from '../process/logger.ts'
 import { headRefusal, problemOfParser } from './head-checks.ts'
 import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
@@ -124,9 +124,10 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   })
   server.on('connection', accept)
   server.on('checkContinue', (request, response) => {
-    // The body is asked for only once the head has been found good.
+    // The body is asked for by its reader, once the head has been found good and the upstream takes requests.
+    response.awaitsContinue = bodyExpected(request)
     take(request, response, (checked, answer) => {
-      answer.writeContinue()
+      if (!response.awaitsContinue) answer.writeContinue()
       listener(checked, answer)
     })
   })

@@ -1,5 +1,6 @@
 import { bodilessStatuses } from '../http/headers.ts'
 import { Problem, UpstreamFailure, type UpstreamFault } from '../http/problem.ts'
+import { PatientTimer } from '../process/patient-timer.ts'
 import type { Permit } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { faultOf, isLocalError } from './fault.ts'
@@ -18,6 +19,10 @@ export interface AttemptOptions {
 /** What all attempts to one upstream share. */
 export interface AttemptContext {
   retries: number
+  /** How long a request whose caller sets no deadline of its own may wait for a connection to be free. */
+  maxWaitMs: number
+  /** What a request ends with that waited for so long. */
+  waitedTooLong(): UpstreamFailure
   send(request: UpstreamRequest, handler: TryHandler): Try
   /** Takes one retry from the budget, if there is one left and the upstream can be connected to. */
   takeRetry(): boolean
@@ -57,6 +62,7 @@ export class Attempt implements TryHandler, InFlightRequest {
   readonly #context: AttemptContext
   #retriesLeft: number
   #try: Try | undefined
+  #waitTimer: PatientTimer | undefined
   /** Of the connections' breaker, while the current try has no connection. */
   #connectPermit: Permit | undefined
   /** Whether the current try has a connection. */
@@ -75,7 +81,20 @@ export class Attempt implements TryHandler, InFlightRequest {
     this.#context = options.context
     this.#retriesLeft = this.#context.retries
     this.#neverRepeat(options.permit)
-    this.#try = this.#context.send(options.request, this)
+    this.#send()
+  }
+
+  get isWaiting(): boolean {
+    return this.#try?.isWaiting ?? false
+  }
+
+  #send(): void {
+    const { request, startedAtMs } = this.#options
+    const { maxWaitMs, send, waitedTooLong } = this.#context
+    this.#try = send(request, this)
+    if (!this.#try.isWaiting || hasOwnDeadline(request)) return
+    const leftMs = Math.max(0, startedAtMs + maxWaitMs - performance.now())
+    this.#waitTimer = new PatientTimer(leftMs, () => this.withdraw(waitedTooLong()))
   }
 
   withdraw(reason: Error): void {
@@ -90,6 +109,7 @@ export class Attempt implements TryHandler, InFlightRequest {
   }
 
   onStart(permit: Permit): void {
+    this.#waitTimer?.clear()
     this.#connectPermit = permit
     this.#neverRepeat(permit)
   }
@@ -160,7 +180,7 @@ export class Attempt implements TryHandler, InFlightRequest {
       this.#began = false
       this.#connectPermit = undefined
       this.#context.onRetry()
-      this.#try = this.#context.send(this.#options.request, this)
+      this.#send()
       return
     }
     this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
@@ -189,9 +209,15 @@ export class Attempt implements TryHandler, InFlightRequest {
   #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned'): void {
     if (this.#ended) return
     this.#ended = true
+    this.#waitTimer?.clear()
     this.#options.permit[verdict]()
     this.#context.onEnd(outcome, this.#options)
   }
+}
+
+/** Quotes and float orders have one deadline for all that they take. */
+function hasOwnDeadline({ kind }: UpstreamRequest): boolean {
+  return kind === 'float-order' || typeof kind === 'object'
 }
 
 function isCausedByClient(error: Error): boolean {

@@ -8,7 +8,11 @@ export class Connection {
   readonly #connector: buildConnector.connector
   #client: Client
   #socket: Socket | undefined
-  #connectedAtMs = 0
+  #retiresAtMs = Number.POSITIVE_INFINITY
+  /** How many bytes of the answer have come; undefined once its version was seen. */
+  #answerBytes: number | undefined
+  /** Whether the last answer came in HTTP/1.0. */
+  answersInHttp10 = false
   /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
   wasReset = false
   /** Resumes the last answer if it is paused. */
@@ -29,17 +33,26 @@ export class Connection {
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
-    const isOld = performance.now() - this.#connectedAtMs > this.#options.maxAgeMs
-    if (isOld && this.isOpen) {
-      void this.#client.destroy()
-      this.#client = this.#newClient()
-    }
+    this.closeIfRetired()
     this.#client.dispatch(request, handler)
   }
 
   /** Has a new connection made for the next request. */
   retire(): void {
-    this.#connectedAtMs = Number.NEGATIVE_INFINITY
+    this.#retiresAtMs = Number.NEGATIVE_INFINITY
+  }
+
+  /** Not while a request is under way. */
+  closeIfRetired(): void {
+    if (performance.now() <= this.#retiresAtMs || !this.isOpen) return
+    void this.#client.destroy()
+    this.#client = this.#newClient()
+  }
+
+  /** A request is about to be sent. */
+  expectAnswer(): void {
+    this.#answerBytes = 0
+    this.answersInHttp10 = false
   }
 
   setResume(resume: () => void): void {
@@ -59,8 +72,9 @@ export class Connection {
           if (error) return callback(withoutAltNameCode(error), null)
           this.#socket = socket
           this.wasReset = false
-          this.#connectedAtMs = performance.now()
+          this.#retiresAtMs = performance.now() + lifeMs(this.#options.maxAgeMs)
           guardSocket(socket, {
+            received: (bytes) => this.#readVersion(bytes),
             beforeEnd: () => this.#resume?.(),
             ended: ({ wasReset }) => {
               this.wasReset = wasReset
@@ -71,4 +85,23 @@ export class Connection {
       },
     })
   }
+
+  /** undici does not say in which version an answer came. */
+  #readVersion(bytes: Buffer): void {
+    if (this.#answerBytes === undefined) return
+    const minor = bytes[minorVersionAt - this.#answerBytes]
+    this.#answerBytes += bytes.length
+    if (minor === undefined) return
+    this.#answerBytes = undefined
+    this.answersInHttp10 = minor === zero
+  }
+}
+
+/** Of `HTTP/1.0`. */
+const minorVersionAt = 7
+const zero = '0'.charCodeAt(0)
+
+/** Connections that were made together are not all renewed in one instant. */
+export function lifeMs(maxAgeMs: number, random = Math.random()): number {
+  return maxAgeMs * (1 - random / 4)
 }

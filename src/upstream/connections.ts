@@ -1,6 +1,7 @@
 import type { buildConnector, Dispatcher } from 'undici'
 import { errors } from 'undici'
 import type { Breaker, Permit } from './breaker.ts'
+import type { Lane } from './capacity.ts'
 import { Connection } from './connection.ts'
 import { type ConnectionOptions, createConnector } from './connector.ts'
 import { QueuedTry } from './queued-try.ts'
@@ -9,6 +10,8 @@ export interface ConnectionsOptions extends ConnectionOptions {
   max: number
   /** Of these, those for float orders alone. */
   reserved: number
+  /** Of these, at most so many for requests whose body streams. */
+  streams: number
   /** Asked whenever a request is about to get a connection. While it admits none, nothing is sent. */
   breaker: Pick<Breaker, 'admit' | 'retryAfterMs' | 'state'>
 }
@@ -25,6 +28,8 @@ export interface TryHandler {
 }
 
 export interface Try {
+  /** Whether it is in the queue. */
+  readonly isWaiting: boolean
   /** Takes the try out of the queue. False: it was not in the queue any more. */
   withdraw(): boolean
 }
@@ -43,7 +48,11 @@ export class Connections {
   /** Float orders go first. */
   readonly #waitingOrders = new Set<QueuedTry>()
   readonly #waitingOthers = new Set<QueuedTry>()
+  readonly #waitingStreams = new Set<QueuedTry>()
+  /** Streams are among them. */
   #heldByOthers = 0
+  #heldByStreams = 0
+  #taken = 0
   #breakerTimer: NodeJS.Timeout | undefined
   #closed: Error | undefined
 
@@ -57,8 +66,9 @@ export class Connections {
     return { busy: this.#all.length - this.#free.length, idle }
   }
 
-  dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler, isFloatOrder: boolean): Try {
-    const queued = new QueuedTry({ request, handler, connections: this, isFloatOrder })
+  dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler, lane: Lane): Try {
+    this.#taken += 1
+    const queued = new QueuedTry({ request, handler, connections: this, lane, number: this.#taken })
     const closed = this.#closed
     if (closed) process.nextTick(() => queued.onError(closed))
     else {
@@ -81,16 +91,16 @@ export class Connections {
         return
       }
       this.#lineOf(next).delete(next)
-      if (!next.isFloatOrder) this.#heldByOthers += 1
+      this.#count(next, 1)
       next.start(this.#free.pop() ?? this.#newConnection(), permit)
     }
   }
 
   /** Ends the wait of all that wait for a connection. */
   refuseWaiting(error: Error): void {
-    const waiting = [...this.#waitingOrders, ...this.#waitingOthers]
-    this.#waitingOrders.clear()
-    this.#waitingOthers.clear()
+    const lines = [this.#waitingOrders, this.#waitingOthers, this.#waitingStreams]
+    const waiting = lines.flatMap((line) => [...line])
+    for (const line of lines) line.clear()
     for (const queued of waiting) queued.onError(error)
   }
 
@@ -108,19 +118,27 @@ export class Connections {
     await Promise.all(this.#all.map((connection) => connection.close(error)))
   }
 
-  #lineOf({ isFloatOrder }: QueuedTry): Set<QueuedTry> {
-    return isFloatOrder ? this.#waitingOrders : this.#waitingOthers
+  #lineOf({ lane }: QueuedTry): Set<QueuedTry> {
+    if (lane === 'float-order') return this.#waitingOrders
+    return lane === 'stream' ? this.#waitingStreams : this.#waitingOthers
+  }
+
+  #count({ lane }: QueuedTry, change: 1 | -1): void {
+    if (lane !== 'float-order') this.#heldByOthers += change
+    if (lane === 'stream') this.#heldByStreams += change
   }
 
   /** The request that a connection is there for. */
   #next(): QueuedTry | undefined {
-    const { max, reserved } = this.#options
+    const { max, reserved, streams } = this.#options
     if (this.#free.length === 0 && this.#all.length >= max) return undefined
     const [order] = this.#waitingOrders
     if (order !== undefined) return order
     if (this.#heldByOthers >= max - reserved) return undefined
     const [other] = this.#waitingOthers
-    return other
+    if (this.#waitingStreams.size === 0 || this.#heldByStreams >= streams) return other
+    const [stream] = this.#waitingStreams
+    return stream !== undefined && other !== undefined && other.number < stream.number ? other : stream
   }
 
   #newConnection(): Connection {
@@ -137,8 +155,9 @@ export class Connections {
     this.#breakerTimer = setTimeout(() => this.serve(), Math.ceil(retryAfterMs)).unref()
   }
 
-  readonly #release = (connection: Connection, { isFloatOrder }: QueuedTry): void => {
-    if (!isFloatOrder) this.#heldByOthers -= 1
+  readonly #release = (connection: Connection, queued: QueuedTry): void => {
+    this.#count(queued, -1)
+    connection.closeIfRetired()
     if (connection.isOpen) this.#free.push(connection)
     else this.#free.unshift(connection)
     this.serve()

@@ -29,6 +29,8 @@ export function createConnector(options: ConnectionOptions): buildConnector.conn
 }
 
 export interface SocketGuard {
+  /** Called with all that comes, before undici parses it. */
+  received(bytes: Buffer): void
   /** Called when the upstream has ended the connection, before undici handles the end. */
   beforeEnd(): void
   ended(how: { wasReset: boolean }): void
@@ -36,6 +38,8 @@ export interface SocketGuard {
 
 /** Listens to a new connection before undici does, which adds its listeners once it has the socket. */
 export function guardSocket(socket: Socket, guard: SocketGuard): void {
+  // Unlike on(), this does not make the socket flow: undici reads it.
+  socket.prependListener('data', (bytes: Buffer) => guard.received(bytes))
   socket.on('error', (error: NodeJS.ErrnoException) => {
     resetIsAnError(error)
     // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,

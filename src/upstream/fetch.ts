@@ -93,9 +93,13 @@ class Reader implements UpstreamHandler {
   }
 
   #onDeadline(): void {
-    const fault = this.#abortTry === undefined ? 'connection_timeout' : 'http_response_timeout'
     const { totalTimeoutMs } = this.#options
-    this.#giveUp(this.#failure(fault, new Error(`no whole answer in ${totalTimeoutMs} ms`)))
+    this.#giveUp(this.#failure(this.#lateness(), new Error(`no whole answer in ${totalTimeoutMs} ms`)))
+  }
+
+  #lateness(): UpstreamFailure['fault'] {
+    if (this.#abortTry !== undefined) return 'http_response_timeout'
+    return this.request?.isWaiting ? 'connection_limit_reached' : 'connection_timeout'
   }
 
   /** Refused as soon as its sender objects, so that its client need not wait until a connection is there. */

@@ -1,6 +1,7 @@
 import { type Dispatcher, errors } from 'undici'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
 import type { Permit } from './breaker.ts'
+import type { Lane } from './capacity.ts'
 import type { Connection } from './connection.ts'
 import type { Connections, Try, TryHandler } from './connections.ts'
 
@@ -12,12 +13,16 @@ export interface QueuedTryOptions {
   request: Dispatcher.DispatchOptions
   handler: TryHandler
   connections: Pick<Connections, 'withdraw' | 'giveBack'>
-  isFloatOrder: boolean
+  lane: Lane
+  /** In the order in which they came. */
+  number: number
 }
 
 /** One try of a request. It waits for a connection, holds it until the answer ends, and gives it back. */
 export class QueuedTry implements Try {
-  readonly isFloatOrder: boolean
+  readonly lane: Lane
+  readonly number: number
+  isWaiting = true
   readonly #request: Dispatcher.DispatchOptions
   readonly #handler: TryHandler
   readonly #connections: QueuedTryOptions['connections']
@@ -25,7 +30,8 @@ export class QueuedTry implements Try {
   #bytesReadBefore: number | undefined
 
   constructor(options: QueuedTryOptions) {
-    this.isFloatOrder = options.isFloatOrder
+    this.lane = options.lane
+    this.number = options.number
     this.#request = options.request
     this.#handler = options.handler
     this.#connections = options.connections
@@ -36,6 +42,7 @@ export class QueuedTry implements Try {
   }
 
   start(connection: Connection, permit: Permit): void {
+    this.isWaiting = false
     this.#connection = connection
     this.#handler.onStart(permit)
     connection.dispatch(this.#request, this)
@@ -43,6 +50,7 @@ export class QueuedTry implements Try {
 
   onConnect(abort: (reason?: Error) => void): void {
     this.#bytesReadBefore = this.#connection?.bytesRead
+    this.#connection?.expectAnswer()
     this.#handler.onConnect(abort)
   }
 
@@ -51,7 +59,9 @@ export class QueuedTry implements Try {
     // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
     // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
     // an answer that states a length.
-    if (bodilessStatuses.has(status) && isChunked(rawHeaders)) this.#connection?.retire()
+    // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
+    const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
+    if (mayMislead && isChunked(rawHeaders)) this.#connection?.retire()
     return this.#handler.onHeaders(status, rawHeaders, resume, reason)
   }
 

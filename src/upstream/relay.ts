@@ -8,6 +8,7 @@ import {
   latin1Headers,
   reasonBytes,
 } from '../http/headers.ts'
+import { relayInterim } from '../http/interim-answer.ts'
 import { endAnswer } from '../http/lingering-close.ts'
 import { Problem, UpstreamFailure } from '../http/problem.ts'
 import { type Interruptible, interrupted } from '../http/problem-response.ts'
@@ -15,7 +16,7 @@ import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/w
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
-import type { InFlightRequest, RequestKind, Upstream, UpstreamHandler } from './types.ts'
+import type { InFlightRequest, RequestKind, SentBody, Upstream, UpstreamHandler } from './types.ts'
 
 /** On whose behalf a request is relayed. */
 export interface RelayOwner {
@@ -33,7 +34,7 @@ export interface RelayOptions {
   kind: RequestKind
   /** The request's headers as they are sent to the upstream. */
   headers: string[]
-  body: Buffer | RequestBody | null
+  body: SentBody | null
   /** How long a client may stop reading its answer. Meanwhile the answer holds a connection to the upstream. */
   stallMs: number
   owner: RelayOwner
@@ -101,9 +102,13 @@ class Relay implements UpstreamHandler {
   }
 
   onHeaders(status: number, rawHeaderBytes: Buffer[], resume: () => void, reason: string): boolean {
-    if (status < 200) return true
-    const { owner, upstream } = this.#options
+    const { kind, owner, request, response, upstream } = this.#options
     const rawHeaders = latin1Headers(rawHeaderBytes)
+    if (status < 200) {
+      // The client of an order waits for one answer: its order was accepted, or it was not.
+      if (kind === 'other') relayInterim(request, response, { status, reason, rawHeaders })
+      return true
+    }
     if (hasForeignTransferCoding(rawHeaders)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }

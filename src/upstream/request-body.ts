@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
+import type { HeldBody } from './held-bodies.ts'
 
 /** The client left before its request or its answer was whole. */
 export class ClientGone extends Error {
@@ -23,12 +23,25 @@ const alreadyRead = {
 }
 
 /** Whether middleware has read the body or part of it. After its `setEncoding()` the body is text and has lost bytes. */
-function isAlreadyRead(request: IncomingMessage): boolean {
+export function isAlreadyRead(request: IncomingMessage): boolean {
   return request.readableDidRead || request.readableEnded || request.readableEncoding !== null
 }
 
-/** Node reads this much from a connection at a time, so holding it for one turn of the event loop costs nothing more. */
-const maxArrivedBytes = 65_536
+/** More than this may lie unread in the buffers of a connection. */
+const maxUnreadBytes = 65_536
+
+/** A body of which no byte came for too long. */
+export function stalled(idleTimeoutMs: number): Problem {
+  return new Problem('request-timeout', {
+    detail: `No byte of the request body came for ${idleTimeoutMs} ms.`,
+  })
+}
+
+export interface RequestBodyOptions {
+  idleTimeoutMs: number
+  /** What was already read. Without it, a partly read request is rejected. */
+  begun?: { bytes: Buffer; held: Pick<HeldBody, 'release'> }
+}
 
 /**
  * A client's request body on its way to an upstream. undici destroys its body stream as soon as an upstream answers
@@ -38,14 +51,16 @@ export class RequestBody extends Readable {
   readonly #request: IncomingMessage
   readonly #idleTimer: PatientTimer
   readonly #idleTimeoutMs: number
+  /** Until it is first read from, which is when there is a connection. */
+  #begun: RequestBodyOptions['begun']
   #length = 0
 
-  /** `begun`: chunks that were already read. Without it, a partly read request is rejected. */
-  constructor(request: IncomingMessage, idleTimeoutMs: number, begun?: readonly Buffer[]) {
+  constructor(request: IncomingMessage, { idleTimeoutMs, begun }: RequestBodyOptions) {
     super()
     if (begun === undefined && isAlreadyRead(request)) throw new Problem('body-already-read', alreadyRead)
     this.#request = request
     this.#idleTimeoutMs = idleTimeoutMs
+    this.#begun = begun
     this.#idleTimer = new PatientTimer(idleTimeoutMs, () => this.#onIdle())
     // The body may fail before anything listens for its errors. Without a listener that would end the process.
     this.on('error', () => {})
@@ -54,7 +69,6 @@ export class RequestBody extends Readable {
     request.on('error', this.#onGone)
     request.on('close', this.#onGone)
     request.pause()
-    for (const chunk of begun ?? []) this.#take(chunk)
   }
 
   /**
@@ -62,7 +76,7 @@ export class RequestBody extends Readable {
    * buffers of the connection.
    */
   get wasSent(): boolean {
-    return this.readableEnded && this.#length <= maxArrivedBytes
+    return this.readableEnded && this.#length <= maxUnreadBytes
   }
 
   #take(chunk: Buffer): boolean {
@@ -91,74 +105,29 @@ export class RequestBody extends Readable {
       this.#idleTimer.refresh()
       return
     }
-    this.destroy(
-      new Problem('request-timeout', {
-        detail: `No byte of the request body came for ${this.#idleTimeoutMs} ms.`,
-      }),
-    )
+    this.destroy(stalled(this.#idleTimeoutMs))
   }
 
   override _read(): void {
-    this.#request.resume()
+    const begun = this.#begun
+    if (begun === undefined) {
+      this.#request.resume()
+      return
+    }
+    this.#begun = undefined
+    begun.held.release()
+    // push() has _read() called again when more is wanted. Nothing does after an empty piece.
+    if (begun.bytes.length > 0) this.#take(begun.bytes)
+    else this.#request.resume()
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     this.#idleTimer.clear()
+    this.#begun?.held.release()
+    this.#begun = undefined
     this.#request.off('data', this.#onData)
     this.#request.off('end', this.#onEnd)
     this.#request.off('close', this.#onGone)
     callback(error)
   }
-}
-
-/** Whether a request has a body. Only its framing decides that, not its method (RFC 9112 6.3). */
-function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
-  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return true
-  // Middleware may have removed fields from `headers`. Without `rawHeaders` a payment would be sent without its body.
-  return (
-    headerValues(rawHeaders, 'transfer-encoding').length > 0 ||
-    headerValues(rawHeaders, 'content-length').some((length) => Number(length) !== 0)
-  )
-}
-
-/** The body of a request as a stream, if it has one. */
-export function requestBody(request: IncomingMessage, idleTimeoutMs: number): RequestBody | null {
-  return hasBody(request) ? new RequestBody(request, idleTimeoutMs) : null
-}
-
-/** Whether all of the body may arrive together with the head. It can then be sent in one write, without a stream. */
-export function mayArriveWithHead(request: IncomingMessage): boolean {
-  // The rest of a partly read body must not be taken for the whole body.
-  if (isAlreadyRead(request)) return false
-  const length = Number(request.headers['content-length'] ?? 0)
-  return length > 0 && length <= maxArrivedBytes
-}
-
-/**
- * Reads what arrived together with the head, which is what Node emits before the event loop turns. Calls `take` with the
- * whole body; or, if more is to come, with the chunks so far, which a RequestBody then begins with.
- */
-export function readArrivedBody(
-  request: IncomingMessage,
-  take: (whole: Buffer | undefined, begun: readonly Buffer[]) => void,
-): void {
-  const chunks: Buffer[] = []
-  const onData = (chunk: Buffer) => chunks.push(chunk)
-  const onEnd = () => {
-    stop()
-    take(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks), [])
-  }
-  const nextTurn = setImmediate(() => {
-    stop()
-    take(undefined, chunks)
-  })
-  const stop = () => {
-    clearImmediate(nextTurn)
-    request.off('data', onData)
-    request.off('end', onEnd)
-  }
-  request.on('data', onData)
-  request.on('end', onEnd)
-  // After its first read() a stream emits chunks as they come, and the socket is not paused in between.
-  request.read(0)
 }

@@ -1,4 +1,4 @@
-import type { UpstreamFault } from '../http/problem.ts'
+import type { UpstreamFailure, UpstreamFault } from '../http/problem.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import type { BreakerState } from './breaker.ts'
 import type { BreakerName, Breakers } from './breakers.ts'
@@ -35,13 +35,16 @@ export type RequestKind =
   /** A quote, of this pair, by one name for all of its spellings. */
   | { readonly quoteOf: string }
 
+/** A whole body, which goes out with its length; the pieces of one that goes out in chunks; or one that streams. */
+export type SentBody = Buffer | readonly Buffer[] | RequestBody
+
 export interface UpstreamRequest {
   kind: RequestKind
   method: string
   /** The request target as received. The base URL's path is put before it. */
   target: string
   headers: string[]
-  body: Buffer | RequestBody | null
+  body: SentBody | null
 }
 
 /** undici's raw handler: header bytes as received, no copies, no promises. */
@@ -56,6 +59,8 @@ export interface UpstreamHandler {
 
 /** A request that the upstream has accepted. */
 export interface InFlightRequest {
+  /** Whether it waits for a connection to be free. */
+  readonly isWaiting: boolean
   /**
    * Removes the request from the queue if it still waits for a connection, and calls its handler's `onError` with the
    * reason. A request that has its connection is not affected.
@@ -72,6 +77,8 @@ export interface Upstream {
   /** Requests that failed so far; one whose client left did not. */
   readonly failures: number
   readonly connections: { busy: number; idle: number }
+  /** Why such a request would be refused now, which counts as a refusal; undefined: it would be accepted. */
+  refusal(kind: RequestKind, options?: { bodyStreams: boolean }): UpstreamFailure | undefined
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): InFlightRequest
   close(): Promise<void>
 }

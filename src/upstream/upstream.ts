@@ -5,17 +5,11 @@ import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { Attempt, type AttemptContext } from './attempt.ts'
 import type { BreakerState } from './breaker.ts'
 import { type BreakerName, createBreakers, type Refusal } from './breakers.ts'
-import { createCapacity, reservedForFloatOrders } from './capacity.ts'
+import { connectionsForStreams, createCapacity, type Lane, reservedForFloatOrders } from './capacity.ts'
 import { Connections, type TryHandler } from './connections.ts'
+import { RequestBody } from './request-body.ts'
 import { createRetryBudget } from './retry-budget.ts'
-import type {
-  InFlightRequest,
-  Upstream,
-  UpstreamHandler,
-  UpstreamLimits,
-  UpstreamObserver,
-  UpstreamRequest,
-} from './types.ts'
+import type { RequestKind, Upstream, UpstreamLimits, UpstreamObserver, UpstreamRequest } from './types.ts'
 
 // Providers commonly close an idle connection after 5 s. Closing it sooner keeps requests off a closing connection.
 const idleMs = 4_000
@@ -52,6 +46,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     origin,
     max: limits.connections,
     reserved,
+    streams: connectionsForStreams(limits.connections),
     breaker: breakers.connections,
     maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
     connectTimeoutMs: limits.connectTimeoutMs,
@@ -94,29 +89,37 @@ export function createUpstream(options: UpstreamOptions): Upstream {
         // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
         path: basePath + request.target,
         headers: request.headers,
-        body: request.body,
+        // Its types leave out the lists that it sends in chunks.
+        body: request.body as Buffer | RequestBody | null,
       },
       handler,
-      isFloatOrder(request),
+      laneOf(request),
     )
   }
 
-  function refuse(handler: UpstreamHandler, failure: UpstreamFailure): InFlightRequest {
+  function saturated(): UpstreamFailure {
+    return new UpstreamFailure(name, { fault: 'connection_limit_reached', maybeSeen: false })
+  }
+
+  function refusalOf(kind: RequestKind, lane: Lane): UpstreamFailure | undefined {
+    const refusal = breakers.refusal(kind)
+    const failure = capacity.takes(lane) ? refusal && refused(refusal) : saturated()
+    if (failure === undefined) return undefined
     failures += 1
     observer.requestEnded(failure.fault, 0)
-    // Called after dispatch has returned, as with any other failure.
-    process.nextTick(() => handler.onError(failure))
-    return { withdraw() {} }
+    return failure
   }
 
   const context: AttemptContext = {
     retries: limits.retries,
+    maxWaitMs: limits.headersTimeoutMs,
+    waitedTooLong: saturated,
     send,
     takeRetry: () => breakers.connections.state === 'closed' && budget.take(),
     connected: breakers.connections.close,
     onRetry: () => observer.retried(),
     onEnd(outcome, { request, startedAtMs }) {
-      capacity.ended(isFloatOrder(request))
+      capacity.ended(laneOf(request))
       if (outcome !== 'answered' && outcome !== 'given-up') failures += 1
       observer.requestEnded(outcome, performance.now() - startedAtMs)
     },
@@ -134,18 +137,18 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     get connections() {
       return connections.stats
     },
+    refusal: (kind, { bodyStreams } = { bodyStreams: false }) =>
+      refusalOf(kind, laneOfKind(kind, bodyStreams)),
     dispatch(request, handler) {
-      if (!capacity.takes(isFloatOrder(request))) {
-        return refuse(
-          handler,
-          new UpstreamFailure(name, { fault: 'connection_limit_reached', maybeSeen: false }),
-        )
+      const failure = refusalOf(request.kind, laneOf(request))
+      if (failure !== undefined) {
+        // Called after dispatch has returned, as with any other failure.
+        process.nextTick(() => handler.onError(failure))
+        return { isWaiting: false, withdraw() {} }
       }
-      const refusal = breakers.refusal(request.kind)
-      if (refusal !== undefined) return refuse(handler, refused(refusal))
       const permit = breakers.admit(request.kind)
       const startedAtMs = performance.now()
-      capacity.began(isFloatOrder(request))
+      capacity.began(laneOf(request))
       budget.countRequest(startedAtMs)
       return new Attempt({ request, handler, permit, startedAtMs, context })
     },
@@ -153,6 +156,11 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   }
 }
 
-function isFloatOrder({ kind }: UpstreamRequest): boolean {
-  return kind === 'float-order'
+function laneOf({ kind, body }: UpstreamRequest): Lane {
+  return laneOfKind(kind, body instanceof RequestBody)
+}
+
+function laneOfKind(kind: RequestKind, bodyStreams: boolean): Lane {
+  if (kind === 'float-order') return kind
+  return bodyStreams ? 'stream' : 'other'
 }

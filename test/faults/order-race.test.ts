@@ -205,7 +205,7 @@ describe('an order that takes longer than UPSTREAM_TOTAL_TIMEOUT_MS', () => {
       UPSTREAM_TOTAL_TIMEOUT_MS: 300,
     })
     const answer = await order(termsOf(given))
-    expect(expectProblem(answer, 504, 'upstream-timeout').retryable).toBe(true)
+    expect(expectProblem(answer, 503, 'saturated').retryable).toBe(true)
     release()
     await first
     expect((await order('{"last":true}')).status).toBe(201)

@@ -17,6 +17,12 @@ const slowRounds = 3
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const upload = (path: string) => `POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Length: 100000\r\n\r\nsome`
 
+/** With these, three requests have a connection and three wait. Of bodies that stream, that is a quarter. */
+function limitsFor(request: string) {
+  const places = request.startsWith('POST') ? 12 : 3
+  return { connections: places, queue: places }
+}
+
 /** All places are free again: as many as there are can be taken at once, and one more cannot. */
 async function expectNothingLeaked(edge: Edge, places: number): Promise<void> {
   await until(() => edge.upstream.inFlight === 0, 'every request to have ended')
@@ -45,7 +51,8 @@ describe('a request counts as under way no longer than it is, when', () => {
     const escaped = escapedErrors()
     const upstream = await faultyUpstream()
     const timeouts = { headersTimeoutMs: 30, bodyTimeoutMs: 30 }
-    const edge = await edgeTo(upstream.url, { connections: 3, queue: 3, ...timeouts }, payments)
+    const limits = limitsFor(request)
+    const edge = await edgeTo(upstream.url, { ...limits, ...timeouts }, payments)
     for (let round = 0; round < times; round += 1) {
       const answers = await Promise.all(
         Array.from({ length: 3 }, async () => {
@@ -58,7 +65,7 @@ describe('a request counts as under way no longer than it is, when', () => {
       )
       expect(answers.map((answer) => answer.status)).toEqual([status, status, status])
     }
-    await expectNothingLeaked(edge, 6)
+    await expectNothingLeaked(edge, 2 * limits.queue)
     expect(escaped).toEqual([])
   })
 
@@ -95,11 +102,10 @@ describe('a client that leaves', () => {
       const lookup: LookupFunction = (_name, _options, callback) => {
         pending.push(() => callback(null, [{ address: '127.0.0.1', family: 4 }]))
       }
-      const edge = await edgeTo(
-        `http://upstream.test:${upstream.port}`,
-        { connections: 3, queue: 3 },
-        { ...payments, lookup },
-      )
+      const edge = await edgeTo(`http://upstream.test:${upstream.port}`, limitsFor(request), {
+        ...payments,
+        lookup,
+      })
       const clients = Array.from({ length: 6 }, () => new RawConnection(edge.url))
       for (const client of clients) client.write(request)
       await until(() => edge.upstream.inFlight === 6, 'all to be taken on')
@@ -110,8 +116,9 @@ describe('a client that leaves', () => {
       for (const answer of pending) answer()
       await until(() => edge.upstream.inFlight === 0, 'all to have ended')
       expect(edge.outcomes).toEqual(Array(6).fill('given-up'))
-      expect(upstream.requests).toHaveLength(6 * round)
-      await expectNothingLeaked(edge, 6)
+      const places = 2 * limitsFor(request).queue
+      expect(upstream.requests).toHaveLength(places * round)
+      await expectNothingLeaked(edge, places)
     }
     expect(escaped).toEqual([])
   })
@@ -123,7 +130,8 @@ describe('a client that leaves', () => {
   ])('%s leaks no place, nor do those who left the queue', async (_when, request) => {
     const escaped = escapedErrors()
     const upstream = await faultyUpstream()
-    const edge = await edgeTo(upstream.url, { connections: 3, queue: 3 }, payments)
+    const limits = limitsFor(request)
+    const edge = await edgeTo(upstream.url, limits, payments)
     for (let round = 0; round < rounds; round += 1) {
       const before = upstream.requests.length
       const clients = Array.from({ length: 6 }, () => new RawConnection(edge.url))
@@ -134,7 +142,7 @@ describe('a client that leaves', () => {
       for (const client of clients) client.socket.destroy()
       await until(() => edge.upstream.inFlight === 0, 'all to have ended')
     }
-    await expectNothingLeaked(edge, 6)
+    await expectNothingLeaked(edge, 2 * limits.queue)
     expect(escaped).toEqual([])
   })
 })
@@ -181,12 +189,12 @@ test('a quote or an order that is past its total time leaks no place, sent or st
     const ends = await Promise.allSettled(calls.map(({ answer }) => answer))
     for (const [index, end] of ends.entries()) {
       // What never left must not be told as an upstream that did not answer.
-      const fault = index < 2 ? 'http_response_timeout' : 'connection_timeout'
+      const fault = index < 2 ? 'http_response_timeout' : 'connection_limit_reached'
       expect(end).toMatchObject({ status: 'rejected', reason: { fault, maybeSeen: index < 2 } })
     }
     await until(() => edge.upstream.inFlight === 0, 'all to have ended')
   }
-  expect(edge.outcomes.filter((outcome) => outcome === 'connection_timeout')).toHaveLength(20)
+  expect(edge.outcomes.filter((outcome) => outcome === 'connection_limit_reached')).toHaveLength(20)
   expect(upstream.requests).toHaveLength(10)
   upstream.answer((_request, response) => response.end('ok'))
   await expectNothingLeaked(edge, 6)

@@ -59,10 +59,13 @@ function attempt(options: Trial = {}) {
     startedAtMs: 1,
     context: {
       retries: options.retries ?? 1,
+      maxWaitMs: 10_000,
+      waitedTooLong: () =>
+        new UpstreamFailure('swap', { fault: 'connection_limit_reached', maybeSeen: false }),
       send(_request, handler) {
         tries.push(handler)
         handler.onStart(permitInto(connecting, options.isConnectionTrial ?? false))
-        return { withdraw: () => false }
+        return { isWaiting: false, withdraw: () => false }
       },
       takeRetry: options.takeRetry ?? (() => true),
       connected: () => connecting.push('connected'),

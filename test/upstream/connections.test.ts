@@ -37,6 +37,7 @@ test('a breaker that is due the moment after it refused keeps nothing waiting', 
     origin: upstream.url,
     max: 2,
     reserved: 1,
+    streams: 1,
     breaker,
     maxAgeMs: 60_000,
     connectTimeoutMs: 3_000,
@@ -50,7 +51,7 @@ test('a breaker that is due the moment after it refused keeps nothing waiting', 
     handler(() => {
       completed = true
     }),
-    false,
+    'other',
   )
   expect(upstream.requests).toEqual([])
   await until(() => completed, 'its answer')

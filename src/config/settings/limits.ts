@@ -13,7 +13,8 @@ export const limitSettings = {
     .register(facts, {
       meaning:
         "Time from the end of the request's body to the head of the upstream's answer. It may take up to one " +
-        'second longer.',
+        'second longer. What is neither a quote nor a float order also waits at most this long for a free connection, ' +
+        'then it gets 503.',
     }),
   UPSTREAM_BODY_TIMEOUT_MS: milliseconds()
     .prefault('30000')
@@ -27,14 +28,14 @@ export const limitSettings = {
     .register(facts, {
       meaning:
         'Max connections per upstream. Of those to the swap API an eighth, and at least one of several, is for float ' +
-        'orders alone.',
+        'orders alone. Requests whose body streams have at most a quarter, and at least one.',
     }),
   UPSTREAM_QUEUE: wholeNumber(0, 1_000_000)
     .prefault('1024')
     .register(facts, {
       meaning:
         'Max requests per upstream that wait for a connection; a further one gets 503 with Retry-After at once. Float ' +
-        'orders go first, and others that wait keep none out.',
+        'orders go first, and others that wait keep none out. Requests whose body streams fill at most a quarter.',
     }),
   UPSTREAM_RETRIES: wholeNumber(0, 5)
     .prefault('1')

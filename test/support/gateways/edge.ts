@@ -2,8 +2,9 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { problemBody, problemOf } from '../../../src/http/problem.ts'
+import { hasBody } from '../../../src/upstream/body-start.ts'
 import { relay } from '../../../src/upstream/relay.ts'
-import { ClientGone, requestBody } from '../../../src/upstream/request-body.ts'
+import { ClientGone, RequestBody } from '../../../src/upstream/request-body.ts'
 import type { RequestKind, Upstream, UpstreamLimits } from '../../../src/upstream/types.ts'
 import { createUpstream, type UpstreamOptions } from '../../../src/upstream/upstream.ts'
 
@@ -63,7 +64,7 @@ export async function edgeTo(
       kind: kindOf(request.url ?? '/'),
       target: request.url ?? '/',
       headers: [],
-      body: requestBody(request, 30_000),
+      body: hasBody(request) ? new RequestBody(request, { idleTimeoutMs: 30_000 }) : null,
       stallMs: 30_000,
       owner: {
         ownHeaders: undefined,

@@ -7,12 +7,18 @@ import { environment } from '../machine/environment.ts'
 
 export interface GatewayProcess {
   url: string
+  operationsUrl: string
   child: ChildProcess
   /** Resident memory now. */
   residentBytes(): number
   /** The most resident memory since `forgetPeak()`. */
   peakBytes(): number
   forgetPeak(): void
+}
+
+interface Urls {
+  trafficUrl: string
+  operationsUrl: string
 }
 
 /** A gateway in a process of its own, run from its sources, whose memory can be watched. */
@@ -31,11 +37,11 @@ export async function startGatewayProcess(settings: Record<string, string>): Pro
   onTestFinished(() => {
     child.kill('SIGKILL')
   })
-  const url = await new Promise<string>((resolve, reject) => {
+  const { trafficUrl: url, operationsUrl } = await new Promise<Urls>((resolve, reject) => {
     child.once('exit', (code) => reject(new Error(`the gateway ended at its start with code ${code}`)))
     createInterface({ input: child.stdout }).on('line', (line) => {
-      const { trafficUrl } = JSON.parse(line) as { trafficUrl?: string }
-      if (trafficUrl !== undefined) resolve(trafficUrl)
+      const { trafficUrl, operationsUrl } = JSON.parse(line) as Partial<Urls>
+      if (trafficUrl !== undefined && operationsUrl !== undefined) resolve({ trafficUrl, operationsUrl })
     })
   })
   const field = (name: string) => {
@@ -44,6 +50,7 @@ export async function startGatewayProcess(settings: Record<string, string>): Pro
   }
   return {
     url,
+    operationsUrl,
     child,
     residentBytes: () => field('VmRSS'),
     peakBytes: () => field('VmHWM'),

@@ -1,0 +1,118 @@
+import { expect, test } from 'vitest'
+import { expectProblem } from '../support/clients/problems.ts'
+import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
+
+const largeOrder = JSON.stringify({
+  pairId: 'A_B',
+  fromAmount: 1,
+  toAmount: 2,
+  toAddress: 'x'.repeat(63_000),
+})
+const come = 60_000
+/** Each test starts a process. */
+const processMs = 120_000
+const upload = (line: string, body: string) =>
+  `${line} HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+const orderLine = 'POST /v3/orders/float'
+
+/** A gateway that holds 8 to 12 MiB of unfinished bodies. */
+async function small() {
+  const upstream = await recordingUpstream()
+  const gateway = await startGatewayProcess({
+    NODE_OPTIONS: '--max-old-space-size=96',
+    SWAP_BASE_URL: upstream.url,
+    PAYMENTS_BASE_URL: upstream.url,
+    BREAKER_FAILURES: '1000000',
+  })
+  async function counted(name: string): Promise<number> {
+    const page = await (await fetch(`${gateway.operationsUrl}/metrics`)).text()
+    return Number(new RegExp(`^quotegate_request_bodies_${name} (\\d+)$`, 'm').exec(page)?.[1])
+  }
+  async function untilHeld(holds: (bytes: number) => boolean): Promise<void> {
+    const deadlineMs = performance.now() + 15_000
+    while (!holds(await counted('held_bytes'))) {
+      if (performance.now() > deadlineMs) throw new Error(`${await counted('held_bytes')} bytes are held`)
+      await pause(20)
+    }
+  }
+  function slow(line: string, count: number): RawConnection[] {
+    return Array.from({ length: count }, () => {
+      const client = new RawConnection(gateway.url)
+      client.write(upload(line, largeOrder).slice(0, come))
+      return client
+    })
+  }
+  return { upstream, gateway, counted, untilHeld, slow }
+}
+
+// 10,000 clients that sent 64 KiB orders slowly held 640 MB, and with the heap of the shipped deployment the process ended.
+test.each([orderLine, 'POST /v3/orders'])(
+  'slow orders (%s) hold a sixteenth of the heap: the oldest are answered 408, and one in one piece is accepted',
+  async (line) => {
+    const { upstream, gateway, counted, untilHeld, slow } = await small()
+    const old = slow(line, 120)
+    await untilHeld((bytes) => bytes > 115 * come)
+    const recent = slow(line, 140)
+    const refused = () => [...old, ...recent].filter(({ received }) => received.length > 0)
+    await until(() => refused().length > 30, 'some to be refused')
+    await untilHeld((bytes) => bytes > 115 * come)
+    expect(await counted('held_bytes')).toBeLessThanOrEqual(12 * 2 ** 20)
+
+    const accepted = await rawExchange(gateway.url, upload(line, largeOrder))
+    expect(accepted.status).toBe(200)
+    // The last one that began is finished, and accepted.
+    const last = recent.at(-1)
+    last?.write(upload(line, largeOrder).slice(come))
+    expect((await last?.answer())?.status).toBe(200)
+    expect(upstream.requests.map(({ body }) => body.toString())).toEqual([largeOrder, largeOrder])
+
+    const all = refused().filter((client) => client !== last)
+    expect(all.length).toBe(await counted('refused_total'))
+    expect(all.every((client) => old.includes(client))).toBe(true)
+    for (const client of all) {
+      const answer = await client.answer()
+      expect(expectProblem(answer, 408, 'request-timeout').retryable).toBe(true)
+      expect(valuesOf(answer.rawHeaders, 'connection')).toEqual(['close'])
+    }
+    for (const { socket } of [...old, ...recent]) socket.destroy()
+    await untilHeld((bytes) => bytes === 0)
+  },
+  processMs,
+)
+
+test('bodies that nobody has to judge are not held while orders fill half of it: they stream at once', async () => {
+  const { upstream, gateway, untilHeld, slow } = await small()
+  async function msUntilSeen(): Promise<number> {
+    const before = upstream.requests.length
+    const client = new RawConnection(gateway.url)
+    const startedAtMs = performance.now()
+    client.write(upload('PUT /checkouts', 'four-five').slice(0, -5))
+    await until(() => upstream.requests.length > before, 'it to arrive')
+    const tookMs = performance.now() - startedAtMs
+    client.write('-five')
+    expect((await client.answer()).status).toBe(200)
+    expect(upstream.requests.at(-1)?.body.toString()).toBe('four-five')
+    return tookMs
+  }
+  expect(await msUntilSeen()).toBeGreaterThan(900)
+  slow(orderLine, 120)
+  await untilHeld((bytes) => bytes > 115 * come)
+  let soonestMs = await msUntilSeen()
+  for (let attempt = 0; soonestMs > 900 && attempt < 10; attempt += 1)
+    soonestMs = Math.min(soonestMs, await msUntilSeen())
+  expect(soonestMs).toBeLessThan(900)
+}, processMs)
+
+test('bodies that nobody has to judge never keep a slow order out', async () => {
+  const { gateway, counted, slow } = await small()
+  const others = slow('PUT /checkouts', 400)
+  const order = new RawConnection(gateway.url)
+  order.write(upload(orderLine, largeOrder).slice(0, come))
+  await until(() => others.some(({ received }) => received.length > 0), 'some to be refused')
+  await pause(1_500)
+  order.write(upload(orderLine, largeOrder).slice(come))
+  expect((await order.answer()).status).toBe(200)
+  expect(await counted('refused_total')).toBe(0)
+}, processMs)

@@ -1,0 +1,124 @@
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import { untilCounted } from '../support/clients/quotes.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
+import { gatewayTo, rawUpstream, until } from '../support/gateways/between.ts'
+
+const final = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
+const hints =
+  'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX-Kept: \xe9 \xfc\r\nlink: </b.js>\r\nConnection: X-Gone\r\nX-Gone: 1\r\nKeep-Alive: timeout=1\r\n\r\n'
+const processing = 'HTTP/1.1 102 Processing\r\n\r\n'
+
+async function exchange(request: string, answer: (socket: Socket) => void): Promise<string> {
+  const upstream = await rawUpstream(answer)
+  const gateway = await gatewayTo(upstream.url)
+  const client = new RawConnection(gateway.url)
+  client.write(request)
+  await until(() => /\r\n\r\nok$/.test(client.received.toString('latin1')) || client.ended, 'the answer')
+  return client.received.toString('latin1')
+}
+
+const say = (bytes: string) => (socket: Socket) => void socket.write(bytes, 'latin1')
+const request = (line: string, ...lines: string[]) =>
+  `${[line, 'Host: g', 'App-Name: a', ...lines].join('\r\n')}\r\n\r\n`
+const statuses = (received: string) =>
+  Array.from(received.matchAll(/^HTTP\/1\.1 (\d+)/gm), ([, status]) => Number(status))
+
+// RFC 9110 15.2: a proxy MUST forward 1xx answers. Some clients preload what a 103 names.
+describe('an interim answer', () => {
+  test.each(['GET /checkouts', 'GET /v3/assets', 'GET /v3/orders?toAddress=x'])(
+    'to %s reaches its client in its place, less the headers of the hop',
+    async (line) => {
+      const received = await exchange(request(`${line} HTTP/1.1`), say(processing + hints + final))
+      expect(statuses(received)).toEqual([102, 103, 200])
+      expect(received).toContain('HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\n')
+      expect(received).toContain(
+        'HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\nX-Kept: \xe9 \xfc\r\nlink: </b.js>\r\n\r\nHTTP/1.1 200',
+      )
+    },
+  )
+
+  test('reaches its client before the answer is there', async () => {
+    let socket: Socket | undefined
+    const upstream = await rawUpstream((accepted) => {
+      socket = accepted
+      accepted.write(hints, 'latin1')
+    })
+    const gateway = await gatewayTo(upstream.url)
+    const client = new RawConnection(gateway.url)
+    client.write(request('GET /checkouts HTTP/1.1'))
+    await until(() => client.received.includes('</b.js>\r\n\r\n'), 'the hints')
+    socket?.write(final)
+    expect(await client.answer()).toMatchObject({ status: 200, informational: [103] })
+  })
+
+  test('with a reason phrase of its own keeps it', async () => {
+    const received = await exchange(
+      request('GET /checkouts HTTP/1.1'),
+      say(`HTTP/1.1 199 Any Thing\r\nA: b\r\n\r\n${final}`),
+    )
+    expect(received).toMatch(/^HTTP\/1\.1 199 Any Thing\r\nA: b\r\n\r\nHTTP\/1\.1 200 OK/)
+  })
+
+  test('to a POST that was asked for its body comes after the 100', async () => {
+    const upstream = await rawUpstream(say(hints + final))
+    const gateway = await gatewayTo(upstream.url)
+    const client = new RawConnection(gateway.url)
+    client.write(request('POST /checkouts HTTP/1.1', 'Expect: 100-continue', 'Content-Length: 2'))
+    await until(() => client.received.includes('100 Continue\r\n\r\n'), 'the 100')
+    client.write('{}')
+    expect((await client.answer()).informational).toEqual([100, 103])
+  })
+
+  test('never reaches a client of HTTP/1.0', async () => {
+    const received = await exchange(request('GET /checkouts HTTP/1.0'), say(hints + final))
+    expect(statuses(received)).toEqual([200])
+  })
+
+  test.each(['GET /v3/pairs/A_B/quotes?amount=1', 'POST /v3/orders/float', 'POST /v3/orders'])(
+    'to %s is dropped',
+    async (line) => {
+      const isOrder = line.startsWith('POST')
+      const body = JSON.stringify({ pairId: 'A_B', fromAmount: 1 })
+      const head = request(`${line} HTTP/1.1`, ...(isOrder ? [`Content-Length: ${body.length}`] : []))
+      const received = await exchange(head + (isOrder ? body : ''), say(hints + final))
+      expect(statuses(received)).toEqual([200])
+    },
+  )
+
+  test.each([100, 101])('%i is never relayed', async (status) => {
+    const received = await exchange(
+      request('GET /checkouts HTTP/1.1', 'Connection: close'),
+      say(`HTTP/1.1 ${status} No\r\n\r\n${final}`),
+    )
+    expect(statuses(received)).not.toContain(status)
+  })
+
+  test('is not kept for a client that reads nothing', async () => {
+    const long = `HTTP/1.1 103 Early Hints\r\nX-Long: ${'x'.repeat(8_000)}\r\n\r\n`
+    const upstream = await rawUpstream((socket) => {
+      for (let count = 0; count < 5_000; count += 1) socket.write(long)
+      socket.write(final)
+    })
+    const gateway = await gatewayTo(upstream.url)
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+    onTestFinished(() => void socket.destroy())
+    let received = 0
+    socket.on('data', (bytes) => {
+      received += bytes.length
+      if (bytes.includes('\r\n\r\nok')) socket.end()
+    })
+    socket.pause()
+    socket.write(request('GET /checkouts HTTP/1.1'))
+    await untilCounted(
+      gateway,
+      'quotegate_upstream_requests_total{upstream="payments",outcome="answered"}',
+      1,
+    )
+    socket.resume()
+    await once(socket, 'close')
+    // What the kernel took, out of 40 MB.
+    expect(received).toBeLessThan(30_000_000)
+  })
+})
