@@ -116,7 +116,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     }
     const { answer, how } = served
     const { response } = exchange
-    const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
+    const detail = served.notKept ?? (key === undefined ? 'unknown-client' : undefined)
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     exchange.outcome = { how: 'bypass', cacheStatus: bypass }
     // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
