@@ -19,6 +19,8 @@ describe('there is no way round the guard:', () => {
     '/v3/orders/float.json',
     '/v3/orders/Float%2Exml/',
     '/v3/orders/float.json.gz',
+    '/v3/orders/float%00',
+    '/v3/orders/Float/%00/1.png',
     '/v3/orders/float/.JSON%2f.x/',
     '/v3/orders/float%2ejson;v=1.abcdefgh',
     '/v3/orders/float?x=1',
