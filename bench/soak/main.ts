@@ -2,14 +2,19 @@
 import { fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { soakUnderAttack } from './attack/run.ts'
 import { startChaos } from './chaos.ts'
 import { beClient, idHeader, newTally } from './clients.ts'
 import type { Ask, Memory, Report } from './gateway.ts'
 import { bytesPerMinute } from './slope.ts'
 
-const { values } = parseArgs({ options: { minutes: { type: 'string', default: '20' } } })
-const durationMs = Number(values.minutes) * 60_000
-if (!(durationMs > 0)) throw new Error('--minutes takes a number above 0')
+const { values } = parseArgs({
+  options: { minutes: { type: 'string' }, attack: { type: 'boolean', default: false } },
+})
+const minutes = Number(values.minutes ?? (values.attack ? '5' : '20'))
+if (!(minutes > 0)) throw new Error('--minutes takes a number above 0')
+if (values.attack) process.exit(await soakUnderAttack(minutes))
+const durationMs = minutes * 60_000
 
 const clients = 24
 const sampleEveryMs = 2_000

@@ -30,8 +30,8 @@ export const ofAnyUpstream = [
   'upstream-timeout',
 ] as const satisfies readonly ProblemSlug[]
 
-/** Where the provider has answered quotes with 429. */
-export const ofQuote = ['provider-limit'] as const satisfies readonly ProblemSlug[]
+/** Where the provider has answered quotes with 429, or its quotes live too short. */
+export const ofQuote = ['provider-limit', 'quote-expired-waiting'] as const satisfies readonly ProblemSlug[]
 
 export const ofSwap = ['rate-limited', 'loop-detected'] as const satisfies readonly ProblemSlug[]
 
@@ -115,6 +115,10 @@ const examples: Partial<Record<ProblemSlug, ProblemOptions>> = {
       quoteId: '8a968a6a77f9d538af3f44427243f7581691336432ba231a6e434329bc92a4a0',
       use: '/v3/orders/float',
     },
+  },
+  'quote-expired-waiting': {
+    detail:
+      '3 quotes in a row expired before they could be sent to this client. The request can be sent again.',
   },
   'order-too-large': { detail: 'An order has at most 65536 bytes here.' },
   'upstream-unreachable': {

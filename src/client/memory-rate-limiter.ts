@@ -31,13 +31,17 @@ export function createMemoryRateLimiter(options: MemoryRateLimiterOptions): Rate
       const allowed = minute.taken < perMinute
       // A refused request is not counted, or it would use up what other requests give back.
       if (allowed) minute.taken += 1
-      return { allowed, remaining: perMinute - minute.taken, resetMs: minute.endsAtMs - nowMs }
+      return {
+        allowed,
+        remaining: perMinute - minute.taken,
+        resetMs: minute.endsAtMs - nowMs,
+        counted: minute,
+      }
     },
-    async giveBack(bucket) {
-      // `peek`: an answer that arrives late does not make its bucket a recently used one.
-      const minute = minutes.peek(bucket)
-      // In the minute after, the request was never counted.
-      if (minute !== undefined && minute.taken > 0 && monotonicMs() < minute.endsAtMs) minute.taken -= 1
+    async giveBack(_bucket, { counted }) {
+      // The minute itself, not the bucket's present one: in the minute after, the request was never counted.
+      const minute = counted as Minute
+      if (minute.taken > 0) minute.taken -= 1
     },
   }
 }

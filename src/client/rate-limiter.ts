@@ -4,19 +4,24 @@ export interface Taken {
   remaining: number
   /** When all of it may be used again. */
   resetMs: number
+  /** Which counter and minute it is in. Only the limiter reads it, when the request is given back. */
+  counted?: unknown
 }
 
 /** Limits the requests per minute of each bucket; the minute begins with a bucket's first request. */
 export interface RateLimiter {
   readonly perMinute: number
   take(bucket: string): Promise<Taken>
-  giveBack(bucket: string): Promise<void>
+  /** `taken`: what `take` resolved with for that request. Nothing is given back to another minute or another counter. */
+  giveBack(bucket: string, taken: Taken): Promise<void>
 }
 
 /** The result of counting one request. */
 export interface RateLimitStanding {
-  readonly allowed: boolean
+  readonly taken: Taken
   readonly bucket: string
+  /** A call for the request reached the upstream: a further call that does not gives nothing back. */
+  isSpent: boolean
   /** What its answer says of the limit. */
   readonly fields: readonly string[]
 }

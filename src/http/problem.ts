@@ -56,6 +56,11 @@ export const problemTypes = {
   saturated: { status: 503, title: 'Too many requests are waiting for the upstream', retryable: true },
   'breaker-open': { status: 503, title: 'The upstream is failing and is not asked', retryable: true },
   'upstream-timeout': { status: 504, title: 'The upstream did not answer in time' },
+  'quote-expired-waiting': {
+    status: 504,
+    title: 'No quote lived long enough to be sent',
+    retryable: true,
+  },
   'loop-detected': { status: 508, title: 'The request has been through quotegate before' },
 } as const satisfies Record<string, ProblemType>
 

@@ -1,11 +1,23 @@
 import { UpstreamFailure, type UpstreamFault } from '../http/problem.ts'
-import type { QuoteAnswer } from './quote-answer.ts'
+import type { NotKeptReason, QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
 /** A call to the upstream that can be given up. */
 export interface Call {
   answer: Promise<QuoteAnswer>
   abort(): void
+}
+
+/** Brings the quote of one key, on behalf of one client. */
+export interface QuoteSource {
+  /** Asks the provider, for this client. */
+  call(): Call
+  /** Asks the provider in the background, to replace a quote that is still live. */
+  refresh(): Call
+  /** Whether nothing is to be asked for in the background, because the provider asked for less. */
+  readonly refreshPauses: boolean
+  /** Another replica has fetched the quote. */
+  found(quote: StoredQuote): void
 }
 
 /** What a call brought: an answer of the upstream, or a quote that another replica has fetched. */
@@ -36,6 +48,8 @@ const nothing = () => {}
 export class Flight {
   /** For clients who find the flight in the table: once it has landed there is none. */
   answer: Promise<SharedAnswer>
+  /** Why its quote is not in memory, once it has landed. */
+  notKept: NotKeptReason | undefined = undefined
   #abort: () => void
   #takeOut: () => void
   /** A refresh goes on although no client waits for it. */

@@ -5,7 +5,8 @@ import type { QuoteStore, StoredQuote } from './quote-store.ts'
 
 export interface MemoryQuoteStore extends QuoteStore {
   get(key: string): StoredQuote | undefined
-  set(key: string, quote: StoredQuote): void
+  /** False: the quote does not fit. */
+  set(key: string, quote: StoredQuote): boolean
   forget(key: string, quoteId: string): boolean
   readonly entries: number
   readonly bytes: number
@@ -67,7 +68,9 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
       const before = quotes.peek(key)
       const move = before && priceMove(before.quote, quote)
       quotes.set(flatText(key), { quote, hits: before?.hits ?? 0, drift: move?.share })
+      if (quotes.peek(key)?.quote !== quote) return false
       options.observer?.stored(quote, move)
+      return true
     },
     forget,
     kept: () => quotes.values(),

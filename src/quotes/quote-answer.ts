@@ -21,9 +21,10 @@ export const notKeptReasons = [
   'vary',
   'cache-control',
   'too-large',
+  'used',
 ] as const
 
-type NotKeptReason = (typeof notKeptReasons)[number]
+export type NotKeptReason = (typeof notKeptReasons)[number]
 
 /** The result of one quote call. */
 export interface QuoteAnswer {
@@ -34,7 +35,7 @@ export interface QuoteAnswer {
   body: Buffer
   /** The live quote in the body, whether it is cached or not. */
   quote: Quote | undefined
-  /** The quote as the store keeps it; undefined if it is not cached. */
+  /** The quote as the store would keep it; undefined if it may not be cached. */
   stored: StoredQuote | undefined
   notKept: NotKeptReason | undefined
   /** Whether other clients whose request has the same key may get this answer. */

@@ -3,26 +3,15 @@ import {
   Flight,
   failedByTime,
   failureByTime,
+  type QuoteSource,
   type SharedAnswer,
   type SharedCall,
 } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { Patience } from './patience.ts'
 import type { Moment, ProviderClock } from './provider-clock.ts'
-import type { QuoteAnswer } from './quote-answer.ts'
+import type { NotKeptReason, QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
-
-/** Brings the quote of one key, on behalf of one client. */
-export interface QuoteSource {
-  /** Asks the provider, for this client. */
-  call(): Call
-  /** Asks the provider in the background, to replace a quote that is still live. */
-  refresh(): Call
-  /** Whether nothing is to be asked for in the background, because the provider asked for less. */
-  readonly refreshPauses: boolean
-  /** Another replica has fetched the quote. */
-  found(quote: StoredQuote): void
-}
 
 /** Makes one call of what several replicas call. `known`: the quote that a refresh is to replace. */
 export type Share = (key: string, call: () => Call, known: StoredQuote | undefined) => SharedCall
@@ -30,7 +19,7 @@ export type Share = (key: string, call: () => Call, known: StoredQuote | undefin
 /** How one client came by its answer. */
 export type Served =
   | { how: 'hit'; quote: StoredQuote }
-  | { how: 'fetched' | 'collapsed'; answer: QuoteAnswer }
+  | { how: 'fetched' | 'collapsed'; answer: QuoteAnswer; notKept: NotKeptReason | undefined }
 
 export interface Asking {
   served: Promise<Served>
@@ -43,7 +32,7 @@ export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypa
 /** Receives what is to be counted of the cache. */
 export interface QuoteCacheObserver {
   lookedUp(result: Lookup): void
-  notKept(reason: NonNullable<QuoteAnswer['notKept']>): void
+  notKept(reason: NotKeptReason): void
   refreshed(outcome: 'stored' | 'found' | 'failed'): void
 }
 
@@ -82,7 +71,7 @@ export interface QuoteCacheOptions {
   observer: QuoteCacheObserver
   /** A quote that was ordered while its call was under way is not handed out again. */
   isUsed?(quote: StoredQuote): boolean
-  /** Undefined: this process is the only replica. */
+  /** Undefined: this is the only replica. */
   share?: Share | undefined
 }
 
@@ -116,11 +105,13 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   function refresh(key: string, quote: StoredQuote, source: QuoteSource): void {
     if (source.refreshPauses) return
     refreshed.add(quote)
-    takeOff(key, source, { replaces: quote }).answer.then(
+    const flight = takeOff(key, source, { replaces: quote })
+    flight.answer.then(
       (answer) => {
-        if (answer.stored !== undefined) limitRefresh(answer.stored)
-        const outcome = 'found' in answer ? 'found' : 'stored'
-        observer.refreshed(answer.stored === undefined ? 'failed' : outcome)
+        const { stored } = answer
+        const isKept = stored !== undefined && flight.notKept === undefined
+        if (isKept) limitRefresh(stored)
+        observer.refreshed(!isKept ? 'failed' : 'found' in answer ? 'found' : 'stored')
       },
       () => observer.refreshed('failed'),
     )
@@ -146,7 +137,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     flight.answer.then(
       (answer) => {
         if ('found' in answer) source.found(answer.stored)
-        keep(key, answer)
+        flight.notKept = keep(key, answer)
         flight.land()
       },
       () => flight.land(),
@@ -154,9 +145,16 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     return flight
   }
 
-  function keep(key: string, { stored, notKept }: Pick<SharedAnswer, 'stored' | 'notKept'>): void {
-    if (stored !== undefined && !options.isUsed?.(stored)) store.set(key, stored)
-    if (notKept !== undefined) observer.notKept(notKept)
+  /** Returns why the answer was not kept. */
+  function keep(key: string, answer: SharedAnswer): NotKeptReason | undefined {
+    const { stored } = answer
+    let reason: NotKeptReason | undefined = answer.notKept
+    if (stored !== undefined) {
+      if (options.isUsed?.(stored)) reason = 'used'
+      else if (!store.set(key, stored)) reason = 'too-large'
+    }
+    if (reason !== undefined && !('found' in answer)) observer.notKept(reason)
+    return reason
   }
 
   function getOrFetch(key: string, source: QuoteSource, asked: AskOptions = {}): Asking {
@@ -196,9 +194,10 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
     function onAnswer(answer: SharedAnswer): Served | Promise<Served> {
       if ('found' in answer) return { how: 'hit', quote: answer.stored }
-      if (answer.shared || left) return { how, answer }
+      const { notKept } = flight
+      if (answer.shared || left) return { how, answer, notKept }
       // The answer is for one client alone: the first that is still here. Each other client asks for itself.
-      if (flight.claim()) return { how: 'fetched', answer }
+      if (flight.claim()) return { how: 'fetched', answer, notKept }
       const failure = failureByTime('the answer of the call that it waited for may not be shared')
       if (patience?.hasTimeAfter(failure) === false) throw failure
       return waitInsteadFor(callFor(source, (answered) => keep(key, answered)))
@@ -226,18 +225,23 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
   function fetchAlone(source: QuoteSource, { again = false } = {}): Asking {
     if (!again) observer.lookedUp('bypass')
-    return callFor(source, (answer) => {
-      if (answer.notKept !== undefined) observer.notKept(answer.notKept)
+    return callFor(source, ({ notKept }) => {
+      if (notKept !== undefined) observer.notKept(notKept)
+      return notKept
     })
   }
 
-  function callFor(source: QuoteSource, onAnswer: (answer: QuoteAnswer) => void): Asking {
+  function callFor(
+    source: QuoteSource,
+    onAnswer: (answer: QuoteAnswer) => NotKeptReason | undefined,
+  ): Asking {
     const { answer, abort } = source.call()
-    const served = answer.then((whole): Served => {
-      onAnswer(whole)
-      return { how: 'fetched', answer: whole }
+    const toServed = (whole: QuoteAnswer): Served => ({
+      how: 'fetched',
+      answer: whole,
+      notKept: onAnswer(whole),
     })
-    return { served, leave: abort }
+    return { served: answer.then(toServed), leave: abort }
   }
 
   return { live, refreshesAhead, isRefreshDue, refresh, getOrFetch, fetchAlone }

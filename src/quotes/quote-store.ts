@@ -27,7 +27,7 @@ export interface StoredQuote {
  */
 export interface QuoteStore {
   get(key: string): Awaitable<StoredQuote | undefined>
-  set(key: string, quote: StoredQuote): Awaitable<void>
+  set(key: string, quote: StoredQuote): Awaitable<unknown>
   forget(key: string, quoteId: string): Awaitable<boolean>
 }
 

@@ -3,28 +3,38 @@ import { type RateLimiter, windowSeconds } from '../client/rate-limiter.ts'
 import type { SharedStore } from './store.ts'
 import { createScript } from './valkey/script.ts'
 
+type TakeAnswer = [allowed: number, remaining: number, resetMs: number, endsAtMs: number]
+
 /**
  * Counts one request, up to ARGV[1]. The first request begins a window of ARGV[2] ms. A refused request is not counted,
- * or it would use up what other requests give back.
+ * or it would use up what other requests give back. The window is told by the instant at which its key expires.
  */
-const takeScript = createScript<[allowed: number, remaining: number, resetMs: number]>(
+const takeScript = createScript<TakeAnswer>(
   `
+local time = redis.call('TIME')
+local nowMs = time[1] * 1000 + math.floor(time[2] / 1000)
 local leftMs = redis.call('PTTL', KEYS[1])
 local taken = leftMs >= 0 and tonumber(redis.call('GET', KEYS[1]))
 if not taken then
   redis.call('SET', KEYS[1], 1, 'PX', ARGV[2])
-  return {1, ARGV[1] - 1, tonumber(ARGV[2])}
+  return {1, ARGV[1] - 1, tonumber(ARGV[2]), nowMs + ARGV[2]}
 end
-if taken >= tonumber(ARGV[1]) then return {0, 0, leftMs} end
-return {1, ARGV[1] - redis.call('INCR', KEYS[1]), leftMs}
+if taken >= tonumber(ARGV[1]) then return {0, 0, leftMs, nowMs + leftMs} end
+return {1, ARGV[1] - redis.call('INCR', KEYS[1]), leftMs, nowMs + leftMs}
 `,
-  (answer) => Array.isArray(answer) && answer.length === 3 && answer.every(Number.isSafeInteger),
+  (answer) => Array.isArray(answer) && answer.length === 4 && answer.every(Number.isSafeInteger),
 )
 
-/** Counts one request less, unless its window is over. */
+/**
+ * Counts one request less in the window that ends at ARGV[1]. Another window never ends within 10 ms of it, and servers
+ * read TIME and PTTL up to a millisecond apart.
+ */
 const giveBackScript = createScript(`
 local taken = tonumber(redis.call('GET', KEYS[1]))
 if not taken then return 0 end
+local time = redis.call('TIME')
+local endsAtMs = time[1] * 1000 + math.floor(time[2] / 1000) + redis.call('PTTL', KEYS[1])
+if math.abs(endsAtMs - ARGV[1]) > 10 then return 0 end
 if taken > 0 then redis.call('DECR', KEYS[1]) end
 return 1
 `)
@@ -48,12 +58,14 @@ export function createSharedRateLimiter({ sharedStore, fallback }: SharedRateLim
       const parameters = [perMinute, windowSeconds * 1_000]
       const answer = await run('rate-limit', (client) => takeScript(client, keyOf(bucket), parameters))
       if (answer === undefined) return fallback.take(bucket)
-      const [allowed, remaining, resetMs] = answer
-      return { allowed: allowed === 1, remaining, resetMs }
+      const [allowed, remaining, resetMs, endsAtMs] = answer
+      return { allowed: allowed === 1, remaining, resetMs, counted: endsAtMs }
     },
-    async giveBack(bucket) {
-      const answer = await run('rate-limit', (client) => giveBackScript(client, keyOf(bucket), []))
-      if (answer === undefined) await fallback.giveBack(bucket)
+    async giveBack(bucket, taken) {
+      const { counted } = taken
+      if (typeof counted !== 'number') return fallback.giveBack(bucket, taken)
+      // While the store is down, its counter keeps what it counted: this replica's own counter has not counted it.
+      await run('rate-limit', (client) => giveBackScript(client, keyOf(bucket), [counted]))
     },
   }
 }

@@ -103,14 +103,18 @@ function isUnder(path: string, prefix: string): boolean {
   return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
 }
 
-// Many routers take what follows a last dot for the format of the answer.
-const extension = /\/?\.[a-z]{1,8}$/
+// Many routers take what follows a last dot for the format of the answer, some again and again.
+const extensions = /(?:\/?\.[a-z]{1,8})+$/
+// Where a server written in C sees the end of a decoded path.
+const endOfText = /%00.*$/
 
 function swapArea(path: string): Area {
   // Every path that an upstream router could read as a quote's or an order's is treated as one, so that no odd spelling
   // bypasses the guard. The target goes out unchanged.
   if (readQuotePath(path) !== undefined) return 'quote'
-  const readings = foldPath(path).map((reading) => reading.toLowerCase().replace(extension, ''))
+  const readings = foldPath(path.replace(endOfText, '')).map((reading) =>
+    reading.toLowerCase().replace(extensions, ''),
+  )
   if (readings.includes('/v3/orders/float')) return 'float-order'
   if (readings.includes('/v3/orders')) return 'order'
   return 'swap'

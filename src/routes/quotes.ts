@@ -1,5 +1,7 @@
+import { once } from 'node:events'
 import { addLength, endToEndHeaders } from '../http/headers.ts'
 import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
+import { Problem } from '../http/problem.ts'
 import {
   answerInOneWrite,
   dateLine,
@@ -45,6 +47,12 @@ export interface QuoteRoute {
 /** How often a request asks, because its quote expired before it could be written. */
 const maxAsks = 3
 
+function expiredWaiting(): Problem {
+  return new Problem('quote-expired-waiting', {
+    detail: `${maxAsks} quotes in a row expired before they could be sent to this client. The request can be sent again.`,
+  })
+}
+
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   const { cache, readRequest, sourceFor, providerClock, totalTimeoutMs, rateLimit, exchanges, observer } =
@@ -52,6 +60,9 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   const quoteHeaders = createQuoteHeaders(options.chosenBy)
 
   function answer(exchange: Exchange): void | Promise<void> {
+    // In a mounted app an earlier answer on the same connection is not finished. A quote that waited for that would go
+    // out unjudged, so it is looked for when its turn comes.
+    if (exchange.response.socket === null) return answerInTurn(exchange)
     const keyed = readRequest(exchange)
     if (rateLimit?.countsHits) return rateLimit.count(exchange).then(() => fetchFor(exchange, keyed))
     const { key, request } = keyed
@@ -63,6 +74,11 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     answerHit(exchange, quote, { pair: request.pair, at })
     if (cache.refreshesAhead && cache.isRefreshDue(key, quote))
       cache.refresh(key, quote, sourceFor(request, exchange))
+  }
+
+  async function answerInTurn(exchange: Exchange): Promise<void> {
+    await once(exchange.response, 'socket')
+    return answer(exchange)
   }
 
   function answerHit(
@@ -100,7 +116,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     }
     const { answer, how } = served
     const { response } = exchange
-    const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
+    const detail = served.notKept ?? (key === undefined ? 'unknown-client' : undefined)
     const bypass = `quotegate; fwd=bypass; detail=${detail}`
     exchange.outcome = { how: 'bypass', cacheStatus: bypass }
     // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
@@ -173,9 +189,9 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (gone) return
       const at = providerClock.moment()
       if (isTooLate(served, at)) {
-        const failure = failureByTime(`${asks} quotes in a row expired before they could be written`)
-        if (asks < maxAsks) askAgain(failure, asks + 1)
-        else fail(failure)
+        if (asks < maxAsks)
+          askAgain(failureByTime(`${asks} quotes in a row expired before they could be written`), asks + 1)
+        else fail(expiredWaiting())
         return
       }
       patience.end()

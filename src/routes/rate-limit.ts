@@ -51,9 +51,9 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     return by === 'both' ? `${address} ${name}` : name
   }
 
-  function standing(bucket: string, { allowed, remaining, resetMs }: Taken): RateLimitStanding {
-    const limit = `"default";r=${remaining};t=${Math.ceil(resetMs / 1_000)}`
-    return { allowed, bucket, fields: ['RateLimit-Policy', policy, 'RateLimit', limit] }
+  function standing(bucket: string, taken: Taken): RateLimitStanding {
+    const limit = `"default";r=${taken.remaining};t=${Math.ceil(taken.resetMs / 1_000)}`
+    return { taken, bucket, isSpent: false, fields: ['RateLimit-Policy', policy, 'RateLimit', limit] }
   }
 
   function refusal({ resetMs }: Taken): Problem {
@@ -65,7 +65,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   }
 
   async function count(exchange: Exchange): Promise<void> {
-    if (exchange.rateLimit?.allowed) return
+    if (exchange.rateLimit?.taken.allowed) return
     const bucket = bucketOf(exchange)
     const taken = await limiter.take(bucket)
     exchange.rateLimit = standing(bucket, taken)
@@ -76,16 +76,20 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
 
   function giveBack(exchange: Exchange): void {
     const { rateLimit } = exchange
-    if (!rateLimit?.allowed) return
+    if (!rateLimit?.taken.allowed || rateLimit.isSpent) return
     exchange.rateLimit = undefined
-    void takeBack(rateLimit.bucket)
+    void takeBack(rateLimit)
+  }
+
+  function spend({ rateLimit }: Exchange): void {
+    if (rateLimit !== undefined) rateLimit.isSpent = true
   }
 
   /** No answer waits for this: a limiter that fails here leaves the client with one less for a minute. */
-  async function takeBack(bucket: string): Promise<void> {
+  async function takeBack({ bucket, taken }: RateLimitStanding): Promise<void> {
     try {
       // A limiter that an embedder passed in may throw at once, or return nothing.
-      await limiter.giveBack(bucket)
+      await limiter.giveBack(bucket, taken)
     } catch {}
   }
 
@@ -104,10 +108,17 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
           throw new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
         }
         made = call()
-        return made.answer.catch((error) => {
-          if (wasNeverSent(error)) giveBack(exchange)
-          throw error
-        })
+        return made.answer.then(
+          (answered) => {
+            spend(exchange)
+            return answered
+          },
+          (error) => {
+            if (wasNeverSent(error)) giveBack(exchange)
+            else spend(exchange)
+            throw error
+          },
+        )
       })
       return {
         answer,
@@ -143,5 +154,5 @@ export function rateLimitFields(
 
 /** The limit of another client refused the call that several shared. This client may still ask. */
 export function isAnothersRefusal({ rateLimit }: Exchange, error: unknown): boolean {
-  return error instanceof Problem && error.slug === 'rate-limited' && rateLimit?.allowed !== false
+  return error instanceof Problem && error.slug === 'rate-limited' && rateLimit?.taken.allowed !== false
 }

@@ -11,14 +11,14 @@ afterEach(() => {
 describe('the rate limiter in memory', () => {
   it('allows perMinute requests, then refuses, and says how many are left and until when', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 2 })
-    expect(await limiter.take('a')).toEqual({ allowed: true, remaining: 1, resetMs: 60_000 })
+    expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 1, resetMs: 60_000 })
     vi.advanceTimersByTime(20_000)
-    expect(await limiter.take('a')).toEqual({ allowed: true, remaining: 0, resetMs: 40_000 })
-    expect(await limiter.take('a')).toEqual({ allowed: false, remaining: 0, resetMs: 40_000 })
+    expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 0, resetMs: 40_000 })
+    expect(await limiter.take('a')).toMatchObject({ allowed: false, remaining: 0, resetMs: 40_000 })
     vi.advanceTimersByTime(39_999)
-    expect(await limiter.take('a')).toEqual({ allowed: false, remaining: 0, resetMs: 1 })
+    expect(await limiter.take('a')).toMatchObject({ allowed: false, remaining: 0, resetMs: 1 })
     vi.advanceTimersByTime(1)
-    expect(await limiter.take('a')).toEqual({ allowed: true, remaining: 1, resetMs: 60_000 })
+    expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 1, resetMs: 60_000 })
   })
 
   it('counts each bucket by itself', async () => {
@@ -30,27 +30,26 @@ describe('the rate limiter in memory', () => {
 
   it('counts a request that was given back as never made', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
-    await limiter.take('a')
-    await limiter.giveBack('a')
+    await limiter.giveBack('a', await limiter.take('a'))
     expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 0 })
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 
   it('lets the next request use what was given back, however many were refused before', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
-    await limiter.take('a')
+    const taken = await limiter.take('a')
     for (let refused = 0; refused < 3; refused++) expect((await limiter.take('a')).allowed).toBe(false)
-    await limiter.giveBack('a')
+    await limiter.giveBack('a', taken)
     expect((await limiter.take('a')).allowed).toBe(true)
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 
   it('adds nothing to the next minute when a request of the last one is given back late', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
-    await limiter.take('a')
+    const last = await limiter.take('a')
     vi.advanceTimersByTime(60_000)
-    await limiter.giveBack('a')
     expect((await limiter.take('a')).allowed).toBe(true)
+    await limiter.giveBack('a', last)
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 
@@ -59,7 +58,7 @@ describe('the rate limiter in memory', () => {
     await limiter.take('a')
     for (const step of [-3_600_000, 7_200_000]) {
       vi.setSystemTime(Date.now() + step)
-      expect(await limiter.take('a')).toEqual({ allowed: false, remaining: 0, resetMs: 60_000 })
+      expect(await limiter.take('a')).toMatchObject({ allowed: false, remaining: 0, resetMs: 60_000 })
     }
     vi.advanceTimersByTime(60_000)
     expect((await limiter.take('a')).allowed).toBe(true)
@@ -67,10 +66,18 @@ describe('the rate limiter in memory', () => {
 
   it('allows no more than perMinute, however often requests are given back', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
-    await limiter.giveBack('a')
-    await limiter.take('a')
-    for (let given = 0; given < 3; given++) await limiter.giveBack('a')
+    const taken = await limiter.take('a')
+    for (let given = 0; given < 3; given++) await limiter.giveBack('a', taken)
     expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 0 })
+    expect((await limiter.take('a')).allowed).toBe(false)
+  })
+
+  it('gives nothing back to a bucket that was dropped and begun again', async () => {
+    const limiter = createMemoryRateLimiter({ perMinute: 1, maxBuckets: 1 })
+    const before = await limiter.take('a')
+    await limiter.take('b')
+    await limiter.take('a')
+    await limiter.giveBack('a', before)
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 

@@ -83,7 +83,7 @@ it('quotes that are over each time before they can be written are a 504, and non
   }
   expect([...seen]).toEqual([
     'quotegate; fwd=bypass; detail=expired',
-    'urn:quotegate:problem:upstream-timeout',
+    'urn:quotegate:problem:quote-expired-waiting',
     'quotegate; fwd=uri-miss; stored',
   ])
 })

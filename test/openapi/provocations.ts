@@ -11,6 +11,7 @@ import { ask, asking, createTestClock } from '../support/clients/quotes.ts'
 import { type ParsedAnswer, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
+import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
 import type { Call } from './support.ts'
 
 type Settings = Record<string, SettingValue | undefined>
@@ -30,6 +31,11 @@ const withHeaders = (call: Call, ...lines: string[]): Call => ({
 const withQuery = (call: Call, query: string): Call => ({
   ...call,
   target: `${call.target}${call.target.includes('?') ? '&' : '?'}${query}`,
+})
+
+const withAmount = (call: Call, amount: number): Call => ({
+  ...call,
+  target: call.target.replace(/(?<=[?&]amount=)[^&]*/, String(amount)),
 })
 
 /** Of another application, so that what is asked for here says nothing of the orders there. */
@@ -143,6 +149,16 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     const { url } = await gatewayTo(upstream.url)
     await asking(url, '0.1', ['App-Name', 'demo'])
     return (call) => send(url, call)
+  },
+  async 'quote-expired-waiting'() {
+    const { url, lifeMs } = await quotesThatExpireWaiting()
+    let before: Promise<unknown> = Promise.resolve()
+    // One at a time, because each look at the clock of that gateway costs time.
+    return (call) => {
+      const answer = before.then(() => send(url, withAmount(call, lifeMs)))
+      before = answer
+      return answer
+    }
   },
   async 'no-payments-upstream'() {
     const { url } = await startGatewayWithout('PAYMENTS_BASE_URL')

@@ -43,8 +43,9 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
 
   it('give the next one exactly what one of them takes back, refusals in between or not', async () => {
     const { here, there } = await twoOn((await valkey()).url)
-    for (let turn = 0; turn < perMinute + 5; turn += 1) await here.take('a')
-    await there.giveBack('a')
+    const taken = await here.take('a')
+    for (let turn = 0; turn < perMinute + 4; turn += 1) await here.take('a')
+    await there.giveBack('a', taken)
     expect(await here.take('a')).toMatchObject({ allowed: true, remaining: 0 })
     expect(await there.take('a')).toMatchObject({ allowed: false, remaining: 0 })
   })
@@ -52,12 +53,27 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
   it('begin no minute by taking back after the end of one, and none with more than there is', async () => {
     const server = await valkey()
     const { here, there } = await twoOn(server.url)
-    await here.giveBack('a')
+    const taken = await here.take('a')
+    const [key = ''] = (await server.ask('KEYS', '*limit*')) as string[]
+    await server.ask('DEL', key)
+    await here.giveBack('a', taken)
     expect(await server.ask('KEYS', '*limit*')).toEqual([])
-    await here.take('a')
-    await here.giveBack('a')
-    await there.giveBack('a')
+    const next = await here.take('a')
+    await here.giveBack('a', next)
+    await there.giveBack('a', next)
     expect(await here.take('a')).toMatchObject({ allowed: true, remaining: perMinute - 1 })
+  })
+
+  it('give nothing back to the next minute', async () => {
+    const server = await valkey()
+    const { here, there } = await twoOn(server.url)
+    const last = await here.take('a')
+    const [key = ''] = (await server.ask('KEYS', '*limit*')) as string[]
+    await server.ask('DEL', key)
+    await pause(20)
+    for (let turn = 0; turn < perMinute; turn += 1) await here.take('a')
+    await there.giveBack('a', last)
+    expect(await here.take('a')).toMatchObject({ allowed: false })
   })
 
   it('begin anew when the minute is over, and when its key was broken', async () => {
@@ -68,13 +84,13 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
     expect(await here.take('a')).toMatchObject({ allowed: false })
     // One that would never end.
     await server.ask('PERSIST', key)
-    expect(await here.take('a')).toEqual({ allowed: true, remaining: perMinute - 1, resetMs: 60_000 })
+    expect(await here.take('a')).toMatchObject({ allowed: true, remaining: perMinute - 1, resetMs: 60_000 })
     await server.ask('SET', key, 'garbage', 'PX', 60_000)
-    expect(await here.take('a')).toEqual({ allowed: true, remaining: perMinute - 1, resetMs: 60_000 })
+    expect(await here.take('a')).toMatchObject({ allowed: true, remaining: perMinute - 1, resetMs: 60_000 })
     expect(Number(await server.ask('PTTL', key))).toBeGreaterThan(0)
     await server.ask('PEXPIRE', key, 1)
     while ((await server.ask('EXISTS', key)) !== 0) await pause(1)
-    expect(await here.take('a')).toEqual({ allowed: true, remaining: perMinute - 1, resetMs: 60_000 })
+    expect(await here.take('a')).toMatchObject({ allowed: true, remaining: perMinute - 1, resetMs: 60_000 })
   })
 
   it('name no client in the store', async () => {
@@ -91,9 +107,10 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
     const { stores, here, there } = await twoOn(server.url)
     await server.kill()
     for (const limiter of [here, there]) {
-      for (let turn = 0; turn < perMinute; turn += 1)
+      const taken = await limiter.take('a')
+      for (let turn = 1; turn < perMinute; turn += 1)
         expect(await limiter.take('a')).toMatchObject({ allowed: true })
-      await limiter.giveBack('a')
+      await limiter.giveBack('a', taken)
       expect(await limiter.take('a')).toMatchObject({ allowed: true })
       expect(await limiter.take('a')).toMatchObject({ allowed: false })
     }
@@ -103,5 +120,24 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
       expect(await (turn % 2 === 0 ? here : there).take('a')).toMatchObject({ allowed: true })
     expect(await here.take('a')).toMatchObject({ allowed: false })
     expect(await there.take('a')).toMatchObject({ allowed: false })
+  })
+
+  it('give back to the counter that a request was taken from, whatever became of the store since', async () => {
+    const server = await valkey()
+    const { stores, here } = await twoOn(server.url)
+    const [store] = stores
+    const sharedly = await here.take('a')
+    await server.kill()
+    await until(() => !store.up, 'the store to be missed')
+    for (let turn = 1; turn < perMinute; turn += 1) await here.take('a')
+    const alone = await here.take('a')
+    expect(alone).toMatchObject({ allowed: true, remaining: 0 })
+    await here.giveBack('a', sharedly)
+    expect(await here.take('a')).toMatchObject({ allowed: false })
+    await server.restartEmpty()
+    await until(() => store.up, 'the store again')
+    for (let turn = 0; turn < perMinute; turn += 1) await here.take('a')
+    await here.giveBack('a', alone)
+    expect(await here.take('a')).toMatchObject({ allowed: false })
   })
 })

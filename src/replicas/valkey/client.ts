@@ -113,13 +113,19 @@ export function createSubscriberConnection(address: StoreAddress, client: Valkey
   return catchParserErrors(new Redis({ ...options, ...nodes[Math.floor(Math.random() * nodes.length)] }))
 }
 
-/** ioredis throws out of the socket's 'data' event at some malformed replies, which would end the process. */
+/**
+ * ioredis throws out of the socket's 'data' event at some malformed replies, which would end the process. And it takes
+ * what a server says to a connection that it will not have for the reply to a command.
+ */
 function catchParserErrors(redis: Redis): Redis {
   return redis.on('connect', () => {
     const { stream } = redis
+    let first: Buffer | undefined
     for (const read of stream.listeners('data')) {
       stream.off('data', read as () => void).prependListener('data', (bytes: Buffer) => {
+        first ??= bytes
         try {
+          if (first === bytes && isDenial(bytes)) throw new Error(bytes.toString('latin1', 1).trim())
           read.call(stream, bytes)
         } catch (error) {
           stream.destroy(error as Error)
@@ -129,15 +135,24 @@ function catchParserErrors(redis: Redis): Redis {
   })
 }
 
+/** A server in protected mode says why it will not have a connection, and closes it. */
+function isDenial(bytes: Buffer): boolean {
+  return bytes.toString('latin1', 0, 7) === '-DENIED'
+}
+
 /**
  * Writes one small key and publishes one message, which this process receives itself; pings every master of a Cluster.
  * A server that answers and takes no writes is of no use here, and if it takes no messages, other replicas keep quotes
  * that were used.
  */
 export async function probeServer(client: ValkeyClient, key: string, marker: string): Promise<void> {
+  // In one write: a second write to a connection that the server has closed would lose what it said before.
+  const stream = client instanceof Cluster ? undefined : client.stream
+  stream?.cork()
   const answers: Promise<unknown>[] = [client.set(key, '1', 'PX', 10_000), client.publish(key, marker)]
   if (client instanceof Cluster) answers.push(...client.nodes('master').map((node) => node.ping()))
   // If the server refuses the database, ioredis goes on in number 0, which may belong to another environment.
   else if (client.options.db) answers.push(client.select(client.options.db))
+  stream?.uncork()
   await Promise.all(answers)
 }

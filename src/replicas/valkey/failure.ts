@@ -23,6 +23,7 @@ export function repeatsRefusal(error: unknown, before: unknown): boolean {
 const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
   [noPassword, 'it wants a password, and VALKEY_URL has none'],
   [wrongPassword, 'it refuses the user or the password of VALKEY_URL'],
+  [/^DENIED/, 'its protected mode refuses connections of other machines'],
   [/^NOPERM|^ERR The user executing the script can't/, 'the user of VALKEY_URL may not do this'],
   [/DB index is out of range|SELECT is not allowed/, 'it has no such database as VALKEY_URL names'],
   [/^READONLY/, 'it is a replica that takes no writes'],

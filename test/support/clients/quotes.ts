@@ -1,8 +1,7 @@
 import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
 import type { Gateway } from '../../../src/gateway/gateway.ts'
-import type { Call } from '../../../src/quotes/flight.ts'
-import type { QuoteSource } from '../../../src/quotes/quote-cache.ts'
+import type { Call, QuoteSource } from '../../../src/quotes/flight.ts'
 
 export const quotePath = '/v3/pairs/ETH_USDC/quotes'
 

@@ -1,0 +1,98 @@
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { createGateway } from '../../src/index.ts'
+import { ask, createTestClock, giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
+import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
+
+// A quote may expire between its arrival and the moment at which its answer can be written.
+
+const get = (target: string) => `GET ${target} HTTP/1.1\r\nHost: gateway\r\nApp-Name: wallet\r\n\r\n`
+
+// The server of the parent app begins all pipelined requests at once and holds their answers back.
+describe('in a mounted app, a quote behind an answer that takes long', () => {
+  async function mounted() {
+    const clock = createTestClock()
+    const slow: ServerResponse[] = []
+    const upstream = await recordingUpstream(({ target }, response) => {
+      const date = ['Date', new Date(clock.nowMs()).toUTCString()]
+      if (target === '/checkouts/slow') slow.push(response)
+      else giveQuote(response, quoteBody({ expiry: clock.nowMs() + 30_000 }), date)
+    })
+    const gateway = await createGateway(
+      { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url },
+      { clock },
+    )
+    const parent = createServer(express().use(gateway.app)).listen(0, '127.0.0.1')
+    await new Promise((resolve) => parent.once('listening', resolve))
+    onTestFinished(async () => {
+      parent.closeAllConnections()
+      parent.close()
+      await gateway.close()
+    })
+    const { port } = parent.address() as AddressInfo
+    return { clock, slow, upstream, url: `http://127.0.0.1:${port}` }
+  }
+
+  it.each([
+    ['was in memory when it was asked for', true],
+    ['had to be fetched', false],
+  ])('is live when its turn comes: it %s', async (_how, isKept) => {
+    const { clock, slow, url } = await mounted()
+    const target = `${quotePath}?amount=1`
+    if (isKept) await ask(url, { path: target })
+    const connection = new RawConnection(url)
+    connection.write(get('/checkouts/slow') + get(target) + get(target))
+    await until(() => slow.length === 1, 'the slow one to be asked for')
+    const probe = await ask(url, { path: '/checkouts/1' })
+    expect(probe.status).toBe(200)
+    clock.advance(60_000)
+    slow[0]?.end('slow')
+    expect((await connection.answer()).body.toString()).toBe('slow')
+    for (const answer of [await connection.answer(), await connection.answer()]) {
+      expect(answer.status).toBe(200)
+      expect(JSON.parse(answer.body.toString()).expiry).toBeGreaterThan(clock.nowMs())
+    }
+  })
+
+  it('is judged there as everywhere: what is wrong with it is said in its turn', async () => {
+    const { slow, url } = await mounted()
+    const connection = new RawConnection(url)
+    connection.write(get('/checkouts/slow') + get(`${quotePath}?amount=none`) + get('/checkouts/1'))
+    await until(() => slow.length === 1, 'the slow one to be asked for')
+    slow[0]?.end('slow')
+    const statuses = [await connection.answer(), await connection.answer(), await connection.answer()]
+    expect(statuses.map(({ status }) => status)).toEqual([200, 400, 200])
+  })
+})
+
+describe('a quote that expires before it can be written', () => {
+  it('is asked for three times, and then the answer is a problem of its own', async () => {
+    const { url, upstream, lifeMs } = await quotesThatExpireWaiting()
+    const before = upstream.requests.length
+    const { status, headers, body } = await ask(url, { path: `${quotePath}?amount=${lifeMs}` })
+    expect([status, JSON.parse(body)]).toMatchObject([
+      504,
+      { type: 'urn:quotegate:problem:quote-expired-waiting', retryable: true },
+    ])
+    expect(headers['cache-status']).toBeUndefined()
+    expect(upstream.requests.length - before).toBe(3)
+  })
+
+  it('counts against the rate limit although the next one could not be asked for', async () => {
+    const { url, upstream, lifeMs, give } = await quotesThatExpireWaiting({
+      RATE_LIMIT_PER_MINUTE: 1_000,
+      UPSTREAM_RETRIES: 0,
+    })
+    upstream.answer(({ target }, response) => {
+      response.setHeader('Connection', 'close')
+      response.once('close', () => upstream.close())
+      give(target, response)
+    })
+    const { status, headers } = await ask(url, { path: `${quotePath}?amount=${lifeMs}` })
+    expect([status, headers.ratelimit]).toEqual([502, expect.stringMatching(/^"default";r=\d+/)])
+  })
+})
