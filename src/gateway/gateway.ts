@@ -197,6 +197,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     traffic: trafficServer,
     operations: createServer(operations.listener),
     inFlight: () => exchanges.inFlight,
+    ordersSent: () => swap.orders.sent,
     opensAfter: sharedStore?.firstProbe,
     async closeUpstreams() {
       await closeUpstreams()

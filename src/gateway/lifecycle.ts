@@ -14,6 +14,8 @@ export interface LifecycleParts {
   operations: Server
   /** Requests without a complete answer, those that came through an app mounted elsewhere too. */
   inFlight(): number
+  /** Orders that were sent and have no whole answer yet. Their clients may have left. */
+  ordersSent(): number
   /** What a start waits for; it never rejects. */
   opensAfter: Promise<void> | undefined
   /** What is behind the traffic listener, ended after it. */
@@ -82,10 +84,12 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       closeSilent: traffic.closeSilentConnections,
       cut: cutTheRest,
     })
-    // Requests of the listener are answered or cut by now. Those of a mounted app get what is left of the same time.
+    // Requests of the listener are answered or cut by now. Those of a mounted app, and orders whose clients have left, get
+    // what is left of the same time.
     const closedAtMs = performance.now()
     const leftMs = Math.max(0, config.drain.timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
-    while (parts.inFlight() > 0 && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
+    const isBusy = () => parts.inFlight() > 0 || parts.ordersSent() > 0
+    while (isBusy() && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
     await parts.closeUpstreams()
     parts.beforeOperationsClose()
     await closeOperations()

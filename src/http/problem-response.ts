@@ -1,6 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { PatientTimer } from '../process/patient-timer.ts'
+import { dateLine } from './date-line.ts'
 import { destroyUnlessRead, endOnceRead } from './lingering-close.ts'
 import { type Problem, problemBody } from './problem.ts'
 
@@ -85,7 +86,7 @@ export function answerSocket(
     ...Object.entries(problem.headers).map(([name, value]) => `${name}: ${value}`),
     'Connection: close',
   ]
-  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`)
+  socket.end(`${head.join('\r\n')}\r\n${dateLine()}\r\n${body}`)
   const timer = new PatientTimer(lingerMs, () => socket.destroy())
   socket.once('close', () => timer.clear())
 }

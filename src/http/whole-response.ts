@@ -1,4 +1,5 @@
 import { type IncomingMessage, ServerResponse, validateHeaderName, validateHeaderValue } from 'node:http'
+import { dateLine } from './date-line.ts'
 import { interrupted } from './problem-response.ts'
 
 /**
@@ -123,19 +124,6 @@ export function isSent(response: ServerResponse): boolean {
 /** Whether any byte of an answer was sent, so that no other answer can replace it. */
 export function hasBegun(response: ServerResponse): boolean {
   return response.headersSent || (response instanceof TrafficResponse && response.whole !== undefined)
-}
-
-/** The Date line is cached for one second, as Node caches its own. */
-let dateOfSecond = ''
-let dateUntilMs = 0
-
-export function dateLine(): string {
-  const nowMs = Date.now()
-  if (nowMs >= dateUntilMs || nowMs < dateUntilMs - 1_000) {
-    dateOfSecond = `Date: ${new Date(nowMs).toUTCString()}\r\n`
-    dateUntilMs = nowMs - (nowMs % 1_000) + 1_000
-  }
-  return dateOfSecond
 }
 
 /** Writes headers as the lines of a head; undefined if Node would refuse to write one of them. */

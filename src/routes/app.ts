@@ -1,5 +1,6 @@
 import type { RequestListener } from 'node:http'
 import express, { type Request, type Response } from 'express'
+import { hasLeft } from '../http/has-left.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
 import { type MessageClasses, messageClassesOf } from './message-classes.ts'
@@ -44,6 +45,10 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
   app.use((request: Request, response: Response) => {
     // The client left while another app, in which this one is mounted, was busy.
     if (response.destroyed) return
+    if (hasLeft(request.socket)) {
+      request.socket.destroy()
+      return
+    }
     const exchange = exchanges.begin(request, response)
     try {
       dispatch(exchange)?.catch((error) => exchanges.fail(exchange, error))

@@ -104,16 +104,27 @@ function isUnder(path: string, prefix: string): boolean {
 }
 
 // Many routers take what follows a last dot for the format of the answer, some again and again.
-const extensions = /(?:\/?\.[a-z]{1,8})+$/
+const extension = /\/?\.[a-z]{1,8}$/
+const longestExtension = '/.'.length + 8
 // Where a server written in C sees the end of a decoded path.
 const endOfText = /%00.*$/
+
+/** One after the other, at the end alone: one expression for all took a fifth of a second for a path of 8 KiB. */
+function withoutExtensions(path: string): string {
+  let end = path.length
+  for (;;) {
+    const last = extension.exec(path.slice(Math.max(0, end - longestExtension), end))
+    if (last === null) return path.slice(0, end)
+    end -= last[0].length
+  }
+}
 
 function swapArea(path: string): Area {
   // Every path that an upstream router could read as a quote's or an order's is treated as one, so that no odd spelling
   // bypasses the guard. The target goes out unchanged.
   if (readQuotePath(path) !== undefined) return 'quote'
   const readings = foldPath(path.replace(endOfText, '')).map((reading) =>
-    reading.toLowerCase().replace(extensions, ''),
+    withoutExtensions(reading.toLowerCase()),
   )
   if (readings.includes('/v3/orders/float')) return 'float-order'
   if (readings.includes('/v3/orders')) return 'order'

@@ -84,6 +84,8 @@ export type OrderExplanation =
     }
 
 export interface OrderRoute {
+  /** How many float orders are on their way to the provider, or wait for its answer. Their clients may have left. */
+  readonly sent: number
   /** POST /v3/orders/float. */
   floatOrder(exchange: Exchange): Promise<void>
   /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
@@ -95,6 +97,7 @@ export interface OrderRoute {
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   const { clock, ledger, observer, providerClock, quoteIdFields, upstream } = options
   const { recall, judge } = createOrderJudge(options)
+  let sent = 0
 
   function ageOf(quote: NotedQuote): number {
     return Math.max(0, clock.nowMs() - quote.notedAtMs)
@@ -214,11 +217,16 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       request: { kind: 'float-order', method: 'POST', target: exchange.target, headers, body },
       sender,
     })
-    const whole = await answer.catch((error) => {
-      const isUnsent = error instanceof Problem || wasNeverSent(error)
-      if (isUnsent) options.rateLimit?.giveBack(exchange)
-      throw isUnsent ? error : sender.failed(error)
-    })
+    sent += 1
+    const whole = await answer
+      .catch((error) => {
+        const isUnsent = error instanceof Problem || wasNeverSent(error)
+        if (isUnsent) options.rateLimit?.giveBack(exchange)
+        throw isUnsent ? error : sender.failed(error)
+      })
+      .finally(() => {
+        sent -= 1
+      })
     if (response.destroyed) return
     try {
       relayAnswer(exchange, whole)
@@ -228,6 +236,9 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   }
 
   return {
+    get sent() {
+      return sent
+    },
     floatOrder,
     plainOrder: createPlainOrderRoute(options),
     async explain(body, orderer) {

@@ -1,14 +1,9 @@
 import { once } from 'node:events'
-import { addLength, endToEndHeaders } from '../http/headers.ts'
+import { dateLine } from '../http/date-line.ts'
+import { addLength, endToEndHeaders, headerValues } from '../http/headers.ts'
 import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
 import { Problem } from '../http/problem.ts'
-import {
-  answerInOneWrite,
-  dateLine,
-  isSent,
-  TrafficResponse,
-  writeReceivedHead,
-} from '../http/whole-response.ts'
+import { answerInOneWrite, isSent, TrafficResponse, writeReceivedHead } from '../http/whole-response.ts'
 import { failureByTime } from '../quotes/flight.ts'
 import { Patience } from '../quotes/patience.ts'
 import type { Moment, ProviderClock } from '../quotes/provider-clock.ts'
@@ -135,7 +130,8 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       if (how === 'collapsed') headers.push('X-Request-Id', exchange.id)
     }
     if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
-    response.sendDate = how === 'collapsed' && answer.quote !== undefined
+    // A quote has a Date: its own, if this client's exchange brought it, else ours. What is not a quote gets none added.
+    response.sendDate = answer.quote !== undefined && headerValues(headers, 'date').length === 0
     addLength(headers, answer)
     const { status, reason, body } = answer
     if (answerInOneWrite(response, { status, reason, headers }, body)) return

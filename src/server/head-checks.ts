@@ -4,7 +4,7 @@ import { Problem } from '../http/problem.ts'
 
 const maxHeadBytes = 16_384
 const maxTargetBytes = 8_192
-const maxHeaders = 200
+export const maxHeaders = 200
 
 // Node also accepts RTSP/1.0 and ICE/1.0 without reporting it. Methods that only those protocols have are refused.
 const httpMethods = new Set(METHODS.filter((method) => method !== 'SOURCE'))
@@ -100,6 +100,16 @@ const requestLine = /^[A-Z-]+ \S*/
 function endsInTarget(packet: Buffer | undefined): boolean {
   const line = requestLine.exec(packet?.toString('latin1') ?? '')?.[0]
   return line !== undefined && line.length > maxTargetBytes
+}
+
+/**
+ * RFC 9112 9.3 and 9.6. Node overlooks a `close` that has a tab behind it, and in HTTP/1.0 one that stands beside a
+ * `keep-alive`.
+ */
+export function saysClose({ headers: { connection } }: IncomingMessage): boolean {
+  // The two values that nearly every request has.
+  if (connection === undefined || connection === 'keep-alive') return false
+  return connection.split(',').some((option) => option.trim().toLowerCase() === 'close')
 }
 
 const shortestHead = 'GET / HTTP/1.0\r\n\r\n'

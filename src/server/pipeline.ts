@@ -1,9 +1,11 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { getHeapStatistics } from 'node:v8'
 import { destroyUnlessRead } from '../http/lingering-close.ts'
 import { type Refusable, refused } from '../http/problem-response.ts'
 import type { TrafficResponse } from '../http/whole-response.ts'
-import { upgradeMayHideBytes } from './head-checks.ts'
+import { createSpeakers, type Speaker } from './half-closed.ts'
+import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
 import type { OpenConnections } from './open-connections.ts'
 
 /** A request in the queue of its connection. */
@@ -11,9 +13,11 @@ export interface PipelinedRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
   serve: RequestListener
+  /** What it takes of `maxWaitingBytes`: nothing if no request was in front of it. */
+  readonly waitingBytes: number
 }
 
-export interface Connection {
+export interface Connection extends Speaker {
   /** The requests that have no complete answer yet. Only the first is being served. */
   readonly queue: PipelinedRequest[]
   /** The last request that was answered before all of its body had come. */
@@ -22,6 +26,8 @@ export interface Connection {
   atEnd: (() => void) | undefined
   takesNoMore: boolean
   paused: boolean
+  /** Of the requests that wait behind the first. */
+  waitingBytes: number
   /** How many idle checks in a row found nothing going on. */
   idleChecks: number
   readonly idleTimer: NodeJS.Timeout
@@ -43,8 +49,20 @@ export interface PipelineOptions {
 
 /** An idle connection is closed at this check. A timer that is set again for each request costs more. */
 const maxIdleChecks = 4
-/** With more requests than this in the queue of a connection, nothing more is read from it. */
-const maxPipelined = 64
+/**
+ * With more than this waiting behind the request that is being served, nothing more is read from a connection. Node parses
+ * all of a piece that it has read, up to 64 KiB, so what else was in that piece waits too: perhaps 2,500 tiny requests.
+ */
+const maxWaiting = 8
+const maxWaitingBytes = 65_536
+/** What Node keeps of a request besides its bytes. */
+const requestBytes = 1_024
+/**
+ * If more waits on all connections together, a connection that adds to it is cut, unless at most one large head waits
+ * there. Cutting is all that stops Node from keeping the rest of a piece.
+ */
+const maxWaitingBytesInAll = Math.max(8_388_608, getHeapStatistics().heap_size_limit / 16)
+const toleratedBytes = 16_384 + requestBytes
 
 /**
  * Serves the requests of each connection one after another. RFC 9112 9.3.2 allows more only for safe methods: a GET
@@ -53,6 +71,8 @@ const maxPipelined = 64
 export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeline {
   /** On the socket itself: a look-up in a WeakMap costs more. */
   const served = Symbol('connection')
+  let waitingBytesInAll = 0
+  const noteRead = createSpeakers()
 
   function connectionOf(socket: Duplex & { [served]?: Connection }): Connection {
     const known = socket[served]
@@ -63,11 +83,20 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
       atEnd: undefined,
       takesNoMore: false,
       paused: false,
+      hasJustSpoken: false,
+      waitingBytes: 0,
       idleChecks: 0,
       idleTimer: setInterval(() => checkIdle(socket, connection), Math.ceil(idleMs / maxIdleChecks)),
     }
     socket[served] = connection
-    socket.once('close', () => clearInterval(connection.idleTimer))
+    socket.once('close', () => {
+      clearInterval(connection.idleTimer)
+      waitingBytesInAll -= connection.waitingBytes
+    })
+    // Node would end the connection of every client that ends its own side (httpAllowHalfOpen).
+    socket.on('end', () => {
+      if (!connection.hasJustSpoken) socket.end()
+    })
     // Node resumes a socket after every answer, also one that was paused here.
     socket.on('resume', () => {
       if (connection.paused) socket.pause()
@@ -100,8 +129,9 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
       connection.takesNoMore = true
       response.shouldKeepAlive = false
     }
-    if (open.isEnding) open.endWith(response, connection)
-    const pipelined = { request, response, serve }
+    if (open.isEnding || (response.shouldKeepAlive && saysClose(request))) open.endWith(response, connection)
+    const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
+    const pipelined = { request, response, serve, waitingBytes }
     if (queue.length === 0) {
       begin(pipelined)
       // Answered whole within this call. Any other answer may still leave a body behind that has to end.
@@ -111,6 +141,7 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
       }
     }
     queue.push(pipelined)
+    noteRead(request, connection)
     response.on('close', () => {
       if (!request.complete) {
         connection.answeredEarly = request
@@ -119,7 +150,14 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
       queue.splice(queue.indexOf(pipelined), 1)
       next(socket, connection)
     })
-    if (queue.length > maxPipelined && !connection.paused) {
+    connection.waitingBytes += waitingBytes
+    waitingBytesInAll += waitingBytes
+    if (waitingBytesInAll > maxWaitingBytesInAll && connection.waitingBytes > toleratedBytes) {
+      connection.takesNoMore = true
+      socket.destroy()
+      return
+    }
+    if (!connection.paused && waitsTooMuch(connection)) {
       connection.paused = true
       socket.pause()
     }
@@ -128,17 +166,33 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
   function next(socket: Refusable, connection: Connection): void {
     if (socket.destroyed || socket[refused]) return
     const { queue, atEnd } = connection
-    if (connection.paused && queue.length <= maxPipelined) {
+    const first = queue[0]
+    if (first) {
+      connection.waitingBytes -= first.waitingBytes
+      waitingBytesInAll -= first.waitingBytes
+    }
+    if (connection.paused && !waitsTooMuch(connection)) {
       connection.paused = false
       socket.resume()
     }
-    const first = queue[0]
     if (first) begin(first)
     else if (atEnd) atEnd()
     else connection.idleChecks = 0
   }
 
   return { connectionOf, take }
+}
+
+function waitsTooMuch({ queue, waitingBytes }: Connection): boolean {
+  return queue.length - 1 > maxWaiting || waitingBytes > maxWaitingBytes
+}
+
+/** The size of a head, and of as much of a body as may lie behind it. */
+function bytesOf({ url = '', rawHeaders, headers }: IncomingMessage): number {
+  let bytes = requestBytes + url.length
+  for (const part of rawHeaders) bytes += part.length
+  if (headers['transfer-encoding'] !== undefined) return bytes + maxWaitingBytes
+  return bytes + Math.min(Number(headers['content-length'] ?? 0) || 0, maxWaitingBytes)
 }
 
 /** Reads or ends a body that is still on its way when its request has been answered. */

@@ -1,12 +1,13 @@
 import { createServer, IncomingMessage, type RequestListener, Server, type ServerResponse } from 'node:http'
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { hasLeft } from '../http/has-left.ts'
 import { Problem, type ProblemSlug } from '../http/problem.ts'
 import { answerProblem, answerSocket, type Refusable, refused } from '../http/problem-response.ts'
 import { createRequestIds } from '../http/request-ids.ts'
 import { bodyExpected, hasBegun, TrafficResponse } from '../http/whole-response.ts'
 import type { Logger } from '../process/logger.ts'
-import { headRefusal, problemOfParser } from './head-checks.ts'
+import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { createPipeline, type PipelinedRequest } from './pipeline.ts'
 
@@ -29,8 +30,14 @@ export interface TrafficServerOptions {
 
 /** Longer than a load balancer keeps its idle connections, so that the balancer closes first. */
 const defaultKeepAliveMs = 65_000
-/** Far past the limits of head-checks.ts, so that nearly every head that is too large gets its 431 or 414 from there. */
-const maxParserHeadBytes = 49_152
+/** Past the limits of head-checks.ts, so that most heads that are too large get their 431 or 414 from there. */
+const maxParserHeadBytes = 24_576
+/**
+ * Node keeps no more headers of a head than these and one block of 32. Without a bound, an unfinished head of tiny headers
+ * takes 300 KB. It is one above the limit of head-checks.ts, because Node drops further headers without a word, a last
+ * Authorization among them: head-checks.ts has to see that there were too many.
+ */
+const maxKeptHeaders = maxHeaders + 1
 /** Refused connections that are given time to read their refusal; further ones are closed at once. */
 const maxTurnedAway = 1_000
 
@@ -63,6 +70,10 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   function accept(socket: Socket): void {
     shapeAlike(socket)
+    if (hasLeft(socket)) {
+      socket.destroy()
+      return
+    }
     if (!open.add(socket, connectionOf(socket))) turnAway(socket)
   }
 
@@ -113,8 +124,9 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       take(request, response, listener)
     },
   )
-  // Past its limit Node drops headers without a word, a last Authorization among them; head-checks.ts counts them.
-  server.maxHeadersCount = 0
+  server.maxHeadersCount = maxKeptHeaders
+  // Not in Node's documentation: the connection of a client that has ended its own side closes behind its answer.
+  Object.assign(server, { httpAllowHalfOpen: true })
 
   server.on('timeout', (socket) => {
     // A client that has stopped taking its answer would hold an upstream's connection for ever. A client that waits for

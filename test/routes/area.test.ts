@@ -140,6 +140,8 @@ describe('a path that upstream routers may fold to an order path', () => {
     ['/v3/orders/float/.json', 'float-order'],
     ['/v3/orders/float.tar.gz', 'float-order'],
     ['/v3/Orders.json.xml', 'order'],
+    [`/v3/orders${'.a'.repeat(4_000)}`, 'order'],
+    [`/v3/orders${'.a'.repeat(4_000)}!`, 'swap'],
     ['/v3/orders/float%00x', 'float-order'],
     ['/v3/orders%00/1', 'order'],
     ['/v3/orders/1%00', 'swap'],

@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { onTestFinished } from 'vitest'
+import { freePort } from '../machine/free-port.ts'
+import { until } from './between.ts'
+
+export interface Nginx {
+  url: string
+  /** What it could not get an answer to, and why: one line of its error log each. */
+  errors(): string[]
+}
+
+/** nginx in front of fixed ports, with connections that it keeps, and without health checks. */
+export async function startNginx(backendPorts: readonly number[]): Promise<Nginx> {
+  const folder = mkdtempSync(join(tmpdir(), 'quotegate-nginx-'))
+  const port = await freePort()
+  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${join(folder, name)};`,
+  )
+  mkdirSync(join(folder, 'logs'))
+  const errorLog = join(folder, 'logs', 'error.log')
+  writeFileSync(
+    join(folder, 'nginx.conf'),
+    `daemon off;
+master_process off;
+pid ${join(folder, 'pid')};
+error_log ${errorLog} info;
+events { worker_connections 512; }
+http {
+  access_log off;
+  ${temporary.join('\n  ')}
+  upstream gateway {
+    ${backendPorts.map((backend) => `server 127.0.0.1:${backend} max_fails=0;`).join('\n    ')}
+    keepalive 16;
+  }
+  server {
+    listen 127.0.0.1:${port};
+    location / {
+      proxy_pass http://gateway;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+    }
+  }
+}
+`,
+  )
+  const child: ChildProcess = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
+    stdio: 'ignore',
+  })
+  onTestFinished(async () => {
+    const ended = new Promise((resolve) => child.once('exit', resolve))
+    child.kill('SIGKILL')
+    await ended
+    rmSync(folder, { recursive: true, force: true })
+  })
+  const url = `http://127.0.0.1:${port}`
+  let answers = false
+  void (async () => {
+    while (!answers) answers = (await fetch(url).catch(() => undefined)) !== undefined
+  })()
+  await until(() => answers || child.exitCode !== null, 'nginx to listen')
+  return {
+    url,
+    errors: () =>
+      readFileSync(errorLog, 'utf8')
+        .split('\n')
+        .filter((line) => line.includes(', upstream: ')),
+  }
+}
