@@ -89,10 +89,9 @@ function addressWarnings({ TRUST_PROXY: trusted, ...values }: SettingValues): st
         'as your backend or load balancer. Set TRUST_PROXY to the addresses of those.',
     )
   }
-  const everybody = trusted?.find(isEverybody)
-  if (everybody !== undefined) {
+  if (trusted?.some(isEverybody)) {
     warnings.push(
-      `TRUST_PROXY=${trusted} trusts every address (${everybody}): any client can pretend to have any address, and ` +
+      `TRUST_PROXY=${trusted} trusts every address: any client can pretend to have any address, and ` +
         'so to be in any place. List only your own proxies.',
     )
   }
@@ -122,15 +121,15 @@ function upstreamWarnings(values: SettingValues): string[] {
       'setting' in paths ? undefined : paths.find((path) => pathname.toLowerCase().endsWith(path))
     if (doubled !== undefined) {
       warnings.push(
-        `${setting}=${url} ends in ${doubled}, which every path that goes there begins with: ${doubled} goes out as ` +
+        `${setting}=${url} ends in ${doubled}, which every path that goes there begins with: a request for ${doubled} goes out as ` +
           `${doubled}${doubled}. Remove ${doubled} from ${setting}.`,
       )
     }
     if (!url.startsWith('http:') || isLoopback(hostname)) continue
     if (values.NODE_ENV === 'production') {
       warnings.push(
-        `${setting}=${url} is not encrypted, in production: whoever is on the way reads and changes requests, with the ` +
-          'keys in them. Use https.',
+        `${setting}=${url} is not encrypted, in production: anyone on the network between can read and change ` +
+          'requests, and take the keys in them. Use https.',
       )
     }
     if (values.UPSTREAM_PROXY !== undefined) {
@@ -144,7 +143,7 @@ function upstreamWarnings(values: SettingValues): string[] {
   if (connectMs > totalMs) {
     warnings.push(
       `UPSTREAM_CONNECT_TIMEOUT_MS=${connectMs} is more than UPSTREAM_TOTAL_TIMEOUT_MS (${totalMs}): quotes and orders ` +
-        'fail at the second, before a slow connection does. Set UPSTREAM_CONNECT_TIMEOUT_MS lower.',
+        'fail at the total timeout, before a slow connection does. Set UPSTREAM_CONNECT_TIMEOUT_MS lower.',
     )
   }
   return warnings

@@ -12,7 +12,10 @@ describe('a start warns of', () => {
   test.each([
     [{ SWAP_BASE_URL: `${swap}/v3` }, `SWAP_BASE_URL=${swap}/v3 ends in /v3, which every path`],
     [{ SWAP_BASE_URL: `${swap}/api/V3/` }, 'ends in /v3, which every path'],
-    [{ WEBHOOKS_BASE_URL: 'https://hooks.example/webhooks' }, '/webhooks goes out as /webhooks/webhooks'],
+    [
+      { WEBHOOKS_BASE_URL: 'https://hooks.example/webhooks' },
+      'a request for /webhooks goes out as /webhooks/webhooks',
+    ],
   ])('a base URL that ends in what its paths begin with: %j', (given, text) => {
     expect(warnings(given)).toEqual([expect.stringContaining(text)])
   })
