@@ -43,10 +43,11 @@ async function main(environment: NodeJS.ProcessEnv): Promise<void> {
   if (flag.version) return print(version)
   const asChecked = flag['check-config'] ? 'error' : 'warn'
   const loaded = loadConfig(environment, { nearMisses: asChecked, retired: asChecked })
-  if (flag['print-config']) return print((await texts()).printConfig(loaded))
-  if (flag['check-config']) {
+  if (flag['print-config'] || flag['check-config']) {
     for (const warning of loaded.warnings) printError(`warning: ${warning}`)
-    return print('The settings are good.')
+    if (flag['print-config']) print((await texts()).printConfig(loaded))
+    if (flag['check-config']) print('The settings are good.')
+    return
   }
   await (flag.sandbox ? runSandbox(loaded) : runGateway(loaded))
 }

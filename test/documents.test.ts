@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { otherNames } from '../src/config/near-misses.ts'
 import { retiredSettings } from '../src/config/retired-settings.ts'
 import { isSettingName } from '../src/config/settings.ts'
 
@@ -62,7 +63,14 @@ describe.each(pages)('%s', (page) => {
   test('names settings that are there', () => {
     const named = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
     const codes = ['RESTRICTED_GEOLOCATION', 'BAD_REQUEST', 'NOT_FOUND', 'SANDBOX_NOT_IMPLEMENTED']
-    const others = [...codes, 'NODE_OPTIONS', ...Object.keys(retiredSettings)]
+    const ofOthers = [
+      'NODE_OPTIONS',
+      'NODE_EXTRA_CA_CERTS',
+      'HTTPS_PROXY',
+      'NO_PROXY',
+      ...Object.keys(otherNames),
+    ]
+    const others = [...codes, ...ofOthers, ...Object.keys(retiredSettings)]
     expect(named.filter((name) => !isSettingName(name) && !others.includes(name))).toEqual([])
   })
 })

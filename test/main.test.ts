@@ -89,6 +89,16 @@ test('--print-config shows every value with its source, secrets masked', async (
   expect(stdout).not.toContain('sk_live')
 })
 
+test('--check-config --print-config do both, and each shows the warnings', async () => {
+  const settings = { HTTPS_PROXY: 'http://proxy.example', SWAP_BASE_URL: 'https://swap.example' }
+  const both = await run(['--check-config', '--print-config'], settings)
+  expect(both.code).toBe(0)
+  expect(both.stdout).toMatch(/^HOST=127\.0\.0\.1 .*\nThe settings are good\.\n$/s)
+  const printed = await run(['--print-config'], settings)
+  expect(printed.stdout).not.toContain('good')
+  for (const { stderr } of [both, printed]) expect(stderr).toMatch(/^warning: HTTPS_PROXY is set, .*\n$/)
+})
+
 describe('what cannot start', () => {
   test.each([
     ['--sandboxx', '--sandbox'],

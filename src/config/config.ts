@@ -11,8 +11,12 @@ import { displaySetting } from './display.ts'
 import { fitDefaults, memoryWarnings, whyFitted } from './memory-fit.ts'
 import { nearMissProblems } from './near-misses.ts'
 import { readGiven, readValues, type SettingProblem, SettingsError, type SettingValue } from './parse.ts'
+import { type ReadFile, readSystemFile } from './read-file.ts'
 import { replaceRetired } from './retired-settings.ts'
+import { asProblemOfFile, readSecretFiles, type SecretsRead } from './secret-files.ts'
 import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings.ts'
+import { readTlsFiles, type TlsFilesRead } from './tls-files.ts'
+import { proxyOfOthers } from './warnings.ts'
 
 /** The settings as the code reads them, frozen. */
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>
@@ -38,6 +42,8 @@ export interface LoadOptions {
   retired?: 'warn' | 'error'
   /** Those of this process, if not given. */
   memory?: MemoryLimits
+  /** Reads the files that settings name. From the file system, if not given. */
+  readFile?: ReadFile
 }
 
 /** The sandbox is behind payments too, unless PAYMENTS_BASE_URL says otherwise, while it is behind swap. */
@@ -51,7 +57,7 @@ function drainDelayMs(values: SettingValues): number {
   return values.DRAIN_DELAY_MS ?? (values.NODE_ENV === 'production' ? 5_000 : 0)
 }
 
-function toConfig(values: SettingValues) {
+function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
   return {
     production: values.NODE_ENV === 'production',
     traffic: { host: values.HOST, port: values.PORT },
@@ -68,6 +74,7 @@ function toConfig(values: SettingValues) {
         baseUrl: baseUrlOf(name, values),
         /** The path prefixes that go there. */
         paths: 'setting' in paths ? values[paths.setting as PathsSetting] : paths,
+        tls: tls[name],
       }
     }),
     swap: {
@@ -87,6 +94,8 @@ function toConfig(values: SettingValues) {
       breakerFailures: values.BREAKER_FAILURES,
       breakerOpenMs: values.BREAKER_OPEN_MS,
     },
+    /** Through which https upstreams are reached. */
+    proxy: values.UPSTREAM_PROXY?.address,
     quotes: {
       partition: { mode: values.QUOTE_PARTITION, placeHeaders: values.QUOTE_PARTITION_HEADER ?? [] },
       keyHeaders: values.QUOTE_KEY_HEADERS,
@@ -143,7 +152,7 @@ function deepFreeze<Value>(value: Value): DeepReadonly<Value> {
 
 function sourcesOf(
   values: SettingValues,
-  texts: ReadonlyMap<string, string>,
+  { texts, fileSettingOf }: SecretsRead,
   memory: MemoryLimits,
 ): LoadedConfig['sources'] {
   const derived = new Map<SettingName, EffectiveSetting>([
@@ -160,7 +169,9 @@ function sourcesOf(
       if (fitted !== undefined) return { value: String(values[name]), source: fitted }
       return derived.get(name) ?? { value: fixedDefault(name) ?? '', source: 'default' }
     }
-    return { value: displaySetting(name, textOf(values[name])), source: 'environment' }
+    const file = fileSettingOf.get(name)
+    const source = file === undefined ? 'environment' : `read from ${file}`
+    return { value: displaySetting(name, textOf(values[name])), source }
   }
   return Object.fromEntries(settingNames.map((name) => [name, effective(name)])) as LoadedConfig['sources']
 }
@@ -174,26 +185,34 @@ function textOf(value: SettingValues[SettingName]): string {
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
 export function loadConfig(
   given: Record<string, SettingValue | undefined>,
-  { nearMisses = 'error', retired = 'warn', memory = memoryLimits() }: LoadOptions = {},
+  {
+    nearMisses = 'error',
+    retired = 'warn',
+    memory = memoryLimits(),
+    readFile = readSystemFile,
+  }: LoadOptions = {},
 ): LoadedConfig {
   const { texts: written, problems: unreadable } = readGiven(given)
-  const { texts, retired: retiredProblems } = replaceRetired(written)
+  const { texts: current, retired: retiredProblems } = replaceRetired(written)
+  const secrets = readSecretFiles(current, readFile)
+  const { texts } = secrets
   const { values: read, problems: wrong } = readValues(texts)
   const isSet = (name: SettingName) => texts.has(name)
   const values = fitDefaults(read, isSet, memory)
-  const problems: SettingProblem[] = [...unreadable, ...wrong]
+  const { tls, problems: unfitTlsFiles } = readTlsFiles(values, readFile)
+  const problems = [...unreadable, ...wrong.map((problem) => asProblemOfFile(problem, secrets))]
 
-  const wrongNames = new Set(problems.map(({ name }) => name))
+  const wrongNames = new Set([...unreadable, ...wrong].map(({ name }) => name))
   const findings = crossCheck(values, {
     isSet,
     isWrong: (name) => wrongNames.has(name),
   })
-  for (const { name, expected } of findings.problems) {
+  for (const { name, expected } of [...secrets.problems, ...unfitTlsFiles, ...findings.problems]) {
     const text = texts.get(name)
     problems.push({ name, value: text && displaySetting(name, text), expected })
   }
 
-  const warnings = [...findings.warnings, ...memoryWarnings(values, isSet, memory)]
+  const warnings = [...findings.warnings, ...proxyOfOthers(texts), ...memoryWarnings(values, isSet, memory)]
   const report = (how: 'warn' | 'error', found: readonly Required<SettingProblem>[]) => {
     if (how === 'warn') warnings.push(...found.map(({ message }) => message))
     else problems.push(...found)
@@ -202,8 +221,8 @@ export function loadConfig(
   report(retired, retiredProblems)
   if (problems.length > 0) throw new SettingsError(problems)
   return {
-    config: deepFreeze(toConfig(values)),
+    config: deepFreeze(toConfig(values, tls)),
     warnings,
-    sources: deepFreeze(sourcesOf(values, texts, memory)),
+    sources: deepFreeze(sourcesOf(values, secrets, memory)),
   }
 }

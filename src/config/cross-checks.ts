@@ -2,6 +2,8 @@ import { networkInterfaces } from 'node:os'
 import { canonicalHost, isLoopback, isWildcard } from '../http/ip-address.ts'
 import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import type { SettingName, SettingValues } from './settings.ts'
+import { warningsFor } from './warnings.ts'
+import { withoutEffect } from './without-effect.ts'
 
 interface Listener {
   name: 'PORT' | 'ADMIN_PORT'
@@ -70,8 +72,8 @@ function checkListeners(values: SettingValues, given: GivenSettings): Problem[] 
       expected: `a port that differs from ${other.name} (${other.port}${origin})`,
     })
   }
-  for (const name of baseUrlNames) {
-    const value = values[name]
+  for (const name of [...baseUrlNames, 'UPSTREAM_PROXY'] as const) {
+    const value = name === 'UPSTREAM_PROXY' ? values[name]?.url : values[name]
     if (value === undefined || value === 'sandbox') continue
     const own = listeners.find((listener) => reaches(new URL(value), listener))
     if (own === undefined) continue
@@ -117,77 +119,6 @@ function checkKeyHeaders(values: SettingValues): Problem[] {
     .map((name) => ({ name, expected }))
 }
 
-function warningsFor(values: SettingValues): string[] {
-  const warnings: string[] = []
-  if (values.SWAP_AUTHORIZATION !== undefined && !isLoopback(values.HOST)) {
-    warnings.push(
-      `HOST=${values.HOST} is reachable from other machines and SWAP_AUTHORIZATION is set: anyone who reaches ` +
-        'that port uses your key. Keep HOST on loopback, or let only callers you trust connect.',
-    )
-  }
-  if (values.QUOTE_PARTITION !== 'header' && values.QUOTE_PARTITION_HEADER !== undefined) {
-    warnings.push('QUOTE_PARTITION_HEADER is set but not used, because QUOTE_PARTITION is not header.')
-  }
-  if (values.QUOTE_PARTITION === 'header' && values.TRUST_PROXY === undefined) {
-    warnings.push(
-      'QUOTE_PARTITION=header needs TRUST_PROXY, which is not set: all requests are partitioned by ip.',
-    )
-  }
-  warnings.push(...regionsAlone(values))
-  const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: minValidity } = values
-  if (ahead > 0 && ahead <= minValidity) {
-    warnings.push(
-      `QUOTE_REFRESH_AHEAD_MS=${ahead} has no effect: with less than QUOTE_MIN_VALIDITY_MS (${minValidity}) left, a ` +
-        'quote is no longer served. Set QUOTE_REFRESH_AHEAD_MS higher than that.',
-    )
-  }
-  const { ORDER_EXPIRY_MARGIN_MS: margin } = values
-  if (margin > minValidity) {
-    warnings.push(
-      `ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS (${minValidity}): quotes are served that ` +
-        'orders can no longer use. Set QUOTE_MIN_VALIDITY_MS at least as high.',
-    )
-  }
-  if (values.LEDGER_RETENTION_MS === 0) {
-    warnings.push(
-      'LEDGER_RETENTION_MS=0 forgets quotes as they expire: late orders are then unknown and not refused as expired.',
-    )
-  }
-  const { QUOTE_CACHE_BYTES: bytes, QUOTE_MAX_BYTES: maxBytes } = values
-  if (bytes < maxBytes) {
-    warnings.push(
-      `QUOTE_CACHE_BYTES=${bytes} is less than QUOTE_MAX_BYTES (${maxBytes}): a quote between the two is never ` +
-        'cached. Set QUOTE_CACHE_BYTES higher.',
-    )
-  }
-  const { LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
-  if (values.ORDER_UNKNOWN_QUOTE === 'refuse' && known < cached) {
-    warnings.push(
-      `LEDGER_ENTRIES=${known} is less than QUOTE_CACHE_ENTRIES (${cached}) and ORDER_UNKNOWN_QUOTE is refuse: an ` +
-        'order for a live quote that the ledger has dropped is refused as unknown. Set LEDGER_ENTRIES higher.',
-    )
-  }
-  if (values.NODE_ENV === 'prod') {
-    warnings.push('NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.')
-  }
-  return warnings
-}
-
-// A region may also be told by its code or its name, and so may a country: x-region-code, x-country_name.
-const endsInRegion = /region(?:[-_]?(?:code|name))?$/
-const endsInCountry = /country(?:[-_]?(?:code|name))?$/
-
-/** ISO 3166-2 numbers regions within their country: 07 alone is a place in Iran and in Japan. */
-function regionsAlone({ QUOTE_PARTITION, QUOTE_PARTITION_HEADER: names = [] }: SettingValues): string[] {
-  const region = names.find((name) => endsInRegion.test(name))
-  if (QUOTE_PARTITION !== 'header' || region === undefined) return []
-  if (names.some((name) => endsInCountry.test(name))) return []
-  return [
-    `QUOTE_PARTITION_HEADER=${names.join(',')} says a region without its country: IR-07 and JP-07 would share quotes. ` +
-      `Name a header of the country beside ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
-  ]
-}
-
 /** Finds what only several settings together show. */
 export function crossCheck(values: SettingValues, given: GivenSettings): Findings {
   const problems = [
@@ -196,5 +127,8 @@ export function crossCheck(values: SettingValues, given: GivenSettings): Finding
     ...checkPartition(values),
     ...checkKeyHeaders(values),
   ]
-  return { problems: problems.filter(({ name }) => !given.isWrong(name)), warnings: warningsFor(values) }
+  return {
+    problems: problems.filter(({ name }) => !given.isWrong(name)),
+    warnings: [...warningsFor(values), ...withoutEffect(values, given.isSet)],
+  }
 }

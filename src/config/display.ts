@@ -8,7 +8,7 @@ export function displaySetting(name: SettingName, text: string): string {
 
 export function displayText(text: string, secret?: SettingFacts['secret']): string {
   if (text === '') return text
-  if (secret === 'whole') return '****'
+  if (secret === 'whole' || (secret === 'unless-path' && !pathPattern.test(text))) return '****'
   const masked = secret === 'in-url' ? maskUrl(text) : text
   const short = masked.length > 200 ? `${masked.slice(0, 200)}…` : masked
   // Control characters could rewrite a terminal's lines.
@@ -17,15 +17,14 @@ export function displayText(text: string, secret?: SettingFacts['secret']): stri
   })
 }
 
+const pathPattern = /^(?:\.{0,2}|[a-z]:)[\\/]\S*$/i
+
 function maskUrl(text: string): string {
   return (
     text
       .replace(/^((?:https?|(?:redis|valkey)s?(?:\+\w+)?):\/\/)?.*@/is, '$1****@')
       .replace(/([?#]).*$/s, '$1****')
       // A password without a host after it: text after a colon that is not a port.
-      .replace(
-        /^((?:redis|valkey)s?(?:\+\w+)?:\/\/(?![^/]*\[)[^:/]*:)(?!\d{1,5}(?:[,/]|$))[^@]*$/is,
-        '$1****',
-      )
+      .replace(/^((?:[a-z][\w+.-]*:\/\/)?(?![^/]*\[)[^:/]*:)(?!\/\/|\d{1,5}(?:[,/]|$))[^@]*$/is, '$1****')
   )
 }

@@ -45,6 +45,24 @@ function allowedEdits(length: number): number {
 // Made once, not for each environment variable: a pod may have hundreds.
 const bareNames = settingNames.map((name) => ({ name, bare: withoutSeparators(name) }))
 
+/** Names that other programs have for a setting, too different from its own to be found by edits. */
+export const otherNames = {
+  REDIS_URL: 'VALKEY_URL',
+  SWAP_URL: 'SWAP_BASE_URL',
+  PAYMENTS_URL: 'PAYMENTS_BASE_URL',
+  TRUST_PROXIES: 'TRUST_PROXY',
+  RATE_LIMIT_PER_MIN: 'RATE_LIMIT_PER_MINUTE',
+  UPSTREAM_TIMEOUT_MS: 'UPSTREAM_TOTAL_TIMEOUT_MS',
+} as const satisfies Record<string, SettingName>
+
+const settingByOtherName: ReadonlyMap<string, SettingName> = new Map(
+  Object.entries(otherNames).map(([other, name]) => [withoutSeparators(other), name]),
+)
+
+function byOtherName(name: string): SettingName | undefined {
+  return settingByOtherName.get(withoutSeparators(name).replace(/^QUOTEGATE/, ''))
+}
+
 /** The setting that `name` was probably meant to be, if `name` is not a setting. */
 export function nearMiss(name: string, value: string): SettingName | undefined {
   if (isSettingName(name)) return undefined
@@ -54,6 +72,8 @@ export function nearMiss(name: string, value: string): SettingName | undefined {
   const spellings = new Set([written, written.replace(/^QUOTEGATE/, '')])
   const same = bareNames.find(({ bare }) => spellings.has(bare))
   if (same !== undefined) return same.name
+  const other = byOtherName(name)
+  if (other !== undefined) return other
   const isNear = (bare: string) =>
     [...spellings].some((spelling) => isWithinEdits(spelling, bare, allowedEdits(bare.length)))
   return bareNames.find(({ bare }) => isNear(bare))?.name
@@ -63,6 +83,8 @@ export function nearMissProblems(texts: ReadonlyMap<string, string>): Required<S
   return [...texts].flatMap(([name, text]) => {
     const meant = nearMiss(name, text)
     if (meant === undefined) return []
+    // Beside VALKEY_URL, a REDIS_URL is another program's.
+    if (byOtherName(name) !== undefined && texts.has(meant)) return []
     const shownName = displayText(name)
     const message = `${shownName} is not a setting. Did you mean ${meant}?`
     // The value is not shown: the variable may belong to another program.

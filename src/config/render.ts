@@ -66,7 +66,8 @@ Every setting is an environment variable with a default that works; only \`SWAP_
 in production. Settings are checked at startup: a wrong value stops it, and the error lists all problems, each
 with its value and what would be right. An empty value counts as unset. A default of none means unset; do not
 write the word. \`on\`, \`true\` and \`1\` are the same, and so are \`off\`, \`false\` and \`0\`. A name that is nearly
-a setting's is a warning at startup and an error of \`--check-config\`.
+a setting's is a warning at startup and an error of \`--check-config\`. A setting that is legal and probably not meant,
+or that has no effect beside the others, is a warning of both.
 
 \`quotegate --print-config\` shows each value in effect and where it comes from, secrets masked.
 

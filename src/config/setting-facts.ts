@@ -5,8 +5,11 @@ export interface SettingFacts {
   meaning: string
   /** For a default that depends on other settings. */
   defaultText?: string
-  /** What is masked wherever the value is shown: all of it, or the parts of a URL that may hold a secret. */
-  secret?: 'whole' | 'in-url'
+  /**
+   * What is masked wherever the value is shown: all of it, the parts of a URL that may hold a secret, or what does not
+   * look like a path, because it may be the secret that belongs into the file.
+   */
+  secret?: 'whole' | 'in-url' | 'unless-path'
 }
 
 export const facts = z.registry<SettingFacts>()

@@ -1,6 +1,7 @@
 import { z } from 'zod'
 import { facts, type SettingFacts } from './setting-facts.ts'
 import { clientAddressSettings } from './settings/client-address.ts'
+import { egressSettings } from './settings/egress.ts'
 import { limitSettings } from './settings/limits.ts'
 import { listenerSettings } from './settings/listeners.ts'
 import { logSettings } from './settings/logs.ts'
@@ -13,6 +14,7 @@ import { upstreamSettings } from './settings/upstreams.ts'
 export const settings = z.object({
   ...listenerSettings,
   ...upstreamSettings,
+  ...egressSettings,
   ...clientAddressSettings,
   ...quoteSettings,
   ...orderSettings,
@@ -35,6 +37,7 @@ export interface SettingGroup {
 export const settingGroups: readonly SettingGroup[] = [
   group('Listeners', listenerSettings),
   group('Upstreams', upstreamSettings),
+  group('TLS and the proxy to upstreams', egressSettings),
   group('Client address', clientAddressSettings),
   group('Quotes', quoteSettings),
   group('Orders', orderSettings),

@@ -3,6 +3,8 @@ import { z } from 'zod'
 import { claimsClientAddress } from '../http/client-address-headers.ts'
 import { canonicalHost } from '../http/ip-address.ts'
 import { mayBeVersioned } from '../http/version-path.ts'
+import { isHost } from './host-name.ts'
+import { readProxyUrl } from './proxy-url.ts'
 import { readStoreUrl } from './store-url.ts'
 
 // Each schema reads trimmed text; its error says what would be right. No error may repeat a whole value: display.ts
@@ -45,13 +47,6 @@ export function oneOf<const Choice extends string>(choices: readonly Choice[]) {
     .string()
     .toLowerCase()
     .pipe(z.enum(choices, `one of ${choices.join(', ')}`))
-}
-
-function isHost(host: string): boolean {
-  if (isIP(host) !== 0) return true
-  // Some resolvers take a name whose last label is a number (127.1, 0) for an address, others do not.
-  const lastLabel = host.split('.').at(-1) ?? ''
-  return /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(host) && !/^\d*$|^0x/i.test(lastLabel)
 }
 
 export const host = z
@@ -99,6 +94,13 @@ export const storeUrl = z.string().transform((url, context) => {
   return z.NEVER
 })
 
+export const proxyUrl = z.string().transform((url, context) => {
+  const address = readProxyUrl(url)
+  if (!('expected' in address)) return { url, address }
+  context.addIssue(address.expected)
+  return z.NEVER
+})
+
 /** Without braces: a Cluster would put all keys with the same braces on one server. */
 export const keyPrefix = z
   .string()
@@ -108,6 +110,8 @@ export const keyPrefix = z
 export const directory = z
   .string()
   .regex(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/, 'the path of one directory, such as /var/lib/quotegate')
+
+export const filePath = z.string().regex(/^[^\0]+$/, 'the path of a file')
 
 /** A comma-separated list. `problem` continues a sentence that begins with the wrong entry, such as "ends with /". */
 function list(expected: string, problem: (entry: string) => string | undefined) {

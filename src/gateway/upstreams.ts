@@ -16,13 +16,19 @@ export interface UpstreamParts {
 
 /** Every upstream of the table that has a base URL. */
 export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams {
-  function create(name: UpstreamName, baseUrl: string): Upstream {
+  function create(
+    name: UpstreamName,
+    baseUrl: string,
+    tls: Config['upstreams'][UpstreamName]['tls'],
+  ): Upstream {
     const { sandbox, metrics, log } = parts
     const counts = metrics.upstreams[name]
     const upstream = createUpstream({
       name,
       baseUrl: baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl,
       limits: config.upstream,
+      tls,
+      proxy: config.proxy,
       observer: {
         ...counts,
         breakerChanged(breaker, state) {
@@ -39,8 +45,8 @@ export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams
   }
 
   const upstreams = forEachUpstream((name) => {
-    const { baseUrl } = config.upstreams[name]
-    return baseUrl === undefined ? undefined : create(name, baseUrl)
+    const { baseUrl, tls } = config.upstreams[name]
+    return baseUrl === undefined ? undefined : create(name, baseUrl, tls)
   })
   const { swap } = upstreams
   if (swap === undefined) throw new TypeError('SWAP_BASE_URL is required')

@@ -1,6 +1,8 @@
 import type { LookupFunction, Socket } from 'node:net'
+import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { buildConnector, type Client } from 'undici'
 import { sharedLookup } from './dns-lookup.ts'
+import { createTunnelConnector, type EgressProxy } from './tunnel.ts'
 
 export interface ConnectionOptions {
   origin: string
@@ -8,8 +10,14 @@ export interface ConnectionOptions {
   maxAgeMs: number
   connectTimeoutMs: number
   lookup: LookupFunction | undefined
+  /** PEM texts: the authorities in place of the system's, and our own certificate with its key. */
+  tls?: TlsOptions | undefined
+  /** Through which an https origin is reached; an http origin is connected to directly. */
+  proxy?: EgressProxy | undefined
   client: Client.Options
 }
+
+export type TlsOptions = Pick<SecureContextOptions, 'ca' | 'cert' | 'key'>
 
 /**
  * A name may have several addresses. By default Node gives up each address but the last after 250 ms, whatever the
@@ -20,12 +28,20 @@ const addressTimeShare = 1 / 4
 const minAddressMs = 250
 
 export function createConnector(options: ConnectionOptions): buildConnector.connector {
-  return buildConnector({
-    timeout: options.connectTimeoutMs,
-    autoSelectFamilyAttemptTimeout: Math.max(minAddressMs, options.connectTimeoutMs * addressTimeShare),
-    ...tlsServerName(options.origin),
+  const { origin, proxy, connectTimeoutMs } = options
+  const network = {
+    autoSelectFamilyAttemptTimeout: Math.max(minAddressMs, connectTimeoutMs * addressTimeShare),
     lookup: sharedLookup(options.lookup),
-  })
+  }
+  // Made once: OpenSSL would parse the files again for each connection.
+  const secureContext = options.tls === undefined ? {} : { secureContext: createSecureContext(options.tls) }
+  const tls = { ...tlsServerName(origin), ...secureContext }
+  if (proxy === undefined || !origin.startsWith('https:')) {
+    return buildConnector({ timeout: connectTimeoutMs, ...network, ...tls })
+  }
+  // The tunnel's own timeout covers the handshake too.
+  const startTls = buildConnector({ timeout: 0, ...tls })
+  return createTunnelConnector({ proxy, origin, timeoutMs: connectTimeoutMs, network, startTls })
 }
 
 export interface SocketGuard {

@@ -12,6 +12,8 @@ const faultByCode: Record<string, UpstreamFault> = {
   ENOTFOUND: 'dns_error',
   EAI_AGAIN: 'dns_error',
   EAI_FAIL: 'dns_error',
+  PROXY_REFUSED: 'destination_unavailable',
+  PROXY_TIMEOUT: 'connection_timeout',
   UND_ERR_HEADERS_TIMEOUT: 'http_response_timeout',
   UND_ERR_BODY_TIMEOUT: 'http_response_timeout',
   UND_ERR_HEADERS_OVERFLOW: 'http_protocol_error',

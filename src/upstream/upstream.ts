@@ -7,6 +7,7 @@ import type { BreakerState } from './breaker.ts'
 import { type BreakerName, createBreakers, type Refusal } from './breakers.ts'
 import { connectionsForStreams, createCapacity, type Lane, reservedForFloatOrders } from './capacity.ts'
 import { Connections, type TryHandler } from './connections.ts'
+import type { ConnectionOptions } from './connector.ts'
 import { RequestBody } from './request-body.ts'
 import { createRetryBudget } from './retry-budget.ts'
 import type { RequestKind, Upstream, UpstreamLimits, UpstreamObserver, UpstreamRequest } from './types.ts'
@@ -27,6 +28,10 @@ export interface UpstreamOptions {
   /** Resolves host names. Default: the system's resolver. */
   lookup?: LookupFunction
   connectionLifeMs?: number
+  /** Default: the system's authorities, and no certificate of our own. */
+  tls?: ConnectionOptions['tls']
+  /** Default: every connection is direct. */
+  proxy?: ConnectionOptions['proxy']
 }
 
 export function createUpstream(options: UpstreamOptions): Upstream {
@@ -51,6 +56,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
     connectTimeoutMs: limits.connectTimeoutMs,
     lookup: options.lookup,
+    tls: options.tls,
+    proxy: options.proxy,
     client: {
       headersTimeout: limits.headersTimeoutMs,
       bodyTimeout: limits.bodyTimeoutMs,

@@ -180,11 +180,12 @@ describe('problems', () => {
       'on',
       ' ',
     )
+    const readFile = () => Buffer.from('Bearer x\n')
     const text = fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.webUrl(), fc.string({ unit: piece }))
     fc.assert(
       fc.property(fc.dictionary(name, text), fc.constantFrom('warn', 'error'), (given, nearMisses) => {
         try {
-          return Object.isFrozen(loadConfig(given, { nearMisses }).config)
+          return Object.isFrozen(loadConfig(given, { nearMisses, readFile }).config)
         } catch (error) {
           return error instanceof SettingsError && error.problems.length > 0
         }

@@ -147,16 +147,17 @@ describe('cross-checks of settings', () => {
     ])('is none in %s', (names) => expect(warnings(names)).toEqual([]))
 
     test('matters only where places matter', () => {
-      expect(warnings('x-region', 'ip')).toEqual([expect.stringContaining('is set but not used')])
+      expect(warnings('x-region', 'ip')).toEqual([expect.stringContaining('is set and has no effect')])
     })
   })
 
   test('lending the key beyond loopback is warned about', () => {
     const key = { SWAP_AUTHORIZATION: 'Bearer hidden' }
-    expect(loadConfig({ ...key, HOST: '0.0.0.0' }).warnings).toEqual([
+    const console = { ADMIN_HOST: 'localhost' }
+    expect(loadConfig({ ...key, ...console, HOST: '0.0.0.0' }).warnings).toEqual([
       expect.stringContaining('SWAP_AUTHORIZATION'),
     ])
     expect(loadConfig({ ...key, HOST: 'localhost' }).warnings).toEqual([])
-    expect(loadConfig({ HOST: '0.0.0.0' }).warnings).toEqual([])
+    expect(loadConfig({ ...console, HOST: '0.0.0.0' }).warnings).toEqual([])
   })
 })

@@ -21,6 +21,28 @@ describe('names that are nearly right', () => {
     expect(nearMiss(written, 'x')).toBe(meant)
   })
 
+  test.each([
+    ['REDIS_URL', 'VALKEY_URL'],
+    ['SWAP_URL', 'SWAP_BASE_URL'],
+    ['PAYMENTS_URL', 'PAYMENTS_BASE_URL'],
+    ['TRUST_PROXIES', 'TRUST_PROXY'],
+    ['RATE_LIMIT_PER_MIN', 'RATE_LIMIT_PER_MINUTE'],
+    ['UPSTREAM_TIMEOUT_MS', 'UPSTREAM_TOTAL_TIMEOUT_MS'],
+    ['QUOTEGATE_REDIS_URL', 'VALKEY_URL'],
+  ])('%s, a name of other programs, points to %s', (written, meant) => {
+    expect(loadConfig({ [written]: 'x' }, { nearMisses: 'warn' }).warnings).toContain(
+      `${written} is not a setting. Did you mean ${meant}?`,
+    )
+    expect(() => loadConfig({ [written]: 'x' })).toThrow(`Did you mean ${meant}?`)
+  })
+
+  test("a REDIS_URL beside VALKEY_URL, or beside its file, is another program's", () => {
+    const others = { REDIS_URL: 'redis://cache' }
+    const readFile = () => Buffer.from('redis://store')
+    expect(loadConfig({ ...others, VALKEY_URL: 'redis://store' }).warnings).toEqual([])
+    expect(loadConfig({ ...others, VALKEY_URL_FILE: '/run/store' }, { readFile }).warnings).toEqual([])
+  })
+
   test('no setting is taken for another', () => {
     expect(settingNames.filter((name) => nearMiss(name, 'x') !== undefined)).toEqual([])
   })
@@ -30,7 +52,7 @@ describe('names that are nearly right', () => {
       FORCE_COLOR GIT_EDITOR GPG_TTY HOME HOSTNAME HOSTS HOSTTYPE HTTP_PROXY HTTPS_PROXY INIT_CWD IFS
       KUBERNETES_PORT KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT LANG LANGUAGE LC_ALL LINES LOGNAME
       LS_COLORS MACHTYPE MAIL NODE NODE_EXTRA_CA_CERTS NODE_OPTIONS NODE_PATH NODE_VERSION NO_COLOR NO_PROXY
-      NVM_DIR OLDPWD OSTYPE PATH PGHOST PGPORT PORTS POST PS1 PWD REDIS_HOST REDIS_PORT REDIS_URL SHELL SHLVL
+      NVM_DIR OLDPWD OSTYPE PATH PGHOST PGPORT PORTS POST PS1 PWD REDIS_HOST REDIS_PORT SHELL SHLVL
       SORT SSH_AUTH_SOCK SSH_CONNECTION SUDO_USER TEMP TERM TERM_PROGRAM TMP TMPDIR TZ USER USERNAME VIRTUAL_ENV
       VITEST VITEST_POOL_ID XDG_RUNTIME_DIR XPC_SERVICE_NAME YARN_VERSION http_proxy https_proxy no_proxy
       npm_config_loglevel npm_config_user_agent npm_package_name npm_lifecycle_event __proto__ constructor`

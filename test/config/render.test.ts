@@ -69,6 +69,15 @@ describe('texts about the settings', () => {
     expect(config.store?.url).toContain('hunter2')
   })
 
+  test('the proxy is shown without its credentials', () => {
+    const loaded = loadConfig({
+      SWAP_BASE_URL: 'https://a',
+      UPSTREAM_PROXY: 'http://me:hunter2@proxy.example:3128',
+    })
+    expect(loaded.sources.UPSTREAM_PROXY.value).toBe('http://****@proxy.example:3128')
+    expect(printConfig(loaded) + loaded.warnings).not.toMatch(/hunter2|me:/)
+  })
+
   test.each([
     { SWAP_AUTHORIZATION: 'hunter2\nhunter2' },
     { VALKEY_URL: 'redis://hunter2@a' },
@@ -77,6 +86,18 @@ describe('texts about the settings', () => {
     { VALKEY_URL: 'redis://:hunter2@a/x' },
     { VALKEY_URL: 'http://:hunter2@a:6379' },
     { SWAP_AUTHORIZATION: 'hunter2ä' },
+    // The secret itself, where the path of its file belongs.
+    { SWAP_AUTHORIZATION_FILE: 'Bearer hunter2' },
+    { VALKEY_URL_FILE: 'redis://:hunter2@a' },
+    { SWAP_KEY_FILE: '-----BEGIN PRIVATE KEY-----\nhunter2', SWAP_CERT_FILE: '/' },
+    { UPSTREAM_PROXY: 'http://me:hunter2@proxy/path' },
+    { UPSTREAM_PROXY: 'https://me:hunter2@proxy' },
+    { UPSTREAM_PROXY: 'http://me:hunter2%@proxy' },
+    { UPSTREAM_PROXY: 'http://me:hunter2' },
+    { UPSTREAM_PROXY: 'me:hunter2' },
+    { UPSTREAM_PROXY: 'socks5://me:hunter2' },
+    { UPSTREAM_PROXY: 'http://me:1/hunter2@proxy' },
+    { UPSTREAM_PROXY: 'http://me:1#hunter2@proxy' },
     { SWAP_AUTHORISATION: 'hunter2' },
     { SWAP_BASE_URL: 'https://user:hunter2@swap.example' },
     { SWAP_BASE_URL: 'user:hunter2@swap.example' },

@@ -1,5 +1,5 @@
 import { facts } from '../setting-facts.ts'
-import { host, hostNames, port, token } from '../value-schemas.ts'
+import { filePath, host, hostNames, port, token } from '../value-schemas.ts'
 
 export const listenerSettings = {
   HOST: host.prefault('127.0.0.1').register(facts, {
@@ -21,6 +21,11 @@ export const listenerSettings = {
       'Token for the console, sent as Authorization: Bearer; 16 to 512 visible ASCII characters. Without it ' +
       'anyone who reaches the operations listener has full access; in production the console is then ' +
       'read-only and shows no request details.',
+  }),
+  ADMIN_TOKEN_FILE: filePath.optional().register(facts, {
+    secret: 'unless-path',
+    meaning:
+      'A file that holds ADMIN_TOKEN, in place of ADMIN_TOKEN. It is read at startup; its last newline is cut.',
   }),
   ADMIN_ALLOWED_HOSTS: hostNames.optional().register(facts, {
     meaning:

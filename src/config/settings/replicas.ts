@@ -1,5 +1,5 @@
 import { facts } from '../setting-facts.ts'
-import { keyPrefix, milliseconds, storeUrl, wholeNumber } from '../value-schemas.ts'
+import { filePath, keyPrefix, milliseconds, storeUrl, wholeNumber } from '../value-schemas.ts'
 
 export const replicaSettings = {
   VALKEY_URL: storeUrl.optional().register(facts, {
@@ -11,6 +11,11 @@ export const replicaSettings = {
       'redis+sentinel://host:port,host:port/master-name, redis+cluster://host:port,host:port; with TLS ' +
       'rediss+sentinel and rediss+cluster; each may also be written with valkey for redis. The password of the ' +
       'Sentinels: ?sentinelPassword=. While the store is down, each replica works on its own.',
+  }),
+  VALKEY_URL_FILE: filePath.optional().register(facts, {
+    secret: 'unless-path',
+    meaning:
+      'A file that holds VALKEY_URL, in place of VALKEY_URL. It is read at startup; its last newline is cut.',
   }),
   VALKEY_KEY_PREFIX: keyPrefix.prefault('quotegate:').register(facts, {
     meaning:

@@ -7,7 +7,7 @@ import {
   upstreamTable,
 } from '../../http/upstreams.ts'
 import { facts, type SettingFacts } from '../setting-facts.ts'
-import { anyText, baseUrl, baseUrlOrSandbox, headerValue, pathPrefixes } from '../value-schemas.ts'
+import { anyText, baseUrl, baseUrlOrSandbox, filePath, headerValue, pathPrefixes } from '../value-schemas.ts'
 
 type TableSettings = Record<BaseUrlSetting, z.ZodType<string | undefined>> &
   Record<PathsSetting, z.ZodType<string[]>>
@@ -56,5 +56,10 @@ export const upstreamSettings = {
     meaning:
       'Authorization sent to the swap upstream when the caller sent none. Anyone who reaches the traffic port ' +
       'then uses this key: keep HOST on loopback, or the port behind something that checks callers.',
+  }),
+  SWAP_AUTHORIZATION_FILE: filePath.optional().register(facts, {
+    secret: 'unless-path',
+    meaning:
+      'A file that holds SWAP_AUTHORIZATION, in place of SWAP_AUTHORIZATION. It is read at startup; its last newline is cut.',
   }),
 }

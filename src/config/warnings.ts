@@ -1,0 +1,165 @@
+import { isLoopback, parseAddressBlock } from '../http/ip-address.ts'
+import { type UpstreamFacts, upstreamNames, upstreamTable } from '../http/upstreams.ts'
+import type { SettingValues } from './settings.ts'
+
+/** What is legal and probably not meant. Each warning says what is set, what follows from it, and what to do. */
+export function warningsFor(values: SettingValues): string[] {
+  const warnings = [...addressWarnings(values), ...listenerWarnings(values), ...upstreamWarnings(values)]
+  if (values.QUOTE_PARTITION === 'header' && values.TRUST_PROXY === undefined) {
+    warnings.push(
+      'QUOTE_PARTITION=header needs TRUST_PROXY, which is not set: all requests are partitioned by ip.',
+    )
+  }
+  warnings.push(...regionsAlone(values))
+  const { QUOTE_REFRESH_AHEAD_MS: ahead, QUOTE_MIN_VALIDITY_MS: minValidity } = values
+  if (ahead > 0 && ahead <= minValidity) {
+    warnings.push(
+      `QUOTE_REFRESH_AHEAD_MS=${ahead} has no effect: with less than QUOTE_MIN_VALIDITY_MS (${minValidity}) left, a ` +
+        'quote is no longer served. Set QUOTE_REFRESH_AHEAD_MS higher than that.',
+    )
+  }
+  const { ORDER_EXPIRY_MARGIN_MS: margin } = values
+  if (margin > minValidity) {
+    warnings.push(
+      `ORDER_EXPIRY_MARGIN_MS=${margin} is more than QUOTE_MIN_VALIDITY_MS (${minValidity}): quotes are served that ` +
+        'orders can no longer use. Set QUOTE_MIN_VALIDITY_MS at least as high.',
+    )
+  }
+  if (values.LEDGER_RETENTION_MS === 0) {
+    warnings.push(
+      'LEDGER_RETENTION_MS=0 forgets quotes as they expire: late orders are then unknown and not refused as expired.',
+    )
+  }
+  const { QUOTE_CACHE_BYTES: bytes, QUOTE_MAX_BYTES: maxBytes } = values
+  if (bytes < maxBytes) {
+    warnings.push(
+      `QUOTE_CACHE_BYTES=${bytes} is less than QUOTE_MAX_BYTES (${maxBytes}): a quote between the two is never ` +
+        'cached. Set QUOTE_CACHE_BYTES higher.',
+    )
+  }
+  const { LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
+  if (values.ORDER_UNKNOWN_QUOTE === 'refuse' && known < cached) {
+    warnings.push(
+      `LEDGER_ENTRIES=${known} is less than QUOTE_CACHE_ENTRIES (${cached}) and ORDER_UNKNOWN_QUOTE is refuse: an ` +
+        'order for a live quote that the ledger has dropped is refused as unknown. Set LEDGER_ENTRIES higher.',
+    )
+  }
+  if (values.NODE_ENV === 'prod') {
+    warnings.push('NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.')
+  }
+  return warnings
+}
+
+/** Many machines have HTTPS_PROXY for other programs, so that alone it must not decide where orders are sent. */
+export function proxyOfOthers(texts: ReadonlyMap<string, string>): string[] {
+  const name = ['HTTPS_PROXY', 'https_proxy'].find((other) => texts.has(other))
+  if (name === undefined || texts.has('UPSTREAM_PROXY')) return []
+  return [
+    `${name} is set, and quotegate does not read it: upstreams are connected to directly. Set UPSTREAM_PROXY to reach ` +
+      'https upstreams through a proxy.',
+  ]
+}
+
+function listenerWarnings(values: SettingValues): string[] {
+  const warnings: string[] = []
+  if (values.SWAP_AUTHORIZATION !== undefined && !isLoopback(values.HOST)) {
+    warnings.push(
+      `HOST=${values.HOST} is reachable from other machines and SWAP_AUTHORIZATION is set: anyone who reaches ` +
+        'that port uses your key. Keep HOST on loopback, or let only callers you trust connect.',
+    )
+  }
+  const hostSetting = values.ADMIN_HOST === undefined ? 'HOST' : 'ADMIN_HOST'
+  const adminHost = values.ADMIN_HOST ?? values.HOST
+  if (values.ADMIN_TOKEN === undefined && values.NODE_ENV !== 'production' && !isLoopback(adminHost)) {
+    warnings.push(
+      `${hostSetting}=${adminHost} is reachable from other machines and ADMIN_TOKEN is not set: anyone who reaches ` +
+        `port ${values.ADMIN_PORT} sees all requests in the console and can drop quotes. Set ADMIN_TOKEN, or set ` +
+        'ADMIN_HOST to 127.0.0.1.',
+    )
+  }
+  return warnings
+}
+
+/** Whose word about the client's address is taken, and who shares quotes. */
+function addressWarnings({ TRUST_PROXY: trusted, ...values }: SettingValues): string[] {
+  const warnings: string[] = []
+  if (values.NODE_ENV === 'production' && trusted === undefined) {
+    warnings.push(
+      'TRUST_PROXY is not set in production: to the provider all users have the address of what connects here, such ' +
+        'as your backend or load balancer. Set TRUST_PROXY to the addresses of those.',
+    )
+  }
+  if (trusted?.some(isEverybody)) {
+    warnings.push(
+      `TRUST_PROXY=${trusted} trusts every address: any client can pretend to have any address, and ` +
+        'so to be in any place. List only your own proxies.',
+    )
+  }
+  if (values.QUOTE_PARTITION === 'none') {
+    warnings.push(
+      'QUOTE_PARTITION=none shares quotes among all clients: a client may get a quote that the provider refuses to ' +
+        'its place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.',
+    )
+  }
+  return warnings
+}
+
+function isEverybody(entry: string): boolean {
+  const block = parseAddressBlock(entry)
+  return 'prefix' in block && block.prefix === 0
+}
+
+function upstreamWarnings(values: SettingValues): string[] {
+  const warnings: string[] = []
+  for (const name of upstreamNames) {
+    const { paths }: UpstreamFacts = upstreamTable[name]
+    const { setting } = upstreamTable[name].baseUrl
+    const url = values[setting]
+    if (url === undefined || url === 'sandbox') continue
+    const { hostname, pathname } = new URL(url)
+    const doubled =
+      'setting' in paths ? undefined : paths.find((path) => pathname.toLowerCase().endsWith(path))
+    if (doubled !== undefined) {
+      warnings.push(
+        `${setting}=${url} ends in ${doubled}, which every path that goes there begins with: a request for ${doubled} goes out as ` +
+          `${doubled}${doubled}. Remove ${doubled} from ${setting}.`,
+      )
+    }
+    if (!url.startsWith('http:') || isLoopback(hostname)) continue
+    if (values.NODE_ENV === 'production') {
+      warnings.push(
+        `${setting}=${url} is not encrypted, in production: anyone on the network between can read and change ` +
+          'requests, and take the keys in them. Use https.',
+      )
+    }
+    if (values.UPSTREAM_PROXY !== undefined) {
+      warnings.push(
+        `${setting}=${url} is connected to directly, not through UPSTREAM_PROXY: only https upstreams are reached ` +
+          'through it. Use https, if it has to go through the proxy.',
+      )
+    }
+  }
+  const { UPSTREAM_CONNECT_TIMEOUT_MS: connectMs, UPSTREAM_TOTAL_TIMEOUT_MS: totalMs } = values
+  if (connectMs > totalMs) {
+    warnings.push(
+      `UPSTREAM_CONNECT_TIMEOUT_MS=${connectMs} is more than UPSTREAM_TOTAL_TIMEOUT_MS (${totalMs}): quotes and orders ` +
+        'fail at the total timeout, before a slow connection does. Set UPSTREAM_CONNECT_TIMEOUT_MS lower.',
+    )
+  }
+  return warnings
+}
+
+// A region may also be told by its code or its name, and so may a country: x-region-code, x-country_name.
+const endsInRegion = /region(?:[-_]?(?:code|name))?$/
+const endsInCountry = /country(?:[-_]?(?:code|name))?$/
+
+/** ISO 3166-2 numbers regions within their country: 07 alone is a place in Iran and in Japan. */
+function regionsAlone({ QUOTE_PARTITION, QUOTE_PARTITION_HEADER: names = [] }: SettingValues): string[] {
+  const region = names.find((name) => endsInRegion.test(name))
+  if (QUOTE_PARTITION !== 'header' || region === undefined) return []
+  if (names.some((name) => endsInCountry.test(name))) return []
+  return [
+    `QUOTE_PARTITION_HEADER=${names.join(',')} says a region without its country: IR-07 and JP-07 would share quotes. ` +
+      `Name a header of the country beside ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
+  ]
+}

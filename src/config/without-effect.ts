@@ -1,0 +1,75 @@
+import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
+import { tlsFileSettings } from './settings/egress.ts'
+import { fixedDefault, type SettingName, type SettingValues } from './settings.ts'
+
+interface Idle {
+  names: readonly SettingName[]
+  /** Why they have no effect, and what would give them one. */
+  because: string
+  remedy: string
+}
+
+/** Settings that were set to another value than their default, and that nothing reads as the other settings are. */
+export function withoutEffect(values: SettingValues, isSet: (name: SettingName) => boolean): string[] {
+  const wasChanged = (name: SettingName) => isSet(name) && String(values[name]) !== fixedDefault(name)
+  return idleSettings(values).flatMap(({ names, because, remedy }) =>
+    names
+      .filter(wasChanged)
+      .map((name) => `${name} is set and has no effect, because ${because}. ${remedy}, or remove ${name}.`),
+  )
+}
+
+function idleSettings(values: SettingValues): Idle[] {
+  const idle: Idle[] = []
+  const unless = (isUsed: boolean, ...[names, because, remedy]: [Idle['names'], string, string]) => {
+    if (!isUsed) idle.push({ names, because, remedy })
+  }
+  unless(
+    values.QUOTE_PARTITION === 'header',
+    ['QUOTE_PARTITION_HEADER'],
+    'QUOTE_PARTITION is not header',
+    'Set QUOTE_PARTITION to header',
+  )
+  unless(
+    values.TRUST_PROXY !== undefined,
+    ['CLIENT_IP_HEADER'],
+    'TRUST_PROXY is not set, so the header is believed from no address',
+    'Set TRUST_PROXY',
+  )
+  unless(
+    values.RATE_LIMIT_PER_MINUTE > 0,
+    ['RATE_LIMIT_BY', 'RATE_LIMIT_HITS'],
+    'RATE_LIMIT_PER_MINUTE is 0, which limits nobody',
+    'Set RATE_LIMIT_PER_MINUTE',
+  )
+  unless(
+    values.VALKEY_URL !== undefined,
+    ['VALKEY_KEY_PREFIX', 'VALKEY_TIMEOUT_MS', 'VALKEY_LOCK_WAIT_MS'],
+    'VALKEY_URL is not set',
+    'Set VALKEY_URL',
+  )
+  const isHttps = (url: string | undefined) => url?.startsWith('https:') === true
+  for (const name of upstreamNames) {
+    const { setting } = upstreamTable[name].baseUrl
+    const { ca, cert, key } = tlsFileSettings(name)
+    unless(
+      isHttps(values[setting]),
+      [ca, cert, key],
+      `${setting} is not an https URL`,
+      `Use https in ${setting}`,
+    )
+  }
+  unless(
+    upstreamNames.some((name) => isHttps(values[upstreamTable[name].baseUrl.setting])),
+    ['UPSTREAM_PROXY'],
+    'no upstream has an https URL',
+    'Use https in a base URL',
+  )
+  unless(
+    values.PAYMENTS_BASE_URL !== undefined || values.SWAP_BASE_URL === 'sandbox',
+    ['PAYMENTS_PATHS'],
+    'PAYMENTS_BASE_URL is not set, so these paths are answered with 404',
+    'Set PAYMENTS_BASE_URL',
+  )
+  return idle
+}

@@ -1,0 +1,67 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+
+export interface ConnectProxy {
+  url: string
+  address: { host: string; port: number; authorization: string | undefined }
+  /** The head of each CONNECT, as received. */
+  heads: string[]
+  /** Both ends of each tunnel that is open. */
+  tunnels: Set<{ client: Socket; upstream: Socket }>
+  /** What happens to each CONNECT from now on. `open` connects to the authority, answers with 200 and joins both. */
+  answer(next: (socket: Socket, open: (head?: string) => void) => void): void
+}
+
+/** A real proxy that opens tunnels by CONNECT. Every name is this machine to it. */
+export async function connectProxy(authorization?: string): Promise<ConnectProxy> {
+  const heads: string[] = []
+  const tunnels: ConnectProxy['tunnels'] = new Set()
+  const sockets = new Set<Socket>()
+  let current: Parameters<ConnectProxy['answer']>[0] = (_socket, open) => open()
+
+  const server = createServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket))
+    let head = ''
+    socket.on('data', function read(bytes: Buffer) {
+      head += bytes.toString('latin1')
+      if (!head.endsWith('\r\n\r\n')) return
+      socket.off('data', read)
+      heads.push(head)
+      const [, port] = /^CONNECT \S+:(\d+) HTTP\/1\.1\r\n/.exec(head) ?? []
+      current(socket, (answer = 'HTTP/1.1 200 Connection established\r\n\r\n') => {
+        const upstream = connect(Number(port), '127.0.0.1')
+        sockets.add(upstream)
+        const tunnel = { client: socket, upstream }
+        upstream.on('connect', () => {
+          tunnels.add(tunnel)
+          socket.write(answer)
+          socket.pipe(upstream).pipe(socket)
+        })
+        upstream.on('error', () => socket.destroy())
+        for (const end of [socket, upstream]) {
+          end.on('close', () => {
+            tunnels.delete(tunnel)
+            socket.destroy()
+            upstream.destroy()
+          })
+        }
+      })
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  const { port } = server.address() as AddressInfo
+  return {
+    url: `http://127.0.0.1:${port}`,
+    address: { host: '127.0.0.1', port, authorization },
+    heads,
+    tunnels,
+    answer: (next) => {
+      current = next
+    },
+  }
+}

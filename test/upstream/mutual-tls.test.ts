@@ -1,0 +1,155 @@
+import { createPrivateKey } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { describe, expect, it } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { SettingsError, type SettingValue } from '../../src/config/parse.ts'
+import { post } from '../support/clients/orders.ts'
+import { proxyStatus } from '../support/clients/problems.ts'
+import { ask } from '../support/clients/quotes.ts'
+import { rawExchange } from '../support/clients/raw-connection.ts'
+import { gatewayTo } from '../support/gateways/between.ts'
+import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
+import { hasOpenssl, identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
+
+const checkout = post('{"amount":"1.00"}', { path: '/checkouts' })
+
+describe.skipIf(!hasOpenssl)('an upstream with an authority of its own', () => {
+  it('is reached with SWAP_CA_FILE, and refused without', async () => {
+    const identity = identityOf()
+    const upstream = await tlsUpstream(identity)
+    const url = `https://localhost:${upstream.port}`
+    const gateway = await gatewayTo(url, { SWAP_CA_FILE: identity.certFile })
+    const swap = await rawExchange(gateway.url, 'GET /v3/pairs HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n')
+    // The file is the swap upstream's alone.
+    const payments = await rawExchange(gateway.url, checkout)
+    expect([swap.status, payments.status, proxyStatus(payments)]).toEqual([
+      200,
+      502,
+      'quotegate; error=tls_certificate_error',
+    ])
+    expect(upstream.requests.map(({ target }) => target)).toEqual(['/v3/pairs'])
+  })
+
+  it('the file replaces the authorities of the system', async () => {
+    const [identity, other] = [identityOf(), identityOf('other')]
+    const url = `https://localhost:${(await tlsUpstream(identity)).port}`
+    const gateway = await startGatewayProcess({
+      SWAP_BASE_URL: url,
+      PAYMENTS_BASE_URL: url,
+      WEBHOOKS_BASE_URL: url,
+      NODE_EXTRA_CA_CERTS: identity.certFile,
+      PAYMENTS_CA_FILE: other.certFile,
+    })
+    const status = async (path: string) => (await ask(gateway.url, { path })).status
+    expect([await status('/webhooks'), await status('/checkouts')]).toEqual([200, 502])
+  })
+})
+
+describe.skipIf(!hasOpenssl)('an upstream that asks for a certificate', () => {
+  it('gets that of its own settings, also on a connection that resumes a session', async () => {
+    const [identity, payer, receiver] = [identityOf(), identityOf('payer'), identityOf('receiver')]
+    const upstream = await tlsUpstream(identity, {
+      requestCert: true,
+      rejectUnauthorized: true,
+      ca: [payer.cert, receiver.cert],
+    })
+    const gateway = await gatewayTo(`https://localhost:${upstream.port}`, {
+      WEBHOOKS_BASE_URL: `https://localhost:${upstream.port}`,
+      ...{ PAYMENTS_CA_FILE: identity.certFile, WEBHOOKS_CA_FILE: identity.certFile },
+      ...{ PAYMENTS_CERT_FILE: payer.certFile, PAYMENTS_KEY_FILE: payer.keyFile },
+      ...{ WEBHOOKS_CERT_FILE: receiver.certFile, WEBHOOKS_KEY_FILE: receiver.keyFile },
+      SWAP_CA_FILE: identity.certFile,
+    })
+    const together = await Promise.all([1, 2, 3].map(() => rawExchange(gateway.url, checkout)))
+    const webhook = await rawExchange(gateway.url, post('{}', { path: '/webhooks/paid' }))
+    expect([...together, webhook].map(({ status }) => status)).toEqual([200, 200, 200, 200])
+    expect(upstream.requests.map(({ client }) => client)).toEqual(['payer', 'payer', 'payer', 'receiver'])
+    const swap = await rawExchange(gateway.url, 'GET /v3/pairs HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n')
+    expect([swap.status, upstream.requests.length]).toEqual([502, 4])
+  })
+
+  it('does not get a certificate that nobody set', async () => {
+    const identity = identityOf()
+    const upstream = await tlsUpstream(identity, { requestCert: true, rejectUnauthorized: false })
+    const gateway = await gatewayTo(`https://localhost:${upstream.port}`, {
+      PAYMENTS_CA_FILE: identity.certFile,
+    })
+    expect((await rawExchange(gateway.url, checkout)).status).toBe(200)
+    expect(upstream.requests.map(({ client }) => client)).toEqual([undefined])
+  })
+})
+
+function problemsOf(given: Record<string, SettingValue>): Record<string, string> {
+  try {
+    loadConfig({ SWAP_BASE_URL: 'https://swap.example', ...given })
+  } catch (error) {
+    if (!(error instanceof SettingsError)) throw error
+    expect(error.message).not.toMatch(/^[A-Za-z0-9+/=]{64}$/m)
+    return Object.fromEntries(error.problems.map(({ name, expected }) => [name, expected]))
+  }
+  return {}
+}
+
+describe.skipIf(!hasOpenssl)('a start is stopped by', () => {
+  it('a key of another certificate', () => {
+    const [one, other] = [identityOf(), identityOf()]
+    expect(problemsOf({ SWAP_CERT_FILE: one.certFile, SWAP_KEY_FILE: one.keyFile })).toEqual({})
+    expect(problemsOf({ SWAP_CERT_FILE: one.certFile, SWAP_KEY_FILE: other.keyFile })).toEqual({
+      SWAP_KEY_FILE: 'the private key of the certificate in SWAP_CERT_FILE',
+    })
+  })
+
+  it('a certificate without its key, and a key without its certificate', () => {
+    const { certFile, keyFile } = identityOf()
+    expect(problemsOf({ WEBHOOKS_CERT_FILE: certFile, PAYMENTS_KEY_FILE: keyFile })).toEqual({
+      WEBHOOKS_KEY_FILE: 'a PEM file, because WEBHOOKS_CERT_FILE is set: each needs the other',
+      PAYMENTS_CERT_FILE: 'a PEM file, because PAYMENTS_KEY_FILE is set: each needs the other',
+    })
+  })
+
+  it('files that are missing, and files of something else', () => {
+    const { certFile, keyFile } = identityOf()
+    expect(problemsOf({ SWAP_CA_FILE: '/nowhere' })).toEqual({
+      SWAP_CA_FILE: 'a file that quotegate can read (ENOENT)',
+    })
+    expect(problemsOf({ SWAP_CA_FILE: keyFile, SWAP_CERT_FILE: keyFile, SWAP_KEY_FILE: certFile })).toEqual({
+      SWAP_CA_FILE: expect.stringContaining('a PEM file of whole certificates'),
+      SWAP_CERT_FILE: expect.stringContaining('a PEM file of whole certificates'),
+      SWAP_KEY_FILE: expect.stringContaining('a PEM file of a private key'),
+    })
+  })
+
+  it('a list of authorities of which one cannot be read: Node would take it for a shorter list', () => {
+    const { cert, certFile } = identityOf()
+    for (const broken of [cert.slice(0, -40), cert.replace(/MII/, 'AAA')]) {
+      writeFileSync(certFile, cert + broken)
+      expect(problemsOf({ SWAP_CA_FILE: certFile })).toEqual({ SWAP_CA_FILE: expect.any(String) })
+    }
+    writeFileSync(certFile, `Our authorities\n${cert}${cert}`)
+    expect(problemsOf({ SWAP_CA_FILE: certFile })).toEqual({})
+  })
+
+  it('a key with a passphrase', () => {
+    const { certFile, keyFile, key } = identityOf()
+    const locked = { type: 'pkcs8', format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' } as const
+    writeFileSync(keyFile, createPrivateKey(key).export(locked))
+    expect(problemsOf({ SWAP_CERT_FILE: certFile, SWAP_KEY_FILE: keyFile })).toEqual({
+      SWAP_KEY_FILE: expect.stringMatching(/a private key .* without a passphrase$/),
+    })
+  })
+})
+
+it.skipIf(!hasOpenssl).each([{ SWAP_BASE_URL: 'sandbox' }, { SWAP_BASE_URL: 'http://127.0.0.1:9000' }])(
+  'files for an upstream without TLS are warned of: %j',
+  (given) => {
+    const { certFile, keyFile } = identityOf()
+    const files = { SWAP_CA_FILE: certFile, SWAP_CERT_FILE: certFile, SWAP_KEY_FILE: keyFile }
+    expect(loadConfig({ ...given, ...files }).warnings).toEqual(
+      Object.keys(files).map((name) =>
+        expect.stringContaining(
+          `${name} is set and has no effect, because SWAP_BASE_URL is not an https URL`,
+        ),
+      ),
+    )
+  },
+)

@@ -1,0 +1,289 @@
+import { type AddressInfo, connect, type LookupFunction, type Socket } from 'node:net'
+import { createServer as createTlsServer } from 'node:tls'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { UpstreamLimits } from '../../src/upstream/types.ts'
+import { post } from '../support/clients/orders.ts'
+import { proxyStatus } from '../support/clients/problems.ts'
+import { type ParsedAnswer, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { edgeTo } from '../support/gateways/edge.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
+import { type ConnectProxy, connectProxy } from '../support/upstreams/connect-proxy.ts'
+import { hasOpenssl, type Identity, identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
+
+const get = 'GET / HTTP/1.1\r\nHost: g\r\n\r\n'
+
+/** Its key takes a second to make. */
+let identity: Identity | undefined
+
+/** An https upstream that only its proxy can resolve. */
+async function stage(limits: Partial<UpstreamLimits> = {}, more: { connectionLifeMs?: number } = {}) {
+  identity ??= identityOf('upstream.test')
+  const upstream = await tlsUpstream(identity)
+  const proxy = await connectProxy('Basic bWU6aHVudGVyMg==')
+  const asked: string[] = []
+  const lookup: LookupFunction = (name, _options, callback) => {
+    asked.push(name)
+    callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), '')
+  }
+  const origin = `https://upstream.test:${upstream.port}`
+  const options = { proxy: proxy.address, tls: { ca: identity.cert }, lookup, ...more }
+  const edge = await edgeTo(origin, { retries: 0, ...limits }, options)
+  return { upstream, proxy, edge, asked }
+}
+
+describe.skipIf(!hasOpenssl)('an https upstream behind UPSTREAM_PROXY', () => {
+  it('is reached by CONNECT, which alone has the credentials; the proxy resolves its name', async () => {
+    const { upstream, proxy, edge, asked } = await stage()
+    const { status, body } = await rawExchange(edge.url, post('{"amount":"1.00"}'))
+    expect([status, body.toString()]).toEqual([200, '{"amount":"1.00"}'])
+    const authority = `upstream.test:${upstream.port}`
+    expect(proxy.heads).toEqual([
+      `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Authorization: Basic bWU6aHVudGVyMg==\r\n\r\n`,
+    ])
+    expect(upstream.requests).toHaveLength(1)
+    expect(upstream.requests[0]?.rawHeaders.join()).not.toMatch(/proxy/i)
+    expect(asked).toEqual([])
+  })
+
+  it('keeps its connections, each with one request at a time, and replaces old ones', async () => {
+    const { upstream, proxy, edge } = await stage({}, { connectionLifeMs: 60_000 })
+    for (let times = 0; times < 5; times += 1)
+      expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
+    expect([proxy.heads.length, upstream.requests.length]).toEqual([1, 5])
+    expect(edge.upstream.connections).toEqual({ busy: 0, idle: 1 })
+
+    const old = await stage({}, { connectionLifeMs: 0 })
+    for (let times = 0; times < 3; times += 1) {
+      expect((await rawExchange(old.edge.url, post('{}'))).status).toBe(200)
+      await pause(5)
+    }
+    expect(old.proxy.heads).toHaveLength(3)
+    await until(() => old.proxy.tunnels.size <= 1, 'the old tunnels to close')
+  })
+
+  it('gets and gives long bodies byte for byte', async () => {
+    const { upstream, edge } = await stage()
+    const body = Buffer.alloc(3_000_000, 'abcdefg')
+    const answer = await rawExchange(edge.url, post(body))
+    expect(upstream.requests[0]?.body.equals(body)).toBe(true)
+    expect(answer.body.equals(body)).toBe(true)
+  })
+
+  it('whose tunnel is cut between two requests takes the next one on another', async () => {
+    const { upstream, proxy, edge } = await stage()
+    await rawExchange(edge.url, post('{}'))
+    for (const { client } of proxy.tunnels) client.resetAndDestroy()
+    await until(() => edge.upstream.connections.idle === 0, 'the reset to be seen')
+    expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
+    expect([proxy.heads.length, upstream.requests.length]).toEqual([2, 2])
+  })
+
+  it('whose tunnel is cut within an answer has not given it whole', async () => {
+    identity ??= identityOf('upstream.test')
+    const server = createTlsServer({ cert: identity.cert, key: identity.key }, (socket) => {
+      socket
+        .on('error', () => {})
+        .on('data', () => {
+          // Its end is the end of the connection, which is a reset.
+          socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf')
+        })
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => void server.close())
+    const proxy = await connectProxy()
+    const { port } = server.address() as AddressInfo
+    const options = { proxy: proxy.address, tls: { ca: identity.cert } }
+    const edge = await edgeTo(`https://upstream.test:${port}`, { retries: 0 }, options)
+    const connection = new RawConnection(edge.url)
+    connection.write(get)
+    await until(() => connection.received.includes('half'), 'half of the answer')
+    for (const { client } of proxy.tunnels) client.resetAndDestroy()
+    await until(() => edge.outcomes.length === 1, 'its end')
+    expect([(await connection.answer()).whole, edge.outcomes]).toEqual([false, ['http_response_incomplete']])
+  })
+
+  it('is not asked by a proxy whose certificate it is not', async () => {
+    const { upstream, proxy, edge } = await stage()
+    const other = await tlsUpstream(identityOf('other.test'))
+    proxy.answer((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\n\r\n')
+      const behind = connect(other.port, '127.0.0.1').on('error', () => {})
+      socket.pipe(behind).pipe(socket)
+    })
+    const answer = await rawExchange(edge.url, post('{}'))
+    expect(told(answer)).toEqual([502, true, 'quotegate; error=tls_certificate_error'])
+    expect([upstream.requests, other.requests]).toEqual([[], []])
+  })
+})
+
+/** The status of a problem, whether the request can be sent again, and why. */
+function told(answer: ParsedAnswer): unknown[] {
+  const { retryable } = JSON.parse(answer.body.toString()) as { retryable: boolean }
+  return [answer.status, retryable, proxyStatus(answer)]
+}
+
+type Answer = (socket: Socket) => void
+const says = (bytes: string) => (socket: Socket) => void socket.write(bytes, 'latin1')
+const ends = (bytes: string) => (socket: Socket) => void socket.end(bytes, 'latin1')
+
+describe.skipIf(!hasOpenssl)(
+  'a proxy that opens no tunnel: nothing was sent, and it can be sent again',
+  () => {
+    const unavailable: readonly [string, Answer][] = [
+      ['407', says('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 4\r\n\r\nwhy?')],
+      ['502', says('HTTP/1.1 502 Bad Gateway\r\n\r\n')],
+      ['301', says('HTTP/1.1 301 Moved\r\nLocation: https://evil.example\r\n\r\n')],
+      ['101', says('HTTP/1.1 101 Switching\r\n\r\nHTTP/1.1 403 Forbidden\r\n\r\n')],
+      ['an end without an answer', ends('')],
+      ['an end within its head', ends('HTTP/1.1 200 Conn')],
+      ['a reset', (socket) => void socket.resetAndDestroy()],
+      ['a head without end', (socket) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`)],
+      ['interim answers without end', says('HTTP/1.1 100 Continue\r\n\r\n'.repeat(2_000))],
+      ['another protocol', says('SSH-2.0-OpenSSH_9.2\r\n')],
+      ['a status that is none', says('HTTP/1.1 2000 OK\r\n\r\n')],
+      ['a version that is none', says('HTTP/1.9 200 OK\r\n\r\n')],
+      [
+        'bytes behind its 200',
+        says('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake'),
+      ],
+    ]
+
+    it.each(unavailable)('%s is told as destination_unavailable', async (_case, answer) => {
+      const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 60_000 })
+      proxy.answer(answer)
+      const got = await rawExchange(edge.url, post('{}'))
+      expect(told(got)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
+      expect([upstream.requests, edge.outcomes]).toEqual([[], ['destination_unavailable']])
+      await until(() => proxy.tunnels.size === 0, 'no tunnel')
+    })
+
+    it.each<[string, Answer]>([
+      ['504', says('HTTP/1.1 504 Gateway Timeout\r\n\r\n')],
+      ['no answer at all', () => {}],
+      [
+        'an answer that comes in drops',
+        (socket) => {
+          const drops = setInterval(() => socket.write('x'), 20)
+          socket.write('HTTP/1.1 200 OK\r\nX-Slow: ')
+          socket.on('close', () => clearInterval(drops))
+        },
+      ],
+      ['a tunnel to nowhere, in which TLS never begins', says('HTTP/1.1 200 OK\r\n\r\n')],
+    ])('%s is told as connection_timeout', async (_case, answer) => {
+      const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 300 })
+      const closed: boolean[] = []
+      proxy.answer((socket) => {
+        socket.on('close', () => closed.push(true))
+        answer(socket)
+      })
+      const got = await rawExchange(edge.url, post('{}'))
+      expect(told(got)).toEqual([504, true, 'quotegate; error=connection_timeout'])
+      expect(upstream.requests).toEqual([])
+      await until(() => closed.length === 1, 'the connection to the proxy to be closed')
+    })
+
+    it('one that refuses connections is told as connection_refused', async () => {
+      const { port } = await recordingUpstream()
+      const edge = await edgeTo(
+        'https://upstream.test',
+        { retries: 0 },
+        {
+          proxy: { host: '127.0.0.2', port, authorization: undefined },
+        },
+      )
+      const got = await rawExchange(edge.url, post('{}'))
+      expect(told(got)).toEqual([502, true, 'quotegate; error=connection_refused'])
+    })
+
+    it('and whose name cannot be resolved is told as dns_error', async () => {
+      const lookup: LookupFunction = (_name, _options, callback) =>
+        callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), '')
+      const proxy = { host: 'proxy.test', port: 3128, authorization: undefined }
+      const edge = await edgeTo('https://upstream.test', { retries: 0 }, { proxy, lookup })
+      expect(proxyStatus(await rawExchange(edge.url, get))).toBe('quotegate; error=dns_error')
+    })
+
+    it('for the first time: a POST is sent on a second tunnel, once', async () => {
+      const { upstream, proxy, edge } = await stage({ retries: 1 })
+      proxy.answer((socket, open) => {
+        if (proxy.heads.length > 1) open()
+        else ends('HTTP/1.1 502 Bad Gateway\r\n\r\n')(socket)
+      })
+      expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
+      expect([upstream.requests.length, edge.retries]).toEqual([1, 1])
+    })
+
+    it('again and again opens the breaker of connections, which closes once there is a tunnel', async () => {
+      const { proxy, edge } = await stage({ breakerFailures: 2, breakerOpenMs: 200 })
+      proxy.answer(says('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'))
+      for (let times = 0; times < 3; times += 1) await rawExchange(edge.url, post('{}'))
+      expect([proxy.heads.length, edge.states]).toEqual([2, ['connections open']])
+      proxy.answer((_socket, open) => open())
+      await pause(250)
+      expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
+      expect(edge.states.at(-1)).toBe('connections closed')
+    })
+  },
+)
+
+it.skipIf(!hasOpenssl).each([
+  ['any 2xx, with a length that means nothing', 'HTTP/1.0 204 Done\r\nContent-Length: 5\r\n\r\n'],
+  ['no reason', 'HTTP/1.1 200\r\n\r\n'],
+  ['an interim answer before it', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n'],
+])('a tunnel is opened by %s', async (_case, head) => {
+  const { proxy, edge } = await stage()
+  proxy.answer((_socket, open) => open(head))
+  expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
+})
+
+describe.skipIf(!hasOpenssl)('a gateway with UPSTREAM_PROXY', () => {
+  async function gatewayBehind(proxy: ConnectProxy, paymentsUrl: string) {
+    const identity = identityOf()
+    const upstream = await tlsUpstream(identity)
+    const log = await keptLog()
+    const gateway = await startGateway(
+      {
+        SWAP_BASE_URL: `https://localhost:${upstream.port}`,
+        SWAP_CA_FILE: identity.certFile,
+        PAYMENTS_BASE_URL: paymentsUrl,
+        UPSTREAM_PROXY: proxy.url.replace('//', '//m%40e:hunter%3A2@'),
+        UPSTREAM_RETRIES: 0,
+      },
+      { logger: log.logger },
+    )
+    onTestFinished(() => gateway.close())
+    return { gateway, upstream, log }
+  }
+
+  const pairs = 'GET /v3/pairs HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n'
+
+  it('reaches https upstreams through it with its credentials decoded, and http upstreams directly', async () => {
+    const payments = await recordingUpstream()
+    const proxy = await connectProxy()
+    const { gateway, upstream } = await gatewayBehind(proxy, payments.url)
+    expect((await rawExchange(gateway.url, pairs)).status).toBe(200)
+    expect((await rawExchange(gateway.url, post('{}', { path: '/checkouts' }))).status).toBe(200)
+    expect([upstream.requests.length, payments.requests.length, proxy.heads.length]).toEqual([1, 1, 1])
+    const basic = Buffer.from('m@e:hunter:2').toString('base64')
+    expect(proxy.heads[0]).toContain(`\r\nProxy-Authorization: Basic ${basic}\r\n`)
+  })
+
+  it('shows its credentials nowhere', async () => {
+    const proxy = await connectProxy()
+    proxy.answer(says('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'))
+    const { gateway, log } = await gatewayBehind(proxy, (await recordingUpstream()).url)
+    const problem = await rawExchange(gateway.url, pairs)
+    expect(problem.status).toBe(502)
+    const pages = ['/status', '/metrics', '/'].map(async (path) => {
+      return (await fetch(gateway.operationsUrl + path)).text()
+    })
+    const [status = '', ...others] = await Promise.all(pages)
+    expect(status).toContain('http://****@127.0.0.1')
+    expect(log.text()).toContain('answered CONNECT with 407')
+    const all = [status, ...others, log.text(), problem.body.toString(), problem.rawHeaders.join()].join('\n')
+    expect(all).not.toMatch(/hunter|m%40e|m@e/)
+    expect(all).not.toContain(Buffer.from('m@e:hunter:2').toString('base64'))
+  })
+})
