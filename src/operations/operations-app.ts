@@ -5,7 +5,7 @@ import { programFolder } from '../process/package-info.ts'
 import { type AccessOptions, answerRefused, createAccess, type Level, unlessRefused } from './access.ts'
 import { createActions } from './actions.ts'
 import type { Activity } from './activity.ts'
-import { createConsoleFiles, pageHeaders } from './console-files.ts'
+import { createConsoleFiles, pageHeaders, readAtStart } from './console-files.ts'
 import { createLiveStream } from './live-stream.ts'
 import { answerProbe, failure, json, type Page, type Probe } from './probes.ts'
 import { statusOf } from './status.ts'
@@ -36,6 +36,7 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   const access = createAccess(options.access)
   const live = createLiveStream({ ...options, needsToken: access.needsToken })
   const files = createConsoleFiles()
+  const openApi = readAtStart(() => readFile(openApiDocument))
   const probes: ReadonlyMap<string, Probe> = new Map<string, Probe>([
     ['/healthz', () => json(200, { status: 'ok' })],
     ['/readyz', () => readiness(isReady(), view.store().up)],
@@ -52,7 +53,7 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   for (const [path, probe] of probes)
     app.get(path, (_request: Request, response: Response) => answerProbe(probe, response))
   app.get('/openapi.json', async (_request: Request, response: Response) => {
-    response.type('json').send(await readFile(openApiDocument))
+    response.type('json').send(await openApi())
   })
 
   // All routes from here on refuse a Host that is not a name of this listener.
