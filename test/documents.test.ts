@@ -62,7 +62,7 @@ describe.each(pages)('%s', (page) => {
   test('names settings that are there', () => {
     const named = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
     const codes = ['RESTRICTED_GEOLOCATION', 'BAD_REQUEST', 'NOT_FOUND', 'SANDBOX_NOT_IMPLEMENTED']
-    const others = [...codes, 'NODE_OPTIONS', ...Object.keys(retiredSettings)]
+    const others = [...codes, 'NODE_OPTIONS', 'CHROMIUM_PATH', ...Object.keys(retiredSettings)]
     expect(named.filter((name) => !isSettingName(name) && !others.includes(name))).toEqual([])
   })
 })

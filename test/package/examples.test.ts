@@ -8,13 +8,13 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const { version } = JSON.parse(read('package.json'))
 
 // Whole suites are installed and run here, on machines that have other things to do.
-vi.setConfig({ testTimeout: 600_000 })
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 180_000 })
 
 const folder = mkdtempSync(join(tmpdir(), 'quotegate-examples-'))
 let tarball: string
 beforeAll(async () => {
   tarball = await pack(folder)
-}, 180_000)
+})
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 test('the README installs the tarball of this version', () => {

@@ -20,7 +20,7 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 const copy = mkdtempSync(join(tmpdir(), 'build-'))
 afterEach(killPrograms)
 // Each build takes the compiler.
-vi.setConfig({ testTimeout: 300_000 })
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 180_000 })
 afterAll(() => rmSync(copy, { recursive: true, force: true }))
 
 function copyWhatABuildReads(): void {
