@@ -12,7 +12,7 @@ const refused = (settings: unknown, overrides?: unknown) =>
     (error: Error) => `${error.name}: ${error.message}`,
   )
 
-describe('createGateway() with settings that are none', () => {
+describe('createGateway() says that settings are an object, when it is called with', () => {
   test.each([
     ['http://127.0.0.1:9', 'a string'],
     [null, 'null'],
@@ -28,7 +28,7 @@ describe('createGateway() with settings that are none', () => {
   })
 })
 
-describe('createGateway() with overrides that it does not know', () => {
+describe('createGateway() says which overrides there are, when it is called with', () => {
   test.each([null, 'console', 1, []])('%j', async (overrides) => {
     expect(await refused({}, overrides)).toMatch(
       /^TypeError: createGateway: overrides must be an object, such as \{ logger: console \}, not /,
@@ -42,10 +42,10 @@ describe('createGateway() with overrides that it does not know', () => {
   })
 })
 
-describe('createGateway() with a broken override', () => {
+describe('createGateway() says what a broken override lacks:', () => {
   const line = () => {}
   const limiter = { perMinute: 1, take: line, giveBack: line }
-  test.each([
+  const broken: [object, string][] = [
     [{ logger: true }, 'logger must be an object with debug(), info(), warn(), error(), not a boolean'],
     [{ logger: null }, 'logger must be an object with debug(), info(), warn(), error(), not null'],
     [
@@ -70,7 +70,8 @@ describe('createGateway() with a broken override', () => {
       { rateLimiter: { ...limiter, perMinute: '60' } },
       'rateLimiter.perMinute must be a number above 0, not 60',
     ],
-  ])('%o', async (overrides, said) => {
+  ]
+  test.each(broken.map(([overrides, said]) => [said, overrides]))('%s', async (said, overrides) => {
     expect(await refused({}, overrides)).toBe(`TypeError: createGateway: ${said}`)
   })
 })
