@@ -1,14 +1,13 @@
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import type { ServerResponse } from 'node:http'
 import { fileURLToPath } from 'node:url'
-import { afterEach, describe, expect, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
-import { killPrograms, type RunningProgram, watchProgram } from '../support/gateways/program.ts'
+import { type RunningProgram, watchProgram } from '../support/gateways/program.ts'
 import { environment } from '../support/machine/environment.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 
-afterEach(killPrograms)
 // npm may have to build first.
 vi.setConfig({ testTimeout: 180_000 })
 
@@ -16,7 +15,20 @@ vi.setConfig({ testTimeout: 180_000 })
 function npmStart(flags: readonly string[], settings: Record<string, string> = {}): RunningProgram {
   const { PATH, HOME } = environment()
   const env = { PATH, HOME, PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', ...settings }
-  return watchProgram(spawn('npm', ['start', '--silent', '--', ...flags], { cwd: root, env, detached: true }))
+  const npm = spawn('npm', ['start', '--silent', '--', ...flags], { cwd: root, env, detached: true })
+  onTestFinished(() => signalGroup(npm, 'SIGKILL'))
+  return watchProgram(npm)
+}
+
+/** What npm started would outlive it. */
+function signalGroup({ pid }: ChildProcess, signal: NodeJS.Signals): void {
+  if (pid === undefined) throw new Error('npm did not start')
+  try {
+    process.kill(-pid, signal)
+  } catch (error) {
+    // All of it has ended.
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error
+  }
 }
 
 /** A quote whose upstream answers when the test says so. */
@@ -54,7 +66,7 @@ describe('npm start', () => {
   // The terminal signals npm, the shell and the program, and npm signals again.
   test('takes Ctrl-C for one signal: the request in flight is answered', async () => {
     const { npm, answer, reply } = await startedWithQuoteInFlight()
-    process.kill(-(npm.child.pid ?? 0), 'SIGINT')
+    signalGroup(npm.child, 'SIGINT')
     await npm.says(/"signal":"SIGINT".*"stopping: /)
     // Longer than signals count as one, so that a late one would cut the answer short.
     await new Promise((resolve) => setTimeout(resolve, 1_000))
