@@ -3,9 +3,9 @@ FROM node:24.21.0-trixie-slim AS base
 WORKDIR /app
 
 FROM base AS build
-COPY package.json package-lock.json ./
+COPY package.json package-lock.json .npmrc ./
 RUN npm ci --no-audit --no-fund
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json ./
 COPY scripts ./scripts
 COPY src ./src
 # At run time the program needs one package, which is compiled: the others are in its bundle, and sbom.cdx.json names all.

@@ -28,6 +28,7 @@ const long = [
   'regression/patience',
   'replicas/orders',
   'replicas/valkey/',
+  'scripts/',
   'upstream/',
 ]
 

@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 versions=("$@")
-if [ "${#versions[@]}" -eq 0 ]; then versions=(20.18.1 20 24 26); fi
+if [ "${#versions[@]}" -eq 0 ]; then versions=(20.18.1 20 22 24 26); fi
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createGateway } from '../dist/index.js'
-import { startSandbox } from '../dist/sandbox/sandbox.js'
+import { startSandbox } from '../dist/sandbox.js'
 
 const sandbox = await startSandbox({ quoteLifetimeMs: 300 })
 const settings = { SWAP_BASE_URL: sandbox.url, PAYMENTS_BASE_URL: sandbox.url, PORT: '0', ADMIN_PORT: '0' }

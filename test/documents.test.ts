@@ -65,6 +65,7 @@ describe.each(pages)('%s', (page) => {
     const codes = ['RESTRICTED_GEOLOCATION', 'BAD_REQUEST', 'NOT_FOUND', 'SANDBOX_NOT_IMPLEMENTED']
     const ofOthers = [
       'NODE_OPTIONS',
+      'CHROMIUM_PATH',
       'NODE_EXTRA_CA_CERTS',
       'HTTPS_PROXY',
       'NO_PROXY',

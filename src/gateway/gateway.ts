@@ -24,6 +24,7 @@ import { createPassThroughRoute } from '../routes/passthrough.ts'
 import { createSwapHeaders, suppliedHeaders } from '../routes/swap-headers.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
 import { HeldBodies, maxHeldBytes } from '../upstream/held-bodies.ts'
+import { checkArguments } from './arguments.ts'
 import { createConsoleFeed } from './console-feed.ts'
 import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
@@ -73,12 +74,13 @@ export interface GatewayOverrides {
 /**
  * Builds a gateway that does not listen yet. Reads nothing from the environment. Throws a SettingsError that names
  * every setting that is wrong, and every name that is nearly a setting's; a StateError where STATE_DIRECTORY cannot be
- * used.
+ * used; a TypeError where an argument is not what is declared here.
  */
 export async function createGateway(
   settings: GatewaySettings = {},
   overrides: GatewayOverrides = {},
 ): Promise<Gateway> {
+  checkArguments(settings, overrides)
   return buildGateway(loadConfig({ ...settings }), overrides)
 }
 

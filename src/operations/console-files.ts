@@ -16,27 +16,34 @@ const types: Readonly<Record<string, string>> = {
 
 const folder = new URL('operations/console/', programFolder)
 
-/** Finds a console file by its name. The folder is read at the first request; no path is ever made from a request. */
-export function createConsoleFiles(): (name: string) => Promise<ConsoleFile | undefined> {
-  let reading: Promise<ReadonlyMap<string, ConsoleFile>> | undefined
-
-  async function readAll(): Promise<ReadonlyMap<string, ConsoleFile>> {
-    const files = new Map<string, ConsoleFile>()
-    for (const name of await readdir(folder)) {
-      const type = types[extname(name)]
-      if (type !== undefined) files.set(name, { type, body: await readFile(new URL(name, folder)) })
-    }
-    return files
-  }
-
-  return async (name) => {
-    reading ??= readAll().catch((error) => {
-      // Reading can fail for a moment, such as without a free descriptor; the next request tries again.
+/**
+ * Reads at once and keeps what it has read, so that a build beside a running gateway changes nothing that it serves. Reading
+ * can fail for a moment, such as without a free descriptor; the next call tries again.
+ */
+export function readAtStart<Content>(read: () => Promise<Content>): () => Promise<Content> {
+  let reading: Promise<Content> | undefined
+  const content = () => {
+    reading ??= read().catch((error) => {
       reading = undefined
       throw error
     })
-    return (await reading).get(name)
+    return reading
   }
+  content().catch(() => {})
+  return content
+}
+
+/** Finds a console file by its name. No path is ever made from a request. */
+export function createConsoleFiles(): (name: string) => Promise<ConsoleFile | undefined> {
+  const files = readAtStart(async () => {
+    const read = new Map<string, ConsoleFile>()
+    for (const name of await readdir(folder)) {
+      const type = types[extname(name)]
+      if (type !== undefined) read.set(name, { type, body: await readFile(new URL(name, folder)) })
+    }
+    return read
+  })
+  return async (name) => (await files()).get(name)
 }
 
 /** Forbids inline code, content of other origins, and markup made from strings. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
+import { SandboxError } from './sandbox-error.ts'
 
 /** An error answer of the sandbox: routes throw it, the error handler writes it. */
 export class Refusal extends Error {
@@ -74,6 +75,7 @@ export function answerError(response: ServerResponse, error: unknown): void {
 
 function refusalOf(error: unknown): Refusal {
   if (error instanceof Refusal) return error
+  if (error instanceof SandboxError) return new Refusal(400, 'BAD_FAULTS', error.message)
   // Express gives its errors about a request, such as a broken escape in the path, a 4xx status.
   const status = error instanceof Error && 'status' in error ? error.status : undefined
   if (typeof status === 'number' && status >= 400 && status < 500) {

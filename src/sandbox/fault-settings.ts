@@ -1,7 +1,7 @@
 import { isIP } from 'node:net'
 import { z } from 'zod'
-import { Refusal } from './answer.ts'
 import { type OrderOutcome, orderOutcomes } from './order-state.ts'
+import { SandboxError } from './sandbox-error.ts'
 
 export interface SandboxFaults {
   /** Delay before anything else happens to a request. */
@@ -73,12 +73,12 @@ export class FaultSettings {
     return this.#current
   }
 
-  /** Changes every given fault, or none: a bad value throws a Refusal that says what is wrong. */
+  /** Changes every given fault, or none: a bad value throws a SandboxError that says what is wrong. */
   merge(next: unknown): SandboxFaults {
     const parsed = faultsSchema.safeParse(next)
     if (!parsed.success) {
       const problems = parsed.error.issues.map(({ path, message }) => [...path, message].join(': '))
-      throw new Refusal(400, 'BAD_FAULTS', problems.join('; '))
+      throw new SandboxError(problems.join('; '))
     }
     const given = Object.entries(parsed.data).filter(([, value]) => value !== undefined)
     this.#current = { ...this.#current, ...Object.fromEntries(given) }

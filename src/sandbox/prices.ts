@@ -1,4 +1,5 @@
 import { type Decimal, parseDecimal } from './decimal.ts'
+import { SandboxError } from './sandbox-error.ts'
 
 export interface Asset {
   id: string
@@ -78,13 +79,14 @@ function dollarsOf(assetId: string, nowMs: number): number {
 
 function readFixedPrice([pairId, price]: [string, number]): [string, Decimal] {
   if (!/^[A-Za-z0-9.-]+_[A-Za-z0-9.-]+$/.test(pairId)) {
-    throw new TypeError(`prices: ${pairId} is not a pair id such as ETH_USDC`)
+    throw new SandboxError(`prices: ${pairId} is not a pair id such as ETH_USDC`)
   }
   return [pairId, readPrice(pairId, price)]
 }
 
 function readPrice(pairId: string, price: number): Decimal {
   const decimal = parseDecimal(String(price))
-  if (decimal === undefined) throw new TypeError(`prices: ${pairId} must be a positive number, not ${price}`)
+  if (decimal === undefined)
+    throw new SandboxError(`prices: ${pairId} must be a positive number, not ${price}`)
   return decimal
 }

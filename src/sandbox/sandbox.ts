@@ -7,33 +7,15 @@ import { answerError, Refusal } from './answer.ts'
 import { createControlRouter } from './control.ts'
 import { FaultSettings, type SandboxFaults } from './fault-settings.ts'
 import { injectFaults } from './faults.ts'
+import { checkOptions, type SandboxOptions } from './options.ts'
 import { Payments } from './payments.ts'
 import type { RecordedRequest } from './recorded-request.ts'
 import { recordRequests } from './request-recorder.ts'
 import { createSwapRouter } from './swap.ts'
 
-export type { Clock, RecordedRequest, SandboxFaults }
-
-export interface SandboxOptions {
-  /** Default: 127.0.0.1. */
-  host?: string
-  /** Default: any free port. */
-  port?: number
-  /** The time; tests pass a clock that they set themselves. */
-  clock?: Clock
-  /** Default: 30,000. */
-  quoteLifetimeMs?: number
-  /** The faults to begin with. */
-  faults?: Partial<SandboxFaults>
-  /** Fixed prices by pair id. The price of such a pair does not move; a pair that is not listed is added. */
-  prices?: Record<string, number>
-  /** Numbers from 0 to 1 that decide which requests a rate applies to. Default: Math.random. */
-  random?: () => number
-  /** Max requests kept in `requests`. Default: 1000. */
-  recordRequests?: number
-  /** Lets the process end while the sandbox is open. */
-  unref?: boolean
-}
+// biome-ignore lint/performance/noBarrelFile: this is the entry quotegate/sandbox.
+export { SandboxError } from './sandbox-error.ts'
+export type { Clock, RecordedRequest, SandboxFaults, SandboxOptions }
 
 export interface Sandbox {
   /** The URL of both APIs: the SWAP_BASE_URL and PAYMENTS_BASE_URL of a gateway. */
@@ -48,27 +30,11 @@ export interface Sandbox {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-const optionNames: ReadonlySet<string> = new Set<keyof SandboxOptions>([
-  'host',
-  'port',
-  'clock',
-  'quoteLifetimeMs',
-  'faults',
-  'prices',
-  'random',
-  'recordRequests',
-  'unref',
-])
-
 /** Starts both upstreams on one real port, in this process. */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  for (const name of Object.keys(options))
-    if (!optionNames.has(name))
-      throw new TypeError(`startSandbox: there is no option ${name}, only ${[...optionNames].join(', ')}`)
+  checkOptions(options)
   const { host = '127.0.0.1', port = 0, clock: elapsedClock = systemClock } = options
   const { quoteLifetimeMs, random = Math.random, recordRequests: recordLimit = 1000 } = options
-  // With a negative limit the array would be emptied endlessly; with NaN it would only grow.
-  if (!(recordLimit >= 0)) throw new TypeError(`recordRequests: must be 0 or more, not ${recordLimit}`)
   const faults = new FaultSettings({
     ...(quoteLifetimeMs === undefined ? {} : { quoteLifetimeMs }),
     ...options.faults,

@@ -1,26 +1,46 @@
 import { existsSync } from 'node:fs'
-import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContextOptions,
+  chromium,
+  type LaunchOptions,
+  type Page,
+} from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
+import { environment } from '../support/machine/environment.ts'
 
-const executablePath = '/usr/bin/chromium'
-const isThere = existsSync(executablePath)
-if (!isThere) {
+/** CHROMIUM_PATH, then the browsers that playwright finds by itself, then Debian's package. */
+async function findBrowser(): Promise<LaunchOptions | undefined> {
+  const { CHROMIUM_PATH } = environment()
+  if (CHROMIUM_PATH !== undefined) return { executablePath: CHROMIUM_PATH }
+  for (const options of [{ channel: 'chromium' }, { channel: 'chrome' }, { channel: 'msedge' }]) {
+    // The only way to ask is to start one.
+    const found = await chromium.launch(options).catch(() => undefined)
+    await found?.close()
+    if (found !== undefined) return options
+  }
+  const executablePath = '/usr/bin/chromium'
+  return existsSync(executablePath) ? { executablePath } : undefined
+}
+
+const found = await findBrowser()
+if (found === undefined) {
   process.stderr.write(
-    `SKIPPED: the tests of the console need ${executablePath} (apt-get install chromium)\n`,
+    'SKIPPED: the tests of the console need a browser (apt-get install chromium, Chrome, or CHROMIUM_PATH)\n',
   )
 }
 
 /** Tests in a real browser; without one they are skipped, and it is said. */
-export const describeInBrowser = describe.skipIf(!isThere)
+export const describeInBrowser = describe.skipIf(found === undefined)
 
 let browser: Browser | undefined
 
 /** One browser for the tests of a file, with a new profile. */
 export function useBrowser(): void {
-  if (!isThere) return
+  if (found === undefined) return
   beforeAll(async () => {
     browser = await chromium.launch({
-      executablePath,
+      ...found,
       args: [
         '--headless',
         '--no-sandbox',

@@ -82,37 +82,45 @@ test.each([orderLine, 'POST /v3/orders'])(
   processMs,
 )
 
-test('bodies that nobody has to judge are not held while orders fill half of it: they stream at once', async () => {
-  const { upstream, gateway, untilHeld, slow } = await small()
-  async function msUntilSeen(): Promise<number> {
-    const before = upstream.requests.length
-    const client = new RawConnection(gateway.url)
-    const startedAtMs = performance.now()
-    client.write(upload('PUT /checkouts', 'four-five').slice(0, -5))
-    await until(() => upstream.requests.length > before, 'it to arrive')
-    const tookMs = performance.now() - startedAtMs
-    client.write('-five')
-    expect((await client.answer()).status).toBe(200)
-    expect(upstream.requests.at(-1)?.body.toString()).toBe('four-five')
-    return tookMs
-  }
-  expect(await msUntilSeen()).toBeGreaterThan(900)
-  slow(orderLine, 120)
-  await untilHeld((bytes) => bytes > 115 * come)
-  let soonestMs = await msUntilSeen()
-  for (let attempt = 0; soonestMs > 900 && attempt < 10; attempt += 1)
-    soonestMs = Math.min(soonestMs, await msUntilSeen())
-  expect(soonestMs).toBeLessThan(900)
-}, processMs)
+test(
+  'bodies that nobody has to judge are not held while orders fill half of it: they stream at once',
+  async () => {
+    const { upstream, gateway, untilHeld, slow } = await small()
+    async function msUntilSeen(): Promise<number> {
+      const before = upstream.requests.length
+      const client = new RawConnection(gateway.url)
+      const startedAtMs = performance.now()
+      client.write(upload('PUT /checkouts', 'four-five').slice(0, -5))
+      await until(() => upstream.requests.length > before, 'it to arrive')
+      const tookMs = performance.now() - startedAtMs
+      client.write('-five')
+      expect((await client.answer()).status).toBe(200)
+      expect(upstream.requests.at(-1)?.body.toString()).toBe('four-five')
+      return tookMs
+    }
+    expect(await msUntilSeen()).toBeGreaterThan(900)
+    slow(orderLine, 120)
+    await untilHeld((bytes) => bytes > 115 * come)
+    let soonestMs = await msUntilSeen()
+    for (let attempt = 0; soonestMs > 900 && attempt < 10; attempt += 1)
+      soonestMs = Math.min(soonestMs, await msUntilSeen())
+    expect(soonestMs).toBeLessThan(900)
+  },
+  processMs,
+)
 
-test('bodies that nobody has to judge never keep a slow order out', async () => {
-  const { gateway, counted, slow } = await small()
-  const others = slow('PUT /checkouts', 400)
-  const order = new RawConnection(gateway.url)
-  order.write(upload(orderLine, largeOrder).slice(0, come))
-  await until(() => others.some(({ received }) => received.length > 0), 'some to be refused')
-  await pause(1_500)
-  order.write(upload(orderLine, largeOrder).slice(come))
-  expect((await order.answer()).status).toBe(200)
-  expect(await counted('refused_total')).toBe(0)
-}, processMs)
+test(
+  'bodies that nobody has to judge never keep a slow order out',
+  async () => {
+    const { gateway, counted, slow } = await small()
+    const others = slow('PUT /checkouts', 400)
+    const order = new RawConnection(gateway.url)
+    order.write(upload(orderLine, largeOrder).slice(0, come))
+    await until(() => others.some(({ received }) => received.length > 0), 'some to be refused')
+    await pause(1_500)
+    order.write(upload(orderLine, largeOrder).slice(come))
+    expect((await order.answer()).status).toBe(200)
+    expect(await counted('refused_total')).toBe(0)
+  },
+  processMs,
+)

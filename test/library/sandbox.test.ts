@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import request from 'supertest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { createGateway, type Gateway } from '../../src/index.ts'
-import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
+import { type Sandbox, SandboxError, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
 
 const closing: { close(): Promise<void> }[] = []
 afterEach(async () => {
@@ -69,7 +69,39 @@ describe('another team asks what happens if its quote expires', () => {
 describe('startSandbox()', () => {
   test('refuses an option that there is not, and says which there are', async () => {
     const options = { quoteLifetime: 50 } as SandboxOptions
-    await expect(startSandbox(options)).rejects.toThrow('there is no option quoteLifetime, only host, port,')
+    const refused = startSandbox(options)
+    await expect(refused).rejects.toThrow('there is no option quoteLifetime, only host, port,')
+    await expect(refused).rejects.toThrow(SandboxError)
+  })
+
+  test.each([
+    ['http://127.0.0.1', 'options must be an object'],
+    [null, 'options must be an object'],
+    [[], 'options must be an object'],
+    [{ host: 1 }, 'host must be an address such as 127.0.0.1'],
+    [{ port: 70_000 }, 'port must be a whole number from 0 to 65535'],
+    [{ port: '80' }, 'port must be a whole number'],
+    [{ clock: Date.now }, 'clock must be an object with nowMs()'],
+    [{ faults: null }, 'faults must be an object'],
+    [{ prices: 'ETH_USDC' }, 'prices must be an object'],
+    [{ random: 0.5 }, 'random must be a function'],
+    [{ unref: 'yes' }, 'unref must be true or false'],
+    [{ quoteLifetimeMs: '50' }, 'quoteLifetimeMs must be a number'],
+  ])('called with %j, says what is expected', async (options, words) => {
+    const refused = startSandbox(options as SandboxOptions)
+    await expect(refused).rejects.toThrow(words)
+    await expect(refused).rejects.toThrow(SandboxError)
+  })
+
+  test('takes an option that is undefined for one that is not set', async () => {
+    closing.push(await startSandbox({ port: undefined, clock: undefined, faults: undefined } as object))
+  })
+
+  test('refuses a bad fault while it runs, and keeps those that are on', async () => {
+    const sandbox = await startSandbox({ faults: { latencyMs: 1 } })
+    closing.push(sandbox)
+    expect(() => sandbox.faults({ errorRate: 2, latencyMs: 9 })).toThrow(SandboxError)
+    expect(sandbox.faults().latencyMs).toBe(1)
   })
 
   test.each([
@@ -80,7 +112,9 @@ describe('startSandbox()', () => {
     [{ recordRequests: -1 }, 'recordRequests'],
     [{ recordRequests: Number.NaN }, 'recordRequests'],
   ])('refuses %j and names what is wrong', async (options, words) => {
-    await expect(startSandbox(options)).rejects.toThrow(words)
+    const refused = startSandbox(options)
+    await expect(refused).rejects.toThrow(words)
+    await expect(refused).rejects.toThrow(SandboxError)
   })
 
   test('rejects for a taken port and may be closed twice', async () => {

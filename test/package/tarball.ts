@@ -26,13 +26,9 @@ export interface Project {
 export async function installedProject(alongside: readonly string[] = []): Promise<Project> {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-package-'))
   const run: Project['run'] = (command, parameters, env = {}) => runIn(folder, command, parameters, env)
-  // Without scripts: a build would take away the dist that other tests are running.
-  const pack = ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder]
-  must(await runIn(root, 'npm', pack, allButPath()))
-  const tarball = join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? 'none.tgz')
+  const tarball = await pack(folder)
   writeFileSync(join(folder, 'package.json'), '{ "name": "stranger", "private": true, "type": "module" }')
-  const install = ['install', '--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
-  must(await run('npm', [...install, tarball, ...alongside], allButPath()))
+  await install(folder, [tarball, ...alongside])
   return {
     folder,
     tarball,
@@ -45,6 +41,19 @@ export async function installedProject(alongside: readonly string[] = []): Promi
     },
     remove: () => rmSync(folder, { recursive: true, force: true }),
   }
+}
+
+/** Without scripts: a build would take away the dist that other tests are running. */
+export async function pack(folder: string): Promise<string> {
+  const flags = ['pack', '--ignore-scripts', '--loglevel=error', '--pack-destination', folder]
+  must(await runIn(root, 'npm', flags, allButPath()))
+  return join(folder, readdirSync(folder).find((name) => name.endsWith('.tgz')) ?? 'none.tgz')
+}
+
+/** `npm install` of these, beside what the package.json of `folder` asks for. */
+export async function install(folder: string, packages: readonly string[]): Promise<void> {
+  const quietly = ['--prefer-offline', '--no-audit', '--no-fund', '--loglevel=error']
+  must(await runIn(folder, 'npm', ['install', ...quietly, ...packages], allButPath()))
 }
 
 export function runIn(

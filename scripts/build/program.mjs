@@ -1,0 +1,81 @@
+import { cpSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { build } from 'esbuild'
+import { root } from './stale.mjs'
+
+/** Compiled code cannot be in a bundle. It is loaded only where STATE_DIRECTORY is set. */
+const unbundled = ['classic-level']
+
+/** Node holds the maps of all that was loaded: those of the packages took 20 MB of the heap, and nobody debugs by them. */
+const packagesWithoutMaps = {
+  name: 'packages-without-maps',
+  setup({ onLoad }) {
+    const map = Buffer.from('{"version":3,"sources":["package"],"mappings":"AAAA"}').toString('base64')
+    const comment = `\n//# sourceMappingURL=data:application/json;base64,${map}`
+    onLoad({ filter: /[\\/]node_modules[\\/].*\.[cm]?js$/ }, ({ path }) => ({
+      contents: readFileSync(path, 'utf8') + comment,
+    }))
+  },
+}
+
+/** What the two kinds of bundle have in common. Nothing is shortened, and source maps lead back to `src/`. */
+export const bundleOptions = {
+  absWorkingDir: root,
+  bundle: true,
+  write: false,
+  platform: 'node',
+  target: 'node20.18',
+  sourcemap: true,
+  sourcesContent: false,
+  logLevel: 'warning',
+}
+
+/** The outputs of a bundle by their paths in `folder`. */
+export function filesOf({ outputFiles }, folder) {
+  const start = join(root, folder).length + 1
+  return outputFiles.map(({ path, contents }) => [path.slice(start).replaceAll('\\', '/'), contents])
+}
+
+/**
+ * The program in one file with its packages, and a few more for what not every start needs, because to find and read 469
+ * small files was half of a start; and the console.
+ */
+export async function program(folder) {
+  const built = await build({
+    ...bundleOptions,
+    entryPoints: ['src/main.ts'],
+    outdir: folder,
+    splitting: true,
+    format: 'esm',
+    chunkNames: '[name]-[hash]',
+    // Packages in the older form of modules ask for Node's own with require.
+    banner: {
+      js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url)",
+    },
+    external: unbundled,
+    plugins: [packagesWithoutMaps],
+  })
+  const page = join(root, 'src/operations/console')
+  return new Map([
+    ...filesOf(built, folder),
+    ...readdirSync(page).map((name) => [`operations/console/${name}`, readFileSync(join(page, name))]),
+  ])
+}
+
+/** Copies what is not in the bundle, with what it needs in turn, and of compiled code only what is for this machine. */
+export function copyUnbundled(to, names = unbundled, copied = new Set()) {
+  for (const name of names) {
+    if (copied.has(name)) continue
+    copied.add(name)
+    const from = join(root, 'node_modules', name)
+    const platform = `${process.platform}-${process.arch}`
+    cpSync(from, join(to, name), {
+      recursive: true,
+      filter: (path) =>
+        !/\/(deps|binding\.cc|binding\.gyp)$/.test(path) &&
+        (basename(dirname(path)) !== 'prebuilds' || basename(path) === platform),
+    })
+    const { dependencies = {} } = JSON.parse(readFileSync(join(from, 'package.json'), 'utf8'))
+    copyUnbundled(to, Object.keys(dependencies), copied)
+  }
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env node
+/** npm start [-- flags]: builds if a source is newer than dist/, then becomes the program. */
+import { spawnSync } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { isStale } from './build/stale.mjs'
+
+const parent = process.ppid
+
+if (isStale()) {
+  process.stderr.write('building dist/\n')
+  const script = fileURLToPath(new URL('build.mjs', import.meta.url))
+  // In a process of its own, whose memory goes with it. Standard output belongs to the program's log.
+  const { status } = spawnSync(process.execPath, [script], { stdio: ['ignore', 2, 2] })
+  if (status !== 0) process.exit(status ?? 1)
+}
+
+// npm passes SIGTERM on to the shell between us. Not every shell hands it on: some just end, and we have another parent.
+// biome-ignore lint/style/noProcessEnv: npm says there whether it started this.
+const byNpm = process.env.npm_lifecycle_event === 'start'
+const watch = byNpm ? setInterval(stopWithParent, 100).unref() : undefined
+
+function stopWithParent() {
+  if (process.ppid === parent) return
+  clearInterval(watch)
+  process.kill(process.pid, 'SIGTERM')
+}
+
+await import('../dist/main.js')
+
+// A signal of our own after one that arrived would be a second one, which cuts the shutdown short.
+for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'])
+  process.prependListener(signal, () => clearInterval(watch))

@@ -1,0 +1,95 @@
+import { pino } from 'pino'
+import { describe, expect, test } from 'vitest'
+import { createGateway, type GatewayOverrides, type GatewaySettings } from '../../src/index.ts'
+
+// Callers in JavaScript have no compiler that would refuse these.
+const refused = (settings: unknown, overrides?: unknown) =>
+  createGateway(settings as GatewaySettings, overrides as GatewayOverrides).then(
+    async (gateway) => {
+      await gateway.close()
+      throw new Error('it was created')
+    },
+    (error: Error) => `${error.name}: ${error.message}`,
+  )
+
+describe('createGateway() says that settings are an object, when it is called with', () => {
+  test.each([
+    ['http://127.0.0.1:9', 'a string'],
+    [null, 'null'],
+    [8080, 'a number'],
+    [['SWAP_BASE_URL'], 'an array'],
+    [new Map([['PORT', '0']]), 'an object'],
+    [() => ({}), 'a function'],
+  ])('%j', async (settings, kind) => {
+    const said = await refused(settings)
+    expect(said).toMatch(/^TypeError: createGateway: settings must be an object with the names of /)
+    expect(said).toContain("such as { SWAP_BASE_URL: 'https://swap.example.com' }")
+    expect(said).toMatch(new RegExp(`, not ${kind}$`))
+  })
+})
+
+describe('createGateway() says which overrides there are, when it is called with', () => {
+  test.each([null, 'console', 1, []])('%j', async (overrides) => {
+    expect(await refused({}, overrides)).toMatch(
+      /^TypeError: createGateway: overrides must be an object, such as \{ logger: console \}, not /,
+    )
+  })
+
+  test.each(['log', 'PORT', 'constructor'])('%s', async (name) => {
+    expect(await refused({}, { [name]: console })).toBe(
+      `TypeError: createGateway: there is no override ${name}, only clock, logger, rateLimiter. Settings are the first argument.`,
+    )
+  })
+})
+
+describe('createGateway() says what a broken override lacks:', () => {
+  const line = () => {}
+  const limiter = { perMinute: 1, take: line, giveBack: line }
+  const broken: [object, string][] = [
+    [{ logger: true }, 'logger must be an object with debug(), info(), warn(), error(), not a boolean'],
+    [{ logger: null }, 'logger must be an object with debug(), info(), warn(), error(), not null'],
+    [
+      { logger: { info: line, warn: line, error: line } },
+      'logger must be an object with debug(), info(), warn(), error(); its debug is undefined',
+    ],
+    [
+      { logger: { ...console, isLevelEnabled: true } },
+      'logger.isLevelEnabled must be a function or absent; it is a boolean',
+    ],
+    [{ clock: Date.now }, 'clock must be an object with nowMs(); its nowMs is undefined'],
+    [{ clock: { nowMs: 0 } }, 'clock must be an object with nowMs(); its nowMs is a number'],
+    [
+      { clock: { nowMs: Date.now, steadyMs: 0 } },
+      'clock.steadyMs must be a function or absent; it is a number',
+    ],
+    [
+      { rateLimiter: { ...limiter, giveBack: undefined } },
+      'rateLimiter must be an object with take(), giveBack(); its giveBack is undefined',
+    ],
+    [
+      { rateLimiter: { ...limiter, perMinute: '60' } },
+      'rateLimiter.perMinute must be a number above 0, not 60',
+    ],
+  ]
+  test.each(broken.map(([overrides, said]) => [said, overrides]))('%s', async (said, overrides) => {
+    expect(await refused({}, overrides)).toBe(`TypeError: createGateway: ${said}`)
+  })
+})
+
+test('createGateway() takes what has the methods: console, pino, a class with them, undefined', async () => {
+  class Limiter {
+    readonly perMinute = 60
+    take = async () => ({ allowed: true, remaining: 1, resetMs: 0 })
+    giveBack = async () => {}
+  }
+  const every: GatewayOverrides[] = [
+    { logger: console },
+    { logger: pino({ level: 'silent' }) },
+    { rateLimiter: new Limiter(), clock: { nowMs: () => Date.now() } },
+    { logger: undefined, clock: undefined } as object,
+  ]
+  for (const overrides of every) {
+    const gateway = await createGateway({ LOG_LEVEL: 'silent' }, overrides)
+    await gateway.close()
+  }
+})

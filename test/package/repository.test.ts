@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
+
+const root = new URL('../../', import.meta.url)
+const read = (path: string) => readFileSync(fileURLToPath(new URL(path, root)), 'utf8')
+const { allowScripts, scripts, repository, bugs } = JSON.parse(read('package.json'))
+
+describe('install scripts', () => {
+  test('are switched off, by a key that every npm knows', () => {
+    const lines = read('.npmrc')
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith('#'))
+    // npm 10 and 11 warn of keys that they do not know, at every call.
+    expect(lines).toEqual(['ignore-scripts=true'])
+  })
+
+  test('are refused by name for each package that has one', () => {
+    const { packages } = JSON.parse(read('package-lock.json')) as {
+      packages: Record<string, { hasInstallScript?: boolean }>
+    }
+    const names = Object.entries(packages)
+      .filter(([, { hasInstallScript }]) => hasInstallScript)
+      .map(([path]) => [path.replace(/^.*node_modules\//, ''), false])
+    expect(allowScripts).toEqual(Object.fromEntries(names))
+  })
+
+  test('are not what npm start, npm test or a build rely on', () => {
+    expect(Object.keys(scripts).filter((name) => /^(pre|post)/.test(name))).toEqual([])
+  })
+})
+
+test('npm start, npm test and the builds need no POSIX shell', () => {
+  for (const name of ['start', 'test', 'test:unit', 'build', 'build:image', 'dev', 'lint', 'typecheck']) {
+    expect(`${name}: ${scripts[name]}`).not.toMatch(/\b(exec|rm|cp|mv|sh|bash)\b|\.sh\b|\$|;|'|: [A-Z_]+=/)
+  }
+})
+
+test('the Node of .node-version is that of the image', () => {
+  expect(read('Dockerfile')).toContain(`FROM node:${read('.node-version').trim()}-`)
+})
+
+test('the repository and its issues are at one address', () => {
+  expect(repository.url).toBe(`git+${bugs.url.replace(/\/issues$/, '')}.git`)
+})
+
+interface Step {
+  run?: string
+  uses?: string
+}
+interface Workflow {
+  permissions: Record<string, string>
+  jobs: Record<string, { 'timeout-minutes'?: number; strategy?: { matrix: object }; steps: Step[] }>
+}
+
+describe.each(['ci', 'release'])('.github/workflows/%s.yml', (name) => {
+  const workflow = parse(read(`.github/workflows/${name}.yml`)) as Workflow
+  const steps = Object.values(workflow.jobs).flatMap((job) => job.steps)
+
+  test('runs scripts that are there', () => {
+    const named = steps.flatMap(({ run = '' }) =>
+      [...run.matchAll(/npm run ([\w:-]+)/g)].map(([, one]) => one),
+    )
+    expect(named.length).toBeGreaterThan(1)
+    expect(named.filter((one = '') => scripts[one] === undefined)).toEqual([])
+  })
+
+  test('may only read unless a job says otherwise, ends in time, and leaves no token in the checkout', () => {
+    expect(workflow.permissions).toEqual({ contents: 'read' })
+    for (const job of Object.values(workflow.jobs)) expect(job['timeout-minutes']).toBeGreaterThan(0)
+    const checkouts = steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'))
+    expect(checkouts.length).toBeGreaterThan(0)
+    for (const one of checkouts) expect(one).toMatchObject({ with: { 'persist-credentials': false } })
+  })
+})
+
+test('CI runs .ci/run on every Node that is supported, and the build and unit tests on macOS and Windows', () => {
+  const { jobs } = parse(read('.github/workflows/ci.yml')) as Workflow
+  expect(jobs.everything?.strategy?.matrix).toEqual({ node: [20, 22, 24, 26] })
+  expect(jobs.everything?.steps.map(({ run }) => run)).toContain('.ci/run')
+  expect(jobs['other-systems']?.strategy?.matrix).toEqual({ os: ['macos-latest', 'windows-latest'] })
+  const commands = jobs['other-systems']?.steps.map(({ run }) => run)
+  expect(commands).toEqual(expect.arrayContaining(['npm run build', 'npm run test:unit']))
+  const oldest = jobs['oldest-node']?.steps.map(({ run }) => run)
+  expect(oldest).toContain(`npm run test:nodes -- ${JSON.parse(read('package.json')).engines.node.slice(2)}`)
+})
