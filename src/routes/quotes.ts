@@ -1,5 +1,6 @@
 import { addLength, endToEndHeaders } from '../http/headers.ts'
 import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
+import { ownRequestId } from '../http/request-ids.ts'
 import {
   answerInOneWrite,
   dateLine,
@@ -116,8 +117,8 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
         how === 'collapsed' ? repeatableHeaders(answer.headers) : endToEndHeaders(answer.headers, isCaching)
       if (detail === undefined) exchange.outcome = { how, cacheStatus: status }
       headers = quoteHeaders.ofAnswer(received, ttl, detail === undefined ? status : bypass)
-      if (how === 'collapsed') headers.push('X-Request-Id', exchange.id)
     }
+    headers.push(...ownRequestId(headers, exchange.id))
     if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
     response.sendDate = how === 'collapsed' && answer.quote !== undefined
     addLength(headers, answer)

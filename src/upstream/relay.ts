@@ -21,6 +21,8 @@ import type { InFlightRequest, RequestKind, Upstream, UpstreamHandler } from './
 export interface RelayOwner {
   /** Headers to add to an answer whose headers are `received`; undefined: none. */
   ownHeaders: ((received: readonly string[]) => readonly string[]) | undefined
+  /** Called when the head of the answer has come, with the time since the request went out. */
+  answerBegan(upstreamMs: number): void
   /** Called when the client will not get the upstream's answer. The error is a ClientGone if the client left. */
   failed(error: unknown): void
 }
@@ -67,6 +69,7 @@ class Relay implements UpstreamHandler {
   #clientGone = false
   #ended = false
   #began = false
+  #sentAtMs = 0
   /** Not written until it is known whether the body comes with the head. */
   #head: AnswerHead | undefined
   #bodyBegan = false
@@ -98,11 +101,13 @@ class Relay implements UpstreamHandler {
     if (this.#clientGone || this.#ended) throw this.#clientGoneError()
     this.#abortTry = abort
     this.#began = true
+    this.#sentAtMs = performance.now()
   }
 
   onHeaders(status: number, rawHeaderBytes: Buffer[], resume: () => void, reason: string): boolean {
     if (status < 200) return true
     const { owner, upstream } = this.#options
+    owner.answerBegan(performance.now() - this.#sentAtMs)
     const rawHeaders = latin1Headers(rawHeaderBytes)
     if (hasForeignTransferCoding(rawHeaders)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })

@@ -9,6 +9,7 @@ import { createCapacity, reservedForFloatOrders } from './capacity.ts'
 import { Connections, type TryHandler } from './connections.ts'
 import { createRetryBudget } from './retry-budget.ts'
 import type {
+  CountedFailure,
   InFlightRequest,
   Upstream,
   UpstreamHandler,
@@ -69,9 +70,10 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const budget = createRetryBudget(() => performance.now())
   let failures = 0
   let isTryingToConnect = false
+  let lastFailure: CountedFailure | undefined
 
   function onBreakerChange(breaker: BreakerName, state: BreakerState): void {
-    observer.breakerChanged(breaker, state)
+    observer.breakerChanged(breaker, state, lastFailure)
     if (breaker !== 'connections') return
     if (state === 'closed') connections.serve()
     // Whoever waited for the trial has waited long enough: nobody knows how long the outage will last.
@@ -115,6 +117,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     takeRetry: () => breakers.connections.state === 'closed' && budget.take(),
     connected: breakers.connections.close,
     onRetry: () => observer.retried(),
+    onFailure(failure) {
+      lastFailure = failure
+    },
     onEnd(outcome, { request, startedAtMs }) {
       capacity.ended(isFloatOrder(request))
       if (outcome !== 'answered' && outcome !== 'given-up') failures += 1

@@ -66,6 +66,7 @@ function attempt(options: Trial = {}) {
       },
       takeRetry: options.takeRetry ?? (() => true),
       connected: () => connecting.push('connected'),
+      onFailure: () => {},
       onRetry: () => {},
       onEnd: (outcome) => outcomes.push(outcome),
     },

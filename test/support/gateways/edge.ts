@@ -67,6 +67,7 @@ export async function edgeTo(
       stallMs: 30_000,
       owner: {
         ownHeaders: undefined,
+        answerBegan() {},
         failed(error) {
           if (error instanceof ClientGone) return
           if (response.headersSent) {
