@@ -1,9 +1,16 @@
-/** Writes the pages under docs/ that come from the code, and the dashboard. */
-import { writeFileSync } from 'node:fs'
+/** Writes the pages under docs/ that come from the code, the dashboard, and the links of the alerts. */
+import { readFileSync, writeFileSync } from 'node:fs'
 import { settingsPage } from '../src/config/render.ts'
+import { withExpectedLinks, withLinks } from './alerts.ts'
 import { dashboardJson } from './dashboard/dashboard.ts'
 import { openApiJson } from './openapi/document.ts'
 
 writeFileSync(new URL('../docs/settings.md', import.meta.url), settingsPage())
 writeFileSync(new URL('../docs/openapi.json', import.meta.url), openApiJson)
 writeFileSync(new URL('../grafana/dashboards/quotegate.json', import.meta.url), dashboardJson())
+
+const alerts = new URL('../grafana/alerts.yml', import.meta.url)
+const alertTests = new URL('../grafana/alerts.test.yml', import.meta.url)
+const rules = withLinks(readFileSync(alerts, 'utf8'))
+writeFileSync(alerts, rules)
+writeFileSync(alertTests, withExpectedLinks(readFileSync(alertTests, 'utf8'), rules))

@@ -92,7 +92,9 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
     { version, trafficUrl, operationsUrl, sandboxUrl: gateway.sandboxUrl },
     'quotegate is listening',
   )
-  if (gateway.sandboxUrl !== undefined) printError(sandboxBanner(gateway, trafficUrl, operationsUrl))
+  // In a container or under a supervisor these lines would be no log lines.
+  if (gateway.sandboxUrl !== undefined && process.stderr.isTTY === true)
+    printError(sandboxBanner(gateway, trafficUrl, operationsUrl))
 }
 
 async function runSandbox({ config }: LoadedConfig): Promise<void> {
@@ -110,18 +112,19 @@ async function runSandbox({ config }: LoadedConfig): Promise<void> {
 function sandboxBanner({ sandboxUrl }: Gateway, trafficUrl: string, operationsUrl: string): string {
   return `
   quotegate ${version} talks to its built-in SANDBOX: no real prices, no real money.
-  Swap and payments: ${trafficUrl}   operations: ${operationsUrl}   sandbox: ${sandboxUrl}
+  Swap and payments: ${trafficUrl}   console: ${operationsUrl}   sandbox: ${sandboxUrl}
 
-  A quote:
-    curl -s -H 'App-Name: demo' '${trafficUrl}/v3/pairs/ETH_USDC/quotes?amount=0.1'
-  A float order (set toAmount to that of the quote):
-    curl -s -H 'App-Name: demo' -H 'Content-Type: application/json' ${trafficUrl}/v3/orders/float \\
-      -d '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0xfrom","toAddress":"0xto","toAmount":289.645}'
-  A checkout:
+  A checkout, and the metrics:
     curl -s -H 'Authorization: Bearer any-key' -H 'Content-Type: application/json' ${trafficUrl}/checkouts \\
       -d '{"amount":"10.00","currency":"USD"}'
-  The metrics:
     curl -s ${operationsUrl}/metrics
+  A quote, which expires after 30 s, and an order in time, which is sent:
+    curl -s -H 'App-Name: demo' '${trafficUrl}/v3/pairs/ETH_USDC/quotes?amount=0.1'
+    ORDER='{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0xfrom","toAddress":"0xto"}'
+    curl -s -H 'App-Name: demo' -H 'Content-Type: application/json' -d "$ORDER" ${trafficUrl}/v3/orders/float
+  The same order by the user who went for coffee: 409, and nothing is sent:
+    sleep 31
+    curl -s -H 'App-Name: demo' -H 'Content-Type: application/json' -d "$ORDER" ${trafficUrl}/v3/orders/float
 `
 }
 

@@ -1,8 +1,9 @@
-import { spawnSync } from 'node:child_process'
+import { execFile, spawn, spawnSync } from 'node:child_process'
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
-import { killPrograms, startProgram } from './support/gateways/program.ts'
+import { builtProgram, killPrograms, startProgram, watchProgram } from './support/gateways/program.ts'
+import { environment } from './support/machine/environment.ts'
 
 afterEach(killPrograms)
 
@@ -47,32 +48,52 @@ describe('a gateway that was started', () => {
 })
 
 describe('the banner', () => {
-  const hasCurl = spawnSync('curl', ['--version']).status === 0
-  test.skipIf(!hasCurl)(
-    `has lines to paste, and each of them works${hasCurl ? '' : ' (SKIPPED: NO curl)'}`,
+  const isMissing = ['curl', 'script'].filter((tool) => spawnSync(tool, ['--version']).status !== 0)
+  const skipped = isMissing.length === 0 ? '' : ` (SKIPPED: NO ${isMissing.join(', ')})`
+
+  test('is for terminals: elsewhere the log says all of it', async () => {
+    const { program } = await startGateway()
+    await fetch((await program.says(/"sandboxUrl":"(.+?)"/))[1] ?? '')
+    program.child.kill('SIGTERM')
+    expect(await program.exit).toMatchObject({ code: 0, stderr: '' })
+  })
+
+  test.skipIf(skipped !== '')(
+    `has lines to paste, which show a late order refused${skipped}`,
     async () => {
-      const { program } = await startGateway()
-      await program.says(/curl -s \S+\/metrics/)
-      const banner = program.stderr()
+      const settings = { ...freePorts, LOG_LEVEL: 'silent', PATH: environment().PATH ?? '' }
+      const inTerminal = ['-qefc', `exec ${process.execPath} ${builtProgram}`, '/dev/null']
+      const program = watchProgram(spawn('script', inTerminal, { env: settings }))
+      await program.says(/sleep \d+\s+curl.*\s*\n/)
+      const banner = program.stdout().replaceAll('\r', '')
       expect(banner).toContain('SANDBOX')
       const commands = banner
         .replaceAll('\\\n', '')
         .split('\n')
-        .filter((line) => line.trim().startsWith('curl '))
-      expect(commands).toHaveLength(4)
-      const answers = await Promise.all(commands.map(outputOf))
-      expect(JSON.parse(answers[0] ?? '')).toMatchObject({ pairId: 'ETH_USDC', expiry: expect.any(Number) })
-      expect(JSON.parse(answers[1] ?? '')).toMatchObject({ pairId: 'ETH_USDC', status: 'awaiting' })
-      expect(JSON.parse(answers[2] ?? '')).toMatchObject({ status: 'open', amount: '10.00' })
-      expect(answers[3]).toContain('quotegate_build_info')
+        .filter((line) => line.startsWith('    '))
+      const seconds = commands.flatMap((line) => /sleep (\d+)/.exec(line)?.[1] ?? []).map(Number)
+      expect(seconds.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(45)
+
+      const answers = (await outputOf(commands.join(' && echo && \n'))).trim().split('\n')
+      const quote = answers.findIndex((line) => line.includes('"expiry"'))
+      expect(JSON.parse(answers[0] ?? '')).toMatchObject({ status: 'open', amount: '10.00' })
+      expect(answers.slice(1, quote).join('\n')).toContain('quotegate_build_info')
+      const [given, sent, refused] = answers.slice(quote).filter((line) => line !== '')
+      expect(JSON.parse(given ?? '')).toMatchObject({ pairId: 'ETH_USDC', expiry: expect.any(Number) })
+      expect(JSON.parse(sent ?? '')).toMatchObject({ pairId: 'ETH_USDC', status: 'awaiting' })
+      expect(JSON.parse(refused ?? '')).toMatchObject({
+        status: 409,
+        type: 'urn:quotegate:problem:quote-expired',
+        quoteId: JSON.parse(given ?? '').id,
+      })
     },
+    90_000,
   )
 
   // Not spawnSync: the program's output is read by this process meanwhile.
-  async function outputOf(command: string): Promise<string> {
-    const { execFile } = await import('node:child_process')
+  function outputOf(commands: string): Promise<string> {
     return new Promise((resolve, reject) => {
-      execFile('sh', ['-c', command], (error, stdout) => (error ? reject(error) : resolve(stdout)))
+      execFile('sh', ['-c', commands], (error, stdout) => (error ? reject(error) : resolve(stdout)))
     })
   }
 })

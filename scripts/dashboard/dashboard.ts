@@ -1,13 +1,12 @@
+import { runbookPage } from '../links.ts'
 import { layOut } from './panel.ts'
 import { cache } from './rows-cache.ts'
 import { overview } from './rows-overview.ts'
+import { process } from './rows-process.ts'
 import { floatOrders, quoteFreshness } from './rows-quotes.ts'
 import { store } from './rows-store.ts'
 import { traffic } from './rows-traffic.ts'
-import { process, upstreams } from './rows-upstreams.ts'
-
-/** Where the pages of docs/ are published: a stand-in, to be replaced as docs/operations.md says. */
-export const runbookPage = 'https://quotegate.example/docs/operations.md'
+import { upstreams } from './rows-upstreams.ts'
 
 const prometheus = { type: 'prometheus', uid: '$datasource' }
 
@@ -73,7 +72,9 @@ export function dashboardJson(): string {
         },
       ],
     },
-    panels: layOut([overview, traffic, cache, quoteFreshness, floatOrders, upstreams, store, process]),
+    panels: layOut([overview, traffic, cache, quoteFreshness, floatOrders, upstreams, store, process], {
+      open: 2,
+    }),
   }
   return `${JSON.stringify(dashboard, null, 2)}\n`
 }

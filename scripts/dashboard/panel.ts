@@ -63,20 +63,16 @@ export function runbookUrl(section: string): string {
   return `$runbook#${section}`
 }
 
-/** Every row under its title, its panels side by side. */
-export function layOut(rows: readonly Row[]): object[] {
+/** Every row under its title, its panels side by side. All but the first `open` rows are collapsed. */
+export function layOut(rows: readonly Row[], { open }: { open: number }): object[] {
   const laidOut: object[] = []
   let top = 0
   let id = 1
-  for (const { title, panels } of rows) {
-    laidOut.push({
-      id: id++,
-      type: 'row',
-      title,
-      collapsed: false,
-      gridPos: { h: 1, w: columns, x: 0, y: top },
-      panels: [],
-    })
+  for (const [place, { title, panels }] of rows.entries()) {
+    const collapsed = place >= open
+    const within: object[] = []
+    const gridPos = { h: 1, w: columns, x: 0, y: top }
+    laidOut.push({ id: id++, type: 'row', title, collapsed, gridPos, panels: collapsed ? within : [] })
     top += 1
     let left = 0
     let height = 0
@@ -87,9 +83,11 @@ export function layOut(rows: readonly Row[]): object[] {
         top += height
       }
       height = panel.kind === 'stat' ? statHeight : panelHeight
-      laidOut.push(toGrafana(panel, id++, { h: height, w: width, x: left, y: top }))
+      within.push(toGrafana(panel, id++, { h: height, w: width, x: left, y: top }))
       left += width
     }
+    if (collapsed) continue
+    laidOut.push(...within)
     top += height
   }
   return laidOut

@@ -9,8 +9,8 @@ export const refusedShare =
 
 const availabilitySteps: readonly Step[] = [
   { from: null, color: 'red' },
-  { from: 1 - thresholds.burnsFast, color: 'yellow' },
-  { from: 1 - thresholds.burnsSlowly, color: 'green' },
+  { from: 1 - thresholds.errorsFast, color: 'yellow' },
+  { from: 1 - thresholds.errorsSlowly, color: 'green' },
 ]
 
 const anyBreaker: Panel = {
@@ -23,6 +23,44 @@ const anyBreaker: Panel = {
   // Whole numbers: more than none is one.
   steps: redFrom(thresholds.breakersNotClosed + 1),
   runbook: 'quotegatebreakeropen',
+}
+
+const allRequests = `sum(increase(${of('quotegate_http_requests_total')}[30d]))`
+const budgetLeft = (bad: string, all: string, allowed: number) =>
+  `1 - sum(increase(${bad}[30d])) / ${all} / ${allowed}`
+
+const errorBudget: Panel = {
+  title: 'Error budget left, 30 d',
+  description:
+    'What is left of the failures that the objectives allow in 30 days: 0.1 % of the requests for the 5xx of the provider, ' +
+    'and as many for those of the gateway itself; 1 % of the quotes for slow ones. Good: above 0; below, the objective was missed.',
+  kind: 'stat',
+  unit: 'percentunit',
+  queries: [
+    {
+      expr: budgetLeft(of('quotegate_server_errors_total', 'source="provider"'), allRequests, 0.001),
+      legend: 'provider',
+    },
+    {
+      expr: budgetLeft(of('quotegate_server_errors_total', 'source="gateway"'), allRequests, 0.001),
+      legend: 'gateway',
+    },
+    {
+      expr: budgetLeft(
+        of('quotegate_quote_latency_total', 'objective="missed"'),
+        `sum(increase(${of('quotegate_quote_latency_total')}[30d]))`,
+        0.01,
+      ),
+      legend: 'latency',
+    },
+  ],
+  steps: [
+    { from: null, color: 'red' },
+    { from: 0, color: 'yellow' },
+    { from: 0.25, color: 'green' },
+  ],
+  runbook: 'quotegateprovidererrors',
+  width: 24,
 }
 
 export const overview: Row = {
@@ -44,7 +82,7 @@ export const overview: Row = {
         },
       ],
       steps: availabilitySteps,
-      runbook: 'quotegateavailabilityburnsfast',
+      runbook: 'quotegateprovidererrors',
     },
     {
       title: 'Hit ratio',
@@ -93,5 +131,6 @@ export const overview: Row = {
       runbook: 'quotegateordersrefused',
     },
     anyBreaker,
+    errorBudget,
   ],
 }

@@ -1,11 +1,14 @@
 import { of, quantile, type Row, rate, redFrom, type Step } from './panel.ts'
 import { thresholds } from './thresholds.ts'
 
-const errorSteps: readonly Step[] = [
+const stepsOf = (long: number, slowly: number, fast: number): readonly Step[] => [
   { from: null, color: 'green' },
-  { from: thresholds.burnsSlowly, color: 'yellow' },
-  { from: thresholds.burnsFast, color: 'red' },
+  { from: long, color: 'yellow' },
+  { from: slowly, color: 'yellow' },
+  { from: fast, color: 'red' },
 ]
+const errorSteps = stepsOf(thresholds.errorsLong, thresholds.errorsSlowly, thresholds.errorsFast)
+const slowSteps = stepsOf(thresholds.slowLong, thresholds.slowSlowly, thresholds.slowFast)
 
 export const traffic: Row = {
   title: 'Traffic',
@@ -35,24 +38,45 @@ export const traffic: Row = {
       ],
       stacked: true,
       least: 0,
-      runbook: 'quotegateavailabilityburnsfast',
+      runbook: 'quotegateprovidererrors',
     },
     {
       title: 'Share of 5xx',
-      description: 'Good: below 0.1 %, the objective. The lines are where the two availability alerts begin.',
+      description:
+        'By who is to blame: the provider (relayed, or because it failed) or the gateway itself. Good: below 0.1 %, the ' +
+        'objective of each. The lines are where the alerts begin.',
       kind: 'timeseries',
       unit: 'percentunit',
       queries: [
         {
           expr:
-            `sum(${rate('quotegate_http_requests_total', 'status_class="5xx"')}) / ` +
+            `sum by (source) (${rate('quotegate_server_errors_total')}) / on () group_left () ` +
             `sum(${rate('quotegate_http_requests_total')})`,
-          legend: '5xx',
+          legend: '{{source}}',
         },
       ],
       steps: errorSteps,
       least: 0,
-      runbook: 'quotegateavailabilityburnsfast',
+      runbook: 'quotegateprovidererrors',
+    },
+    {
+      title: 'Share of slow quotes',
+      description:
+        'Hits that took more than 25 ms, and misses that took 50 ms more than the provider. Good: below 1 %, the ' +
+        'objective. The lines are where the alerts begin.',
+      kind: 'timeseries',
+      unit: 'percentunit',
+      queries: [
+        {
+          expr:
+            `sum(${rate('quotegate_quote_latency_total', 'objective="missed"')}) / ` +
+            `sum(${rate('quotegate_quote_latency_total')})`,
+          legend: 'slow',
+        },
+      ],
+      steps: slowSteps,
+      least: 0,
+      runbook: 'quotegateslow',
     },
     {
       title: 'Share broken off',
@@ -140,7 +164,7 @@ export const traffic: Row = {
       queries: [{ expr: `sum by (type) (${rate('quotegate_problems_total')}) > 0`, legend: '{{type}}' }],
       stacked: true,
       least: 0,
-      runbook: 'quotegateavailabilityburnsfast',
+      runbook: 'quotegateprovidererrors',
     },
     {
       title: 'Clients turned away in five minutes',

@@ -2,7 +2,8 @@
 const headers: Record<string, { description: string; pattern: string; example: string }> = {
   'X-Request-Id': {
     description:
-      'The caller’s own, if it was fit to be logged, else a new one. The log of the gateway has it.',
+      'The caller’s own, if it was fit to be logged, else a new one. The log of the gateway has it. An answer of the ' +
+      'provider to a quote or an order keeps that of the provider, if it has one.',
     pattern: '^[A-Za-z0-9._~:/+=@-]{1,128}$',
     example: '3fe1f811-fd04-4461-87c2-0b24b0c8a37b',
   },

@@ -55,6 +55,7 @@ const byId = {
 
 const takenOrder = {
   description: 'The provider took the order; its answer is relayed as it came.',
+  headers: headerRefs(['X-Request-Id']),
   content: { '*/*': {} },
 }
 

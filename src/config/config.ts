@@ -138,7 +138,13 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
       bodyIdleTimeoutMs: values.REQUEST_BODY_IDLE_TIMEOUT_MS,
     },
     drain: { delayMs: drainDelayMs(values), timeoutMs: values.DRAIN_TIMEOUT_MS },
-    log: { level: values.LOG_LEVEL, format: values.LOG_FORMAT },
+    log: {
+      level: values.LOG_LEVEL,
+      format: values.LOG_FORMAT,
+      access: values.ACCESS_LOG,
+      orders: values.ORDER_LOG,
+      clientAddress: values.LOG_CLIENT_ADDRESS,
+    },
   }
 }
 

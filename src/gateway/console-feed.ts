@@ -3,7 +3,7 @@ import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import type { Activity, SeenRequest } from '../operations/activity.ts'
 import { type Ended, type Exchange, type ExchangeWatcher, loggedPath } from '../routes/exchange.ts'
-import type { RefusedFloatOrder } from '../routes/orders.ts'
+import type { DecidedOrder } from '../routes/orders.ts'
 
 /** Passes every exchange that ends on to the console; called only while a console is open. */
 export function createConsoleFeed(activity: Activity, clock: Clock): ExchangeWatcher {
@@ -43,13 +43,7 @@ function seen(exchange: Exchange, { status, durationMs }: Ended, at: number): Se
 /** Adds a refused order to those that the console remembers. */
 export function showRefusal(
   activity: Activity,
-  {
-    order,
-    exchange,
-    verdict,
-    application,
-    nowMs,
-  }: RefusedFloatOrder & { application: string; nowMs: number },
+  { order, exchange, verdict, application, nowMs }: DecidedOrder & { application: string; nowMs: number },
 ): void {
   const expired = verdict.state === 'expired' ? verdict : undefined
   activity.orderRefused({

@@ -1,25 +1,41 @@
-import { maskedAddress } from '../http/ip-address.ts'
+import type { LoggedAddress } from '../client/logged-address.ts'
 import type { CoolDownMetrics } from '../metrics/cool-downs.ts'
-import type { Logger } from '../process/logger.ts'
+import type { SummedLog } from '../process/summed-log.ts'
 import type { CoolDownObserver } from '../quotes/cool-downs.ts'
 
-/** Counts each cool-down, and says when it begins and when it is over. */
-export function createCoolDownNotes(log: Logger, metrics: Pick<CoolDownMetrics, 'began'>): CoolDownObserver {
+export interface CoolDownNotesOptions {
+  summedLog: SummedLog
+  loggedAddress: LoggedAddress
+  metrics: Pick<CoolDownMetrics, 'began'>
+}
+
+/** Counts each cool-down, and says when one begins, and when it is over. */
+export function createCoolDownNotes(options: CoolDownNotesOptions): CoolDownObserver {
+  const { summedLog, loggedAddress, metrics } = options
   const clients = (address: string | undefined) =>
-    address === undefined ? { clients: 'all' } : { client: maskedAddress(address) }
+    address === undefined ? { clients: 'all' } : { client: loggedAddress(address) }
   return {
     began(coolDown) {
       metrics.began(coolDown)
-      const { application, address, leftMs } = coolDown
-      log.warn(
-        { application, ...clients(address), forMs: leftMs },
-        'the provider answered a quote with 429: it is not asked for quotes of this application and these clients meanwhile',
+      const { application, address, scope, leftMs } = coolDown
+      summedLog.say(
+        {
+          level: 'warn',
+          cause: { coolDown: scope },
+          message:
+            'the provider answered a quote with 429: it is not asked for quotes of this application and these clients meanwhile',
+        },
+        () => ({ application, ...clients(address), forMs: leftMs }),
       )
     },
-    ended({ application, address, lastedMs }) {
-      log.info(
-        { application, ...clients(address), afterMs: Math.round(lastedMs) },
-        'the provider answers quotes of this application and these clients again',
+    ended({ scope, application, address, lastedMs }) {
+      summedLog.say(
+        {
+          level: 'info',
+          cause: { coolDownOver: scope },
+          message: 'the provider answers quotes of this application and these clients again',
+        },
+        () => ({ application, ...clients(address), afterMs: Math.round(lastedMs) }),
       )
     },
   }

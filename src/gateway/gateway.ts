@@ -1,6 +1,7 @@
 import { createServer, type RequestListener } from 'node:http'
 import { createApplicationOf } from '../client/application.ts'
 import { createClientAddress } from '../client/client-address.ts'
+import { createLoggedAddress } from '../client/logged-address.ts'
 import type { RateLimiter } from '../client/rate-limiter.ts'
 import { type Clock, systemClock } from '../clock.ts'
 import { type Config, type LoadedConfig, loadConfig } from '../config/config.ts'
@@ -16,7 +17,9 @@ import { maxClientConnections } from '../process/fd-limit.ts'
 import { completeLogger, type GatewayLogger, type Logger, silentLogger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
+import { createSummedLog } from '../process/summed-log.ts'
 import { notKeptReasons } from '../quotes/quote-answer.ts'
+import { createAccessLog } from '../routes/access-log.ts'
 import { createApp } from '../routes/app.ts'
 import { areas, createAreaReader } from '../routes/area.ts'
 import { createExchanges } from '../routes/exchange.ts'
@@ -88,6 +91,8 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const { config } = loaded
   const log = overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
   for (const warning of loaded.warnings) log.warn({}, warning)
+  const summedLog = createSummedLog(log)
+  const loggedAddress = createLoggedAddress(config.log.clientAddress)
   const clock = overrides.clock ?? systemClock
   const metrics = createMetrics({
     version,
@@ -106,13 +111,20 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
       Object.values(upstreams).reduce((sum, upstream) => sum + (upstream?.failures ?? 0), 0),
   })
   const consoleFeed = createConsoleFeed(activity, clock)
-  const upstreams = createUpstreams(config, { sandbox, metrics, log })
+  const upstreams = createUpstreams(config, { sandbox, metrics, log, summedLog })
+  const applicationOf = createApplicationOf(config.swap.appName)
+  const readClientAddress = createClientAddress(config.client)
 
   const exchanges = createExchanges({
     log,
+    summedLog,
+    accessLog:
+      config.log.access && log.isLevelEnabled('info')
+        ? createAccessLog({ log, applicationOf, readClientAddress, loggedAddress })
+        : undefined,
     observer: metrics.exchanges,
     readTarget: createAreaReader(forEachUpstream((name) => config.upstreams[name].paths)),
-    readClientAddress: createClientAddress(config.client),
+    readClientAddress,
     allShareQuotes: config.quotes.partition.mode === 'none',
   })
   metrics.watchRequests(exchanges)
@@ -121,7 +133,6 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     await closeUpstreams()
     throw error
   })
-  const applicationOf = createApplicationOf(config.swap.appName)
   const rateLimit = await rateLimitIfSet(config, {
     metrics,
     applicationOf,
@@ -146,6 +157,8 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     config,
     clock,
     log,
+    summedLog,
+    loggedAddress,
     metrics,
     activity,
     upstream: upstreams.swap,
@@ -190,7 +203,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     messages,
     headTimeoutMs: config.requests.headTimeoutMs,
     maxConnections: maxConnections(config, log),
-    log,
+    log: summedLog,
     observer: metrics.server,
   })
   const lifecycle: Lifecycle = createLifecycle({
@@ -205,6 +218,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
       await closeUpstreams()
       swap.stop()
       await state?.close()
+      summedLog.flush()
     },
     beforeOperationsClose: operations.close,
   })

@@ -1,4 +1,5 @@
 import { type ApplicationOf, applicationAmong } from '../client/application.ts'
+import type { LoggedAddress } from '../client/logged-address.ts'
 import { createPartition, createPartitionMark } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
@@ -11,6 +12,7 @@ import { createRestoredTrust } from '../orders/restored-trust.ts'
 import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Logger } from '../process/logger.ts'
+import type { SummedLog } from '../process/summed-log.ts'
 import { type CoolDowns, createCoolDowns } from '../quotes/cool-downs.ts'
 import {
   createMemoryQuoteStore,
@@ -26,7 +28,8 @@ import { createSharedLedger } from '../replicas/shared-ledger.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import { createUsedQuotes } from '../replicas/used-quotes.ts'
 import type { Exchange, Exchanges } from '../routes/exchange.ts'
-import { createOrderRoute, type OrderRoute } from '../routes/orders.ts'
+import { createOrderLog } from '../routes/order-log.ts'
+import { createOrderRoute, isRefusal, type OrderRoute } from '../routes/orders.ts'
 import type { PassThroughRoute } from '../routes/passthrough.ts'
 import { createQuoteSources } from '../routes/quote-call.ts'
 import { createQuoteRequestReader } from '../routes/quote-request.ts'
@@ -44,6 +47,8 @@ export interface SwapParts {
   config: Config
   clock: Clock
   log: Logger
+  summedLog: SummedLog
+  loggedAddress: LoggedAddress
   metrics: Metrics
   activity: Activity
   upstream: Upstream
@@ -122,7 +127,10 @@ export function createSwap(parts: SwapParts): Swap {
     isClockUnknown: () => providerClock.saysNoTime,
   })
 
-  const coolDowns = createCoolDowns({ clock, observer: createCoolDownNotes(log, metrics.coolDowns) })
+  const coolDowns = createCoolDowns({
+    clock,
+    observer: createCoolDownNotes({ ...parts, metrics: metrics.coolDowns }),
+  })
   metrics.coolDowns.watch(coolDowns)
 
   const recorder = createQuoteRecorder({
@@ -186,6 +194,8 @@ export function createSwap(parts: SwapParts): Swap {
     exchanges,
     observer: metrics.quotes,
   })
+  const { applicationOf } = parts
+  const orderLog = config.log.orders ? createOrderLog({ log, applicationOf }) : undefined
   const orders = createOrderRoute({
     ...config.orders,
     upstream,
@@ -196,17 +206,19 @@ export function createSwap(parts: SwapParts): Swap {
     providerClock,
     totalTimeoutMs,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
-    applicationOf: parts.applicationOf,
+    applicationOf,
     partitionOf: ({ client, request }) => markOf(partitionOf(client, request.rawHeaders)),
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
     heldBodies: parts.heldBodies,
     useQuote: config.quotes.evictOnOrder ? evictions.use : undefined,
     observer: {
-      decided: metrics.orders.decided,
-      refused(refused) {
-        const application = parts.applicationOf(refused.exchange.request.rawHeaders) ?? ''
-        showRefusal(parts.activity, { ...refused, application, nowMs: clock.nowMs() })
+      decided(decided, quoteAgeMs) {
+        metrics.orders.decided(decided, quoteAgeMs)
+        orderLog?.(decided)
+        if (!isRefusal(decided)) return
+        const application = applicationOf(decided.exchange.request.rawHeaders) ?? ''
+        showRefusal(parts.activity, { ...decided, application, nowMs: clock.nowMs() })
       },
     },
   })

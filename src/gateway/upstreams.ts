@@ -2,9 +2,11 @@ import type { Config } from '../config/config.ts'
 import { forEachUpstream, type UpstreamName } from '../http/upstreams.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Logger } from '../process/logger.ts'
+import type { SummedLog } from '../process/summed-log.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Upstream } from '../upstream/types.ts'
 import { createUpstream } from '../upstream/upstream.ts'
+import { createBreakerNotes } from './breaker-notes.ts'
 
 export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & { readonly swap: Upstream }
 
@@ -12,6 +14,7 @@ export interface UpstreamParts {
   sandbox: Sandbox | undefined
   metrics: Metrics
   log: Logger
+  summedLog: SummedLog
 }
 
 /** Every upstream of the table that has a base URL. */
@@ -21,8 +24,9 @@ export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams
     baseUrl: string,
     tls: Config['upstreams'][UpstreamName]['tls'],
   ): Upstream {
-    const { sandbox, metrics, log } = parts
+    const { sandbox, metrics } = parts
     const counts = metrics.upstreams[name]
+    const noteBreaker = createBreakerNotes(name, parts)
     const upstream = createUpstream({
       name,
       baseUrl: baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl,
@@ -31,12 +35,9 @@ export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams
       proxy: config.proxy,
       observer: {
         ...counts,
-        breakerChanged(breaker, state) {
-          counts.breakerChanged(breaker, state)
-          log.warn(
-            { upstream: name, breaker, state },
-            `the breaker of the ${name} upstream (${breaker}) is ${state}`,
-          )
+        breakerChanged(breaker, state, failure) {
+          counts.breakerChanged(breaker, state, failure)
+          noteBreaker(breaker, state, failure)
         },
       },
     })

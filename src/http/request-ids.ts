@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { headerLines } from './headers.ts'
 
 /** The two hex digits of every byte. */
 const digitsOf = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, '0'))
@@ -20,4 +21,9 @@ export function createRequestIds(): () => string {
     const lower = `${digitsOf[(mixed >>> 8) & 0xff]}${digitsOf[mixed & 0xff]}`
     return `${idPrefix}${upper}${lower}`
   }
+}
+
+/** X-Request-Id for an answer with these headers; nothing where its upstream sent one. */
+export function ownRequestId(received: readonly string[], id: string): readonly string[] {
+  return headerLines(received, 'x-request-id') === undefined ? ['X-Request-Id', id] : []
 }

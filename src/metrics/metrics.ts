@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { collectDefaultMetrics, Histogram, type Metric, Registry } from 'prom-client'
 import type { ProblemSlug } from '../http/problem.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
+import { memoryLimits } from '../process/memory.ts'
 import type { Area } from '../routes/area.ts'
 import type { ServerObserver } from '../server/traffic-server.ts'
 import { type CoolDownMetrics, createCoolDownMetrics } from './cool-downs.ts'
@@ -88,6 +89,14 @@ export function createMetrics({ version, pairs = [], ...options }: MetricsOption
       help: 'Version of the gateway and of Node; always 1',
     },
     [{ labels: { version, node_version: process.version }, read: () => 1 }],
+  )
+  createGauge(
+    {
+      registry,
+      name: 'quotegate_memory_limit_bytes',
+      help: 'Memory that the process may have: of its container, or else of the machine',
+    },
+    [{ labels: {}, read: () => memoryLimits().processBytes }],
   )
   const requests = createRequestMetrics(registry, options)
   return {

@@ -135,7 +135,7 @@ export function createQuoteMetrics(
       },
     },
     orders: {
-      decided(decision, { state, rule }, quoteAgeMs) {
+      decided({ decision, verdict: { state, rule } }, quoteAgeMs) {
         floatOrders[decision].inc()
         matches[`${state} ${rule}`]?.inc()
         if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)

@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client'
 import type { ProblemSlug } from '../http/problem.ts'
 import type { Area } from '../routes/area.ts'
-import type { ExchangeObserver } from '../routes/exchange.ts'
+import type { ExchangeObserver, Outcome } from '../routes/exchange.ts'
 import {
   createDistributionsBy,
   createGauge,
@@ -24,6 +24,17 @@ const limitedAreas = ['quote', 'float-order', 'order', 'swap'] as const satisfie
 const durationBounds = [
   0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30,
 ]
+
+/** 5xx for which the gateway itself is to blame. All others are the provider's: relayed, or because it failed. */
+const ownProblems: ReadonlySet<ProblemSlug> = new Set([
+  'internal-error',
+  'body-already-read',
+  'loop-detected',
+])
+
+/** What a quote may take: a hit all in all, and a miss beyond what the provider took. */
+const hitMs = 25
+const missOverheadMs = 50
 
 export interface RequestMetrics {
   exchanges: ExchangeObserver
@@ -71,6 +82,16 @@ export function createRequestMetrics(
     'route',
     limitedAreas,
   )
+  const serverErrors = createTalliesBy(
+    {
+      registry,
+      name: 'quotegate_server_errors_total',
+      help: 'Answers with a 5xx, by who is to blame: the provider, or the gateway itself',
+    },
+    'source',
+    ['provider', 'gateway'],
+  )
+  const latency = createLatency(registry)
   const addressNotes = createTalliesBy(
     {
       registry,
@@ -83,7 +104,11 @@ export function createRequestMetrics(
 
   return {
     exchanges: {
-      ended({ area, request: { method = '' } }, { status, durationMs }) {
+      ended({ area, outcome, upstreamMs, request: { method = '' } }, { status, durationMs }) {
+        if (status >= 500) {
+          const isOwn = outcome?.how === 'problem' && ownProblems.has(outcome.problem)
+          serverErrors[isOwn ? 'gateway' : 'provider'].inc()
+        } else if (area === 'quote' && status === 200) latency(outcome, durationMs, upstreamMs)
         const { byMethod, others, duration } = byArea[area]
         const byStatus = byMethod.get(method) ?? others
         // A status that HTTP does not have counts against us.
@@ -103,6 +128,30 @@ export function createRequestMetrics(
         tally?.inc()
       },
     },
+  }
+}
+
+/** A quote of another client's call is not counted: how long the provider took is known for the one that made the call. */
+function createLatency(
+  registry: Registry,
+): (outcome: Outcome | undefined, durationMs: number, upstreamMs: number | undefined) => void {
+  const [hitMet, hitMissed, missMet, missMissed] = createTallies(
+    {
+      registry,
+      name: 'quotegate_quote_latency_total',
+      help: 'Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took',
+    },
+    [
+      { how: 'hit', objective: 'met' },
+      { how: 'hit', objective: 'missed' },
+      { how: 'miss', objective: 'met' },
+      { how: 'miss', objective: 'missed' },
+    ],
+  ) as [Tally, Tally, Tally, Tally]
+  return (outcome, durationMs, upstreamMs) => {
+    if (outcome?.how === 'hit') (durationMs <= hitMs ? hitMet : hitMissed).inc()
+    else if (upstreamMs !== undefined)
+      (durationMs <= upstreamMs + missOverheadMs ? missMet : missMissed).inc()
   }
 }
 

@@ -1,6 +1,6 @@
 import { constants, openSync } from 'node:fs'
 import { Writable } from 'node:stream'
-import { pino } from 'pino'
+import { pino, stdTimeFunctions } from 'pino'
 import { createLogOutput, type LogOutput } from './log-output.ts'
 
 type Write = (members: object, message: string) => void
@@ -42,14 +42,21 @@ const secretNames: ReadonlySet<string> = new Set([
 ])
 const mask = '****'
 const maxDepth = 6
+/**
+ * Characters that JSON does not escape, and with which a client's text could change how a terminal shows the line: the
+ * further control characters, separators of lines, and those that reverse the direction of text.
+ */
+const deceptive = /[\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g
 
 export async function createLogger(options: LoggerOptions): Promise<ProgramLogger> {
   const pretty = options.format === 'pretty' || (options.format === 'auto' && process.stdout.isTTY === true)
   const settings: pino.LoggerOptions = {
     level: options.level,
     base: null,
+    // pino's own numbers and milliseconds mean nothing to a reader or to most log stores.
+    timestamp: stdTimeFunctions.isoTime,
     // Not pino's own redaction: its paths are case-sensitive and must say at which depth a name is.
-    formatters: { log: (members) => membersForLog(members) },
+    formatters: { level: (level) => ({ level }), log: (members) => membersForLog(members) },
     // The formatter has made errors plain data; pino's own serializer would take that for an error.
     serializers: { err: (plain) => plain },
   }
@@ -121,6 +128,7 @@ function membersForLog(members: object, depth = 0): Record<string, unknown> {
 }
 
 function valueForLog(value: unknown, depth: number): unknown {
+  if (typeof value === 'string') return value.replace(deceptive, '\ufffd')
   if (typeof value !== 'object' || value === null || 'toJSON' in value) return value
   if (depth > maxDepth) return '[…]'
   if (value instanceof Error) return errorForLog(value, depth)

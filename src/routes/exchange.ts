@@ -7,6 +7,7 @@ import { answerProblem, isAnsweredWithProblem } from '../http/problem-response.t
 import { createRequestIds } from '../http/request-ids.ts'
 import { hasBegun, isSent } from '../http/whole-response.ts'
 import type { Logger } from '../process/logger.ts'
+import type { SummedLog } from '../process/summed-log.ts'
 import { createAddressNotes } from './address-notes.ts'
 import type { Area, TargetReading } from './area.ts'
 
@@ -14,7 +15,7 @@ import type { Area, TargetReading } from './area.ts'
 export type Outcome =
   | { readonly how: 'hit' | 'fetched' | 'collapsed' | 'bypass'; readonly cacheStatus: string }
   | { readonly how: 'order-sent'; readonly why: string }
-  | { readonly how: 'problem'; readonly why: string }
+  | { readonly how: 'problem'; readonly problem: ProblemSlug; readonly why: string }
 
 /** One request on its way through the gateway. */
 export interface Exchange {
@@ -53,7 +54,7 @@ export interface ExchangeObserver {
   addressNoted(note: AddressNote): void
 }
 
-/** Sees each exchange that ends, while a console is open. */
+/** Sees each exchange that ends: for ACCESS_LOG, and while a console is open. */
 export type ExchangeWatcher = (exchange: Exchange, ended: Ended) => void
 
 export interface Exchanges {
@@ -72,6 +73,10 @@ export interface Exchanges {
 
 export interface ExchangesOptions {
   log: Logger
+  /** For the lines of problems, which clients can provoke. */
+  summedLog: SummedLog
+  /** Undefined: there is none. */
+  accessLog: ExchangeWatcher | undefined
   observer: ExchangeObserver
   readTarget: (rawTarget: string) => TargetReading
   readClientAddress: ReadClientAddress
@@ -82,7 +87,7 @@ export interface ExchangesOptions {
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 
 export function createExchanges(options: ExchangesOptions): Exchanges {
-  const { log, observer, readTarget, readClientAddress } = options
+  const { log, summedLog, accessLog, observer, readTarget, readClientAddress } = options
   const addressNotes = createAddressNotes(options)
   const nextId = createRequestIds()
   let inFlight = 0
@@ -149,6 +154,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     inFlight -= 1
     observer.ended(exchange, ended)
     exchanges.watcher?.(exchange, ended)
+    accessLog?.(exchange, ended)
     if (log.isLevelEnabled('debug')) logEnd(log, exchange, ended)
   }
 
@@ -172,8 +178,8 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       if (isAnsweredWithProblem(response)) return
       const problem = problemOf(error, request.method ?? '')
       observer.problemAnswered(problem.slug)
-      exchange.outcome = { how: 'problem', why: `${problem.slug}: ${problem.detail}` }
-      logProblem(log, exchange, problem)
+      exchange.outcome = { how: 'problem', problem: problem.slug, why: `${problem.slug}: ${problem.detail}` }
+      logProblem(summedLog, exchange, problem)
       if (hasBegun(response)) {
         // Part of an answer is sent: only a broken connection shows that it is incomplete (as Go's ErrAbortHandler).
         response.destroy()
@@ -210,22 +216,35 @@ function logEnd(log: Logger, exchange: Exchange, { status, durationMs }: Ended):
   )
 }
 
-function logProblem(log: Logger, exchange: Exchange, problem: Problem): void {
+/** In full for the first of a cause; the others are counted. */
+function logProblem(log: SummedLog, exchange: Exchange, problem: Problem): void {
   const level = problem.status < 500 ? 'info' : problem.slug === 'internal-error' ? 'error' : 'warn'
-  if (!log.isLevelEnabled(level)) return
   const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
-  log[level](
-    {
-      requestId: exchange.id,
-      area: exchange.area,
-      method: exchange.request.method,
-      path: loggedPath(exchange),
-      status: problem.status,
+  const cause = failure === undefined ? problem.cause : failure.cause
+  const line = {
+    level,
+    cause: {
       problem: problem.slug,
+      area: exchange.area,
       upstream: failure?.upstream,
       fault: failure?.fault,
-      cause: failure === undefined ? problem.cause : failure.cause,
+      breaker: failure?.breaker,
+      // One defect must not hide another.
+      at: problem.slug === 'internal-error' ? placeOf(cause) : undefined,
     },
-    problem.message,
-  )
+    message: problem.message,
+  } as const
+  log.say(line, () => ({
+    requestId: exchange.id,
+    method: exchange.request.method,
+    path: loggedPath(exchange),
+    status: problem.status,
+    cause,
+  }))
+}
+
+/** The first line of the stack: where in the code an error was thrown. */
+function placeOf(error: unknown): string | undefined {
+  const stack = error instanceof Error ? error.stack : undefined
+  return stack?.match(/^ +at (.+)$/m)?.[1]
 }

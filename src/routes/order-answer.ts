@@ -1,5 +1,6 @@
 import { addLength, answerHeaders } from '../http/headers.ts'
 import { Problem, problemOf, UpstreamFailure } from '../http/problem.ts'
+import { ownRequestId } from '../http/request-ids.ts'
 import { writeReceivedHead } from '../http/whole-response.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
@@ -25,6 +26,7 @@ export function relayAnswer(exchange: Exchange, answer: WholeAnswer): void {
   const { response } = exchange
   exchange.upstreamMs = answer.receivedAtMs - answer.sentAtMs
   const headers = answerHeaders(status, rawHeaders)
+  headers.push(...ownRequestId(headers, exchange.id))
   addLength(headers, { status, body })
   if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false

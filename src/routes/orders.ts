@@ -39,17 +39,21 @@ export const floatOrderDecisions = [
 ] as const
 export type FloatOrderDecision = (typeof floatOrderDecisions)[number]
 
-/** A float order that was not sent, with the quote that was too old, if one was known. */
-export interface RefusedFloatOrder {
+export function isRefusal({ decision }: DecidedOrder): boolean {
+  return decision === 'refused-expired' || decision === 'refused-unknown'
+}
+
+export interface DecidedOrder {
+  decision: FloatOrderDecision
+  /** With the quote that is used or was too old, if one was known. */
+  verdict: Verdict
   order: OrderTerms
   exchange: Exchange
-  verdict: Verdict
 }
 
 /** Receives what is to be counted and shown of float orders. */
 export interface OrderObserver {
-  decided(decision: FloatOrderDecision, verdict: Verdict, quoteAgeMs: number | undefined): void
-  refused(refused: RefusedFloatOrder): void
+  decided(decided: DecidedOrder, quoteAgeMs: number | undefined): void
 }
 
 export interface OrderRouteOptions extends OrderJudgeOptions {
@@ -112,14 +116,12 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       case 'live':
         return { verdict }
       case 'expired':
-        observer.decided('refused-expired', verdict, ageOf(verdict.quote))
-        observer.refused({ order, exchange, verdict })
+        observer.decided({ decision: 'refused-expired', verdict, order, exchange }, ageOf(verdict.quote))
         return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
       case 'unknown':
         // In all these cases a live quote that is not known here may be meant.
         if (options.unknownQuote === 'forward' || !othersKnown || isInDoubt(verdict)) return { verdict }
-        observer.decided('refused-unknown', verdict, undefined)
-        observer.refused({ order, exchange, verdict })
+        observer.decided({ decision: 'refused-unknown', verdict, order, exchange }, undefined)
         return { refusal: unknownProblem() }
     }
   }
@@ -138,12 +140,16 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
 
     /** An order that waited for a connection is judged when it goes out, not only when it came. */
     objection(): Error | undefined {
-      const decision = this.#decideNow()
-      if ('refusal' in decision) return decision.refusal
-      const { verdict } = decision
+      const decided = this.#decideNow()
+      if ('refusal' in decided) return decided.refusal
+      const { verdict } = decided
       this.#used = verdict.state === 'live' ? verdict.quote : undefined
-      const decided = this.#used ? 'forwarded-live' : 'forwarded-unknown'
-      observer.decided(decided, verdict, this.#used && ageOf(this.#used))
+      const decision = this.#used ? 'forwarded-live' : 'forwarded-unknown'
+      const { order } = this.#judged
+      observer.decided(
+        { decision, verdict, order, exchange: this.#exchange },
+        this.#used && ageOf(this.#used),
+      )
       return undefined
     }
 

@@ -1,4 +1,5 @@
 import { Problem } from '../http/problem.ts'
+import { ownRequestId } from '../http/request-ids.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { mayBeVersioned } from '../http/version-path.ts'
 import { hasBody, isSurelyLong, readBodyStart } from '../upstream/body-start.ts'
@@ -45,15 +46,25 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     const isSwap = upstreamTable[upstream.name].headers === 'swap'
     const headers = isSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
     const rateLimit = isSwap ? options.rateLimit : undefined
+    const { target, area } = reading
+    const isOrder = area === 'order' && request.method === 'POST'
     const owner: RelayOwner = {
-      ownHeaders: rateLimit && ((received) => rateLimitFields(exchange, received)),
+      ownHeaders:
+        isOrder || rateLimit !== undefined
+          ? (received) => [
+              ...(isOrder ? ownRequestId(received, exchange.id) : []),
+              ...rateLimitFields(exchange, received),
+            ]
+          : undefined,
+      answerBegan(upstreamMs) {
+        exchange.upstreamMs = upstreamMs
+      },
       failed(error) {
         if (wasNeverSent(error)) rateLimit?.giveBack(exchange)
         if (!(error instanceof ClientGone)) exchanges.fail(exchange, explain(error))
       },
     }
-    const { target, area } = reading
-    const kind = area === 'order' && request.method === 'POST' ? 'order' : 'other'
+    const kind = isOrder ? 'order' : 'other'
     const send = (sent: SentBody | null) =>
       relay({ upstream, request, response, kind, target, headers, stallMs, owner, body: sent })
     function readAndSend(): void {

@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, steadyMsOf } from '../clock.ts'
 import { formatForwarded } from '../http/forwarded.ts'
 import { headerValues, lineBreak } from '../http/headers.ts'
 import type { AskedAs, CoolDowns, Pass } from '../quotes/cool-downs.ts'
@@ -114,7 +114,8 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
       })
       call.answer.then(
         (whole) => {
-          exchange.upstreamMs = whole.receivedAtMs - whole.sentAtMs
+          // To its last byte, which is what a client waits for.
+          exchange.upstreamMs = steadyMsOf(clock) - whole.sentSteadyMs
         },
         () => {},
       )

@@ -3,6 +3,7 @@ import { dateLine } from '../http/date-line.ts'
 import { addLength, endToEndHeaders, headerValues } from '../http/headers.ts'
 import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
 import { Problem } from '../http/problem.ts'
+import { ownRequestId } from '../http/request-ids.ts'
 import { answerInOneWrite, isSent, TrafficResponse, writeReceivedHead } from '../http/whole-response.ts'
 import { failureByTime } from '../quotes/flight.ts'
 import { Patience } from '../quotes/patience.ts'
@@ -127,8 +128,8 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
         how === 'collapsed' ? repeatableHeaders(answer.headers) : endToEndHeaders(answer.headers, isCaching)
       if (detail === undefined) exchange.outcome = { how, cacheStatus: status }
       headers = quoteHeaders.ofAnswer(received, ttl, detail === undefined ? status : bypass)
-      if (how === 'collapsed') headers.push('X-Request-Id', exchange.id)
     }
+    headers.push(...ownRequestId(headers, exchange.id))
     if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
     // A quote has a Date: its own, if this client's exchange brought it, else ours. What is not a quote gets none added.
     response.sendDate = answer.quote !== undefined && headerValues(headers, 'date').length === 0

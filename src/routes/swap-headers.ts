@@ -3,6 +3,7 @@ import { claimsClientAddress } from '../http/client-address-headers.ts'
 import { formatForwarded } from '../http/forwarded.ts'
 import { droppingNames, endToEndHeaders, headerLines, namesQuotegate } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
+import { ownRequestId } from '../http/request-ids.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Sent to the swap upstream where the client sends none. */
@@ -67,7 +68,7 @@ export function createSwapHeaders(
     for (const { lowerCaseName, name, value } of supplied)
       if (headerLines(headers, lowerCaseName) === undefined) headers.push(name, value)
     // Connection may have removed the client's own; the upstream gets it nevertheless.
-    if (headerLines(headers, 'x-request-id') === undefined) headers.push('X-Request-Id', id)
+    headers.push(...ownRequestId(headers, id))
     headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')
     refuseSecondAppName(appName)
     return withFewerForwards(method, headers)

@@ -6,7 +6,7 @@ import { Problem, type ProblemSlug } from '../http/problem.ts'
 import { answerProblem, answerSocket, type Refusable, refused } from '../http/problem-response.ts'
 import { createRequestIds } from '../http/request-ids.ts'
 import { bodyExpected, hasBegun, TrafficResponse } from '../http/whole-response.ts'
-import type { Logger } from '../process/logger.ts'
+import type { SummedLog } from '../process/summed-log.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { createPipeline, type PipelinedRequest } from './pipeline.ts'
@@ -24,7 +24,7 @@ export interface TrafficServerOptions {
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
   maxConnections?: number
-  log: Logger
+  log: Pick<SummedLog, 'say'>
   observer: ServerObserver
 }
 
@@ -90,7 +90,9 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   function report(problem: Problem): string {
     const requestId = nextId()
     observer.problemAnswered(problem.slug)
-    log.info({ requestId, problem: problem.slug, status: problem.status }, problem.message)
+    const { slug, status, message } = problem
+    const line = { level: 'info', cause: { problem: slug, at: 'the head of a request' }, message } as const
+    log.say(line, () => ({ requestId, status }))
     return requestId
   }
 

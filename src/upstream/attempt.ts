@@ -5,7 +5,7 @@ import type { Permit } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { faultOf, isLocalError } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
-import type { InFlightRequest, Outcome, UpstreamHandler, UpstreamRequest } from './types.ts'
+import type { CountedFailure, InFlightRequest, Outcome, UpstreamHandler, UpstreamRequest } from './types.ts'
 
 export interface AttemptOptions {
   request: UpstreamRequest
@@ -29,6 +29,8 @@ export interface AttemptContext {
   /** A request got its connection. */
   connected(): void
   onRetry(): void
+  /** Called before the failure is reported to a breaker. */
+  onFailure(failure: CountedFailure): void
   onEnd(outcome: Outcome, attempt: Pick<AttemptOptions, 'request' | 'startedAtMs'>): void
 }
 
@@ -155,8 +157,10 @@ export class Attempt implements TryHandler, InFlightRequest {
   }
 
   onComplete(): void {
-    if (failedStatuses.has(this.#status)) this.#end('failed-status', this.#failure())
-    else this.#end('answered', 'succeeded')
+    if (failedStatuses.has(this.#status)) {
+      this.#context.onFailure(this.#status)
+      this.#end('failed-status', this.#failure())
+    } else this.#end('answered', 'succeeded')
     this.#options.handler.onComplete()
   }
 
@@ -183,6 +187,7 @@ export class Attempt implements TryHandler, InFlightRequest {
       this.#send()
       return
     }
+    if (counts) this.#context.onFailure(fault)
     this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
     const verdict = counts ? this.#failure() : 'succeeded'
     this.#end(this.#givenUp ? 'given-up' : fault, isNotUpstreams || !this.#began ? 'abandoned' : verdict)

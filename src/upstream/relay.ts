@@ -22,6 +22,8 @@ import type { InFlightRequest, RequestKind, SentBody, Upstream, UpstreamHandler 
 export interface RelayOwner {
   /** Headers to add to an answer whose headers are `received`; undefined: none. */
   ownHeaders: ((received: readonly string[]) => readonly string[]) | undefined
+  /** Called when the head of the answer has come, with the time since the request went out. */
+  answerBegan(upstreamMs: number): void
   /** Called when the client will not get the upstream's answer. The error is a ClientGone if the client left. */
   failed(error: unknown): void
 }
@@ -68,6 +70,7 @@ class Relay implements UpstreamHandler {
   #clientGone = false
   #ended = false
   #began = false
+  #sentAtMs = 0
   /** Not written until it is known whether the body comes with the head. */
   #head: AnswerHead | undefined
   #bodyBegan = false
@@ -99,6 +102,7 @@ class Relay implements UpstreamHandler {
     if (this.#clientGone || this.#ended) throw this.#clientGoneError()
     this.#abortTry = abort
     this.#began = true
+    this.#sentAtMs = performance.now()
   }
 
   onHeaders(status: number, rawHeaderBytes: Buffer[], resume: () => void, reason: string): boolean {
@@ -109,6 +113,7 @@ class Relay implements UpstreamHandler {
       if (kind === 'other') relayInterim(request, response, { status, reason, rawHeaders })
       return true
     }
+    owner.answerBegan(performance.now() - this.#sentAtMs)
     if (hasForeignTransferCoding(rawHeaders)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }

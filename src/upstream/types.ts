@@ -19,11 +19,15 @@ export interface UpstreamLimits {
 /** How a request to an upstream ended. */
 export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
 
+/** What a breaker counted: a fault, or the status of an answer. */
+export type CountedFailure = UpstreamFault | number
+
 /** Counts what happens to the requests of one upstream. */
 export interface UpstreamObserver {
   requestEnded(outcome: Outcome, durationMs: number): void
   retried(): void
-  breakerChanged(breaker: BreakerName, state: BreakerState): void
+  /** `failure`: what the last request that failed had failed with. */
+  breakerChanged(breaker: BreakerName, state: BreakerState, failure?: CountedFailure): void
 }
 
 /** What a request to the swap API is. Other upstreams take all of theirs as `other`. */

@@ -10,7 +10,14 @@ import { Connections, type TryHandler } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
 import { RequestBody } from './request-body.ts'
 import { createRetryBudget } from './retry-budget.ts'
-import type { RequestKind, Upstream, UpstreamLimits, UpstreamObserver, UpstreamRequest } from './types.ts'
+import type {
+  CountedFailure,
+  RequestKind,
+  Upstream,
+  UpstreamLimits,
+  UpstreamObserver,
+  UpstreamRequest,
+} from './types.ts'
 
 // Providers commonly close an idle connection after 5 s. Closing it sooner keeps requests off a closing connection.
 const idleMs = 4_000
@@ -71,9 +78,10 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const budget = createRetryBudget(() => performance.now())
   let failures = 0
   let isTryingToConnect = false
+  let lastFailure: CountedFailure | undefined
 
   function onBreakerChange(breaker: BreakerName, state: BreakerState): void {
-    observer.breakerChanged(breaker, state)
+    observer.breakerChanged(breaker, state, lastFailure)
     if (breaker !== 'connections') return
     if (state === 'closed') connections.serve()
     // Whoever waited for the trial has waited long enough: nobody knows how long the outage will last.
@@ -125,6 +133,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     takeRetry: () => breakers.connections.state === 'closed' && budget.take(),
     connected: breakers.connections.close,
     onRetry: () => observer.retried(),
+    onFailure(failure) {
+      lastFailure = failure
+    },
     onEnd(outcome, { request, startedAtMs }) {
       capacity.ended(laneOf(request))
       if (outcome !== 'answered' && outcome !== 'given-up') failures += 1

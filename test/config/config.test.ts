@@ -48,7 +48,7 @@ describe('defaults', () => {
       client: { trustProxy: [], ipHeader: 'forwarded' },
       upstream: { connectTimeoutMs: 3000, headersTimeoutMs: 10000, bodyTimeoutMs: 30000, connections: 128 },
       requests: { headTimeoutMs: 10000, bodyIdleTimeoutMs: 30000 },
-      log: { level: 'info', format: 'auto' },
+      log: { level: 'info', format: 'auto', access: false, orders: false, clientAddress: 'masked' },
     })
   })
 

@@ -3,7 +3,6 @@ import { type AddressInfo, connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts'
-import { silentLogger } from '../../src/process/logger.ts'
 import { createTrafficServer } from '../../src/server/traffic-server.ts'
 import { after, attack, readAnswers } from '../support/clients/attack.ts'
 import { type HostileStream, hostileStream } from '../support/clients/hostile-streams.ts'
@@ -75,7 +74,7 @@ beforeAll(async () => {
     listener: gateway.listener,
     headTimeoutMs: 500,
     keepAliveMs: 500,
-    log: silentLogger(),
+    log: { say() {} },
     observer: { problemAnswered() {} },
   })
   await listen(server)

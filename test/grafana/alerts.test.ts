@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { runbookPage } from '../../scripts/dashboard/dashboard.ts'
+import { withExpectedLinks, withLinks } from '../../scripts/alerts.ts'
+import { dashboardPage, runbookPage, runbookPageOf } from '../../scripts/links.ts'
 import { isInstalled, promtool } from '../support/machine/tools.ts'
-import { alertRules, alertTests, anchorsOf } from '../support/observing/grafana.ts'
+import { alertRules, alertTests, anchorsOf, readGrafana } from '../support/observing/grafana.ts'
 
 const grafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url))
 const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
@@ -18,9 +19,11 @@ function section(heading: string): string {
 }
 
 describe.each(alertRules.map((rule) => [rule.alert, rule] as const))('%s', (alert, rule) => {
-  test('has a severity, a summary, and a section of its own in the runbook', () => {
+  test('has a severity, texts, a dashboard, and a section of its own in the runbook', () => {
     expect(rule.labels.severity).toMatch(/^(?:critical|warning)$/)
     expect(rule.annotations.summary).toBeTruthy()
+    expect(rule.annotations.description).toMatch(/^[A-Z].{40,}\.$/)
+    expect(rule.annotations.dashboard_url).toBe(dashboardPage)
     expect(rule.annotations.runbook_url).toBe(`${runbookPage}#${alert.toLowerCase()}`)
     expect(anchorsOf(runbook)).toContain(alert.toLowerCase())
   })
@@ -40,13 +43,30 @@ describe.each(alertRules.map((rule) => [rule.alert, rule] as const))('%s', (aler
   })
 })
 
+test('their links are what npm run docs writes', () => {
+  const rules = readGrafana('alerts.yml')
+  expect(withLinks(rules)).toBe(rules)
+  const cases = readGrafana('alerts.test.yml')
+  expect(withExpectedLinks(cases, rules)).toBe(cases)
+})
+
+test('the runbook is below the homepage of package.json, at a file that exists; without one it is a path', () => {
+  const [, path = ''] = runbookPage.split('/blob/main/')
+  expect(existsSync(new URL(`../../${path}`, import.meta.url))).toBe(true)
+  expect(runbookPageOf({ homepage: 'https://example.org/quotegate/#readme' })).toBe(
+    'https://example.org/quotegate/blob/main/docs/operations.md',
+  )
+  expect(runbookPageOf({})).toBe('docs/operations.md')
+})
+
 test('the command of the runbook that puts in its own address reaches every link, those of the tests too', () => {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-links-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   cpSync(grafana(''), join(folder, 'grafana'), { recursive: true })
   const [command = 'false'] = runbook.match(/^sed -i .*$/m) ?? []
   expect(spawnSync('sh', ['-c', command], { cwd: folder }).status).toBe(0)
-  const left = spawnSync('grep', ['-rlF', new URL(runbookPage).host, '.'], { cwd: folder, encoding: 'utf8' })
+  const standIns = [runbookPage, dashboardPage].flatMap((page) => ['-e', new URL(page).host])
+  const left = spawnSync('grep', ['-rlF', ...standIns, '.'], { cwd: folder, encoding: 'utf8' })
   expect(left.stdout).toBe('')
 })
 
@@ -56,7 +76,7 @@ describe.skipIf(!isInstalled('promtool'))('promtool', () => {
       status: 0,
       output: expect.stringContaining('SUCCESS'),
     })
-  }, 120_000)
+  }, 300_000)
 
   test('accepts the rules, and prometheus.yml with them', () => {
     const { status, output } = promtool(['check', 'config', grafana('prometheus.yml')])

@@ -25,7 +25,14 @@ test('the dashboard has a row for each part, the single figures first', () => {
     'Process',
   ])
   const secondRow = dashboard.panels.findIndex(({ title }) => title === 'Traffic')
-  expect(dashboard.panels.slice(1, secondRow).map(({ type }) => type)).toEqual(Array(6).fill('stat'))
+  expect(dashboard.panels.slice(1, secondRow).map(({ type }) => type)).toEqual(Array(7).fill('stat'))
+  expect(dashboard.panels[secondRow - 1]?.title).toBe('Error budget left, 30 d')
+})
+
+test('all rows but the first two are collapsed, and hold their panels themselves', () => {
+  const rows = dashboard.panels.filter(({ type }) => type === 'row')
+  expect(rows.map(({ collapsed }) => collapsed)).toEqual(rows.map((_row, index) => index >= 2))
+  for (const { collapsed, panels: within = [] } of rows) expect(within.length > 0).toBe(collapsed)
 })
 
 test('the dashboard asks which data source, job and instance, and shares its crosshair', () => {
@@ -75,15 +82,20 @@ describe.each(panels.map((panel) => [panel.title, panel] as const))('the panel "
 
 /** The panel that shows what a rule judges, and where its colour changes. */
 const shown: Record<string, { panels: string[]; threshold: number; inRule: string }> = {
-  QuotegateAvailabilityBurnsFast: {
+  QuotegateProviderErrors: {
     panels: ['Share of 5xx'],
-    threshold: thresholds.burnsFast,
+    threshold: thresholds.errorsFast,
     inRule: '> 14.4 * 0.001',
   },
-  QuotegateAvailabilityBurnsSlowly: {
+  QuotegateOwnErrors: {
     panels: ['Share of 5xx'],
-    threshold: thresholds.burnsSlowly,
-    inRule: '> 6 * 0.001',
+    threshold: thresholds.errorsFast,
+    inRule: '> 14.4 * 0.001',
+  },
+  QuotegateSlow: {
+    panels: ['Share of slow quotes'],
+    threshold: thresholds.slowFast,
+    inRule: '> 14.4 * 0.01',
   },
   QuotegateRequestsBrokenOff: {
     panels: ['Share broken off'],
@@ -165,7 +177,54 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.eventLoopLagSeconds,
     inRule: `> ${thresholds.eventLoopLagSeconds}`,
   },
+  QuotegateMemoryFull: {
+    panels: ['Memory in use'],
+    threshold: thresholds.memoryShare,
+    inRule: `> ${thresholds.memoryShare}`,
+  },
+  QuotegateDescriptorsFull: {
+    panels: ['Descriptors in use'],
+    threshold: thresholds.descriptorShare,
+    inRule: `> ${thresholds.descriptorShare}`,
+  },
 }
+
+test.each([
+  [
+    'QuotegateProviderErrors',
+    'Share of 5xx',
+    [thresholds.errorsLong, thresholds.errorsSlowly, thresholds.errorsFast],
+  ],
+  [
+    'QuotegateOwnErrors',
+    'Share of 5xx',
+    [thresholds.errorsLong, thresholds.errorsSlowly, thresholds.errorsFast],
+  ],
+  [
+    'QuotegateSlow',
+    'Share of slow quotes',
+    [thresholds.slowLong, thresholds.slowSlowly, thresholds.slowFast],
+  ],
+])('%s has three pairs of windows, and a line for each in "%s"', (alert, title, [long, slowly, fast]) => {
+  const budget = alert === 'QuotegateSlow' ? '0.01' : '0.001'
+  const rules = alertRules.filter((rule) => rule.alert === alert)
+  expect(rules.map(({ labels }) => labels)).toEqual([
+    { severity: 'critical', window: '1h' },
+    { severity: 'warning', window: '6h' },
+    { severity: 'warning', window: '3d' },
+  ])
+  for (const [index, [pace, windows]] of [
+    ['14.4', ['[1h]', '[5m]']],
+    ['6', ['[6h]', '[30m]']],
+    ['1', ['[3d]', '[6h]']],
+  ].entries()) {
+    const expr = rules[index]?.expr ?? ''
+    expect(expr.split(`> ${pace} * ${budget}`)).toHaveLength(3)
+    for (const window of windows ?? []) expect(expr).toContain(window)
+  }
+  const steps = panels.find((panel) => panel.title === title)?.fieldConfig?.defaults.thresholds.steps
+  expect(steps?.map(({ value }) => value)).toEqual([null, long, slowly, fast])
+})
 
 test.each(Object.entries(shown))(
   '%s fires where its panels change colour',
@@ -221,7 +280,8 @@ test('the share of upstream errors leaves clients that left aside, above and bel
 test('every alert with a threshold has a panel that shows it', () => {
   // Whether a target answers is no matter of degree.
   const without = ['QuotegateTargetAbsent']
-  expect(alertRules.map(({ alert }) => alert).sort()).toEqual([...Object.keys(shown), ...without].sort())
+  const alerts = [...new Set(alertRules.map(({ alert }) => alert))]
+  expect(alerts.sort()).toEqual([...Object.keys(shown), ...without].sort())
 })
 
 test('a word under grafana/ that begins with quotegate_ is a metric', async () => {
@@ -230,6 +290,7 @@ test('a word under grafana/ that begins with quotegate_ is a metric', async () =
     'dashboards/quotegate.json',
     'alerts.yml',
     'alerts.test.yml',
+    'alertmanager.example.yml',
     'prometheus.yml',
     'provisioning/datasources/prometheus.yml',
     'provisioning/dashboards/quotegate.yml',

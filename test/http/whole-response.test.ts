@@ -4,7 +4,6 @@ import { expect, it, onTestFinished, vi } from 'vitest'
 import type { Gateway } from '../../src/gateway/gateway.ts'
 import { dateLine } from '../../src/http/date-line.ts'
 import { headLines, isSent, TrafficResponse } from '../../src/http/whole-response.ts'
-import { silentLogger } from '../../src/process/logger.ts'
 import { createTrafficServer, type TrafficServer } from '../../src/server/traffic-server.ts'
 import { attack } from '../support/clients/attack.ts'
 import { giveQuote } from '../support/clients/quotes.ts'
@@ -22,7 +21,7 @@ async function serve(): Promise<{
 }> {
   const server: TrafficServer = createTrafficServer({
     headTimeoutMs: 5_000,
-    log: silentLogger(),
+    log: { say() {} },
     observer: { problemAnswered() {} },
     listener(request, response) {
       const body = request.url === '/large' ? 'x'.repeat(8_000_000) : bodyOf(request)

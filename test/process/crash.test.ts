@@ -36,7 +36,7 @@ describe.each([
     client.write(get('/v3/pairs'))
     await until(() => waiting.length === 1, 'the request to arrive')
     program.child.kill('SIGUSR2')
-    const [line] = await program.says(/.*"level":60.*/)
+    const [line] = await program.says(/.*"level":"fatal".*/)
     expect(JSON.parse(line)).toMatchObject({
       cause: { message: 'boom', stack: expect.stringContaining('boom'), cause: { message: 'spark' } },
     })

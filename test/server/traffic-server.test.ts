@@ -1,7 +1,6 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
-import { silentLogger } from '../../src/process/logger.ts'
 import { headRefusal } from '../../src/server/head-checks.ts'
 import { createTrafficServer } from '../../src/server/traffic-server.ts'
 import { attack, type Step } from '../support/clients/attack.ts'
@@ -22,7 +21,7 @@ async function serve(listener: RequestListener): Promise<string> {
     listener,
     headTimeoutMs: 200,
     keepAliveMs: 200,
-    log: silentLogger(),
+    log: { say() {} },
     observer: { problemAnswered() {} },
   })
   server = started

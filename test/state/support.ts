@@ -37,7 +37,7 @@ export const record = (number: number): StateRecord => ({ kind: 'quote', value: 
 export interface OpenedState {
   state: State
   restored: Restored
-  lines(atLeast?: number): LogLine[]
+  lines(atLeast?: LogLine['level']): LogLine[]
   failures: string[]
   /** The memory that the state mirrors, as the test keeps it. */
   memory: Map<number, StateRecord>

@@ -69,6 +69,7 @@ function attempt(options: Trial = {}) {
       },
       takeRetry: options.takeRetry ?? (() => true),
       connected: () => connecting.push('connected'),
+      onFailure: () => {},
       onRetry: () => {},
       onEnd: (outcome) => outcomes.push(outcome),
     },

@@ -7,6 +7,9 @@ export const readGrafana = (path: string) => readFileSync(new URL(path, grafana)
 interface GrafanaPanel {
   id: number
   type: string
+  /** Of a row: whether it is closed, and with what in it. */
+  collapsed?: boolean
+  panels?: GrafanaPanel[]
   title: string
   description?: string
   gridPos: { h: number; w: number; x: number; y: number }
@@ -28,13 +31,15 @@ interface Dashboard {
 
 export const dashboard = JSON.parse(readGrafana('dashboards/quotegate.json')) as Dashboard
 /** Those that show something, not the titles of the rows. */
-export const panels = dashboard.panels.filter(({ type }) => type !== 'row')
+export const panels = dashboard.panels.flatMap((panel) =>
+  panel.type === 'row' ? (panel.panels ?? []) : [panel],
+)
 
 export interface AlertRule {
   alert: string
   expr: string
-  labels: { severity?: string }
-  annotations: { summary?: string; runbook_url?: string }
+  labels: { severity?: string; window?: string }
+  annotations: { summary?: string; description?: string; dashboard_url?: string; runbook_url?: string }
 }
 
 export const alertRules = (
@@ -43,7 +48,7 @@ export const alertRules = (
 
 export interface AlertTest {
   name: string
-  alert_rule_test: { alertname: string; exp_alerts: unknown[] }[]
+  alert_rule_test: { alertname: string; exp_alerts: { exp_labels: Record<string, string> }[] }[]
 }
 
 export const alertTests = (parse(readGrafana('alerts.test.yml')) as { tests: AlertTest[] }).tests

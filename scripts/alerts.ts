@@ -1,0 +1,56 @@
+/** Writes what is made of other places into the text of grafana/alerts.yml and of its tests. */
+import { parse } from 'yaml'
+import { dashboardPage, runbookOf } from './links.ts'
+
+interface Rule {
+  alert: string
+  labels: { severity: string; window?: string }
+  annotations: { description: string }
+}
+
+const made = /^ *(?:dashboard_url|runbook_url): /
+const indentOf = (line: string) => /^ */.exec(line)?.[0] ?? ''
+
+function linksOf(alert: string, indent: string): string[] {
+  return [`${indent}dashboard_url: ${dashboardPage}`, `${indent}runbook_url: ${runbookOf(alert)}`]
+}
+
+/** The links of each rule, behind its description. */
+export function withLinks(rules: string): string {
+  let alert = ''
+  return rules
+    .split('\n')
+    .flatMap((line) => {
+      alert = /^ *- alert: (\w+)/.exec(line)?.[1] ?? alert
+      if (made.test(line)) return []
+      return /^ *description: /.test(line) ? [line, ...linksOf(alert, indentOf(line))] : [line]
+    })
+    .join('\n')
+}
+
+/** What promtool wants to see word for word of each alert that a case expects: all but its summary. */
+export function withExpectedLinks(cases: string, rules: string): string {
+  const { groups } = parse(rules) as { groups: { rules: Rule[] }[] }
+  const all = groups.flatMap((group) => group.rules)
+  let alert = ''
+  let labels = ''
+  const ruleOf = () =>
+    all.find(
+      (rule) =>
+        rule.alert === alert &&
+        labels.includes(`severity: ${rule.labels.severity}`) &&
+        (rule.labels.window === undefined || labels.includes(`window: ${rule.labels.window}`)),
+    )
+  return cases
+    .split('\n')
+    .flatMap((line) => {
+      alert = /^ *- alertname: (\w+)/.exec(line)?.[1] ?? alert
+      labels = /exp_labels: (.+)/.exec(line)?.[1] ?? labels
+      if (made.test(line) || /^ *description: /.test(line)) return []
+      if (!/^ *summary: /.test(line)) return [line]
+      const indent = indentOf(line)
+      const description = ruleOf()?.annotations.description ?? ''
+      return [line, `${indent}description: '${description}'`, ...linksOf(alert, indent)]
+    })
+    .join('\n')
+}

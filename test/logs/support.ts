@@ -1,0 +1,34 @@
+import { startProgram } from '../support/gateways/program.ts'
+import { type LogLine, linesOf } from '../support/observing/log-lines.ts'
+
+export interface LoggedGateway {
+  url: string
+  /** What the program wrote until now, as written. */
+  text(): string
+  lines(log?: 'access' | 'orders'): LogLine[]
+  /** Stops it, and returns all that it wrote. */
+  stopped(): Promise<LogLine[]>
+}
+
+/** The built program, whose standard output is its log. */
+export async function startLogged(settings: Record<string, string>): Promise<LoggedGateway> {
+  const program = startProgram([], {
+    PORT: '0',
+    ADMIN_PORT: '0',
+    LOG_FORMAT: 'json',
+    BREAKER_FAILURES: '1000000',
+    ...settings,
+  })
+  const [, url = ''] = await program.says(/"trafficUrl":"(.+?)".*\n/)
+  const whole = () => program.stdout().slice(0, program.stdout().lastIndexOf('\n') + 1)
+  return {
+    url,
+    text: program.stdout,
+    lines: (log) => linesOf(whole()).filter((line) => log === undefined || line.log === log),
+    async stopped() {
+      program.child.kill('SIGTERM')
+      const { stdout } = await program.exit
+      return linesOf(stdout)
+    },
+  }
+}
