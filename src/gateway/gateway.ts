@@ -213,7 +213,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     operations: createServer(operations.listener),
     inFlight: () => exchanges.inFlight,
     ordersSent: () => swap.orders.sent,
-    opensAfter: sharedStore?.firstProbe,
+    opensAfter: Promise.all([sharedStore?.firstProbe, operations.filesRead]),
     async closeUpstreams() {
       await closeUpstreams()
       swap.stop()

@@ -17,7 +17,7 @@ export interface LifecycleParts {
   /** Orders that were sent and have no whole answer yet. Their clients may have left. */
   ordersSent(): number
   /** What a start waits for; it never rejects. */
-  opensAfter: Promise<void> | undefined
+  opensAfter: Promise<unknown>
   /** What is behind the traffic listener, ended after it. */
   closeUpstreams(): Promise<void>
   /** Ends what would hold up the operations listener, which goes last, so that the end can be watched. */

@@ -30,6 +30,8 @@ let openApi: (() => Promise<Buffer>) | undefined
 
 export interface OperationsApp {
   listener: RequestListener
+  /** Settles once the files that it serves were read. It never rejects. */
+  filesRead: Promise<unknown>
   /** Ends the live streams, which would otherwise keep the listener from closing. */
   close(): void
 }
@@ -116,6 +118,7 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
         void answerProbe(() => unreadable, response)
       })
     },
+    filesRead: Promise.allSettled([fileOf(''), document()]),
     close: live.close,
   }
 }

@@ -36,12 +36,13 @@ describe('before anything has happened', () => {
     page = await fresh(['ETH_USDC']).render()
   })
 
-  test('every series of ours is there, at 0 but for the version, the closed breakers and the store and the folder that nobody lacks', () => {
+  test('every series of ours is there, at 0 but for the version, the limit of memory, the closed breakers and the store and the folder that nobody lacks', () => {
     const ours = [...readPage(page).values()].filter(({ name }) => name.startsWith('quotegate_'))
     expect(ours.length).toBeGreaterThan(15)
     const notZero = ours.flatMap(({ series }) => series.filter(({ value }) => value !== 0))
     expect(notZero.map(({ name, labels }) => [name, labels.state])).toEqual([
       ['quotegate_build_info', undefined],
+      ['quotegate_memory_limit_bytes', undefined],
       // Four of swap, one each of payments and webhooks.
       ...Array(6).fill(['quotegate_breaker_state', 'closed']),
       ['quotegate_store_up', undefined],

@@ -54,6 +54,7 @@ describe('a trusted proxy whose header names no client', () => {
     expect([ids.size, upstream.requests.length]).toEqual([1, 1])
     expect(upstream.requests[0]?.headers.forwarded).toBe('for=unknown')
     expect(log.lines(levels.warn).map(({ msg }) => msg)).toEqual([
+      expect.stringMatching(/^QUOTE_PARTITION=none shares quotes among all clients/),
       '127.0.0.1 sent Forwarded that names no client: the provider is told for=unknown, and the quote is shared with ' +
         'all clients (QUOTE_PARTITION=none)',
     ])
