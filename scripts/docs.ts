@@ -10,7 +10,9 @@ writeFileSync(new URL('../docs/openapi.json', import.meta.url), openApiJson)
 writeFileSync(new URL('../grafana/dashboards/quotegate.json', import.meta.url), dashboardJson())
 
 const alerts = new URL('../grafana/alerts.yml', import.meta.url)
-const alertTests = new URL('../grafana/alerts.test.yml', import.meta.url)
 const rules = withLinks(readFileSync(alerts, 'utf8'))
 writeFileSync(alerts, rules)
-writeFileSync(alertTests, withExpectedLinks(readFileSync(alertTests, 'utf8'), rules))
+for (const name of ['alerts.test.yml', 'alerts-days.test.yml']) {
+  const cases = new URL(`../grafana/${name}`, import.meta.url)
+  writeFileSync(cases, withExpectedLinks(readFileSync(cases, 'utf8'), rules))
+}

@@ -7,7 +7,13 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { withExpectedLinks, withLinks } from '../../scripts/alerts.ts'
 import { dashboardPage, runbookPage, runbookPageOf } from '../../scripts/links.ts'
 import { isInstalled, promtool } from '../support/machine/tools.ts'
-import { alertRules, alertTests, anchorsOf, readGrafana } from '../support/observing/grafana.ts'
+import {
+  alertRules,
+  alertTestFiles,
+  alertTests,
+  anchorsOf,
+  readGrafana,
+} from '../support/observing/grafana.ts'
 
 const grafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url))
 const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
@@ -46,8 +52,10 @@ describe.each(alertRules.map((rule) => [rule.alert, rule] as const))('%s', (aler
 test('their links are what npm run docs writes', () => {
   const rules = readGrafana('alerts.yml')
   expect(withLinks(rules)).toBe(rules)
-  const cases = readGrafana('alerts.test.yml')
-  expect(withExpectedLinks(cases, rules)).toBe(cases)
+  for (const file of alertTestFiles) {
+    const cases = readGrafana(file)
+    expect(withExpectedLinks(cases, rules)).toBe(cases)
+  }
 })
 
 test('the runbook is below the homepage of package.json, at a file that exists; without one it is a path', () => {
@@ -71,12 +79,16 @@ test('the command of the runbook that puts in its own address reaches every link
 })
 
 describe.skipIf(!isInstalled('promtool'))('promtool', () => {
-  test('finds every case of alerts.test.yml as it should be', () => {
-    expect(promtool(['test', 'rules', grafana('alerts.test.yml')])).toEqual({
-      status: 0,
-      output: expect.stringContaining('SUCCESS'),
-    })
-  }, 300_000)
+  test.each(alertTestFiles)(
+    'finds every case of %s as it should be',
+    (file) => {
+      expect(promtool(['test', 'rules', grafana(file)])).toEqual({
+        status: 0,
+        output: expect.stringContaining('SUCCESS'),
+      })
+    },
+    300_000,
+  )
 
   test('accepts the rules, and prometheus.yml with them', () => {
     const { status, output } = promtool(['check', 'config', grafana('prometheus.yml')])

@@ -4,7 +4,14 @@ import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
 import { thresholds } from '../../scripts/dashboard/thresholds.ts'
 import { maxClientConnections } from '../../src/process/fd-limit.ts'
 import { freshMetrics } from '../support/observing/fresh-metrics.ts'
-import { alertRules, anchorsOf, dashboard, panels, readGrafana } from '../support/observing/grafana.ts'
+import {
+  alertRules,
+  alertTestFiles,
+  anchorsOf,
+  dashboard,
+  panels,
+  readGrafana,
+} from '../support/observing/grafana.ts'
 
 const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
 
@@ -289,7 +296,7 @@ test('a word under grafana/ that begins with quotegate_ is a metric', async () =
   const files = [
     'dashboards/quotegate.json',
     'alerts.yml',
-    'alerts.test.yml',
+    ...alertTestFiles,
     'alertmanager.example.yml',
     'prometheus.yml',
     'provisioning/datasources/prometheus.yml',

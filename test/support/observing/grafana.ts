@@ -51,7 +51,11 @@ export interface AlertTest {
   alert_rule_test: { alertname: string; exp_alerts: { exp_labels: Record<string, string> }[] }[]
 }
 
-export const alertTests = (parse(readGrafana('alerts.test.yml')) as { tests: AlertTest[] }).tests
+export const alertTestFiles = ['alerts.test.yml', 'alerts-days.test.yml']
+
+export const alertTests = alertTestFiles.flatMap(
+  (file) => (parse(readGrafana(file)) as { tests: AlertTest[] }).tests,
+)
 
 /** Every query there is, with where it stands. */
 export const queries = [
