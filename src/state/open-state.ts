@@ -53,7 +53,6 @@ async function open(options: StateOptions): Promise<State> {
       synced,
       nowMs,
       maxQuotes,
-      wallAheadMs: wallAheadMs(),
       onDamage,
     })
     if (opened.tooMany.length > 0) {

@@ -18,8 +18,10 @@ export type NumberedRecord = readonly [serial: number, record: StateRecord]
 
 /** What earlier processes left. */
 export interface Restored {
-  /** In the order in which they were noted. */
-  readonly records: readonly NumberedRecord[]
+  /** In the order in which they were noted. They can be read once. */
+  readonly records: Iterable<NumberedRecord>
+  /** No record has a higher serial. */
+  readonly lastSerial: number
   /** False: the last process did not close the store, so what it noted last may be missing. */
   readonly isClean: boolean
   /** Our wall clock at the last write; 0: nothing was ever written. */
