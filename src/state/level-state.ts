@@ -27,6 +27,8 @@ const entriesPerRead = 1_000
 const bytesPerRead = 2 ** 20
 /** Nothing is read twice. */
 const cacheBytes = 65_536
+/** LevelDB's log grows to this size before it becomes a table. Of 4 MiB, its default, a small ledger would fill a part. */
+const writeBufferBytes = 2 ** 20
 
 /** Loaded only where STATE_DIRECTORY is set. It is optional, and compiled for some machines only. */
 export async function loadLevel(
@@ -48,6 +50,7 @@ export async function openLevel(folder: string): Promise<LevelStore> {
     keyEncoding: 'utf8',
     valueEncoding: 'utf8',
     cacheSize: cacheBytes,
+    writeBufferSize: writeBufferBytes,
   })
   try {
     await level.open()

@@ -137,7 +137,7 @@ export async function createState(parts: StateParts): Promise<State> {
         return writer?.isWriting ?? true
       },
       get syncedAtMs() {
-        return syncedAtMs
+        return writer?.isSynced === true ? nowMs() : syncedAtMs
       },
       get setAside() {
         return setAside

@@ -64,6 +64,15 @@ export function decodeMark(value: string): BatchMark | undefined {
   return { number, count, nextSerial, writtenAtMs }
 }
 
+export function markAfter(
+  before: BatchMark,
+  { batch, ...since }: { batch: Changes } & Pick<BatchMark, 'nextSerial' | 'writtenAtMs'>,
+): BatchMark {
+  let { count } = before
+  for (const to of batch.values()) count += to === undefined ? -1 : 1
+  return { number: before.number + 1, count, ...since }
+}
+
 export function encodeBatch(batch: Changes, after: BatchMark, wallAheadMs: number): Operation[] {
   const operations: Operation[] = []
   for (const [serial, to] of batch) {

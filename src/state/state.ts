@@ -62,9 +62,9 @@ export interface StateFacts {
   readonly bytes: number
   /** Records and removals that are not written yet. */
   readonly backlog: number
-  /** False from a failed write or sync until the next one that succeeds. */
+  /** False from a failed write or sync until the next one that succeeds, and while one takes longer than five seconds. */
   readonly isWriting: boolean
-  /** Our wall clock at the last sync. */
+  /** When the disk had all that was noted, by our wall clock: now, unless something waits to be written or synced. */
   readonly syncedAtMs: number
   readonly restored: number
   /** How many records were missing or damaged at the start. */
