@@ -55,9 +55,9 @@ async function open(options: StateOptions): Promise<State> {
       maxQuotes,
       onDamage,
     })
-    if (opened.tooMany.length > 0) {
+    if (opened.leftOut > 0) {
       log.warn(
-        { leftOut: opened.tooMany.length },
+        { leftOut: opened.leftOut },
         'STATE_DIRECTORY has more quotes than LEDGER_ENTRIES: those that expire first are removed, and late orders for them are sent',
       )
     }

@@ -19,7 +19,9 @@ export interface OpenedStore {
   readonly mark: BatchMark
   /** In the order of their serials. */
   readonly records: WrittenRecord[]
-  /** The serials of records that are in the store and that memory is too small for. */
+  /** How many quotes memory is too small for. */
+  readonly leftOut: number
+  /** The serials of those that are in the store all the same. */
   readonly tooMany: readonly number[]
   /** Undefined: nothing was damaged. */
   readonly damage: Damage | undefined
@@ -71,6 +73,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
       store: opened.store,
       mark: contents.mark ?? emptyMark,
       records: contents.records.whole,
+      leftOut: contents.records.tooMany.length,
       tooMany: contents.records.tooMany,
       damage: undefined,
     }
@@ -149,8 +152,10 @@ function addsUp({ mark, records, isReadable, damaged }: Contents, synced: SyncMa
 async function rescue(found: Contents, options: OpenStoreOptions): Promise<OpenedStore> {
   const { folder, synced } = options
   const repaired = await readRepaired(folder, options.maxQuotes)
-  const tooMany = Math.max(repaired.records.tooMany.length, found.records.tooMany.length)
   const whole = new Map([...repaired.records.whole, ...found.records.whole])
+  const leftOut = new Set(
+    [...repaired.records.tooMany, ...found.records.tooMany].filter((serial) => !whole.has(serial)),
+  ).size
   const records: WrittenRecord[] = [...whole].sort(([left], [right]) => left - right)
   const marks = [synced, found.mark, repaired.mark].flatMap((mark) => mark ?? [])
   const newest = marks.reduce<BatchMark>((best, mark) => (mark.number > best.number ? mark : best), emptyMark)
@@ -163,13 +168,13 @@ async function rescue(found: Contents, options: OpenStoreOptions): Promise<Opene
   await writeWhole(folder.store, records, mark)
   const store = await openLevel(folder.store)
   const damage = {
-    missing: Math.max(0, newest.count - records.length - tooMany),
+    missing: Math.max(0, newest.count - records.length - leftOut),
     restored: records.length,
     setAsideAs: folder.nameAside('damaged', options.nowMs()),
   }
   options.onDamage(damage)
   await folder.setAside(damage.setAsideAs, ['opening'])
-  return { store, mark, records, tooMany: [], damage }
+  return { store, mark, records, leftOut, tooMany: [], damage }
 }
 
 /** Where damage made LevelDB forget tables, its repair finds what is in them. */
