@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NotedQuote, QuoteLedger } from '../orders/ledger.ts'
-import type { LedgerMirror, LedgerRecord } from '../orders/mirror.ts'
+import type { LedgerMirror, LedgerRecord, SerialRecord } from '../orders/mirror.ts'
 import type { RestoredTrust } from '../orders/restored-trust.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { UsedQuotes, UseMirror } from '../replicas/used-quotes.ts'
@@ -38,7 +38,13 @@ export interface MirroredParts extends KeptOptions {
   trust: Pick<RestoredTrust, 'isTimeDoubted' | 'doubtMs'>
   providerClock: Pick<ProviderClock, 'assume' | 'aheadMs' | 'orderLeftMs'>
   /** For a shared store that has lost all. */
-  fillStore(quotes: readonly NotedQuote[], afterMs: number): void
+  fillStore(quotes: () => NotedQuote[], afterMs: number): void
+}
+
+/** The quote that was noted last comes last. */
+function quotesOf(ledger: Pick<QuoteLedger, 'all'>): NotedQuote[] {
+  const inOrder = [...ledger.all()].sort(([left], [right]) => left - right)
+  return inOrder.flatMap(([, { kind, value }]) => (kind === 'quote' ? [value] : []))
 }
 
 /** What is past its time is removed from the folder within a minute. */
@@ -56,15 +62,14 @@ export function restoreMemory(parts: MirroredParts): { stop(): void } {
     },
   })
   providerClock.assume(restored.providerAheadMs)
-  const quotes: NotedQuote[] = []
-  const ofLedger: Parameters<QuoteLedger['restore']>[0][number][] = []
-  for (const [serial, record] of restored.records) {
-    if (record.kind === 'use') used.restore(record.value, serial)
-    else ofLedger.push([serial, record])
-    if (record.kind === 'quote') quotes.push(record.value)
+  function* ofLedger(): Iterable<SerialRecord> {
+    for (const [serial, record] of restored.records) {
+      if (record.kind === 'use') used.restore(record.value, serial)
+      else yield [serial, record]
+    }
   }
-  ledger.restore(ofLedger, restored)
-  parts.fillStore(quotes, trust.doubtMs)
+  ledger.restore(ofLedger(), restored)
+  parts.fillStore(() => quotesOf(ledger), trust.doubtMs)
 
   async function sweep(): Promise<void> {
     while (ledger.sweep()) await nextTurn()

@@ -235,7 +235,7 @@ export function createSwap(parts: SwapParts): Swap {
       used,
       trust,
       providerClock,
-      fillStore: (quotes, afterMs) => amongReplicas?.fillFrom(quotes, afterMs),
+      fillStore: (quotes, afterMs) => amongReplicas?.fillFrom(quotes(), afterMs),
     })
   const stop = () => mirrored?.stop()
   return {

@@ -22,7 +22,7 @@ export function createStateMetrics(registry: Registry): StateMetrics {
 
   gauge(
     'up',
-    'Whether STATE_DIRECTORY can be written: 1 or 0; 1 where it is not set',
+    'Whether STATE_DIRECTORY is written, and each write and sync is done within 5 s: 1 or 0; 1 where it is not set',
     ({ isWriting }) => Number(isWriting),
     1,
   )
@@ -31,7 +31,7 @@ export function createStateMetrics(registry: Registry): StateMetrics {
   gauge('backlog', 'Records and removals that are not in STATE_DIRECTORY yet', ({ backlog }) => backlog)
   gauge(
     'last_sync_timestamp_seconds',
-    'When STATE_DIRECTORY held all that there was to write, synced to the disk; 0 where it is not set',
+    'When STATE_DIRECTORY last held all that there was to write, synced to the disk: now, unless something waits; 0 where it is not set',
     ({ syncedAtMs }) => syncedAtMs / 1_000,
   )
   gauge('restored', 'Records that were read from STATE_DIRECTORY at the start', ({ restored }) => restored)

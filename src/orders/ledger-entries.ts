@@ -79,7 +79,6 @@ export function createLedgerEntries(options: LedgerEntriesOptions): LedgerEntrie
       serial: noSerial,
     }
     live.add(entry)
-    rememberId(entry, leftMs)
     byTerms.add(entry, leftMs)
     return entry
   }
@@ -164,8 +163,11 @@ export function createLedgerEntries(options: LedgerEntriesOptions): LedgerEntrie
     findSame,
     note(quote, leftMs) {
       const same = findSame(quote)
-      if (same === undefined) mirrorAgain(add(quote, leftMs))
-      else if (leftMs(quote) >= leftMs(same)) {
+      if (same === undefined) {
+        const entry = add(quote, leftMs)
+        rememberId(entry, leftMs)
+        mirrorAgain(entry)
+      } else if (leftMs(quote) >= leftMs(same)) {
         const isMirrored = same.expiresAtMs === quote.expiresAtMs && same.cacheKey === quote.cacheKey
         renew(same, quote, leftMs)
         if (!isMirrored || restored.isRestored(same.serial)) mirrorAgain(same)
@@ -174,9 +176,14 @@ export function createLedgerEntries(options: LedgerEntriesOptions): LedgerEntrie
     restore(quote, { serial, leftMs }) {
       // After a crash a quote may be there twice: its newer record was written, and the older one not yet removed. Nothing
       // was dropped yet, so every id is in `byId`: asked first, because the search by terms takes longer than all else.
-      const same = byId.has(quote.id) ? findSame(quote) : undefined
-      if (same === undefined) add(quote, leftMs).serial = serial
-      else if (leftMs(quote) < leftMs(same)) mirror.forget(serial)
+      const isKnownId = byId.has(quote.id)
+      const same = isKnownId ? findSame(quote) : undefined
+      if (same === undefined) {
+        const entry = add(quote, leftMs)
+        entry.serial = serial
+        if (isKnownId) rememberId(entry, leftMs)
+        else byId.set(entry.id, entry)
+      } else if (leftMs(quote) < leftMs(same)) mirror.forget(serial)
       else {
         mirror.forget(same.serial)
         renew(same, quote, leftMs)

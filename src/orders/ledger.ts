@@ -4,7 +4,7 @@ import { createCacheKeys } from './cache-keys.ts'
 import { createLedgerEntries, noLongerCached } from './ledger-entries.ts'
 import { createLedgerVerdict } from './ledger-verdict.ts'
 import type { Judgement, Verdict } from './matching.ts'
-import { type LedgerMirror, noMirror, noSerial, type SerialRecord } from './mirror.ts'
+import { type LedgerMirror, noMirror, type SerialRecord } from './mirror.ts'
 import type { OrderTerms } from './order-terms.ts'
 import { createRestoredTrust, type Restoration, type RestoredTrust } from './restored-trust.ts'
 import type { LeftMs, Orderer, QuoteTerms } from './terms-index.ts'
@@ -34,7 +34,7 @@ export interface QuoteLedger {
   /** Finds expired quotes too. */
   findById(id: string): NotedQuote | undefined
   /** Called once, before anything is noted: with what an earlier process left, in the order of the serials. */
-  restore(records: readonly SerialRecord[], from: Pick<Restoration, 'isClean' | 'writtenAtMs'>): void
+  restore(records: Iterable<SerialRecord>, from: Restoration): void
   /** Drops some of what is past its time. Returns whether there may be more. */
   sweep(): boolean
   /** All that the mirror has to hold. */
@@ -115,8 +115,8 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
 
     findById: (id) => byId.get(id),
 
-    restore(records, { isClean, writtenAtMs }) {
-      restored.begin({ lastSerial: records.at(-1)?.[0] ?? noSerial, isClean, writtenAtMs })
+    restore(records, from) {
+      restored.begin(from)
       const leftMs = leftNow()
       const nowMs = clock.nowMs()
       // A quote's own end was kept in wall time.

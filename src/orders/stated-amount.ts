@@ -89,8 +89,15 @@ const groupDigits = 5
  * rounded up to five digits they reach over ten groups otherwise.
  */
 export function amountGroup(canonical: string): string {
-  const { digits, exponent } = significanceOf(canonical)
-  return nameGroup(digits.slice(0, groupDigits).padEnd(groupDigits, '0'), exponent)
+  const written = canonical.indexOf('.')
+  const pointAt = written === -1 ? canonical.length : written
+  let start = 0
+  while (canonical[start] === '0' || start === pointAt) start += 1
+  let digits = canonical.slice(start, start + groupDigits)
+  if (start < pointAt && pointAt < start + groupDigits)
+    digits = canonical.slice(start, pointAt) + canonical.slice(pointAt + 1, start + groupDigits + 1)
+  // Of digits behind the point, the point itself is none.
+  return nameGroup(digits.padEnd(groupDigits, '0'), start < pointAt ? pointAt - start : pointAt + 1 - start)
 }
 
 /** The groups of every amount that an order can mean by this one: exactly, or rounded if it states five digits. */

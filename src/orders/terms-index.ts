@@ -104,27 +104,26 @@ export function createTermsIndex<
     if (bucket.length === 1 && last !== undefined) buckets.set(key, last)
   }
 
-  /** The keys of a pair, application and from amount. The three kinds begin with different characters. */
-  function keysOf(pair: string, application: string, from: number) {
-    const common = hash(seed, `${pair} ${application} ${from}`)
-    return {
-      any: common,
-      of: (partition: string) => hash(common, `p${partition}`),
-      toward: (group: string) => hash(common, `t${group}`),
-    }
+  /** The key of a pair, application and from amount. Of it the other two are made. */
+  function keyOf(pair: string, application: string, from: string): number {
+    return hash(hash(hash(seed, pair), application), from)
   }
 
   /** Visits the keys of the quote's own amount, and those of the requested amount if it is another double. */
   function forEachKey(item: Item, visit: (key: number, areAlike: AreAlike) => void): void {
-    const own = Number(item.fromValue)
-    const requested = Number(item.requestedAmount)
-    const group = amountGroup(item.toValue)
-    for (const from of requested === own ? [own] : [own, requested]) {
-      const keys = keysOf(item.pairId, item.application, from)
-      visit(keys.toward(group), haveEqualTerms)
-      if (item.partition !== undefined) visit(keys.of(item.partition), areOfOneClient)
-      visit(keys.any, haveEqualFrom)
+    const { pairId, application, fromValue, requestedAmount, partition, toValue } = item
+    const group = amountGroup(toValue)
+    const visitAll = (from: string) => {
+      const any = keyOf(pairId, application, from)
+      visit(keyToward(any, group), haveEqualTerms)
+      if (partition !== undefined) visit(keyOfPartition(any, partition), areOfOneClient)
+      visit(any, haveEqualFrom)
     }
+    const own = doubleText(fromValue)
+    visitAll(own)
+    if (requestedAmount === fromValue) return
+    const requested = doubleText(requestedAmount)
+    if (requested !== own) visitAll(requested)
   }
 
   return {
@@ -133,14 +132,15 @@ export function createTermsIndex<
     delete: (item) => forEachKey(item, (key) => removeFrom(key, item)),
 
     findAlike(quote) {
-      const { any } = keysOf(quote.pairId, quote.application, Number(quote.fromValue))
+      const any = keyOf(quote.pairId, quote.application, doubleText(quote.fromValue))
       return bucketOf(any).find((item) => haveEqualFrom(item, quote))
     },
 
     findSame(quote) {
       const { pairId, application, fromValue, partition, toValue } = quote
-      const keys = keysOf(pairId, application, Number(fromValue))
-      const key = partition === undefined ? keys.toward(amountGroup(toValue)) : keys.of(partition)
+      const any = keyOf(pairId, application, doubleText(fromValue))
+      const key =
+        partition === undefined ? keyToward(any, amountGroup(toValue)) : keyOfPartition(any, partition)
       return bucketOf(key).find((item) => isSame(item, quote))
     },
 
@@ -148,7 +148,7 @@ export function createTermsIndex<
       const { fromAmount, toAmount } = order
       const pair = order.pair && briefText(order.pair)
       if (pair === undefined || application === undefined || fromAmount === undefined) return []
-      const keys = keysOf(pair, application, Number(fromAmount.canonical))
+      const any = keyOf(pair, application, doubleText(fromAmount.canonical))
       const isFrom = createAmountMatcher(fromAmount)
       const isCandidate = (item: Item) =>
         item.pairId === pair &&
@@ -157,9 +157,9 @@ export function createTermsIndex<
       const hasAmount = ({ toValue }: Item) => stated?.isExactly(toValue) || stated?.isRounded(toValue)
       const groups =
         toAmount === undefined || toAmount === 'unreadable' ? [] : amountGroups(toAmount.canonical)
-      const toward = groups.flatMap((group) => bucketOf(keys.toward(group)).filter(hasAmount))
-      const own = partition === undefined ? [] : bucketOf(keys.of(partition))
-      return [...toward, ...own, ...bucketOf(keys.any)].filter(isCandidate)
+      const toward = groups.flatMap((group) => bucketOf(keyToward(any, group)).filter(hasAmount))
+      const own = partition === undefined ? [] : bucketOf(keyOfPartition(any, partition))
+      return [...toward, ...own, ...bucketOf(any)].filter(isCandidate)
     },
   }
 }
@@ -198,6 +198,15 @@ function indexOfEarliest(items: readonly { readonly expiresAtMs: number }[]): nu
   }
   return earliest
 }
+
+/** The shortest spelling of the amount's nearest double. */
+function doubleText(canonical: string): string {
+  // A decimal of at most 15 digits is its own shortest spelling, unless that has an exponent.
+  return canonical.length <= 15 && !canonical.startsWith('0.000000') ? canonical : String(Number(canonical))
+}
+
+const keyToward = (any: number, group: string) => hash(hash(any, 't'), group)
+const keyOfPartition = (any: number, partition: string) => hash(hash(any, 'p'), partition)
 
 /** FNV-1a over UTF-16 units. Different parts may make the same text, because items with the same key are compared. */
 function hash(seed: number, text: string): number {

@@ -23,8 +23,12 @@ export interface LevelStore {
 export class StoreInUse extends Error {}
 
 const entriesPerRead = 1_000
+/** So many that no read ends before it has all its entries: each read costs a turn of the event loop. */
+const bytesPerRead = 2 ** 20
 /** Nothing is read twice. */
 const cacheBytes = 65_536
+/** LevelDB's log grows to this size before it becomes a table. Of 4 MiB, its default, a small ledger would fill a part. */
+const writeBufferBytes = 2 ** 20
 
 /** Loaded only where STATE_DIRECTORY is set. It is optional, and compiled for some machines only. */
 export async function loadLevel(
@@ -46,6 +50,7 @@ export async function openLevel(folder: string): Promise<LevelStore> {
     keyEncoding: 'utf8',
     valueEncoding: 'utf8',
     cacheSize: cacheBytes,
+    writeBufferSize: writeBufferBytes,
   })
   try {
     await level.open()
@@ -59,12 +64,14 @@ export async function openLevel(folder: string): Promise<LevelStore> {
     sync: () => (process.platform === 'win32' ? syncByStore(level) : syncFiles(folder)),
     get: (key) => level.get(key),
     async read(visit) {
-      const iterator = level.iterator()
+      const iterator = level.iterator({ highWaterMarkBytes: bytesPerRead })
       try {
-        for (;;) {
-          const entries = await iterator.nextv(entriesPerRead)
-          if (entries.length === 0) return
+        let entries = await iterator.nextv(entriesPerRead)
+        while (entries.length > 0) {
+          // Read while these are visited.
+          const next = iterator.nextv(entriesPerRead)
           for (const [key, value] of entries) visit(key, value)
+          entries = await next
         }
       } finally {
         await iterator.close()

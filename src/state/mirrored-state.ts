@@ -2,8 +2,8 @@ import type { Logger } from '../process/logger.ts'
 import { type Folder, makeFolder, type SyncMark } from './folder.ts'
 import { type LevelStore, openLevel, StoreInUse } from './level-state.ts'
 import { isOfTheSystem, type OpenedStore } from './open-store.ts'
-import type { BatchMark } from './record-codec.ts'
-import type { MirroredMemory, Restored, State, StateObserver } from './state.ts'
+import { type BatchMark, decodeRecord } from './record-codec.ts'
+import type { MirroredMemory, NumberedRecord, Restored, State, StateObserver } from './state.ts'
 import { createWriter, type Writer } from './writer.ts'
 
 export interface StateParts {
@@ -79,12 +79,19 @@ export async function createState(parts: StateParts): Promise<State> {
     const own = { store, mark, openAgain, replaceStore, everything, writeSyncMark }
     writer = createWriter({ ...own, nowMs: markedMs, wallAheadMs, observer, log })
     for (const serial of opened.tooMany) writer.forget(serial)
-    // The records are not kept here any longer than the caller needs them.
-    return { ...restoredFrom(), records: records.splice(0) }
+    return { ...restoredFrom(), records: takeRecords() }
+  }
+
+  /** One by one, and none is kept here any longer than the caller needs it. */
+  function* takeRecords(): Iterable<NumberedRecord> {
+    const wallAheadMs = parts.wallAheadMs()
+    for (const [serial, written] of records) yield [serial, decodeRecord(written, wallAheadMs)]
+    records.length = 0
   }
 
   function restoredFrom(): Omit<Restored, 'records'> {
     return {
+      lastSerial: opened.mark.nextSerial - 1,
       // Of a store that was written after that, another process wrote the note of a clean end.
       isClean: synced.isClean && synced.number === opened.mark.number && damage === undefined,
       writtenAtMs: Math.max(opened.mark.writtenAtMs, synced.writtenAtMs),
@@ -130,7 +137,7 @@ export async function createState(parts: StateParts): Promise<State> {
         return writer?.isWriting ?? true
       },
       get syncedAtMs() {
-        return syncedAtMs
+        return writer?.isSynced === true ? nowMs() : syncedAtMs
       },
       get setAside() {
         return setAside

@@ -53,12 +53,11 @@ async function open(options: StateOptions): Promise<State> {
       synced,
       nowMs,
       maxQuotes,
-      wallAheadMs: wallAheadMs(),
       onDamage,
     })
-    if (opened.tooMany.length > 0) {
+    if (opened.leftOut > 0) {
       log.warn(
-        { leftOut: opened.tooMany.length },
+        { leftOut: opened.leftOut },
         'STATE_DIRECTORY has more quotes than LEDGER_ENTRIES: those that expire first are removed, and late orders for them are sent',
       )
     }

@@ -1,26 +1,27 @@
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { type Folder, linkFiles, makeFolder, type SyncMark } from './folder.ts'
-import { createFoundRecords, type FoundRecords, inOrder } from './found-records.ts'
+import { createFoundRecords, type FoundRecords, type WrittenRecord } from './found-records.ts'
 import { type LevelStore, openLevel, repairLevel, StoreInUse, syncPath } from './level-state.ts'
 import {
   type BatchMark,
   decodeMark,
-  decodeRecord,
   emptyMark,
   encodeMark,
-  encodeRecord,
   keyOf,
+  kindOf,
   markKey,
   serialOf,
 } from './record-codec.ts'
-import type { NumberedRecord } from './state.ts'
 
 export interface OpenedStore {
   readonly store: LevelStore
   readonly mark: BatchMark
-  readonly records: NumberedRecord[]
-  /** The serials of records that are in the store and that memory is too small for. */
+  /** In the order of their serials. */
+  readonly records: WrittenRecord[]
+  /** How many quotes memory is too small for. */
+  readonly leftOut: number
+  /** The serials of those that are in the store all the same. */
   readonly tooMany: readonly number[]
   /** Undefined: nothing was damaged. */
   readonly damage: Damage | undefined
@@ -38,7 +39,6 @@ export interface OpenStoreOptions {
   /** What the store held at the last sync; undefined: that file is damaged. */
   synced: SyncMark | undefined
   nowMs(): number
-  wallAheadMs: number
   /** LEDGER_ENTRIES. */
   maxQuotes: number
   /** Called before the damaged store is set aside, so that no end can come before it was said. */
@@ -65,14 +65,15 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
   if (!existsSync(folder.store)) await makeFolder(folder.store)
   await linkFiles(folder.store, `${folder.opening}.part`)
   await rename(`${folder.opening}.part`, folder.opening)
-  const opened = await openAndRead(folder.store, options)
+  const opened = await openAndRead(folder.store, options.maxQuotes)
   const { contents } = opened
   if (opened.store !== undefined && addsUp(contents, synced)) {
     await dropLinks(folder)
     return {
       store: opened.store,
       mark: contents.mark ?? emptyMark,
-      records: inOrder(contents.records.whole),
+      records: contents.records.whole,
+      leftOut: contents.records.tooMany.length,
       tooMany: contents.records.tooMany,
       damage: undefined,
     }
@@ -99,7 +100,7 @@ async function dropLinks({ opening }: Folder): Promise<void> {
 
 async function openAndRead(
   path: string,
-  { wallAheadMs, maxQuotes }: Pick<OpenStoreOptions, 'wallAheadMs' | 'maxQuotes'>,
+  maxQuotes: number,
 ): Promise<{ store: LevelStore | undefined; contents: Contents }> {
   const records = createFoundRecords(maxQuotes)
   const contents: Contents = { mark: undefined, records, isReadable: true, damaged: 0 }
@@ -115,9 +116,9 @@ async function openAndRead(
         if (contents.mark === undefined) contents.damaged += 1
         return
       }
-      const record = decodeRecord(key, value, wallAheadMs)
-      if (record === undefined) contents.damaged += 1
-      else records.add(serialOf(key), record)
+      const kind = kindOf(key, value)
+      if (kind === undefined) contents.damaged += 1
+      else records.add(serialOf(key), { kind, written: value })
     })
     .catch(async (error) => {
       if (isOfTheSystem(error)) {
@@ -141,7 +142,7 @@ export function isOfTheSystem(error: unknown): boolean {
 function addsUp({ mark, records, isReadable, damaged }: Contents, synced: SyncMark | undefined): boolean {
   if (!isReadable || damaged > 0 || synced === undefined) return false
   const { number, count } = mark ?? emptyMark
-  return number >= synced.number && records.whole.size + records.tooMany.length === count
+  return number >= synced.number && records.whole.length + records.tooMany.length === count
 }
 
 /**
@@ -149,11 +150,13 @@ function addsUp({ mark, records, isReadable, damaged }: Contents, synced: SyncMa
  * have their new name, the next start begins again.
  */
 async function rescue(found: Contents, options: OpenStoreOptions): Promise<OpenedStore> {
-  const { folder, synced, wallAheadMs } = options
-  const repaired = await readRepaired(folder, options)
+  const { folder, synced } = options
+  const repaired = await readRepaired(folder, options.maxQuotes)
   const whole = new Map([...repaired.records.whole, ...found.records.whole])
-  const tooMany = Math.max(repaired.records.tooMany.length, found.records.tooMany.length)
-  const records = inOrder(whole)
+  const leftOut = new Set(
+    [...repaired.records.tooMany, ...found.records.tooMany].filter((serial) => !whole.has(serial)),
+  ).size
+  const records: WrittenRecord[] = [...whole].sort(([left], [right]) => left - right)
   const marks = [synced, found.mark, repaired.mark].flatMap((mark) => mark ?? [])
   const newest = marks.reduce<BatchMark>((best, mark) => (mark.number > best.number ? mark : best), emptyMark)
   const mark: BatchMark = {
@@ -162,23 +165,23 @@ async function rescue(found: Contents, options: OpenStoreOptions): Promise<Opene
     nextSerial: Math.max(newest.nextSerial, (records.at(-1)?.[0] ?? 0) + 1),
     writtenAtMs: Math.max(...marks.map(({ writtenAtMs }) => writtenAtMs), 0),
   }
-  await writeWhole(folder.store, records, { mark, wallAheadMs })
+  await writeWhole(folder.store, records, mark)
   const store = await openLevel(folder.store)
   const damage = {
-    missing: Math.max(0, newest.count - records.length - tooMany),
+    missing: Math.max(0, newest.count - records.length - leftOut),
     restored: records.length,
     setAsideAs: folder.nameAside('damaged', options.nowMs()),
   }
   options.onDamage(damage)
   await folder.setAside(damage.setAsideAs, ['opening'])
-  return { store, mark, records, tooMany: [], damage }
+  return { store, mark, records, leftOut, tooMany: [], damage }
 }
 
 /** Where damage made LevelDB forget tables, its repair finds what is in them. */
-async function readRepaired({ opening, rescue }: Folder, options: OpenStoreOptions): Promise<Contents> {
+async function readRepaired({ opening, rescue }: Folder, maxQuotes: number): Promise<Contents> {
   await linkFiles(opening, rescue)
   await repairLevel(rescue).catch(() => {})
-  const { store, contents } = await openAndRead(rescue, options)
+  const { store, contents } = await openAndRead(rescue, maxQuotes)
   await store?.close()
   await rm(rescue, { recursive: true, force: true })
   return contents
@@ -186,22 +189,13 @@ async function readRepaired({ opening, rescue }: Folder, options: OpenStoreOptio
 
 const recordsPerWrite = 1_000
 
-async function writeWhole(
-  path: string,
-  records: readonly NumberedRecord[],
-  { mark, wallAheadMs }: { mark: BatchMark; wallAheadMs: number },
-): Promise<void> {
+async function writeWhole(path: string, records: readonly WrittenRecord[], mark: BatchMark): Promise<void> {
   await makeFolder(path)
   const store = await openLevel(path)
   try {
     for (let next = 0; next < records.length; next += recordsPerWrite) {
       const some = records.slice(next, next + recordsPerWrite)
-      await store.write(
-        some.map(([serial, record]) => {
-          const key = keyOf(serial)
-          return { type: 'put', key, value: encodeRecord(key, record, wallAheadMs) }
-        }),
-      )
+      await store.write(some.map(([serial, value]) => ({ type: 'put', key: keyOf(serial), value })))
     }
     await store.write([{ type: 'put', key: markKey, value: encodeMark(mark) }])
     await store.sync()

@@ -34,14 +34,23 @@ export function serialOf(key: string): number {
 }
 
 /** The checksum is of the key too: a flipped byte in a key would make one record another. */
+function checksumOf(key: string, json: string): number {
+  return crc32(json, crc32(key))
+}
+
 export function seal(key: string, json: string): string {
-  return crc32(json, crc32(key)).toString(36).padStart(checksumDigits, '0') + json
+  return checksumOf(key, json).toString(36).padStart(checksumDigits, '0') + json
+}
+
+function isSealed(key: string, value: string): boolean {
+  // Compared as numbers, because writing one takes as long as the checksum itself.
+  const stated = Number.parseInt(value.slice(0, checksumDigits), 36)
+  return checksumOf(key, value.slice(checksumDigits)) === stated
 }
 
 /** Undefined: the checksum is wrong. */
 export function unseal(key: string, value: string): unknown {
-  const json = value.slice(checksumDigits)
-  return seal(key, json) === value ? JSON.parse(json) : undefined
+  return isSealed(key, value) ? JSON.parse(value.slice(checksumDigits)) : undefined
 }
 
 export function encodeMark({ number, count, nextSerial, writtenAtMs }: BatchMark): string {
@@ -53,6 +62,15 @@ export function decodeMark(value: string): BatchMark | undefined {
   if (number === undefined || count === undefined || nextSerial === undefined || writtenAtMs === undefined)
     return undefined
   return { number, count, nextSerial, writtenAtMs }
+}
+
+export function markAfter(
+  before: BatchMark,
+  { batch, ...since }: { batch: Changes } & Pick<BatchMark, 'nextSerial' | 'writtenAtMs'>,
+): BatchMark {
+  let { count } = before
+  for (const to of batch.values()) count += to === undefined ? -1 : 1
+  return { number: before.number + 1, count, ...since }
 }
 
 export function encodeBatch(batch: Changes, after: BatchMark, wallAheadMs: number): Operation[] {
@@ -71,6 +89,18 @@ export function encodeRecord(key: string, record: StateRecord, wallAheadMs: numb
   return seal(key, JSON.stringify(membersOf(record, wallAheadMs)))
 }
 
+const kinds = new Map<string, StateRecord['kind']>([
+  ['q', 'quote'],
+  ['u', 'use'],
+  ['x', 'unreadable'],
+])
+
+/** Undefined: the record is damaged. */
+export function kindOf(key: string, written: string): StateRecord['kind'] | undefined {
+  // Behind `["`.
+  return isSealed(key, written) ? kinds.get(written.charAt(checksumDigits + 2)) : undefined
+}
+
 function membersOf({ kind, value }: StateRecord, wallAheadMs: number): unknown[] {
   if (kind === 'use') return ['u', value.id, value.expiresAtMs]
   if (kind === 'unreadable') {
@@ -87,11 +117,9 @@ function membersOf({ kind, value }: StateRecord, wallAheadMs: number): unknown[]
   return [...members, Math.round(ownEnd.fromMs + byWallMs), Math.round(ownEnd.untilMs + byWallMs)]
 }
 
-/** Undefined: the record is damaged. */
-export function decodeRecord(key: string, value: string, wallAheadMs: number): StateRecord | undefined {
-  const members = unseal(key, value) as unknown[] | undefined
-  if (members === undefined) return undefined
-  // Its checksum is right, so that this program wrote it.
+/** Only for what has a kind: then this program wrote it. */
+export function decodeRecord(written: string, wallAheadMs: number): StateRecord {
+  const members = JSON.parse(written.slice(checksumDigits)) as unknown[]
   switch (members[0]) {
     case 'u': {
       const [, id, expiresAtMs] = members as [string, string, number]
@@ -101,10 +129,8 @@ export function decodeRecord(key: string, value: string, wallAheadMs: number): S
       const [, pairId, application, requestedAmount, partition, relayedAtMs] = members as WrittenUnreadable
       return { kind: 'unreadable', value: { pairId, application, requestedAmount, partition, relayedAtMs } }
     }
-    case 'q':
-      return quoteOf(members as WrittenQuote, wallAheadMs)
     default:
-      return undefined
+      return quoteOf(members as WrittenQuote, wallAheadMs)
   }
 }
 

@@ -18,8 +18,10 @@ export type NumberedRecord = readonly [serial: number, record: StateRecord]
 
 /** What earlier processes left. */
 export interface Restored {
-  /** In the order in which they were noted. */
-  readonly records: readonly NumberedRecord[]
+  /** In the order in which they were noted. They can be read once. */
+  readonly records: Iterable<NumberedRecord>
+  /** No record has a higher serial. */
+  readonly lastSerial: number
   /** False: the last process did not close the store, so what it noted last may be missing. */
   readonly isClean: boolean
   /** Our wall clock at the last write; 0: nothing was ever written. */
@@ -60,9 +62,9 @@ export interface StateFacts {
   readonly bytes: number
   /** Records and removals that are not written yet. */
   readonly backlog: number
-  /** False from a failed write or sync until the next one that succeeds. */
+  /** False from a failed write or sync until the next one that succeeds, and while one takes longer than five seconds. */
   readonly isWriting: boolean
-  /** Our wall clock at the last sync. */
+  /** When the disk had all that was noted, by our wall clock: now, unless something waits to be written or synced. */
   readonly syncedAtMs: number
   readonly restored: number
   /** How many records were missing or damaged at the start. */

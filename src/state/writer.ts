@@ -1,6 +1,7 @@
 import type { Logger } from '../process/logger.ts'
+import { createDiskWatch } from './disk-watch.ts'
 import type { LevelStore } from './level-state.ts'
-import { type BatchMark, decodeMark, encodeBatch, markKey } from './record-codec.ts'
+import { type BatchMark, decodeMark, encodeBatch, markAfter, markKey } from './record-codec.ts'
 import type { NumberedRecord, StateObserver, StateRecord } from './state.ts'
 import { type Changes, createWaitingChanges } from './waiting-changes.ts'
 
@@ -25,7 +26,10 @@ export interface WriterOptions {
 /** Keeps the store as memory is: in batches, behind everything else. */
 export interface Writer {
   readonly backlog: number
+  /** False while the store fails, or its disk hangs. */
   readonly isWriting: boolean
+  /** All that was noted is written and synced. */
+  readonly isSynced: boolean
   readonly mark: BatchMark
   note(record: StateRecord): number
   forget(serial: number): void
@@ -40,7 +44,7 @@ const maxBatch = 250
 const syncAfterMs = 400
 const firstRetryAfterMs = 1_000
 const maxRetryAfterMs = 15_000
-/** A disk that takes longer to close the store is worth a line. */
+/** A disk that takes longer hangs: for a write, a sync, or to close the store, which is worth a line. */
 const patienceMs = 5_000
 
 export function createWriter(options: WriterOptions): Writer {
@@ -58,6 +62,7 @@ export function createWriter(options: WriterOptions): Writer {
   let syncing: Promise<void> | undefined
   let syncedNumber = mark.number
   let retrying: Promise<void> | undefined
+  const disk = createDiskWatch(patienceMs)
   /** Nothing can be written until the store is opened again. */
   let isFailed = false
   /** The log says that nothing is written, and not yet that it is again. */
@@ -83,10 +88,10 @@ export function createWriter(options: WriterOptions): Writer {
     let isBehind = waiting.size > 0
     while (isBehind && !isFailed) {
       const batch = waiting.take(maxBatch)
-      const after = markAfter(batch)
+      const after = markAfter(mark, { batch, nextSerial, writtenAtMs: nowMs() })
       underWay = { batch, after }
       try {
-        await store.write(encodeBatch(batch, after, options.wallAheadMs()))
+        await disk.watch(store.write(encodeBatch(batch, after, options.wallAheadMs())))
         mark = after
         underWay = undefined
       } catch (error) {
@@ -99,17 +104,11 @@ export function createWriter(options: WriterOptions): Writer {
     }
   }
 
-  function markAfter(batch: Changes): BatchMark {
-    let { count } = mark
-    for (const to of batch.values()) count += to === undefined ? -1 : 1
-    return { number: mark.number + 1, count, nextSerial, writtenAtMs: nowMs() }
-  }
-
   function sync(): Promise<void> {
     clearTimeout(syncTimer)
     syncTimer = undefined
     const beganMs = performance.now()
-    syncing ??= syncOnce().finally(() => {
+    syncing ??= disk.watch(syncOnce()).finally(() => {
       syncing = undefined
       if (mark.number === syncedNumber || isFailed || isClosed) return
       clearTimeout(syncTimer)
@@ -206,7 +205,10 @@ export function createWriter(options: WriterOptions): Writer {
       return waiting.size + (underWay?.batch.size ?? 0)
     },
     get isWriting() {
-      return !isDown
+      return !isDown && !disk.isHanging
+    },
+    get isSynced() {
+      return this.backlog === 0 && mark.number === syncedNumber && !isDown
     },
     get mark() {
       return mark

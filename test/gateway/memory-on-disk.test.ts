@@ -17,7 +17,7 @@ function stage(keepsCacheKeys: boolean) {
     forget: (serial: number) => noted.delete(serial),
     restore(mirrored: MirroredMemory) {
       memory = mirrored
-      return { records: [], isClean: true, writtenAtMs: 0, providerAheadMs: 0 }
+      return { records: [], lastSerial: 0, isClean: true, writtenAtMs: 0, providerAheadMs: 0 }
     },
   } as unknown as State
   const clock = { nowMs: () => 1_763_651_841_000 }

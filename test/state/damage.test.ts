@@ -232,3 +232,33 @@ describe('a start that was killed', () => {
     expect(lines(levels.error)).toEqual([expect.objectContaining({ missing: count / 2 })])
   })
 })
+
+describe('a damaged folder with more quotes than memory is meant for', () => {
+  const maxQuotes = 1_000
+
+  test.each([
+    ['whose quotes can all be read', (store: string) => rmSync(join(store, 'CURRENT')), 0],
+    ['with a damaged table', (store: string) => flipByte(store, /\.ldb$/), count * 0.1],
+  ])('%s: those that expire last are read, and what was left out is not missing', async (_, damage, most) => {
+    const folder = await filled()
+    damage(join(folder, 'store'))
+    const { restored, state, lines } = await opened(folder, { maxQuotes })
+    const ids = idsOf(restored.records)
+    // Those that were noted last expire last.
+    for (let number = count - maxQuotes; number < count; number += 1) expect(ids).toContain(`quote-${number}`)
+    expect(ids.length).toBeLessThanOrEqual(maxQuotes * 1.25)
+    const { missing } = state.facts
+    expect(missing).toBeLessThanOrEqual(most)
+    expect(state.facts).toMatchObject({ restored: ids.length, records: ids.length, setAside: 1 })
+    expect(lines(levels.warn)).toMatchObject([
+      { level: levels.error, missing },
+      { level: levels.warn, leftOut: count - missing - ids.length },
+    ])
+
+    await state.close()
+    const again = await opened(folder, { maxQuotes })
+    expect(idsOf(again.restored.records)).toEqual(ids)
+    expect(again.lines(levels.warn)).toEqual([])
+    expect(again.state.facts).toMatchObject({ missing: 0, setAside: 1 })
+  })
+})

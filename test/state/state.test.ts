@@ -32,7 +32,10 @@ test('what was noted is there again after a clean end, in its order, and what wa
 
 test('a first start finds nothing, and its end counts as clean', async () => {
   const { restored, state, lines } = await opened(newFolder())
-  expect(restored).toEqual({ records: [], isClean: true, writtenAtMs: 0, providerAheadMs: 0 })
+  expect(restored).toEqual({
+    ...{ records: [], lastSerial: 0, isClean: true },
+    ...{ writtenAtMs: 0, providerAheadMs: 0 },
+  })
   expect(state.facts).toMatchObject({ records: 0, backlog: 0, isWriting: true, restored: 0, missing: 0 })
   expect(lines()).toEqual([])
 })

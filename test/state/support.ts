@@ -36,7 +36,7 @@ export const record = (number: number): StateRecord => ({ kind: 'quote', value: 
 
 export interface OpenedState {
   state: State
-  restored: Restored
+  restored: Omit<Restored, 'records'> & { records: NumberedRecord[] }
   lines(atLeast?: LogLine['level']): LogLine[]
   failures: string[]
   /** The memory that the state mirrors, as the test keeps it. */
@@ -66,10 +66,11 @@ export async function opened(directory: string, options: Partial<StateOptions> =
     providerAheadMs: () => 0,
     isTimeDoubted: () => false,
   })
-  for (const [serial, kept] of restored.records) memory.set(serial, kept)
+  const records = [...restored.records]
+  for (const [serial, kept] of records) memory.set(serial, kept)
   return {
     state,
-    restored,
+    restored: { ...restored, records },
     lines,
     failures,
     memory,

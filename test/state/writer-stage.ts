@@ -11,6 +11,7 @@ export async function stage() {
   const content = new Map<string, string>()
   const faults = { write: false, open: false, sync: false, writtenAllTheSame: false }
   const calls: string[] = []
+  let writing = Promise.resolve()
   let syncing = Promise.resolve()
   let opening = Promise.resolve()
   const marks: BatchMark[] = []
@@ -28,6 +29,7 @@ export async function stage() {
           else content.delete(operation.key)
         }
       }
+      await writing
       if (isRefused) return broken()
     },
     async sync() {
@@ -77,6 +79,11 @@ export async function stage() {
       const serial = writer.note(record(number))
       memory.set(serial, record(number))
       return serial
+    },
+    holdWrite() {
+      const { promise, release } = held()
+      writing = promise
+      return release
     },
     holdSync() {
       const { promise, release } = held()

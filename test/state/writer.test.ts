@@ -158,3 +158,20 @@ test('a sync that fails is a failure too', async () => {
   faults.sync = false
   await untilTrue(() => writer.isWriting, 'the store to be well')
 })
+
+test('a write and a sync that hang count as not writing after five seconds, though none of them has failed', async () => {
+  for (const hold of ['holdWrite', 'holdSync'] as const) {
+    const { writer, note, failures, ...held } = await stage()
+    const release = held[hold]()
+    expect(writer).toMatchObject({ isWriting: true, isSynced: true })
+    const beganMs = performance.now()
+    note(1)
+    expect(writer).toMatchObject({ isWriting: true, isSynced: false })
+    await untilTrue(() => !writer.isWriting, 'the hang to count')
+    expect(performance.now() - beganMs).toBeGreaterThan(5_000)
+    expect(failures).toEqual([])
+    expect(writer.isSynced).toBe(false)
+    release()
+    await untilTrue(() => writer.isWriting && writer.isSynced, 'the disk to go on')
+  }
+})
