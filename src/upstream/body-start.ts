@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import { type Interruptible, interrupted } from '../http/problem-response.ts'
+import { type Interruptible, interrupted, isAnsweredWithProblem } from '../http/problem-response.ts'
 import { TrafficResponse } from '../http/whole-response.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import type { HeldBodies, HeldBody } from './held-bodies.ts'
@@ -83,7 +83,10 @@ export function readBodyStart(
     if (length > maxStartBytes) stopFor(readOn)
   }
   const onEnd = () => stopFor(() => take(undefined, wholeBody(request, joined(chunks))))
-  const readOn = () => new SlowStart(request, options, take).begin(chunks)
+  const readOn = () => {
+    // What came with the head may have been malformed.
+    if (!isAnsweredWithProblem(response)) new SlowStart(request, options, take).begin(chunks)
+  }
   // What arrived together with the head is what Node emits before the event loop turns. Holding it for that long costs
   // nothing, and needs no timer.
   const nextTurn = setImmediate(() => stopFor(readOn))
