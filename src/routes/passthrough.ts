@@ -83,10 +83,17 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
         { response, idleTimeoutMs: bodyIdleTimeoutMs, isJudged: false, held: heldBodies },
         (error, start) => {
           if (error !== undefined) owner.failed(error)
-          else if (response.destroyed || response.headersSent) rateLimit?.giveBack(exchange)
+          else if (response.destroyed || response.headersSent) drop(start.body)
           else orFail(() => send(start.body))
         },
       )
+    }
+    /** The client has left, or has its answer. */
+    function drop(unsent: SentBody | undefined): void {
+      rateLimit?.giveBack(exchange)
+      if (!(unsent instanceof RequestBody)) return
+      unsent.destroy()
+      request.resume()
     }
     function orFail(act: () => void): void {
       try {
@@ -101,7 +108,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     }
     counted(rateLimit, exchange, body).then(
       () => {
-        if (response.destroyed || response.headersSent) rateLimit.giveBack(exchange)
+        if (response.destroyed || response.headersSent) drop(body)
         else orFail(readAndSend)
       },
       (error) => {

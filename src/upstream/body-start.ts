@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import { type Interruptible, interrupted } from '../http/problem-response.ts'
-import { hasBegun, TrafficResponse } from '../http/whole-response.ts'
+import { type Interruptible, interrupted, isAnsweredWithProblem } from '../http/problem-response.ts'
+import { TrafficResponse } from '../http/whole-response.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import type { HeldBodies, HeldBody } from './held-bodies.ts'
 import { ClientGone, isAlreadyRead, RequestBody, stalled } from './request-body.ts'
@@ -84,8 +84,8 @@ export function readBodyStart(
   }
   const onEnd = () => stopFor(() => take(undefined, wholeBody(request, joined(chunks))))
   const readOn = () => {
-    // Already refused: for example, what came with the head was no valid body.
-    if (!hasBegun(response)) new SlowStart(request, options, take).begin(chunks)
+    // What came with the head may have been malformed.
+    if (!isAnsweredWithProblem(response)) new SlowStart(request, options, take).begin(chunks)
   }
   // What arrived together with the head is what Node emits before the event loop turns. Holding it for that long costs
   // nothing, and needs no timer.

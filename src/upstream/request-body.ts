@@ -53,6 +53,7 @@ export class RequestBody extends Readable {
   readonly #idleTimeoutMs: number
   /** Until it is first read from, which is when there is a connection. */
   #begun: RequestBodyOptions['begun']
+  #hasEnded = false
   #length = 0
 
   constructor(request: IncomingMessage, { idleTimeoutMs, begun }: RequestBodyOptions) {
@@ -91,7 +92,10 @@ export class RequestBody extends Readable {
 
   readonly #onEnd = () => {
     this.#idleTimer.clear()
-    this.push(null)
+    this.#hasEnded = true
+    // If the request came whole before anybody read it, Node emits its end although it is paused. What has begun goes first,
+    // and undici would send a body that has ended with a length instead of in chunks.
+    if (this.#begun === undefined) this.push(null)
   }
 
   readonly #onGone = () => {
@@ -110,14 +114,11 @@ export class RequestBody extends Readable {
 
   override _read(): void {
     const begun = this.#begun
-    if (begun === undefined) {
-      this.#request.resume()
-      return
-    }
     this.#begun = undefined
-    begun.held.release()
+    begun?.held.release()
     // push() has _read() called again when more is wanted. Nothing does after an empty piece.
-    if (begun.bytes.length > 0) this.#take(begun.bytes)
+    if (begun !== undefined && begun.bytes.length > 0) this.#take(begun.bytes)
+    else if (this.#hasEnded) this.push(null)
     else this.#request.resume()
   }
 

@@ -1,0 +1,55 @@
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
+import { expect, onTestFinished, test } from 'vitest'
+import { createGateway } from '../../src/index.ts'
+import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream } from '../support/gateways/between.ts'
+
+const head = (line: string, ...lines: string[]) =>
+  `${[`${line} HTTP/1.1`, 'Host: g', 'App-Name: a', ...lines].join('\r\n')}\r\n\r\n`
+const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
+const parts = ['a'.repeat(10_000), 'b'.repeat(60_000)] as const
+
+/** The gateway behind middleware that takes its time for each request. */
+async function behindSlowMiddleware() {
+  const upstream = await recordingUpstream()
+  const gateway = await createGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })
+  const went: (() => void)[] = []
+  const server = createServer(express().use((_request, _response, next) => went.push(next), gateway.app))
+  onTestFinished(async () => {
+    server.closeAllConnections()
+    server.close()
+    await gateway.close()
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return { upstream, went, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}
+
+// Node reports the end of a body that lies ready as a whole before it hands its last piece over.
+test.each([
+  ['/checkouts', 'chunked'],
+  ['/checkouts', 'length'],
+  ['/v3/orders', 'chunked'],
+  ['/v3/orders', 'length'],
+])('a body of 70 KB to %s (%s) that lies ready as a whole is sent as a whole', async (path, framing) => {
+  const { upstream, went, url } = await behindSlowMiddleware()
+  const client = new RawConnection(url)
+  const isChunked = framing === 'chunked'
+  const piece = isChunked ? chunk : (text: string) => text
+  client.write(
+    head(`POST ${path}`, isChunked ? 'Transfer-Encoding: chunked' : 'Content-Length: 70000') +
+      piece(parts[0]),
+  )
+  await pause(100)
+  client.write(piece(parts[1]) + (isChunked ? '0\r\n\r\n' : ''))
+  await pause(100)
+  went[0]?.()
+  expect((await client.answer()).status).toBe(200)
+  expect(upstream.requests.map(({ body }) => body.length)).toEqual([70_000])
+  expect(upstream.requests[0]?.body.toString()).toBe(parts.join(''))
+  expect(valuesOf(upstream.requests[0]?.rawHeaders ?? [], 'content-length')).toEqual(
+    isChunked ? [] : ['70000'],
+  )
+})

@@ -1,0 +1,62 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { RateLimiter, Taken } from '../../src/client/rate-limiter.ts'
+import { RawConnection } from '../support/clients/raw-connection.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+
+async function metrics({ operationsUrl }: RunningGateway): Promise<string> {
+  return (await fetch(`${operationsUrl}/metrics`)).text()
+}
+
+async function heldBytes(gateway: RunningGateway): Promise<number> {
+  return Number(/^quotegate_request_bodies_held_bytes (\d+)$/m.exec(await metrics(gateway))?.[1])
+}
+
+test('what is held of a body comes back if its client leaves while a slow store counts its request', async () => {
+  const upstream = await recordingUpstream()
+  const allow: (() => void)[] = []
+  const rateLimiter: RateLimiter = {
+    perMinute: 10,
+    take: () =>
+      new Promise<Taken>((resolve) => {
+        allow.push(() => resolve({ allowed: true, remaining: 5, resetMs: 30_000 }))
+      }),
+    async giveBack() {},
+  }
+  const gateway = await startGateway(
+    { SWAP_BASE_URL: upstream.url, RATE_LIMIT_PER_MINUTE: 10 },
+    { rateLimiter },
+  )
+  onTestFinished(() => gateway.close())
+  const client = new RawConnection(gateway.url)
+  const head = 'POST /v3/orders HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\nContent-Length: 70000\r\n\r\n'
+  client.write(head)
+  await pause(100)
+  client.write('o'.repeat(66_000))
+  await until(() => allow.length === 1, 'the order to be counted')
+  client.write('o'.repeat(4_000))
+  await pause(200)
+  expect(await heldBytes(gateway)).toBe(66_000)
+  client.socket.resetAndDestroy()
+  await pause(200)
+  allow[0]?.()
+  await pause(200)
+  expect(await heldBytes(gateway)).toBe(0)
+  expect(upstream.requests).toEqual([])
+})
+
+test('a request whose body is malformed behind its head has one answer, and its body is held no longer', async () => {
+  const upstream = await recordingUpstream()
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, REQUEST_BODY_IDLE_TIMEOUT_MS: 500 })
+  onTestFinished(() => gateway.close())
+  const client = new RawConnection(gateway.url)
+  const head = 'POST /v3/orders HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\nTransfer-Encoding: chunked\r\n\r\n'
+  client.write(`${head}4\r\nfour\r\nx`)
+  expect((await client.answer()).status).toBe(400)
+  await pause(100)
+  expect(await heldBytes(gateway)).toBe(0)
+  await client.closed()
+  const page = await metrics(gateway)
+  expect(page).toMatch(/^quotegate_problems_total\{.*malformed-request.*\} 1$/m)
+  expect(page).not.toMatch(/^quotegate_problems_total\{.*request-timeout.*\} [1-9]/m)
+})
