@@ -1,4 +1,4 @@
-import { interval, of, quantile, type Row, rate } from './panel.ts'
+import { interval, of, quantile, type Row, rate, redFrom } from './panel.ts'
 import { thresholds } from './thresholds.ts'
 
 export const store: Row = {
@@ -92,6 +92,20 @@ export const store: Row = {
       ],
       least: 0,
       runbook: 'quotegatestatenotwritten',
+    },
+    {
+      title: 'Ledger records missing and folders set aside',
+      description:
+        'What the start found in STATE_DIRECTORY. Good: 0. Late orders for quotes that are missing are sent.',
+      kind: 'timeseries',
+      unit: 'short',
+      queries: [
+        { expr: of('quotegate_state_missing'), legend: '{{instance}}: missing' },
+        { expr: of('quotegate_state_set_aside'), legend: '{{instance}}: set aside' },
+      ],
+      steps: redFrom(thresholds.stateDamaged + 1),
+      least: 0,
+      runbook: 'quotegatestatedamaged',
     },
   ],
 }

@@ -33,6 +33,7 @@ export const thresholds = {
   storeUpShare: 0.5,
   /** Of the last two minutes. */
   stateUpShare: 0.5,
+  stateDamaged: 0,
   /** Within a quarter of an hour. */
   restarts: 2,
   eventLoopLagSeconds: 0.1,

@@ -174,6 +174,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.stateUpShare,
     inRule: `< ${thresholds.stateUpShare}`,
   },
+  QuotegateStateDamaged: {
+    panels: ['Ledger records missing and folders set aside'],
+    threshold: thresholds.stateDamaged + 1,
+    inRule: `> ${thresholds.stateDamaged}`,
+  },
   QuotegateRestarts: {
     panels: ['Restarts in a quarter of an hour'],
     threshold: thresholds.restarts + 1,
