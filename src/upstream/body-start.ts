@@ -97,6 +97,8 @@ export function readBodyStart(
   }
   request.on('data', onData)
   request.on('end', onEnd)
+  // Middleware may have paused it.
+  request.resume()
   // After its first read() a stream emits chunks as they come, and the socket is not paused in between.
   request.read(0)
 }

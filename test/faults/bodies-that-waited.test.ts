@@ -1,23 +1,27 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import express from 'express'
+import express, { type RequestHandler } from 'express'
 import { expect, onTestFinished, test } from 'vitest'
 import { createGateway } from '../../src/index.ts'
 import { RawConnection, valuesOf } from '../support/clients/raw-connection.ts'
-import { pause, recordingUpstream } from '../support/gateways/between.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 
 const head = (line: string, ...lines: string[]) =>
   `${[`${line} HTTP/1.1`, 'Host: g', 'App-Name: a', ...lines].join('\r\n')}\r\n\r\n`
 const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
 const parts = ['a'.repeat(10_000), 'b'.repeat(60_000)] as const
 
-/** The gateway behind middleware that takes its time for each request. */
-async function behindSlowMiddleware() {
+/** The gateway behind middleware that takes its time for each request, and may pause it meanwhile. */
+async function behindSlowMiddleware({ pauses } = { pauses: false }) {
   const upstream = await recordingUpstream()
   const gateway = await createGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })
   const went: (() => void)[] = []
-  const server = createServer(express().use((_request, _response, next) => went.push(next), gateway.app))
+  const slow: RequestHandler = (request, _response, next) => {
+    if (pauses) request.pause()
+    went.push(next)
+  }
+  const server = createServer(express().use(slow, gateway.app))
   onTestFinished(async () => {
     server.closeAllConnections()
     server.close()
@@ -53,3 +57,18 @@ test.each([
     isChunked ? [] : ['70000'],
   )
 })
+
+test.each(['/checkouts', '/v3/orders', '/v3/orders/float'])(
+  'a body to %s that middleware has paused is read',
+  async (path) => {
+    const { upstream, went, url } = await behindSlowMiddleware({ pauses: true })
+    const client = new RawConnection(url)
+    const order = JSON.stringify({ pairId: 'A_B', fromAmount: 1, toAmount: 2, toAddress: 'x' })
+    client.write(head(`POST ${path}`, `Content-Length: ${order.length}`) + order)
+    await until(() => went.length === 1, 'the middleware')
+    went[0]?.()
+    await until(() => upstream.requests.length === 1, 'the order to be sent')
+    expect((await client.answer()).status).toBe(200)
+    expect(upstream.requests.map(({ body }) => body.toString())).toEqual([order])
+  },
+)

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Answered, ask, asking, counted, giveQuote, untilCounted } from '../support/clients/quotes.ts'
-import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
+import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 
 /** Quotes where they are asked for, else a short answer. */
 async function limited(settings: Record<string, string | number> = {}) {
@@ -269,6 +269,8 @@ it('counts what the upstream has seen, though its client left before the answer'
     ask(gateway.url, { signal }),
   ])
   await until(() => upstream.requests.length === 2, 'both to arrive')
+  // A client that leaves right behind its request looks like one that only closes its own side.
+  await pause(200)
   leaving.abort()
   await left
   await untilCounted(gateway, 'quotegate_upstream_requests_total{upstream="swap",outcome="given-up"}', 2)
