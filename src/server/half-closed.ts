@@ -1,38 +1,41 @@
 import type { IncomingMessage } from 'node:http'
-import { PatientTimer } from '../process/patient-timer.ts'
 
 export interface Speaker {
-  /** Whether the last byte of a request has only just been read. */
+  /** The last byte of a request was read in this turn of the event loop, or in the one before. */
   hasJustSpoken: boolean
+  /** By the steady clock, when the last byte of a request was read. */
+  spokeAtMs: number
 }
 
-/** A FIN that is read later than this after a request comes from a client that has left. */
+/** The two packets of a client that ends its own side right behind its request may be this far apart. */
 const justMs = 1
 
 /**
  * A client that leaves and one that ends only its own side send the same FIN. The latter sends it right behind its request,
- * so both are read together. Call what this returns with each request that is not answered at once.
+ * so both are read in one turn of the event loop or in two that follow each other, however late these come; or within a
+ * millisecond.
  */
+export function hasJustSpoken({ hasJustSpoken, spokeAtMs }: Speaker): boolean {
+  return hasJustSpoken || performance.now() - spokeAtMs < justMs
+}
+
+/** Call what this returns with each request that is not answered at once. */
 export function createSpeakers(): (request: IncomingMessage, connection: Speaker) => void {
   let recent: Speaker[] = []
   let older: Speaker[] = []
-  let isTiming = false
 
-  /** Each is kept for one whole round, so that none is forgotten before its connection was read once more. */
-  function nextRound(): void {
+  function nextTurn(): void {
     for (const speaker of older) speaker.hasJustSpoken = false
     older = recent
     recent = []
-    isTiming = older.length > 0
-    if (isTiming) new PatientTimer(justMs, nextRound)
+    if (older.length > 0) setImmediate(nextTurn)
   }
 
   function note(connection: Speaker): void {
+    if (recent.length === 0 && older.length === 0) setImmediate(nextTurn)
     connection.hasJustSpoken = true
+    connection.spokeAtMs = performance.now()
     recent.push(connection)
-    if (isTiming) return
-    isTiming = true
-    new PatientTimer(justMs, nextRound)
   }
 
   return (request, connection) => {

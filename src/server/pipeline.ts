@@ -4,7 +4,7 @@ import { getHeapStatistics } from 'node:v8'
 import { destroyUnlessRead } from '../http/lingering-close.ts'
 import { type Refusable, refused } from '../http/problem-response.ts'
 import type { TrafficResponse } from '../http/whole-response.ts'
-import { createSpeakers, type Speaker } from './half-closed.ts'
+import { createSpeakers, hasJustSpoken, type Speaker } from './half-closed.ts'
 import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
 import type { OpenConnections } from './open-connections.ts'
 
@@ -84,6 +84,7 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
       takesNoMore: false,
       paused: false,
       hasJustSpoken: false,
+      spokeAtMs: Number.NEGATIVE_INFINITY,
       waitingBytes: 0,
       idleChecks: 0,
       idleTimer: setInterval(() => checkIdle(socket, connection), Math.ceil(idleMs / maxIdleChecks)),
@@ -95,7 +96,7 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
     })
     // Node would end the connection of every client that ends its own side (httpAllowHalfOpen).
     socket.on('end', () => {
-      if (!connection.hasJustSpoken) socket.end()
+      if (!hasJustSpoken(connection)) socket.end()
     })
     // Node resumes a socket after every answer, also one that was paused here.
     socket.on('resume', () => {
