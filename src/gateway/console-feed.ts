@@ -3,7 +3,7 @@ import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import type { Activity, SeenRequest } from '../operations/activity.ts'
 import { type Ended, type Exchange, type ExchangeWatcher, loggedPath } from '../routes/exchange.ts'
-import type { DecidedOrder } from '../routes/orders.ts'
+import type { DecidedOrder } from '../routes/order-decisions.ts'
 
 /** Passes every exchange that ends on to the console; called only while a console is open. */
 export function createConsoleFeed(activity: Activity, clock: Clock): ExchangeWatcher {

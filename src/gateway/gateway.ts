@@ -19,7 +19,6 @@ import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { createSummedLog } from '../process/summed-log.ts'
 import { notKeptReasons } from '../quotes/quote-answer.ts'
-import { createAccessLog } from '../routes/access-log.ts'
 import { createApp } from '../routes/app.ts'
 import { areas, createAreaReader } from '../routes/area.ts'
 import { createExchanges } from '../routes/exchange.ts'
@@ -31,7 +30,7 @@ import { checkArguments } from './arguments.ts'
 import { createConsoleFeed } from './console-feed.ts'
 import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
-import { rateLimitIfSet, sandboxIfNeeded, stateIfSet, storeIfSet } from './optional-parts.ts'
+import { accessLogIfSet, rateLimitIfSet, sandboxIfNeeded, stateIfSet, storeIfSet } from './optional-parts.ts'
 import { createSwap } from './swap.ts'
 import { createUpstreams } from './upstreams.ts'
 
@@ -118,10 +117,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const exchanges = createExchanges({
     log,
     summedLog,
-    accessLog:
-      config.log.access && log.isLevelEnabled('info')
-        ? createAccessLog({ log, applicationOf, readClientAddress, loggedAddress })
-        : undefined,
+    accessLog: accessLogIfSet(config, { log, applicationOf, readClientAddress, loggedAddress }),
     observer: metrics.exchanges,
     readTarget: createAreaReader(forEachUpstream((name) => config.upstreams[name].paths)),
     readClientAddress,

@@ -5,6 +5,8 @@ import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SharedStore } from '../replicas/store.ts'
+import { type AccessLogOptions, createAccessLog } from '../routes/access-log.ts'
+import type { ExchangeWatcher } from '../routes/exchange.ts'
 import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { State } from '../state/state.ts'
@@ -16,6 +18,10 @@ export async function sandboxIfNeeded(config: Config, clock: Clock): Promise<San
   if (!needed) return undefined
   const { startSandbox } = await import('../sandbox/sandbox.ts')
   return startSandbox({ clock, unref: true })
+}
+
+export function accessLogIfSet(config: Config, options: AccessLogOptions): ExchangeWatcher | undefined {
+  return config.log.access && options.log.isLevelEnabled('info') ? createAccessLog(options) : undefined
 }
 
 export async function rateLimitIfSet(

@@ -5,7 +5,7 @@ import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteCacheObserver } from '../quotes/quote-cache.ts'
 import type { EvictionObserver } from '../replicas/evictions.ts'
 import type { SharingObserver } from '../replicas/shared-quotes.ts'
-import type { FloatOrderDecision, OrderObserver } from '../routes/orders.ts'
+import type { FloatOrderDecision, OrderObserver } from '../routes/order-decisions.ts'
 import {
   createDistribution,
   createDistributions,

@@ -1,7 +1,7 @@
 import type { ApplicationOf } from '../client/application.ts'
 import type { Logger } from '../process/logger.ts'
 import { loggedText } from './logged-text.ts'
-import type { DecidedOrder } from './orders.ts'
+import type { DecidedOrder } from './order-decisions.ts'
 
 /** ORDER_LOG: one line for each decision about a float order. It has no address of anybody. */
 export function createOrderLog(options: {

@@ -17,6 +17,7 @@ import { ClientGone, RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
 import { isAccepted, mayBeAccepted, orderFailure, relayAnswer } from './order-answer.ts'
+import type { OrderObserver } from './order-decisions.ts'
 import {
   expiredProblem,
   reasonOf,
@@ -29,32 +30,6 @@ import type { PassThroughRoute } from './passthrough.ts'
 import { createPlainOrderRoute } from './plain-orders.ts'
 import { type RateLimit, wasNeverSent } from './rate-limit.ts'
 import { msUntilNextJudgement } from './waiting-order.ts'
-
-/** What was decided of a float order, and why. */
-export const floatOrderDecisions = [
-  'forwarded-live',
-  'forwarded-unknown',
-  'refused-expired',
-  'refused-unknown',
-] as const
-export type FloatOrderDecision = (typeof floatOrderDecisions)[number]
-
-export function isRefusal({ decision }: DecidedOrder): boolean {
-  return decision === 'refused-expired' || decision === 'refused-unknown'
-}
-
-export interface DecidedOrder {
-  decision: FloatOrderDecision
-  /** With the quote that is used or was too old, if one was known. */
-  verdict: Verdict
-  order: OrderTerms
-  exchange: Exchange
-}
-
-/** Receives what is to be counted and shown of float orders. */
-export interface OrderObserver {
-  decided(decided: DecidedOrder, quoteAgeMs: number | undefined): void
-}
 
 export interface OrderRouteOptions extends OrderJudgeOptions {
   upstream: Upstream
