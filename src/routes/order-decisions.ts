@@ -1,0 +1,29 @@
+import type { Verdict } from '../orders/matching.ts'
+import type { OrderTerms } from '../orders/order-terms.ts'
+import type { Exchange } from './exchange.ts'
+
+/** What was decided of a float order, and why. */
+export const floatOrderDecisions = [
+  'forwarded-live',
+  'forwarded-unknown',
+  'refused-expired',
+  'refused-unknown',
+] as const
+export type FloatOrderDecision = (typeof floatOrderDecisions)[number]
+
+export function isRefusal({ decision }: DecidedOrder): boolean {
+  return decision === 'refused-expired' || decision === 'refused-unknown'
+}
+
+export interface DecidedOrder {
+  decision: FloatOrderDecision
+  /** With the quote that is used or was too old, if one was known. */
+  verdict: Verdict
+  order: OrderTerms
+  exchange: Exchange
+}
+
+/** Receives what is to be counted and shown of float orders. */
+export interface OrderObserver {
+  decided(decided: DecidedOrder, quoteAgeMs: number | undefined): void
+}
