@@ -26,6 +26,8 @@ export function createSpeakers(): (request: IncomingMessage, connection: Speaker
 
   function nextTurn(): void {
     for (const speaker of older) speaker.hasJustSpoken = false
+    // Some of them have spoken again.
+    for (const speaker of recent) speaker.hasJustSpoken = true
     older = recent
     recent = []
     if (older.length > 0) setImmediate(nextTurn)
