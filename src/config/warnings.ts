@@ -149,7 +149,7 @@ function upstreamWarnings(values: SettingValues): string[] {
   return warnings
 }
 
-// A region may also be told by its code or its name, and so may a country: x-region-code, x-country_name.
+// A header may name a region or a country by its code or by its name: x-region-code, x-country_name.
 const endsInRegion = /region(?:[-_]?(?:code|name))?$/
 const endsInCountry = /country(?:[-_]?(?:code|name))?$/
 

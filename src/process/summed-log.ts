@@ -23,7 +23,7 @@ interface Repeated {
 
 const defaultEveryMs = 10_000
 
-/** A log that nobody can flood: of one cause it has one line, and then every 10 s a line that says how many more. */
+/** Keeps a client from flooding the log: one line for each cause, and then every 10 s a line that says how many more there were. */
 export function createSummedLog(log: Logger, everyMs = defaultEveryMs): SummedLog {
   const repeated = new Map<string, Repeated>()
 

@@ -7,7 +7,7 @@ type TakeAnswer = [allowed: number, remaining: number, resetMs: number, endsAtMs
 
 /**
  * Counts one request, up to ARGV[1]. The first request begins a window of ARGV[2] ms. A refused request is not counted,
- * or it would use up what other requests give back. The window is told by the instant at which its key expires.
+ * or it would use up what other requests give back. A window is identified by the instant at which its key expires.
  */
 const takeScript = createScript<TakeAnswer>(
   `
