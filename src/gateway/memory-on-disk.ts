@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { NotedQuote, QuoteLedger } from '../orders/ledger.ts'
-import type { LedgerMirror, LedgerRecord, SerialRecord } from '../orders/mirror.ts'
+import type { LedgerMirror, LedgerRecord } from '../orders/mirror.ts'
 import type { RestoredTrust } from '../orders/restored-trust.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { UsedQuotes, UseMirror } from '../replicas/used-quotes.ts'
@@ -62,7 +62,7 @@ export function restoreMemory(parts: MirroredParts): { stop(): void } {
     },
   })
   providerClock.assume(restored.providerAheadMs)
-  function* ofLedger(): Iterable<SerialRecord> {
+  function* ofLedger(): Parameters<QuoteLedger['restore']>[0] {
     for (const [serial, record] of restored.records) {
       if (record.kind === 'use') used.restore(record.value, serial)
       else yield [serial, record]

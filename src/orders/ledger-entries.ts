@@ -1,17 +1,8 @@
-import type { OwnEnd } from '../quotes/quote.ts'
 import { createExpiryQueue } from './expiry-queue.ts'
-import type { NotedQuote } from './ledger.ts'
+import type { LedgerEntry, NotedQuote } from './ledger.ts'
 import { type LedgerMirror, noSerial } from './mirror.ts'
 import type { RestoredTrust } from './restored-trust.ts'
 import { createTermsIndex, isSame, type LeftMs, type TermsIndex } from './terms-index.ts'
-
-export interface LedgerEntry extends NotedQuote {
-  expiresAtMs: number
-  ownEnd: OwnEnd | undefined
-  cacheKey: string
-  /** Its number in the mirror. */
-  serial: number
-}
 
 export interface LedgerEntries {
   readonly size: number
@@ -22,7 +13,7 @@ export interface LedgerEntries {
   findSame(quote: NotedQuote): LedgerEntry | undefined
   note(quote: NotedQuote, leftMs: LeftMs): void
   /** Keeps what the mirror has already. */
-  restore(quote: NotedQuote, from: { serial: number; leftMs: LeftMs }): void
+  restore(entry: LedgerEntry, leftMs: LeftMs): void
   /** Drops some of what is past its time or over the bound. Returns whether there may be more. */
   tidy(leftMs: LeftMs, maxSteps?: number): boolean
   all(): Iterable<LedgerEntry>
@@ -59,12 +50,11 @@ export function createLedgerEntries(options: LedgerEntriesOptions): LedgerEntrie
   const byTerms = createTermsIndex<LedgerEntry>()
   let droppedUntilMs: number | undefined
 
-  function add(quote: NotedQuote, leftMs: LeftMs): LedgerEntry {
-    const { id, partition, toValue, expiresAtMs, ownEnd, cacheKey, notedAtMs } = quote
-    // Texts that many quotes have in common are shared: they take less memory, and are compared at a glance.
-    const { pairId, application, fromValue, requestedAmount } = byTerms.findAlike(quote) ?? quote
-    // Not spread from `quote`, because the copy would take a tenth more memory.
-    const entry: LedgerEntry = {
+  // Not spread from the quote, because such a copy would take a tenth more memory.
+  function entryOf(quote: NotedQuote): LedgerEntry {
+    const { id, pairId, application, partition, fromValue, requestedAmount, toValue } = quote
+    const { expiresAtMs, ownEnd, cacheKey, notedAtMs } = quote
+    return {
       id,
       pairId,
       application,
@@ -78,9 +68,19 @@ export function createLedgerEntries(options: LedgerEntriesOptions): LedgerEntrie
       notedAtMs,
       serial: noSerial,
     }
+  }
+
+  function add(entry: LedgerEntry, leftMs: LeftMs): void {
+    // Texts that many quotes have in common are shared: they take less memory, and are compared at a glance.
+    const alike = byTerms.findAlike(entry)
+    if (alike !== undefined) {
+      entry.pairId = alike.pairId
+      entry.application = alike.application
+      entry.fromValue = alike.fromValue
+      entry.requestedAmount = alike.requestedAmount
+    }
     live.add(entry)
     byTerms.add(entry, leftMs)
-    return entry
   }
 
   function renew(entry: LedgerEntry, quote: NotedQuote, leftMs: LeftMs): void {
@@ -164,7 +164,8 @@ export function createLedgerEntries(options: LedgerEntriesOptions): LedgerEntrie
     note(quote, leftMs) {
       const same = findSame(quote)
       if (same === undefined) {
-        const entry = add(quote, leftMs)
+        const entry = entryOf(quote)
+        add(entry, leftMs)
         rememberId(entry, leftMs)
         mirrorAgain(entry)
       } else if (leftMs(quote) >= leftMs(same)) {
@@ -173,21 +174,20 @@ export function createLedgerEntries(options: LedgerEntriesOptions): LedgerEntrie
         if (!isMirrored || restored.isRestored(same.serial)) mirrorAgain(same)
       }
     },
-    restore(quote, { serial, leftMs }) {
+    restore(entry, leftMs) {
       // After a crash a quote may be there twice: its newer record was written, and the older one not yet removed. Nothing
       // was dropped yet, so every id is in `byId`: asked first, because the search by terms takes longer than all else.
-      const isKnownId = byId.has(quote.id)
-      const same = isKnownId ? findSame(quote) : undefined
+      const isKnownId = byId.has(entry.id)
+      const same = isKnownId ? findSame(entry) : undefined
       if (same === undefined) {
-        const entry = add(quote, leftMs)
-        entry.serial = serial
+        add(entry, leftMs)
         if (isKnownId) rememberId(entry, leftMs)
         else byId.set(entry.id, entry)
-      } else if (leftMs(quote) < leftMs(same)) mirror.forget(serial)
+      } else if (leftMs(entry) < leftMs(same)) mirror.forget(entry.serial)
       else {
         mirror.forget(same.serial)
-        renew(same, quote, leftMs)
-        same.serial = serial
+        renew(same, entry, leftMs)
+        same.serial = entry.serial
       }
     },
     tidy,

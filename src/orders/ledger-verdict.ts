@@ -1,4 +1,4 @@
-import type { LedgerEntry } from './ledger-entries.ts'
+import type { LedgerEntry } from './ledger.ts'
 import { type Candidate, type Judgement, judgeByTerms, type Verdict, verdictOf } from './matching.ts'
 import type { OrderTerms } from './order-terms.ts'
 import type { RestoredTrust, Trust } from './restored-trust.ts'

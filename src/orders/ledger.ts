@@ -1,10 +1,11 @@
 import type { Clock } from '../clock.ts'
 import type { Ending } from '../quotes/provider-clock.ts'
+import type { OwnEnd } from '../quotes/quote.ts'
 import { createCacheKeys } from './cache-keys.ts'
 import { createLedgerEntries, noLongerCached } from './ledger-entries.ts'
 import { createLedgerVerdict } from './ledger-verdict.ts'
 import type { Judgement, Verdict } from './matching.ts'
-import { type LedgerMirror, noMirror, type SerialRecord } from './mirror.ts'
+import { type LedgerMirror, noMirror, type RestoredRecord, type SerialRecord } from './mirror.ts'
 import type { OrderTerms } from './order-terms.ts'
 import { createRestoredTrust, type Restoration, type RestoredTrust } from './restored-trust.ts'
 import type { LeftMs, Orderer, QuoteTerms } from './terms-index.ts'
@@ -17,6 +18,18 @@ export interface NotedQuote extends QuoteTerms, Ending {
   readonly cacheKey: string
   /** When it was first noted, by our clock. Metrics and the console show how old an order's quote is. */
   readonly notedAtMs: number
+}
+
+export interface LedgerEntry extends NotedQuote {
+  pairId: string
+  application: string
+  fromValue: string
+  requestedAmount: string
+  expiresAtMs: number
+  ownEnd: OwnEnd | undefined
+  cacheKey: string
+  /** Its number in the mirror. */
+  serial: number
 }
 
 export interface QuoteLedger {
@@ -34,7 +47,7 @@ export interface QuoteLedger {
   /** Finds expired quotes too. */
   findById(id: string): NotedQuote | undefined
   /** Called once, before anything is noted: with what an earlier process left, in the order of the serials. */
-  restore(records: Iterable<SerialRecord>, from: Restoration): void
+  restore(records: Iterable<readonly [serial: number, record: RestoredRecord]>, from: Restoration): void
   /** Drops some of what is past its time. Returns whether there may be more. */
   sweep(): boolean
   /** All that the mirror has to hold. */
@@ -126,11 +139,11 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
           unreadable.restore(value, serial)
           continue
         }
-        const quote = areOwnEndsWrong ? { ...value, ownEnd: undefined } : value
-        const lifeMs = leftMs(quote) + nowMs - quote.notedAtMs
+        if (areOwnEndsWrong) value.ownEnd = undefined
+        const lifeMs = leftMs(value) + nowMs - value.notedAtMs
         restored.noteLife(lifeMs)
-        unreadable.noteRead(quote, lifeMs)
-        kept.restore(quote, { serial, leftMs })
+        unreadable.noteRead(value, lifeMs)
+        kept.restore(value, leftMs)
       }
       // LEDGER_ENTRIES may be lower now.
       while (kept.size > options.entries) kept.tidy(leftMs)

@@ -1,10 +1,15 @@
-import type { NotedQuote } from './ledger.ts'
+import type { LedgerEntry, NotedQuote } from './ledger.ts'
 import type { UnreadableQuote } from './unreadable-quotes.ts'
 
 /** What the ledger remembers. */
 export type LedgerRecord =
   | { readonly kind: 'quote'; readonly value: NotedQuote }
   | { readonly kind: 'unreadable'; readonly value: UnreadableQuote }
+
+/** What was in the mirror. The ledger keeps these objects, because copies of so many would take long. */
+export type RestoredRecord =
+  | { readonly kind: 'quote'; readonly value: LedgerEntry }
+  | Exclude<LedgerRecord, { kind: 'quote' }>
 
 /** By its serial a record is forgotten. Serials only grow. */
 export type SerialRecord = readonly [serial: number, record: LedgerRecord]

@@ -46,6 +46,7 @@ export function createUnreadableQuotes(
   const byKey = new Map<string, Entry>()
   /** How long the quotes lived that were read last. */
   const livesMs: number[] = []
+  let livesRead = 0
 
   const lifeMs = () => (livesMs.length === 0 ? defaultLifeMs : Math.max(...livesMs))
 
@@ -74,8 +75,7 @@ export function createUnreadableQuotes(
 
     noteRead(quote, quoteLifeMs) {
       // A quote that had expired when it came says nothing of how long quotes live.
-      if (quoteLifeMs > 0) livesMs.push(quoteLifeMs)
-      if (livesMs.length > livesRemembered) livesMs.shift()
+      if (quoteLifeMs > 0) livesMs[livesRead++ % livesRemembered] = quoteLifeMs
       if (byKey.size === 0) return
       for (const amount of [quote.requestedAmount, quote.fromValue]) {
         const key = keyOf(quote, amount)

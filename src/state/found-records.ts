@@ -1,50 +1,64 @@
-import { decodeRecord } from './record-codec.ts'
-import type { StateRecord } from './state.ts'
-
-/** A record as it is written, because a text is far cheaper to keep than the objects that it becomes. */
-export type WrittenRecord = readonly [serial: number, written: string]
+import type { RestoredRecord } from './state.ts'
 
 /** What is read of a store: no more quotes than memory is meant for, because more could end every start. */
 export interface FoundRecords {
+  readonly count: number
   /** In the order in which they were added. */
-  readonly whole: WrittenRecord[]
+  all(): Iterable<readonly [serial: number, record: RestoredRecord]>
   /** The serials of quotes that were whole and are too many. */
   readonly tooMany: readonly number[]
-  add(serial: number, found: { kind: StateRecord['kind']; written: string }): void
+  add(serial: number, record: RestoredRecord): void
+  /** Frees their memory. */
+  clear(): void
 }
 
 /** Sorting each time that one quote is too many would take long. */
 const slack = 1.25
 
 export function createFoundRecords(maxQuotes: number): FoundRecords {
-  let whole: WrittenRecord[] = []
+  // Two lists instead of one of pairs, because so many pairs take long to collect.
+  let serials: number[] = []
+  let records: RestoredRecord[] = []
   const tooMany: number[] = []
   let quotes = 0
+
+  function* all(): Iterable<readonly [serial: number, record: RestoredRecord]> {
+    for (let index = 0; index < records.length; index += 1) {
+      const record = records[index]
+      if (record !== undefined) yield [serials[index] ?? 0, record]
+    }
+  }
 
   /** As in the ledger, the quotes that expire first go: no live one goes while there is one that has expired. */
   function makeRoom(): void {
     const expiries: [serial: number, expiresAtMs: number][] = []
-    for (const [serial, written] of whole) {
-      const { kind, value } = decodeRecord(written, 0)
+    for (const [serial, { kind, value }] of all()) {
       if (kind === 'quote') expiries.push([serial, value.expiresAtMs])
     }
     expiries.sort(([, left], [, right]) => left - right)
     const dropped = new Set(expiries.slice(0, quotes - maxQuotes).map(([serial]) => serial))
-    whole = whole.filter(([serial]) => !dropped.has(serial))
+    records = records.filter((_, index) => !dropped.has(serials[index] ?? 0))
+    serials = serials.filter((serial) => !dropped.has(serial))
     for (const serial of dropped) tooMany.push(serial)
     quotes = maxQuotes
   }
 
   return {
-    get whole() {
-      return whole
+    get count() {
+      return records.length
     },
+    all,
     tooMany,
-    add(serial, { kind, written }) {
-      whole.push([serial, written])
-      if (kind !== 'quote') return
+    add(serial, record) {
+      serials.push(serial)
+      records.push(record)
+      if (record.kind !== 'quote') return
       quotes += 1
       if (quotes > slack * maxQuotes) makeRoom()
+    },
+    clear() {
+      serials = []
+      records = []
     },
   }
 }

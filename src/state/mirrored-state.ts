@@ -2,8 +2,8 @@ import type { Logger } from '../process/logger.ts'
 import { type Folder, makeFolder, type SyncMark } from './folder.ts'
 import { type LevelStore, openLevel, StoreInUse } from './level-state.ts'
 import { isOfTheSystem, type OpenedStore } from './open-store.ts'
-import { type BatchMark, decodeRecord } from './record-codec.ts'
-import type { MirroredMemory, NumberedRecord, Restored, State, StateObserver } from './state.ts'
+import type { BatchMark } from './record-codec.ts'
+import type { MirroredMemory, Restored, State, StateObserver } from './state.ts'
 import { createWriter, type Writer } from './writer.ts'
 
 export interface StateParts {
@@ -82,11 +82,10 @@ export async function createState(parts: StateParts): Promise<State> {
     return { ...restoredFrom(), records: takeRecords() }
   }
 
-  /** One by one, and none is kept here any longer than the caller needs it. */
-  function* takeRecords(): Iterable<NumberedRecord> {
-    const wallAheadMs = parts.wallAheadMs()
-    for (const [serial, written] of records) yield [serial, decodeRecord(written, wallAheadMs)]
-    records.length = 0
+  /** Once, and then they are freed. */
+  function* takeRecords(): Restored['records'] {
+    yield* records.all()
+    records.clear()
   }
 
   function restoredFrom(): Omit<Restored, 'records'> {
@@ -113,7 +112,7 @@ export async function createState(parts: StateParts): Promise<State> {
     }
   }
 
-  const restored = records.length
+  const restored = records.count
   return {
     salt: parts.salt,
     note: (record) => theWriter().note(record),

@@ -52,6 +52,7 @@ async function open(options: StateOptions): Promise<State> {
       folder,
       synced,
       nowMs,
+      wallAheadMs,
       maxQuotes,
       onDamage,
     })

@@ -1,24 +1,33 @@
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { type Folder, linkFiles, makeFolder, type SyncMark } from './folder.ts'
-import { createFoundRecords, type FoundRecords, type WrittenRecord } from './found-records.ts'
-import { type LevelStore, openLevel, repairLevel, StoreInUse, syncPath } from './level-state.ts'
+import { createFoundRecords, type FoundRecords } from './found-records.ts'
+import {
+  type LevelStore,
+  type Operation,
+  openLevel,
+  repairLevel,
+  StoreInUse,
+  syncPath,
+} from './level-state.ts'
 import {
   type BatchMark,
   decodeMark,
+  decodeRecord,
   emptyMark,
   encodeMark,
+  encodeRecord,
   keyOf,
-  kindOf,
   markKey,
   serialOf,
 } from './record-codec.ts'
+import type { NumberedRecord } from './state.ts'
 
 export interface OpenedStore {
   readonly store: LevelStore
   readonly mark: BatchMark
   /** In the order of their serials. */
-  readonly records: WrittenRecord[]
+  readonly records: Pick<FoundRecords, 'count' | 'all' | 'clear'>
   /** How many quotes memory is too small for. */
   readonly leftOut: number
   /** The serials of those that are in the store all the same. */
@@ -39,6 +48,7 @@ export interface OpenStoreOptions {
   /** What the store held at the last sync; undefined: that file is damaged. */
   synced: SyncMark | undefined
   nowMs(): number
+  wallAheadMs(): number
   /** LEDGER_ENTRIES. */
   maxQuotes: number
   /** Called before the damaged store is set aside, so that no end can come before it was said. */
@@ -65,14 +75,14 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
   if (!existsSync(folder.store)) await makeFolder(folder.store)
   await linkFiles(folder.store, `${folder.opening}.part`)
   await rename(`${folder.opening}.part`, folder.opening)
-  const opened = await openAndRead(folder.store, options.maxQuotes)
+  const opened = await openAndRead(folder.store, options)
   const { contents } = opened
   if (opened.store !== undefined && addsUp(contents, synced)) {
     await dropLinks(folder)
     return {
       store: opened.store,
       mark: contents.mark ?? emptyMark,
-      records: contents.records.whole,
+      records: contents.records,
       leftOut: contents.records.tooMany.length,
       tooMany: contents.records.tooMany,
       damage: undefined,
@@ -100,9 +110,10 @@ async function dropLinks({ opening }: Folder): Promise<void> {
 
 async function openAndRead(
   path: string,
-  maxQuotes: number,
+  { maxQuotes, wallAheadMs }: Pick<OpenStoreOptions, 'maxQuotes' | 'wallAheadMs'>,
 ): Promise<{ store: LevelStore | undefined; contents: Contents }> {
   const records = createFoundRecords(maxQuotes)
+  const aheadMs = wallAheadMs()
   const contents: Contents = { mark: undefined, records, isReadable: true, damaged: 0 }
   const store = await openLevel(path).catch((error) => {
     if (error instanceof StoreInUse || isOfTheSystem(error)) throw error
@@ -116,9 +127,9 @@ async function openAndRead(
         if (contents.mark === undefined) contents.damaged += 1
         return
       }
-      const kind = kindOf(key, value)
-      if (kind === undefined) contents.damaged += 1
-      else records.add(serialOf(key), { kind, written: value })
+      const record = decodeRecord(key, value, aheadMs)
+      if (record === undefined) contents.damaged += 1
+      else records.add(serialOf(key), record)
     })
     .catch(async (error) => {
       if (isOfTheSystem(error)) {
@@ -142,7 +153,7 @@ export function isOfTheSystem(error: unknown): boolean {
 function addsUp({ mark, records, isReadable, damaged }: Contents, synced: SyncMark | undefined): boolean {
   if (!isReadable || damaged > 0 || synced === undefined) return false
   const { number, count } = mark ?? emptyMark
-  return number >= synced.number && records.whole.length + records.tooMany.length === count
+  return number >= synced.number && records.count + records.tooMany.length === count
 }
 
 /**
@@ -151,25 +162,30 @@ function addsUp({ mark, records, isReadable, damaged }: Contents, synced: SyncMa
  */
 async function rescue(found: Contents, options: OpenStoreOptions): Promise<OpenedStore> {
   const { folder, synced } = options
-  const repaired = await readRepaired(folder, options.maxQuotes)
-  const whole = new Map([...repaired.records.whole, ...found.records.whole])
+  const repaired = await readRepaired(options)
+  const whole = new Map([...repaired.records.all(), ...found.records.all()])
   const leftOut = new Set(
     [...repaired.records.tooMany, ...found.records.tooMany].filter((serial) => !whole.has(serial)),
   ).size
-  const records: WrittenRecord[] = [...whole].sort(([left], [right]) => left - right)
+  const records = createFoundRecords(Number.POSITIVE_INFINITY)
+  let lastSerial = 0
+  for (const [serial, record] of [...whole].sort(([left], [right]) => left - right)) {
+    records.add(serial, record)
+    lastSerial = serial
+  }
   const marks = [synced, found.mark, repaired.mark].flatMap((mark) => mark ?? [])
   const newest = marks.reduce<BatchMark>((best, mark) => (mark.number > best.number ? mark : best), emptyMark)
   const mark: BatchMark = {
     number: newest.number + 1,
-    count: records.length,
-    nextSerial: Math.max(newest.nextSerial, (records.at(-1)?.[0] ?? 0) + 1),
+    count: records.count,
+    nextSerial: Math.max(newest.nextSerial, lastSerial + 1),
     writtenAtMs: Math.max(...marks.map(({ writtenAtMs }) => writtenAtMs), 0),
   }
-  await writeWhole(folder.store, records, mark)
+  await writeWhole(folder.store, { records: records.all(), mark, wallAheadMs: options.wallAheadMs() })
   const store = await openLevel(folder.store)
   const damage = {
-    missing: Math.max(0, newest.count - records.length - leftOut),
-    restored: records.length,
+    missing: Math.max(0, newest.count - records.count - leftOut),
+    restored: records.count,
     setAsideAs: folder.nameAside('damaged', options.nowMs()),
   }
   options.onDamage(damage)
@@ -178,10 +194,11 @@ async function rescue(found: Contents, options: OpenStoreOptions): Promise<Opene
 }
 
 /** Where damage made LevelDB forget tables, its repair finds what is in them. */
-async function readRepaired({ opening, rescue }: Folder, maxQuotes: number): Promise<Contents> {
+async function readRepaired(options: OpenStoreOptions): Promise<Contents> {
+  const { opening, rescue } = options.folder
   await linkFiles(opening, rescue)
   await repairLevel(rescue).catch(() => {})
-  const { store, contents } = await openAndRead(rescue, maxQuotes)
+  const { store, contents } = await openAndRead(rescue, options)
   await store?.close()
   await rm(rescue, { recursive: true, force: true })
   return contents
@@ -189,15 +206,22 @@ async function readRepaired({ opening, rescue }: Folder, maxQuotes: number): Pro
 
 const recordsPerWrite = 1_000
 
-async function writeWhole(path: string, records: readonly WrittenRecord[], mark: BatchMark): Promise<void> {
+async function writeWhole(
+  path: string,
+  { records, mark, wallAheadMs }: { records: Iterable<NumberedRecord>; mark: BatchMark; wallAheadMs: number },
+): Promise<void> {
   await makeFolder(path)
   const store = await openLevel(path)
   try {
-    for (let next = 0; next < records.length; next += recordsPerWrite) {
-      const some = records.slice(next, next + recordsPerWrite)
-      await store.write(some.map(([serial, value]) => ({ type: 'put', key: keyOf(serial), value })))
+    let batch: Operation[] = []
+    for (const [serial, record] of records) {
+      const key = keyOf(serial)
+      batch.push({ type: 'put', key, value: encodeRecord(key, record, wallAheadMs) })
+      if (batch.length < recordsPerWrite) continue
+      await store.write(batch)
+      batch = []
     }
-    await store.write([{ type: 'put', key: markKey, value: encodeMark(mark) }])
+    await store.write([...batch, { type: 'put', key: markKey, value: encodeMark(mark) }])
     await store.sync()
   } finally {
     await store.close()

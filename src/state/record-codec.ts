@@ -1,6 +1,7 @@
 import { crc32 } from 'node:zlib'
+import type { LedgerEntry } from '../orders/ledger.ts'
 import type { Operation } from './level-state.ts'
-import type { StateRecord } from './state.ts'
+import type { RestoredRecord, StateRecord } from './state.ts'
 import type { Changes } from './waiting-changes.ts'
 
 /** Raised when records or files change their form. A folder of a higher version is refused. */
@@ -34,23 +35,20 @@ export function serialOf(key: string): number {
 }
 
 /** The checksum is of the key too: a flipped byte in a key would make one record another. */
-function checksumOf(key: string, json: string): number {
-  return crc32(json, crc32(key))
-}
-
 export function seal(key: string, json: string): string {
-  return checksumOf(key, json).toString(36).padStart(checksumDigits, '0') + json
-}
-
-function isSealed(key: string, value: string): boolean {
-  // Compared as numbers, because writing one takes as long as the checksum itself.
-  const stated = Number.parseInt(value.slice(0, checksumDigits), 36)
-  return checksumOf(key, value.slice(checksumDigits)) === stated
+  return (
+    crc32(key + json)
+      .toString(36)
+      .padStart(checksumDigits, '0') + json
+  )
 }
 
 /** Undefined: the checksum is wrong. */
 export function unseal(key: string, value: string): unknown {
-  return isSealed(key, value) ? JSON.parse(value.slice(checksumDigits)) : undefined
+  const json = value.slice(checksumDigits)
+  // Compared as numbers, because writing one takes as long as the checksum itself.
+  const stated = Number.parseInt(value.slice(0, checksumDigits), 36)
+  return crc32(key + json) === stated ? JSON.parse(json) : undefined
 }
 
 export function encodeMark({ number, count, nextSerial, writtenAtMs }: BatchMark): string {
@@ -89,18 +87,6 @@ export function encodeRecord(key: string, record: StateRecord, wallAheadMs: numb
   return seal(key, JSON.stringify(membersOf(record, wallAheadMs)))
 }
 
-const kinds = new Map<string, StateRecord['kind']>([
-  ['q', 'quote'],
-  ['u', 'use'],
-  ['x', 'unreadable'],
-])
-
-/** Undefined: the record is damaged. */
-export function kindOf(key: string, written: string): StateRecord['kind'] | undefined {
-  // Behind `["`.
-  return isSealed(key, written) ? kinds.get(written.charAt(checksumDigits + 2)) : undefined
-}
-
 function membersOf({ kind, value }: StateRecord, wallAheadMs: number): unknown[] {
   if (kind === 'use') return ['u', value.id, value.expiresAtMs]
   if (kind === 'unreadable') {
@@ -117,10 +103,10 @@ function membersOf({ kind, value }: StateRecord, wallAheadMs: number): unknown[]
   return [...members, Math.round(ownEnd.fromMs + byWallMs), Math.round(ownEnd.untilMs + byWallMs)]
 }
 
-/** Only for what has a kind: then this program wrote it. */
-export function decodeRecord(written: string, wallAheadMs: number): StateRecord {
-  const members = JSON.parse(written.slice(checksumDigits)) as unknown[]
-  switch (members[0]) {
+/** Undefined: the record is damaged. */
+export function decodeRecord(key: string, written: string, wallAheadMs: number): RestoredRecord | undefined {
+  const members = unseal(key, written) as unknown[] | undefined
+  switch (members?.[0]) {
     case 'u': {
       const [, id, expiresAtMs] = members as [string, string, number]
       return { kind: 'use', value: { id, expiresAtMs } }
@@ -129,8 +115,10 @@ export function decodeRecord(written: string, wallAheadMs: number): StateRecord 
       const [, pairId, application, requestedAmount, partition, relayedAtMs] = members as WrittenUnreadable
       return { kind: 'unreadable', value: { pairId, application, requestedAmount, partition, relayedAtMs } }
     }
+    case 'q':
+      return { kind: 'quote', value: entryOf(members as WrittenQuote, serialOf(key), wallAheadMs) }
     default:
-      return quoteOf(members as WrittenQuote, wallAheadMs)
+      return undefined
   }
 }
 
@@ -159,7 +147,8 @@ type WrittenQuote = [
   ownUntilMs?: number,
 ]
 
-function quoteOf(members: WrittenQuote, wallAheadMs: number): StateRecord {
+/** The properties have the order of the ledger's own entries, so that V8 takes them for objects of one kind. */
+function entryOf(members: WrittenQuote, serial: number, wallAheadMs: number): LedgerEntry {
   const [, id, pairId, fromValue, requested, toValue, application, partition, cacheKey, ...times] = members
   const [notedAtMs, expiresAtMs, ownFromMs, ownUntilMs] = times
   const bySteadyMs = expiresAtMs - wallAheadMs
@@ -168,19 +157,17 @@ function quoteOf(members: WrittenQuote, wallAheadMs: number): StateRecord {
       ? undefined
       : { fromMs: ownFromMs + bySteadyMs, untilMs: ownUntilMs + bySteadyMs }
   return {
-    kind: 'quote',
-    value: {
-      id,
-      pairId,
-      fromValue,
-      requestedAmount: requested === 0 ? fromValue : requested,
-      toValue,
-      application,
-      partition: partition === 0 ? undefined : partition,
-      cacheKey,
-      notedAtMs,
-      expiresAtMs,
-      ownEnd,
-    },
+    id,
+    pairId,
+    application,
+    partition: partition === 0 ? undefined : partition,
+    fromValue,
+    requestedAmount: requested === 0 ? fromValue : requested,
+    toValue,
+    expiresAtMs,
+    ownEnd,
+    cacheKey,
+    notedAtMs,
+    serial,
   }
 }

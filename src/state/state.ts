@@ -1,4 +1,4 @@
-import type { NotedQuote } from '../orders/ledger.ts'
+import type { LedgerEntry, NotedQuote } from '../orders/ledger.ts'
 import type { UnreadableQuote } from '../orders/unreadable-quotes.ts'
 
 /** A quote that an order used. It is not handed out again before it expires. */
@@ -13,13 +13,18 @@ export type StateRecord =
   | { readonly kind: 'use'; readonly value: UsedQuote }
   | { readonly kind: 'unreadable'; readonly value: UnreadableQuote }
 
+/** What was read. The ledger keeps these objects, because copies of so many would take long. */
+export type RestoredRecord =
+  | { readonly kind: 'quote'; readonly value: LedgerEntry }
+  | Exclude<StateRecord, { kind: 'quote' }>
+
 /** A record with the number by which it is forgotten. Numbers only grow. */
 export type NumberedRecord = readonly [serial: number, record: StateRecord]
 
 /** What earlier processes left. */
 export interface Restored {
   /** In the order in which they were noted. They can be read once. */
-  readonly records: Iterable<NumberedRecord>
+  readonly records: Iterable<readonly [serial: number, record: RestoredRecord]>
   /** No record has a higher serial. */
   readonly lastSerial: number
   /** False: the last process did not close the store, so what it noted last may be missing. */

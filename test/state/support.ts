@@ -6,7 +6,7 @@ import { systemClock } from '../../src/clock.ts'
 import type { NotedQuote } from '../../src/orders/ledger.ts'
 import { useFolder } from '../../src/state/folder.ts'
 import { openState, type StateOptions } from '../../src/state/open-state.ts'
-import type { NumberedRecord, Restored, State, StateRecord } from '../../src/state/state.ts'
+import type { NumberedRecord, Restored, RestoredRecord, State, StateRecord } from '../../src/state/state.ts'
 import { keptLog, type LogLine } from '../support/observing/log-lines.ts'
 
 export function newFolder(): string {
@@ -66,7 +66,7 @@ export async function opened(directory: string, options: Partial<StateOptions> =
     providerAheadMs: () => 0,
     isTimeDoubted: () => false,
   })
-  const records = [...restored.records]
+  const records = [...restored.records].map(withoutSerial)
   for (const [serial, kept] of records) memory.set(serial, kept)
   return {
     state,
@@ -84,6 +84,14 @@ export async function opened(directory: string, options: Partial<StateOptions> =
       state.forget(serial)
     },
   }
+}
+
+/** Its number is in a restored quote as well, because the ledger keeps the object. Other records have none. */
+function withoutSerial([serial, record]: readonly [number, RestoredRecord]): NumberedRecord {
+  if (record.kind !== 'quote') return [serial, record]
+  const { serial: own, ...value } = record.value
+  if (own !== serial) throw new Error(`record ${serial} holds a quote with the serial ${own}`)
+  return [serial, { kind: 'quote', value }]
 }
 
 export const idsOf = (records: readonly NumberedRecord[]) =>
