@@ -46,9 +46,11 @@ test(
 )
 
 // nginx without health checks learns that an instance ends when it is refused a connection. A connection that completes
-// between the last accept and the close of the listener is reset by the kernel, and nginx sends no POST a second time.
+// between the last accept and the close of the listener is reset by the kernel. nginx sends a GET again and a POST not.
+// Of few restarts two may be unlucky.
+const mostLost = Math.max(2, Math.ceil(restarts / 10))
 test(
-  `behind nginx without health checks, ${restarts} restarts fail no GET, and at most one POST in ten restarts`,
+  `behind nginx without health checks, ${restarts} restarts fail no GET, and at most ${mostLost} POSTs`,
   async () => {
     const upstream = await rollingUpstream()
     const ports = [await freePort(), await freePort()]
@@ -75,8 +77,9 @@ test(
     )
     expect(failed.filter(([outcome]) => outcome.startsWith('GET'))).toEqual([])
     const lost = failed.reduce((sum, [, count]) => sum + count, 0)
+    expect(lost).toBeLessThanOrEqual(mostLost)
     // Each has its cause in the log of nginx, and so have the GETs that it sent again.
-    expect(causes.length).toBeLessThanOrEqual(Math.ceil(restarts / 10))
+    expect(causes.length).toBeLessThanOrEqual(2 * mostLost)
     expect(causes.filter((line) => line.includes('POST')).length).toBeGreaterThanOrEqual(lost)
   },
   testMs,

@@ -25,10 +25,15 @@ const headersOf = (count: number) => Array.from({ length: count }, (_, index) =>
 // Node drops headers past a number without a word. The last one is often Authorization: the request then goes
 // on as somebody else's, or as nobody's.
 describe('the number of headers', () => {
-  it('brings every one of 200 headers to the upstream, the last Authorization too', async () => {
-    await attack(gateway.url, headOf(`${headersOf(197)}Connection: close\r\nAuthorization: last\r\n`))
-    expect(gateway.received[0]?.headers).toMatchObject({ 'x-0': 'v', 'x-196': 'v', authorization: 'last' })
-  })
+  it.each([198, 199, 200])(
+    'brings every one of %d headers to the upstream, the last Authorization too',
+    async (count) => {
+      // Host, Connection and Authorization are three of them.
+      const last = `x-${count - 4}`
+      await attack(gateway.url, headOf(`${headersOf(count - 3)}Connection: close\r\nAuthorization: last\r\n`))
+      expect(gateway.received[0]?.headers).toMatchObject({ 'x-0': 'v', [last]: 'v', authorization: 'last' })
+    },
+  )
 
   it.each([200, 500, 2_000])('refuses Host and %d more with 431', async (count) => {
     expectRefusal(await attack(gateway.url, headOf(headersOf(count)) + smuggled), 431, 'head-too-large')
