@@ -10,10 +10,11 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 npm run --silent build
 
-# Installs packages in a folder of their own: package.json and the lockfile stay as they are.
+# Installs a package in a folder of its own: package.json and the lockfile stay as they are. The package `node` fetches its
+# binary in an install script, and `npm run` hands down the `ignore-scripts` of our .npmrc.
 install_aside() {
   mkdir -p "$1"
-  (cd "$1" && npm init -y >/dev/null && npm install --no-save --no-audit --no-fund --silent "$2")
+  (cd "$1" && npm init -y >/dev/null && npm install --ignore-scripts=false --no-save --no-audit --no-fund --silent "$2")
 }
 
 failed=()
@@ -24,6 +25,7 @@ for row in "${rows[@]}"; do
   (
     export PATH="$aside/node_modules/node/bin:$PATH"
     printf '\n== node %s\n' "$(node --version)"
+    [[ "$(node --version)." == "v$node."* ]] || { echo "wanted node $node"; exit 1; }
     case "$row" in
       # What `engines` promises at least is older than what the test runner needs (rolldown: 20.19): there the built
       # program shows that it starts, serves, orders and stops.
