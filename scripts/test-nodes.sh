@@ -1,37 +1,46 @@
 #!/usr/bin/env bash
-# The test suite on other versions of Node, with the binaries of the npm package `node`. Versions may be named:
-# npm run test:nodes -- 24 26
+# The test suite on other versions of Node, with the binaries of the npm package `node`, and what goes to upstreams on
+# the next undici. Rows may be named: npm run test:nodes -- 24 26 24+undici@8
 set -euo pipefail
 cd "$(dirname "$0")/.."
-versions=("$@")
-if [ "${#versions[@]}" -eq 0 ]; then versions=(20.18.1 20 22 24 26); fi
+rows=("$@")
+if [ "${#rows[@]}" -eq 0 ]; then rows=(20.18.1 20 22 24 26 24+undici@8); fi
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 npm run --silent build
 
-# What `engines` promises at least is older than what the test runner needs (rolldown: 20.19): there the built
-# program shows that it starts, serves, orders and stops.
-try_program() {
-  node scripts/try-program.mjs
+# Installs a package in a folder of its own: package.json and the lockfile stay as they are. The package `node` fetches its
+# binary in an install script, and `npm run` hands down the `ignore-scripts` of our .npmrc.
+install_aside() {
+  mkdir -p "$1"
+  (cd "$1" && npm init -y >/dev/null && npm install --ignore-scripts=false --no-save --no-audit --no-fund --silent "$2")
 }
 
 failed=()
-for version in "${versions[@]}"; do
-  mkdir -p "$folder/$version"
-  (cd "$folder/$version" && npm init -y >/dev/null && npm install --no-save --no-audit --no-fund --silent "node@$version")
+for row in "${rows[@]}"; do
+  node=${row%%+*}
+  aside="$folder/node-$node"
+  [ -d "$aside" ] || install_aside "$aside" "node@$node"
   (
-    export PATH="$folder/$version/node_modules/node/bin:$PATH"
+    export PATH="$aside/node_modules/node/bin:$PATH"
     printf '\n== node %s\n' "$(node --version)"
-    case "$version" in
-      20.18.*) try_program ;;
+    [[ "$(node --version)." == "v$node."* ]] || { echo "wanted node $node"; exit 1; }
+    case "$row" in
+      # What `engines` promises at least is older than what the test runner needs (rolldown: 20.19): there the built
+      # program shows that it starts, serves, orders and stops.
+      20.18.*) node scripts/try-program.mjs ;;
+      *+undici@*)
+        install_aside "$folder/$row" "${row#*+}"
+        scripts/test-undici.sh "$folder/$row/node_modules/undici"
+        ;;
       *) node node_modules/vitest/vitest.mjs run ;;
     esac
-  ) || failed+=("$version")
+  ) || failed+=("$row")
 done
 
 if [ "${#failed[@]}" -gt 0 ]; then
   printf '\nfailed on: %s\n' "${failed[*]}"
   exit 1
 fi
-printf '\npassed on: %s\n' "${versions[*]}"
+printf '\npassed on: %s\n' "${rows[*]}"

@@ -5,7 +5,14 @@ import type { Permit } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { faultOf, isLocalError } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
-import type { CountedFailure, InFlightRequest, Outcome, UpstreamHandler, UpstreamRequest } from './types.ts'
+import type {
+  CountedFailure,
+  InFlightRequest,
+  Outcome,
+  RequestControl,
+  UpstreamHandler,
+  UpstreamRequest,
+} from './types.ts'
 
 export interface AttemptOptions {
   request: UpstreamRequest
@@ -59,11 +66,13 @@ const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
  * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. However many tries it took, it
  * reports one end: without a connection to the connections' breaker, else to that of its kind.
  */
-export class Attempt implements TryHandler, InFlightRequest {
+export class Attempt implements TryHandler, InFlightRequest, RequestControl {
   readonly #options: AttemptOptions
   readonly #context: AttemptContext
   #retriesLeft: number
   #try: Try | undefined
+  /** Of the last try that had a connection. */
+  #control: RequestControl | undefined
   #waitTimer: PatientTimer | undefined
   /** Of the connections' breaker, while the current try has no connection. */
   #connectPermit: Permit | undefined
@@ -116,16 +125,12 @@ export class Attempt implements TryHandler, InFlightRequest {
     this.#neverRepeat(permit)
   }
 
-  onConnect(abort: (reason?: Error) => void): void {
+  onConnect(control: RequestControl): void {
+    this.#control = control
     this.#connectPermit = undefined
     this.#context.connected()
-    const { handler } = this.#options
     try {
-      handler.onConnect((reason) => {
-        // A deadline that passed is a failure of the upstream. A client that left is not.
-        this.#givenUp = !(reason instanceof UpstreamFailure)
-        abort(reason)
-      })
+      this.#options.handler.onConnect(this)
     } catch (error) {
       // As in `withdraw`: a request whose deadline passed before it had a connection was not given up by its client.
       this.#givenUp = !(error instanceof UpstreamFailure)
@@ -135,14 +140,21 @@ export class Attempt implements TryHandler, InFlightRequest {
     this.#began = true
   }
 
-  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
+  abort(reason: Error): void {
+    // A deadline that passed is a failure of the upstream. A client that left is not.
+    this.#givenUp = !(reason instanceof UpstreamFailure)
+    this.#control?.abort(reason)
+  }
+
+  resume(): void {
+    this.#countHeldUp()
+    this.#control?.resume()
+  }
+
+  onHeaders(status: number, rawHeaders: readonly Buffer[], reason: string): void {
     this.#status = status
     if (status >= 200 && !failedStatuses.has(status)) this.#options.permit.answerBegan()
-    const readOn = () => {
-      this.#countHeldUp()
-      resume()
-    }
-    return this.#options.handler.onHeaders(status, rawHeaders, readOn, reason)
+    this.#options.handler.onHeaders(status, rawHeaders, reason)
   }
 
   onData(chunk: Buffer): boolean {

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import { type ConnectionOptions, guardSocket, withoutAltNameCode } from './connector.ts'
+import type { RequestControl } from './types.ts'
 
 /** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
 export class Connection {
@@ -15,8 +16,8 @@ export class Connection {
   answersInHttp10 = false
   /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
   wasReset = false
-  /** Resumes the last answer if it is paused. */
-  #resume: (() => void) | undefined
+  /** Of the answer that is under way. */
+  #control: Pick<RequestControl, 'resume'> | undefined
 
   constructor(options: ConnectionOptions, connector: buildConnector.connector) {
     this.#options = options
@@ -50,13 +51,15 @@ export class Connection {
   }
 
   /** A request is about to be sent. */
-  expectAnswer(): void {
+  expectAnswer(control: Pick<RequestControl, 'resume'>): void {
+    this.#control = control
     this.#answerBytes = 0
     this.answersInHttp10 = false
   }
 
-  setResume(resume: () => void): void {
-    this.#resume = resume
+  /** A free connection would keep the last request and its body in memory. */
+  answerEnded(): void {
+    this.#control = undefined
   }
 
   close(error: Error): Promise<void> {
@@ -75,7 +78,7 @@ export class Connection {
           this.#retiresAtMs = performance.now() + lifeMs(this.#options.maxAgeMs)
           guardSocket(socket, {
             received: (bytes) => this.#readVersion(bytes),
-            beforeEnd: () => this.#resume?.(),
+            beforeEnd: () => this.#control?.resume(),
             ended: ({ wasReset }) => {
               this.wasReset = wasReset
             },

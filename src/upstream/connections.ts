@@ -5,6 +5,7 @@ import type { Lane } from './capacity.ts'
 import { Connection } from './connection.ts'
 import { type ConnectionOptions, createConnector } from './connector.ts'
 import { QueuedTry } from './queued-try.ts'
+import type { UpstreamHandler } from './types.ts'
 
 export interface ConnectionsOptions extends ConnectionOptions {
   max: number
@@ -16,14 +17,10 @@ export interface ConnectionsOptions extends ConnectionOptions {
   breaker: Pick<Breaker, 'admit' | 'retryAfterMs' | 'state'>
 }
 
-/** undici's raw handler, whose `onError` also says whether any byte of an answer came before the error. */
-export interface TryHandler {
+/** An `UpstreamHandler` of one try, whose `onError` also says whether any byte of an answer came before the error. */
+export interface TryHandler extends Omit<UpstreamHandler, 'onError'> {
   /** The try is out of the queue. The permit of the connections' breaker counts until there is a connection. */
   onStart(permit: Permit): void
-  onConnect(abort: (reason?: Error) => void): void
-  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean
-  onData(chunk: Buffer): boolean
-  onComplete(): void
   onError(error: Error, answerBegan: boolean): void
 }
 
@@ -70,7 +67,7 @@ export class Connections {
     this.#taken += 1
     const queued = new QueuedTry({ request, handler, connections: this, lane, number: this.#taken })
     const closed = this.#closed
-    if (closed) process.nextTick(() => queued.onError(closed))
+    if (closed) process.nextTick(() => queued.fail(closed))
     else {
       this.#lineOf(queued).add(queued)
       this.serve()
@@ -101,7 +98,7 @@ export class Connections {
     const lines = [this.#waitingOrders, this.#waitingOthers, this.#waitingStreams]
     const waiting = lines.flatMap((line) => [...line])
     for (const line of lines) line.clear()
-    for (const queued of waiting) queued.onError(error)
+    for (const queued of waiting) queued.fail(error)
   }
 
   giveBack(connection: Connection, queued: QueuedTry): void {

@@ -35,7 +35,8 @@ export function createConnector(options: ConnectionOptions): buildConnector.conn
   }
   // Made once: OpenSSL would parse the files again for each connection.
   const secureContext = options.tls === undefined ? {} : { secureContext: createSecureContext(options.tls) }
-  const tls = { ...tlsServerName(origin), ...secureContext }
+  // undici 8 offers HTTP/2 by default. There, names of fields are in lower case, and a connection is not one request's.
+  const tls = { allowH2: false, ...tlsServerName(origin), ...secureContext }
   if (proxy === undefined || !origin.startsWith('https:')) {
     return buildConnector({ timeout: connectTimeoutMs, ...network, ...tls })
   }

@@ -4,7 +4,7 @@ import { UpstreamFailure } from '../http/problem.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone } from './request-body.ts'
-import type { InFlightRequest, Upstream, UpstreamHandler, UpstreamRequest } from './types.ts'
+import type { InFlightRequest, RequestControl, Upstream, UpstreamHandler, UpstreamRequest } from './types.ts'
 
 export interface AnswerHead {
   status: number
@@ -71,8 +71,8 @@ class Reader implements UpstreamHandler {
   #waitTimer: NodeJS.Timeout | undefined
   #resolve!: (answer: WholeAnswer) => void
   #reject!: (error: Error) => void
-  /** Aborts the try that has a connection; undefined until there is one. */
-  #abortTry: ((reason?: Error) => void) | undefined
+  /** Undefined until a try had a connection. */
+  #control: RequestControl | undefined
   #settled = false
   #giveUpReason: Error | undefined
   #sentAtMs = 0
@@ -98,20 +98,20 @@ class Reader implements UpstreamHandler {
   }
 
   #lateness(): UpstreamFailure['fault'] {
-    if (this.#abortTry !== undefined) return 'http_response_timeout'
+    if (this.#control !== undefined) return 'http_response_timeout'
     return this.request?.isWaiting ? 'connection_limit_reached' : 'connection_timeout'
   }
 
   /** Refused as soon as its sender objects, so that its client need not wait until a connection is there. */
   readonly askWhileWaiting = (): void => {
-    if (this.#settled || this.#abortTry !== undefined) return
+    if (this.#settled || this.#control !== undefined) return
     const asked = this.#options.sender?.whileWaiting?.()
     if (asked === undefined) return
     if ('objection' in asked) this.#giveUp(asked.objection)
     else this.#waitTimer = setTimeout(this.askWhileWaiting, asked.askAgainInMs)
   }
 
-  onConnect(abort: (reason?: Error) => void): void {
+  onConnect(control: RequestControl): void {
     clearTimeout(this.#waitTimer)
     // After a pause of this process a connection may become free before the deadline's timer runs. Without this line the
     // request would be sent and then given up.
@@ -124,13 +124,13 @@ class Reader implements UpstreamHandler {
       this.#reject(objection)
       throw objection
     }
-    this.#abortTry = abort
+    this.#control = control
     this.#sentAtMs = this.#options.clock.nowMs()
     this.#sentSteadyMs = steadyMsOf(this.#options.clock)
   }
 
-  onHeaders(status: number, rawHeaders: Buffer[], _resume: () => void, reason: string): boolean {
-    if (status < 200) return true
+  onHeaders(status: number, rawHeaders: readonly Buffer[], reason: string): void {
+    if (status < 200) return
     const headers = latin1Headers(rawHeaders)
     const head: WholeAnswer = {
       status,
@@ -148,7 +148,6 @@ class Reader implements UpstreamHandler {
       throw this.#failure('http_protocol_error', new Error('a transfer coding that was not asked for'))
     }
     this.#head = head
-    return true
   }
 
   onData(chunk: Buffer): boolean {
@@ -173,13 +172,13 @@ class Reader implements UpstreamHandler {
   onError(error: Error): void {
     if (this.#settled) return
     this.#settle()
-    const requestBegan = this.#abortTry !== undefined
+    const requestBegan = this.#control !== undefined
     const fault = faultOf(error, { requestBegan, headReceived: this.#head !== undefined })
     this.#reject(error instanceof UpstreamFailure ? error : this.#failure(fault, error))
   }
 
   abort(): void {
-    this.#giveUp(new ClientGone('no client waits any more', { maybeSeen: this.#abortTry !== undefined }))
+    this.#giveUp(new ClientGone('no client waits any more', { maybeSeen: this.#control !== undefined }))
   }
 
   #giveUp(reason: Error): void {
@@ -187,8 +186,8 @@ class Reader implements UpstreamHandler {
     this.#settle()
     this.#giveUpReason = reason
     this.#reject(reason)
-    // Both, because `#abortTry` may belong to a try that failed, while the next try waits for a connection.
-    this.#abortTry?.(reason)
+    // Both, because the try that had a connection may have failed, while the next try waits for one.
+    this.#control?.abort(reason)
     this.request?.withdraw(reason)
   }
 
@@ -199,7 +198,7 @@ class Reader implements UpstreamHandler {
   }
 
   #failure(fault: UpstreamFailure['fault'], cause: Error): UpstreamFailure {
-    const maybeSeen = this.#abortTry !== undefined
+    const maybeSeen = this.#control !== undefined
     return new UpstreamFailure(this.#options.upstream.name, { fault, maybeSeen, cause })
   }
 }

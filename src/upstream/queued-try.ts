@@ -18,8 +18,13 @@ export interface QueuedTryOptions {
   number: number
 }
 
-/** One try of a request. It waits for a connection, holds it until the answer ends, and gives it back. */
-export class QueuedTry implements Try {
+type Controller = Dispatcher.DispatchController
+
+/**
+ * One try of a request. It waits for a connection, holds it until the answer ends, and gives it back. No other file
+ * knows the handlers of undici: versions 7 and 8 call these methods in the same way.
+ */
+export class QueuedTry implements Try, Dispatcher.DispatchHandler {
   readonly lane: Lane
   readonly number: number
   isWaiting = true
@@ -48,38 +53,44 @@ export class QueuedTry implements Try {
     connection.dispatch(this.#request, this)
   }
 
-  onConnect(abort: (reason?: Error) => void): void {
+  onRequestStart(controller: Controller): void {
     this.#bytesReadBefore = this.#connection?.bytesRead
-    this.#connection?.expectAnswer()
-    this.#handler.onConnect(abort)
+    this.#connection?.expectAnswer(controller)
+    this.#handler.onConnect(controller)
   }
 
-  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
-    this.#connection?.setResume(resume)
+  onResponseStart(controller: Controller, status: number, _headers: unknown, reason = ''): void {
+    // Over HTTP/1.1 they are always a list of Buffers. undici's parsed headers lack order, case and duplicates.
+    const rawHeaders = controller.rawHeaders as Buffer[]
     // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
     // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
     // an answer that states a length.
     // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
     const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
     if (mayMislead && isChunked(rawHeaders)) this.#connection?.retire()
-    return this.#handler.onHeaders(status, rawHeaders, resume, reason)
+    this.#handler.onHeaders(status, rawHeaders, reason)
   }
 
-  onData(chunk: Buffer): boolean {
+  onResponseData(controller: Controller, chunk: Buffer): void {
     // undici's parser emits an empty chunk when it is resumed and has no bytes left.
-    return chunk.length === 0 || this.#handler.onData(chunk)
+    if (chunk.length > 0 && !this.#handler.onData(chunk)) controller.pause()
   }
 
-  onComplete(): void {
+  onResponseEnd(): void {
     if (this.#connection?.wasReset) {
-      this.onError(new errors.SocketError('reset by the upstream'))
+      this.fail(new errors.SocketError('reset by the upstream'))
       return
     }
     this.#giveBack()
     this.#handler.onComplete()
   }
 
-  onError(error: Error): void {
+  /** Without a controller if the request never had its connection. */
+  onResponseError(_controller: unknown, error: Error): void {
+    this.fail(error)
+  }
+
+  fail(error: Error): void {
     const answerBegan =
       this.#bytesReadBefore !== undefined && this.#connection?.bytesRead !== this.#bytesReadBefore
     this.#giveBack()
@@ -87,6 +98,8 @@ export class QueuedTry implements Try {
   }
 
   #giveBack(): void {
-    if (this.#connection) this.#connections.giveBack(this.#connection, this)
+    if (this.#connection === undefined) return
+    this.#connection.answerEnded()
+    this.#connections.giveBack(this.#connection, this)
   }
 }

@@ -16,7 +16,14 @@ import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/w
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
-import type { InFlightRequest, RequestKind, SentBody, Upstream, UpstreamHandler } from './types.ts'
+import type {
+  InFlightRequest,
+  RequestControl,
+  RequestKind,
+  SentBody,
+  Upstream,
+  UpstreamHandler,
+} from './types.ts'
 
 /** On whose behalf a request is relayed. */
 export interface RelayOwner {
@@ -65,8 +72,8 @@ const sendHeadAlone = (relay: Relay) => relay.sendHeadAlone()
 class Relay implements UpstreamHandler {
   readonly #options: RelayOptions
   inFlight: InFlightRequest | undefined
-  /** Aborts the try that has a connection; undefined until there is one. */
-  #abortTry: ((reason?: Error) => void) | undefined
+  /** Undefined until a try had a connection. */
+  #control: RequestControl | undefined
   #clientGone = false
   #ended = false
   #began = false
@@ -76,7 +83,6 @@ class Relay implements UpstreamHandler {
   #bodyBegan = false
   #statedLength: number | undefined
   #wholeBody: Buffer | undefined
-  #resume: (() => void) | undefined
   #stallTimer: PatientTimer | undefined
 
   constructor(options: RelayOptions) {
@@ -87,8 +93,8 @@ class Relay implements UpstreamHandler {
       this.#clientGone = true
       this.#dropBody()
       const reason = this.#clientGoneError()
-      // Both, because `#abortTry` may belong to a try that failed, while the next try waits for a connection.
-      this.#abortTry?.(reason)
+      // Both, because the try that had a connection may have failed, while the next try waits for one.
+      this.#control?.abort(reason)
       // Out of the queue at once: requests whose clients left must not keep new requests out.
       this.inFlight?.withdraw(reason)
     }
@@ -97,21 +103,21 @@ class Relay implements UpstreamHandler {
     ;(options.response as Interruptible)[interrupted] = giveUp
   }
 
-  onConnect(abort: (reason?: Error) => void): void {
+  onConnect(control: RequestControl): void {
     // The client left while its request waited for a connection, so the request is not sent.
     if (this.#clientGone || this.#ended) throw this.#clientGoneError()
-    this.#abortTry = abort
+    this.#control = control
     this.#began = true
     this.#sentAtMs = performance.now()
   }
 
-  onHeaders(status: number, rawHeaderBytes: Buffer[], resume: () => void, reason: string): boolean {
+  onHeaders(status: number, rawHeaderBytes: readonly Buffer[], reason: string): void {
     const { kind, owner, request, response, upstream } = this.#options
     const rawHeaders = latin1Headers(rawHeaderBytes)
     if (status < 200) {
       // The client of an order waits for one answer: its order was accepted, or it was not.
       if (kind === 'other') relayInterim(request, response, { status, reason, rawHeaders })
-      return true
+      return
     }
     owner.answerBegan(performance.now() - this.#sentAtMs)
     if (hasForeignTransferCoding(rawHeaders)) {
@@ -121,16 +127,14 @@ class Relay implements UpstreamHandler {
     if (owner.ownHeaders) headers.push(...owner.ownHeaders(headers))
     const length = headerLines(headers, 'content-length')
     if (length !== undefined) this.#statedLength = Number(length)
-    this.#resume = resume
     this.#head = { status, reason: reasonBytes(reason), headers }
     if (bodilessStatuses.has(status)) {
       this.#end()
-      return true
+      return
     }
     // A reason phrase that Node cannot write has to throw here, where undici handles the error.
     if (!isPlain(reason)) this.#writeHead()
     process.nextTick(sendHeadAlone, this)
-    return true
   }
 
   /**
@@ -143,7 +147,7 @@ class Relay implements UpstreamHandler {
       this.#writeHead()
       this.#options.response.write(noBytes)
     } catch (error) {
-      this.#abortTry?.(error as Error)
+      this.#control?.abort(error as Error)
     }
   }
 
@@ -174,7 +178,7 @@ class Relay implements UpstreamHandler {
     const { response } = this.#options
     const taken = response.write(chunk)
     if (!taken) {
-      if (this.#resume) response.once('drain', this.#resume)
+      response.once('drain', () => this.#control?.resume())
       this.#startStallTimer()
     }
     return taken

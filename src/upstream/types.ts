@@ -51,11 +51,21 @@ export interface UpstreamRequest {
   body: SentBody | null
 }
 
-/** undici's raw handler: header bytes as received, no copies, no promises. */
+/** What a handler may do with a request that has its connection. */
+export interface RequestControl {
+  /** Closes the connection, and calls the handler's `onError` with the reason. */
+  abort(reason: Error): void
+  /** Reads on after `onData` has returned false. */
+  resume(): void
+}
+
+/** Receives an answer: header bytes as received, no copies, no promises. */
 export interface UpstreamHandler {
   /** Called just before the first byte is written. If it throws, the request is cancelled and not sent. */
-  onConnect(abort: (reason?: Error) => void): void
-  onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean
+  onConnect(control: RequestControl): void
+  /** Also called for each interim answer. */
+  onHeaders(status: number, rawHeaders: readonly Buffer[], reason: string): void
+  /** False: nothing more is read until the handler resumes. */
   onData(chunk: Buffer): boolean
   onComplete(): void
   onError(error: Error): void

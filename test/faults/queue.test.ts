@@ -133,7 +133,7 @@ describe('a request that nobody wants any more', () => {
   function handlerInto(log: string[]): UpstreamHandler {
     return {
       onConnect: () => log.push('connect'),
-      onHeaders: () => true,
+      onHeaders() {},
       onData: () => true,
       onComplete: () => log.push('complete'),
       onError: (error) => log.push(error.message),

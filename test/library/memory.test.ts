@@ -93,3 +93,42 @@ test('a rate limit keeps nothing of the long line that an address came in', asyn
     `)
   expect(bytes).toBeLessThan(5_000)
 })
+
+// undici's controller of a request leads to its body.
+test('a free connection to an upstream keeps nothing of the body of its last request', async () => {
+  const { code, output } = await outcomeOf(
+    `
+    import { once } from 'node:events'
+    import { createServer, request } from 'node:http'
+    const connections = new Set()
+    const provider = createServer((request, response) => {
+      connections.add(request.socket)
+      request.resume().on('end', () => setTimeout(() => response.end('{}'), 300))
+    }).listen(0, '127.0.0.1')
+    await once(provider, 'listening')
+    const gateway = await createGateway({
+      PORT: 0, ADMIN_PORT: 0, PAYMENTS_BASE_URL: 'http://127.0.0.1:' + provider.address().port,
+    })
+    const { trafficUrl } = await gateway.listen()
+    const ask = (bytes) => new Promise((resolve, reject) => {
+      request(trafficUrl + '/checkouts', { method: 'POST', agent: false }, (response) => response.resume().on('close', resolve))
+        .on('error', reject).end(Buffer.alloc(bytes, 'x'))
+    })
+    async function afterBodiesOf(bytes) {
+      await Promise.all(Array.from({ length: 50 }, () => ask(bytes)))
+      await new Promise((resolve) => setTimeout(resolve, 200))
+      gc()
+      return process.memoryUsage().arrayBuffers
+    }
+    const before = await afterBodiesOf(10)
+    const after = await afterBodiesOf(60_000)
+    console.log(JSON.stringify({ connections: connections.size, bytes: (after - before) / 50 }))
+    process.exit()
+    `,
+    ['--expose-gc'],
+  )
+  expect(code, output).toBe(0)
+  const { connections, bytes } = JSON.parse(output) as { connections: number; bytes: number }
+  expect(connections).toBe(50)
+  expect(bytes).toBeLessThan(10_000)
+})

@@ -5,7 +5,7 @@ import { Attempt } from '../../src/upstream/attempt.ts'
 import type { Permit } from '../../src/upstream/breaker.ts'
 import type { TryHandler } from '../../src/upstream/connections.ts'
 import { ClientGone } from '../../src/upstream/request-body.ts'
-import type { Outcome } from '../../src/upstream/types.ts'
+import type { Outcome, RequestControl } from '../../src/upstream/types.ts'
 
 const coded = (code: string) => Object.assign(new Error(code), { code })
 const failure = (fault: UpstreamFailure['fault']) => new UpstreamFailure('swap', { fault, maybeSeen: true })
@@ -37,7 +37,7 @@ function attempt(options: Trial = {}) {
   const connecting: string[] = []
   const outcomes: Outcome[] = []
   const told: string[] = []
-  let giveUp: (reason?: Error) => void = () => {}
+  let control: RequestControl | undefined
   const subject = new Attempt({
     request: {
       kind: 'other',
@@ -47,10 +47,10 @@ function attempt(options: Trial = {}) {
       body: options.body ? Buffer.from(options.body) : null,
     },
     handler: {
-      onConnect: (abort) => {
-        giveUp = abort
+      onConnect: (given) => {
+        control = given
       },
-      onHeaders: () => true,
+      onHeaders() {},
       onData: () => true,
       onComplete: () => told.push('complete'),
       onError: () => told.push('error'),
@@ -83,9 +83,9 @@ function attempt(options: Trial = {}) {
     outcomes,
     told,
     latest,
-    connect: () => latest().onConnect((reason) => latest().onError(reason ?? new Error('aborted'), false)),
-    giveUp: (reason: Error) => giveUp(reason),
-    head: (status: number) => latest().onHeaders(status, [], () => {}, ''),
+    connect: () => latest().onConnect({ abort: (reason) => latest().onError(reason, false), resume() {} }),
+    giveUp: (reason: Error) => control?.abort(reason),
+    head: (status: number) => latest().onHeaders(status, [], ''),
     fail: (error: Error, answerBegan = false) => latest().onError(error, answerBegan),
   }
 }

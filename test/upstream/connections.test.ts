@@ -7,7 +7,7 @@ function handler(onComplete = () => {}): TryHandler {
   return {
     onStart() {},
     onConnect() {},
-    onHeaders: () => true,
+    onHeaders() {},
     onData: () => true,
     onComplete,
     onError() {},

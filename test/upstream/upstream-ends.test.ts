@@ -39,11 +39,10 @@ async function pausedAnswer(onRequest: (socket: Socket) => void, whenPaused: (so
     dispatch(
       { kind: 'other', method: 'GET', target: '/', headers: [], body: null },
       {
-        onConnect() {},
-        onHeaders(_status, _rawHeaders, resumeReading) {
-          resume = resumeReading
-          return true
+        onConnect(control) {
+          resume = () => control.resume()
         },
+        onHeaders() {},
         onData(chunk) {
           const isFirst = received === 0
           received += chunk.length

@@ -110,6 +110,25 @@ describe.skipIf(!hasOpenssl)('an upstream that speaks TLS', () => {
     await rawExchange(edge.url, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n')
     expect(new Set(asked)).toEqual(new Set(['upstream.test']))
   })
+
+  // undici 8 offers HTTP/2 unless it is told not to, and the names of fields would arrive in lower case.
+  it('is offered HTTP/1.1 alone', async () => {
+    const offered: string[][] = []
+    const { key, cert } = certificateFor('localhost')
+    const upstream = createTlsServer({
+      key,
+      cert,
+      ALPNCallback({ protocols }) {
+        offered.push(protocols)
+        return protocols[0]
+      },
+    })
+    const port = await listening(upstream)
+    const edge = await edgeTo(`https://localhost:${port}`, { retries: 0 }, { tls: { ca: cert } })
+    upstream.on('secureConnection', (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
+    expect((await rawExchange(edge.url, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n')).status).toBe(204)
+    expect(offered).toEqual([['http/1.1']])
+  })
 })
 
 /**

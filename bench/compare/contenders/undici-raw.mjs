@@ -1,4 +1,7 @@
-/** node:http and undici's raw handler with nothing in between: the least code for a pass-through on these two. */
+/**
+ * node:http and undici's raw handler with nothing in between: the least code for a pass-through on these two. The raw
+ * handler needs undici 7; the one of undici 8 also parses the headers, and would be slower.
+ */
 import { createServer } from 'node:http'
 import { Pool } from 'undici'
 
