@@ -31,8 +31,8 @@ for row in "${rows[@]}"; do
       # program shows that it starts, serves, orders and stops.
       20.18.*) node scripts/try-program.mjs ;;
       *+undici@*)
-        install_aside "$folder/$row" "${row#*+}"
-        scripts/test-undici.sh "$folder/$row/node_modules/undici"
+        undici="$folder/undici-${row#*@}"
+        install_aside "$undici" "${row#*+}" && scripts/test-undici.sh "$undici/node_modules/undici"
         ;;
       *) node node_modules/vitest/vitest.mjs run ;;
     esac
