@@ -75,7 +75,10 @@ export function createSubjects(parts: SubjectParts): Subject[] {
           lastFailure: lastFailureOf(upstream, 'quotes'),
           retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
           stillServed: stillServed(upstreams),
-          names: stopped.slice(0, maxNames).map(({ pair }) => pair),
+          names: stopped
+            .map(({ pair }) => pair)
+            .sort()
+            .slice(0, maxNames),
           howMany: stopped.length,
         }
       },

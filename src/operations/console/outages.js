@@ -72,7 +72,7 @@ function sentence(outage, now) {
         what: 'The shared store has been down',
         since,
         how: failure,
-        now: `; ${many(outage.requests, 'order')} forwarded without it.`,
+        now: `; ${many(outage.requests, 'order')} forwarded that would have been refused as expired.`,
         served,
       }
     case 'clock':

@@ -37,7 +37,7 @@ export function createSavings() {
     set(
       'matched',
       orders === 0 ? '–' : percent(ordersMatched / orders, 0),
-      `of ${count(orders)} orders matched`,
+      `of ${count(orders)} order${orders === 1 ? '' : 's'} matched`,
     )
     const provider = upstreams
       .find(({ name }) => name === 'swap')
