@@ -3,6 +3,7 @@ import type { ProblemSlug } from '../../src/http/problem.ts'
 import { type UpstreamName, upstreamNames, upstreamTable } from '../../src/http/upstreams.ts'
 import { version } from '../../src/process/package-info.ts'
 import { headerComponents, headerRefs } from './headers.ts'
+import { history } from './history-schemas.ts'
 import type { Operation, Paths } from './operation.ts'
 import { operationsPaths } from './operations-paths.ts'
 import { parameters } from './parameters.ts'
@@ -110,6 +111,7 @@ function schemaComponents(): Record<string, object> {
     Health: health,
     Readiness: readiness,
     Status: status,
+    History: history,
     OperationsError: operationsError,
     ...problemSchemas(),
   }

@@ -66,6 +66,21 @@ export const operationsPaths: Record<
       },
     },
   },
+  '/history': {
+    get: {
+      operationId: 'getHistory',
+      tags: ['Operations'],
+      summary: '15 min by the second, 24 h by the minute, past outages and events',
+      description:
+        'To an IP address, localhost or a name in ADMIN_ALLOWED_HOSTS only. It has no request details.',
+      security: [{}, { adminToken: [] }],
+      responses: {
+        '200': json('What was kept since the start.', 'History'),
+        '401': json('That is not the ADMIN_TOKEN.', 'OperationsError'),
+        '421': json('Another Host header.', 'OperationsError'),
+      },
+    },
+  },
 }
 
 function json(description: string, schema: string): object {

@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { quoteWithoutExpiry } from '../../src/quotes/quote.ts'
+import { outage, savings, shownCalls } from './history-schemas.ts'
 
 /** Bodies that the gateway reads or makes, problems aside. Read for the document alone, never for a request. */
 
@@ -85,6 +86,10 @@ const upstreamState = z.object({
   breakers: z.array(shownBreaker),
   openPairs: z.number().describe('Pairs whose quotes are not asked for now, because they keep failing.'),
   inFlight: z.number(),
+  connections: z
+    .object({ busy: z.number(), idle: z.number(), waiting: z.number() })
+    .describe('Connections, and requests that wait for one.'),
+  traffic: z.array(shownCalls).describe('Of the last minute, by kind of traffic.'),
   connectionsMost: z.number(),
   queueMost: z.number(),
 })
@@ -127,6 +132,9 @@ export const status = z
   .object({
     version: z.string(),
     mode: z.enum(['SANDBOX', 'LIVE']),
+    now: z.number().describe('Milliseconds since the epoch.'),
+    outages: z.array(outage).describe('What is wrong now.'),
+    savings,
     uptimeMs: z.number(),
     ready: z.boolean(),
     upstreams: z.array(upstreamState),

@@ -8,12 +8,7 @@ import type { DecidedOrder } from '../routes/order-decisions.ts'
 /** Passes every exchange that ends on to the console; called only while a console is open. */
 export function createConsoleFeed(activity: Activity, clock: Clock): ExchangeWatcher {
   return (exchange, ended) => {
-    const { outcome, missed } = exchange
-    activity.requestOver({
-      durationMs: ended.durationMs,
-      isQuote: missed || outcome?.how === 'hit',
-      isHit: outcome?.how === 'hit',
-    })
+    activity.requestOver()
     if (activity.hasRoom(ended.status)) activity.keep(seen(exchange, ended, clock.nowMs()))
   }
 }

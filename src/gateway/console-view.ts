@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { maskedAddress } from '../http/ip-address.ts'
+import type { Metrics } from '../metrics/metrics.ts'
 import type { Explanation, OperationsView, ShownSetting, UpstreamState } from '../operations/view.ts'
 import type { NotedQuote } from '../orders/ledger.ts'
 import { isInDoubt, type Verdict } from '../orders/matching.ts'
@@ -12,18 +13,23 @@ import type { Exchanges } from '../routes/exchange.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { State } from '../state/state.ts'
 import type { Upstream } from '../upstream/types.ts'
+import type { ConsoleHistory } from './console-history.ts'
+import { createSubjects } from './console-subjects.ts'
 import type { Swap } from './swap.ts'
+import type { Upstreams } from './upstreams.ts'
 
 export interface ConsoleViewParts {
   loaded: Pick<LoadedConfig, 'config' | 'sources'>
   clock: Clock
   version: string
   exchanges: Exchanges
-  upstreams: Readonly<Record<string, Upstream | undefined>>
+  upstreams: Upstreams
   swap: Swap
   sandbox: Sandbox | undefined
   sharedStore: SharedStore | undefined
   state: State | undefined
+  consoleHistory: ConsoleHistory
+  metrics: Metrics
   /** Undefined until the traffic listener listens. */
   trafficUrl(): string | undefined
 }
@@ -34,6 +40,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
   const { config, sources } = parts.loaded
   const { memory, evictions, ledger, providerClock, coolDowns } = swap.inside
   const startedAtMs = performance.now()
+  const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
 
   function stateOf(upstream: Upstream): UpstreamState {
     const { name, breakers, inFlight } = upstream
@@ -47,6 +54,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       })),
       openPairs: breakers.refusedPairs().length,
       inFlight,
+      connections: { ...upstream.connections },
       connectionsMost: config.upstream.connections,
       queueMost: config.upstream.queue,
     }
@@ -61,8 +69,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       : 'LIVE',
     settings: shownSettings(sources),
     uptimeMs: () => performance.now() - startedAtMs,
-    upstreams: () =>
-      Object.values(parts.upstreams).flatMap((upstream) => (upstream ? [stateOf(upstream)] : [])),
+    upstreams: () => upstreams.map(stateOf),
     clock() {
       const { isKnown, saysNoTime } = providerClock
       const { estimateMs, lowMs, highMs } = providerClock.offset()
@@ -91,6 +98,15 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
     ledgerEntries: () => ledger.size,
     state: () => (parts.state ? { ...parts.state.facts } : null),
     inFlight: () => exchanges.inFlight,
+    counts: () => parts.consoleHistory.counts(parts.upstreams, exchanges.inFlight),
+    subjects: createSubjects({
+      ...parts,
+      upstreams,
+      refusals: parts.consoleHistory.refusals,
+      providerClock,
+      untrustedPeers: exchanges.untrustedPeers,
+      unknownOrders: () => parts.consoleHistory.history.unknownOrders,
+    }),
     coolDowns: () =>
       coolDowns.list().map(({ scope, application, address, leftMs }) => ({
         scope,

@@ -13,8 +13,7 @@ import { forEachUpstream, upstreamNames } from '../http/upstreams.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createActivity } from '../operations/activity.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
-import { maxClientConnections } from '../process/fd-limit.ts'
-import { completeLogger, type GatewayLogger, type Logger, silentLogger } from '../process/logger.ts'
+import { completeLogger, type GatewayLogger, silentLogger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { createSummedLog } from '../process/summed-log.ts'
@@ -28,8 +27,10 @@ import { createTrafficServer } from '../server/traffic-server.ts'
 import { HeldBodies, maxHeldBytes } from '../upstream/held-bodies.ts'
 import { checkArguments } from './arguments.ts'
 import { createConsoleFeed } from './console-feed.ts'
+import { createConsoleHistory } from './console-history.ts'
 import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
+import { maxConnections } from './max-connections.ts'
 import { accessLogIfSet, rateLimitIfSet, sandboxIfNeeded, stateIfSet, storeIfSet } from './optional-parts.ts'
 import { createSwap } from './swap.ts'
 import { createUpstreams } from './upstreams.ts'
@@ -106,11 +107,12 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     watchedChanged(watched) {
       exchanges.watcher = watched ? consoleFeed : undefined
     },
-    upstreamFailures: () =>
-      Object.values(upstreams).reduce((sum, upstream) => sum + (upstream?.failures ?? 0), 0),
   })
   const consoleFeed = createConsoleFeed(activity, clock)
-  const upstreams = createUpstreams(config, { sandbox, metrics, log, summedLog })
+  const consoleHistory = createConsoleHistory(metrics, clock)
+  const { history } = consoleHistory
+  const breakerChanged = () => operations.look()
+  const upstreams = createUpstreams(config, { sandbox, metrics, log, summedLog, history, breakerChanged })
   const applicationOf = createApplicationOf(config.swap.appName)
   const readClientAddress = createClientAddress(config.client)
 
@@ -118,7 +120,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     log,
     summedLog,
     accessLog: accessLogIfSet(config, { log, applicationOf, readClientAddress, loggedAddress }),
-    observer: metrics.exchanges,
+    observer: consoleHistory.observer,
     readTarget: createAreaReader(forEachUpstream((name) => config.upstreams[name].paths)),
     readClientAddress,
     allShareQuotes: config.quotes.partition.mode === 'none',
@@ -179,6 +181,8 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const operations = createOperationsApp({
     page: metrics,
     activity,
+    history,
+    nowMs: clock.nowMs,
     isReady: () => lifecycle.ready,
     access: { ...config.admin, production: config.production },
     view: createConsoleView({
@@ -191,6 +195,8 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
       sandbox,
       sharedStore,
       state,
+      consoleHistory,
+      metrics,
       trafficUrl: () => lifecycle.trafficUrl,
     }),
   })
@@ -234,16 +240,4 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
 /** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us. */
 function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {
   return new Set([client.ipHeader, ...quotes.partition.placeHeaders])
-}
-
-function maxConnections(config: Config, log: Logger): number {
-  const { connections } = config.requests
-  const possible = maxClientConnections() ?? connections
-  if (possible < connections) {
-    log.warn(
-      { connections: possible },
-      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may have (ulimit -n)`,
-    )
-  }
-  return Math.min(connections, possible)
 }

@@ -1,12 +1,15 @@
 import type { Config } from '../config/config.ts'
 import { forEachUpstream, type UpstreamName } from '../http/upstreams.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { History } from '../operations/history.ts'
+import type { CallEnd } from '../operations/recent-calls.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { Upstream } from '../upstream/types.ts'
+import type { Outcome, Upstream } from '../upstream/types.ts'
 import { createUpstream } from '../upstream/upstream.ts'
 import { createBreakerNotes } from './breaker-notes.ts'
+import { failureText } from './failure-text.ts'
 
 export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & { readonly swap: Upstream }
 
@@ -15,6 +18,9 @@ export interface UpstreamParts {
   metrics: Metrics
   log: Logger
   summedLog: SummedLog
+  history: Pick<History, 'callEnded'>
+  /** Called once a breaker has opened or closed. */
+  breakerChanged(): void
 }
 
 /** Every upstream of the table that has a base URL. */
@@ -35,9 +41,14 @@ export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams
       proxy: config.proxy,
       observer: {
         ...counts,
+        requestEnded(outcome, durationMs, traffic, status) {
+          counts.requestEnded(outcome, durationMs)
+          parts.history.callEnded(name, traffic, callEndOf(outcome, durationMs, status))
+        },
         breakerChanged(breaker, state, failure) {
           counts.breakerChanged(breaker, state, failure)
           noteBreaker(breaker, state, failure)
+          parts.breakerChanged()
         },
       },
     })
@@ -52,4 +63,15 @@ export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams
   const { swap } = upstreams
   if (swap === undefined) throw new TypeError('SWAP_BASE_URL is required')
   return { ...upstreams, swap }
+}
+
+function callEndOf(outcome: Outcome, durationMs: number, status: number): CallEnd {
+  const byBreaker = outcome === 'breaker_open'
+  const wasSent = !byBreaker && outcome !== 'connection_limit_reached'
+  const failure = outcome === 'failed-status' ? status : outcome
+  const isError = failure !== 'answered' && failure !== 'given-up' && !byBreaker
+  return {
+    durationMs: wasSent ? durationMs : undefined,
+    error: isError ? failureText(failure, durationMs) : undefined,
+  }
 }

@@ -1,11 +1,11 @@
 import type { Registry } from 'prom-client'
-import type { MatchingRule, Verdict } from '../orders/matching.ts'
 import type { MemoryStoreObserver } from '../quotes/memory-quote-store.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
-import type { QuoteCacheObserver } from '../quotes/quote-cache.ts'
+import type { Lookup, QuoteCacheObserver } from '../quotes/quote-cache.ts'
 import type { EvictionObserver } from '../replicas/evictions.ts'
 import type { SharingObserver } from '../replicas/shared-quotes.ts'
 import type { FloatOrderDecision, OrderObserver } from '../routes/order-decisions.ts'
+import { createFloatOrders, createMatches } from './float-orders.ts'
 import {
   createDistribution,
   createDistributions,
@@ -38,7 +38,16 @@ export interface QuoteGauges {
   isClockUnknown(): boolean
 }
 
+/** What was counted so far, for the console's history. */
+export interface QuoteCounts {
+  readonly lookups: Readonly<Record<Lookup, number>>
+  readonly orders: Readonly<Record<FloatOrderDecision, number>>
+  /** Orders that were not judged, because the shared store could not be asked. */
+  readonly ordersWithoutStore: number
+}
+
 export interface QuoteMetrics {
+  quoteCounts(): QuoteCounts
   quoteCache: QuoteCacheObserver
   memoryStore(providerClock: Pick<ProviderClock, 'serveLeftMs'>): MemoryStoreObserver
   evictions: EvictionObserver
@@ -113,6 +122,11 @@ export function createQuoteMetrics(
   )
 
   return {
+    quoteCounts: () => ({
+      lookups: valuesOf(lookups),
+      orders: valuesOf(floatOrders),
+      ordersWithoutStore: matches['unknown store-away']?.value ?? 0,
+    }),
     quoteCache: {
       lookedUp: (result) => lookups[result].inc(),
       notKept: (reason) => notKept[reason]?.inc(),
@@ -168,6 +182,11 @@ export function createQuoteMetrics(
   }
 }
 
+function valuesOf<Name extends string>(tallies: Readonly<Record<Name, Tally>>): Record<Name, number> {
+  const entries = Object.entries<Tally>(tallies)
+  return Object.fromEntries(entries.map(([name, { value }]) => [name, value])) as Record<Name, number>
+}
+
 const driftHelp =
   'How far the price moved from one quote to the next for the same key, as a share of the first; up: the next ' +
   'gives as much or more'
@@ -199,38 +218,4 @@ function createDrift(
     }))
   })
   return (pair, move) => directions(pair)[move < 0 ? 'down' : 'up'].observe(Math.abs(move))
-}
-
-/** What each rule of orders/matching.ts can say of an order. */
-const ruledStates: readonly [state: Verdict['state'], rules: readonly MatchingRule[]][] = [
-  ['live', ['id', 'exact', 'rounded', 'own-live', 'pair-and-amount']],
-  ['expired', ['id', 'exact', 'rounded', 'pair-and-amount']],
-  ['unknown', ['id', 'nothing', 'store-away', 'unreadable', 'restored']],
-]
-
-function createMatches(
-  metric: Parameters<typeof createTallies>[0],
-): Readonly<Record<string, Tally | undefined>> {
-  const labels = ruledStates.flatMap(([decision, rules]) => rules.map((rule) => ({ decision, rule })))
-  const tallies = createTallies(metric, labels)
-  return Object.fromEntries(
-    labels.map(({ decision, rule }, index) => [`${decision} ${rule}`, tallies[index]]),
-  )
-}
-
-function createFloatOrders(
-  metric: Parameters<typeof createTallies>[0],
-): Readonly<Record<FloatOrderDecision, Tally>> {
-  const [live, unknown, expired, unknownRefused] = createTallies(metric, [
-    { decision: 'forwarded', reason: 'live' },
-    { decision: 'forwarded', reason: 'unknown' },
-    { decision: 'refused', reason: 'expired' },
-    { decision: 'refused', reason: 'unknown' },
-  ]) as [Tally, Tally, Tally, Tally]
-  return {
-    'forwarded-live': live,
-    'forwarded-unknown': unknown,
-    'refused-expired': expired,
-    'refused-unknown': unknownRefused,
-  }
 }

@@ -36,7 +36,15 @@ const ownProblems: ReadonlySet<ProblemSlug> = new Set([
 const hitMs = 25
 const missOverheadMs = 50
 
+/** What was counted so far, for the console's history. */
+export interface RequestCounts {
+  readonly requests: number
+  /** Client-address headers of private peers outside TRUST_PROXY. */
+  readonly untrustedHeaders: number
+}
+
 export interface RequestMetrics {
+  requestCounts(): RequestCounts
   exchanges: ExchangeObserver
   rateLimits: { rateLimited(area: Area): void }
   /** Read at each scrape. */
@@ -55,7 +63,7 @@ export function createRequestMetrics(
   { areas, problems }: { areas: readonly Area[]; problems: readonly ProblemSlug[] },
 ): RequestMetrics {
   let watched = { inFlight: 0 }
-  const byArea = areaTallies(registry, areas)
+  const { byArea, tallies } = areaTallies(registry, areas)
   createGauge(
     {
       registry,
@@ -103,6 +111,10 @@ export function createRequestMetrics(
   )
 
   return {
+    requestCounts: () => ({
+      requests: tallies.reduce((sum, { value }) => sum + value, 0),
+      untrustedHeaders: addressNotes['untrusted-header'].value,
+    }),
     exchanges: {
       ended({ area, outcome, upstreamMs, request: { method = '' } }, { status, durationMs }) {
         if (status >= 500) {
@@ -116,7 +128,7 @@ export function createRequestMetrics(
         tally?.inc()
         duration.observe(durationMs / 1_000)
       },
-      problemAnswered: (slug) => answered[slug].inc(),
+      problemAnswered: ({ slug }) => answered[slug].inc(),
       addressNoted: (note) => addressNotes[note].inc(),
     },
     watchRequests(exchanges) {
@@ -155,7 +167,10 @@ function createLatency(
   }
 }
 
-function areaTallies(registry: Registry, areas: readonly Area[]): Readonly<Record<Area, AreaTallies>> {
+function areaTallies(
+  registry: Registry,
+  areas: readonly Area[],
+): { byArea: Readonly<Record<Area, AreaTallies>>; tallies: readonly Tally[] } {
   const labelSets = areas.flatMap((route) =>
     methods.flatMap((method) =>
       Object.values(statusClasses).map((status_class) => ({ route, method, status_class })),
@@ -189,5 +204,6 @@ function areaTallies(registry: Registry, areas: readonly Area[]): Readonly<Recor
     const byMethod = new Map(methods.map((method) => [method as string, ofOneMethod()]))
     return { byMethod, others: byMethod.get('other') ?? [], duration: durations[area] }
   }
-  return Object.fromEntries(areas.map((area) => [area, ofArea(area)])) as Record<Area, AreaTallies>
+  const byArea = Object.fromEntries(areas.map((area) => [area, ofArea(area)])) as Record<Area, AreaTallies>
+  return { byArea, tallies }
 }

@@ -2,6 +2,8 @@ import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
 
 /** One series of a counter. */
 export interface Tally {
+  /** How often it was counted. */
+  readonly value: number
   inc(times?: number): void
 }
 

@@ -38,7 +38,8 @@ export interface WatchedUpstream {
   readonly breakers: { refusedPairs(): readonly string[] }
 }
 
-export interface UpstreamMetrics extends UpstreamObserver {
+export interface UpstreamMetrics extends Omit<UpstreamObserver, 'requestEnded'> {
+  requestEnded(outcome: Outcome, durationMs: number): void
   /** Read at each scrape. */
   watch(upstream: WatchedUpstream): void
 }

@@ -1,12 +1,17 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
 import { type Access, unlessRefused } from './access.ts'
+import type { Recorder } from './recorder.ts'
 import { BadTrial, tryIt } from './try-it.ts'
 import type { OperationsView } from './view.ts'
 
 const maxBody = '160kb'
 
 /** The actions of the console, each a POST with a JSON object. */
-export function createActions(view: OperationsView, access: Access): Router {
+export function createActions(
+  view: OperationsView,
+  access: Access,
+  recorder: Pick<Recorder, 'noteDrop'>,
+): Router {
   const router = Router()
   router.use(unlessRefused(access.refuseAction))
   router.use(express.json({ limit: maxBody }))
@@ -21,10 +26,10 @@ export function createActions(view: OperationsView, access: Access): Router {
       response.status(400).json({ error: 'Which quote? Its id is missing.' })
       return
     }
-    response.json({ dropped: view.cache.drop(id) })
+    answerDropped(response, view.cache.drop(id))
   })
   router.post('/drop-all', (_request: Request, response: Response) => {
-    response.json({ dropped: view.cache.dropAll() })
+    answerDropped(response, view.cache.dropAll())
   })
   router.post('/explain', async (request: Request, response: Response) => {
     const { body, application } = request.body as { body?: unknown; application?: unknown }
@@ -51,6 +56,11 @@ export function createActions(view: OperationsView, access: Access): Router {
     }
   })
   return router
+
+  function answerDropped(response: Response, dropped: number): void {
+    recorder.noteDrop(dropped)
+    response.json({ dropped })
+  }
 }
 
 function isObject(value: unknown): value is object {

@@ -1,5 +1,3 @@
-import { LatencyHistogram } from './latency-histogram.ts'
-
 /** A finished request, as the console shows it. */
 export interface SeenRequest {
   readonly at: number
@@ -30,21 +28,7 @@ export interface RefusedOrder {
   readonly requestId: string
 }
 
-/** What happened within one second. */
-export interface Sample {
-  readonly requests: number
-  readonly quotes: number
-  readonly hits: number
-  readonly p95Ms: number | null
-  readonly upstreamErrors: number
-  readonly refused: number
-  readonly inFlight: number
-}
-
 export interface SecondPassed {
-  readonly sample: Sample
-  /** Over all seconds that are kept. */
-  readonly p95Ms: number | null
   /** Requests that finished since the last tick, oldest first. */
   readonly requests: readonly SeenRequest[]
   /** How many further requests were counted but not kept. */
@@ -59,7 +43,7 @@ export interface SecondPassed {
 export interface Activity {
   watch(): void
   unwatch(): void
-  requestOver(request: { durationMs: number; isQuote: boolean; isHit: boolean }): void
+  requestOver(): void
   /** Whether another request with this status may be kept in this second. In a flood, most are only counted. */
   hasRoom(status: number): boolean
   keep(request: SeenRequest): void
@@ -68,13 +52,11 @@ export interface Activity {
   /** Refusals that ticks have reported; those of the current second follow with the next tick. */
   readonly reportedRefusals: readonly RefusedOrder[]
   readonly refusedTotal: number
-  readonly samples: readonly Sample[]
   readonly requests: readonly SeenRequest[]
   /** Closes the current second. */
-  tick(inFlight: number): SecondPassed
+  tick(): SecondPassed
 }
 
-const maxSeconds = 60
 const maxRequests = 200
 const maxRefusals = 50
 const maxSucceededPerSecond = 60
@@ -83,32 +65,21 @@ const maxFailedPerSecond = 60
 export interface ActivityOptions {
   /** Called when the first console opens, and when the last one closes. */
   watchedChanged?: (watched: boolean) => void
-  /** Failed requests to upstreams so far. */
-  upstreamFailures?: () => number
 }
 
-export function createActivity({
-  watchedChanged = () => {},
-  upstreamFailures = () => 0,
-}: ActivityOptions = {}): Activity {
+export function createActivity({ watchedChanged = () => {} }: ActivityOptions = {}): Activity {
   let requests: SeenRequest[] = []
-  let samples: Sample[] = []
-  let durations: LatencyHistogram[] = []
   let finished: SeenRequest[] = []
   const refusals: RefusedOrder[] = []
   let second = newSecond()
   let refusedTotal = 0
   let refusedBefore = 0
-  let failuresBefore = 0
 
   function forget(): void {
     requests = []
-    samples = []
-    durations = []
     finished = []
     second = newSecond()
     refusedBefore = refusedTotal
-    failuresBefore = upstreamFailures()
   }
 
   return {
@@ -120,11 +91,8 @@ export function createActivity({
       watchedChanged(false)
       forget()
     },
-    requestOver({ durationMs, isQuote, isHit }) {
+    requestOver() {
       second.requests += 1
-      if (isQuote) second.quotes += 1
-      if (isHit) second.hits += 1
-      second.durations.add(durationMs)
     },
     hasRoom(status) {
       if (isSuccess(status)) return second.succeeded < maxSucceededPerSecond
@@ -149,36 +117,15 @@ export function createActivity({
     get refusedTotal() {
       return refusedTotal
     },
-    get samples() {
-      return samples
-    },
     get requests() {
       return requests
     },
-    tick(inFlight) {
-      const { durations: ofSecond, requests: counted, quotes, hits } = second
-      const upstreamErrors = upstreamFailures() - failuresBefore
-      failuresBefore += upstreamErrors
-      const sample: Sample = {
-        requests: counted,
-        quotes,
-        hits,
-        upstreamErrors,
-        refused: refusedTotal - refusedBefore,
-        p95Ms: ofSecond.quantile(0.95),
-        inFlight,
-      }
-      samples = [...samples, sample].slice(-maxSeconds)
-      durations = [...durations, ofSecond].slice(-maxSeconds)
+    tick() {
       requests = [...requests, ...finished].slice(-maxRequests)
-      const all = new LatencyHistogram()
-      for (const histogram of durations) all.merge(histogram)
       const passed: SecondPassed = {
-        sample,
-        p95Ms: all.quantile(0.95),
         requests: finished,
-        skipped: Math.max(0, counted - second.succeeded - second.failed),
-        refusals: refusals.slice(0, sample.refused),
+        skipped: Math.max(0, second.requests - second.succeeded - second.failed),
+        refusals: refusals.slice(0, refusedTotal - refusedBefore),
       }
       finished = []
       second = newSecond()
@@ -195,10 +142,7 @@ function isSuccess(status: number): boolean {
 function newSecond() {
   return {
     requests: 0,
-    quotes: 0,
-    hits: 0,
     succeeded: 0,
     failed: 0,
-    durations: new LatencyHistogram(),
   }
 }

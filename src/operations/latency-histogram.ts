@@ -23,6 +23,11 @@ export class LatencyHistogram {
     this.#total += other.#total
   }
 
+  clear(): void {
+    this.#buckets.fill(0)
+    this.#total = 0
+  }
+
   /** The duration that this share of the requests did not exceed; null without requests. */
   quantile(share: number): number | null {
     if (this.#total === 0) return null

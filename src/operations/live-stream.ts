@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import type { Level } from './access.ts'
-import { healthOf, type StatusParts, shownPeers, shownRefusals } from './status.ts'
+import type { Recorder } from './recorder.ts'
+import { healthOf, historyOf, type StatusParts, shownOutages, shownRefusals } from './status.ts'
 
 export interface LiveStream {
   readonly viewers: number
@@ -25,6 +26,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
   const { view, activity } = parts
   const viewers = new Set<Viewer>()
   let timer: NodeJS.Timeout | undefined
+  let lastEventId = 0
 
   function hello(level: Level): string {
     return event('hello', {
@@ -32,7 +34,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       access: level,
       needsToken: parts.needsToken,
       settings: view.settings,
-      samples: activity.samples,
+      history: historyOf(parts.recorder),
       requests: level === 'full' ? activity.requests : [],
       refusals: shownRefusals(activity.reportedRefusals, level),
       refusedTotal: activity.refusedTotal,
@@ -50,12 +52,16 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
     return {
       health: healthOf(parts),
       quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
-      untrustedPeers: shownPeers(view, level),
+      outages: shownOutages(parts.recorder.outages().current, level),
+      recent: parts.recorder.history.recent,
     }
   }
 
   function tick(): void {
-    const passed = activity.tick(view.inFlight())
+    const passed = activity.tick()
+    const passedSlots = slotsOf(parts.recorder.history)
+    const events = parts.recorder.eventsAfter(lastEventId)
+    lastEventId = events.at(-1)?.id ?? lastEventId
     // One text per level, for all viewers of that level.
     const texts = new Map<Level, string>()
     for (const viewer of viewers) {
@@ -70,8 +76,8 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       if (text === undefined) {
         text = event('tick', {
           ...frame(level),
-          sample: passed.sample,
-          p95Ms: passed.p95Ms,
+          ...passedSlots,
+          events,
           requests: level === 'full' ? passed.requests : [],
           skipped: passed.skipped,
           refusals: shownRefusals(passed.refusals, level),
@@ -102,6 +108,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       response.once('close', () => leave(viewer))
       if (timer === undefined) {
         activity.watch()
+        lastEventId = parts.recorder.eventsAfter(0).at(-1)?.id ?? 0
         timer = setInterval(tick, tickMs)
       }
       response.writeHead(200, {
@@ -115,6 +122,11 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       for (const { response } of viewers) response.end()
     },
   }
+}
+
+/** A few slots, in case this timer and the one of the history do not alternate. */
+function slotsOf({ seconds, minutes }: Recorder['history']) {
+  return { seconds: seconds.shown(3), minutes: minutes.shown(2) }
 }
 
 function event(name: string, data: unknown): string {

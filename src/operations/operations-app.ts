@@ -6,9 +6,11 @@ import { type AccessOptions, answerRefused, createAccess, type Level, unlessRefu
 import { createActions } from './actions.ts'
 import type { Activity } from './activity.ts'
 import { createConsoleFiles, pageHeaders, readAtStart } from './console-files.ts'
+import type { History } from './history.ts'
 import { createLiveStream } from './live-stream.ts'
 import { answerProbe, failure, json, type Page, type Probe } from './probes.ts'
-import { statusOf } from './status.ts'
+import { createRecorder } from './recorder.ts'
+import { historyOf, statusOf } from './status.ts'
 import type { OperationsView } from './view.ts'
 
 export interface OperationsOptions {
@@ -16,6 +18,8 @@ export interface OperationsOptions {
   page: { readonly contentType: string; render(): Promise<string> }
   view: OperationsView
   activity: Activity
+  history: History
+  nowMs(): number
   access: AccessOptions
   /** Whether both listeners accept connections; false again from the beginning of the shutdown. */
   isReady(): boolean
@@ -32,6 +36,8 @@ export interface OperationsApp {
   listener: RequestListener
   /** Settles once the files that it serves were read. It never rejects. */
   filesRead: Promise<unknown>
+  /** Looks for outages now, not at the next second. */
+  look(): void
   /** Ends the live streams, which would otherwise keep the listener from closing. */
   close(): void
 }
@@ -40,7 +46,9 @@ export interface OperationsApp {
 export function createOperationsApp(options: OperationsOptions): OperationsApp {
   const { page, view, isReady } = options
   const access = createAccess(options.access)
-  const live = createLiveStream({ ...options, needsToken: access.needsToken })
+  const recorder = createRecorder(options)
+  const parts = { ...options, recorder, needsToken: access.needsToken }
+  const live = createLiveStream(parts)
   files ??= createConsoleFiles()
   openApi ??= readAtStart(() => readFile(openApiDocument))
   const [fileOf, document] = [files, openApi]
@@ -78,7 +86,13 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   app.get(
     '/status',
     withLevel((response, level) => {
-      response.type('json').send(JSON.stringify(statusOf(options, level), null, 2))
+      response.type('json').send(JSON.stringify(statusOf(parts, level), null, 2))
+    }),
+  )
+  app.get(
+    '/history',
+    withLevel((response) => {
+      response.type('json').send(JSON.stringify(historyOf(recorder)))
     }),
   )
   app.get(
@@ -92,7 +106,7 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
         response.status(503).json({ error: 'Too many look at this console already.' })
     }),
   )
-  app.use('/actions', createActions(view, access))
+  app.use('/actions', createActions(view, access, recorder))
   app.get(['/', '/:file'], async (request: Request, response: Response, next: NextFunction) => {
     const { file: name = 'index.html' } = request.params
     const file = typeof name === 'string' ? await fileOf(name) : undefined
@@ -100,9 +114,9 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
     else response.type(file.type).send(file.body)
   })
   app.use((_request: Request, response: Response) => {
-    response
-      .status(404)
-      .json({ error: 'Here are the console at /, /status, /metrics, /openapi.json, /healthz and /readyz.' })
+    response.status(404).json({
+      error: 'Here are the console at /, /status, /history, /metrics, /openapi.json, /healthz and /readyz.',
+    })
   })
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {
     const { status = 500 } = error as { status?: number }
@@ -119,7 +133,11 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
       })
     },
     filesRead: Promise.allSettled([fileOf(''), document()]),
-    close: live.close,
+    look: recorder.look,
+    close() {
+      recorder.stop()
+      live.close()
+    },
   }
 }
 

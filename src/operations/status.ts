@@ -1,23 +1,30 @@
 import type { Level } from './access.ts'
 import type { Activity, RefusedOrder } from './activity.ts'
+import type { Outage } from './outages.ts'
+import type { Recorder } from './recorder.ts'
 import type { OperationsView, ShownCoolDown } from './view.ts'
 
 export interface StatusParts {
   view: OperationsView
   activity: Activity
+  recorder: Recorder
   isReady(): boolean
 }
 
 /** The current state of the gateway, without details of any request. */
-export function healthOf({ view, isReady }: StatusParts) {
+export function healthOf({ view, recorder, isReady }: StatusParts) {
   const store = view.store()
   return {
     version: view.version,
     mode: view.mode,
+    now: recorder.nowMs(),
     uptimeMs: Math.round(view.uptimeMs()),
     ready: isReady(),
     degraded: !store.up,
-    upstreams: view.upstreams(),
+    upstreams: view
+      .upstreams()
+      .map((upstream) => ({ ...upstream, traffic: recorder.history.trafficOf(upstream.name) })),
+    savings: recorder.history.savings,
     clock: view.clock(),
     store,
     cache: { entries: view.cache.entries, bytes: view.cache.bytes },
@@ -34,12 +41,37 @@ export function statusOf(parts: StatusParts, level: Level) {
   return {
     ...healthOf(parts),
     access: level,
+    outages: shownOutages(parts.recorder.outages().current, level),
     ordersRefused: activity.refusedTotal,
     lastRefusals: shownRefusals(activity.refusals, level),
     coolDowns: { ...summed(view.coolDowns()), shown: shownCoolDowns(view.coolDowns(), level) },
     untrustedPeers: shownPeers(view, level),
     settings: view.settings.map(({ name, value, source }) => ({ name, value, source })),
   }
+}
+
+/** GET /history: what was kept while no console was open. */
+export function historyOf(recorder: Recorder) {
+  const { seconds, minutes } = recorder.history
+  return {
+    seconds: seconds.shown(),
+    minutes: minutes.shown(),
+    outages: recorder.outages().past.map(({ id, what, upstream, traffic, since, until, isSevere }) => ({
+      id,
+      what,
+      upstream,
+      traffic,
+      since,
+      until,
+      isSevere,
+    })),
+    events: recorder.eventsAfter(0),
+  }
+}
+
+/** The pairs that fail and the peers that are not trusted are details of requests. */
+export function shownOutages(outages: readonly Outage[], level: Level): readonly Outage[] {
+  return level === 'full' ? outages : outages.map((outage) => ({ ...outage, names: [] }))
 }
 
 export function shownRefusals(refusals: readonly RefusedOrder[], level: Level): readonly RefusedOrder[] {

@@ -1,3 +1,6 @@
+import type { Counts } from './history.ts'
+import type { Subject } from './outages.ts'
+
 /** A setting in effect; its value has no secret in it. */
 export interface ShownSetting {
   readonly name: string
@@ -21,6 +24,8 @@ export interface UpstreamState {
   /** Pairs whose quotes are not asked for now, because they keep failing. */
   readonly openPairs: number
   readonly inFlight: number
+  /** Connections in use and idle, and requests that wait for one. */
+  readonly connections: { readonly busy: number; readonly idle: number; readonly waiting: number }
   readonly connectionsMost: number
   readonly queueMost: number
 }
@@ -117,6 +122,10 @@ export interface OperationsView {
   /** null: STATE_DIRECTORY is not set. */
   state(): DiskState | null
   inFlight(): number
+  /** All that was counted since the start; read once a second. */
+  counts(): Counts
+  /** The parts that may be in trouble. */
+  readonly subjects: readonly Subject[]
   coolDowns(): readonly ShownCoolDown[]
   /** Peers that sent a client-address header but are not trusted proxies. */
   untrustedPeers(): readonly string[]

@@ -26,6 +26,8 @@ export interface StoreObserver {
 export interface SharedStore {
   /** False from the failure that opened the store's breaker until a probe was answered. */
   readonly up: boolean
+  /** Since when it has failed, in monotonic time, and how it failed last; undefined: it is up. */
+  readonly outage: { readonly sinceMs: number; readonly reason: string } | undefined
   /** Every key and channel begins with this prefix. Callers of `run` and `subscribe` put it there. */
   readonly keyPrefix: string
   /** The same in every replica. It cannot be guessed by someone who only reads the store's keys. */

@@ -50,7 +50,7 @@ export interface Ended {
 /** Receives what is to be counted of exchanges. */
 export interface ExchangeObserver {
   ended(exchange: Exchange, ended: Ended): void
-  problemAnswered(slug: ProblemSlug): void
+  problemAnswered(problem: Problem): void
   addressNoted(note: AddressNote): void
 }
 
@@ -177,7 +177,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       // A later error of the same request, such as a body that a refused client never finishes.
       if (isAnsweredWithProblem(response)) return
       const problem = problemOf(error, request.method ?? '')
-      observer.problemAnswered(problem.slug)
+      observer.problemAnswered(problem)
       exchange.outcome = { how: 'problem', problem: problem.slug, why: `${problem.slug}: ${problem.detail}` }
       logProblem(summedLog, exchange, problem)
       if (hasBegun(response)) {

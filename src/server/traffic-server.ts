@@ -2,7 +2,7 @@ import { createServer, IncomingMessage, type RequestListener, Server, type Serve
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { hasLeft } from '../http/has-left.ts'
-import { Problem, type ProblemSlug } from '../http/problem.ts'
+import { Problem } from '../http/problem.ts'
 import { answerProblem, answerSocket, type Refusable, refused } from '../http/problem-response.ts'
 import { createRequestIds } from '../http/request-ids.ts'
 import { bodyExpected, hasBegun, TrafficResponse } from '../http/whole-response.ts'
@@ -13,7 +13,7 @@ import { createPipeline, type PipelinedRequest } from './pipeline.ts'
 
 /** Receives what is to be counted of requests that never reach a route. */
 export interface ServerObserver {
-  problemAnswered(slug: ProblemSlug): void
+  problemAnswered(problem: Problem): void
 }
 
 export interface TrafficServerOptions {
@@ -89,7 +89,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
 
   function report(problem: Problem): string {
     const requestId = nextId()
-    observer.problemAnswered(problem.slug)
+    observer.problemAnswered(problem)
     const { slug, status, message } = problem
     const line = { level: 'info', cause: { problem: slug, at: 'the head of a request' }, message } as const
     log.say(line, () => ({ requestId, status }))

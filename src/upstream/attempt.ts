@@ -23,6 +23,8 @@ export interface AttemptOptions {
   context: AttemptContext
 }
 
+type EndedAttempt = Pick<AttemptOptions, 'request' | 'startedAtMs'>
+
 /** What all attempts to one upstream share. */
 export interface AttemptContext {
   retries: number
@@ -36,9 +38,9 @@ export interface AttemptContext {
   /** A request got its connection. */
   connected(): void
   onRetry(): void
-  /** Called before the failure is reported to a breaker. */
-  onFailure(failure: CountedFailure): void
-  onEnd(outcome: Outcome, attempt: Pick<AttemptOptions, 'request' | 'startedAtMs'>): void
+  /** Called before the failure is reported to a breaker: to that of connections if it never got one. */
+  onFailure(failure: CountedFailure, attempt: EndedAttempt, hadConnection: boolean): void
+  onEnd(outcome: Outcome, attempt: EndedAttempt, status: number): void
 }
 
 /** Faults of connecting that show quickly and may be gone at the next try. */
@@ -170,7 +172,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
 
   onComplete(): void {
     if (failedStatuses.has(this.#status)) {
-      this.#context.onFailure(this.#status)
+      this.#context.onFailure(this.#status, this.#options, true)
       this.#end('failed-status', this.#failure())
     } else this.#end('answered', 'succeeded')
     this.#options.handler.onComplete()
@@ -199,7 +201,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
       this.#send()
       return
     }
-    if (counts) this.#context.onFailure(fault)
+    if (counts) this.#context.onFailure(fault, this.#options, this.#connectPermit === undefined)
     this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
     const verdict = counts ? this.#failure() : 'succeeded'
     this.#end(this.#givenUp ? 'given-up' : fault, isNotUpstreams || !this.#began ? 'abandoned' : verdict)
@@ -228,7 +230,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     this.#ended = true
     this.#waitTimer?.clear()
     this.#options.permit[verdict]()
-    this.#context.onEnd(outcome, this.#options)
+    this.#context.onEnd(outcome, this.#options, this.#status)
   }
 }
 

@@ -32,6 +32,8 @@ export interface Breaker {
   readonly state: BreakerState
   /** Whether a request has failed since the last one that succeeded. */
   readonly isFailing: boolean
+  /** When the first of the failures in a row ended, by `nowMs`; undefined: none has failed since one succeeded. */
+  readonly failingSinceMs: number | undefined
   /** How long to wait before the next request can be admitted; 0 while the breaker is closed. */
   readonly retryAfterMs: number
   /** Whether `admit` would give a permit now. */
@@ -51,6 +53,7 @@ const anyRequest: AdmitOptions = { isDoubtful: false }
 export function createBreaker(options: BreakerOptions): Breaker {
   let state: BreakerState = 'closed'
   let failuresInARow = 0
+  let failingSinceMs: number | undefined
   let sourcesInTheRow = new WeakSet<object>()
   let nextTrialAtMs = 0
   let nextDoubtfulTrialAtMs = 0
@@ -77,6 +80,7 @@ export function createBreaker(options: BreakerOptions): Breaker {
   function endRow(): void {
     if (failuresInARow === 0) return
     failuresInARow = 0
+    failingSinceMs = undefined
     sourcesInTheRow = new WeakSet()
   }
 
@@ -102,6 +106,7 @@ export function createBreaker(options: BreakerOptions): Breaker {
         if (!isCurrent() || sourcesInTheRow.has(source)) return
         sourcesInTheRow.add(source)
         failuresInARow += 1
+        failingSinceMs ??= options.nowMs()
         if (failuresInARow >= options.failures) open()
       },
       abandoned() {},
@@ -157,6 +162,9 @@ export function createBreaker(options: BreakerOptions): Breaker {
     },
     get isFailing() {
       return failuresInARow > 0
+    },
+    get failingSinceMs() {
+      return failingSinceMs
     },
     admits: (asked = anyRequest) => state === 'closed' || isDue(asked),
     admit(asked = anyRequest) {

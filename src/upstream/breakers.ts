@@ -1,7 +1,7 @@
 import type { OpenBreaker } from '../http/problem.ts'
 import { type AdmitOptions, type Breaker, type BreakerState, createBreaker, type Permit } from './breaker.ts'
-import { createQuoteBreakers } from './quote-breakers.ts'
-import type { RequestKind } from './types.ts'
+import { createQuoteBreakers, type StoppedPair } from './quote-breakers.ts'
+import type { RequestKind, Traffic } from './types.ts'
 
 /** `orders`: those that create an order. `rest`: everything that is neither such an order nor a quote. */
 export type BreakerName = Exclude<OpenBreaker, 'pair'>
@@ -31,6 +31,8 @@ export interface Breakers {
   readonly states: Readonly<Partial<Record<BreakerName, Breaker>>>
   /** The pairs whose quotes are refused now, though other quotes may be sent; named as in `quoteOf`. */
   refusedPairs(): readonly string[]
+  /** The pairs whose breakers have opened, and that had no quote since; named as in `quoteOf`. */
+  stoppedPairs(): readonly StoppedPair[]
   /** What keeps a request of this kind from being sent, if anything does. */
   refusal(kind: RequestKind): Refusal | undefined
   /** The permit of the request's kind, once nothing refuses it. Connections are asked when a request gets one. */
@@ -57,6 +59,7 @@ export function createBreakers(options: BreakersOptions): Breakers {
       connections,
       states: { connections },
       refusedPairs: () => [],
+      stoppedPairs: () => [],
       refusal: () => refusalOf(connections, 'connections'),
       admit: () => uncounted,
     }
@@ -68,6 +71,7 @@ export function createBreakers(options: BreakersOptions): Breakers {
     connections,
     states: { connections, ...ofKind, quotes: quotes.whole },
     refusedPairs: quotes.refusedPairs,
+    stoppedPairs: quotes.stoppedPairs,
     refusal(kind) {
       const unconnected = refusalOf(connections, 'connections')
       if (unconnected !== undefined) return unconnected
@@ -75,18 +79,22 @@ export function createBreakers(options: BreakersOptions): Breakers {
         const own = quotes.of(kind.quoteOf)
         return refusalOf(quotes.whole, 'quotes', { isDoubtful: own.isFailing }) ?? refusalOf(own, 'pair')
       }
-      const name = nameOf(kind)
+      const name = trafficOf(kind)
       return refusalOf(ofKind[name], name)
     },
     admit(kind) {
-      const permit = typeof kind === 'object' ? quotes.admit(kind.quoteOf) : ofKind[nameOf(kind)].admit()
+      const permit = typeof kind === 'object' ? quotes.admit(kind.quoteOf) : ofKind[trafficOf(kind)].admit()
       if (permit === undefined) throw new TypeError('a refused request has no permit')
       return permit
     },
   }
 }
 
-function nameOf(kind: Exclude<RequestKind, object>): 'orders' | 'rest' {
+/** What a request counts as. */
+export function trafficOf(kind: Exclude<RequestKind, object>): Exclude<Traffic, 'quotes'>
+export function trafficOf(kind: RequestKind): Traffic
+export function trafficOf(kind: RequestKind): Traffic {
+  if (typeof kind === 'object') return 'quotes'
   return kind === 'other' ? 'rest' : 'orders'
 }
 

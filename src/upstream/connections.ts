@@ -5,7 +5,7 @@ import type { Lane } from './capacity.ts'
 import { Connection } from './connection.ts'
 import { type ConnectionOptions, createConnector } from './connector.ts'
 import { QueuedTry } from './queued-try.ts'
-import type { UpstreamHandler } from './types.ts'
+import type { ConnectionCounts, UpstreamHandler } from './types.ts'
 
 export interface ConnectionsOptions extends ConnectionOptions {
   max: number
@@ -58,9 +58,10 @@ export class Connections {
     this.#connector = createConnector(options)
   }
 
-  get stats(): { busy: number; idle: number } {
+  get stats(): ConnectionCounts {
     const idle = this.#free.filter((connection) => connection.isOpen).length
-    return { busy: this.#all.length - this.#free.length, idle }
+    const waiting = this.#waitingOrders.size + this.#waitingOthers.size + this.#waitingStreams.size
+    return { busy: this.#all.length - this.#free.length, idle, waiting }
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler, lane: Lane): Try {

@@ -7,6 +7,13 @@ const maxPairs = 1_000
 /** A longer name is kept as its SHA-256, because clients make up names. */
 const maxNameLength = 256
 
+export interface StoppedPair {
+  readonly pair: string
+  /** When the first of its failures in a row ended. Monotonic. */
+  readonly failingSinceMs: number
+  readonly retryAfterMs: number
+}
+
 export interface QuoteBreakers {
   /** Quotes of all pairs. It counts failing pairs, not failing quotes, so that one bad pair never opens it. */
   readonly whole: Breaker
@@ -14,6 +21,8 @@ export interface QuoteBreakers {
   of(pair: string): Breaker
   /** The pairs whose quotes are refused now. */
   refusedPairs(): string[]
+  /** The pairs whose breakers have opened, and that had no quote since. */
+  stoppedPairs(): StoppedPair[]
   /** A permit of both, for one quote. Only if both of them admit it. */
   admit(pair: string): Permit | undefined
 }
@@ -45,6 +54,14 @@ export function createQuoteBreakers(whole: Breaker, limits: Limits): QuoteBreake
       const refused: string[] = []
       for (const [name, breaker] of pairs) if (!breaker.admits()) refused.push(name)
       return refused
+    },
+    stoppedPairs() {
+      const stopped: StoppedPair[] = []
+      for (const [pair, { state, failingSinceMs, retryAfterMs }] of pairs) {
+        if (state !== 'closed' && failingSinceMs !== undefined)
+          stopped.push({ pair, failingSinceMs, retryAfterMs })
+      }
+      return stopped
     },
     admit(pair) {
       const own = of(pair)

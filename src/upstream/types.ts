@@ -22,11 +22,22 @@ export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
 /** What a breaker counted: a fault, or the status of an answer. */
 export type CountedFailure = UpstreamFault | number
 
+/** The latest failure that a breaker counted. */
+export interface LastFailure {
+  readonly failure: CountedFailure
+  /** From the request to its failure. */
+  readonly afterMs: number
+}
+
+/** The kinds of requests that fail and stop apart; `rest` is everything that is neither a quote nor creates an order. */
+export type Traffic = 'quotes' | 'orders' | 'rest'
+
 /** Counts what happens to the requests of one upstream. */
 export interface UpstreamObserver {
-  requestEnded(outcome: Outcome, durationMs: number): void
+  /** `status`: of the answer, if its outcome is `failed-status`. */
+  requestEnded(outcome: Outcome, durationMs: number, traffic: Traffic, status: number): void
   retried(): void
-  /** `failure`: what the last request that failed had failed with. */
+  /** `failure`: what the last request that this breaker counted had failed with. */
   breakerChanged(breaker: BreakerName, state: BreakerState, failure?: CountedFailure): void
 }
 
@@ -82,15 +93,24 @@ export interface InFlightRequest {
   withdraw(reason: Error): void
 }
 
+export interface ConnectionCounts {
+  readonly busy: number
+  readonly idle: number
+  /** Requests that wait for a connection. */
+  readonly waiting: number
+}
+
 /** One upstream: its address, its connections, its timeouts and its breakers. */
 export interface Upstream {
   readonly name: UpstreamName
-  readonly breakers: Pick<Breakers, 'states' | 'refusedPairs'>
+  readonly breakers: Pick<Breakers, 'states' | 'refusedPairs' | 'stoppedPairs'>
+  /** By the breaker that counted it; those of pairs are among `quotes`. */
+  readonly lastFailures: Readonly<Partial<Record<BreakerName, LastFailure>>>
   /** How many requests have a connection or wait for one. */
   readonly inFlight: number
   /** Requests that failed so far; one whose client left did not. */
   readonly failures: number
-  readonly connections: { busy: number; idle: number }
+  readonly connections: ConnectionCounts
   /** Why such a request would be refused now, which counts as a refusal; undefined: it would be accepted. */
   refusal(kind: RequestKind, options?: { bodyStreams: boolean }): UpstreamFailure | undefined
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): InFlightRequest

@@ -4,14 +4,14 @@ import { UpstreamFailure } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { Attempt, type AttemptContext } from './attempt.ts'
 import type { BreakerState } from './breaker.ts'
-import { type BreakerName, createBreakers, type Refusal } from './breakers.ts'
+import { type BreakerName, createBreakers, type Refusal, trafficOf } from './breakers.ts'
 import { connectionsForStreams, createCapacity, type Lane, reservedForFloatOrders } from './capacity.ts'
 import { Connections, type TryHandler } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
 import { RequestBody } from './request-body.ts'
 import { createRetryBudget } from './retry-budget.ts'
 import type {
-  CountedFailure,
+  LastFailure,
   RequestKind,
   Upstream,
   UpstreamLimits,
@@ -78,10 +78,10 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const budget = createRetryBudget(() => performance.now())
   let failures = 0
   let isTryingToConnect = false
-  let lastFailure: CountedFailure | undefined
+  const lastFailures: Partial<Record<BreakerName, LastFailure>> = {}
 
   function onBreakerChange(breaker: BreakerName, state: BreakerState): void {
-    observer.breakerChanged(breaker, state, lastFailure)
+    observer.breakerChanged(breaker, state, lastFailures[breaker]?.failure)
     if (breaker !== 'connections') return
     if (state === 'closed') connections.serve()
     // Whoever waited for the trial has waited long enough: nobody knows how long the outage will last.
@@ -121,7 +121,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     const failure = capacity.takes(lane) ? refusal && refused(refusal) : saturated()
     if (failure === undefined) return undefined
     failures += 1
-    observer.requestEnded(failure.fault, 0)
+    observer.requestEnded(failure.fault, 0, trafficOf(kind), 0)
     return failure
   }
 
@@ -133,19 +133,21 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     takeRetry: () => breakers.connections.state === 'closed' && budget.take(),
     connected: breakers.connections.close,
     onRetry: () => observer.retried(),
-    onFailure(failure) {
-      lastFailure = failure
+    onFailure(failure, { request, startedAtMs }, hadConnection) {
+      const breaker = hadConnection ? trafficOf(request.kind) : 'connections'
+      lastFailures[breaker] = { failure, afterMs: performance.now() - startedAtMs }
     },
-    onEnd(outcome, { request, startedAtMs }) {
+    onEnd(outcome, { request, startedAtMs }, status) {
       capacity.ended(laneOf(request))
       if (outcome !== 'answered' && outcome !== 'given-up') failures += 1
-      observer.requestEnded(outcome, performance.now() - startedAtMs)
+      observer.requestEnded(outcome, performance.now() - startedAtMs, trafficOf(request.kind), status)
     },
   }
 
   return {
     name,
     breakers,
+    lastFailures,
     get inFlight() {
       return capacity.inFlight
     },

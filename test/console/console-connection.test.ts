@@ -61,7 +61,7 @@ describeInBrowser('the console', () => {
     const { page } = watched
     await page.locator('.notice', { hasText: 'Read-only' }).waitFor()
     await quote(gateway)
-    await expect.poll(() => page.locator('[data-tile="requests"] .more').textContent()).toContain('1 in 60 s')
+    await page.locator('[data-tile="requests"] .more', { hasText: /^1 in the last/ }).waitFor()
     expect(await page.locator('#requests tbody tr').count()).toBe(0)
     for (const hidden of [
       '#try form',
@@ -82,7 +82,7 @@ describeInBrowser('the console', () => {
       headers: { 'App-Name': 'demo', Forwarded: 'for=198.51.100.7' },
     })
     await page
-      .locator('.notice', { hasText: '127.0.0.1 sent a client-address header but is not in TRUST_PROXY' })
+      .locator('.outage', { hasText: '127.0.0.1 sent a client-address header but is not in TRUST_PROXY' })
       .waitFor()
   })
 

@@ -154,6 +154,17 @@ describe('the operations listener', () => {
     },
     '/metrics 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/metrics`),
     '/openapi.json 200': async () => askOperations(`${(await gatewayWith()).operationsUrl}/openapi.json`),
+    async '/history 200'() {
+      const gateway = await gatewayWith()
+      await expect
+        .poll(async () => (await askOperations(`${gateway.operationsUrl}/history`)).body, { timeout: 10_000 })
+        .toContain('"requests":[0')
+      return askOperations(`${gateway.operationsUrl}/history`)
+    },
+    '/history 401': async () =>
+      askOperations(`${(await gatewayWith(token)).operationsUrl}/history`, { headers: bearer('wrong') }),
+    '/history 421': async () =>
+      askOperations(`${(await gatewayWith()).operationsUrl}/history`, { headers: { Host: 'evil.example' } }),
     async '/status 200'() {
       const gateway = await gatewayWith()
       await askTraffic(gateway.url, { method: 'GET' })

@@ -6,7 +6,7 @@ import { act, ask, gatewayWith, production, quote } from './support.ts'
 const token = 'correct-horse-battery'
 
 describe('the name in Host', () => {
-  const guarded = ['/', '/main.js', '/status', '/stream', '/actions/drop-all', '/nothing-here']
+  const guarded = ['/', '/main.js', '/status', '/history', '/stream', '/actions/drop-all', '/nothing-here']
 
   test.each(guarded)('of a stranger is refused at %s', async (path) => {
     const { operationsUrl } = await gatewayWith()
@@ -117,7 +117,7 @@ describe('with an ADMIN_TOKEN', () => {
   test('whoever lacks it is told what to send', async () => {
     const gateway = await gatewayWith({ ADMIN_TOKEN: token })
     expect((await act(gateway, 'drop-all')).headers).toMatchObject({ 'www-authenticate': 'Bearer' })
-    for (const path of ['/status', '/stream']) {
+    for (const path of ['/status', '/history', '/stream']) {
       const answer = await ask(gateway.operationsUrl + path, { headers: { Authorization: 'Bearer wrong' } })
       expect([answer.status, answer.headers['www-authenticate']]).toEqual([401, 'Bearer'])
     }

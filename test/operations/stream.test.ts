@@ -2,15 +2,18 @@ import { EventEmitter } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createActivity } from '../../src/operations/activity.ts'
+import { createHistory } from '../../src/operations/history.ts'
 import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
 import { createLiveStream } from '../../src/operations/live-stream.ts'
+import { createRecorder } from '../../src/operations/recorder.ts'
+import type { ShownSlots } from '../../src/operations/ring.ts'
 import type { OperationsView } from '../../src/operations/view.ts'
 import { pause, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { floatOrder, gatewayWith, look, production, quote } from './support.ts'
 
 interface Tick {
-  sample: { requests: number; quotes: number; hits: number; refused: number }
+  minutes: ShownSlots
   requests: { path: string; client: string; application: string; cacheStatus: string | null; why: string }[]
   quotes: { pair: string; hits: number; leftMs: number; drift: number | null }[]
   refusals: { pair: string }[]
@@ -19,6 +22,13 @@ interface Tick {
 
 const ticksOf = (viewer: { frames: { event: string; data: object }[] }) =>
   viewer.frames.filter(({ event }) => event === 'tick').map(({ data }) => data as Tick)
+
+/** What was counted in the minutes that a tick shows. */
+function countedIn({ minutes: { values } }: Tick): Record<string, number> {
+  const sum = (counts: readonly (number | null)[]) =>
+    counts.reduce<number>((total, count) => total + (count ?? 0), 0)
+  return Object.fromEntries(Object.entries(values).map(([name, counts]) => [name, sum(counts)]))
+}
 
 test('begins with all there is, then tells once a second what is new', async () => {
   const gateway = await gatewayWith()
@@ -33,7 +43,9 @@ test('begins with all there is, then tells once a second what is new', async () 
   await quote(gateway)
   await until(() => ticksOf(viewer).some(({ requests }) => requests.length > 0), 'a tick with requests')
   const tick = ticksOf(viewer).find(({ requests }) => requests.length > 0)
-  expect(tick?.sample).toMatchObject({ requests: 2, quotes: 2, hits: 2 })
+  const count = () => countedIn(ticksOf(viewer).at(-1) as Tick)
+  await until(() => count().requests === 3, 'the count')
+  expect(count()).toMatchObject({ quotes: 3, hits: 2, saved: 2 })
   expect(tick?.quotes).toMatchObject([{ pair: 'ETH_USDC', hits: 2 }])
   expect(tick?.requests[0]).toMatchObject({
     path: '/v3/pairs/ETH_USDC/quotes?amount=0.1',
@@ -65,9 +77,9 @@ test('counts quotes that could not be had as well: hits are a share of all that 
   const gateway = await gatewayWith(production)
   const viewer = await look(gateway.operationsUrl)
   await quote(gateway)
-  await until(() => ticksOf(viewer).some(({ sample }) => sample.requests > 0), 'the count')
-  const tick = ticksOf(viewer).find(({ sample }) => sample.requests > 0)
-  expect(tick?.sample).toMatchObject({ requests: 1, quotes: 1, hits: 0 })
+  const isCounted = (tick: Tick) => countedIn(tick).requests === 1
+  await until(() => ticksOf(viewer).some(isCounted), 'the count')
+  expect(countedIn(ticksOf(viewer).find(isCounted) as Tick)).toMatchObject({ quotes: 1, hits: 0 })
   await viewer.leave()
 })
 
@@ -77,7 +89,7 @@ test('says why a request was refused', async () => {
   await floatOrder(gateway)
   await until(() => ticksOf(viewer).some(({ refusals }) => refusals.length > 0), 'the refusal')
   const tick = ticksOf(viewer).find(({ refusals }) => refusals.length > 0)
-  expect(tick).toMatchObject({ sample: { refused: 1 }, refusals: [{ pair: 'ETH_USDC' }] })
+  expect(tick?.refusals).toMatchObject([{ pair: 'ETH_USDC' }])
   expect(tick?.requests[0]?.why).toContain('quote-unknown')
   await viewer.leave()
 })
@@ -100,7 +112,7 @@ test('tells a viewer without rights how things are, and of no request', async ()
   const gateway = await gatewayWith({ ...production, ORDER_UNKNOWN_QUOTE: 'refuse' })
   const viewer = await look(gateway.operationsUrl)
   await floatOrder(gateway, { pair: 'SECRET_PAIR', application: 'secret-app' })
-  await until(() => ticksOf(viewer).some(({ sample }) => sample.requests > 0), 'the count')
+  await until(() => ticksOf(viewer).some((tick) => countedIn(tick).refused === 1), 'the count')
   const text = JSON.stringify(viewer.frames)
   expect(text.toLowerCase()).not.toMatch(/secret_pair|secret-app|127\.0\.0\.x/)
   await viewer.leave()
@@ -114,11 +126,11 @@ test('keeps the same pace for fifty viewers, and forgets them when they leave', 
   await Promise.all(viewers.map((viewer) => viewer.leave()))
   const late = await look(gateway.operationsUrl)
   await until(() => late.frames.length > 0, 'the first frame')
-  expect(late.frames[0]?.data).toMatchObject({ samples: [], requests: [] })
+  expect(late.frames[0]?.data).toMatchObject({ requests: [] })
   await late.leave()
 })
 
-test('costs nothing when nobody looks: no timer, no listing, nothing recorded', () => {
+test('lists nothing and records no request when nobody looks: only the counters are read, once a second', () => {
   vi.useFakeTimers()
   onTestFinished(() => {
     vi.useRealTimers()
@@ -142,20 +154,26 @@ test('costs nothing when nobody looks: no timer, no listing, nothing recorded', 
     coolDowns: () => [],
     untrustedPeers: () => [],
     settings: [],
+    subjects: [],
+    counts: () => ({ sums: {}, inFlight: 0 }),
     traffic: { url: () => undefined },
   } as unknown as OperationsView
-  const live = createLiveStream({ view, activity, isReady: () => true, needsToken: false })
+  const now = { nowMs: () => 1_000_000, steadyMs: () => 1_000_000 }
+  const history = createHistory({ ...now, traffic: {}, provider: 'swap' })
+  const recorder = createRecorder({ view, history, ...now })
+  onTestFinished(recorder.stop)
+  const live = createLiveStream({ view, activity, recorder, isReady: () => true, needsToken: false })
   const viewer = () => Object.assign(new EventEmitter(), { writeHead: vi.fn(), write: vi.fn() })
   const [first, second] = [viewer(), viewer()]
   live.join(first as never, 'full')
   live.join(second as never, 'full')
-  expect(vi.getTimerCount()).toBe(1)
+  expect(vi.getTimerCount()).toBe(2)
   vi.advanceTimersByTime(3_000)
   expect(second.write).toHaveBeenCalledTimes(4)
   first.emit('close')
   expect([live.viewers, watched]).toEqual([1, true])
   second.emit('close')
-  expect([live.viewers, watched, vi.getTimerCount()]).toEqual([0, false, 0])
+  expect([live.viewers, watched, vi.getTimerCount()]).toEqual([0, false, 1])
   const before = listed
   vi.advanceTimersByTime(60_000)
   expect(listed).toBe(before)
@@ -214,19 +232,17 @@ test('a flood is counted to the last, and described in part', () => {
   const activity = createActivity()
   activity.watch()
   for (let request = 0; request < 5_000; request += 1) {
-    activity.requestOver({ durationMs: 1, isQuote: true, isHit: true })
+    activity.requestOver()
     if (activity.hasRoom(200)) activity.keep({ status: 200 } as never)
   }
-  const passed = activity.tick(0)
-  expect(passed.sample).toMatchObject({ requests: 5_000, hits: 5_000 })
+  const passed = activity.tick()
   expect(passed.requests).toHaveLength(60)
   expect(passed.skipped).toBe(4_940)
   for (let second = 0; second < 100; second += 1) {
     for (let request = 0; request < 60; request += 1) activity.keep({ status: 500 } as never)
-    activity.tick(0)
+    activity.tick()
   }
   expect(activity.requests).toHaveLength(200)
-  expect(activity.samples).toHaveLength(60)
   activity.unwatch()
   expect(activity.requests).toEqual([])
 })

@@ -45,3 +45,15 @@ export function statusClass(status) {
   if (status === 0 || status >= 500) return 'bad'
   return status >= 400 ? 'warn' : 'good'
 }
+
+/** `last 4 s`, `last 12 min`, `last 24 h`. */
+export function reach(seconds) {
+  if (seconds < 120) return `last ${Math.max(1, Math.round(seconds))} s`
+  const minutes = Math.round(seconds / 60)
+  return minutes < 120 ? `last ${minutes} min` : `last ${Math.round(minutes / 60)} h`
+}
+
+/** `a, b and c`. */
+export function listed(texts) {
+  return texts.length < 2 ? texts.join('') : `${texts.slice(0, -1).join(', ')} and ${texts.at(-1)}`
+}

@@ -1,15 +1,19 @@
 import { keepToken, storedToken } from './api.js'
 import { element, setText } from './dom.js'
+import { createEvents } from './events.js'
 import { createHeader } from './header.js'
 import { createOrders } from './orders.js'
+import { createOutages } from './outages.js'
 import { createQuotes } from './quotes.js'
 import { createRequests } from './requests.js'
 import { createSandbox } from './sandbox.js'
+import { createSavings } from './savings.js'
 import { createSettings } from './settings.js'
 import { openStream } from './stream.js'
 import { createTheme } from './theme.js'
 import { createTiles } from './tiles.js'
 import { createTryIt } from './try-it.js'
+import { createUpstreams } from './upstreams.js'
 
 const hiddenMostMs = 10_000
 const saidForMs = 6_000
@@ -24,6 +28,7 @@ const context = { say, isFull: () => access === 'full', isPaused: () => paused }
 
 createTheme()
 const header = createHeader()
+const overview = [header, createOutages(), createSavings()]
 const panels = [
   createTiles(),
   createQuotes(context),
@@ -32,7 +37,16 @@ const panels = [
   createOrders(context),
   createSandbox(context),
   createSettings(),
+  createUpstreams(),
+  createEvents(),
 ]
+
+// What scrolls must be reachable by keyboard, also where nothing in it takes the focus.
+for (const box of document.querySelectorAll('.panel .scroll')) {
+  box.tabIndex = 0
+  box.setAttribute('role', 'group')
+  box.setAttribute('aria-labelledby', box.closest('.panel').getAttribute('aria-labelledby'))
+}
 
 const words = { live: 'live', waiting: 'reconnecting', refused: 'locked out' }
 function setState(state) {
@@ -56,8 +70,8 @@ const stream = openStream({
       setText(unlock, access === 'full' ? 'Lock' : 'Unlock')
       tellAccess(frame)
     }
-    header[name]?.(frame)
-    warnOfPeers(frame.untrustedPeers)
+    // What is wrong is shown even when paused.
+    for (const part of overview) part[name]?.(frame)
     // `hello` is shown even when paused: the data on the page is of the connection before, maybe of another gateway.
     if (paused && name !== 'hello') return
     for (const panel of panels) panel[name]?.(frame)
@@ -87,16 +101,6 @@ function tellAccess({ needsToken }) {
     needsToken
       ? 'Read-only. Unlock with the ADMIN_TOKEN to see request details and to change things.'
       : 'Read-only: in production the console shows request details and changes things only with an ADMIN_TOKEN.',
-  )
-}
-
-function warnOfPeers({ count, peers }) {
-  if (count === 0) return notice('peers', undefined)
-  const named = peers.length > 0 ? peers.slice(0, 5).join(', ') : `${count} peers`
-  notice(
-    'peers',
-    `${named} sent a client-address header but ${count === 1 ? 'is' : 'are'} not in TRUST_PROXY: ` +
-      'to the provider, all users behind it look like one.',
   )
 }
 

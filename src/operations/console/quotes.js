@@ -46,7 +46,7 @@ export function createQuotes({ say, isFull, isPaused }) {
     const names = [column.number ? 'number' : '', column.minor ? 'minor' : ''].join(' ').trim()
     head.append(element('th', { scope: 'col', class: names, 'data-column': column.key, title }, button))
   }
-  head.append(element('th', { scope: 'col', 'aria-label': 'Drop' }))
+  head.append(element('td'))
   filter.addEventListener('input', order)
   dropAll.addEventListener('click', () => drop('drop-all', {}))
   setInterval(() => {

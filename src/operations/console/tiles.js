@@ -1,68 +1,75 @@
 import { element, setText } from './dom.js'
-import { count, milliseconds } from './format.js'
+import { count, milliseconds, reach } from './format.js'
+import { createSlots } from './history.js'
 import { createSparkline } from './sparkline.js'
 
-const seconds = 60
-const sum = (samples, key) => samples.reduce((total, sample) => total + sample[key], 0)
-const peak = (samples, key) => samples.reduce((most, sample) => Math.max(most, sample[key]), 0)
+/** Right after the start, a line is not drawn over more than this many slots. */
+const fewestPoints = 60
+const ranges = [
+  { id: 'seconds', label: '15 min' },
+  { id: 'minutes', label: '24 h' },
+]
 
-/** For each tile: the value that is drawn for a sample, and the text about all samples. */
+/** For each tile: what is drawn of a slot, and the text about all slots of the range. */
 const tiles = [
   {
     id: 'requests',
     label: 'Requests',
-    of: ({ requests }) => requests,
-    read: ({ samples }) => ({
-      value: count(samples.at(-1)?.requests ?? 0),
+    draw: (slots) => slots.of('requests'),
+    read: ({ slots, period, seconds }) => ({
+      value: count(seconds.of('requests').at(-1) ?? 0),
       unit: '/s',
-      more: `${count(sum(samples, 'requests'))} in 60 s, peak ${count(peak(samples, 'requests'))}/s`,
+      more: `${count(slots.sum('requests'))} in the ${period}`,
     }),
   },
   {
     id: 'hits',
     label: 'Cache hits',
     highest: 1,
-    of: ({ quotes, hits }) => (quotes === 0 ? null : hits / quotes),
-    read({ samples }) {
-      const quotes = sum(samples, 'quotes')
-      const hits = sum(samples, 'hits')
-      if (quotes === 0) return { value: '–', unit: '', more: 'no quote asked for' }
+    draw(slots) {
+      const hits = slots.of('hits')
+      return slots.of('quotes').map((quotes, index) => (quotes > 0 ? hits[index] / quotes : null))
+    },
+    read({ slots, period }) {
+      const quotes = slots.sum('quotes')
+      const hits = slots.sum('hits')
+      if (quotes === 0) return { value: '–', unit: '', more: `no quote in the ${period}` }
       return {
         value: ((hits / quotes) * 100).toFixed(0),
         unit: '%',
-        more: `${count(hits)} of ${count(quotes)} quotes`,
+        more: `${count(hits)} of ${count(quotes)}, ${period}`,
       }
     },
   },
   {
     id: 'p95',
-    label: 'p95',
-    of: ({ p95Ms }) => p95Ms,
-    read: ({ p95Ms, samples }) => ({
-      value: milliseconds(p95Ms),
-      unit: p95Ms === null ? '' : 'ms',
-      more: `last second ${milliseconds(samples.at(-1)?.p95Ms)} ms`,
+    label: 'p95 of answers',
+    draw: (slots) => slots.of('p95Ms'),
+    read: ({ recent }) => ({
+      value: milliseconds(recent.p95Ms),
+      unit: recent.p95Ms === null ? '' : 'ms',
+      more: reach(recent.seconds),
     }),
   },
   {
     id: 'errors',
     label: 'Upstream errors',
-    of: ({ upstreamErrors }) => upstreamErrors,
-    read({ samples }) {
-      const errors = sum(samples, 'upstreamErrors')
-      return { value: count(errors), unit: '', more: 'in 60 s', tone: errors > 0 ? 'bad' : '' }
+    draw: (slots) => slots.of('errors'),
+    read({ slots, period }) {
+      const errors = slots.sum('errors')
+      return { value: count(errors), unit: '', more: period, tone: errors > 0 ? 'bad' : '' }
     },
   },
   {
     id: 'refused',
     label: 'Orders refused',
-    of: ({ refused }) => refused,
-    read({ samples, refusedTotal }) {
-      const refused = sum(samples, 'refused')
+    draw: (slots) => slots.of('refused'),
+    read({ slots, period, refusedTotal }) {
+      const refused = slots.sum('refused')
       return {
         value: count(refused),
         unit: '',
-        more: `in 60 s, ${count(refusedTotal)} in all`,
+        more: `${period}; ${count(refusedTotal)} since the start`,
         tone: refused > 0 ? 'warn' : '',
       }
     },
@@ -70,23 +77,27 @@ const tiles = [
   {
     id: 'in-flight',
     label: 'In flight',
-    of: ({ inFlight }) => inFlight,
-    read: ({ samples, inFlight }) => ({
+    draw: (slots) => slots.of('inFlight'),
+    read: ({ slots, period, inFlight }) => ({
       value: count(inFlight),
       unit: '',
-      more: `peak ${count(peak(samples, 'inFlight'))} in 60 s`,
+      more: `peak ${count(slots.peak('inFlight'))}, ${period}`,
     }),
   },
 ]
 
 export function createTiles() {
   const section = document.getElementById('tiles')
-  let samples = []
+  const rings = {}
+  let range = 'seconds'
+  let latest
+  /** Outages of the past by their ids, and those that go on. */
+  const outages = new Map()
   const drawn = tiles.map((tile) => {
     const number = element('span')
     const unit = element('small')
     const more = element('div', { class: 'more' })
-    const spark = createSparkline(tile.label, seconds)
+    const spark = createSparkline(tile.label)
     const node = element(
       'div',
       { class: 'tile', 'data-tile': tile.id },
@@ -103,16 +114,50 @@ export function createTiles() {
     return { tile, number, unit, more, spark, node }
   })
 
-  function show(frame, p95Ms) {
-    const state = { samples, p95Ms, refusedTotal: frame.refusedTotal, inFlight: frame.health.inFlight }
+  const choices = ranges.map(({ id, label }) => {
+    const input = element('input', { type: 'radio', name: 'range', value: id, checked: id === range })
+    input.addEventListener('change', () => {
+      range = id
+      if (latest !== undefined) show(latest)
+    })
+    return element('label', {}, input, element('span', { text: label }))
+  })
+  document.getElementById('range').append(...choices)
+
+  function noteOutages({ outages: current, health: { now } }) {
+    for (const [id, outage] of outages) {
+      if (outage.until === null && !current.some((one) => one.id === id))
+        outages.set(id, { ...outage, until: now })
+    }
+    for (const outage of current) outages.set(outage.id, outage)
+  }
+
+  /** Only what stops requests is marked: a missing TRUST_PROXY would mark all. */
+  function marksOf(slots, now) {
+    const placeOf = (at) => slots.length - 1 - (now - at) / slots.slotMs
+    return [...outages.values()]
+      .filter(({ what, until }) => what !== 'trust-proxy' && (until === null || placeOf(until) > 0))
+      .map(({ since, until }) => [placeOf(since), placeOf(until ?? now)])
+  }
+
+  function show(frame) {
+    latest = frame
+    const slots = rings[range]
+    const period = periodOf(slots, frame.health.uptimeMs)
+    const { refusedTotal, recent, health } = frame
+    const state = { slots, period, seconds: rings.seconds, recent, refusedTotal, inFlight: health.inFlight }
+    const marks = marksOf(slots, health.now)
     for (const { tile, number, unit, more, spark, node } of drawn) {
       const said = tile.read(state)
       setText(number, said.value)
       setText(unit, said.unit)
       setText(more, said.more)
+      more.title = said.more
       node.className = `tile ${said.tone ?? ''}`
-      spark.draw(samples.map(tile.of), {
+      spark.draw(tile.draw(slots), {
+        points: Math.max(fewestPoints, slots.length),
         highest: tile.highest,
+        outages: marks,
         said: `${said.value}${said.unit}, ${said.more}`,
       })
     }
@@ -120,12 +165,23 @@ export function createTiles() {
 
   return {
     hello(frame) {
-      samples = frame.samples
-      show(frame, samples.at(-1)?.p95Ms ?? null)
+      rings.seconds = createSlots(frame.history.seconds)
+      rings.minutes = createSlots(frame.history.minutes)
+      outages.clear()
+      for (const outage of frame.history.outages) outages.set(outage.id, outage)
+      noteOutages(frame)
+      show(frame)
     },
     tick(frame) {
-      samples = [...samples, frame.sample].slice(-seconds)
-      show(frame, frame.p95Ms)
+      rings.seconds.take(frame.seconds)
+      rings.minutes.take(frame.minutes)
+      noteOutages(frame)
+      show(frame)
     },
   }
+}
+
+/** The first slot of a range is seldom whole. */
+function periodOf(slots, uptimeMs) {
+  return reach(Math.min((slots.length * slots.slotMs) / 1000, uptimeMs / 1000))
 }

@@ -6,6 +6,8 @@ import { isRefusal, reasonOf, repeatsRefusal, StoreTimeout } from './failure.ts'
 /** Whether the store can be used, and the reports that decide it. */
 export interface Availability {
   readonly up: boolean
+  /** Since when it has failed, in monotonic time, and how it failed last; undefined: it is up. */
+  readonly outage: { readonly sinceMs: number; readonly reason: string } | undefined
   /** Settles when the store has answered its first probe, or after `timeoutMs`. */
   readonly firstProbe: Promise<void>
   /** A command was answered. */
@@ -167,6 +169,11 @@ export function createAvailability({
   return {
     get up() {
       return up
+    },
+    get outage() {
+      return up || outageSinceMs === undefined
+        ? undefined
+        : { sinceMs: outageSinceMs, reason: reasonOf(problem) }
     },
     firstProbe,
     answered() {

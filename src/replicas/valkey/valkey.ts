@@ -74,6 +74,9 @@ export function createValkey(options: ValkeyOptions): SharedStore & { readonly f
     get up() {
       return availability.up
     },
+    get outage() {
+      return availability.outage
+    },
     keyPrefix,
     salt: hash('sha256', `${address.password ?? ''}\n${keyPrefix}`),
     firstProbe: availability.firstProbe,

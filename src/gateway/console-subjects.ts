@@ -1,0 +1,172 @@
+import type { Clock } from '../clock.ts'
+import type { Metrics } from '../metrics/metrics.ts'
+import type { UnknownOrders } from '../operations/history.ts'
+import type { Subject, Trouble } from '../operations/outages.ts'
+import type { ProviderClock } from '../quotes/provider-clock.ts'
+import type { SharedStore } from '../replicas/store.ts'
+import type { Breaker } from '../upstream/breaker.ts'
+import type { BreakerName } from '../upstream/breakers.ts'
+import type { Upstream } from '../upstream/types.ts'
+import { failureText } from './failure-text.ts'
+import type { RefusalCounts } from './refusal-counts.ts'
+
+export interface SubjectParts {
+  clock: Clock
+  upstreams: readonly Upstream[]
+  refusals: RefusalCounts
+  providerClock: ProviderClock
+  sharedStore: SharedStore | undefined
+  metrics: Pick<Metrics, 'requestCounts' | 'quoteCounts'>
+  untrustedPeers: ReadonlySet<string>
+  unknownOrders(): UnknownOrders
+}
+
+const maxNames = 20
+/** As in the alert QuotegateOrdersUnknown. */
+const unknownShare = { notable: 0.1, timesUsual: 2, always: 0.5, minOrders: 5 }
+const maxClockOffsetMs = 2_000
+
+/** All that the console may have to say is wrong. */
+export function createSubjects(parts: SubjectParts): Subject[] {
+  const { clock, upstreams, refusals, providerClock, sharedStore, metrics, untrustedPeers } = parts
+  const wallOf = (monotonicMs: number) => Math.round(clock.nowMs() - (performance.now() - monotonicMs))
+
+  function lastFailureOf({ lastFailures }: Upstream, breaker: BreakerName): string | undefined {
+    const last = lastFailures[breaker]
+    return last && failureText(last.failure, last.afterMs)
+  }
+
+  function ofBreaker(upstream: Upstream, name: BreakerName, breaker: Breaker): Subject {
+    return {
+      name: `${upstream.name} ${name}`,
+      concerned: 'refused',
+      count: () => refusals.count(upstream.name, name),
+      trouble() {
+        const { state, failingSinceMs, retryAfterMs } = breaker
+        if (state === 'closed') return undefined
+        return {
+          what: 'upstream',
+          isSevere: true,
+          since: failingSinceMs === undefined ? undefined : wallOf(failingSinceMs),
+          upstream: upstream.name,
+          traffic: name,
+          lastFailure: lastFailureOf(upstream, name),
+          retryInMs: state === 'half-open' ? undefined : Math.round(retryAfterMs),
+          stillServed: stillServed(upstreams),
+        }
+      },
+    }
+  }
+
+  function ofPairs(upstream: Upstream): Subject {
+    return {
+      name: `${upstream.name} quotes of single pairs`,
+      concerned: 'refused',
+      count: () => refusals.count(upstream.name, 'pair'),
+      trouble() {
+        const stopped = upstream.breakers.stoppedPairs()
+        if (stopped.length === 0) return undefined
+        return {
+          what: 'pairs',
+          isSevere: false,
+          since: wallOf(Math.min(...stopped.map(({ failingSinceMs }) => failingSinceMs))),
+          upstream: upstream.name,
+          traffic: 'quotes',
+          lastFailure: lastFailureOf(upstream, 'quotes'),
+          retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
+          stillServed: stillServed(upstreams),
+          names: stopped
+            .map(({ pair }) => pair)
+            .sort()
+            .slice(0, maxNames),
+          howMany: stopped.length,
+        }
+      },
+    }
+  }
+
+  const ofStore: Subject = {
+    name: 'shared store',
+    concerned: 'forwarded',
+    count: () => metrics.quoteCounts().ordersWithoutStore,
+    trouble() {
+      const outage = sharedStore?.outage
+      return (
+        outage && {
+          what: 'store',
+          isSevere: true,
+          since: wallOf(outage.sinceMs),
+          lastFailure: outage.reason,
+          stillServed: ['everything, out of the memory of this replica alone'],
+        }
+      )
+    },
+  }
+
+  const ofClock: Subject = {
+    name: "provider's clock",
+    concerned: 'none',
+    count: () => 0,
+    trouble() {
+      if (providerClock.saysNoTime) return { what: 'clock', isSevere: false }
+      const { estimateMs } = providerClock.offset()
+      if (!providerClock.isKnown || Math.abs(estimateMs) <= maxClockOffsetMs) return undefined
+      return { what: 'clock', isSevere: true, offsetMs: Math.round(estimateMs) }
+    },
+  }
+
+  const ofProxies: Subject = {
+    name: 'TRUST_PROXY',
+    concerned: 'misplaced',
+    count: () => metrics.requestCounts().untrustedHeaders,
+    trouble() {
+      if (untrustedPeers.size === 0) return undefined
+      const names = [...untrustedPeers].slice(0, maxNames)
+      return { what: 'trust-proxy', isSevere: false, names, howMany: untrustedPeers.size }
+    },
+  }
+
+  const ofUnknownOrders: Subject = {
+    name: 'unknown orders',
+    concerned: 'forwarded',
+    count: () => metrics.quoteCounts().orders['forwarded-unknown'],
+    trouble: () => troubleOf(parts.unknownOrders()),
+  }
+
+  return [
+    ...upstreams.flatMap((upstream) => [
+      ...Object.entries(upstream.breakers.states).map(([name, breaker]) =>
+        ofBreaker(upstream, name as BreakerName, breaker),
+      ),
+      ofPairs(upstream),
+    ]),
+    ofStore,
+    ofClock,
+    ofProxies,
+    ofUnknownOrders,
+  ]
+}
+
+/** More than a tenth and twice the usual share, or more than half. */
+export function troubleOf({ recent, day }: UnknownOrders): Trouble | undefined {
+  if (recent.unknown <= unknownShare.minOrders) return undefined
+  const share = recent.unknown / recent.orders
+  const usualShare = day.unknown / day.orders
+  const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
+  if (!isUnusual && share <= unknownShare.always) return undefined
+  return { what: 'unknown-orders', isSevere: false, share, usualShare }
+}
+
+/** What goes on, whatever is stopped. */
+function stillServed(upstreams: readonly Upstream[]): string[] {
+  return upstreams.flatMap(({ name, breakers: { states } }) => {
+    const isConnected = states.connections?.state === 'closed'
+    if (states.quotes === undefined) return isConnected ? [name] : []
+    const goes = (breaker: BreakerName) => isConnected && states[breaker]?.state === 'closed'
+    return [
+      goes('quotes') ? 'quotes' : 'cached quotes until they expire',
+      ...(goes('orders') ? ['orders'] : []),
+      ...(goes('rest') ? ['the rest of the swap API'] : []),
+    ]
+  })
+}

@@ -1,0 +1,37 @@
+import type { MatchingRule, Verdict } from '../orders/matching.ts'
+import type { FloatOrderDecision } from '../routes/order-decisions.ts'
+import { createTallies, type Tally } from './series.ts'
+
+/** What each rule of orders/matching.ts can say of an order. */
+const ruledStates: readonly [state: Verdict['state'], rules: readonly MatchingRule[]][] = [
+  ['live', ['id', 'exact', 'rounded', 'own-live', 'pair-and-amount']],
+  ['expired', ['id', 'exact', 'rounded', 'pair-and-amount']],
+  ['unknown', ['id', 'nothing', 'store-away', 'unreadable', 'restored']],
+]
+
+export function createMatches(
+  metric: Parameters<typeof createTallies>[0],
+): Readonly<Record<string, Tally | undefined>> {
+  const labels = ruledStates.flatMap(([decision, rules]) => rules.map((rule) => ({ decision, rule })))
+  const tallies = createTallies(metric, labels)
+  return Object.fromEntries(
+    labels.map(({ decision, rule }, index) => [`${decision} ${rule}`, tallies[index]]),
+  )
+}
+
+export function createFloatOrders(
+  metric: Parameters<typeof createTallies>[0],
+): Readonly<Record<FloatOrderDecision, Tally>> {
+  const [live, unknown, expired, unknownRefused] = createTallies(metric, [
+    { decision: 'forwarded', reason: 'live' },
+    { decision: 'forwarded', reason: 'unknown' },
+    { decision: 'refused', reason: 'expired' },
+    { decision: 'refused', reason: 'unknown' },
+  ]) as [Tally, Tally, Tally, Tally]
+  return {
+    'forwarded-live': live,
+    'forwarded-unknown': unknown,
+    'refused-expired': expired,
+    'refused-unknown': unknownRefused,
+  }
+}

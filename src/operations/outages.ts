@@ -1,0 +1,138 @@
+import type { Events } from './events.ts'
+
+/** What is wrong with one part now. */
+export interface Trouble {
+  readonly what: 'upstream' | 'pairs' | 'store' | 'clock' | 'trust-proxy' | 'unknown-orders'
+  readonly isSevere: boolean
+  /** When its first failure ended; undefined: since it was first seen. */
+  readonly since?: number | undefined
+  readonly upstream?: string
+  /** What has stopped: `connections`, and with them everything, or `quotes`, `orders` or `rest`. */
+  readonly traffic?: string
+  readonly lastFailure?: string | undefined
+  /** 0: the next request tries; undefined: a request is trying, or nothing is tried. */
+  readonly retryInMs?: number | undefined
+  readonly stillServed?: readonly string[]
+  /** The pairs that fail, or the peers that are not trusted; not all if there are many. */
+  readonly names?: readonly string[]
+  readonly howMany?: number
+  /** The provider's clock minus ours; undefined: it is unknown. */
+  readonly offsetMs?: number | undefined
+  /** Of the orders: those forwarded as unknown, lately and in a day. */
+  readonly share?: number
+  readonly usualShare?: number
+}
+
+/** A part that may be in trouble. */
+export interface Subject {
+  /** What an event calls it. */
+  readonly name: string
+  /** What happened to the requests that it concerned. */
+  readonly concerned: 'refused' | 'forwarded' | 'misplaced' | 'none'
+  trouble(): Trouble | undefined
+  /** How many requests it has concerned since the start. */
+  count(): number
+}
+
+export interface Outage extends Trouble {
+  readonly id: number
+  readonly since: number
+  /** Null: it goes on. */
+  readonly until: number | null
+  readonly requests: number
+  readonly concerned: Subject['concerned']
+}
+
+export interface Outages {
+  /** Looks at every part; at least once a second, and when a breaker opens or closes. */
+  look(): void
+  readonly current: readonly Outage[]
+  /** Those that are over, the newest last. */
+  readonly past: readonly Outage[]
+}
+
+const maxPast = 100
+
+interface Kept {
+  subject: Subject
+  outage: Outage | undefined
+  countBefore: number
+}
+
+export function createOutages(
+  subjects: readonly Subject[],
+  { nowMs, events }: { nowMs: () => number; events: Events },
+): Outages {
+  const kept: Kept[] = subjects.map((subject) => ({ subject, outage: undefined, countBefore: 0 }))
+  const past: Outage[] = []
+  let lastId = 0
+
+  function lookAt(one: Kept): void {
+    const { subject, outage: known } = one
+    const trouble = subject.trouble()
+    const count = subject.count()
+    if (trouble === undefined) {
+      if (known !== undefined) end(one, known, count - one.countBefore)
+      one.countBefore = count
+      return
+    }
+    if (known === undefined) {
+      lastId += 1
+      events.add(trouble.isSevere ? 'bad' : 'warn', `${subject.name}: ${beginOf(trouble)}`)
+    }
+    one.outage = {
+      ...trouble,
+      id: known?.id ?? lastId,
+      since: Math.min(known?.since ?? nowMs(), trouble.since ?? Number.POSITIVE_INFINITY),
+      until: null,
+      requests: count - one.countBefore,
+      concerned: subject.concerned,
+    }
+  }
+
+  function end(one: Kept, known: Outage, requests: number): void {
+    const until = nowMs()
+    past.push({ ...known, until, requests, retryInMs: undefined, names: [] })
+    if (past.length > maxPast) past.shift()
+    one.outage = undefined
+    const lasted = `over after ${durationText(until - known.since)}`
+    const suffered = requests > 0 && known.concerned !== 'none' ? `, ${requests} ${known.concerned}` : ''
+    events.add('good', `${one.subject.name}: ${lasted}${suffered}`)
+  }
+
+  return {
+    look() {
+      for (const one of kept) lookAt(one)
+    },
+    get current() {
+      return kept.flatMap(({ outage }) => (outage === undefined ? [] : [outage]))
+    },
+    past,
+  }
+}
+
+function beginOf({ what, lastFailure, howMany, offsetMs }: Trouble): string {
+  switch (what) {
+    case 'upstream':
+      return `stopped, the last failure was ${lastFailure ?? 'not kept'}`
+    case 'pairs':
+      return `${howMany} stopped, the last failure was ${lastFailure ?? 'not kept'}`
+    case 'store':
+      return `down, ${lastFailure ?? 'it does not answer'}`
+    case 'clock':
+      return offsetMs === undefined ? 'unknown' : `${durationText(Math.abs(offsetMs))} off`
+    case 'trust-proxy':
+      return 'a peer sent a client-address header and is not in TRUST_PROXY'
+    case 'unknown-orders':
+      return 'more orders than usual are forwarded as unknown'
+  }
+}
+
+/** As a person says it. */
+export function durationText(ms: number): string {
+  const seconds = Math.max(0, ms) / 1_000
+  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`
+  if (seconds < 120) return `${Math.round(seconds)} s`
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
+  return `${Math.round(seconds / 3_600)} h`
+}

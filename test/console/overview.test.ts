@@ -1,0 +1,189 @@
+import { expect, test } from 'vitest'
+import { act, floatOrder, gatewayWith, quote } from '../operations/support.ts'
+import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { pause, recordingUpstream } from '../support/gateways/between.ts'
+import { expectAccessible } from './axe.ts'
+import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
+
+const looks = [
+  { width: 1440, colorScheme: 'dark' },
+  { width: 1440, colorScheme: 'light' },
+  { width: 1024, colorScheme: 'dark' },
+  { width: 1024, colorScheme: 'light' },
+  { width: 360, colorScheme: 'dark' },
+  { width: 360, colorScheme: 'light' },
+] as const
+
+useBrowser()
+
+/** Quotes of several pairs fail with 503; everything else is answered. */
+async function gatewayInAnOutage() {
+  let isDown = false
+  const upstream = await recordingUpstream((_request, response) => {
+    if (isDown) response.writeHead(503, { 'Content-Type': 'application/json' }).end('{}')
+    else giveQuote(response, quoteBody({ expiry: Date.now() + 600_000 }))
+  })
+  const gateway = await gatewayWith({
+    SWAP_BASE_URL: upstream.url,
+    BREAKER_FAILURES: 2,
+    BREAKER_OPEN_MS: 600_000,
+    TRUST_PROXY: 'loopback',
+  })
+  await quote(gateway)
+  isDown = true
+  for (const pair of [
+    'BTC_USDC',
+    'SOL_USDC',
+    'SOL_ETH',
+    'BTC_ETH',
+    'ETH_BTC',
+    'ETH_SOL',
+    'BTC_SOL',
+    'DAI_ETH',
+  ])
+    await quote(gateway, { pair })
+  return gateway
+}
+
+describeInBrowser('the console in an outage', () => {
+  test.each(looks)(
+    'says in a sentence what is wrong, for everybody: $width px, $colorScheme',
+    async (look) => {
+      const gateway = await gatewayInAnOutage()
+      const { colorScheme, width } = look
+      const { page, ...watched } = await openPage(gateway.operationsUrl, {
+        viewport: { width, height: 900 },
+        colorScheme,
+      })
+      const banner = page.locator('[data-outage="upstream"]')
+      await expect
+        .poll(() => banner.textContent(), { timeout: 15_000 })
+        .toMatch(
+          /^Quotes of the swap API have failed since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 6 requests refused meanwhile, the next try is in \d+ min\. Still served: cached quotes until they expire, orders and the rest of the swap API\.$/,
+        )
+      for (const _ of Array(8)) await quote(gateway, { pair: 'X_Y' })
+      await expect.poll(() => banner.textContent(), { timeout: 15_000 }).toContain('14 requests refused')
+      await expect
+        .poll(() => page.locator('#requests tbody tr').count(), { timeout: 15_000 })
+        .toBeGreaterThanOrEqual(6)
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      await expectAccessible(page)
+      if (width === 1440) {
+        expect(await page.evaluate('scrollY')).toBe(0)
+        const rows = page.locator('#requests tbody tr')
+        for (const part of [page.locator('#requests h2'), rows.nth(0), rows.nth(5)]) {
+          const box = await part.boundingBox()
+          expect(box?.y).toBeGreaterThan(0)
+          expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(900)
+        }
+      }
+      expectPeace({ page, ...watched }, gateway.operationsUrl)
+    },
+  )
+
+  test('ends with the outage, which stays in the history and among the events', async () => {
+    let isDown = true
+    const upstream = await recordingUpstream((_request, response) =>
+      response.writeHead(isDown ? 502 : 200).end('[]'),
+    )
+    const gateway = await gatewayWith({
+      SWAP_BASE_URL: upstream.url,
+      BREAKER_FAILURES: 1,
+      BREAKER_OPEN_MS: 100,
+    })
+    const ask = async () => {
+      const answer = await fetch(`${gateway.url}/v3/pairs`, { headers: { 'App-Name': 'demo' } })
+      await answer.arrayBuffer()
+      return answer.status
+    }
+    await ask()
+    const { page, ...watched } = await openPage(gateway.operationsUrl)
+    await page
+      .locator('[data-outage="upstream"]', { hasText: 'Requests other than quotes and orders' })
+      .waitFor()
+    await page.locator('[data-traffic="rest"]', { hasText: '502, just now' }).waitFor()
+    isDown = false
+    await expect.poll(ask, { timeout: 10_000 }).toBe(200)
+    await page.locator('#outages').waitFor({ state: 'hidden' })
+    await page.locator('#events li', { hasText: /^.*swap rest: over after/ }).waitFor()
+    const marks = () => page.locator('[data-tile="requests"] .outage-mark').getAttribute('d')
+    expect(await marks()).toMatch(/^M[\d.]+ 0H/)
+    await page.reload()
+    await page.locator('#events li', { hasText: 'swap rest: stopped, the last failure was 502' }).waitFor()
+    expect(await marks()).toMatch(/^M[\d.]+ 0H/)
+    expectPeace({ page, ...watched }, gateway.operationsUrl)
+  })
+
+  test.each([1440, 1024, 360])('says what is wrong beside the upstreams: %d px', async (width) => {
+    const gateway = await gatewayWith()
+    await act(gateway, 'faults', { clockOffsetMs: -60_000 })
+    await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {
+      headers: { 'App-Name': 'demo', Forwarded: 'for=198.51.100.7' },
+    })
+    for (let order = 1; order <= 6; order += 1) await floatOrder(gateway, { pair: 'X_Y' })
+    const { page, ...watched } = await openPage(gateway.operationsUrl, { viewport: { width, height: 900 } })
+    const sentence = (what: string) => page.locator(`[data-outage="${what}"]`)
+    await sentence('clock')
+      .filter({ hasText: /^The provider's clock is \d+ s behind ours since/ })
+      .waitFor()
+    await sentence('trust-proxy')
+      .filter({
+        hasText:
+          /^127\.0\.0\.1 sent a client-address header but is not in TRUST_PROXY since .+ 1 request so far\.$/,
+      })
+      .waitFor()
+    await sentence('unknown-orders')
+      .filter({ hasText: /^100% of the float orders of the last 30 min were forwarded as unknown/ })
+      .waitFor()
+    await expectAccessible(page)
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+    expectPeace({ page, ...watched }, gateway.operationsUrl)
+  })
+})
+
+describeInBrowser('the overview', () => {
+  test('says what was saved and stopped before the page was opened, and each tile of which period', async () => {
+    const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
+    for (let request = 1; request <= 5; request += 1) await quote(gateway)
+    await floatOrder(gateway)
+    await pause(1_200)
+    const { page, ...watched } = await openPage(gateway.operationsUrl)
+    const saved = (key: string) => page.locator(`[data-saved="${key}"]`).textContent()
+    await expect.poll(() => saved('calls'), { timeout: 10_000 }).toBe('4 calls saved (80% of 5 quotes)')
+    expect(await saved('expired')).toBe('1 expired order stopped')
+    expect(await saved('matched')).toBe('100% of 1 order matched')
+    expect(await saved('provider')).toMatch(/^[\d.]+ ms provider's p95 for quotes \(last \d+ s\)$/)
+    const tiles = page.locator('.tile .more')
+    expect(await tiles.count()).toBe(6)
+    for (const text of await tiles.allTextContents()) expect(text).toMatch(/last \d+ s\b/)
+    expect(await tiles.first().textContent()).toMatch(/^6 in the last \d+ s$/)
+    await page.locator('#events li', { hasText: 'start of version' }).waitFor()
+    expectPeace({ page, ...watched }, gateway.operationsUrl)
+  })
+
+  test('changes from 15 min to 24 h by keyboard', async () => {
+    const gateway = await gatewayWith()
+    await quote(gateway)
+    const { page } = await openPage(gateway.operationsUrl)
+    const spark = page.locator('[data-tile="requests"] .spark')
+    await page.getByRole('radio', { name: '15 min' }).focus()
+    await page.keyboard.press('ArrowRight')
+    expect(await page.getByRole('radio', { name: '24 h' }).isChecked()).toBe(true)
+    // Two minutes at most have begun.
+    const points = async () => ((await spark.locator('.line').getAttribute('d')) ?? '').match(/[ML]/g)?.length
+    await expect.poll(points, { timeout: 10_000 }).toBeLessThanOrEqual(2)
+    await page.keyboard.press('ArrowLeft')
+    await expect.poll(points, { timeout: 15_000 }).toBeGreaterThan(2)
+  })
+
+  test('leads by keyboard to the live requests, and into what scrolls', async () => {
+    const gateway = await gatewayWith()
+    const { page } = await openPage(gateway.operationsUrl)
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Enter')
+    const focused = () => page.evaluate('document.activeElement.id')
+    expect(await focused()).toBe('requests')
+    await page.locator('#events .scroll').focus()
+    expect(await page.evaluate('document.activeElement.closest(".panel").id')).toBe('events')
+  })
+})

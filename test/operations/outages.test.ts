@@ -1,0 +1,273 @@
+import { createServer } from 'node:http'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import type { Outage } from '../../src/operations/outages.ts'
+import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { pause, recordingUpstream } from '../support/gateways/between.ts'
+import type { RunningGateway } from '../support/gateways/gateway.ts'
+import { freePort } from '../support/machine/free-port.ts'
+import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { act, ask, floatOrder, gatewayWith, production, quote } from './support.ts'
+
+interface Status {
+  now: number
+  outages: Outage[]
+}
+
+async function statusOf({ operationsUrl }: RunningGateway): Promise<Status> {
+  return JSON.parse((await ask(`${operationsUrl}/status`)).body)
+}
+
+async function historyOf({ operationsUrl }: RunningGateway) {
+  const { body } = await ask(`${operationsUrl}/history`)
+  return JSON.parse(body) as { outages: Outage[]; events: { text: string; tone: string }[] }
+}
+
+const outagesOf = async (gateway: RunningGateway) => (await statusOf(gateway)).outages
+
+async function get({ url }: RunningGateway, target: string): Promise<number> {
+  const answer = await fetch(url + target, { headers: { 'App-Name': 'demo' } })
+  await answer.arrayBuffer()
+  return answer.status
+}
+
+const quoteOf = (pair: string) => `/v3/pairs/${pair}/quotes?amount=1`
+
+/** An upstream that can be switched off and on. */
+async function upstreamThatFails(): Promise<{ url: string; fail(with_: number | 'nothing'): void }> {
+  let failing: number | 'nothing' = 'nothing'
+  const { url } = await recordingUpstream((_request, response) => {
+    if (failing === 'nothing') giveQuote(response, quoteBody({ expiry: Date.now() + 600_000 }))
+    else response.writeHead(failing).end()
+  })
+  return {
+    url,
+    fail(how) {
+      failing = how
+    },
+  }
+}
+
+describe('an outage of an upstream', () => {
+  test('is told from its first failure, however often it was tried since', async () => {
+    const port = await freePort()
+    const gateway = await gatewayWith({
+      SWAP_BASE_URL: `http://127.0.0.1:${port}`,
+      PAYMENTS_BASE_URL: 'sandbox',
+      BREAKER_FAILURES: 2,
+      BREAKER_OPEN_MS: 50,
+      UPSTREAM_RETRIES: 0,
+    })
+    expect(await outagesOf(gateway)).toEqual([])
+    const before = Date.now()
+    await get(gateway, '/v3/pairs')
+    const after = Date.now()
+    await pause(200)
+    await get(gateway, '/v3/pairs')
+    for (let trial = 1; trial <= 3; trial += 1) {
+      await pause(100)
+      await get(gateway, '/v3/pairs')
+    }
+    const [outage, ...others] = await outagesOf(gateway)
+    expect(others).toEqual([])
+    expect(outage).toMatchObject({
+      what: 'upstream',
+      upstream: 'swap',
+      traffic: 'connections',
+      isSevere: true,
+      lastFailure: 'connection refused',
+      until: null,
+      stillServed: ['cached quotes until they expire', 'payments'],
+    })
+    // The wall clock and the monotonic one are read one after the other.
+    expect(outage?.since).toBeGreaterThanOrEqual(before - 2)
+    expect(outage?.since).toBeLessThanOrEqual(after + 2)
+
+    const server = createServer((_request, response) => response.end('[]')).listen(port, '127.0.0.1')
+    onTestFinished(() => {
+      server.close()
+    })
+    await expect.poll(() => get(gateway, '/v3/pairs'), { timeout: 10_000 }).toBe(200)
+    expect(await outagesOf(gateway)).toEqual([])
+    const { outages, events } = await historyOf(gateway)
+    expect(outages).toMatchObject([{ traffic: 'connections', since: outage?.since }])
+    expect(outages[0]?.until).toBeGreaterThan(outage?.since ?? 0)
+    expect(events.map(({ tone }) => tone)).toEqual(['note', 'bad', 'good'])
+    expect(events.at(-1)?.text).toMatch(/^swap connections: over after .+ s/)
+  })
+
+  test('counts each request that was refused, says when it is tried again and what goes on', async () => {
+    const upstream = await upstreamThatFails()
+    const gateway = await gatewayWith({
+      SWAP_BASE_URL: upstream.url,
+      BREAKER_FAILURES: 2,
+      BREAKER_OPEN_MS: 600_000,
+    })
+    upstream.fail(503)
+    await get(gateway, '/v3/pairs')
+    await get(gateway, '/v3/pairs')
+    await Promise.all(Array.from({ length: 30 }, () => get(gateway, '/v3/pairs')))
+    const outages = await outagesOf(gateway)
+    expect(outages).toMatchObject([
+      {
+        upstream: 'swap',
+        traffic: 'rest',
+        lastFailure: '503',
+        requests: 30,
+        concerned: 'refused',
+        stillServed: ['quotes', 'orders'],
+      },
+    ])
+    expect(outages[0]?.retryInMs).toBeGreaterThan(300_000)
+    expect(outages[0]?.retryInMs).toBeLessThanOrEqual(600_000)
+  })
+
+  test('counts the refusals of each outage from zero', async () => {
+    const upstream = await upstreamThatFails()
+    const gateway = await gatewayWith({
+      SWAP_BASE_URL: upstream.url,
+      BREAKER_FAILURES: 1,
+      BREAKER_OPEN_MS: 1_000,
+    })
+    for (let outage = 1; outage <= 2; outage += 1) {
+      upstream.fail(502)
+      expect(await get(gateway, '/v3/pairs')).toBe(502)
+      expect(await get(gateway, '/v3/pairs')).toBe(503)
+      expect(await outagesOf(gateway)).toMatchObject([{ requests: 1, lastFailure: '502' }])
+      upstream.fail('nothing')
+      await expect.poll(() => get(gateway, '/v3/pairs'), { timeout: 10_000 }).toBe(200)
+    }
+    const { outages } = await historyOf(gateway)
+    expect(outages).toHaveLength(2)
+  })
+
+  test('says after how long a request timed out', async () => {
+    const { url } = await recordingUpstream(() => {})
+    const gateway = await gatewayWith({
+      SWAP_BASE_URL: url,
+      BREAKER_FAILURES: 1,
+      UPSTREAM_HEADERS_TIMEOUT_MS: 1_000,
+    })
+    await get(gateway, '/v3/pairs')
+    const [outage] = await outagesOf(gateway)
+    const [, seconds] = /^timeout after ([\d.]+) s$/.exec(outage?.lastFailure ?? '') ?? []
+    expect(Number(seconds)).toBeGreaterThanOrEqual(1)
+  })
+
+  test('of single pairs says how many and which', async () => {
+    const upstream = await upstreamThatFails()
+    const gateway = await gatewayWith({
+      SWAP_BASE_URL: upstream.url,
+      BREAKER_FAILURES: 3,
+      BREAKER_OPEN_MS: 600_000,
+    })
+    upstream.fail(504)
+    for (const pair of ['ETH_USDC', 'BTC_USDC'])
+      for (let failure = 1; failure <= 3; failure += 1) await get(gateway, quoteOf(pair))
+    for (let refused = 1; refused <= 4; refused += 1) await get(gateway, quoteOf('ETH_USDC'))
+    expect(await outagesOf(gateway)).toMatchObject([
+      {
+        what: 'pairs',
+        isSevere: false,
+        names: ['BTC_USDC', 'ETH_USDC'],
+        howMany: 2,
+        lastFailure: '504',
+        requests: 4,
+        retryInMs: expect.any(Number),
+        stillServed: ['quotes', 'orders', 'the rest of the swap API'],
+      },
+    ])
+  })
+
+  test('names no pair to those without the token', async () => {
+    const upstream = await upstreamThatFails()
+    const gateway = await gatewayWith({ ...production, SWAP_BASE_URL: upstream.url, BREAKER_FAILURES: 1 })
+    upstream.fail(503)
+    await get(gateway, quoteOf('SECRET_PAIR'))
+    const { body } = await ask(`${gateway.operationsUrl}/status`)
+    expect(JSON.parse(body).outages).toContainEqual(
+      expect.objectContaining({ what: 'pairs', howMany: 1, names: [] }),
+    )
+    const history = await ask(`${gateway.operationsUrl}/history`)
+    expect(body + history.body).not.toContain('SECRET')
+  })
+})
+
+describe('other things that are wrong', () => {
+  test.skipIf(!valkeyIsInstalled())(
+    'the store: since when, how, and how many expired orders were forwarded for it',
+    async () => {
+      const store = await valkey()
+      const gateway = await gatewayWith({ VALKEY_URL: store.url, ORDER_EXPIRY_MARGIN_MS: 60_000 })
+      await quote(gateway)
+      await expect
+        .poll(async () => (await ask(`${gateway.operationsUrl}/readyz`)).body, { timeout: 10_000 })
+        .toContain('"degraded":false')
+      await expect.poll(() => outagesOf(gateway), { timeout: 10_000 }).toEqual([])
+      const before = Date.now()
+      await store.kill()
+      await expect
+        .poll(() => outagesOf(gateway), { timeout: 15_000 })
+        .toMatchObject([{ what: 'store', isSevere: true, lastFailure: expect.any(String), requests: 0 }])
+      expect((await outagesOf(gateway))[0]?.since).toBeGreaterThanOrEqual(before - 2)
+      await floatOrder(gateway)
+      expect(await outagesOf(gateway)).toMatchObject([{ requests: 1, concerned: 'forwarded' }])
+    },
+  )
+
+  test("the provider's clock, as soon as it is more than two seconds off", async () => {
+    const gateway = await gatewayWith()
+    await act(gateway, 'faults', { clockOffsetMs: 60_000 })
+    await get(gateway, quoteOf('ETH_USDC'))
+    await expect
+      .poll(() => outagesOf(gateway), { timeout: 10_000 })
+      .toMatchObject([{ what: 'clock', isSevere: true }])
+    const [outage] = await outagesOf(gateway)
+    expect(outage?.offsetMs).toBeGreaterThan(50_000)
+    const { events } = await historyOf(gateway)
+    expect(events.map(({ text }) => text)).toContainEqual(
+      expect.stringMatching(/^provider's clock: \d+ s off$/),
+    )
+  })
+
+  test('a missing TRUST_PROXY, with the requests that it concerns', async () => {
+    const gateway = await gatewayWith()
+    for (let request = 1; request <= 3; request += 1) {
+      await fetch(gateway.url + quoteOf(`P_${request}`), {
+        headers: { 'App-Name': 'demo', Forwarded: 'for=198.51.100.7' },
+      })
+    }
+    expect(await outagesOf(gateway)).toMatchObject([
+      { what: 'trust-proxy', isSevere: false, names: ['127.0.0.1'], howMany: 1, requests: 3 },
+    ])
+  })
+
+  test('orders that are forwarded as unknown, above their usual share', async () => {
+    const gateway = await gatewayWith()
+    for (let order = 1; order <= 5; order += 1) await floatOrder(gateway, { amount: String(order) })
+    await pause(1_500)
+    expect(await outagesOf(gateway)).toEqual([])
+    await floatOrder(gateway, { amount: '6' })
+    await expect
+      .poll(() => outagesOf(gateway), { timeout: 10_000 })
+      .toMatchObject([{ what: 'unknown-orders', isSevere: false, share: 1, usualShare: 1 }])
+  })
+})
+
+test('events tell of a start, of quotes that were dropped and of faults of the sandbox', async () => {
+  const gateway = await gatewayWith()
+  await get(gateway, quoteOf('ETH_USDC'))
+  await act(gateway, 'drop-all')
+  await fetch(`${gateway.sandboxUrl}/sandbox/faults`, {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json' },
+    body: '{"errorRate":0.5}',
+  })
+  const texts = async () => (await historyOf(gateway)).events.map(({ text }) => text)
+  await expect
+    .poll(texts, { timeout: 10_000 })
+    .toEqual([
+      expect.stringMatching(/^start of version \d/),
+      'a quote was dropped',
+      'sandbox: errorRate 0 to 0.5',
+    ])
+})
