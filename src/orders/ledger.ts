@@ -3,7 +3,7 @@ import type { Ending } from '../quotes/provider-clock.ts'
 import { createCacheKeys } from './cache-keys.ts'
 import { createLedgerEntries, noLongerCached } from './ledger-entries.ts'
 import { createLedgerVerdict } from './ledger-verdict.ts'
-import type { Judgement, Verdict } from './matching.ts'
+import type { Candidate, Judgement, Verdict } from './matching.ts'
 import { type LedgerMirror, noMirror, type SerialRecord } from './mirror.ts'
 import type { OrderTerms } from './order-terms.ts'
 import { createRestoredTrust, type Restoration, type RestoredTrust } from './restored-trust.ts'
@@ -27,6 +27,8 @@ export interface QuoteLedger {
   /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean
   verdict(order: OrderTerms, judgement: Judgement): Verdict
+  /** The quotes among which `verdict` decides: for people who ask why. */
+  considered(order: OrderTerms, judgement: Judgement): readonly Candidate[]
   /** Notes that an unreadable quote was relayed: until its client is given another, no quote refuses an order with its terms. */
   noteUnreadable(quote: UnreadableQuote): void
   /** All cache keys of the quote: a provider may give the same quote to several clients. */
@@ -107,7 +109,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       return known.cacheKey === quote.cacheKey || known.cacheKey === noLongerCached
     },
 
-    verdict: createLedgerVerdict({ byId, byTerms, unreadable, restored, leftNow, retentionMs }),
+    ...createLedgerVerdict({ byId, byTerms, unreadable, restored, leftNow, retentionMs }),
 
     noteUnreadable: unreadable.note,
 
