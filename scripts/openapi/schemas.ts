@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { matchingRules } from '../../src/orders/matching.ts'
 import { quoteWithoutExpiry } from '../../src/quotes/quote.ts'
 import { outage, savings, shownCalls } from './history-schemas.ts'
 
@@ -116,16 +117,68 @@ const coolDowns = z
     'Whose quotes the provider answered with 429 and is not asked for, until its Retry-After is over.',
   )
 
+const consideredQuote = z.object({
+  id: z.string(),
+  amount: z.string(),
+  toAmount: z.string(),
+  lateMs: z.number().describe('Since its expiry; negative: it was live for so long still.'),
+  isOwn: z.boolean().describe('It was given to the client that orders.'),
+  decided: z.boolean().describe('The order was refused because of this quote.'),
+})
+
 const refusal = z.object({
   at: z.number().describe('Milliseconds since the epoch.'),
   reason: z.enum(['expired', 'unknown']),
+  rule: z.enum(matchingRules).describe('The rule that decided; docs/orders.md explains each.'),
+  why: z.string().describe('The same in words.'),
   pair: z.string(),
   amount: z.string(),
+  toAmount: z.string().nullable().describe('As the order states it.'),
+  quoteIds: z.array(z.string()).describe('The quotes that the order names.'),
   application: z.string(),
-  quoteId: z.string().nullable(),
+  client: z.string().describe('The client’s address, masked.'),
+  quoteId: z.string().nullable().describe('The quote that was too old.'),
   quoteAgeMs: z.number().nullable(),
   expiredForMs: z.number().nullable(),
+  quotes: z
+    .array(consideredQuote)
+    .describe(
+      'At most five of those that were considered: the one that decided, then those that expired last.',
+    ),
+  quotesConsidered: z.number(),
   requestId: z.string(),
+})
+
+const ordersOfApplication = z.object({
+  application: z.string().nullable().describe('null: all further applications.'),
+  orders: z.number(),
+  expired: z.number().describe('Refused, because their quotes had expired.'),
+  unknown: z.number().describe('Refused, because no quote seen here matches them.'),
+  leastLateMs: z.number().nullable(),
+  mostLateMs: z.number().nullable(),
+})
+
+const partOfTime = z.number().nullable()
+const failedRequest = z.object({
+  number: z.number().describe('Counted up.'),
+  at: z.number().describe('Milliseconds since the epoch.'),
+  method: z.string(),
+  route: z.string(),
+  path: z.string(),
+  status: z.number().describe('0: the client left, or the answer broke off.'),
+  source: z.enum(['provider', 'gateway', 'client']).nullable().describe('Who caused the error.'),
+  cacheStatus: z.string().nullable(),
+  durationMs: z.number(),
+  queueMs: partOfTime.describe('It waited for a connection.'),
+  upstreamMs: partOfTime.describe(
+    'The upstream took so long; to the first byte of an answer that is streamed.',
+  ),
+  transferMs: partOfTime.describe('From the first to the last byte of an answer that is streamed.'),
+  ownMs: partOfTime.describe('All else; null: it waited for the call of another request.'),
+  requestId: z.string(),
+  client: z.string().describe('The client’s address, masked.'),
+  application: z.string(),
+  why: z.string(),
 })
 
 export const status = z
@@ -172,7 +225,17 @@ export const status = z
       .enum(['full', 'reading'])
       .describe('reading: without request details, for want of ADMIN_TOKEN.'),
     ordersRefused: z.number(),
-    lastRefusals: z.array(refusal),
+    lastRefusals: z
+      .array(refusal)
+      .describe('At most 50, the newest first. Without full rights they have no data of clients.'),
+    refusedByApplication: z
+      .array(ordersOfApplication)
+      .describe(
+        'Float orders of the last hour, by applications of which some were refused. Empty without full rights.',
+      ),
+    lastFailures: z
+      .array(failedRequest)
+      .describe('The last 50 requests that failed, the newest first. Empty without full rights.'),
     untrustedPeers: z.object({ count: z.number(), peers: z.array(z.string()) }),
     settings: z
       .array(z.object({ name: z.string(), value: z.string(), source: z.string() }))

@@ -1,32 +1,46 @@
 import type { Clock } from '../clock.ts'
 import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
-import type { Activity, SeenRequest } from '../operations/activity.ts'
+import { ownProblems } from '../metrics/requests.ts'
+import type { Activity, ErrorSource, SeenRequest } from '../operations/activity.ts'
+import { isFailed } from '../operations/failed-requests.ts'
 import { type Ended, type Exchange, type ExchangeWatcher, loggedPath } from '../routes/exchange.ts'
-import type { DecidedOrder } from '../routes/order-decisions.ts'
+import { type TimeSpent, timeSpent } from '../routes/upstream-times.ts'
+import { short } from './short.ts'
 
-/** Passes every exchange that ends on to the console; called only while a console is open. */
+/** Passes failed requests on to the console, and while one is open every other. */
 export function createConsoleFeed(activity: Activity, clock: Clock): ExchangeWatcher {
+  let number = 0
   return (exchange, ended) => {
-    activity.requestOver()
-    if (activity.hasRoom(ended.status)) activity.keep(seen(exchange, ended, clock.nowMs()))
+    const hasFailed = isFailed(ended.status)
+    const { isWatched } = activity
+    if (!isWatched && !hasFailed) return
+    if (isWatched) activity.requestOver()
+    const isListed = isWatched && activity.hasRoom(ended.status)
+    if (!hasFailed && !isListed) return
+    number += 1
+    const request = seen(exchange, ended, { number, at: clock.nowMs() })
+    if (hasFailed) activity.failed.keep(request)
+    if (isListed) activity.keep(request)
   }
 }
 
-function seen(exchange: Exchange, { status, durationMs }: Ended, at: number): SeenRequest {
-  const { area, request, outcome, upstreamMs } = exchange
+function seen(exchange: Exchange, ended: Ended, is: Pick<SeenRequest, 'number' | 'at'>): SeenRequest {
+  const { area, request, outcome } = exchange
+  const { status, durationMs } = ended
   const cacheStatus = outcome !== undefined && 'cacheStatus' in outcome ? outcome.cacheStatus : null
   const passed = area !== 'none' && outcome === undefined && status !== 0
   const why = outcome !== undefined && 'why' in outcome ? outcome.why : ''
   return {
-    at,
+    ...is,
     method: request.method ?? '',
     route: area,
     path: short(loggedPath(exchange) ?? ''),
     status,
+    source: sourceOf(exchange, status),
     cacheStatus,
-    durationMs: Math.round(durationMs * 1_000) / 1_000,
-    upstreamMs: upstreamMs ?? null,
+    durationMs: rounded(durationMs),
+    ...spent(exchange, durationMs),
     requestId: exchange.id,
     // The console shows the client only if a route has read it: reading it is counted, and may log a warning.
     client: maskedAddress(exchange.clientRead?.address ?? request.socket.remoteAddress),
@@ -35,26 +49,33 @@ function seen(exchange: Exchange, { status, durationMs }: Ended, at: number): Se
   }
 }
 
-/** Adds a refused order to those that the console remembers. */
-export function showRefusal(
-  activity: Activity,
-  { order, exchange, verdict, application, nowMs }: DecidedOrder & { application: string; nowMs: number },
-): void {
-  const expired = verdict.state === 'expired' ? verdict : undefined
-  activity.orderRefused({
-    at: nowMs,
-    reason: expired === undefined ? 'unknown' : 'expired',
-    pair: short(expired?.quote.pairId ?? order.pair ?? ''),
-    amount: short(order.fromAmount?.text ?? ''),
-    application: short(application),
-    quoteId: expired?.quote.id ?? null,
-    quoteAgeMs: expired === undefined ? null : Math.max(0, nowMs - expired.quote.notedAtMs),
-    expiredForMs: expired === undefined ? null : Math.round(expired.expiredForMs),
-    requestId: exchange.id,
+function spent({ startedAtMs, upstreamTimes, missed }: Exchange, durationMs: number): TimeSpent {
+  const { queueMs, upstreamMs, transferMs, ownMs } = timeSpent({
+    startedAtMs,
+    durationMs,
+    times: upstreamTimes,
+    waitedForOther: missed,
   })
+  const orNull = (ms: number | null) => (ms === null ? null : rounded(ms))
+  return {
+    queueMs: orNull(queueMs),
+    upstreamMs: orNull(upstreamMs),
+    transferMs: orNull(transferMs),
+    ownMs: orNull(ownMs),
+  }
 }
 
-/** Cuts what a client may have made long, so that a row of the console stays a row. */
-function short(text: string): string {
-  return text.length <= 200 ? text : `${text.slice(0, 200)}…`
+/** Who caused an error: for a 5xx as in the metric of server errors. */
+function sourceOf({ outcome }: Exchange, status: number): ErrorSource | null {
+  if (!isFailed(status)) return null
+  const problem = outcome?.how === 'problem' ? outcome.problem : undefined
+  if (problem !== undefined && ownProblems.has(problem)) return 'gateway'
+  // An answer that the upstream broke off.
+  if (status === 0) return problem === undefined ? 'client' : 'provider'
+  const isProvidersLimit = status === 429 && problem !== 'rate-limited'
+  return status >= 500 || isProvidersLimit ? 'provider' : 'client'
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000
 }

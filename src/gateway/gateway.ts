@@ -103,12 +103,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     pairs: config.metrics.pairs,
   })
   const sandbox = await sandboxIfNeeded(config, clock)
-  const activity = createActivity({
-    watchedChanged(watched) {
-      exchanges.watcher = watched ? consoleFeed : undefined
-    },
-  })
-  const consoleFeed = createConsoleFeed(activity, clock)
+  const activity = createActivity()
   const consoleHistory = createConsoleHistory(metrics, clock)
   const { history } = consoleHistory
   const breakerChanged = () => operations.look()
@@ -119,7 +114,10 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const exchanges = createExchanges({
     log,
     summedLog,
-    accessLog: accessLogIfSet(config, { log, applicationOf, readClientAddress, loggedAddress }),
+    watchers: [
+      createConsoleFeed(activity, clock),
+      ...accessLogIfSet(config, { log, applicationOf, readClientAddress, loggedAddress }),
+    ],
     observer: consoleHistory.observer,
     readTarget: createAreaReader(forEachUpstream((name) => config.upstreams[name].paths)),
     readClientAddress,

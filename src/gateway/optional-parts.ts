@@ -20,8 +20,9 @@ export async function sandboxIfNeeded(config: Config, clock: Clock): Promise<San
   return startSandbox({ clock, unref: true })
 }
 
-export function accessLogIfSet(config: Config, options: AccessLogOptions): ExchangeWatcher | undefined {
-  return config.log.access && options.log.isLevelEnabled('info') ? createAccessLog(options) : undefined
+/** The access log, if there is one. */
+export function accessLogIfSet(config: Config, options: AccessLogOptions): ExchangeWatcher[] {
+  return config.log.access && options.log.isLevelEnabled('info') ? [createAccessLog(options)] : []
 }
 
 export async function rateLimitIfSet(

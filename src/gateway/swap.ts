@@ -28,7 +28,6 @@ import { createSharedLedger } from '../replicas/shared-ledger.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import { createUsedQuotes } from '../replicas/used-quotes.ts'
 import type { Exchange, Exchanges } from '../routes/exchange.ts'
-import { isRefusal } from '../routes/order-decisions.ts'
 import { createOrderLog } from '../routes/order-log.ts'
 import { createOrderRoute, type OrderRoute } from '../routes/orders.ts'
 import type { PassThroughRoute } from '../routes/passthrough.ts'
@@ -39,7 +38,7 @@ import type { RateLimit } from '../routes/rate-limit.ts'
 import type { State } from '../state/state.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
 import type { Upstream } from '../upstream/types.ts'
-import { showRefusal } from './console-feed.ts'
+import { createConsoleOrders } from './console-orders.ts'
 import { createCoolDownNotes } from './cool-down-notes.ts'
 import { createMirrors, restoreMemory } from './memory-on-disk.ts'
 import { shareQuotes } from './share-quotes.ts'
@@ -197,6 +196,7 @@ export function createSwap(parts: SwapParts): Swap {
   })
   const { applicationOf } = parts
   const orderLog = config.log.orders ? createOrderLog({ log, applicationOf }) : undefined
+  const showOrder = createConsoleOrders(parts)
   const orders = createOrderRoute({
     ...config.orders,
     upstream,
@@ -217,9 +217,7 @@ export function createSwap(parts: SwapParts): Swap {
       decided(decided, quoteAgeMs) {
         metrics.orders.decided(decided, quoteAgeMs)
         orderLog?.(decided)
-        if (!isRefusal(decided)) return
-        const application = applicationOf(decided.exchange.request.rawHeaders) ?? ''
-        showRefusal(parts.activity, { ...decided, application, nowMs: clock.nowMs() })
+        showOrder(decided)
       },
     },
   })

@@ -26,7 +26,7 @@ const durationBounds = [
 ]
 
 /** 5xx for which the gateway itself is to blame. All others are the provider's: relayed, or because it failed. */
-const ownProblems: ReadonlySet<ProblemSlug> = new Set([
+export const ownProblems: ReadonlySet<ProblemSlug> = new Set([
   'internal-error',
   'body-already-read',
   'loop-detected',

@@ -1,14 +1,26 @@
+import { FailedRequests, isFailed } from './failed-requests.ts'
+import { OrdersByApplication } from './orders-by-application.ts'
+import type { RefusedOrder } from './refused-order.ts'
+
 /** A finished request, as the console shows it. */
 export interface SeenRequest {
+  /** Counted up: a request id may be a client's own, and come twice. */
+  readonly number: number
   readonly at: number
   readonly method: string
   readonly route: string
   readonly path: string
   /** 0: the client left, or the answer was cut off. */
   readonly status: number
+  /** Who caused an error; null: there is none. */
+  readonly source: ErrorSource | null
   readonly cacheStatus: string | null
   readonly durationMs: number
+  /** Where the time went: waiting for a connection, the upstream's answer, passing it on, and all else. */
+  readonly queueMs: number | null
   readonly upstreamMs: number | null
+  readonly transferMs: number | null
+  readonly ownMs: number | null
   readonly requestId: string
   /** The client's address, masked. */
   readonly client: string
@@ -16,17 +28,7 @@ export interface SeenRequest {
   readonly why: string
 }
 
-export interface RefusedOrder {
-  readonly at: number
-  readonly reason: 'expired' | 'unknown'
-  readonly pair: string
-  readonly amount: string
-  readonly application: string
-  readonly quoteId: string | null
-  readonly quoteAgeMs: number | null
-  readonly expiredForMs: number | null
-  readonly requestId: string
-}
+export type ErrorSource = 'provider' | 'gateway' | 'client'
 
 export interface SecondPassed {
   /** Requests that finished since the last tick, oldest first. */
@@ -38,9 +40,13 @@ export interface SecondPassed {
 
 /**
  * Recent activity, for the console. Refused orders are always kept, because they are few and the person on call
- * opens the console after the event. Everything else is kept only while a console is open.
+ * opens the console after the event; so are the last failed requests. Everything else is kept only while a console is open.
  */
 export interface Activity {
+  /** Whether a console is open. */
+  readonly isWatched: boolean
+  readonly failed: FailedRequests
+  readonly ordersByApplication: OrdersByApplication
   watch(): void
   unwatch(): void
   requestOver(): void
@@ -62,12 +68,8 @@ const maxRefusals = 50
 const maxSucceededPerSecond = 60
 const maxFailedPerSecond = 60
 
-export interface ActivityOptions {
-  /** Called when the first console opens, and when the last one closes. */
-  watchedChanged?: (watched: boolean) => void
-}
-
-export function createActivity({ watchedChanged = () => {} }: ActivityOptions = {}): Activity {
+export function createActivity(): Activity {
+  let isWatched = false
   let requests: SeenRequest[] = []
   let finished: SeenRequest[] = []
   const refusals: RefusedOrder[] = []
@@ -83,24 +85,29 @@ export function createActivity({ watchedChanged = () => {} }: ActivityOptions = 
   }
 
   return {
+    failed: new FailedRequests(),
+    ordersByApplication: new OrdersByApplication(),
+    get isWatched() {
+      return isWatched
+    },
     watch() {
-      watchedChanged(true)
+      isWatched = true
       forget()
     },
     unwatch() {
-      watchedChanged(false)
+      isWatched = false
       forget()
     },
     requestOver() {
       second.requests += 1
     },
     hasRoom(status) {
-      if (isSuccess(status)) return second.succeeded < maxSucceededPerSecond
-      return second.failed < maxFailedPerSecond
+      if (isFailed(status)) return second.failed < maxFailedPerSecond
+      return second.succeeded < maxSucceededPerSecond
     },
     keep(request) {
-      if (isSuccess(request.status)) second.succeeded += 1
-      else second.failed += 1
+      if (isFailed(request.status)) second.failed += 1
+      else second.succeeded += 1
       finished.push(request)
     },
     orderRefused(order) {
@@ -133,10 +140,6 @@ export function createActivity({ watchedChanged = () => {} }: ActivityOptions = 
       return passed
     },
   }
-}
-
-function isSuccess(status: number): boolean {
-  return status >= 200 && status < 400
 }
 
 function newSecond() {

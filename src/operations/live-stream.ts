@@ -1,7 +1,15 @@
 import type { ServerResponse } from 'node:http'
 import type { Level } from './access.ts'
 import type { Recorder } from './recorder.ts'
-import { healthOf, historyOf, type StatusParts, shownOutages, shownRefusals } from './status.ts'
+import {
+  healthOf,
+  historyOf,
+  type StatusParts,
+  shownApplications,
+  shownFailures,
+  shownOutages,
+  shownRefusals,
+} from './status.ts'
 
 export interface LiveStream {
   readonly viewers: number
@@ -36,6 +44,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       settings: view.settings,
       history: historyOf(parts.recorder),
       requests: level === 'full' ? activity.requests : [],
+      failures: shownFailures(parts, level),
       refusals: shownRefusals(activity.reportedRefusals, level),
       refusedTotal: activity.refusedTotal,
       faults: level === 'full' ? (view.sandbox?.faults() ?? null) : null,
@@ -54,6 +63,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
       outages: shownOutages(parts.recorder.outages().current, level),
       recent: parts.recorder.history.recent,
+      refusedByApplication: shownApplications(parts, level),
     }
   }
 

@@ -1,13 +1,16 @@
 import type { Level } from './access.ts'
-import type { Activity, RefusedOrder } from './activity.ts'
+import type { Activity, SeenRequest } from './activity.ts'
+import type { ApplicationsOrders } from './orders-by-application.ts'
 import type { Outage } from './outages.ts'
 import type { Recorder } from './recorder.ts'
+import { type RefusedOrder, withoutClientData } from './refused-order.ts'
 import type { OperationsView, ShownCoolDown } from './view.ts'
 
 export interface StatusParts {
   view: OperationsView
   activity: Activity
   recorder: Recorder
+  /** Whether both listeners accept connections; false again from the beginning of the shutdown. */
   isReady(): boolean
 }
 
@@ -44,6 +47,8 @@ export function statusOf(parts: StatusParts, level: Level) {
     outages: shownOutages(parts.recorder.outages().current, level),
     ordersRefused: activity.refusedTotal,
     lastRefusals: shownRefusals(activity.refusals, level),
+    refusedByApplication: shownApplications(parts, level),
+    lastFailures: shownFailures(parts, level),
     coolDowns: { ...summed(view.coolDowns()), shown: shownCoolDowns(view.coolDowns(), level) },
     untrustedPeers: shownPeers(view, level),
     settings: view.settings.map(({ name, value, source }) => ({ name, value, source })),
@@ -76,14 +81,19 @@ export function shownOutages(outages: readonly Outage[], level: Level): readonly
 
 export function shownRefusals(refusals: readonly RefusedOrder[], level: Level): readonly RefusedOrder[] {
   if (level === 'full') return refusals
-  return refusals.map((order) => ({
-    ...order,
-    pair: '',
-    amount: '',
-    application: '',
-    quoteId: null,
-    requestId: '',
-  }))
+  return refusals.map(withoutClientData)
+}
+
+export function shownApplications(
+  { activity, recorder }: StatusParts,
+  level: Level,
+): readonly ApplicationsOrders[] {
+  return level === 'full' ? activity.ordersByApplication.refused(recorder.nowMs()) : []
+}
+
+/** The newest first. */
+export function shownFailures({ activity }: StatusParts, level: Level): readonly SeenRequest[] {
+  return level === 'full' ? activity.failed.all : []
 }
 
 /** How many clients and applications the provider is not asked for, and until when at most. */

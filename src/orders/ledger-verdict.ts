@@ -1,4 +1,4 @@
-import type { LedgerEntry } from './ledger.ts'
+import type { LedgerEntry, QuoteLedger } from './ledger.ts'
 import { type Candidate, type Judgement, judgeByTerms, type Verdict, verdictOf } from './matching.ts'
 import type { OrderTerms } from './order-terms.ts'
 import type { RestoredTrust, Trust } from './restored-trust.ts'
@@ -18,7 +18,9 @@ export interface LedgerVerdictOptions {
 }
 
 /** The verdict on an order by what the ledger holds. */
-export function createLedgerVerdict(options: LedgerVerdictOptions) {
+export function createLedgerVerdict(
+  options: LedgerVerdictOptions,
+): Pick<QuoteLedger, 'verdict' | 'considered'> {
   const { byId, byTerms, unreadable, restored, leftNow, retentionMs } = options
 
   /** Candidates for an order, as of now. What is past its retention is none, though it may not be dropped yet. */
@@ -73,16 +75,33 @@ export function createLedgerVerdict(options: LedgerVerdictOptions) {
     }
   }
 
-  return function verdict(order: OrderTerms, judgement: Judgement): Verdict {
-    const named = order.quoteIds.flatMap(({ id }) => byId.get(id) ?? [])
-    const namedHere = candidatesAmong(named, judgement)
-    if (namedHere.length > 0) return judgeByIds(namedHere, judgement)
-    if (order.quoteIds.some(({ isBare }) => !isBare)) return { state: 'unknown', rule: 'id' }
-    const stated = statedAmountOf(order)
-    const { marginMs } = judgement
-    const judge = judgeUndoubted(order, judgement, (quotes) =>
-      judgeByTerms(order, quotes, { stated, marginMs }),
-    )
-    return judge(candidatesAmong(byTerms.find(order, judgement, stated), judgement))
+  function namedBy({ quoteIds }: OrderTerms, judgement: Judgement): Candidate<LedgerEntry>[] {
+    const named = quoteIds.flatMap(({ id }) => byId.get(id) ?? [])
+    return candidatesAmong(named, judgement)
   }
+
+  return {
+    verdict(order, judgement) {
+      const named = namedBy(order, judgement)
+      if (named.length > 0) return judgeByIds(named, judgement)
+      if (namesUnknown(order)) return { state: 'unknown', rule: 'id' }
+      const stated = statedAmountOf(order)
+      const { marginMs } = judgement
+      const judge = judgeUndoubted(order, judgement, (quotes) =>
+        judgeByTerms(order, quotes, { stated, marginMs }),
+      )
+      return judge(candidatesAmong(byTerms.find(order, judgement, stated), judgement))
+    },
+
+    considered(order, judgement) {
+      const named = namedBy(order, judgement)
+      if (named.length > 0 || namesUnknown(order)) return named
+      return candidatesAmong(byTerms.find(order, judgement, statedAmountOf(order)), judgement)
+    },
+  }
+}
+
+/** Of an order that names no quote known here: such an id decides, unless it may be a number of the client's own. */
+function namesUnknown({ quoteIds }: OrderTerms): boolean {
+  return quoteIds.some(({ isBare }) => !isBare)
 }

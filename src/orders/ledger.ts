@@ -4,7 +4,7 @@ import type { OwnEnd } from '../quotes/quote.ts'
 import { createCacheKeys } from './cache-keys.ts'
 import { createLedgerEntries, noLongerCached } from './ledger-entries.ts'
 import { createLedgerVerdict } from './ledger-verdict.ts'
-import type { Judgement, Verdict } from './matching.ts'
+import type { Candidate, Judgement, Verdict } from './matching.ts'
 import { type LedgerMirror, noMirror, type RestoredRecord, type SerialRecord } from './mirror.ts'
 import type { OrderTerms } from './order-terms.ts'
 import { createRestoredTrust, type Restoration, type RestoredTrust } from './restored-trust.ts'
@@ -40,6 +40,8 @@ export interface QuoteLedger {
   /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean
   verdict(order: OrderTerms, judgement: Judgement): Verdict
+  /** The quotes among which `verdict` decides: for people who ask why. */
+  considered(order: OrderTerms, judgement: Judgement): readonly Candidate[]
   /** Notes that an unreadable quote was relayed: until its client is given another, no quote refuses an order with its terms. */
   noteUnreadable(quote: UnreadableQuote): void
   /** All cache keys of the quote: a provider may give the same quote to several clients. */
@@ -120,7 +122,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       return known.cacheKey === quote.cacheKey || known.cacheKey === noLongerCached
     },
 
-    verdict: createLedgerVerdict({ byId, byTerms, unreadable, restored, leftNow, retentionMs }),
+    ...createLedgerVerdict({ byId, byTerms, unreadable, restored, leftNow, retentionMs }),
 
     noteUnreadable: unreadable.note,
 

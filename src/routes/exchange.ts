@@ -10,6 +10,7 @@ import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import { createAddressNotes } from './address-notes.ts'
 import type { Area, TargetReading } from './area.ts'
+import type { UpstreamTimes } from './upstream-times.ts'
 
 /** How a request ended: for logs and the console only. */
 export type Outcome =
@@ -37,6 +38,8 @@ export interface Exchange {
   /** A quote that was not in memory, whatever became of the request. */
   missed: boolean
   upstreamMs: number | undefined
+  /** Undefined: it did not ask its upstream, or waits for a call of another request. */
+  upstreamTimes: UpstreamTimes | undefined
   /** Set once the request was counted against a rate limit. */
   rateLimit: RateLimitStanding | undefined
 }
@@ -54,7 +57,7 @@ export interface ExchangeObserver {
   addressNoted(note: AddressNote): void
 }
 
-/** Sees each exchange that ends: for ACCESS_LOG, and while a console is open. */
+/** Sees each exchange that ends: for ACCESS_LOG and the console. */
 export type ExchangeWatcher = (exchange: Exchange, ended: Ended) => void
 
 export interface Exchanges {
@@ -63,8 +66,6 @@ export interface Exchanges {
   follow(exchange: Exchange): void
   /** The one place where an error becomes an answer. */
   fail(exchange: Exchange, error: unknown): void
-  /** Undefined: no console is open. */
-  watcher: ExchangeWatcher | undefined
   /** Requests without a complete answer. */
   readonly inFlight: number
   /** Peers that sent a client-address header without being trusted proxies. */
@@ -75,8 +76,7 @@ export interface ExchangesOptions {
   log: Logger
   /** For the lines of problems, which clients can provoke. */
   summedLog: SummedLog
-  /** Undefined: there is none. */
-  accessLog: ExchangeWatcher | undefined
+  watchers: readonly ExchangeWatcher[]
   observer: ExchangeObserver
   readTarget: (rawTarget: string) => TargetReading
   readClientAddress: ReadClientAddress
@@ -87,7 +87,7 @@ export interface ExchangesOptions {
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 
 export function createExchanges(options: ExchangesOptions): Exchanges {
-  const { log, summedLog, accessLog, observer, readTarget, readClientAddress } = options
+  const { log, summedLog, watchers, observer, readTarget, readClientAddress } = options
   const addressNotes = createAddressNotes(options)
   const nextId = createRequestIds()
   let inFlight = 0
@@ -100,6 +100,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     outcome: Outcome | undefined = undefined
     missed = false
     upstreamMs: number | undefined = undefined
+    upstreamTimes: UpstreamTimes | undefined = undefined
     rateLimit: RateLimitStanding | undefined = undefined
     #id: string | undefined
     #hasClientsId = false
@@ -153,13 +154,11 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     }
     inFlight -= 1
     observer.ended(exchange, ended)
-    exchanges.watcher?.(exchange, ended)
-    accessLog?.(exchange, ended)
+    for (const watch of watchers) watch(exchange, ended)
     if (log.isLevelEnabled('debug')) logEnd(log, exchange, ended)
   }
 
   const exchanges: Exchanges = {
-    watcher: undefined,
     untrustedPeers: addressNotes.untrustedPeers,
     get inFlight() {
       return inFlight

@@ -1,4 +1,4 @@
-import type { Verdict } from '../orders/matching.ts'
+import type { Candidate, Verdict } from '../orders/matching.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -21,6 +21,8 @@ export interface DecidedOrder {
   verdict: Verdict
   order: OrderTerms
   exchange: Exchange
+  /** For an order that is refused: the quotes that it may mean, as of now. */
+  considered?: () => readonly Candidate[]
 }
 
 /** Receives what is to be counted and shown of float orders. */

@@ -29,6 +29,7 @@ import {
 import type { PassThroughRoute } from './passthrough.ts'
 import { createPlainOrderRoute } from './plain-orders.ts'
 import { type RateLimit, wasNeverSent } from './rate-limit.ts'
+import { UpstreamTimes } from './upstream-times.ts'
 import { msUntilNextJudgement } from './waiting-order.ts'
 
 export interface OrderRouteOptions extends OrderJudgeOptions {
@@ -86,17 +87,18 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   function decide(judged: Judged, exchange: Exchange): { verdict: Verdict } | { refusal: Problem } {
     const { order, othersKnown } = judged
     const verdict = judge(judged)
+    const refused = { verdict, order, exchange, considered: () => ledger.considered(order, judged) }
     exchange.outcome = { how: 'order-sent', why: reasonOf(verdict, othersKnown) }
     switch (verdict.state) {
       case 'live':
         return { verdict }
       case 'expired':
-        observer.decided({ decision: 'refused-expired', verdict, order, exchange }, ageOf(verdict.quote))
+        observer.decided({ ...refused, decision: 'refused-expired' }, ageOf(verdict.quote))
         return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
       case 'unknown':
         // In all these cases a live quote that is not known here may be meant.
         if (options.unknownQuote === 'forward' || !othersKnown || isInDoubt(verdict)) return { verdict }
-        observer.decided({ decision: 'refused-unknown', verdict, order, exchange }, undefined)
+        observer.decided({ ...refused, decision: 'refused-unknown' }, undefined)
         return { refusal: unknownProblem() }
     }
   }
@@ -121,10 +123,9 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       this.#used = verdict.state === 'live' ? verdict.quote : undefined
       const decision = this.#used ? 'forwarded-live' : 'forwarded-unknown'
       const { order } = this.#judged
-      observer.decided(
-        { decision, verdict, order, exchange: this.#exchange },
-        this.#used && ageOf(this.#used),
-      )
+      const exchange = this.#exchange
+      exchange.upstreamTimes?.sent()
+      observer.decided({ decision, verdict, order, exchange }, this.#used && ageOf(this.#used))
       return undefined
     }
 
@@ -190,6 +191,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     if ('refusal' in decision) throw decision.refusal
     await options.rateLimit?.count(exchange)
     const sender = new OrderSender(judged, exchange)
+    const times = new UpstreamTimes()
+    exchange.upstreamTimes = times
     // The answer is read to its end even if the client leaves: a quote that was used must be forgotten.
     const { answer } = fetchWhole({
       upstream,
@@ -206,6 +209,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         throw isUnsent ? error : sender.failed(error)
       })
       .finally(() => {
+        times.settled()
         sent -= 1
       })
     if (response.destroyed) return

@@ -10,6 +10,7 @@ import type { SentBody, Upstream } from '../upstream/types.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
 import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
 import { untouchedHeaders } from './swap-headers.ts'
+import { UpstreamTimes } from './upstream-times.ts'
 
 export interface PassThroughRouteOptions {
   /** Undefined: it has no base URL. */
@@ -56,8 +57,12 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
               ...rateLimitFields(exchange, received),
             ]
           : undefined,
+      sent() {
+        exchange.upstreamTimes?.sent()
+      },
       answerBegan(upstreamMs) {
         exchange.upstreamMs = upstreamMs
+        exchange.upstreamTimes?.began()
       },
       failed(error) {
         if (wasNeverSent(error)) rateLimit?.giveBack(exchange)
@@ -65,8 +70,10 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
       },
     }
     const kind = isOrder ? 'order' : 'other'
-    const send = (sent: SentBody | null) =>
+    function send(sent: SentBody | null): void {
+      exchange.upstreamTimes = new UpstreamTimes()
       relay({ upstream, request, response, kind, target, headers, stallMs, owner, body: sent })
+    }
     function readAndSend(): void {
       if (body !== undefined || !hasBody(request)) {
         send(body ?? null)

@@ -14,6 +14,7 @@ import { answeredBy, askedAs, limitProblem } from './cool-down-calls.ts'
 import type { Exchange } from './exchange.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { wireName } from './swap-headers.ts'
+import { UpstreamTimes } from './upstream-times.ts'
 
 export interface QuoteCallOptions {
   upstream: Upstream
@@ -76,8 +77,10 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
     }
 
     call(): Call {
+      const times = new UpstreamTimes()
+      this.#exchange.upstreamTimes = times
       return this.#admitted((pass) => {
-        const send = () => this.#send(pass)
+        const send = () => this.#send(pass, times)
         return rateLimit?.countedCall(this.#exchange, send) ?? send()
       })
     }
@@ -96,7 +99,8 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
       return call
     }
 
-    #send(pass: Pass): Call {
+    /** `times`: of a call that the exchange waits for. */
+    #send(pass: Pass, times?: UpstreamTimes): Call {
       const request = this.#request
       const exchange = this.#exchange
       const call = fetchWhole({
@@ -110,14 +114,15 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
           headers: this.#sent.headers,
           body: null,
         },
-        sender: new QuoteSender(request.pair, pass, options),
+        sender: new QuoteSender(request.pair, { pass, times }, options),
       })
       call.answer.then(
         (whole) => {
           // To its last byte, which is what a client waits for.
           exchange.upstreamMs = steadyMsOf(clock) - whole.sentSteadyMs
+          times?.settled()
         },
-        () => {},
+        () => times?.settled(),
       )
       return { answer: options.readAnswer(call, request), abort: call.abort }
     }
@@ -149,12 +154,18 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
 class QuoteSender implements Sender {
   readonly #pair: string
   readonly #pass: Pass
+  readonly #times: UpstreamTimes | undefined
   readonly #options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>
   #counted = false
 
-  constructor(pair: string, pass: Pass, options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>) {
+  constructor(
+    pair: string,
+    { pass, times }: { pass: Pass; times: UpstreamTimes | undefined },
+    options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>,
+  ) {
     this.#pair = pair
     this.#pass = pass
+    this.#times = times
     this.#options = options
   }
 
@@ -162,6 +173,7 @@ class QuoteSender implements Sender {
   objection(): undefined {
     if (!this.#counted) this.#options.observer.quoteCalled(this.#pair)
     this.#counted = true
+    this.#times?.sent()
   }
 
   /**

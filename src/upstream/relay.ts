@@ -29,6 +29,8 @@ import type {
 export interface RelayOwner {
   /** Headers to add to an answer whose headers are `received`; undefined: none. */
   ownHeaders: ((received: readonly string[]) => readonly string[]) | undefined
+  /** Called for each try, just before its first byte is written. */
+  sent(): void
   /** Called when the head of the answer has come, with the time since the request went out. */
   answerBegan(upstreamMs: number): void
   /** Called when the client will not get the upstream's answer. The error is a ClientGone if the client left. */
@@ -109,6 +111,7 @@ class Relay implements UpstreamHandler {
     this.#control = control
     this.#began = true
     this.#sentAtMs = performance.now()
+    this.#options.owner.sent()
   }
 
   onHeaders(status: number, rawHeaderBytes: readonly Buffer[], reason: string): void {

@@ -1,16 +1,29 @@
-import { mkdirSync } from 'node:fs'
+import { mkdirSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { expect, onTestFinished, test } from 'vitest'
-import { act, floatOrder, gatewayWith, quote } from '../operations/support.ts'
-import { pause } from '../support/gateways/between.ts'
+import { expect, test } from 'vitest'
 import { environment } from '../support/machine/environment.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
+import { hashFile, hashOfConsoleFiles } from './console-files-hash.ts'
+import { createScene, type SceneTimes } from './picture-scene.ts'
 
 /** `npm run pictures` renews those of the README; else they are only taken, so that a bad one fails. */
-const folder = environment().CONSOLE_PICTURES === 'renew' ? '../../docs/images/' : undefined
+const isRenewing = environment().CONSOLE_PICTURES === 'renew'
+const folder = '../../docs/images/'
+const times: SceneTimes = isRenewing
+  ? { trafficMs: 20_000, outageMs: 8_000 }
+  : { trafficMs: 1_500, outageMs: 1_500 }
+
+const pictures = [
+  { name: 'dark', colorScheme: 'dark', width: 1440, height: 900 },
+  { name: 'light', colorScheme: 'light', width: 1440, height: 900 },
+  { name: 'narrow', colorScheme: 'dark', width: 360, height: 760 },
+  { name: 'outage', colorScheme: 'dark', width: 1440, height: 900, isInOutage: true },
+  { name: 'outage-narrow', colorScheme: 'dark', width: 360, height: 760, isInOutage: true },
+] as const
+const taken: string[] = []
 
 function pathOf(name: string): { path?: string } {
-  if (folder === undefined) return {}
+  if (!isRenewing) return {}
   const path = fileURLToPath(new URL(`${folder}console-${name}.png`, import.meta.url))
   mkdirSync(new URL(folder, import.meta.url), { recursive: true })
   return { path }
@@ -19,55 +32,38 @@ function pathOf(name: string): { path?: string } {
 useBrowser()
 
 describeInBrowser('the console at work', () => {
-  test.each([
-    { name: 'dark', colorScheme: 'dark', width: 1180, height: 760 },
-    { name: 'light', colorScheme: 'light', width: 1180, height: 760 },
-    { name: 'narrow', colorScheme: 'dark', width: 360, height: 760 },
-  ] as const)('is a picture without a complaint: $name', async ({ name, colorScheme, width, height }) => {
-    const gateway = await gatewayWith({ TRUST_PROXY: 'loopback', QUOTE_PARTITION: 'none' })
-    await act(gateway, 'faults', { latencyMs: 25, quoteLifetimeMs: 600 })
-    await quote(gateway, { application: 'wallet-ios' })
-    await pause(1_800)
-    await floatOrder(gateway, { application: 'wallet-ios' })
-    await act(gateway, 'faults', { quoteLifetimeMs: 14_000 })
-
-    const traffic = busy(gateway)
-    onTestFinished(traffic.stop)
+  test.each(pictures)('is a picture without a complaint: $name', async (picture) => {
+    const { name, colorScheme, width, height } = picture
+    const { gateway, outage } = await createScene(times)
     const watched = await openPage(gateway.operationsUrl, { viewport: { width, height }, colorScheme })
     const { page } = watched
-    await page.waitForTimeout(folder === undefined ? 2_500 : 25_000)
-    const ask = page.getByRole('button', { name: 'Ask for a quote' })
-    for (let asked = 1; asked <= 2; asked += 1) {
-      await ask.click()
-      await expect.poll(() => page.locator('#try .steps li').count()).toBe(asked)
+    if ('isInOutage' in picture) {
+      await outage.begin()
+      await page.waitForTimeout(times.outageMs)
+    } else {
+      const ask = page.getByRole('button', { name: 'Ask for a quote' })
+      for (let asked = 1; asked <= 2; asked += 1) {
+        await ask.click()
+        await expect.poll(() => page.locator('#try .steps li').count()).toBe(asked)
+      }
     }
     await page.evaluate('scrollTo(0, 0)')
     await page.mouse.move(4, 4)
-    await page.waitForTimeout(400)
-    const picture = await page.screenshot(pathOf(name))
-    expect(picture.length).toBeGreaterThan(20_000)
-    expect(picture.length).toBeLessThan(250_000)
+    await page.waitForTimeout(1_200)
+    const shot = await page.screenshot(pathOf(name))
+    expect(shot.length).toBeGreaterThan(20_000)
+    expect(shot.length).toBeLessThan(400_000)
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
     expect(await contrasts(page)).toEqual([])
     expectPeace(watched, gateway.operationsUrl)
+    taken.push(name)
+  })
+
+  test.runIf(isRenewing)('note what the page was made of, once all pictures are taken', () => {
+    expect(taken).toEqual(pictures.map(({ name }) => name))
+    writeFileSync(hashFile, `${hashOfConsoleFiles()}\n`)
   })
 })
-
-function busy(gateway: Awaited<ReturnType<typeof gatewayWith>>): { stop(): void } {
-  const pairs = ['ETH_USDC', 'BTC_USDC', 'SOL_USDT', 'BTC_ETH', 'ETH_BTC']
-  const amounts = ['0.1', '0.25', '1', '2.5']
-  let number = 0
-  const timer = setInterval(() => {
-    number += 1
-    const pair = pairs[Math.floor((number * 7) % 13) % pairs.length] ?? ''
-    const amount = amounts[Math.floor((number * 5) % 11) % amounts.length] ?? ''
-    quote(gateway, { pair, amount, application: 'wallet-ios' }).catch(() => {})
-    if (number % 17 === 0)
-      fetch(`${gateway.url}/checkouts?limit=1`, { headers: { Authorization: 'Bearer k' } }).catch(() => {})
-    if (number % 41 === 0) fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=0`).catch(() => {})
-  }, 60)
-  return { stop: () => clearInterval(timer) }
-}
 
 /** Texts that stand out from their ground by less than 4.5 to 1 (WCAG 2.2, 1.4.3). */
 function contrasts(page: Awaited<ReturnType<typeof openPage>>['page']): Promise<string[]> {

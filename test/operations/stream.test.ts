@@ -136,12 +136,7 @@ test('lists nothing and records no request when nobody looks: only the counters 
     vi.useRealTimers()
   })
   let listed = 0
-  let watched = false
-  const activity = createActivity({
-    watchedChanged(now) {
-      watched = now
-    },
-  })
+  const activity = createActivity()
   const view = {
     upstreams: () => [],
     clock: () => ({}),
@@ -171,9 +166,9 @@ test('lists nothing and records no request when nobody looks: only the counters 
   vi.advanceTimersByTime(3_000)
   expect(second.write).toHaveBeenCalledTimes(4)
   first.emit('close')
-  expect([live.viewers, watched]).toEqual([1, true])
+  expect([live.viewers, activity.isWatched]).toEqual([1, true])
   second.emit('close')
-  expect([live.viewers, watched, vi.getTimerCount()]).toEqual([0, false, 1])
+  expect([live.viewers, activity.isWatched, vi.getTimerCount()]).toEqual([0, false, 1])
   const before = listed
   vi.advanceTimersByTime(60_000)
   expect(listed).toBe(before)

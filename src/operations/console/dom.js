@@ -25,12 +25,15 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text
 }
 
-/** A list of names and values. */
+/** A list of names and values; a value may be an element. */
 export function facts(pairs) {
   const list = element('dl', { class: 'facts' })
   for (const [name, value] of pairs) {
     if (value === '' || value === null || value === undefined) continue
-    list.append(element('dt', { text: name }), element('dd', { text: String(value) }))
+    list.append(
+      element('dt', { text: name }),
+      element('dd', {}, value instanceof Node ? value : String(value)),
+    )
   }
   return list
 }

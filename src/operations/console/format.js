@@ -17,6 +17,14 @@ export function span(ms) {
   return hours < 48 ? `${Math.floor(hours)} h ${Math.floor(minutes % 60)} min` : `${Math.floor(hours / 24)} d`
 }
 
+/** From one span to another, without saying the unit twice. */
+export function spans(leastMs, mostMs) {
+  const [least, most] = [span(leastMs), span(mostMs)]
+  if (least === most) return most
+  const [number, unit, ...more] = least.split(' ')
+  return more.length === 0 && most.endsWith(` ${unit}`) ? `${number} to ${most}` : `${least} to ${most}`
+}
+
 export function count(number) {
   if (number < 10_000) return number.toLocaleString('en')
   return number < 1_000_000 ? `${(number / 1000).toFixed(1)}k` : `${(number / 1_000_000).toFixed(1)}M`

@@ -24,6 +24,7 @@ const notices = document.getElementById('notices')
 const connection = document.getElementById('connection')
 const unlock = document.getElementById('unlock')
 const pause = document.getElementById('pause')
+const skip = document.querySelector('.skip')
 const context = { say, isFull: () => access === 'full', isPaused: () => paused }
 
 createTheme()
@@ -32,7 +33,7 @@ const overview = [header, createOutages(), createSavings()]
 const panels = [
   createTiles(),
   createQuotes(context),
-  createTryIt(context),
+  createTryIt(),
   createRequests(context),
   createOrders(context),
   createSandbox(context),
@@ -66,6 +67,7 @@ const stream = openStream({
     setState('live')
     if (name === 'hello') {
       access = frame.access
+      hideWhatIsLocked()
       unlock.hidden = !frame.needsToken
       setText(unlock, access === 'full' ? 'Lock' : 'Unlock')
       tellAccess(frame)
@@ -92,6 +94,12 @@ function say(text, tone = '') {
   const key = `said-${performance.now()}`
   notice(key, text, tone)
   setTimeout(() => notice(key, undefined), saidForMs)
+}
+
+/** What cannot be used, or is always empty, without full rights. */
+function hideWhatIsLocked() {
+  for (const node of document.querySelectorAll('[data-needs="full"]')) node.hidden = access !== 'full'
+  skip.hash = access === 'full' ? '#requests' : '#quotes'
 }
 
 function tellAccess({ needsToken }) {

@@ -46,7 +46,7 @@ export function createQuotes({ say, isFull, isPaused }) {
     const names = [column.number ? 'number' : '', column.minor ? 'minor' : ''].join(' ').trim()
     head.append(element('th', { scope: 'col', class: names, 'data-column': column.key, title }, button))
   }
-  head.append(element('td'))
+  head.append(element('td', { 'data-needs': 'full' }))
   filter.addEventListener('input', order)
   dropAll.addEventListener('click', () => drop('drop-all', {}))
   setInterval(() => {
@@ -126,6 +126,7 @@ export function createQuotes({ say, isFull, isPaused }) {
         }),
       )
     } else if (!isFull()) cells.drop.replaceChildren()
+    cells.drop.hidden = !isFull()
   }
 
   function remove(key) {

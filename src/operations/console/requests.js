@@ -1,29 +1,52 @@
-import { element, facts, part, setText } from './dom.js'
+import { tailOf } from './copy.js'
+import { element, part, setText } from './dom.js'
 import { clockTime, milliseconds, statusClass } from './format.js'
+import { createOpenRow, holdOpenRow } from './open-row.js'
+import { requestDetails } from './request-details.js'
 
 const maxShown = 200
+/** As many as the gateway keeps when no page is open. */
+const maxFailed = 50
+const columns = 6
 
-/** The requests, newest first; a click on a row opens its details. */
+/** The last requests and the last failed ones, newest first. */
 export function createRequests({ isFull }) {
   const panel = document.getElementById('requests')
+  const scroller = panel.querySelector('.scroll')
   const body = panel.querySelector('tbody')
-  const filter = part(panel, 'filter')
-  const empty = part(panel, 'empty')
+  const filters = {
+    text: part(panel, 'filter'),
+    area: part(panel, 'area'),
+    source: part(panel, 'source'),
+    status: part(panel, 'status'),
+  }
   let rows = []
   let skipped = 0
-  filter.addEventListener('input', () => {
-    for (const row of rows) sift(row)
-  })
+  for (const filter of Object.values(filters)) {
+    filter.addEventListener('input', () => {
+      for (const row of rows) sift(row)
+      tell()
+    })
+  }
 
-  function sift({ node, detail, text }) {
-    node.hidden = !text.includes(filter.value.trim().toLowerCase())
-    if (detail !== undefined) detail.hidden = node.hidden
+  function isWanted({ request, text }) {
+    const { area, source, status } = filters
+    if (area.value !== '' && request.route !== area.value) return false
+    if (status.value !== '' && Math.floor(request.status / 100) !== Number(status.value)) return false
+    if (source.value === 'any' ? request.source === null : !['', request.source].includes(source.value))
+      return false
+    return text.includes(filters.text.value.trim().toLowerCase())
+  }
+
+  function sift(row) {
+    row.isWanted = isWanted(row)
+    row.shown.hidden = !row.isWanted
   }
 
   function add(request) {
-    const open = element(
+    const button = element(
       'button',
-      { type: 'button', class: 'open', 'aria-expanded': 'false', title: request.path },
+      { type: 'button', class: 'open', title: request.path },
       element('span', { class: 'method', text: request.method }),
       ` ${request.path || '(unreadable)'}`,
     )
@@ -32,64 +55,61 @@ export function createRequests({ isFull }) {
       'tr',
       { 'data-request': request.requestId },
       element('td', { class: 'dim at', text: clockTime(request.at) }),
-      element('td', { class: 'path' }, open),
+      element('td', { class: 'path' }, button),
       element('td', { class: `status ${statusClass(request.status)}`, text: status }),
-      element('td', {}, cacheChip(request)),
+      element('td', {}, cacheChip(request) ?? sourceChip(request)),
       element('td', { class: 'number last', text: milliseconds(request.durationMs) }),
-      element('td', { class: 'mono dim minor', text: request.requestId.slice(0, 8) }),
+      element('td', { class: 'mono dim minor', title: request.requestId, text: tailOf(request.requestId) }),
     )
     const text = `${request.method} ${request.path} ${status} ${request.route} ${request.application} ${request.requestId}`
-    const row = { node, detail: undefined, text: text.toLowerCase() }
-    open.addEventListener('click', () => toggle(row, request, open))
+    const describe = () => requestDetails(request)
+    const shown = createOpenRow({ row: node, button, columns, describe })
+    const row = { request, shown, text: text.toLowerCase(), isWanted: true }
     rows.unshift(row)
     body.prepend(node)
     sift(row)
   }
 
-  function toggle(row, request, open) {
-    if (row.detail === undefined) {
-      row.detail = element('tr', { class: 'detail' }, element('td', { colspan: '6' }, describe(request)))
-      row.node.after(row.detail)
-    } else {
-      row.detail.remove()
-      row.detail = undefined
-    }
-    open.setAttribute('aria-expanded', String(row.detail !== undefined))
-  }
-
+  /** Failed requests stay longer than others, and so does what is being read. */
   function trim() {
-    for (const { node, detail } of rows.slice(maxShown)) {
-      node.remove()
-      detail?.remove()
-    }
-    rows = rows.slice(0, maxShown)
+    let failed = 0
+    rows = rows.filter(({ request, shown }, index) => {
+      if (request.source !== null) failed += 1
+      const isOneOfFailed = request.source !== null && failed <= maxFailed
+      if (index < maxShown || isOneOfFailed || shown.isOpen) return true
+      shown.remove()
+      return false
+    })
   }
 
   function tell() {
-    empty.hidden = rows.length > 0
+    const wanted = rows.filter(({ isWanted }) => isWanted).length
     const more = skipped > 0 ? `; ${skipped.toLocaleString('en')} more were counted, not listed` : ''
-    setText(part(panel, 'count'), rows.length > 0 ? `the last ${rows.length}${more}` : '')
+    const some = wanted < rows.length ? `${wanted} of ` : ''
+    setText(part(panel, 'count'), rows.length > 0 ? `${some}the last ${rows.length}${more}` : '')
+    const empty = part(panel, 'empty')
+    empty.hidden = wanted > 0
     setText(
       empty,
-      isFull()
-        ? 'No request since somebody looked.'
-        : 'Details of requests are shown to whoever has the ADMIN_TOKEN.',
+      rows.length > 0
+        ? 'No request here is as the filters ask.'
+        : 'No request since you opened this page, and none that failed before.',
     )
   }
 
   return {
-    hello({ requests }) {
-      for (const { node, detail } of rows) {
-        node.remove()
-        detail?.remove()
-      }
+    hello({ requests, failures }) {
+      for (const { shown } of rows) shown.remove()
       rows = []
       skipped = 0
-      for (const request of requests) add(request)
+      const all = new Map([...requests, ...failures].map((request) => [request.number, request]))
+      for (const request of [...all.values()].sort((left, right) => left.number - right.number)) add(request)
       tell()
     },
     tick(frame) {
-      for (const request of frame.requests) add(request)
+      holdOpenRow(scroller, () => {
+        for (const request of frame.requests) add(request)
+      })
       if (isFull()) skipped += frame.skipped
       trim()
       tell()
@@ -98,7 +118,7 @@ export function createRequests({ isFull }) {
 }
 
 function cacheChip({ cacheStatus }) {
-  if (cacheStatus === null) return null
+  if (cacheStatus === null) return undefined
   const brief = cacheStatus.replace(/^quotegate; /, '')
   const kind = /^hit/.test(brief)
     ? 'hit'
@@ -110,27 +130,7 @@ function cacheChip({ cacheStatus }) {
   return element('span', { class: `chip ${kind === 'hit' ? 'hit' : ''}`, text: kind, title: cacheStatus })
 }
 
-function describe(request) {
-  return facts([
-    ['Request', `${request.method} ${request.path}`],
-    ['Route', request.route],
-    ['Why', request.why || whyOf(request)],
-    ['Cache-Status', request.cacheStatus],
-    ['Took', `${milliseconds(request.durationMs)} ms`],
-    [
-      'Upstream',
-      request.upstreamMs === null ? '' : `began its answer after ${milliseconds(request.upstreamMs)} ms`,
-    ],
-    ['App-Name', request.application],
-    ['Client', request.client],
-    ['Request id', request.requestId],
-  ])
-}
-
-function whyOf({ status, cacheStatus }) {
-  if (status === 0) return 'The client left, or the answer broke off.'
-  if (cacheStatus?.includes('; hit')) return 'Answered from memory; the upstream was not asked.'
-  if (cacheStatus?.includes('collapsed')) return 'Waited for the same call as somebody else.'
-  if (cacheStatus?.includes('stored')) return 'Not in memory: fetched, and kept until its expiry.'
-  return ''
+function sourceChip({ source, status }) {
+  if (source === null) return undefined
+  return element('span', { class: `chip status ${statusClass(status)}`, text: source })
 }

@@ -1,4 +1,5 @@
 import { act } from './api.js'
+import { copyButton } from './copy.js'
 import { createCountdown } from './countdown.js'
 import { element, part, setText } from './dom.js'
 import { milliseconds, statusClass } from './format.js'
@@ -6,7 +7,7 @@ import { milliseconds, statusClass } from './format.js'
 const maxSteps = 8
 
 /** Lets a user send requests through the gateway: see a miss, a hit, a quote that expires, an order that is refused. */
-export function createTryIt({ isFull }) {
+export function createTryIt() {
   const panel = document.getElementById('try')
   const fields = {
     pair: input('pair', 'ETH_USDC'),
@@ -47,11 +48,7 @@ export function createTryIt({ isFull }) {
     outcome,
     order,
   )
-  const locked = element('p', {
-    class: 'dim',
-    text: 'Read-only: requests can be tried by whoever has the ADMIN_TOKEN.',
-  })
-  part(panel, 'body').append(form, locked)
+  part(panel, 'body').append(form)
   let live = false
 
   form.addEventListener('submit', (event) => {
@@ -90,8 +87,6 @@ export function createTryIt({ isFull }) {
           : `quote ${answer.status}`
     steps.append(element('li', { class: `chip ${word === 'hit' ? 'hit' : ''}`, text: word }))
     while (steps.childElementCount > maxSteps) steps.firstChild.remove()
-    const copy = element('button', { type: 'button', class: 'quiet', text: 'Copy curl' })
-    copy.addEventListener('click', () => copyText(answer.curl, copy))
     outcome.replaceChildren(
       element(
         'div',
@@ -106,7 +101,7 @@ export function createTryIt({ isFull }) {
           element('span', { class: 'chip', text: `${milliseconds(answer.durationMs)} ms` }),
           cache === '' ? null : element('span', { class: 'dim', text: cache.replace(/^quotegate; /, '') }),
           element('span', { class: 'spring' }),
-          copy,
+          copyButton(answer.curl, 'Copy curl'),
         ),
         element('pre', {
           class: 'curl',
@@ -165,8 +160,6 @@ export function createTryIt({ isFull }) {
     hello({ health, traffic }) {
       live = health.mode === 'LIVE'
       sureLabel.hidden = !live
-      form.hidden = !isFull()
-      locked.hidden = isFull()
       setText(part(panel, 'where'), traffic.url ?? '')
       setText(
         hint,
@@ -213,15 +206,4 @@ function isQuote(value) {
 function pretty(text) {
   const json = parsed(text)
   return json === undefined ? text : JSON.stringify(json, null, 2)
-}
-
-async function copyText(text, button) {
-  try {
-    await navigator.clipboard.writeText(text)
-    setText(button, 'Copied')
-  } catch {
-    // Without HTTPS a browser has no clipboard, except on loopback.
-    setText(button, 'Select it below')
-  }
-  setTimeout(() => setText(button, 'Copy curl'), 1_500)
 }

@@ -68,6 +68,7 @@ export async function edgeTo(
       stallMs: 30_000,
       owner: {
         ownHeaders: undefined,
+        sent() {},
         answerBegan() {},
         failed(error) {
           if (error instanceof ClientGone) return

@@ -1,0 +1,82 @@
+import type { ApplicationOf } from '../client/application.ts'
+import type { Clock } from '../clock.ts'
+import { maskedAddress } from '../http/ip-address.ts'
+import type { Activity } from '../operations/activity.ts'
+import type { CountedOrder } from '../operations/orders-by-application.ts'
+import type { ConsideredQuote, RefusedOrder } from '../operations/refused-order.ts'
+import type { Candidate } from '../orders/matching.ts'
+import { type DecidedOrder, isRefusal } from '../routes/order-decisions.ts'
+import { reasonOf } from '../routes/order-problems.ts'
+import { short } from './short.ts'
+
+const maxQuotes = 5
+
+export interface ConsoleOrdersParts {
+  activity: Activity
+  applicationOf: ApplicationOf
+  clock: Clock
+}
+
+/** Counts decided orders for the console, and passes it those that were refused. */
+export function createConsoleOrders(parts: ConsoleOrdersParts): (decided: DecidedOrder) => void {
+  const { activity, applicationOf, clock } = parts
+  return (decided) => {
+    const nowMs = clock.nowMs()
+    const application = short(applicationOf(decided.exchange.request.rawHeaders) ?? '')
+    activity.ordersByApplication.count(application, countedAs(decided), nowMs)
+    if (isRefusal(decided)) activity.orderRefused(refusedOrder(decided, { application, nowMs }))
+  }
+}
+
+function countedAs({ decision, verdict }: DecidedOrder): CountedOrder {
+  if (decision === 'refused-unknown') return { state: 'unknown' }
+  return verdict.state === 'expired'
+    ? { state: 'expired', lateMs: Math.round(verdict.expiredForMs) }
+    : { state: 'sent' }
+}
+
+function refusedOrder(
+  { order, exchange, verdict, considered }: DecidedOrder,
+  { application, nowMs }: { application: string; nowMs: number },
+): RefusedOrder {
+  const expired = verdict.state === 'expired' ? verdict : undefined
+  const { pair, fromAmount, toAmount, quoteIds } = order
+  const candidates = uniqueQuotes(considered?.() ?? [])
+  const shown = candidates.map((candidate) => shownQuote(candidate, candidate.quote === expired?.quote))
+  shown.sort((left, right) => Number(right.decided) - Number(left.decided) || left.lateMs - right.lateMs)
+  return {
+    at: nowMs,
+    reason: expired === undefined ? 'unknown' : 'expired',
+    rule: verdict.rule,
+    why: reasonOf(verdict, true),
+    pair: short(expired?.quote.pairId ?? pair ?? ''),
+    amount: short(fromAmount?.text ?? ''),
+    toAmount: toAmount === undefined ? null : toAmount === 'unreadable' ? toAmount : short(toAmount.text),
+    quoteIds: quoteIds.map(({ id }) => short(id)),
+    application,
+    client: maskedAddress(exchange.client.address),
+    quoteId: expired?.quote.id ?? null,
+    quoteAgeMs: expired === undefined ? null : Math.max(0, nowMs - expired.quote.notedAtMs),
+    expiredForMs: expired === undefined ? null : Math.round(expired.expiredForMs),
+    quotes: shown.slice(0, maxQuotes),
+    quotesConsidered: shown.length,
+    requestId: exchange.id,
+  }
+}
+
+/** A quote is found in several ways: by its terms, and as the client's own. */
+function uniqueQuotes(candidates: readonly Candidate[]): Candidate[] {
+  return [...new Map(candidates.map((candidate) => [candidate.quote, candidate])).values()]
+}
+
+function shownQuote({ quote, leftMs, isOwn }: Candidate, decided: boolean): ConsideredQuote {
+  const { id, fromValue, toValue } = quote
+  return {
+    id,
+    amount: short(fromValue),
+    toAmount: short(toValue),
+    lateMs: Math.round(-leftMs),
+    isOwn,
+    decided,
+  }
+}

@@ -1,0 +1,107 @@
+const windowMinutes = 60
+/** Within one minute. App-Name is the client's to choose, so that its number has a bound. */
+const maxApplications = 50
+const maxShown = 20
+const msPerMinute = 60_000
+
+/** How many float orders of one application were refused. */
+export interface ApplicationsOrders {
+  /** Null: applications past the number that is counted apart. */
+  readonly application: string | null
+  readonly orders: number
+  readonly expired: number
+  readonly unknown: number
+  /** How late the first and the last of the expired ones were; null: none was. */
+  readonly leastLateMs: number | null
+  readonly mostLateMs: number | null
+}
+
+export type CountedOrder = { state: 'sent' | 'unknown' } | { state: 'expired'; lateMs: number }
+
+/** Float orders of the last hour by their application, in memory with a bound: 60 minutes of 51 applications each. */
+export class OrdersByApplication {
+  readonly #minutes = new Map<number, Map<string | null, Tally>>()
+
+  count(application: string, order: CountedOrder, nowMs: number): void {
+    const tallies = this.#talliesAt(nowMs)
+    const key = tallies.has(application) || tallies.size < maxApplications ? application : null
+    const tally = tallies.get(key) ?? new Tally()
+    tallies.set(key, tally)
+    tally.count(order)
+  }
+
+  /** Those of which an order was refused, the most refused first. */
+  refused(nowMs: number): readonly ApplicationsOrders[] {
+    this.#forgetAllBut(minuteOf(nowMs))
+    const sums = new Map<string | null, Tally>()
+    for (const tallies of this.#minutes.values()) {
+      for (const [application, tally] of tallies) {
+        const sum = sums.get(application) ?? new Tally()
+        sum.add(tally)
+        sums.set(application, sum)
+      }
+    }
+    return [...sums]
+      .map(([application, tally]) => ({ application, ...tally.shown }))
+      .filter(({ expired, unknown }) => expired + unknown > 0)
+      .sort((left, right) => right.expired + right.unknown - left.expired - left.unknown)
+      .slice(0, maxShown)
+  }
+
+  #talliesAt(nowMs: number): Map<string | null, Tally> {
+    const minute = minuteOf(nowMs)
+    let tallies = this.#minutes.get(minute)
+    if (tallies === undefined) {
+      this.#forgetAllBut(minute)
+      tallies = new Map()
+      this.#minutes.set(minute, tallies)
+    }
+    return tallies
+  }
+
+  /** Keeps the hour that ends with this minute. A clock that was set back has left minutes of the future. */
+  #forgetAllBut(minute: number): void {
+    for (const kept of this.#minutes.keys())
+      if (kept > minute || kept <= minute - windowMinutes) this.#minutes.delete(kept)
+  }
+}
+
+class Tally {
+  #orders = 0
+  #expired = 0
+  #unknown = 0
+  #leastLateMs = Number.POSITIVE_INFINITY
+  #mostLateMs = 0
+
+  count(order: CountedOrder): void {
+    this.#orders += 1
+    if (order.state === 'unknown') this.#unknown += 1
+    if (order.state !== 'expired') return
+    this.#expired += 1
+    this.#leastLateMs = Math.min(this.#leastLateMs, order.lateMs)
+    this.#mostLateMs = Math.max(this.#mostLateMs, order.lateMs)
+  }
+
+  add(other: Tally): void {
+    this.#orders += other.#orders
+    this.#expired += other.#expired
+    this.#unknown += other.#unknown
+    this.#leastLateMs = Math.min(this.#leastLateMs, other.#leastLateMs)
+    this.#mostLateMs = Math.max(this.#mostLateMs, other.#mostLateMs)
+  }
+
+  get shown(): Omit<ApplicationsOrders, 'application'> {
+    const isAnyLate = this.#expired > 0
+    return {
+      orders: this.#orders,
+      expired: this.#expired,
+      unknown: this.#unknown,
+      leastLateMs: isAnyLate ? this.#leastLateMs : null,
+      mostLateMs: isAnyLate ? this.#mostLateMs : null,
+    }
+  }
+}
+
+function minuteOf(nowMs: number): number {
+  return Math.floor(nowMs / msPerMinute)
+}

@@ -1,0 +1,217 @@
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
+import { floatOrder, gatewayWith, production, quote } from '../operations/support.ts'
+import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import type { RunningGateway } from '../support/gateways/gateway.ts'
+import { expectAccessible } from './axe.ts'
+import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
+
+useBrowser()
+
+const rowsOf = (page: Page, panel: string) => page.locator(`${panel} tbody tr.opens:not([hidden])`)
+
+/** With an id of the client's own. */
+async function askAs(gateway: RunningGateway, requestId: string, path = '/v3/assets'): Promise<void> {
+  await (await fetch(gateway.url + path, { headers: { 'X-Request-Id': requestId } })).arrayBuffer()
+}
+
+/** One order is refused for a quote of this long an id. */
+async function refuseOne(longId: string): Promise<RunningGateway> {
+  const upstream = await recordingUpstream((_request, response) =>
+    giveQuote(response, quoteBody({ id: longId })),
+  )
+  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, ORDER_EXPIRY_MARGIN_MS: 60_000 })
+  await quote(gateway, { application: 'web' })
+  await floatOrder(gateway, { application: 'web' })
+  return gateway
+}
+
+describeInBrowser('the console', () => {
+  test('lists requests that failed before anybody looked, and opens them by mouse and by keyboard', async () => {
+    const upstream = await recordingUpstream((_request, response) => {
+      setTimeout(() => response.writeHead(500).end(), 30)
+    })
+    const gateway = await gatewayTo(upstream.url)
+    await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, { headers: { 'App-Name': 'web' } })
+    const watched = await openPage(gateway.operationsUrl)
+    const { page } = watched
+    const row = rowsOf(page, '#requests')
+    await expect.poll(() => row.count()).toBe(1)
+    // Not on its button.
+    await row.locator('.status').first().click()
+    const detail = page.locator('#requests .detail')
+    const shown = await detail.textContent()
+    for (const told of [
+      'Waited for a connection',
+      'Upstream',
+      'The gateway itself',
+      'web',
+      '127.0.0.x',
+      "the provider's",
+    ])
+      expect(shown).toContain(told)
+    await row.locator('.status').first().click()
+    expect(await detail.count()).toBe(0)
+
+    const button = row.locator('button.open')
+    await button.focus()
+    await page.keyboard.press('Enter')
+    await detail.waitFor()
+    expect(await button.getAttribute('aria-expanded')).toBe('true')
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Escape')
+    expect(await detail.count()).toBe(0)
+    expect(await button.evaluate((node) => node === node.ownerDocument.activeElement)).toBe(true)
+    expectPeace(watched, gateway.operationsUrl)
+  })
+
+  test('keeps a row where it is that is being read, while others come', async () => {
+    const gateway = await gatewayWith()
+    // As many as the panel has to scroll for.
+    for (let number = 0; number < 40; number += 1) await askAs(gateway, `before-${number}`, '/nothing')
+    const { page } = await openPage(gateway.operationsUrl)
+    await askAs(gateway, 'read-that', '/nothing')
+    const row = page.locator('[data-request="read-that"]')
+    await row.locator('button.open').click()
+    const top = async () => (await row.boundingBox())?.y
+    const before = await top()
+    for (let number = 0; number < 30; number += 1) await askAs(gateway, `later-${number}`)
+    await page.locator('[data-request="later-29"]').waitFor()
+    expect(await top()).toBeCloseTo(before ?? 0, 0)
+    expect(await page.locator('#requests .detail').textContent()).toContain('read-that')
+  })
+
+  test('tells ids apart that begin alike, and copies them whole', async () => {
+    const gateway = await gatewayWith()
+    const { page } = await openPage(gateway.operationsUrl, {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    })
+    const ids = ['0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f0', '0f1e2d3c-4b5a-6978-8796-a5b4c3d2e1f1']
+    for (const id of ids) await askAs(gateway, id)
+    await expect.poll(() => rowsOf(page, '#requests').count()).toBe(2)
+    const texts = await page.locator('#requests tbody td.mono').allTextContents()
+    expect(texts).toEqual(['…c3d2e1f1', '…c3d2e1f0'])
+    await rowsOf(page, '#requests').first().click()
+    await page.getByRole('button', { name: `Copy the request id ${ids[1]}` }).click()
+    await page.getByText('Copied', { exact: true }).waitFor()
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(ids[1])
+  })
+
+  test('filters requests by area, by the source of the error and by status', async () => {
+    const upstream = await recordingUpstream((request, response) => {
+      if (request.target.startsWith('/v3/assets')) response.writeHead(500).end()
+      else if (request.target.startsWith('/checkouts')) response.writeHead(204).end()
+      else giveQuote(response)
+    })
+    const gateway = await gatewayTo(upstream.url)
+    const { page } = await openPage(gateway.operationsUrl)
+    await quote(gateway)
+    await quote(gateway, { amount: '0' })
+    for (const path of ['/v3/assets', '/checkouts']) await (await fetch(gateway.url + path)).arrayBuffer()
+    await fetch(`${gateway.url}/v3/assets`, { headers: { Via: '1.1 quotegate' } })
+    const statuses = async () => {
+      const texts = await page.locator('#requests tbody tr:not([hidden]) td:nth-child(3)').allTextContents()
+      return texts.sort()
+    }
+    const choose = (role: string, value: string) =>
+      page.locator(`#requests [data-role="${role}"]`).selectOption(value)
+    await expect.poll(statuses, { timeout: 10_000 }).toEqual(['200', '204', '400', '500', '508'])
+    await choose('source', 'any')
+    expect(await statuses()).toEqual(['400', '500', '508'])
+    await choose('source', 'client')
+    expect(await statuses()).toEqual(['400'])
+    await choose('source', 'provider')
+    expect(await statuses()).toEqual(['500'])
+    await choose('source', 'gateway')
+    expect(await statuses()).toEqual(['508'])
+    await choose('status', '2')
+    expect(await statuses()).toEqual([])
+    expect(await page.locator('#requests [data-role="empty"]').textContent()).toContain('as the filters ask')
+    await choose('source', '')
+    await choose('status', '')
+    await choose('area', 'payments')
+    expect(await statuses()).toEqual(['204'])
+    await choose('area', '')
+    await choose('status', '4')
+    expect(await statuses()).toEqual(['400'])
+    expect(await page.locator('#requests [data-role="count"]').textContent()).toBe('1 of the last 5')
+  })
+
+  test('groups refused orders by application, and opens one with the quotes that were considered', async () => {
+    const longId = `quote-${'0123456789abcdef'.repeat(4)}-the-end`
+    const gateway = await refuseOne(longId)
+    const watched = await openPage(gateway.operationsUrl)
+    const { page } = watched
+    const groups = () => page.locator('#orders .group').allTextContents()
+    expect(await groups()).toEqual(['web: 1 of 1 order 0.0 s late'])
+    await floatOrder(gateway, { application: 'web', amount: '7' })
+    await floatOrder(gateway, { application: 'web' })
+    await expect.poll(groups).toEqual(['web: 2 of 3 orders 0.0 s late'])
+    await rowsOf(page, '#orders').first().locator('button.open').focus()
+    await page.keyboard.press('Enter')
+    const detail = page.locator('#orders .detail')
+    const shown = await detail.textContent()
+    for (const told of [
+      '0.1 ETH_USDC',
+      'ORDER_EXPIRY_MARGIN_MS',
+      'pair-and-amount',
+      '…-the-end',
+      'it decided',
+    ])
+      expect(shown).toContain(told)
+    expect(await detail.getByRole('button', { name: `Copy the quote id ${longId}` }).count()).toBe(1)
+    expectPeace(watched, gateway.operationsUrl)
+  })
+
+  test('hides in read-only mode what cannot be used, and what is always empty', async () => {
+    const token = 'correct-horse-battery'
+    const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: token, ORDER_UNKNOWN_QUOTE: 'refuse' })
+    await floatOrder(gateway, { application: 'secret-app', pair: 'SECRET_PAIR' })
+    const { page } = await openPage(gateway.operationsUrl)
+    const locked = [
+      '#try',
+      '#requests',
+      '#orders form',
+      '#sandbox',
+      '#quotes th[aria-label="Drop"]',
+      '#orders .group',
+    ]
+    for (const hidden of locked) expect(await page.locator(hidden).isVisible(), hidden).toBe(false)
+    await rowsOf(page, '#orders').first().click()
+    expect(await page.locator('#orders .detail').textContent()).toContain('nothing')
+    expect(await page.content()).not.toMatch(/secret/i)
+    await expectAccessible(page)
+    await page.locator('#unlock').click()
+    await page.fill('dialog input', token)
+    await page.keyboard.press('Enter')
+    for (const shown of ['#try', '#requests', '#orders form']) await page.locator(shown).waitFor()
+    await page.locator('#orders .group', { hasText: 'secret-app: 1 of 1 order match' }).waitFor()
+  })
+
+  const sizes = [1440, 1024, 360].flatMap((width) =>
+    (['dark', 'light'] as const).map((colorScheme) => ({ width, colorScheme })),
+  )
+  test.each(sizes)(
+    'can be read by all at $width px, $colorScheme, with rows open',
+    async ({ width, colorScheme }) => {
+      const longId = `quote-${'0123456789abcdef'.repeat(8)}`
+      const gateway = await refuseOne(longId)
+      await askAs(gateway, `request-${'0123456789abcdef'.repeat(6)}`, `/nothing/${'long'.repeat(40)}`)
+      const watched = await openPage(gateway.operationsUrl, { viewport: { width, height: 900 }, colorScheme })
+      const { page } = watched
+      for (const panel of ['#requests', '#orders']) {
+        await rowsOf(page, panel).first().locator('button.open').focus()
+        await page.keyboard.press('Enter')
+        await page.locator(`${panel} .detail`).waitFor()
+      }
+      await expectAccessible(page)
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      for (const panel of ['#requests .scroll', '#orders .scroll']) {
+        const tooWide = await page.locator(panel).evaluate((node) => node.scrollWidth - node.clientWidth)
+        expect(tooWide, panel).toBe(0)
+      }
+      expectPeace(watched, gateway.operationsUrl)
+    },
+  )
+})

@@ -1,0 +1,232 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type CountedOrder, OrdersByApplication } from '../../src/operations/orders-by-application.ts'
+import { createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { ask, floatOrder, gatewayWith, look, quote } from './support.ts'
+
+async function statusOf({ operationsUrl }: RunningGateway, headers: Record<string, string> = {}) {
+  return JSON.parse((await ask(`${operationsUrl}/status`, { headers })).body)
+}
+
+async function order({ url }: RunningGateway, body: object, application = 'web'): Promise<number> {
+  const answer = await fetch(`${url}/v3/orders/float`, {
+    method: 'POST',
+    headers: { 'App-Name': application, 'Content-Type': 'application/json' },
+    body: JSON.stringify(body),
+  })
+  await answer.arrayBuffer()
+  return answer.status
+}
+
+/** A gateway that refuses every order for a quote that it has given, as if the quote had just expired. */
+const refusing = (settings = {}) => gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000, ...settings })
+
+test('a refused order has its terms, the rule that decided, and the quotes that were considered', async () => {
+  const amounts = ['289.64512', '290.12345']
+  const upstream = await recordingUpstream((_request, response) =>
+    giveQuote(response, quoteBody({ toAmount: { assetId: 'USDC', value: amounts.shift() } })),
+  )
+  const gateway = await refusing({ SWAP_BASE_URL: upstream.url, QUOTE_MIN_VALIDITY_MS: 60_000 })
+  const first = await quote(gateway, { application: 'web' })
+  const second = await quote(gateway, { application: 'web' })
+  expect(await order(gateway, { pairId: 'ETH_USDC', fromAmount: '0.1', toAmount: '289.64512' })).toBe(409)
+  const [refused] = (await statusOf(gateway)).lastRefusals
+  expect(refused).toMatchObject({
+    reason: 'expired',
+    rule: 'exact',
+    why: expect.stringContaining('states the toAmount of a quote'),
+    pair: 'ETH_USDC',
+    amount: '0.1',
+    toAmount: '289.64512',
+    quoteIds: [],
+    application: 'web',
+    client: '127.0.0.x',
+    quoteId: first.id,
+    quoteAgeMs: expect.any(Number),
+    expiredForMs: 0,
+    quotesConsidered: 2,
+  })
+  expect(refused.quotes).toEqual([
+    {
+      id: first.id,
+      amount: '0.1',
+      toAmount: '289.64512',
+      isOwn: true,
+      decided: true,
+      lateMs: expect.any(Number),
+    },
+    {
+      id: second.id,
+      amount: '0.1',
+      toAmount: '290.12345',
+      isOwn: true,
+      decided: false,
+      lateMs: expect.any(Number),
+    },
+  ])
+  // Within the margin, so the quote had time left.
+  expect(refused.quotes[0].lateMs).toBeLessThan(0)
+})
+
+test('a refused order names the quotes that it asks for, known or not', async () => {
+  const gateway = await refusing({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+  const { id } = await quote(gateway, { application: 'web' })
+  await order(gateway, { pairId: 'ETH_USDC', fromAmount: '0.1', quoteId: id })
+  await order(gateway, { pairId: 'ETH_USDC', fromAmount: '0.1', quoteId: 'never-seen' })
+  const [unknown, known] = (await statusOf(gateway)).lastRefusals
+  expect(known).toMatchObject({ rule: 'id', quoteIds: [id], quotes: [{ id, decided: true }] })
+  expect(unknown).toMatchObject({
+    reason: 'unknown',
+    rule: 'id',
+    quoteIds: ['never-seen'],
+    quoteId: null,
+    expiredForMs: null,
+    quotes: [],
+    quotesConsidered: 0,
+  })
+})
+
+test('a quote that was given to another client is said to be one', async () => {
+  const gateway = await refusing({ TRUST_PROXY: 'loopback' })
+  const headers = (address: string) => ({ 'App-Name': 'web', Forwarded: `for=${address}` })
+  const answer = await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, {
+    headers: headers('192.0.2.1'),
+  })
+  const { id } = (await answer.json()) as { id: string }
+  const sent = await fetch(`${gateway.url}/v3/orders/float`, {
+    method: 'POST',
+    headers: { ...headers('192.0.2.2'), 'Content-Type': 'application/json' },
+    body: JSON.stringify({ pairId: 'ETH_USDC', fromAmount: '0.1' }),
+  })
+  expect(sent.status).toBe(409)
+  const [refused] = (await statusOf(gateway)).lastRefusals
+  expect(refused).toMatchObject({ client: '192.0.2.x', quotes: [{ id, isOwn: false, decided: true }] })
+})
+
+test('at most five quotes are told of, and how many were considered', async () => {
+  let number = 0
+  const upstream = await recordingUpstream((_request, response) => {
+    number += 1
+    giveQuote(response, quoteBody({ toAmount: { assetId: 'USDC', value: `289.6${number}` } }))
+  })
+  const gateway = await refusing({ SWAP_BASE_URL: upstream.url, QUOTE_MIN_VALIDITY_MS: 60_000 })
+  for (let asked = 0; asked < 8; asked += 1) await quote(gateway, { application: 'web' })
+  await order(gateway, { pairId: 'ETH_USDC', fromAmount: '0.1' })
+  const [refused] = (await statusOf(gateway)).lastRefusals
+  expect(refused.quotesConsidered).toBe(8)
+  expect(refused.quotes).toHaveLength(5)
+  expect(refused.quotes[0]).toMatchObject({ id: refused.quoteId, decided: true })
+})
+
+test('refused orders are summed by application: how many of how many, and how late', async () => {
+  const clock = createTestClock()
+  const upstream = await recordingUpstream((request, response) => {
+    if (request.method === 'POST') response.writeHead(201).end('{}')
+    else giveQuote(response, quoteBody({ expiry: clock.nowMs() + 10_000 }), ['Date', dateOf(clock.nowMs())])
+  })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
+  try {
+    for (const lateMs of [30_000, undefined, 44_000]) {
+      await quote(gateway, { application: 'web' })
+      if (lateMs !== undefined) clock.advance(10_000 + lateMs)
+      await floatOrder(gateway, { application: 'web' })
+    }
+    await floatOrder(gateway, { application: 'ios', pair: 'BTC_USDC' })
+    const { refusedByApplication } = await statusOf(gateway)
+    expect(refusedByApplication).toEqual([
+      {
+        application: 'web',
+        orders: 3,
+        expired: 2,
+        unknown: 0,
+        leastLateMs: expect.closeTo(30_000, -3.5),
+        mostLateMs: expect.closeTo(44_000, -3.5),
+      },
+    ])
+    clock.advance(3_600_000)
+    expect((await statusOf(gateway)).refusedByApplication).toEqual([])
+  } finally {
+    await gateway.close()
+  }
+})
+
+function dateOf(ms: number): string {
+  return new Date(ms).toUTCString()
+}
+
+test('without full rights a refused order shows when, how late and by which rule, and nothing of the client', async () => {
+  const token = 'correct-horse-battery'
+  const gateway = await refusing({ ADMIN_TOKEN: token, ORDER_UNKNOWN_QUOTE: 'refuse' })
+  const { id } = await quote(gateway, { application: 'secret-app' })
+  await order(gateway, { pairId: 'ETH_USDC', fromAmount: '0.1', quoteId: id }, 'secret-app')
+  const full = await statusOf(gateway, { Authorization: `Bearer ${token}` })
+  expect(full.lastRefusals[0]).toMatchObject({ application: 'secret-app', quotes: [{ id }] })
+  expect(full.refusedByApplication).toMatchObject([{ application: 'secret-app', expired: 1 }])
+  const reading = await statusOf(gateway)
+  expect(reading.refusedByApplication).toEqual([])
+  expect(reading.lastRefusals).toEqual([
+    {
+      at: expect.any(Number),
+      reason: 'expired',
+      rule: 'id',
+      why: expect.any(String),
+      quoteAgeMs: expect.any(Number),
+      expiredForMs: 0,
+      quotesConsidered: 1,
+      ...{ pair: '', amount: '', toAmount: null, quoteIds: [], application: '', client: '' },
+      ...{ quoteId: null, quotes: [], requestId: '' },
+    },
+  ])
+  const viewer = await look(gateway.operationsUrl)
+  await expect.poll(() => viewer.frames.length).toBeGreaterThan(1)
+  const text = JSON.stringify(viewer.frames)
+  for (const hidden of [id, 'secret-app', '127.0.0.x']) expect(text).not.toContain(hidden)
+  await viewer.leave()
+})
+
+const anOrder: fc.Arbitrary<CountedOrder> = fc.oneof(
+  fc.constantFrom({ state: 'sent' } as const, { state: 'unknown' } as const),
+  fc.nat(100_000).map((lateMs) => ({ state: 'expired', lateMs }) as const),
+)
+
+test('whatever was counted, the sums of the last hour are those of its orders', () => {
+  const counted = fc.array(fc.tuple(fc.constantFrom('web', 'ios', 'android'), anOrder, fc.nat(7_200_000)))
+  fc.assert(
+    fc.property(counted, (orders) => {
+      const sums = new OrdersByApplication()
+      const startMs = 1_700_000_000_000 - (1_700_000_000_000 % 60_000)
+      const inOrder = orders.toSorted(([, , left], [, , right]) => left - right)
+      for (const [application, one, afterMs] of inOrder) sums.count(application, one, startMs + afterMs)
+      const lastMinute = 119
+      const lastMs = startMs + lastMinute * 60_000
+      const kept = inOrder.filter(
+        ([, , afterMs]) => afterMs >= (lastMinute - 59) * 60_000 && afterMs < lastMs + 60_000 - startMs,
+      )
+      for (const { application, ...sum } of sums.refused(lastMs)) {
+        const its = kept.filter(([name]) => name === application).map(([, one]) => one)
+        const late = its.flatMap((one) => (one.state === 'expired' ? [one.lateMs] : []))
+        expect(sum).toEqual({
+          orders: its.length,
+          expired: late.length,
+          unknown: its.filter(({ state }) => state === 'unknown').length,
+          leastLateMs: late.length > 0 ? Math.min(...late) : null,
+          mostLateMs: late.length > 0 ? Math.max(...late) : null,
+        })
+      }
+      const refusing = kept.filter(([, { state }]) => state !== 'sent').map(([name]) => name)
+      expect(new Set(sums.refused(lastMs).map(({ application }) => application))).toEqual(new Set(refusing))
+    }),
+  )
+})
+
+test('as many applications as a client can name take no more than their bound', () => {
+  const sums = new OrdersByApplication()
+  const nowMs = Date.now()
+  for (let number = 0; number < 1_000; number += 1)
+    sums.count(`application-${number}`, { state: 'unknown' }, nowMs)
+  const [others, ...named] = sums.refused(nowMs)
+  expect(others).toMatchObject({ application: null, orders: 950, unknown: 950 })
+  expect(named).toHaveLength(19)
+})

@@ -1,0 +1,35 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { timeSpent, type UpstreamTimes } from '../../src/routes/upstream-times.ts'
+
+const aTime = fc.integer({ min: 0, max: 30_000 })
+const perhaps = fc.option(aTime, { nil: undefined })
+
+test('the parts of a request make up all of its time, and none is negative', () => {
+  fc.assert(
+    fc.property(fc.tuple(aTime, aTime, perhaps, perhaps, perhaps, aTime), (spans) => {
+      const [beforeMs, queueMs, answerMs, transferMs, settledMs, restMs] = spans
+      const askedAtMs = 1_000 + beforeMs
+      const sentAtMs = answerMs === undefined ? undefined : askedAtMs + queueMs
+      const beganAtMs =
+        sentAtMs === undefined || transferMs === undefined ? undefined : sentAtMs + (answerMs ?? 0)
+      const lastMs = beganAtMs ?? sentAtMs ?? askedAtMs
+      const settledAtMs = settledMs === undefined ? undefined : lastMs + settledMs
+      const times = { askedAtMs, sentAtMs, beganAtMs, settledAtMs } as UpstreamTimes
+      // The call may go on after its client has left.
+      const durationMs = lastMs + restMs - 1_000
+      const spent = timeSpent({ startedAtMs: 1_000, durationMs, times, waitedForOther: true })
+      const parts = [spent.queueMs, spent.upstreamMs, spent.transferMs, spent.ownMs].map((part) => part ?? 0)
+      expect(Math.min(...parts)).toBeGreaterThanOrEqual(0)
+      expect(parts.reduce((sum, part) => sum + part)).toBe(durationMs)
+      expect(spent.upstreamMs === null).toBe(sentAtMs === undefined)
+    }),
+  )
+})
+
+test('a request that asked no upstream has only its own time, unless it waited for the call of another', () => {
+  const asked = { startedAtMs: 0, durationMs: 5, times: undefined }
+  const none = { queueMs: null, upstreamMs: null, transferMs: null }
+  expect(timeSpent({ ...asked, waitedForOther: false })).toEqual({ ...none, ownMs: 5 })
+  expect(timeSpent({ ...asked, waitedForOther: true })).toEqual({ ...none, ownMs: null })
+})
