@@ -31,7 +31,10 @@ if (found === undefined) {
 }
 
 /** Tests in a real browser; without one they are skipped, and it is said. */
-export const describeInBrowser = describe.skipIf(found === undefined)
+export function describeInBrowser(name: string, tests: () => void): void {
+  // A page takes seconds to load on a machine that is busy.
+  describe.skipIf(found === undefined)(name, { timeout: 90_000 }, tests)
+}
 
 let browser: Browser | undefined
 

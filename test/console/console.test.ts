@@ -14,7 +14,7 @@ describeInBrowser('the console', () => {
     await fetch(`${gateway.sandboxUrl}/sandbox/faults`, {
       method: 'PUT',
       headers: { 'Content-Type': 'application/json' },
-      body: '{"quoteLifetimeMs":4000}',
+      body: '{"quoteLifetimeMs":8000}',
     })
     const watched = await openPage(gateway.operationsUrl)
     await quote(gateway)
@@ -48,7 +48,7 @@ describeInBrowser('the console', () => {
     const gateway = await gatewayWith()
     const watched = await openPage(gateway.operationsUrl)
     const { page } = watched
-    await page.locator('[name="quoteLifetimeMs"]').fill('2000')
+    await page.locator('[name="quoteLifetimeMs"]').fill('6000')
     const faults = async () => (await fetch(`${gateway.sandboxUrl}/sandbox/faults`)).json()
     await page.locator('[name="orderOutcome"]').selectOption('refunded')
     await expect.poll(faults).toMatchObject({ quoteLifetimeMs: 2_000, orderOutcome: 'refunded' })
@@ -61,7 +61,7 @@ describeInBrowser('the console', () => {
     expect(await page.locator('#try pre.curl').textContent()).toContain(
       `'${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=0.1'`,
     )
-    await expect.poll(() => page.locator('#try .left').textContent(), { timeout: 5_000 }).toBe('0.0 s')
+    await expect.poll(() => page.locator('#try .left').textContent(), { timeout: 15_000 }).toBe('0.0 s')
     await page.waitForTimeout(1_500)
     await page.getByRole('button', { name: 'Place the order' }).click()
     await page.locator('#try .status', { hasText: '409' }).waitFor()
