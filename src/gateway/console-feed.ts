@@ -2,7 +2,8 @@ import type { Clock } from '../clock.ts'
 import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import type { Activity, SeenRequest } from '../operations/activity.ts'
-import { type Ended, type Exchange, type ExchangeWatcher, loggedPath } from '../routes/exchange.ts'
+import type { Ended, Exchange, ExchangeWatcher } from '../routes/exchange.ts'
+import { loggedPath } from '../routes/exchange-log.ts'
 import type { DecidedOrder } from '../routes/order-decisions.ts'
 
 /** Passes every exchange that ends on to the console; called only while a console is open. */

@@ -13,8 +13,7 @@ import { forEachUpstream, upstreamNames } from '../http/upstreams.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createActivity } from '../operations/activity.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
-import { maxClientConnections } from '../process/fd-limit.ts'
-import { completeLogger, type GatewayLogger, type Logger, silentLogger } from '../process/logger.ts'
+import { completeLogger, type GatewayLogger, silentLogger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { createSummedLog } from '../process/summed-log.ts'
@@ -30,7 +29,15 @@ import { checkArguments } from './arguments.ts'
 import { createConsoleFeed } from './console-feed.ts'
 import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
-import { accessLogIfSet, rateLimitIfSet, sandboxIfNeeded, stateIfSet, storeIfSet } from './optional-parts.ts'
+import { maxConnections } from './max-connections.ts'
+import {
+  accessLogIfSet,
+  rateLimitIfSet,
+  sandboxIfNeeded,
+  stateIfSet,
+  storeIfSet,
+  tracingIfSet,
+} from './optional-parts.ts'
 import { createSwap } from './swap.ts'
 import { createUpstreams } from './upstreams.ts'
 
@@ -101,6 +108,8 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     notKeptReasons,
     pairs: config.metrics.pairs,
   })
+  const readClientAddress = createClientAddress(config.client)
+  const tracing = await tracingIfSet(config, { metrics, log: summedLog, readClientAddress })
   const sandbox = await sandboxIfNeeded(config, clock)
   const activity = createActivity({
     watchedChanged(watched) {
@@ -112,9 +121,9 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const consoleFeed = createConsoleFeed(activity, clock)
   const upstreams = createUpstreams(config, { sandbox, metrics, log, summedLog })
   const applicationOf = createApplicationOf(config.swap.appName)
-  const readClientAddress = createClientAddress(config.client)
 
   const exchanges = createExchanges({
+    tracing,
     log,
     summedLog,
     accessLog: accessLogIfSet(config, { log, applicationOf, readClientAddress, loggedAddress }),
@@ -210,10 +219,11 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     inFlight: () => exchanges.inFlight,
     ordersSent: () => swap.orders.sent,
     opensAfter: Promise.all([sharedStore?.firstProbe, operations.filesRead]),
-    async closeUpstreams() {
+    async closeUpstreams(leftMs) {
       await closeUpstreams()
       swap.stop()
       await state?.close()
+      await tracing?.close(Math.min(leftMs, flushTracesWithinMs))
       summedLog.flush()
     },
     beforeOperationsClose: operations.close,
@@ -231,19 +241,10 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   }
 }
 
+/** A collector that hangs must not hold up the end. */
+const flushTracesWithinMs = 2_000
+
 /** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us. */
 function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {
   return new Set([client.ipHeader, ...quotes.partition.placeHeaders])
-}
-
-function maxConnections(config: Config, log: Logger): number {
-  const { connections } = config.requests
-  const possible = maxClientConnections() ?? connections
-  if (possible < connections) {
-    log.warn(
-      { connections: possible },
-      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may have (ulimit -n)`,
-    )
-  }
-  return Math.min(connections, possible)
 }

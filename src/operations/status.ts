@@ -25,6 +25,7 @@ export function healthOf({ view, isReady }: StatusParts) {
     state: view.state(),
     coolDowns: summed(view.coolDowns()),
     inFlight: view.inFlight(),
+    slowest: view.slowest(),
   }
 }
 

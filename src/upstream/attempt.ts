@@ -5,6 +5,7 @@ import type { Permit } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { faultOf, isLocalError } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
+import type { TryTrace } from './try-trace.ts'
 import type { CountedFailure, InFlightRequest, Outcome, UpstreamHandler, UpstreamRequest } from './types.ts'
 
 export interface AttemptOptions {
@@ -23,7 +24,9 @@ export interface AttemptContext {
   maxWaitMs: number
   /** What a request ends with that waited for so long. */
   waitedTooLong(): UpstreamFailure
-  send(request: UpstreamRequest, handler: TryHandler): Try
+  send(request: UpstreamRequest, handler: TryHandler, traced: TryTrace | undefined): Try
+  /** Undefined: the request is not sampled. */
+  traceTry(request: UpstreamRequest, resends: number): TryTrace | undefined
   /** Takes one retry from the budget, if there is one left and the upstream can be connected to. */
   takeRetry(): boolean
   /** A request got its connection. */
@@ -64,6 +67,8 @@ export class Attempt implements TryHandler, InFlightRequest {
   readonly #context: AttemptContext
   #retriesLeft: number
   #try: Try | undefined
+  #resends = 0
+  #traced: TryTrace | undefined
   #waitTimer: PatientTimer | undefined
   /** Of the connections' breaker, while the current try has no connection. */
   #connectPermit: Permit | undefined
@@ -92,15 +97,19 @@ export class Attempt implements TryHandler, InFlightRequest {
 
   #send(): void {
     const { request, startedAtMs } = this.#options
-    const { maxWaitMs, send, waitedTooLong } = this.#context
-    this.#try = send(request, this)
-    if (!this.#try.isWaiting || hasOwnDeadline(request)) return
+    const { maxWaitMs, send, traceTry, waitedTooLong } = this.#context
+    this.#traced = traceTry(request, this.#resends)
+    this.#try = send(request, this, this.#traced)
+    if (!this.#try.isWaiting) return
+    this.#traced?.waits()
+    if (hasOwnDeadline(request)) return
     const leftMs = Math.max(0, startedAtMs + maxWaitMs - performance.now())
     this.#waitTimer = new PatientTimer(leftMs, () => this.withdraw(waitedTooLong()))
   }
 
   withdraw(reason: Error): void {
     if (!this.#try?.withdraw()) return
+    this.#traced?.ends(reason instanceof UpstreamFailure ? reason.fault : 'given_up')
     this.#end(reason instanceof UpstreamFailure ? reason.fault : 'given-up', 'abandoned')
     this.#options.handler.onError(reason)
   }
@@ -110,8 +119,9 @@ export class Attempt implements TryHandler, InFlightRequest {
     if (isTrial) this.#retriesLeft = 0
   }
 
-  onStart(permit: Permit): void {
+  onStart(permit: Permit, isOpen: boolean): void {
     this.#waitTimer?.clear()
+    this.#traced?.starts(isOpen)
     this.#connectPermit = permit
     this.#neverRepeat(permit)
   }
@@ -119,6 +129,7 @@ export class Attempt implements TryHandler, InFlightRequest {
   onConnect(abort: (reason?: Error) => void): void {
     this.#connectPermit = undefined
     this.#context.connected()
+    this.#traced?.connected()
     const { handler } = this.#options
     try {
       handler.onConnect((reason) => {
@@ -130,6 +141,7 @@ export class Attempt implements TryHandler, InFlightRequest {
       // As in `withdraw`: a request whose deadline passed before it had a connection was not given up by its client.
       this.#givenUp = !(error instanceof UpstreamFailure)
       this.#unsent = true
+      this.#traced?.unsent()
       throw error
     }
     this.#began = true
@@ -137,6 +149,7 @@ export class Attempt implements TryHandler, InFlightRequest {
 
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean {
     this.#status = status
+    this.#traced?.answered(status)
     if (status >= 200 && !failedStatuses.has(status)) this.#options.permit.answerBegan()
     const readOn = () => {
       this.#countHeldUp()
@@ -157,6 +170,7 @@ export class Attempt implements TryHandler, InFlightRequest {
   }
 
   onComplete(): void {
+    this.#traced?.ends()
     if (failedStatuses.has(this.#status)) {
       this.#context.onFailure(this.#status)
       this.#end('failed-status', this.#failure())
@@ -175,12 +189,14 @@ export class Attempt implements TryHandler, InFlightRequest {
       return
     }
     this.#givenUp ||= isCausedByClient(error)
+    this.#traced?.ends(this.#givenUp ? 'given_up' : fault)
     const isNotUpstreams = this.#givenUp || this.#unsent || isLocalError(error)
     this.#countHeldUp()
     const counts = countedFaults.has(fault) && !isNotUpstreams
     const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
     if (mayRepeat && this.#retriesLeft > 0 && this.#context.takeRetry()) {
       this.#retriesLeft -= 1
+      this.#resends += 1
       this.#began = false
       this.#connectPermit = undefined
       this.#context.onRetry()

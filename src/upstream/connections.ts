@@ -18,8 +18,8 @@ export interface ConnectionsOptions extends ConnectionOptions {
 
 /** undici's raw handler, whose `onError` also says whether any byte of an answer came before the error. */
 export interface TryHandler {
-  /** The try is out of the queue. The permit of the connections' breaker counts until there is a connection. */
-  onStart(permit: Permit): void
+  /** The try is out of the queue. The permit of the connections' breaker counts until there is a connection, which `isOpen` says there is. */
+  onStart(permit: Permit, isOpen: boolean): void
   onConnect(abort: (reason?: Error) => void): void
   onHeaders(status: number, rawHeaders: Buffer[], resume: () => void, reason: string): boolean
   onData(chunk: Buffer): boolean
