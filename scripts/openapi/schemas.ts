@@ -221,6 +221,19 @@ export const status = z
       .describe('The folder of STATE_DIRECTORY; null where that is not set.'),
     coolDowns,
     inFlight: z.number(),
+    slowest: z
+      .object({
+        area: z.string(),
+        method: z.string(),
+        status: z.number().describe('0: the client left, or the answer broke off.'),
+        durationMs: z.number(),
+        agoMs: z.number().describe('How long ago it ended.'),
+        requestId: z.string(),
+        traceId: z.string().nullable().describe('null: it was in no trace.'),
+        sampled: z.boolean().describe('Whether its trace was recorded here.'),
+      })
+      .nullable()
+      .describe('The slowest request of the last minute; null: there was none.'),
     access: z
       .enum(['full', 'reading'])
       .describe('reading: without request details, for want of ADMIN_TOKEN.'),

@@ -1,3 +1,5 @@
+import type { Span } from '../tracing/observer.ts'
+
 /** What is left of a client's limit after one of its requests was counted. */
 export interface Taken {
   allowed: boolean
@@ -14,6 +16,12 @@ export interface RateLimiter {
   take(bucket: string): Promise<Taken>
   /** `taken`: what `take` resolved with for that request. Nothing is given back to another minute or another counter. */
   giveBack(bucket: string, taken: Taken): Promise<void>
+}
+
+/** One that says in a trace that it asks the shared store. */
+export interface TracedRateLimiter extends RateLimiter {
+  take(bucket: string, span?: Span): Promise<Taken>
+  giveBack(bucket: string, taken: Taken, span?: Span): Promise<void>
 }
 
 /** The result of counting one request. */

@@ -16,6 +16,7 @@ import { replaceRetired } from './retired-settings.ts'
 import { asProblemOfFile, readSecretFiles, type SecretsRead } from './secret-files.ts'
 import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings.ts'
 import { readTlsFiles, type TlsFilesRead } from './tls-files.ts'
+import { tracesOf } from './traces.ts'
 import { proxyOfOthers } from './warnings.ts'
 
 /** The settings as the code reads them, frozen. */
@@ -145,6 +146,8 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
       orders: values.ORDER_LOG,
       clientAddress: values.LOG_CLIENT_ADDRESS,
     },
+    /** Undefined: nothing is traced. */
+    traces: tracesOf(values),
   }
 }
 

@@ -72,7 +72,7 @@ function checkListeners(values: SettingValues, given: GivenSettings): Problem[] 
       expected: `a port that differs from ${other.name} (${other.port}${origin})`,
     })
   }
-  for (const name of [...baseUrlNames, 'UPSTREAM_PROXY'] as const) {
+  for (const name of [...baseUrlNames, 'UPSTREAM_PROXY', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const) {
     const value = name === 'UPSTREAM_PROXY' ? values[name]?.url : values[name]
     if (value === undefined || value === 'sandbox') continue
     const own = listeners.find((listener) => reaches(new URL(value), listener))

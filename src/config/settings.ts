@@ -8,6 +8,7 @@ import { logSettings } from './settings/logs.ts'
 import { orderSettings } from './settings/orders.ts'
 import { quoteSettings } from './settings/quotes.ts'
 import { replicaSettings } from './settings/replicas.ts'
+import { traceSettings } from './settings/traces.ts'
 import { upstreamSettings } from './settings/upstreams.ts'
 
 /** Every setting: how it is read, its default, what it means. All texts about settings are made from this table. */
@@ -21,6 +22,7 @@ export const settings = z.object({
   ...replicaSettings,
   ...limitSettings,
   ...logSettings,
+  ...traceSettings,
 })
 
 export type SettingName = keyof typeof settings.shape
@@ -44,6 +46,7 @@ export const settingGroups: readonly SettingGroup[] = [
   group('Several replicas', replicaSettings),
   group('Limits', limitSettings),
   group('Logs', logSettings),
+  group('Traces', traceSettings),
 ]
 
 function group(title: string, rows: object): SettingGroup {

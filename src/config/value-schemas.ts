@@ -57,7 +57,7 @@ export const host = z
     'an IP address or host name to listen on, such as 127.0.0.1, :: or localhost, without a port',
   )
 
-function readBaseUrl(text: string): { url: string } | { expected: string } {
+export function readBaseUrl(text: string): { url: string } | { expected: string } {
   const form = 'an http or https URL such as https://api.example.com/prefix'
   if (!/^https?:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text)) return { expected: form }
   if (/[?#]/.test(text)) return { expected: `${form}, without query and fragment` }
@@ -176,7 +176,7 @@ const otherHeaders = new Set(
   x-forwarded-proto x-request-id`.split(/\s+/),
 )
 
-const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
+export const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
 /** The gateway removes these headers from swap requests: one with another meaning (content-type) would be lost. */
 export const placeHeaders = list(

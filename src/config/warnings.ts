@@ -44,8 +44,29 @@ export function warningsFor(values: SettingValues): string[] {
         'order for a live quote that the ledger has dropped is refused as unknown. Set LEDGER_ENTRIES higher.',
     )
   }
+  warnings.push(...collectorWarnings(values))
   if (values.NODE_ENV === 'prod') {
     warnings.push('NODE_ENV=prod has no effect; only NODE_ENV=production refuses the sandbox.')
+  }
+  return warnings
+}
+
+function collectorWarnings(values: SettingValues): string[] {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers } = values
+  if (endpoint === undefined) return []
+  const { hostname, port, protocol } = new URL(endpoint)
+  const warnings: string[] = []
+  if (port === '4317') {
+    warnings.push(
+      `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} has the port that collectors take gRPC at; spans go out over HTTP. ` +
+        'Use the port for OTLP over HTTP, which is mostly 4318.',
+    )
+  }
+  if (protocol === 'http:' && headers !== undefined && !isLoopback(hostname)) {
+    warnings.push(
+      `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} is not encrypted and OTEL_EXPORTER_OTLP_HEADERS is set: anyone on the ` +
+        'network between can take the keys in it. Use https.',
+    )
   }
   return warnings
 }

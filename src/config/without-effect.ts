@@ -1,6 +1,9 @@
 import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { tlsFileSettings } from './settings/egress.ts'
+import { traceSettings } from './settings/traces.ts'
 import { fixedDefault, type SettingName, type SettingValues } from './settings.ts'
+
+const traceNames = Object.keys(traceSettings) as (keyof typeof traceSettings)[]
 
 interface Idle {
   names: readonly SettingName[]
@@ -47,6 +50,18 @@ function idleSettings(values: SettingValues): Idle[] {
     ['VALKEY_KEY_PREFIX', 'VALKEY_TIMEOUT_MS', 'VALKEY_LOCK_WAIT_MS'],
     'VALKEY_URL is not set',
     'Set VALKEY_URL',
+  )
+  unless(
+    values.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined,
+    traceNames.filter((name) => name !== 'OTEL_EXPORTER_OTLP_ENDPOINT'),
+    'OTEL_EXPORTER_OTLP_ENDPOINT is not set, so nothing is traced',
+    'Set OTEL_EXPORTER_OTLP_ENDPOINT',
+  )
+  unless(
+    values.OTEL_TRACES_SAMPLER.endsWith('traceidratio') || values.OTEL_EXPORTER_OTLP_ENDPOINT === undefined,
+    ['OTEL_TRACES_SAMPLER_ARG'],
+    `OTEL_TRACES_SAMPLER is ${values.OTEL_TRACES_SAMPLER}`,
+    'Set OTEL_TRACES_SAMPLER to traceidratio or parentbased_traceidratio',
   )
   const isHttps = (url: string | undefined) => url?.startsWith('https:') === true
   for (const name of upstreamNames) {

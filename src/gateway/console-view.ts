@@ -107,6 +107,17 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       untrustedPeers: exchanges.untrustedPeers,
       unknownOrders: () => parts.consoleHistory.history.unknownOrders,
     }),
+    slowest() {
+      const found = exchanges.slowest.find()
+      if (found === undefined) return null
+      const { endedAtMs, durationMs, traceId = null, ...rest } = found
+      return {
+        ...rest,
+        traceId,
+        durationMs: Math.round(durationMs * 1_000) / 1_000,
+        agoMs: Math.round(performance.now() - endedAtMs),
+      }
+    },
     coolDowns: () =>
       coolDowns.list().map(({ scope, application, address, leftMs }) => ({
         scope,

@@ -31,7 +31,14 @@ import { createConsoleHistory } from './console-history.ts'
 import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import { maxConnections } from './max-connections.ts'
-import { accessLogIfSet, rateLimitIfSet, sandboxIfNeeded, stateIfSet, storeIfSet } from './optional-parts.ts'
+import {
+  accessLogIfSet,
+  rateLimitIfSet,
+  sandboxIfNeeded,
+  stateIfSet,
+  storeIfSet,
+  tracingIfSet,
+} from './optional-parts.ts'
 import { createSwap } from './swap.ts'
 import { createUpstreams } from './upstreams.ts'
 
@@ -102,6 +109,8 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     notKeptReasons,
     pairs: config.metrics.pairs,
   })
+  const readClientAddress = createClientAddress(config.client)
+  const tracing = await tracingIfSet(config, { metrics, log: summedLog, readClientAddress })
   const sandbox = await sandboxIfNeeded(config, clock)
   const activity = createActivity()
   const consoleHistory = createConsoleHistory(metrics, clock)
@@ -109,9 +118,9 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const breakerChanged = () => operations.look()
   const upstreams = createUpstreams(config, { sandbox, metrics, log, summedLog, history, breakerChanged })
   const applicationOf = createApplicationOf(config.swap.appName)
-  const readClientAddress = createClientAddress(config.client)
 
   const exchanges = createExchanges({
+    tracing,
     log,
     summedLog,
     watchers: [
@@ -214,10 +223,11 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     inFlight: () => exchanges.inFlight,
     ordersSent: () => swap.orders.sent,
     opensAfter: Promise.all([sharedStore?.firstProbe, operations.filesRead]),
-    async closeUpstreams() {
+    async closeUpstreams(leftMs) {
       await closeUpstreams()
       swap.stop()
       await state?.close()
+      await tracing?.close(Math.min(leftMs, flushTracesWithinMs))
       summedLog.flush()
     },
     beforeOperationsClose: operations.close,
@@ -234,6 +244,9 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     [Symbol.asyncDispose]: () => lifecycle.close(),
   }
 }
+
+/** A collector that hangs must not hold up the end. */
+const flushTracesWithinMs = 2_000
 
 /** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us. */
 function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {

@@ -18,8 +18,8 @@ export interface LifecycleParts {
   ordersSent(): number
   /** What a start waits for; it never rejects. */
   opensAfter: Promise<unknown>
-  /** What is behind the traffic listener, ended after it. */
-  closeUpstreams(): Promise<void>
+  /** What is behind the traffic listener, ended after it. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment more. */
+  closeUpstreams(leftMs: number): Promise<void>
   /** Ends what would hold up the operations listener, which goes last, so that the end can be watched. */
   beforeOperationsClose(): void
 }
@@ -90,7 +90,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     const leftMs = Math.max(0, config.drain.timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
     const isBusy = () => parts.inFlight() > 0 || parts.ordersSent() > 0
     while (isBusy() && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
-    await parts.closeUpstreams()
+    await parts.closeUpstreams(Math.max(noticeCutMs, closedAtMs + leftMs - performance.now()))
     parts.beforeOperationsClose()
     await closeOperations()
   }

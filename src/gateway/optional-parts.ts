@@ -1,15 +1,20 @@
 import type { ApplicationOf } from '../client/application.ts'
-import type { RateLimiter } from '../client/rate-limiter.ts'
+import type { ReadClientAddress } from '../client/client-address.ts'
+import type { RateLimiter, TracedRateLimiter } from '../client/rate-limiter.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
+import { SettingsError } from '../config/parse.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Logger } from '../process/logger.ts'
+import { version } from '../process/package-info.ts'
+import type { SummedLog } from '../process/summed-log.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import { type AccessLogOptions, createAccessLog } from '../routes/access-log.ts'
 import type { ExchangeWatcher } from '../routes/exchange.ts'
 import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { State } from '../state/state.ts'
+import type { Tracing } from '../tracing/observer.ts'
 
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.
 
@@ -23,6 +28,40 @@ export async function sandboxIfNeeded(config: Config, clock: Clock): Promise<San
 /** The access log, if there is one. */
 export function accessLogIfSet(config: Config, options: AccessLogOptions): ExchangeWatcher[] {
   return config.log.access && options.log.isLevelEnabled('info') ? [createAccessLog(options)] : []
+}
+
+export async function tracingIfSet(
+  { traces }: Config,
+  parts: { metrics: Metrics; log: SummedLog; readClientAddress: ReadClientAddress },
+): Promise<Tracing | undefined> {
+  if (traces === undefined) return undefined
+  const { metrics, log, readClientAddress } = parts
+  const { createOtlpTracing } = await import('../tracing/otlp.ts').catch((cause) => {
+    throw new SettingsError([
+      {
+        name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
+        value: traces.endpoint,
+        expected: `the packages of OpenTelemetry, which cannot be loaded (npm install without --omit=optional): ${cause}`,
+      },
+    ])
+  })
+  return createOtlpTracing({
+    ...traces,
+    version,
+    log,
+    observer: metrics.traces,
+    // Without its headers, the reading of an address says no more than whether the peer is trusted.
+    isTrustedPeer: (address) => readClientAddress(address, []).peerTrusted,
+  })
+}
+
+/** An embedder's limiter is called with what its interface has, and nothing more. */
+function ofEmbedder(limiter: RateLimiter): TracedRateLimiter {
+  return {
+    perMinute: limiter.perMinute,
+    take: (bucket) => limiter.take(bucket),
+    giveBack: (bucket, taken) => limiter.giveBack(bucket, taken),
+  }
 }
 
 export async function rateLimitIfSet(
@@ -41,7 +80,7 @@ export async function rateLimitIfSet(
   const inMemory = createMemoryRateLimiter({ perMinute })
   return createRateLimit({
     limiter:
-      parts.limiter ??
+      (parts.limiter && ofEmbedder(parts.limiter)) ??
       (sharedStore ? createSharedRateLimiter({ sharedStore, fallback: inMemory }) : inMemory),
     by,
     countsHits,

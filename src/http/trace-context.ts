@@ -1,13 +1,47 @@
 import { headerLines } from './headers.ts'
 
-const noTrace = '0'.repeat(32)
+/** Whose trace a request belongs to, as its caller says. */
+export interface TraceParent {
+  readonly traceId: string
+  readonly spanId: string
+  /** Whether the caller records its part of the trace. */
+  readonly sampled: boolean
+}
 
-/** The id of the trace that a request belongs to (W3C Trace Context 3.2); undefined if it is in none. */
+// Version ff is invalid. Later versions than 00 may have more after the flags. Several lines are no `traceparent`.
+const traceparentForm = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:$|-)/
+const lengthOfVersion00 = 55
+const noTrace = '0'.repeat(32)
+const noSpan = '0'.repeat(16)
+
+/** W3C Trace Context 3.2; undefined if the request is in no trace. */
+export function readTraceparent(rawHeaders: readonly string[]): TraceParent | undefined {
+  const lines = headerLines(rawHeaders, 'traceparent')
+  const read = lines === undefined ? null : traceparentForm.exec(lines)
+  if (read === null) return undefined
+  const [, version, traceId = '', spanId = '', flags = ''] = read
+  if (traceId === noTrace || spanId === noSpan) return undefined
+  if (version === '00' && lines?.length !== lengthOfVersion00) return undefined
+  return { traceId, spanId, sampled: (Number.parseInt(flags, 16) & 1) === 1 }
+}
+
+/** The id of the trace that a request belongs to; undefined if it is in none. */
 export function traceIdOf(rawHeaders: readonly string[]): string | undefined {
-  const traceparent = headerLines(rawHeaders, 'traceparent')
-  // Later versions may have more after the flags. Version ff is invalid.
-  const read =
-    traceparent && /^(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:$|-)/.exec(traceparent)
-  const traceId = read ? read[1] : undefined
-  return traceId === noTrace ? undefined : traceId
+  return readTraceparent(rawHeaders)?.traceId
+}
+
+export function formatTraceparent({ traceId, spanId, sampled }: TraceParent): string {
+  return `00-${traceId}-${spanId}-0${sampled ? 1 : 0}`
+}
+
+function eightDigits(): string {
+  return Math.floor(Math.random() * 2 ** 32)
+    .toString(16)
+    .padStart(8, '0')
+}
+
+/** Sixteen hexadecimal digits, not all of them 0. */
+export function newSpanId(): string {
+  const id = eightDigits() + eightDigits()
+  return id === '0000000000000000' ? '0000000000000001' : id
 }

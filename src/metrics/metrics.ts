@@ -5,6 +5,7 @@ import type { UpstreamName } from '../http/upstreams.ts'
 import { memoryLimits } from '../process/memory.ts'
 import type { Area } from '../routes/area.ts'
 import type { ServerObserver } from '../server/traffic-server.ts'
+import type { TracingObserver } from '../tracing/observer.ts'
 import { type CoolDownMetrics, createCoolDownMetrics } from './cool-downs.ts'
 import { createQuoteMetrics, type QuoteMetrics } from './quotes.ts'
 import { createRequestBodyMetrics, type RequestBodyMetrics } from './request-bodies.ts'
@@ -12,6 +13,7 @@ import { createRequestMetrics, type RequestMetrics } from './requests.ts'
 import { createGauge } from './series.ts'
 import { createStateMetrics, type StateMetrics } from './state.ts'
 import { createStoreMetrics, type StoreMetrics } from './store.ts'
+import { createTraceMetrics } from './traces.ts'
 import { createUpstreamMetrics, type UpstreamMetrics } from './upstreams.ts'
 
 /** Everything the gateway counts, in a registry of its own: two gateways in one process share no count. */
@@ -22,6 +24,7 @@ export interface Metrics extends RequestMetrics, QuoteMetrics {
   store: StoreMetrics
   state: StateMetrics
   coolDowns: CoolDownMetrics
+  traces: TracingObserver
   contentType: string
   render(): Promise<string>
 }
@@ -108,6 +111,7 @@ export function createMetrics({ version, pairs = [], ...options }: MetricsOption
     store: createStoreMetrics(registry),
     state: createStateMetrics(registry),
     coolDowns: createCoolDownMetrics(registry),
+    traces: createTraceMetrics(registry),
     contentType: registry.contentType,
     render: () => renderPage(registry),
   }

@@ -35,6 +35,7 @@ export function healthOf({ view, recorder, isReady }: StatusParts) {
     state: view.state(),
     coolDowns: summed(view.coolDowns()),
     inFlight: view.inFlight(),
+    slowest: view.slowest(),
   }
 }
 

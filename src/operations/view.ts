@@ -81,6 +81,22 @@ export interface ShownQuote {
   readonly lifeMs: number
 }
 
+/** The slowest request of the last minute. */
+export interface ShownSlowest {
+  readonly area: string
+  readonly method: string
+  /** 0: the client left, or the answer broke off. */
+  readonly status: number
+  readonly durationMs: number
+  /** How long ago it ended. */
+  readonly agoMs: number
+  readonly requestId: string
+  /** null: it was in no trace. */
+  readonly traceId: string | null
+  /** Whether its trace was recorded here. */
+  readonly sampled: boolean
+}
+
 /** What the gateway would do with an order, and the quote that the order matches. */
 export interface Explanation {
   readonly decision: string
@@ -126,6 +142,8 @@ export interface OperationsView {
   counts(): Counts
   /** The parts that may be in trouble. */
   readonly subjects: readonly Subject[]
+  /** null: there was no request. */
+  slowest(): ShownSlowest | null
   coolDowns(): readonly ShownCoolDown[]
   /** Peers that sent a client-address header but are not trusted proxies. */
   untrustedPeers(): readonly string[]

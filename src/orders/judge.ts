@@ -1,3 +1,4 @@
+import type { Span } from '../tracing/observer.ts'
 import type { QuoteLedger, SharedLedger } from './ledger.ts'
 import type { Judgement, Verdict } from './matching.ts'
 import type { OrderTerms } from './order-terms.ts'
@@ -19,8 +20,8 @@ export interface OrderJudgeOptions {
 export function createOrderJudge({ ledger, sharedLedger, expiryMarginMs }: OrderJudgeOptions) {
   return {
     /** Fetches what other replicas have noted. Called once per order, before its first `judge`. */
-    async recall(order: OrderTerms, orderer: Orderer): Promise<Judged> {
-      const othersKnown = await sharedLedger.recall(order, orderer)
+    async recall(order: OrderTerms, orderer: Orderer, span?: Span): Promise<Judged> {
+      const othersKnown = await sharedLedger.recall(order, orderer, span)
       return { ...orderer, order, marginMs: expiryMarginMs, othersKnown }
     },
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import type { Ending } from '../quotes/provider-clock.ts'
 import type { OwnEnd } from '../quotes/quote.ts'
+import type { Span } from '../tracing/observer.ts'
 import { createCacheKeys } from './cache-keys.ts'
 import { createLedgerEntries, noLongerCached } from './ledger-entries.ts'
 import { createLedgerVerdict } from './ledger-verdict.ts'
@@ -62,14 +63,14 @@ export interface SharedLedger {
    * Notes a quote here and for all replicas. Settles when every replica can find it, or the store has failed: until
    * then the client must not have the quote, because its order could reach another replica first.
    */
-  note(quote: NotedQuote): Promise<void> | void
+  note(quote: NotedQuote, span?: Span): Promise<void> | void
   /** Notes a quote here that another replica has noted for all. */
   noteHere(quote: NotedQuote): void
   /**
    * Notes here what any replica has noted that the order can mean. False: there may be more, because the store failed
    * just now, or shortly ago and not every replica has written again what it lost.
    */
-  recall(order: OrderTerms, orderer: Orderer): Promise<boolean>
+  recall(order: OrderTerms, orderer: Orderer, span?: Span): Promise<boolean>
 }
 
 export interface QuoteLedgerOptions {

@@ -46,7 +46,7 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
   }
 
   return {
-    record: (quote, request) => sharedLedger.note(toNoted(quote, request)),
+    record: (quote, request, span) => sharedLedger.note(toNoted(quote, request), span),
     // Noted here too, so that this replica can judge an order for the quote while the shared store is down.
     recordFound({ body, expiresAtMs, lifeMs, ownEnd }, request) {
       const { quote } = readQuote(Buffer.from(body, 'latin1'), providerClock.latestMs())

@@ -1,4 +1,5 @@
 import { UpstreamFailure, type UpstreamFault } from '../http/problem.ts'
+import type { Span } from '../tracing/observer.ts'
 import type { NotKeptReason, QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
@@ -18,6 +19,8 @@ export interface QuoteSource {
   readonly refreshPauses: boolean
   /** Another replica has fetched the quote. */
   found(quote: StoredQuote): void
+  /** Of this client's request, if that is sampled. */
+  readonly span?: Span | undefined
 }
 
 /** What a call brought: an answer of the upstream, or a quote that another replica has fetched. */
@@ -27,6 +30,14 @@ export interface SharedCall {
   answer: Promise<SharedAnswer>
   abort(): void
 }
+
+/** Makes one call of what several replicas call. `known`: the quote that a refresh is to replace. */
+export type Share = (
+  key: string,
+  call: () => Call,
+  known: StoredQuote | undefined,
+  span?: Span | undefined,
+) => SharedCall
 
 const timeFaults: ReadonlySet<UpstreamFault> = new Set(['connection_timeout', 'http_response_timeout'])
 
@@ -50,6 +61,8 @@ export class Flight {
   answer: Promise<SharedAnswer>
   /** Why its quote is not in memory, once it has landed. */
   notKept: NotKeptReason | undefined = undefined
+  /** Of the request that caused the call. */
+  span: Span | undefined
   #abort: () => void
   #takeOut: () => void
   /** A refresh goes on although no client waits for it. */
@@ -59,7 +72,11 @@ export class Flight {
   #landed = false
 
   /** `takeOut` takes the flight out of the table. */
-  constructor(call: SharedCall, { isRefresh, takeOut }: { isRefresh: boolean; takeOut: () => void }) {
+  constructor(
+    call: SharedCall,
+    { isRefresh, span, takeOut }: { isRefresh: boolean; span: Span | undefined; takeOut: () => void },
+  ) {
+    this.span = span
     this.answer = call.answer
     this.#abort = call.abort
     this.#isRefresh = isRefresh
@@ -89,6 +106,7 @@ export class Flight {
     this.#takeOut()
     this.answer = never
     this.#abort = nothing
+    this.span = undefined
     this.#takeOut = nothing
   }
 

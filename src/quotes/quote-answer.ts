@@ -1,6 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { answerHeaders, createHeaderPicker, createOneList, droppingNames } from '../http/headers.ts'
 import { repeatableHeaders } from '../http/one-exchange-headers.ts'
+import type { Span } from '../tracing/observer.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
 import { ownEndOf } from './own-end.ts'
 import type { ProviderClock } from './provider-clock.ts'
@@ -45,7 +46,7 @@ export interface QuoteAnswer {
 /** Records the quotes that clients receive, so that orders can be matched with them. */
 export interface QuoteRecorder {
   /** Records a readable quote, even if it has expired. The answer is not served before this has settled. */
-  record(quote: Quote, request: QuoteRequest): Promise<void> | void
+  record(quote: Quote, request: QuoteRequest, span?: Span): Promise<void> | void
   /** Records a quote that another replica has fetched, and has recorded for all replicas. */
   recordFound(stored: StoredQuote, request: QuoteRequest): void
   /** Records that an answer was relayed which its client may take for a quote, but which the ledger cannot keep. */
@@ -68,7 +69,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
   let cacheControlWasIgnored = false
   const oneList = createOneList()
 
-  return async function readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer> {
+  return async function readAnswer(call: Fetch, request: QuoteRequest, span?: Span): Promise<QuoteAnswer> {
     const answer = await call.answer
     const { status, reason, body } = answer
     const headers = answerHeaders(status, answer.rawHeaders, dropsCookies)
@@ -87,7 +88,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     }
 
     const reading = read(answer)
-    if (reading.quote !== undefined) await recorder.record(reading.quote, request)
+    if (reading.quote !== undefined) await recorder.record(reading.quote, request, span)
     else recordLookalike(request, readLookalike(body))
     if (reading.reason !== undefined)
       return { ...base, notKept: reading.reason, shared: personal === undefined }

@@ -1,20 +1,16 @@
 import {
-  type Call,
   Flight,
   failedByTime,
   failureByTime,
   type QuoteSource,
+  type Share,
   type SharedAnswer,
-  type SharedCall,
 } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { Patience } from './patience.ts'
 import type { Moment, ProviderClock } from './provider-clock.ts'
 import type { NotKeptReason, QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
-
-/** Makes one call of what several replicas call. `known`: the quote that a refresh is to replace. */
-export type Share = (key: string, call: () => Call, known: StoredQuote | undefined) => SharedCall
 
 /** How one client came by its answer. */
 export type Served =
@@ -126,9 +122,10 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   /** Looks for a flight and enters its own without an await between: two clients must never both find none. */
   function takeOff(key: string, source: QuoteSource, { replaces }: { replaces?: StoredQuote } = {}): Flight {
     const call = () => (replaces === undefined ? source.call() : source.refresh())
-    const shared = options.share?.(key, call, replaces) ?? call()
+    const shared = options.share?.(key, call, replaces, source.span) ?? call()
     const flight = new Flight(shared, {
       isRefresh: replaces !== undefined,
+      span: source.span,
       takeOut() {
         if (flights.get(key) === flight) flights.delete(key)
       },
@@ -169,6 +166,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     const underWay = flights.get(key)
     if (underWay !== undefined) {
       count('collapsed')
+      if (underWay.span !== undefined) source.span?.linkTo(underWay.span)
       return waitFor(key, underWay, { how: 'collapsed', source, patience })
     }
     const result = store.get(key) === undefined ? 'miss' : 'expired'

@@ -1,14 +1,15 @@
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
+import type { Span } from '../tracing/observer.ts'
 import { createUsedQuotes, type UsedQuote, type UsedQuotes } from './used-quotes.ts'
 import type { SharedQuoteStore } from './valkey/quote-store.ts'
 
-/** Removes quotes that no replica may hand out again. */
+/** Removes quotes that no replica may hand out again. `span`: of the request for which it is done, if that is sampled. */
 export interface Evictions {
   /** Drops a quote here, in the shared store and at the other replicas. */
-  evict(key: string, quote: UsedQuote): void
+  evict(key: string, quote: UsedQuote, span?: Span): void
   /** Drops a quote that an order used, under all of these keys and at all replicas, and refuses it until it expires. */
-  use(keys: Iterable<string>, quote: UsedQuote): void
+  use(keys: Iterable<string>, quote: UsedQuote, span?: Span): void
   /**
    * Whether an order has used this quote, here or at another replica. An in-flight call may still return the quote. The
    * same id with a later expiry is a different quote.
@@ -19,7 +20,7 @@ export interface Evictions {
   /** `evicted`: since this call the key was evicted, or an eviction may have been missed. */
   watch(key: string): { readonly evicted: boolean; end(): void }
   /** Sends this key's pending evictions to the shared store. False: the store failed, so some are still pending. */
-  announcePending(key: string): Promise<boolean>
+  announcePending(key: string, span?: Span): Promise<boolean>
   /** Drops a quote here that another replica evicted: the shared store has refused it. */
   evictedElsewhere(key: string, quoteId: string): void
 }
@@ -67,19 +68,19 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   const pending = new Map<string, Map<string, number | undefined>>()
   let announcingPending = false
 
-  function evict(key: string, { id, expiresAtMs }: UsedQuote): void {
+  function evict(key: string, { id, expiresAtMs }: UsedQuote, span?: Span): void {
     // A quote read from the store may have an earlier expiry here than when it was marked as used.
-    evictEverywhere([key], { id, expiresAtMs: Math.max(expiresAtMs, used.untilMs(id)) })
+    evictEverywhere([key], { id, expiresAtMs: Math.max(expiresAtMs, used.untilMs(id)) }, span)
   }
 
-  function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote): void {
+  function use(keys: Iterable<string>, { id, expiresAtMs }: UsedQuote, span?: Span): void {
     used.mark(id, expiresAtMs)
-    observer.dropped('order', evictEverywhere([...keys], { id, expiresAtMs }))
+    observer.dropped('order', evictEverywhere([...keys], { id, expiresAtMs }, span))
   }
 
-  function evictEverywhere(keys: readonly string[], { id, expiresAtMs }: UsedQuote): number {
+  function evictEverywhere(keys: readonly string[], { id, expiresAtMs }: UsedQuote, span?: Span): number {
     const droppedHere = evictHere(keys, id)
-    void announceAll(keys.map((key) => [key, id, expiresAtMs]))
+    void announceAll(keys.map((key) => [key, id, expiresAtMs, span]))
     return droppedHere
   }
 
@@ -89,9 +90,9 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   }
 
   /** Evicts a quote in the shared store, which notifies the other replicas. False: the store failed. */
-  async function announce(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean> {
+  async function announce(key: string, quoteId: string, expiresAtMs?: number, span?: Span): Promise<boolean> {
     if (store === undefined) return true
-    if ((await store.evict(key, quoteId, expiresAtMs)) === undefined) {
+    if ((await store.evict(key, quoteId, expiresAtMs, span)) === undefined) {
       addPending(key, quoteId, expiresAtMs)
       return false
     }
@@ -109,9 +110,9 @@ export function createEvictions(options: EvictionsOptions): Evictions {
     }
   }
 
-  async function announcePending(key: string): Promise<boolean> {
+  async function announcePending(key: string, span?: Span): Promise<boolean> {
     for (const [quoteId, expiresAtMs] of pending.get(key) ?? [])
-      if (!(await announce(key, quoteId, expiresAtMs))) return false
+      if (!(await announce(key, quoteId, expiresAtMs, span))) return false
     if (pending.size > 0) void announceAllPending()
     return true
   }
@@ -136,7 +137,7 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   }
 
   async function announceAll(
-    evicted: (readonly [key: string, quoteId: string, expiresAtMs?: number])[],
+    evicted: (readonly [key: string, quoteId: string, expiresAtMs?: number, span?: Span | undefined])[],
   ): Promise<void> {
     for (let next = 0; next < evicted.length; next += announceBatch) {
       await Promise.all(evicted.slice(next, next + announceBatch).map((eviction) => announce(...eviction)))

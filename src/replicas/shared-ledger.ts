@@ -1,6 +1,7 @@
 import { type Clock, steadyMsOf } from '../clock.ts'
 import type { NotedQuote, QuoteLedger, SharedLedger } from '../orders/ledger.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
+import type { Span } from '../tracing/observer.ts'
 import { createLedgerKeys, decodeClockLag, decodeNote, encodeNote, maxLifeMs } from './ledger-codec.ts'
 import { createRefill } from './refill.ts'
 import type { SharedStore } from './store.ts'
@@ -36,7 +37,7 @@ export function createSharedLedger(options: SharedLedgerOptions): FillableShared
   /** What an earlier process gave out, until it is known whether the store still has it. */
   let restored: readonly NotedQuote[] = []
 
-  async function write(quote: NotedQuote): Promise<boolean> {
+  async function write(quote: NotedQuote, span?: Span): Promise<boolean> {
     const earliestMs = providerClock.earliestMs()
     const note = encodeNote(quote, steadyMsOf(clock))
     const isTimeKnown = providerClock.isKnown && Number.isFinite(earliestMs)
@@ -47,7 +48,7 @@ export function createSharedLedger(options: SharedLedgerOptions): FillableShared
     if (keepMs <= 0) return true
     const writes = keys.fieldsOf(quote).map(({ key, field }) => {
       const parameters = [field, note, quote.expiresAtMs, expiredByMs, keepMs, maxFields, providerNow]
-      return sharedStore.run('ledger-note', (client) => noteScript(client, key, parameters))
+      return sharedStore.run('ledger-note', (client) => noteScript(client, key, parameters), span)
     })
     const written = await Promise.all(writes)
     inUse = true
@@ -60,8 +61,8 @@ export function createSharedLedger(options: SharedLedgerOptions): FillableShared
   }
 
   /** Notes here what the store has under one key. False: the store failed. */
-  async function recallKey(key: string): Promise<boolean> {
-    const answer = await sharedStore.run('ledger-recall', (client) => recallScript(client, key, []))
+  async function recallKey(key: string, span: Span | undefined): Promise<boolean> {
+    const answer = await sharedStore.run('ledger-recall', (client) => recallScript(client, key, []), span)
     inUse = true
     if (answer === undefined) return false
     const [storeNowMs, bytes] = answer
@@ -105,11 +106,11 @@ export function createSharedLedger(options: SharedLedgerOptions): FillableShared
   })
 
   return {
-    async note(quote) {
+    async note(quote, span) {
       // The provider gave the same quote again, so the store has it.
       if (ledger.knows(quote)) return
       noteGiven(quote)
-      await write(quote)
+      await write(quote, span)
     },
 
     noteHere(quote) {
@@ -125,12 +126,12 @@ export function createSharedLedger(options: SharedLedgerOptions): FillableShared
       else setTimeout(begin, afterMs).unref()
     },
 
-    async recall(order, orderer) {
+    async recall(order, orderer, span) {
       const orderKeys = keys.keysOf(order, orderer)
       if (orderKeys.length === 0) return true
       // Before the keys are read, or a quote could come between.
       await refill.look()
-      const answered = await Promise.all(orderKeys.map(recallKey))
+      const answered = await Promise.all(orderKeys.map((key) => recallKey(key, span)))
       return refill.settled && !answered.includes(false)
     },
   }

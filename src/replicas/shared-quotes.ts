@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto'
-import type { Call, SharedAnswer } from '../quotes/flight.ts'
+import type { Call, Share, SharedAnswer } from '../quotes/flight.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../quotes/quote-answer.ts'
-import type { Share } from '../quotes/quote-cache.ts'
 import type { Evictions } from './evictions.ts'
 import type { QuoteOrLock, SharedQuoteStore } from './valkey/quote-store.ts'
 
@@ -44,14 +43,14 @@ const maxLookups = 3
 export function createSharedQuotes(options: SharedQuotesOptions): Share {
   const { store, evictions, providerClock, minValidityMs, lockWaitMs, observer } = options
 
-  return function share(key, call, known) {
+  return function share(key, call, known, span) {
     const token = randomBytes(12).toString('base64url')
     let ownCall: Call | undefined
     let aborted = false
 
     async function getOrLock(): Promise<QuoteOrLock | undefined> {
       // A quote that was used while the store was down must be evicted from the store before it is read.
-      if (!(await evictions.announcePending(key))) return undefined
+      if (!(await evictions.announcePending(key, span))) return undefined
       let excludeId = known?.id
       for (let lookups = 0; lookups < maxLookups; lookups += 1) {
         const watch = evictions.watch(key)
@@ -61,11 +60,12 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
           excludeId,
           token,
           lockMs: lockWaitMs,
+          span,
         })
         watch.end()
         if (result?.quote === undefined) return result
         // The provider gave a used quote to another client too, maybe at a replica that missed the order.
-        if (evictions.isUsed(result.quote)) evictions.evict(key, result.quote)
+        if (evictions.isUsed(result.quote)) evictions.evict(key, result.quote, span)
         // The store knows when it ends by one clock of the provider, and not what this replica has heard since.
         else if (providerClock.serveLeftMs(result.quote) <= minValidityMs) excludeId = result.quote.id
         else if (!watch.evicted) return result
@@ -101,7 +101,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
       if (result?.quote !== undefined) return { found: true, stored: result.quote, notKept: undefined }
       const unlock = () => {
         // A lookup that failed here may still have taken the lock in the store.
-        if (result === undefined || result.lockHolder === token) void store.unlock(key, token)
+        if (result === undefined || result.lockHolder === token) void store.unlock(key, token, span)
       }
       try {
         if (aborted) throw new Error('no client waits any more')
@@ -110,7 +110,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
         if (answer.stored === undefined || !answer.shared) unlock()
         else if (evictions.isUsed(answer.stored)) {
           // The cache does not keep a used quote. If the store has it, every replica would hand it out again.
-          evictions.evict(key, answer.stored)
+          evictions.evict(key, answer.stored, span)
           unlock()
         }
         // Not awaited, because the client does not need to wait for the write.
@@ -127,7 +127,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
       result: QuoteOrLock | undefined,
       unlock: () => void,
     ): Promise<void> {
-      const kept = await store.put(key, quote, { token, storeAheadMs: result?.storeAheadMs })
+      const kept = await store.put(key, quote, { token, storeAheadMs: result?.storeAheadMs, span })
       if (kept === undefined) unlock()
       if (kept === false) evictions.evictedElsewhere(key, quote.id)
     }

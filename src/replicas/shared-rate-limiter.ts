@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type RateLimiter, windowSeconds } from '../client/rate-limiter.ts'
+import { type RateLimiter, type TracedRateLimiter, windowSeconds } from '../client/rate-limiter.ts'
 import type { SharedStore } from './store.ts'
 import { createScript } from './valkey/script.ts'
 
@@ -46,7 +46,10 @@ export interface SharedRateLimiterOptions {
 }
 
 /** Counts the requests that all replicas let through. The store's deadline and breaker apply. */
-export function createSharedRateLimiter({ sharedStore, fallback }: SharedRateLimiterOptions): RateLimiter {
+export function createSharedRateLimiter({
+  sharedStore,
+  fallback,
+}: SharedRateLimiterOptions): TracedRateLimiter {
   const { keyPrefix, salt, run } = sharedStore
   const { perMinute } = fallback
   // Hashed, because a bucket may be the address of a client.
@@ -54,18 +57,18 @@ export function createSharedRateLimiter({ sharedStore, fallback }: SharedRateLim
 
   return {
     perMinute,
-    async take(bucket) {
+    async take(bucket, span) {
       const parameters = [perMinute, windowSeconds * 1_000]
-      const answer = await run('rate-limit', (client) => takeScript(client, keyOf(bucket), parameters))
+      const answer = await run('rate-limit', (client) => takeScript(client, keyOf(bucket), parameters), span)
       if (answer === undefined) return fallback.take(bucket)
       const [allowed, remaining, resetMs, endsAtMs] = answer
       return { allowed: allowed === 1, remaining, resetMs, counted: endsAtMs }
     },
-    async giveBack(bucket, taken) {
+    async giveBack(bucket, taken, span) {
       const { counted } = taken
       if (typeof counted !== 'number') return fallback.giveBack(bucket, taken)
       // While the store is down, its counter keeps what it counted: this replica's own counter has not counted it.
-      await run('rate-limit', (client) => giveBackScript(client, keyOf(bucket), [counted]))
+      await run('rate-limit', (client) => giveBackScript(client, keyOf(bucket), [counted]), span)
     },
   }
 }

@@ -1,3 +1,4 @@
+import type { Span } from '../tracing/observer.ts'
 import type { ValkeyClient } from './valkey/client.ts'
 
 /** The kinds of calls to the store, as metrics name them. */
@@ -34,11 +35,13 @@ export interface SharedStore {
   readonly salt: string
   /**
    * Runs commands on one key. Resolves with `undefined` if the store failed: after VALKEY_TIMEOUT_MS at the latest, at
-   * once while the breaker is open. Never rejects. A key that does not exist is `null`, as in ioredis.
+   * once while the breaker is open. Never rejects. A key that does not exist is `null`, as in ioredis. `span`: of the
+   * request for which it is done, if that is sampled.
    */
   run<Answer>(
     operation: StoreOperation,
     commands: (client: ValkeyClient) => Promise<Answer>,
+    span?: Span,
   ): Promise<Answer | undefined>
   /**
    * Receives the messages of all replicas on one channel, including this replica's own. `onGap` is called when the

@@ -1,9 +1,9 @@
 import type { ApplicationOf } from '../client/application.ts'
 import type { ReadClientAddress } from '../client/client-address.ts'
 import type { LoggedAddress } from '../client/logged-address.ts'
-import { traceIdOf } from '../http/trace-context.ts'
 import type { Logger } from '../process/logger.ts'
-import { type ExchangeWatcher, loggedPath, type Outcome } from './exchange.ts'
+import type { ExchangeWatcher, Outcome } from './exchange.ts'
+import { loggedPath } from './exchange-log.ts'
 import { loggedText } from './logged-text.ts'
 
 export interface AccessLogOptions {
@@ -27,7 +27,7 @@ export function createAccessLog(options: AccessLogOptions): ExchangeWatcher {
       {
         log: 'access',
         requestId: exchange.id,
-        traceId: traceIdOf(rawHeaders),
+        traceId: exchange.traceId,
         method: request.method,
         path: loggedText(loggedPath(exchange)),
         status,
@@ -44,7 +44,7 @@ export function createAccessLog(options: AccessLogOptions): ExchangeWatcher {
   }
 }
 
-function cacheOf(outcome: Outcome | undefined): string | undefined {
+export function cacheOf(outcome: Outcome | undefined): string | undefined {
   switch (outcome?.how) {
     case 'fetched':
       return 'miss'

@@ -9,6 +9,12 @@ export type Area = 'quote' | 'float-order' | 'order' | UpstreamName | 'none'
 
 export const areas: readonly Area[] = ['quote', 'float-order', 'order', ...upstreamNames, 'none']
 
+const guardedRoutes: { readonly [Each in Area]?: string } = {
+  quote: '/v3/pairs/{pairId}/quotes',
+  'float-order': '/v3/orders/float',
+  order: '/v3/orders',
+}
+
 /** Undefined: no upstream has such paths. */
 function upstreamOf(area: Area): UpstreamName | undefined {
   switch (area) {
@@ -32,6 +38,8 @@ export type TargetReading =
       /** Undefined: no upstream has such paths. */
       upstream: UpstreamName | undefined
       quote: AskedQuote | undefined
+      /** The kind of path, with nothing in it that a client chooses; undefined: no upstream has such paths. */
+      route: string | undefined
     }
   /** `*`, which only OPTIONS may ask for (RFC 9112 3.2.4). */
   | { asterisk: true }
@@ -67,6 +75,12 @@ export function createAreaReader(
     return mayBeVersioned(path) ? 'none' : catchAll
   }
 
+  function prefixRoute(upstream: UpstreamName | undefined, path: string): string | undefined {
+    if (upstream === undefined) return undefined
+    const prefix = pathsOf[upstream].find((known) => isUnder(path, known))
+    return prefix === undefined ? '/*' : `${prefix}/*`
+  }
+
   return memoize((rawTarget): TargetReading => {
     if (rawTarget === '*') return { asterisk: true }
     const target = originForm(rawTarget)
@@ -84,7 +98,8 @@ export function createAreaReader(
     if (dotSegment.test(path)) return { problem: 'The path holds a dot segment ("." or "..").' }
     const area = areaOf(path)
     const quote = area === 'quote' ? readAskedQuote(target) : undefined
-    return { target, path, area, upstream: upstreamOf(area), quote }
+    const upstream = upstreamOf(area)
+    return { target, path, area, upstream, quote, route: guardedRoutes[area] ?? prefixRoute(upstream, path) }
   })
 }
 

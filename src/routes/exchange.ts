@@ -2,14 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { AddressNote, ClientAddress, ReadClientAddress } from '../client/client-address.ts'
 import type { RateLimitStanding } from '../client/rate-limiter.ts'
 import { headerLines } from '../http/headers.ts'
-import { type Problem, type ProblemSlug, problemOf, UpstreamFailure } from '../http/problem.ts'
+import { type Problem, type ProblemSlug, problemOf } from '../http/problem.ts'
 import { answerProblem, isAnsweredWithProblem } from '../http/problem-response.ts'
 import { createRequestIds } from '../http/request-ids.ts'
+import { traceIdOf } from '../http/trace-context.ts'
 import { hasBegun, isSent } from '../http/whole-response.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
+import type { Span, Tracing } from '../tracing/observer.ts'
 import { createAddressNotes } from './address-notes.ts'
 import type { Area, TargetReading } from './area.ts'
+import { logEnd, logProblem } from './exchange-log.ts'
+import { endServerSpan } from './server-span.ts'
+import { createSlowest, type Slowest } from './slowest.ts'
 import type { UpstreamTimes } from './upstream-times.ts'
 
 /** How a request ended: for logs and the console only. */
@@ -40,6 +45,12 @@ export interface Exchange {
   upstreamMs: number | undefined
   /** Undefined: it did not ask its upstream, or waits for a call of another request. */
   upstreamTimes: UpstreamTimes | undefined
+  /** Undefined: the request is not sampled, or OTEL_EXPORTER_OTLP_ENDPOINT is not set. Decided when it is first needed. */
+  readonly span: Span | undefined
+  /** Whether OTEL_EXPORTER_OTLP_ENDPOINT is set. */
+  readonly isTracing: boolean
+  /** Of the trace that the request is in; undefined if it is in none, and none is begun here. */
+  readonly traceId: string | undefined
   /** Set once the request was counted against a rate limit. */
   rateLimit: RateLimitStanding | undefined
 }
@@ -68,6 +79,7 @@ export interface Exchanges {
   fail(exchange: Exchange, error: unknown): void
   /** Requests without a complete answer. */
   readonly inFlight: number
+  readonly slowest: Pick<Slowest, 'find'>
   /** Peers that sent a client-address header without being trusted proxies. */
   readonly untrustedPeers: ReadonlySet<string>
 }
@@ -82,14 +94,17 @@ export interface ExchangesOptions {
   readClientAddress: ReadClientAddress
   /** QUOTE_PARTITION=none. */
   allShareQuotes: boolean
+  /** Undefined: nothing is traced. */
+  tracing: Tracing | undefined
 }
 
 const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
 
 export function createExchanges(options: ExchangesOptions): Exchanges {
-  const { log, summedLog, watchers, observer, readTarget, readClientAddress } = options
+  const { log, summedLog, watchers, observer, readTarget, readClientAddress, tracing } = options
   const addressNotes = createAddressNotes(options)
   const nextId = createRequestIds()
+  const slowest = createSlowest()
   let inFlight = 0
 
   class OpenExchange implements Exchange {
@@ -102,9 +117,13 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     upstreamMs: number | undefined = undefined
     upstreamTimes: UpstreamTimes | undefined = undefined
     rateLimit: RateLimitStanding | undefined = undefined
+    readonly isTracing = tracing !== undefined
     #id: string | undefined
     #hasClientsId = false
     #client: ClientAddress | undefined
+    /** null: it is decided that there is none. */
+    #span: Span | null | undefined
+    #ownTraceId: string | undefined
 
     constructor(request: IncomingMessage, response: ServerResponse) {
       this.request = request
@@ -134,6 +153,24 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       return this.id !== '' && this.#hasClientsId
     }
 
+    get span(): Span | undefined {
+      if (tracing === undefined) return undefined
+      if (this.#span === undefined) {
+        const { rawHeaders, socket } = this.request
+        this.#span = tracing.begin(rawHeaders, socket.remoteAddress, this.startedAtMs) ?? null
+      }
+      return this.#span ?? undefined
+    }
+
+    get traceId(): string | undefined {
+      const { span } = this
+      if (span !== undefined) return span.traceId
+      const received = this.#ownTraceId ?? traceIdOf(this.request.rawHeaders)
+      if (received !== undefined || tracing === undefined) return received
+      this.#ownTraceId = tracing.unsampledTraceId()
+      return this.#ownTraceId
+    }
+
     get clientRead(): ClientAddress | undefined {
       return this.#client
     }
@@ -153,12 +190,16 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
       durationMs: performance.now() - exchange.startedAtMs,
     }
     inFlight -= 1
+    const { span } = exchange
+    if (span !== undefined) endServerSpan(span, exchange, ended)
+    slowest.note(exchange, ended)
     observer.ended(exchange, ended)
     for (const watch of watchers) watch(exchange, ended)
     if (log.isLevelEnabled('debug')) logEnd(log, exchange, ended)
   }
 
   const exchanges: Exchanges = {
+    slowest,
     untrustedPeers: addressNotes.untrustedPeers,
     get inFlight() {
       return inFlight
@@ -192,58 +233,4 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     },
   }
   return exchanges
-}
-
-/** The target; on the payments side only its path, because a query there may hold anything. */
-export function loggedPath({ reading, area }: Exchange): string | undefined {
-  if (!('target' in reading)) return undefined
-  return area === 'quote' || area === 'swap' ? reading.target : reading.path
-}
-
-function logEnd(log: Logger, exchange: Exchange, { status, durationMs }: Ended): void {
-  const { area, request, response } = exchange
-  log.debug(
-    {
-      requestId: exchange.id,
-      area,
-      method: request.method,
-      path: loggedPath(exchange),
-      status: hasBegun(response) ? response.statusCode : undefined,
-      durationMs: Math.round(durationMs * 1000) / 1000,
-    },
-    status === 0 ? 'request broken off' : 'request',
-  )
-}
-
-/** In full for the first of a cause; the others are counted. */
-function logProblem(log: SummedLog, exchange: Exchange, problem: Problem): void {
-  const level = problem.status < 500 ? 'info' : problem.slug === 'internal-error' ? 'error' : 'warn'
-  const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
-  const cause = failure === undefined ? problem.cause : failure.cause
-  const line = {
-    level,
-    cause: {
-      problem: problem.slug,
-      area: exchange.area,
-      upstream: failure?.upstream,
-      fault: failure?.fault,
-      breaker: failure?.breaker,
-      // One defect must not hide another.
-      at: problem.slug === 'internal-error' ? placeOf(cause) : undefined,
-    },
-    message: problem.message,
-  } as const
-  log.say(line, () => ({
-    requestId: exchange.id,
-    method: exchange.request.method,
-    path: loggedPath(exchange),
-    status: problem.status,
-    cause,
-  }))
-}
-
-/** The first line of the stack: where in the code an error was thrown. */
-function placeOf(error: unknown): string | undefined {
-  const stack = error instanceof Error ? error.stack : undefined
-  return stack?.match(/^ +at (.+)$/m)?.[1]
 }

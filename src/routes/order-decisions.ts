@@ -25,6 +25,12 @@ export interface DecidedOrder {
   considered?: () => readonly Candidate[]
 }
 
+/** Says it in the trace of the order. */
+export function traceDecision({ decision, verdict, exchange: { span } }: DecidedOrder): void {
+  span?.set('quotegate.order.decision', decision)
+  span?.set('quotegate.order.rule', verdict.rule)
+}
+
 /** Receives what is to be counted and shown of float orders. */
 export interface OrderObserver {
   decided(decided: DecidedOrder, quoteAgeMs: number | undefined): void

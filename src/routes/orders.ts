@@ -9,6 +9,7 @@ import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
+import type { Span } from '../tracing/observer.ts'
 import { readJudgedBody } from '../upstream/body-start.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { type AnswerHead, fetchWhole, type Sender } from '../upstream/fetch.ts'
@@ -17,7 +18,7 @@ import { ClientGone, RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
 import { isAccepted, mayBeAccepted, orderFailure, relayAnswer } from './order-answer.ts'
-import type { OrderObserver } from './order-decisions.ts'
+import { type DecidedOrder, type OrderObserver, traceDecision } from './order-decisions.ts'
 import {
   expiredProblem,
   reasonOf,
@@ -29,6 +30,7 @@ import {
 import type { PassThroughRoute } from './passthrough.ts'
 import { createPlainOrderRoute } from './plain-orders.ts'
 import { type RateLimit, wasNeverSent } from './rate-limit.ts'
+import { traceOf, withTraceHeaders } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
 import { msUntilNextJudgement } from './waiting-order.ts'
 
@@ -48,7 +50,7 @@ export interface OrderRouteOptions extends OrderJudgeOptions {
   swapHeaders(exchange: Exchange): string[]
   passThrough: PassThroughRoute
   /** Drops a quote that an order has used, or may have used; undefined: it may be handed out again. */
-  useQuote: ((cacheKeys: Iterable<string>, quote: NotedQuote) => void) | undefined
+  useQuote: ((cacheKeys: Iterable<string>, quote: NotedQuote, span?: Span) => void) | undefined
   observer: OrderObserver
 }
 
@@ -75,9 +77,14 @@ export interface OrderRoute {
 }
 
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
-  const { clock, ledger, observer, providerClock, quoteIdFields, upstream } = options
+  const { clock, ledger, providerClock, quoteIdFields, upstream } = options
   const { recall, judge } = createOrderJudge(options)
   let sent = 0
+
+  function noteDecision(order: DecidedOrder, quoteAgeMs: number | undefined): void {
+    traceDecision(order)
+    options.observer.decided(order, quoteAgeMs)
+  }
 
   function ageOf(quote: NotedQuote): number {
     return Math.max(0, clock.nowMs() - quote.notedAtMs)
@@ -93,12 +100,12 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       case 'live':
         return { verdict }
       case 'expired':
-        observer.decided({ ...refused, decision: 'refused-expired' }, ageOf(verdict.quote))
+        noteDecision({ ...refused, decision: 'refused-expired' }, ageOf(verdict.quote))
         return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
       case 'unknown':
         // In all these cases a live quote that is not known here may be meant.
         if (options.unknownQuote === 'forward' || !othersKnown || isInDoubt(verdict)) return { verdict }
-        observer.decided({ ...refused, decision: 'refused-unknown' }, undefined)
+        noteDecision({ ...refused, decision: 'refused-unknown' }, undefined)
         return { refusal: unknownProblem() }
     }
   }
@@ -125,7 +132,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       const { order } = this.#judged
       const exchange = this.#exchange
       exchange.upstreamTimes?.sent()
-      observer.decided({ decision, verdict, order, exchange }, this.#used && ageOf(this.#used))
+      noteDecision({ decision, verdict, order, exchange }, this.#used && ageOf(this.#used))
       return undefined
     }
 
@@ -156,13 +163,14 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     }
 
     #useQuote(): void {
-      if (this.#used !== undefined) options.useQuote?.(ledger.cacheKeysOf(this.#used), this.#used)
+      if (this.#used !== undefined)
+        options.useQuote?.(ledger.cacheKeysOf(this.#used), this.#used, this.#exchange.span)
     }
   }
 
   async function floatOrder(exchange: Exchange): Promise<void> {
     const { request, response } = exchange
-    const headers = options.swapHeaders(exchange)
+    const headers = withTraceHeaders(options.swapHeaders(exchange), exchange)
     refuseCoding(request.rawHeaders)
     refuseLength(request.rawHeaders)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
@@ -185,7 +193,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     // The store is asked even if a live quote is known here: that one may expire while the order waits, and another
     // replica may know of a quote that expires later.
     const application = briefText(options.applicationOf(request.rawHeaders) ?? '')
-    const judged = await recall(order, { application, partition: options.partitionOf(exchange) })
+    const orderer = { application, partition: options.partitionOf(exchange) }
+    const judged = await recall(order, orderer, exchange.span)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     const decision = decide(judged, exchange)
     if ('refusal' in decision) throw decision.refusal
@@ -198,7 +207,14 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       upstream,
       clock,
       totalTimeoutMs: options.totalTimeoutMs,
-      request: { kind: 'float-order', method: 'POST', target: exchange.target, headers, body },
+      request: {
+        kind: 'float-order',
+        method: 'POST',
+        target: exchange.target,
+        headers,
+        body,
+        trace: traceOf(exchange, true),
+      },
       sender,
     })
     sent += 1

@@ -10,6 +10,7 @@ import type { SentBody, Upstream } from '../upstream/types.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
 import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
 import { untouchedHeaders } from './swap-headers.ts'
+import { traceOf, withTraceHeaders } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
 
 export interface PassThroughRouteOptions {
@@ -45,10 +46,11 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'There is nothing to ask for.' })
     const upstream = upstreamFor(reading)
     const isSwap = upstreamTable[upstream.name].headers === 'swap'
-    const headers = isSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
     const rateLimit = isSwap ? options.rateLimit : undefined
     const { target, area } = reading
     const isOrder = area === 'order' && request.method === 'POST'
+    const received = isSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
+    const headers = isOrder ? withTraceHeaders(received, exchange) : received
     const owner: RelayOwner = {
       ownHeaders:
         isOrder || rateLimit !== undefined
@@ -70,9 +72,10 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
       },
     }
     const kind = isOrder ? 'order' : 'other'
+    const trace = traceOf(exchange, isOrder)
     function send(sent: SentBody | null): void {
       exchange.upstreamTimes = new UpstreamTimes()
-      relay({ upstream, request, response, kind, target, headers, stallMs, owner, body: sent })
+      relay({ upstream, request, response, kind, target, headers, stallMs, owner, trace, body: sent })
     }
     function readAndSend(): void {
       if (body !== undefined || !hasBody(request)) {

@@ -3,6 +3,7 @@ import { awaitsContinue } from '../http/whole-response.ts'
 import type { QuoteLedger, SharedLedger } from '../orders/ledger.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Orderer } from '../orders/terms-index.ts'
+import type { Span } from '../tracing/observer.ts'
 import { isSurelyLong, readJudgedBody } from '../upstream/body-start.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
 import { RequestBody } from '../upstream/request-body.ts'
@@ -28,9 +29,9 @@ export function createPlainOrderRoute(
 ): (exchange: Exchange) => Promise<void> {
   const { ledger, sharedLedger, quoteIdFields } = options
 
-  async function refuseQuoteId(order: OrderTerms): Promise<void> {
+  async function refuseQuoteId(order: OrderTerms, span: Span | undefined): Promise<void> {
     if (order.quoteIds.length === 0) return
-    await sharedLedger.recall({ ...order, fromAmount: undefined }, noOrderer)
+    await sharedLedger.recall({ ...order, fromAmount: undefined }, noOrderer, span)
     const named = order.quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
     if (named === undefined) return
     throw new Problem('float-order-required', {
@@ -52,7 +53,7 @@ export function createPlainOrderRoute(
     })
     const isReadable = whole !== undefined && !hasCoding(request.rawHeaders)
     const { order } = isReadable ? readOrder(whole, { quoteIdFields }) : {}
-    if (order !== undefined) await refuseQuoteId(order)
+    if (order !== undefined) await refuseQuoteId(order, exchange.span)
     // The client may have left while the store was asked; relaying would wait for ever for the client to read.
     if (response.destroyed) return
     try {

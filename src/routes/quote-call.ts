@@ -1,6 +1,6 @@
 import { type Clock, steadyMsOf } from '../clock.ts'
 import { formatForwarded } from '../http/forwarded.ts'
-import { headerValues, lineBreak } from '../http/headers.ts'
+import { lineBreak } from '../http/headers.ts'
 import type { AskedAs, CoolDowns, Pass } from '../quotes/cool-downs.ts'
 import type { Call, QuoteSource } from '../quotes/flight.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
@@ -8,12 +8,14 @@ import type { QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { foldPair } from '../quotes/quote-target.ts'
+import type { Span } from '../tracing/observer.ts'
 import { type AnswerHead, type Fetch, fetchWhole, type Sender } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/types.ts'
 import { answeredBy, askedAs, limitProblem } from './cool-down-calls.ts'
 import type { Exchange } from './exchange.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { wireName } from './swap-headers.ts'
+import { traceHeaders, traceOf } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
 
 export interface QuoteCallOptions {
@@ -28,7 +30,7 @@ export interface QuoteCallOptions {
   recorder: Pick<QuoteRecorder, 'recordFound'>
   rateLimit: RateLimit | undefined
   coolDowns: CoolDowns
-  readAnswer(call: Fetch, request: QuoteRequest): Promise<QuoteAnswer>
+  readAnswer(call: Fetch, request: QuoteRequest, span?: Span): Promise<QuoteAnswer>
   /** A call went out to the provider. */
   observer: { quoteCalled(pair: string): void }
 }
@@ -66,6 +68,10 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
       const asked = askedAs(this.#request, headers, this.#exchange.client.address)
       this.#made = { headers, asked }
       return this.#made
+    }
+
+    get span(): Span | undefined {
+      return this.#exchange.span
     }
 
     get refreshPauses(): boolean {
@@ -113,6 +119,7 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
           target: request.target,
           headers: this.#sent.headers,
           body: null,
+          trace: traceOf(exchange, true),
         },
         sender: new QuoteSender(request.pair, { pass, times }, options),
       })
@@ -124,7 +131,7 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
         },
         () => times?.settled(),
       )
-      return { answer: options.readAnswer(call, request), abort: call.abort }
+      return { answer: options.readAnswer(call, request, exchange.span), abort: call.abort }
     }
 
     found(quote: StoredQuote): void {
@@ -140,10 +147,7 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
       for (const line of value.split(lineBreak)) headers.push(wireNames[index] ?? name, line)
     }
     headers.push(...alwaysSupplied, 'Accept', 'application/json', 'Accept-Encoding', 'identity')
-    for (const name of ['traceparent', 'tracestate']) {
-      for (const value of headerValues(exchange.request.rawHeaders, name)) headers.push(name, value)
-    }
-    headers.push('X-Request-Id', exchange.id)
+    headers.push(...traceHeaders(exchange), 'X-Request-Id', exchange.id)
     headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')
     return headers
   }

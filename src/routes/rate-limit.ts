@@ -1,14 +1,15 @@
 import type { ApplicationOf } from '../client/application.ts'
 import {
-  type RateLimiter,
   type RateLimitStanding,
   type Taken,
+  type TracedRateLimiter,
   windowSeconds,
 } from '../client/rate-limiter.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem, UpstreamFailure } from '../http/problem.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Call } from '../quotes/flight.ts'
+import type { Span } from '../tracing/observer.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Area } from './area.ts'
 import type { Exchange } from './exchange.ts'
@@ -26,7 +27,7 @@ export interface RateLimit {
 }
 
 export interface RateLimitOptions {
-  limiter: RateLimiter
+  limiter: TracedRateLimiter
   by: 'app-name' | 'client-ip' | 'both'
   countsHits: boolean
   applicationOf: ApplicationOf
@@ -67,7 +68,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   async function count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.taken.allowed) return
     const bucket = bucketOf(exchange)
-    const taken = await limiter.take(bucket)
+    const taken = await limiter.take(bucket, exchange.span)
     exchange.rateLimit = standing(bucket, taken)
     if (taken.allowed) return
     observer.rateLimited(exchange.area)
@@ -78,7 +79,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     const { rateLimit } = exchange
     if (!rateLimit?.taken.allowed || rateLimit.isSpent) return
     exchange.rateLimit = undefined
-    void takeBack(rateLimit)
+    void takeBack(rateLimit, exchange.span)
   }
 
   function spend({ rateLimit }: Exchange): void {
@@ -86,10 +87,10 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   }
 
   /** No answer waits for this: a limiter that fails here leaves the client with one less for a minute. */
-  async function takeBack({ bucket, taken }: RateLimitStanding): Promise<void> {
+  async function takeBack({ bucket, taken }: RateLimitStanding, span: Span | undefined): Promise<void> {
     try {
       // A limiter that an embedder passed in may throw at once, or return nothing.
-      await limiter.giveBack(bucket, taken)
+      await limiter.giveBack(bucket, taken, span)
     } catch {}
   }
 

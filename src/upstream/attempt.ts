@@ -5,6 +5,7 @@ import type { Permit } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { faultOf, isLocalError } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
+import type { TryTrace } from './try-trace.ts'
 import type {
   CountedFailure,
   InFlightRequest,
@@ -32,7 +33,9 @@ export interface AttemptContext {
   maxWaitMs: number
   /** What a request ends with that waited for so long. */
   waitedTooLong(): UpstreamFailure
-  send(request: UpstreamRequest, handler: TryHandler): Try
+  send(request: UpstreamRequest, handler: TryHandler, traced: TryTrace | undefined): Try
+  /** Undefined: the request is not sampled. */
+  traceTry(request: UpstreamRequest, resends: number): TryTrace | undefined
   /** Takes one retry from the budget, if there is one left and the upstream can be connected to. */
   takeRetry(): boolean
   /** A request got its connection. */
@@ -75,6 +78,8 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
   #try: Try | undefined
   /** Of the last try that had a connection. */
   #control: RequestControl | undefined
+  #resends = 0
+  #traced: TryTrace | undefined
   #waitTimer: PatientTimer | undefined
   /** Of the connections' breaker, while the current try has no connection. */
   #connectPermit: Permit | undefined
@@ -103,15 +108,19 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
 
   #send(): void {
     const { request, startedAtMs } = this.#options
-    const { maxWaitMs, send, waitedTooLong } = this.#context
-    this.#try = send(request, this)
-    if (!this.#try.isWaiting || hasOwnDeadline(request)) return
+    const { maxWaitMs, send, traceTry, waitedTooLong } = this.#context
+    this.#traced = traceTry(request, this.#resends)
+    this.#try = send(request, this, this.#traced)
+    if (!this.#try.isWaiting) return
+    this.#traced?.waits()
+    if (hasOwnDeadline(request)) return
     const leftMs = Math.max(0, startedAtMs + maxWaitMs - performance.now())
     this.#waitTimer = new PatientTimer(leftMs, () => this.withdraw(waitedTooLong()))
   }
 
   withdraw(reason: Error): void {
     if (!this.#try?.withdraw()) return
+    this.#traced?.ends(reason instanceof UpstreamFailure ? reason.fault : 'given_up')
     this.#end(reason instanceof UpstreamFailure ? reason.fault : 'given-up', 'abandoned')
     this.#options.handler.onError(reason)
   }
@@ -121,8 +130,9 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     if (isTrial) this.#retriesLeft = 0
   }
 
-  onStart(permit: Permit): void {
+  onStart(permit: Permit, isOpen: boolean): void {
     this.#waitTimer?.clear()
+    this.#traced?.starts(isOpen)
     this.#connectPermit = permit
     this.#neverRepeat(permit)
   }
@@ -131,12 +141,14 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     this.#control = control
     this.#connectPermit = undefined
     this.#context.connected()
+    this.#traced?.connected()
     try {
       this.#options.handler.onConnect(this)
     } catch (error) {
       // As in `withdraw`: a request whose deadline passed before it had a connection was not given up by its client.
       this.#givenUp = !(error instanceof UpstreamFailure)
       this.#unsent = true
+      this.#traced?.unsent()
       throw error
     }
     this.#began = true
@@ -155,6 +167,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
 
   onHeaders(status: number, rawHeaders: readonly Buffer[], reason: string): void {
     this.#status = status
+    this.#traced?.answered(status)
     if (status >= 200 && !failedStatuses.has(status)) this.#options.permit.answerBegan()
     this.#options.handler.onHeaders(status, rawHeaders, reason)
   }
@@ -171,6 +184,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
   }
 
   onComplete(): void {
+    this.#traced?.ends()
     if (failedStatuses.has(this.#status)) {
       this.#context.onFailure(this.#status, this.#options, true)
       this.#end('failed-status', this.#failure())
@@ -189,12 +203,14 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
       return
     }
     this.#givenUp ||= isCausedByClient(error)
+    this.#traced?.ends(this.#givenUp ? 'given_up' : fault)
     const isNotUpstreams = this.#givenUp || this.#unsent || isLocalError(error)
     this.#countHeldUp()
     const counts = countedFaults.has(fault) && !isNotUpstreams
     const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
     if (mayRepeat && this.#retriesLeft > 0 && this.#context.takeRetry()) {
       this.#retriesLeft -= 1
+      this.#resends += 1
       this.#began = false
       this.#connectPermit = undefined
       this.#context.onRetry()

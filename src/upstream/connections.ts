@@ -19,8 +19,8 @@ export interface ConnectionsOptions extends ConnectionOptions {
 
 /** An `UpstreamHandler` of one try, whose `onError` also says whether any byte of an answer came before the error. */
 export interface TryHandler extends Omit<UpstreamHandler, 'onError'> {
-  /** The try is out of the queue. The permit of the connections' breaker counts until there is a connection. */
-  onStart(permit: Permit): void
+  /** The try is out of the queue. The permit of the connections' breaker counts until there is a connection, which `isOpen` says there is. */
+  onStart(permit: Permit, isOpen: boolean): void
   onError(error: Error, answerBegan: boolean): void
 }
 

@@ -49,7 +49,8 @@ export class QueuedTry implements Try, Dispatcher.DispatchHandler {
   start(connection: Connection, permit: Permit): void {
     this.isWaiting = false
     this.#connection = connection
-    this.#handler.onStart(permit)
+    connection.closeIfRetired()
+    this.#handler.onStart(permit, connection.isOpen)
     connection.dispatch(this.#request, this)
   }
 

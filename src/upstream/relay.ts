@@ -16,6 +16,7 @@ import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/w
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
+import type { RequestTrace } from './try-trace.ts'
 import type {
   InFlightRequest,
   RequestControl,
@@ -49,14 +50,16 @@ export interface RelayOptions {
   /** How long a client may stop reading its answer. Meanwhile the answer holds a connection to the upstream. */
   stallMs: number
   owner: RelayOwner
+  /** Undefined: it is not sampled. */
+  trace?: RequestTrace | undefined
 }
 
 /** Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions. */
 export function relay(options: RelayOptions): void {
-  const { body, headers, kind, request, target, upstream } = options
+  const { body, headers, kind, request, target, trace, upstream } = options
   const handler = new Relay(options)
   handler.inFlight = upstream.dispatch(
-    { kind, method: request.method ?? 'GET', target, headers, body },
+    { kind, method: request.method ?? 'GET', target, headers, body, trace },
     handler,
   )
 }

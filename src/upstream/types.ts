@@ -3,6 +3,7 @@ import type { UpstreamName } from '../http/upstreams.ts'
 import type { BreakerState } from './breaker.ts'
 import type { BreakerName, Breakers } from './breakers.ts'
 import type { RequestBody } from './request-body.ts'
+import type { RequestTrace } from './try-trace.ts'
 
 export interface UpstreamLimits {
   connectTimeoutMs: number
@@ -60,6 +61,8 @@ export interface UpstreamRequest {
   target: string
   headers: string[]
   body: SentBody | null
+  /** Undefined: it is not sampled. */
+  trace?: RequestTrace | undefined
 }
 
 /** What a handler may do with a request that has its connection. */

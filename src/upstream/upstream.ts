@@ -10,6 +10,7 @@ import { Connections, type TryHandler } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
 import { RequestBody } from './request-body.ts'
 import { createRetryBudget } from './retry-budget.ts'
+import { TryTrace } from './try-trace.ts'
 import type {
   LastFailure,
   RequestKind,
@@ -43,8 +44,11 @@ export interface UpstreamOptions {
 
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { name, limits, observer } = options
-  const { origin, pathname } = new URL(options.baseUrl)
+  const url = new URL(options.baseUrl)
+  const { origin, pathname } = url
   const basePath = pathname.replace(/\/+$/, '')
+  // Payments and webhooks may have anything in theirs.
+  const isQueryShown = upstreamTable[name].headers === 'swap'
   const byKind = upstreamTable[name].requests === 'by-kind'
   const reserved = byKind ? reservedForFloatOrders(limits.connections) : 0
   const breakers = createBreakers({
@@ -97,13 +101,19 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     return new UpstreamFailure(name, { fault: 'breaker_open', maybeSeen: false, retryAfterMs, breaker })
   }
 
-  function send(request: UpstreamRequest, handler: TryHandler) {
+  function traceTry({ trace, method, target }: UpstreamRequest, resends: number): TryTrace | undefined {
+    if (trace === undefined) return undefined
+    const shown = isQueryShown ? target : (target.split('?', 1)[0] as string)
+    return new TryTrace(trace, { method, origin: url, path: basePath + shown }, resends)
+  }
+
+  function send(request: UpstreamRequest, handler: TryHandler, traced: TryTrace | undefined) {
     return connections.dispatch(
       {
         method: request.method as Dispatcher.HttpMethod,
         // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
         path: basePath + request.target,
-        headers: request.headers,
+        headers: traced === undefined ? request.headers : request.headers.concat(traced.headers),
         // Its types leave out the lists that it sends in chunks.
         body: request.body as Buffer | RequestBody | null,
       },
@@ -130,6 +140,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     maxWaitMs: limits.headersTimeoutMs,
     waitedTooLong: saturated,
     send,
+    traceTry,
     takeRetry: () => breakers.connections.state === 'closed' && budget.take(),
     connected: breakers.connections.close,
     onRetry: () => observer.retried(),

@@ -40,8 +40,24 @@ test('a start in production loads the bundled program, and nothing that it has n
   })
   expect(files.filter((file) => file.endsWith('/dist/main.js'))).toHaveLength(1)
   expect(files.filter((file) => /\/node_modules\/|\/dist\/\w+\//.test(file))).toEqual([])
-  const needless = /\/dist\/(sandbox|render|valkey|open-state|pino-pretty|\w+-rate-limiter)-\w+\.js$/
+  const needless = /\/dist\/(sandbox|render|valkey|open-state|otlp|pino-pretty|\w+-rate-limiter)-\w+\.js$/
   expect(files.filter((file) => needless.test(file))).toEqual([])
+})
+
+test('the packages of OpenTelemetry are loaded where OTEL_EXPORTER_OTLP_ENDPOINT is set, and nowhere else', async () => {
+  const otlp = (files: string[]) => files.filter((file) => /\/dist\/otlp-\w+\.js$/.test(file))
+  const others = {
+    OTEL_SERVICE_NAME: 'gate',
+    OTEL_TRACES_SAMPLER: 'always_on',
+    OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9',
+  }
+  const without = await filesLoaded(others)
+  expect(without.length).toBeGreaterThan(0)
+  expect(otlp(without)).toEqual([])
+  expect(without.filter((file) => file.includes('opentelemetry'))).toEqual([])
+  expect(
+    otlp(await filesLoaded({ ...others, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' })),
+  ).toHaveLength(1)
 })
 
 test('a start in front of the sandbox loads it', async () => {
@@ -59,11 +75,13 @@ test('a health check loads next to nothing', async () => {
 
 test('what only some starts need is in files of its own', () => {
   const names = readdirSync(dirname(builtProgram)).filter((name) => /-[0-9A-Z]{8}\.js$/.test(name))
-  const needed = names.map((name) => name.replace(/-[0-9A-Z]{8}\.js$/, ''))
+  const all = names.map((name) => name.replace(/-[0-9A-Z]{8}\.js$/, ''))
+  // OpenTelemetry's, which nothing loads.
+  const needed = all.filter((name) => !name.startsWith('getMachineId-'))
   expect(new Set(needed)).toEqual(
     new Set([
       ...['chunk', 'memory-rate-limiter', 'open-state', 'pino-pretty', 'sandbox', 'shared-rate-limiter'],
-      ...['program', 'render', 'valkey'],
+      ...['otlp', 'program', 'render', 'valkey'],
     ]),
   )
 })

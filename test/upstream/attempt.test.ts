@@ -62,9 +62,10 @@ function attempt(options: Trial = {}) {
       maxWaitMs: 10_000,
       waitedTooLong: () =>
         new UpstreamFailure('swap', { fault: 'connection_limit_reached', maybeSeen: false }),
+      traceTry: () => undefined,
       send(_request, handler) {
         tries.push(handler)
-        handler.onStart(permitInto(connecting, options.isConnectionTrial ?? false))
+        handler.onStart(permitInto(connecting, options.isConnectionTrial ?? false), true)
         return { isWaiting: false, withdraw: () => false }
       },
       takeRetry: options.takeRetry ?? (() => true),

@@ -34,6 +34,11 @@ export function createHeader() {
     }
   }
 
+  function slowestChip({ area, durationMs, traceId, requestId }) {
+    const id = traceId === null ? `request ${requestId}` : `trace ${traceId}`
+    return { name: 'slowest in 60 s', value: `${span(durationMs)}, ${area}`, tone: '', title: id }
+  }
+
   function set(key, { name, value, tone, title }) {
     const { dot, name: nameNode, value: valueNode } = item(key)
     dot.className = `dot ${tone}`
@@ -108,6 +113,7 @@ export function createHeader() {
         : 'VALKEY_URL does not answer: this replica goes on by itself, out of its own memory',
     })
     if (health.state !== null) set('state', stateChip(health.state))
+    if (health.slowest !== null) set('slowest', slowestChip(health.slowest))
     const { lowMs, highMs } = health.clock
     set('clock', {
       name: "provider's clock",

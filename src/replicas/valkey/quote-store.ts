@@ -5,8 +5,10 @@ import { headLines } from '../../http/whole-response.ts'
 import type { ProviderClock } from '../../quotes/provider-clock.ts'
 import { readQuote } from '../../quotes/quote.ts'
 import type { QuoteStore, StoredQuote } from '../../quotes/quote-store.ts'
+import type { Span } from '../../tracing/observer.ts'
 import { decodeQuote, encodeQuote, idLine } from '../quote-codec.ts'
 import type { SharedStore } from '../store.ts'
+import type { ValkeyClient } from './client.ts'
 import {
   evictScript,
   getOrLockScript,
@@ -27,6 +29,7 @@ export interface GetOrLockOptions {
   token: string
   /** How long the lock lasts. 0: no lock is taken. */
   lockMs: number
+  span?: Span | undefined
 }
 
 /** A quote, or else the lock's token. */
@@ -39,6 +42,12 @@ export interface QuoteOrLock {
   storeAheadMs: number
 }
 
+export interface TakenLock {
+  token: string
+  storeAheadMs: number | undefined
+  span?: Span | undefined
+}
+
 /** The quotes of all replicas. Every method resolves with `undefined` if the store failed. */
 export interface SharedQuoteStore extends QuoteStore {
   getOrLock(key: string, options: GetOrLockOptions): Promise<QuoteOrLock | undefined>
@@ -46,18 +55,14 @@ export interface SharedQuoteStore extends QuoteStore {
    * Writes the quote and releases the lock, atomically. False: the quote was evicted before it came, and is not written.
    * `lock`: the token given to `getOrLock` and the clock difference that `getOrLock` returned.
    */
-  put(
-    key: string,
-    quote: StoredQuote,
-    lock?: { token: string; storeAheadMs: number | undefined },
-  ): Promise<boolean | undefined>
+  put(key: string, quote: StoredQuote, lock?: TakenLock): Promise<boolean | undefined>
   /** Releases the lock at once, or as soon as the store is back. */
-  unlock(key: string, token: string): Promise<void>
+  unlock(key: string, token: string, span?: Span): Promise<void>
   /**
    * Forgets the quote, keeps slower replicas from writing it again, and notifies all replicas. The same id with an
    * expiry later than `expiresAtMs` is a different quote.
    */
-  evict(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean | undefined>
+  evict(key: string, quoteId: string, expiresAtMs?: number, span?: Span): Promise<boolean | undefined>
   subscribe(subscriber: EvictionSubscriber): void
 }
 
@@ -96,17 +101,14 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
   const pendingUnlocks = new Map<string, string>()
 
   function runGetOrLock(key: string, options: GetOrLockOptions): Promise<QuoteOrLockReply | undefined> {
-    const { expiresAfterMs, minLeftMs, excludeId, token, lockMs } = options
+    const { expiresAfterMs, minLeftMs, excludeId, token, lockMs, span } = options
     const excludedLine = excludeId === undefined ? '' : idLine(excludeId)
     const parameters = [expiresAfterMs, minLeftMs, excludedLine, token, lockMs]
-    return sharedStore.run('quote-get', (client) => getOrLockScript(client, storeKeyOf(key), parameters))
+    const commands = (client: ValkeyClient) => getOrLockScript(client, storeKeyOf(key), parameters)
+    return sharedStore.run('quote-get', commands, span)
   }
 
-  async function put(
-    key: string,
-    quote: StoredQuote,
-    lock?: { token: string; storeAheadMs: number | undefined },
-  ): Promise<boolean | undefined> {
+  async function put(key: string, quote: StoredQuote, lock?: TakenLock): Promise<boolean | undefined> {
     const storeAheadMs = lock?.storeAheadMs ?? (await readStoreAhead(key))
     if (storeAheadMs === undefined) return undefined
     const storeNowMs = clock.nowMs() + storeAheadMs
@@ -121,9 +123,8 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
       lock?.token ?? '',
       ...endParameters(quote, storeNowMs),
     ]
-    const kept = await sharedStore.run('quote-set', (client) =>
-      setScript(client, storeKeyOf(key), parameters),
-    )
+    const commands = (client: ValkeyClient) => setScript(client, storeKeyOf(key), parameters)
+    const kept = await sharedStore.run('quote-set', commands, lock?.span)
     return kept === undefined ? undefined : kept === 1
   }
 
@@ -141,17 +142,22 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
     return answer && answer[0] - clock.nowMs()
   }
 
-  async function evict(key: string, quoteId: string, expiresAtMs?: number): Promise<boolean | undefined> {
+  async function evict(
+    key: string,
+    quoteId: string,
+    expiresAtMs?: number,
+    span?: Span,
+  ): Promise<boolean | undefined> {
     const message = JSON.stringify([key, quoteId, expiresAtMs])
     const parameters = [idLine(quoteId), refusedForMs, channel, message, expiresAtMs ?? '']
-    const held = await sharedStore.run('quote-forget', (client) =>
-      evictScript(client, storeKeyOf(key), parameters),
-    )
+    const commands = (client: ValkeyClient) => evictScript(client, storeKeyOf(key), parameters)
+    const held = await sharedStore.run('quote-forget', commands, span)
     return held === undefined ? undefined : held === 1
   }
 
-  async function unlock(key: string, token: string): Promise<void> {
-    const answer = await sharedStore.run('unlock', (client) => unlockScript(client, storeKeyOf(key), [token]))
+  async function unlock(key: string, token: string, span?: Span): Promise<void> {
+    const commands = (client: ValkeyClient) => unlockScript(client, storeKeyOf(key), [token])
+    const answer = await sharedStore.run('unlock', commands, span)
     if (answer === undefined && pendingUnlocks.size < maxPendingUnlocks) pendingUnlocks.set(token, key)
   }
 

@@ -1,5 +1,6 @@
 import { hash, randomUUID } from 'node:crypto'
 import type { Logger } from '../../process/logger.ts'
+import type { Span } from '../../tracing/observer.ts'
 import type { SharedStore, StoreObserver, StoreOperation, StoreOutcome } from '../store.ts'
 import { createAvailability } from './availability.ts'
 import { createClient, createSubscriberConnection, type StoreAddress, type ValkeyClient } from './client.ts'
@@ -46,14 +47,19 @@ export function createValkey(options: ValkeyOptions): SharedStore & { readonly f
   async function run<Answer>(
     operation: StoreOperation,
     commands: (client: ValkeyClient) => Promise<Answer>,
+    span?: Span,
   ): Promise<Answer | undefined> {
     if (!availability.up) {
       observer.operationEnded(operation, 'skipped', 0)
       return undefined
     }
     const startedAtMs = performance.now()
-    const report = (outcome: StoreOutcome) =>
+    const traced = span?.child(operation, 'client')
+    traced?.set('db.system.name', 'redis')
+    const report = (outcome: StoreOutcome) => {
       observer.operationEnded(operation, outcome, performance.now() - startedAtMs)
+      traced?.end(outcome === 'ok' ? undefined : outcome)
+    }
     const answer = withDeadline(timeoutMs, () => commands(client))
     inFlight.add(answer)
     try {

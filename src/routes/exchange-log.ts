@@ -1,0 +1,59 @@
+import { type Problem, UpstreamFailure } from '../http/problem.ts'
+import { hasBegun } from '../http/whole-response.ts'
+import type { Logger } from '../process/logger.ts'
+import type { SummedLog } from '../process/summed-log.ts'
+import type { Ended, Exchange } from './exchange.ts'
+
+/** The target; on the payments side only its path, because a query there may hold anything. */
+export function loggedPath({ reading, area }: Exchange): string | undefined {
+  if (!('target' in reading)) return undefined
+  return area === 'quote' || area === 'swap' ? reading.target : reading.path
+}
+
+export function logEnd(log: Logger, exchange: Exchange, { status, durationMs }: Ended): void {
+  const { area, request, response } = exchange
+  log.debug(
+    {
+      requestId: exchange.id,
+      area,
+      method: request.method,
+      path: loggedPath(exchange),
+      status: hasBegun(response) ? response.statusCode : undefined,
+      durationMs: Math.round(durationMs * 1000) / 1000,
+    },
+    status === 0 ? 'request broken off' : 'request',
+  )
+}
+
+/** In full for the first of a cause; the others are counted. */
+export function logProblem(log: SummedLog, exchange: Exchange, problem: Problem): void {
+  const level = problem.status < 500 ? 'info' : problem.slug === 'internal-error' ? 'error' : 'warn'
+  const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
+  const cause = failure === undefined ? problem.cause : failure.cause
+  const line = {
+    level,
+    cause: {
+      problem: problem.slug,
+      area: exchange.area,
+      upstream: failure?.upstream,
+      fault: failure?.fault,
+      breaker: failure?.breaker,
+      // One defect must not hide another.
+      at: problem.slug === 'internal-error' ? placeOf(cause) : undefined,
+    },
+    message: problem.message,
+  } as const
+  log.say(line, () => ({
+    requestId: exchange.id,
+    method: exchange.request.method,
+    path: loggedPath(exchange),
+    status: problem.status,
+    cause,
+  }))
+}
+
+/** The first line of the stack: where in the code an error was thrown. */
+function placeOf(error: unknown): string | undefined {
+  const stack = error instanceof Error ? error.stack : undefined
+  return stack?.match(/^ +at (.+)$/m)?.[1]
+}

@@ -1,0 +1,31 @@
+/** One sampled step of a request. Times are of `performance.now()`. */
+export interface Span {
+  readonly traceId: string
+  /** The `traceparent` of a request that is sent in this step. */
+  readonly traceparent: string
+  name: string
+  startedAtMs: number
+  /** A step of this one. `client`: a request to another service. */
+  child(name: string, kind: 'client' | 'internal'): Span
+  /** Undefined values are left out. */
+  set(attribute: string, value: string | number | undefined): void
+  /** Another request's step that this one waited for. */
+  linkTo(other: Span): void
+  /** Only a step that has ended is exported. `error`: what it failed with, of a closed set. */
+  end(error?: string): void
+}
+
+/** Decides which requests are traced. */
+export interface Tracing {
+  /** The span of a request; undefined, and nothing made, if it is not sampled. */
+  begin(rawHeaders: readonly string[], peerAddress: string | undefined, startedAtMs: number): Span | undefined
+  /** For a request that is in no trace and was not sampled. */
+  unsampledTraceId(): string
+  /** Sends what has ended, within that time. */
+  close(withinMs: number): Promise<void>
+}
+
+/** Counts the spans that are not exported, because too many wait or the collector did not take them. */
+export interface TracingObserver {
+  spansDropped(count: number): void
+}

@@ -1,0 +1,91 @@
+import { describe, expect, test } from 'vitest'
+import { loadConfig } from '../../src/config/config.ts'
+import { SettingsError, type SettingValue } from '../../src/config/parse.ts'
+import { printConfig } from '../../src/config/render.ts'
+
+type Given = Record<string, SettingValue>
+
+const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318' }
+const tracesOf = (given: Given) => loadConfig({ ...endpoint, ...given }).config.traces
+
+function messageOf(given: Given): string {
+  try {
+    loadConfig({ ...endpoint, ...given })
+  } catch (error) {
+    if (error instanceof SettingsError) return error.message
+    throw error
+  }
+  throw new Error('these settings were accepted')
+}
+
+test('without a collector nothing is traced, whatever else is set', () => {
+  const { config, warnings } = loadConfig({ OTEL_SERVICE_NAME: 'gate', OTEL_TRACES_SAMPLER: 'always_on' })
+  expect(config.traces).toBeUndefined()
+  expect(
+    warnings.filter((warning) => warning.includes('OTEL_EXPORTER_OTLP_ENDPOINT is not set')),
+  ).toHaveLength(2)
+})
+
+test('a collector is all that has to be named', () => {
+  expect(tracesOf({})).toEqual({
+    endpoint: 'http://localhost:4318',
+    headers: {},
+    protocol: 'http/protobuf',
+    resource: { 'service.name': 'quotegate' },
+    sampler: 'parentbased_traceidratio',
+    samplerRatio: 0.01,
+    batchDelayMs: 5_000,
+  })
+})
+
+test('headers and attributes are lists whose values are percent-encoded', () => {
+  expect(
+    tracesOf({
+      OTEL_EXPORTER_OTLP_HEADERS: 'api-key=a%20b%3D, x-scope = team ,',
+      OTEL_RESOURCE_ATTRIBUTES: 'service.name=other,k8s.pod.name=p=1',
+    }),
+  ).toMatchObject({
+    headers: { 'api-key': 'a b=', 'x-scope': 'team' },
+    resource: { 'service.name': 'other', 'k8s.pod.name': 'p=1' },
+  })
+})
+
+describe('refused is', () => {
+  test.each<[string, Given]>([
+    ['a collector with a password', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://user:sk_secret@localhost:4318' }],
+    [
+      'a collector whose path is appended twice',
+      { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318/v1/traces' },
+    ],
+    ['a collector that is quotegate itself', { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:8080' }],
+    ['gRPC', { OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc' }],
+    ['a header without a value', { OTEL_EXPORTER_OTLP_HEADERS: 'sk_secret' }],
+    ['a header with a line break', { OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret%0d%0aX: 1' }],
+    ['a header that belongs to the call', { OTEL_EXPORTER_OTLP_HEADERS: 'content-length=1' }],
+    ['a share above 1', { OTEL_TRACES_SAMPLER_ARG: '1.5' }],
+    ['a share in words', { OTEL_TRACES_SAMPLER_ARG: 'all' }],
+    ['an unknown sampler', { OTEL_TRACES_SAMPLER: 'jaeger_remote' }],
+  ])('%s', (_what, given) => {
+    const message = messageOf(given)
+    expect(message).toContain(Object.keys(given)[0])
+    expect(message).not.toContain('sk_secret')
+  })
+})
+
+test('the headers are masked wherever settings are shown', () => {
+  const loaded = loadConfig({ ...endpoint, OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret' })
+  expect(printConfig(loaded)).toContain('OTEL_EXPORTER_OTLP_HEADERS')
+  expect(printConfig(loaded)).not.toContain('sk_secret')
+})
+
+test('a share that no sampler reads, a port for gRPC and keys in the clear are pointed out', () => {
+  const { warnings } = loadConfig({
+    OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example:4317',
+    OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret',
+    OTEL_TRACES_SAMPLER: 'always_on',
+    OTEL_TRACES_SAMPLER_ARG: '0.5',
+  })
+  for (const part of ['OTEL_TRACES_SAMPLER_ARG is set and has no effect', 'gRPC', 'is not encrypted'])
+    expect(warnings.filter((warning) => warning.includes(part))).toHaveLength(1)
+  expect(warnings.join()).not.toContain('sk_secret')
+})

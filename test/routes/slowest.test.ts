@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest'
+import type { Exchange } from '../../src/routes/exchange.ts'
+import { createSlowest } from '../../src/routes/slowest.ts'
+import { asking, giveQuote } from '../support/clients/quotes.ts'
+import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
+
+const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
+
+const ended = (id: string) => ({ area: 'quote', request: { method: 'GET' }, id }) as unknown as Exchange
+
+test('the slowest request is forgotten within a minute, and the next slowest is there again', () => {
+  let now = 1_000_000
+  const slowest = createSlowest(() => now)
+  expect(slowest.find()).toBeUndefined()
+  slowest.note(ended('slow'), { status: 200, durationMs: 900 })
+  now += 20_000
+  slowest.note(ended('faster'), { status: 200, durationMs: 500 })
+  slowest.note(ended('fastest'), { status: 200, durationMs: 100 })
+  expect(slowest.find()).toMatchObject({ requestId: 'slow', durationMs: 900 })
+  now += 41_000
+  expect(slowest.find()?.requestId).toBe('faster')
+  now += 60_000
+  expect(slowest.find()).toBeUndefined()
+})
+
+test('/status shows it with its trace, and without what its client wrote', async () => {
+  const upstream = await recordingUpstream(async ({ target }, response) => {
+    if (target.includes('amount=9')) await pause(300)
+    giveQuote(response)
+  })
+  const gateway = await gatewayTo(upstream.url)
+  const before = await (await fetch(`${gateway.operationsUrl}/status`)).json()
+  expect(before).toMatchObject({ slowest: null })
+  await asking(gateway.url, '9', ['App-Name', 'wallet', 'traceparent', `00-${traceId}-00f067aa0ba902b7-01`])
+  const { slowest } = (await (await fetch(`${gateway.operationsUrl}/status`)).json()) as { slowest: object }
+  expect(slowest).toEqual({
+    area: 'quote',
+    method: 'GET',
+    status: 200,
+    durationMs: expect.any(Number),
+    agoMs: expect.any(Number),
+    requestId: expect.any(String),
+    traceId,
+    sampled: false,
+  })
+})

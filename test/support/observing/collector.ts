@@ -1,0 +1,76 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { onTestFinished } from 'vitest'
+import { until } from '../gateways/between.ts'
+import { type ReceivedBatch, type ReceivedSpan, readJson, readProtobuf } from './otlp.ts'
+
+export interface Collector {
+  /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
+  readonly url: string
+  readonly requests: readonly { path: string; headers: IncomingHttpHeaders }[]
+  readonly batches: readonly ReceivedBatch[]
+  spans(): ReceivedSpan[]
+  /** Waits until so many spans came. */
+  received(count: number): Promise<ReceivedSpan[]>
+}
+
+/** Speaks OTLP over HTTP, and ends with its test. Without `answer` it takes everything. */
+export async function startCollector(
+  answer: (response: ServerResponse) => void = (response) => response.end(),
+): Promise<Collector> {
+  const batches: ReceivedBatch[] = []
+  const requests: { path: string; headers: IncomingHttpHeaders }[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('end', () => {
+      const { headers, url = '' } = request
+      requests.push({ path: url, headers })
+      const read = headers['content-type'] === 'application/json' ? readJson : readProtobuf
+      batches.push(...read(Buffer.concat(chunks)))
+      answer(response)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const spans = () => batches.flatMap((batch) => batch.spans)
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    requests,
+    batches,
+    spans,
+    async received(count) {
+      await until(() => spans().length >= count, `${count} spans, of which ${spans().length} came`)
+      return spans()
+    },
+  }
+}
+
+/** Settings under which everything is traced, and sent soon. */
+export function tracedTo({ url }: Collector): Record<string, string | number> {
+  return {
+    OTEL_EXPORTER_OTLP_ENDPOINT: url,
+    OTEL_TRACES_SAMPLER: 'always_on',
+    OTEL_BSP_SCHEDULE_DELAY: 20,
+  }
+}
+
+/** One line a span, its children below it in the order in which they began. */
+export function treeOf(spans: readonly ReceivedSpan[], shown: readonly string[] = []): string[] {
+  const ids = new Set(spans.map(({ spanId }) => spanId))
+  const lines = (parent: string | undefined, indent: string): string[] =>
+    spans
+      .filter(({ parentSpanId }) => (parent === undefined ? !ids.has(parentSpanId) : parentSpanId === parent))
+      .sort((left, right) => left.startedAtMs - right.startedAtMs)
+      .flatMap((span) => {
+        const { name, kind, attributes } = span
+        const said = ['http.request.resend_count', 'http.response.status_code', 'error.type', ...shown]
+          .filter((key) => attributes[key] !== undefined)
+          .map((key) => `${key.replace(/^.*[.]/, '')}=${attributes[key]}`)
+        return [`${indent}${[name, kind, ...said].join(' ')}`, ...lines(span.spanId, `${indent}  `)]
+      })
+  return lines(undefined, '')
+}

@@ -1,0 +1,122 @@
+import { createServer } from 'node:net'
+import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { asking, counted, giveQuote, untilCounted } from '../support/clients/quotes.ts'
+import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
+import { killPrograms, startProgram } from '../support/gateways/program.ts'
+import { freePort } from '../support/machine/free-port.ts'
+import { startCollector, tracedTo } from '../support/observing/collector.ts'
+
+afterEach(killPrograms)
+
+const dropped = 'quotegate_trace_spans_dropped_total'
+
+async function quotes() {
+  return recordingUpstream((_request, response) => giveQuote(response))
+}
+
+/** Accepts connections and says nothing. */
+async function hangingCollector(): Promise<{ url: string }> {
+  const port = await freePort()
+  const sockets = new Set<{ destroy(): void }>()
+  const server = createServer((socket) => sockets.add(socket))
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return { url: `http://127.0.0.1:${port}` }
+}
+
+const settings = (url: string) => ({
+  OTEL_EXPORTER_OTLP_ENDPOINT: url,
+  OTEL_TRACES_SAMPLER: 'always_on',
+  OTEL_BSP_SCHEDULE_DELAY: 20,
+})
+
+test('a collector that is down costs no request, and what it misses is counted', async () => {
+  const gateway = await gatewayTo((await quotes()).url, settings('http://127.0.0.1:9'))
+  for (let asked = 0; asked < 20; asked += 1) expect((await asking(gateway.url, '0.1')).status).toBe(200)
+  await untilCounted(gateway, dropped, 1)
+}, 60_000)
+
+test('a collector that hangs holds up neither requests nor the end, and no more than 2048 spans wait for it', async () => {
+  const gateway = await gatewayTo((await quotes()).url, settings((await hangingCollector()).url))
+  const ask = () => Promise.all(Array.from({ length: 50 }, () => asking(gateway.url, '0.1')))
+  for (let round = 0; round < 42; round += 1) for (const { status } of await ask()) expect(status).toBe(200)
+  // 2100 requests, with the spans of one call.
+  expect(await counted(gateway, dropped)).toBeGreaterThan(0)
+  const beganMs = performance.now()
+  await gateway.close()
+  expect(performance.now() - beganMs).toBeLessThan(8_000)
+}, 120_000)
+
+test('a collector that answers 503 is asked again, and gets all', async () => {
+  let answers = 0
+  const collector = await startCollector((response) => {
+    answers += 1
+    response.writeHead(answers === 1 ? 503 : 200, answers === 1 ? { 'Retry-After': '0' } : {})
+    response.end()
+  })
+  const gateway = await gatewayTo((await quotes()).url, tracedTo(collector))
+  await asking(gateway.url, '0.1')
+  await until(() => answers === 2, 'a second try')
+  expect(collector.requests).toHaveLength(2)
+  expect(await counted(gateway, dropped)).toBe(0)
+})
+
+test('spans that a collector rejects are counted', async () => {
+  const collector = await startCollector((response) => {
+    const body = '{"partialSuccess":{"rejectedSpans":"2","errorMessage":"no"}}'
+    response.writeHead(200, { 'Content-Type': 'application/json', 'Content-Length': body.length }).end(body)
+  })
+  const gateway = await gatewayTo((await quotes()).url, {
+    ...tracedTo(collector),
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+  })
+  await asking(gateway.url, '0.1')
+  await untilCounted(gateway, dropped, 2)
+})
+
+test('what waits is sent before the end', async () => {
+  const collector = await startCollector()
+  const gateway = await gatewayTo((await quotes()).url, {
+    ...tracedTo(collector),
+    OTEL_BSP_SCHEDULE_DELAY: 60_000,
+  })
+  await asking(gateway.url, '0.1')
+  expect(collector.spans()).toEqual([])
+  await gateway.close()
+  expect(collector.spans()).toHaveLength(3)
+})
+
+test('the packages read nothing of the environment, and the program names no secret', async () => {
+  const collector = await startCollector()
+  const upstream = await quotes()
+  const program = startProgram([], {
+    ...{ PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json', LOG_LEVEL: 'trace', SWAP_BASE_URL: upstream.url },
+    ...{ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret_key' },
+    ...{ OTEL_TRACES_SAMPLER: 'always_on', OTEL_BSP_SCHEDULE_DELAY: '20' },
+    // None of these is a setting.
+    ...{ OTEL_SDK_DISABLED: 'true', OTEL_BSP_MAX_QUEUE_SIZE: '1', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1' },
+    ...{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'http://127.0.0.1:9/other', OTEL_EXPORTER_OTLP_TIMEOUT: '1' },
+    ...{ OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'x-other=1', OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip' },
+    ...{
+      OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT: '1',
+      OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT: '1',
+      OTEL_LOG_LEVEL: 'all',
+    },
+  })
+  const [, url = ''] = await program.says(/"trafficUrl":"(.+?)"/)
+  await Promise.all(['0.1', '0.2', '0.3'].map((amount) => asking(url, amount)))
+  await collector.received(9)
+  const [request] = collector.requests
+  expect(request?.path).toBe('/v1/traces')
+  expect(request?.headers).toMatchObject({ 'api-key': 'sk_secret_key' })
+  expect(request?.headers['x-other']).toBeUndefined()
+  expect(request?.headers['content-encoding']).toBeUndefined()
+  const server = collector.spans().find(({ kind }) => kind === 'server')
+  expect(server?.attributes['url.path']).toBe('/v3/pairs/ETH_USDC/quotes')
+  program.child.kill('SIGTERM')
+  const { stdout, stderr } = await program.exit
+  expect(stdout + stderr).not.toContain('sk_secret_key')
+}, 60_000)
