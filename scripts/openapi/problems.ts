@@ -8,7 +8,7 @@ import {
 } from '../../src/http/problem.ts'
 import { headerRefs } from './headers.ts'
 
-/** What any request to the traffic listener may be told, before it is clear where it goes. */
+/** What any request to the traffic listener may be answered, before it is clear where it goes. */
 export const ofAnyRequest = [
   'malformed-request',
   'bad-target',
@@ -86,7 +86,7 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
   },
 }
 
-/** One that is told as it stands here, ids and times aside. */
+/** One that is sent as it stands here, ids and times aside. */
 const examples: Partial<Record<ProblemSlug, ProblemOptions>> = {
   'app-name-missing': {
     detail: 'The swap API wants to know the application: send App-Name, or set SWAP_APP_NAME.',
@@ -168,7 +168,7 @@ export interface ResponseComponent {
   content: Record<string, object>
 }
 
-/** The responses of an operation that may be told these problems, and the components that they refer to. */
+/** The responses of an operation that may be answered with these problems, and the components that they refer to. */
 export function problemResponses(slugs: readonly ProblemSlug[]) {
   const responses: Record<string, object> = {}
   const components: Record<string, ResponseComponent> = {}

@@ -80,7 +80,7 @@ function listenerWarnings(values: SettingValues): string[] {
   return warnings
 }
 
-/** Whose word about the client's address is taken, and who shares quotes. */
+/** Which proxies are trusted, and which clients share quotes. */
 function addressWarnings({ TRUST_PROXY: trusted, ...values }: SettingValues): string[] {
   const warnings: string[] = []
   if (values.NODE_ENV === 'production' && trusted === undefined) {

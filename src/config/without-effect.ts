@@ -39,7 +39,7 @@ function idleSettings(values: SettingValues): Idle[] {
   unless(
     values.RATE_LIMIT_PER_MINUTE > 0,
     ['RATE_LIMIT_BY', 'RATE_LIMIT_HITS'],
-    'RATE_LIMIT_PER_MINUTE is 0, which limits nobody',
+    'RATE_LIMIT_PER_MINUTE is 0, so no client is limited',
     'Set RATE_LIMIT_PER_MINUTE',
   )
   unless(

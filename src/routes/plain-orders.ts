@@ -53,7 +53,7 @@ export function createPlainOrderRoute(
     const isReadable = whole !== undefined && !hasCoding(request.rawHeaders)
     const { order } = isReadable ? readOrder(whole, { quoteIdFields }) : {}
     if (order !== undefined) await refuseQuoteId(order)
-    // The client may have left while the store was asked; relaying would wait for ever for the client to read.
+    // The client may have left while the store was asked; relaying would wait forever for the client to read.
     if (response.destroyed) return
     try {
       options.passThrough(exchange, body, (error) => orderFailure(error, order))

@@ -131,7 +131,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   Object.assign(server, { httpAllowHalfOpen: true })
 
   server.on('timeout', (socket) => {
-    // A client that has stopped taking its answer would hold an upstream's connection for ever. A client that waits for
+    // A client that has stopped taking its answer would hold an upstream's connection forever. A client that waits for
     // its answer is not timed out here: the upstream's deadlines apply.
     if (connectionOf(socket).queue.length === 0 || socket.writableLength > 0) socket.destroy()
     else socket.setTimeout(0)

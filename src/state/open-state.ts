@@ -103,7 +103,7 @@ async function takeLock(folder: Folder, directory: string): Promise<LevelStore> 
     if (error instanceof StoreInUse || error instanceof StateError) return refused(error)
     // It may be held by a process whose lock this one could not even try.
     if (isOfTheSystem(error) && code !== 'EEXIST') throw error
-    // The lock is damaged and nobody holds it. It has no records, so that nothing is lost with it.
+    // The lock is damaged and no process holds it. It has no records, so that nothing is lost with it.
     await rm(folder.lock, { recursive: true, force: true })
     return take().catch(refused)
   })

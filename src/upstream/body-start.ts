@@ -10,7 +10,7 @@ import type { SentBody } from './types.ts'
 
 /** A longer body streams. It is also what Node reads from a connection at a time. */
 export const maxStartBytes = 65_536
-/** A body that nobody has to judge streams if it is not whole after this time. */
+/** A body that is not judged streams if it is not whole after this time. */
 const patienceMs = 1_000
 
 export interface BodyStartOptions {

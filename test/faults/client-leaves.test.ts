@@ -66,7 +66,7 @@ describe('a client that leaves', () => {
   })
 })
 
-// Whoever leaves closes its side, and Node then speaks of a request that it could not read.
+// A client that leaves closes its side, and Node then speaks of a request that it could not read.
 test.each(['/checkouts', '/v3/orders/float', '/v3/anything'])(
   'a client that closes its side in the middle of its body has left, and sent nothing malformed: %s',
   async (path) => {

@@ -127,7 +127,7 @@ describe('requests for the same quote at the same time', () => {
 })
 
 describe('a caller who leaves', () => {
-  it('first harms nobody who waits for its call', async () => {
+  it('first harms no client that waits for its call', async () => {
     const { upstream, gateway, waiting, crowd, joined } = await held()
     const unhandled = watchForUnhandled()
     const first = new AbortController()
@@ -163,7 +163,7 @@ describe('a caller who leaves', () => {
     expect((await ask(gateway.url)).status).toBe(200)
   })
 
-  it('last leaves no dying call behind for whoever comes at that very moment', async () => {
+  it('last leaves no dying call behind for a request that comes at that very moment', async () => {
     const { upstream, gateway } = await held()
     const unhandled = watchForUnhandled()
     upstream.answer((_request, response) => setTimeout(() => giveQuote(response), 3))

@@ -16,12 +16,12 @@ afterEach(killPrograms)
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const connectionOf = (answer: { rawHeaders: string[] }) => valuesOf(answer.rawHeaders, 'connection')
-/** Far longer than any test: whoever waits for it never comes to its end. */
+/** Far longer than any test: a test that waits for it never finishes. */
 const veryLongMs = 600_000
 /** As in signals.ts: signals within this time of the first count as one. */
 const sameKeypressMs = 500
 
-/** An upstream that answers when it is told to, and a gateway in front of it. */
+/** An upstream that answers when the test says so, and a gateway in front of it. */
 async function gatewayThatWaits(settings: Record<string, number> = {}) {
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream(({ target }, response) => {
@@ -67,7 +67,7 @@ describe('while a load balancer has not noticed yet', () => {
     await closed
   })
 
-  test('a kept connection has one more request served, and is told that it was the last', async () => {
+  test('a kept connection has one more request served, and its answer says that it was the last', async () => {
     const { gateway, upstream } = await gatewayThatWaits()
     const client = new RawConnection(gateway.url)
     client.write(get('/checkouts/now'))

@@ -135,7 +135,7 @@ describe("the provider's clock", () => {
     ['less than when the quote expired', -60_000],
     ['more than the retention beyond it', 2 * 86_400_000],
   ])(
-    'while our wall clock shows %s, restored quotes refuse nobody until the provider was heard',
+    'while our wall clock shows %s, restored quotes refuse no order until the provider was heard',
     async (_, byMs) => {
       const stage = await restartStage()
       const first = await stage.start()

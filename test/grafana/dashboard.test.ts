@@ -290,7 +290,7 @@ test('the share of upstream errors leaves clients that left aside, above and bel
 })
 
 test('every alert with a threshold has a panel that shows it', () => {
-  // Whether a target answers is no matter of degree.
+  // Whether a target answers is not a matter of degree.
   const without = ['QuotegateTargetAbsent']
   const alerts = [...new Set(alertRules.map(({ alert }) => alert))]
   expect(alerts.sort()).toEqual([...Object.keys(shown), ...without].sort())

@@ -82,7 +82,7 @@ describe('a path that is nowhere', () => {
     })
   })
 
-  test('is a 404 with the reason where nobody receives webhooks', async () => {
+  test('is a 404 with the reason where no receiver of webhooks is set', async () => {
     const { url } = await gatewayWith()
     const response = await fetch(`${url}/webhooks/payments`, { method: 'POST', body: '{}' })
     expect(response.status).toBe(404)

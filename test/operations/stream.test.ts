@@ -118,7 +118,7 @@ test('keeps the same pace for fifty viewers, and forgets them when they leave', 
   await late.leave()
 })
 
-test('costs nothing when nobody looks: no timer, no listing, nothing recorded', () => {
+test('costs nothing while no console is open: no timer, no listing, nothing recorded', () => {
   vi.useFakeTimers()
   onTestFinished(() => {
     vi.useRealTimers()

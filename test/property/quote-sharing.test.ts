@@ -45,7 +45,7 @@ const late = new UpstreamFailure('swap', { fault: 'http_response_timeout', maybe
 
 /** Who may share, said once more and differently from the code. */
 function circleOf(mode: Mode, { address, peerTrusted, place, amount, appName }: Client): string {
-  // Who is not known shares with nobody, not even with another unknown.
+  // An unknown client shares with no client, not even with another unknown one.
   strangers += 1
   const stranger = address === undefined ? ` ${strangers}` : ''
   const byAddress = `a ${address}${stranger}`

@@ -26,7 +26,7 @@ describe('the commands of the README', () => {
       await copy.start(block.text.trim())
       return
     }
-    expect(block.mark, 'a mark that nobody knows').toBe('')
+    expect(block.mark, 'an unknown mark').toBe('')
     const lines = linesOf(block)
     assignments = [...assignments, ...lines.assignments]
     let output = ''

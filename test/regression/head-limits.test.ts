@@ -23,7 +23,7 @@ const headOf = (headers: string, target = '/checkouts/limits') =>
 const headersOf = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: v\r\n`).join('')
 
 // Node drops headers past a number without a word. The last one is often Authorization: the request then goes
-// on as somebody else's, or as nobody's.
+// on as another client's, or without an owner.
 describe('the number of headers', () => {
   it('brings every one of 200 headers to the upstream, the last Authorization too', async () => {
     await attack(gateway.url, headOf(`${headersOf(197)}Connection: close\r\nAuthorization: last\r\n`))
@@ -65,7 +65,7 @@ describe('the size of a head', () => {
   })
 })
 
-// A target that is refused as a large head sends whoever reads it to the wrong place: it was the query.
+// A target that is refused as a large head sends its reader to the wrong place: it was the query.
 describe('the length of a target', () => {
   it('passes 8192 bytes', async () => {
     const target = '/checkouts/'.padEnd(8_192, 'a')

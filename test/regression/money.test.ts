@@ -161,7 +161,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
   it('a used quote that the provider gives to one more client is not handed out at another replica', async () => {
     const { here, there, other } = await afterAnOrder()
     await ask(here.url, other)
-    // Whoever fetched it knows of the order, the one that is asked now does not.
+    // The replica that fetched it knows of the order, the one that is asked now does not.
     await pause(200)
     expect(cacheStatusOf(await ask(there.url, other))).not.toContain('hit')
   })

@@ -72,8 +72,8 @@ export function createRequests({ isFull }) {
     setText(
       empty,
       isFull()
-        ? 'No request since somebody looked.'
-        : 'Details of requests are shown to whoever has the ADMIN_TOKEN.',
+        ? 'No requests since you opened this page.'
+        : 'Log in with the ADMIN_TOKEN to see details of requests.',
     )
   }
 
@@ -130,7 +130,7 @@ function describe(request) {
 function whyOf({ status, cacheStatus }) {
   if (status === 0) return 'The client left, or the answer broke off.'
   if (cacheStatus?.includes('; hit')) return 'Answered from memory; the upstream was not asked.'
-  if (cacheStatus?.includes('collapsed')) return 'Waited for the same call as somebody else.'
+  if (cacheStatus?.includes('collapsed')) return 'Shared another request’s upstream call.'
   if (cacheStatus?.includes('stored')) return 'Not in memory: fetched, and kept until its expiry.'
   return ''
 }

@@ -49,7 +49,7 @@ export function createTryIt({ isFull }) {
   )
   const locked = element('p', {
     class: 'dim',
-    text: 'Read-only: requests can be tried by whoever has the ADMIN_TOKEN.',
+    text: 'Read-only: log in with the ADMIN_TOKEN to try requests.',
   })
   part(panel, 'body').append(form, locked)
   let live = false

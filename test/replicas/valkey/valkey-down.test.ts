@@ -116,7 +116,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(outcomes).toContain('skipped')
   })
 
-  test('answers to TLS with a certificate of nobody we know is down, and the log says what to do', async () => {
+  test('answers to TLS with a certificate of an unknown authority is down, and the log says what to do', async () => {
     const server = await valkey({ tls: privateCertificate() })
     const { store, complaints } = await watched(server.url, { mayBeDown: true })
     await until(() => complaints().length > 0, 'a line about it')

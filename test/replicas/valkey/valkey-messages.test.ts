@@ -45,7 +45,7 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     const server = await valkey()
     const state = await listening(server.url)
     const pausesMs: number[] = []
-    // The shortest of several, on a machine that has other work; whoever paused would never be that quick.
+    // The shortest of several, on a machine that has other work; a replica that paused would never be that quick.
     for (let cuts = 1; cuts <= 4; cuts += 1) {
       await pause(1_000)
       const cutAtMs = performance.now()
