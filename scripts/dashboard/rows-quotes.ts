@@ -77,7 +77,7 @@ export const quoteFreshness: Row = {
     {
       title: 'Calls to the provider for a quote served, by pair',
       description:
-        'Good: far below 1, which is what it would be without a cache. A pair near 1 is asked for too seldom, or at ' +
+        'Good: far below 1, which is what it would be without a cache. A pair near 1 is asked for too rarely, or at ' +
         'too many amounts, to be shared.',
       kind: 'timeseries',
       unit: 'none',

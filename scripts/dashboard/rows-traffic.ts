@@ -190,7 +190,7 @@ export const traffic: Row = {
       unit: 'reqps',
       queries: [{ expr: `sum by (route) (${rate('quotegate_rate_limited_total')})`, legend: '{{route}}' }],
       least: 0,
-      runbook: 'clients-hear-429',
+      runbook: 'clients-get-429',
     },
     {
       title: 'Client-address headers ignored',

@@ -162,7 +162,7 @@ export const status = z
     inFlight: z.number(),
     access: z
       .enum(['full', 'reading'])
-      .describe('reading: without request details, for want of ADMIN_TOKEN.'),
+      .describe('reading: read-only and without request details, because ADMIN_TOKEN is not set.'),
     ordersRefused: z.number(),
     lastRefusals: z.array(refusal),
     untrustedPeers: z.object({ count: z.number(), peers: z.array(z.string()) }),

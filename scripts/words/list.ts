@@ -32,6 +32,12 @@ const rows: readonly (readonly [string, string])[] = [
   ['amongst|whilst|upon|unto|betwixt', 'among, while, on, to, between'],
   ['befalls?|befell|begets?|begot|begotten|bade|bids', 'happens to, starts, tells'],
   ['wish(?:es)?', 'request, want'],
+  ['hears', 'gets, learns'],
+  ['as ever', 'as usual'],
+  ['for want of', 'because there is no, without'],
+  ['one another', 'each other'],
+  ['seldom', 'rarely'],
+  ['left alone for a (?:while|moment)', 'gets no requests for a while'],
 ]
 
 /** A space between two words may be the end of a line, with what begins a line of a comment. */

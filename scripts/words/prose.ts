@@ -65,7 +65,7 @@ function keepOnly(text: string, spans: readonly Span[]): string {
 function withoutCode(text: string): string {
   return text
     .replace(/^```[\s\S]*?^```$/gm, blank)
-    .replace(/(?<!^)`[^`\n]+`(?!$)/gm, blank)
+    .replace(/`(?:[^`\0\n]|\n(?!\n))+`/g, blank)
     .replace(/\]\([^)\s]+\)/g, blank)
 }
 

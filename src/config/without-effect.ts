@@ -33,7 +33,7 @@ function idleSettings(values: SettingValues): Idle[] {
   unless(
     values.TRUST_PROXY !== undefined,
     ['CLIENT_IP_HEADER'],
-    'TRUST_PROXY is not set, so the header is believed from no address',
+    'TRUST_PROXY is not set, so no proxy is trusted and the header is ignored',
     'Set TRUST_PROXY',
   )
   unless(

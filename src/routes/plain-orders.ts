@@ -34,7 +34,7 @@ export function createPlainOrderRoute(
     const named = order.quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
     if (named === undefined) return
     throw new Problem('float-order-required', {
-      detail: 'This order names a quote. An order for a quote goes to POST /v3/orders/float.',
+      detail: 'This order names a quote. Send it to POST /v3/orders/float. Nothing was sent to the provider.',
       members: { quoteId: named.id, use: '/v3/orders/float' },
     })
   }

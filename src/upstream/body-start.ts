@@ -188,7 +188,7 @@ class SlowStart {
 
   #refuse(): void {
     const detail =
-      'Unfinished requests have filled the memory that is set aside for them, and this order took longest to arrive. ' +
+      'Unfinished requests have filled the memory for incomplete bodies, and this order took longest to arrive. ' +
       'Nothing was sent. Send the order again in one piece.'
     this.#fail(new Problem('request-timeout', { detail }))
   }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { everyWay, setStage } from './support.ts'
 
 /**
- * Story 2: the user who went for coffee confirms after the price has expired. The backend hears so at once, shows
+ * Story 2: the user who went for coffee confirms after the price has expired. The backend learns so at once, shows
  * it, asks again at `requote`, and orders. No late order reaches the provider.
  */
 describe.each(everyWay)('the user who went for coffee, through %s,', (_way, open) => {

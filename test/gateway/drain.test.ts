@@ -256,7 +256,7 @@ describe('SIGTERM', () => {
       await pause(sameKeypressMs + 100)
       program.child.kill(signal)
       expect((await program.exit).code).toBe(1)
-      expect(program.stdout()).toContain('a second signal')
+      expect(program.stdout()).toContain('second signal: exiting')
     },
   )
 
@@ -275,7 +275,7 @@ describe('SIGTERM', () => {
       process.emit(signal, signal)
       process.emit('SIGTERM', 'SIGTERM')
       expect(exit).not.toHaveBeenCalled()
-      expect(lines().map(({ msg }) => msg)).toEqual(['stopping: requests in flight are answered first'])
+      expect(lines().map(({ msg }) => msg)).toEqual(['stopping: answering requests in flight first'])
     },
   )
 

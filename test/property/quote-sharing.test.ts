@@ -163,7 +163,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
     ),
     { numRuns: 400 },
   )
-  // The steps met one another, or nothing has been shown.
+  // The steps met each other, or nothing has been shown.
   expect(hits).toBeGreaterThan(100)
   expect(collapsed).toBeGreaterThan(100)
   expect(furtherTakers).toBeGreaterThan(100)

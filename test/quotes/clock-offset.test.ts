@@ -182,7 +182,7 @@ describe('a slow answer', () => {
     expect(clock.latestMs(startMs + 102_000)).toBeGreaterThanOrEqual(startMs + 107_000)
   })
 
-  it('is all that counts once nothing else has been heard for ten minutes', () => {
+  it('is all that counts once no other answer has come for ten minutes', () => {
     const clock = createUpstreamClock()
     observe(clock, { sentAtMs: startMs, offsetMs: 5_000 })
     observe(clock, { sentAtMs: startMs + 601_000, ...slow })

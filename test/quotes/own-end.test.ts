@@ -70,14 +70,14 @@ describe('a quote of a provider whose clock is ours', () => {
   })
 
   // The steady clock of some platforms stands still while the machine sleeps.
-  it('is not served after the machine slept, by the wall clock, and an order for it goes on until the provider is heard', () => {
+  it('is not served after the machine slept, by the wall clock, and an order for it is sent until the provider answers', () => {
     const { time, clock, quote } = clocks()
     time.nowMs += 3_600_000
     expect(clock.serveLeftMs(quote)).toBeLessThan(0)
     expect(clock.orderLeftMs(quote)).toBe(30_000)
   })
 
-  it('is neither served nor refused once our clock was set back, until the provider is heard', () => {
+  it('is neither served nor refused once our clock was set back, until the provider answers', () => {
     const { time, clock, quote } = clocks()
     time.nowMs -= 3_600_000
     expect(clock.serveLeftMs(quote)).toBe(Number.NEGATIVE_INFINITY)

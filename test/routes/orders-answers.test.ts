@@ -170,7 +170,7 @@ describe('an order that goes on', () => {
     await gateway.close()
   })
 
-  it('hears of an answer that cannot be written that the order may have been carried out', async () => {
+  it('says of an answer that cannot be written that the order may have been carried out', async () => {
     const upstream = await rawUpstream((socket) => {
       socket.write(Buffer.from('HTTP/1.1 201 Cre\x01ated\r\nContent-Length: 2\r\n\r\n{}', 'latin1'))
     })

@@ -149,7 +149,7 @@ describe('an order that cannot be read', () => {
   })
 
   it.each(['gzip', 'br', 'identity, gzip', 'x-unheard-of'])(
-    'because of its content coding %s, hears that none is accepted, and the connection goes on',
+    'because of its content coding %s, says that none is accepted, and the connection goes on',
     async (coding) => {
       const { arrived, gateway } = await orderStage()
       const client = new RawConnection(gateway.url)

@@ -201,7 +201,7 @@ describe('with RATE_LIMIT_HITS', () => {
   })
 })
 
-// The request never heard anything, and where an order was to be given back the process ended.
+// The request was never answered, and where an order was to be given back the process ended.
 it('a limiter that the user supplies may take back however it likes', async () => {
   const bucketsBack: string[] = []
   const rateLimiter = {

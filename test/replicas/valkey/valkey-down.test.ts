@@ -15,9 +15,9 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     const operator = connect(server.port, '127.0.0.1')
     onTestFinished(() => void operator.destroy())
     operator.write('CONFIG SET requirepass secret\r\nCLIENT KILL TYPE normal\r\n')
-    await until(() => complaints().some((line) => line.includes('wants a password')), 'the reason', 10_000)
+    await until(() => complaints().some((line) => line.includes('requires a password')), 'the reason', 10_000)
     await pause(2_500)
-    expect(complaints().filter((line) => line.includes('wants a password'))).toHaveLength(1)
+    expect(complaints().filter((line) => line.includes('requires a password'))).toHaveLength(1)
     expect(store.up).toBe(false)
   })
 
@@ -28,7 +28,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(await get(store)).toBe(undefined)
     await until(() => complaints().length > 0, 'a line about it')
     await pause(1_500)
-    expect(complaints()).toEqual([expect.stringContaining('nothing listens there')])
+    expect(complaints()).toEqual([expect.stringContaining('no server listens at the address of VALKEY_URL')])
     await valkey({ port })
     await until(() => store.up, 'a store that has come', 10_000)
     expect(await set(store)).toBe('OK')
@@ -45,7 +45,11 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
   })
 
   test.each([
-    ['no password', (url: string) => url.replace(/:[^/]*@/, ''), /wants a password, and VALKEY_URL has none/],
+    [
+      'no password',
+      (url: string) => url.replace(/:[^/]*@/, ''),
+      /requires a password, and VALKEY_URL has none/,
+    ],
     ['a wrong one', (url: string) => url.replace('hunter2', 'hunter3'), /refuses the user or the password/],
   ])('is given %s is down, and the log says why, once and without it', async (_, changed, reason) => {
     const server = await valkey({ password: 'hunter2' })
@@ -65,7 +69,9 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
       await pause(100)
       expect(store.up).toBe(false)
     }
-    expect(complaints()).toEqual([expect.stringContaining('has no such database')])
+    expect(complaints()).toEqual([
+      expect.stringContaining('does not have the database that VALKEY_URL names'),
+    ])
     const { store: other } = await watched(`${server.url}/1`)
     await set(other)
     expect(await server.ask('EXISTS', 'quotegate:key')).toBe(0)

@@ -56,7 +56,7 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     expect(Math.min(...pausesMs)).toBeLessThan(450)
   })
 
-  // With a database the server's word is the answer to SELECT, and the listener hears of a closed connection only.
+  // With a database the server's word is the answer to SELECT, and the listener notices a closed connection only.
   test.each(['', '/1'])(
     'a connection that the server has no room for (%j): the store is down until there is room',
     async (database) => {
