@@ -1,6 +1,6 @@
 /**
- * Whether this commit may be released, and the record of it: npm run release:check. With `--rehearse` the long
- * checks are left out, and it never passes.
+ * Whether this commit may be released, and the record of it: npm run release:check. What this machine cannot check is
+ * named at the end. With `--rehearse` the long checks are left out, and it never passes.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -11,13 +11,22 @@ import { isPermissive, productionPackages } from './production-packages.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const rehearsal = process.argv.includes('--rehearse')
+const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string }
+const tag = `v${version}`
 const record: string[] = []
-let good = true
+const refused: string[] = []
+const notChecked: string[] = []
 
 function note(what: string, result: string, isGood = true): void {
   record.push(`| ${what} | ${isGood ? '' : '**no:** '}${result} |`)
-  process.stdout.write(`${isGood ? 'ok' : 'NO'}: ${what}: ${result}\n`)
-  good &&= isGood
+  process.stdout.write(`${isGood ? 'yes' : 'NO'}: ${what}: ${result}\n`)
+  if (!isGood) refused.push(what)
+}
+
+function noteNotChecked(what: string, why: string): void {
+  record.push(`| ${what} | not checked: ${why} |`)
+  process.stdout.write(`not checked: ${what}: ${why}\n`)
+  notChecked.push(`${what} (${why})`)
 }
 
 function run(command: string, parameters: readonly string[], cwd = root) {
@@ -28,19 +37,20 @@ function checkTree(): void {
   const changed = run('git', ['status', '--porcelain']).stdout.trim()
   const commit = run('git', ['rev-parse', '--short', 'HEAD']).stdout.trim()
   note('clean tree', changed === '' ? `at ${commit}` : changed.replaceAll('\n', ', '), changed === '')
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const isTold = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').includes(`## ${version}`)
+  const isTold = readFileSync(join(root, 'CHANGELOG.md'), 'utf8').includes(`\n## ${version}`)
   note('the changelog has this version', version, isTold)
+  const isTagged = run('git', ['tag', '--list', tag]).stdout.trim() !== ''
+  note('the tag is free', tag, !isTagged)
 }
 
 function checkLicences(): void {
   const packages = productionPackages()
   const counts = new Map<string, number>()
   for (const { license = 'none' } of packages) counts.set(license, (counts.get(license) ?? 0) + 1)
-  const refused = packages.filter(({ license }) => !isPermissive(license))
+  const strict = packages.filter(({ license }) => !isPermissive(license))
   const shown = [...counts].map(([license, count]) => `${license} ${count}`).join(', ')
-  const named = refused.map(({ name, license }) => `${name} (${license})`).join(', ')
-  note('licences, all permissive', named === '' ? shown : named, refused.length === 0)
+  const named = strict.map(({ name, license }) => `${name} (${license})`).join(', ')
+  note('licences, all permissive', named === '' ? shown : named, strict.length === 0)
   const direct = packages.filter((one) => one.direct).map(({ name }) => name)
   note('production dependencies', `${direct.length} direct, ${packages.length} in all: ${direct.join(', ')}`)
 }
@@ -50,7 +60,7 @@ function checkAudit(): void {
   const { metadata } = JSON.parse(stdout === '' ? '{}' : stdout)
   const found: Record<string, number> | undefined = metadata?.vulnerabilities
   if (found === undefined) {
-    note('npm audit --omit=dev', 'NOT KNOWN: this registry answers no audits')
+    noteNotChecked('npm audit --omit=dev', 'this registry answers no audits')
     return
   }
   const { total = 0, high = 0, critical = 0 } = found
@@ -86,7 +96,7 @@ function sizeOf(folder: string): { bytes: number; files: number } {
 
 function runAll(script: string): void {
   if (rehearsal) {
-    note(`npm run ${script}`, 'left out: a rehearsal', false)
+    noteNotChecked(`npm run ${script}`, 'left out by --rehearse')
     return
   }
   const { status } = spawnSync('npm', ['run', script], { cwd: root, stdio: 'inherit' })
@@ -105,4 +115,11 @@ runAll('test:nodes')
 process.stdout.write(
   `\n| release check, node ${process.version}, ${process.platform} | |\n|---|---|\n${record.join('\n')}\n`,
 )
-process.exitCode = good ? 0 : 1
+if (notChecked.length > 0) process.stdout.write(`\nNot checked on this machine: ${notChecked.join('; ')}.\n`)
+if (refused.length > 0) process.stdout.write(`\nNot to be released: ${refused.join('; ')}.\n`)
+else if (rehearsal) process.stdout.write('\nEvery other answer is yes. A rehearsal allows no release.\n')
+else {
+  const command = `git tag -a ${tag} -m 'quotegate ${version}' && git push origin ${tag}`
+  process.stdout.write(`\nEvery other answer is yes. To release: ${command}\n`)
+}
+process.exitCode = refused.length === 0 && !rehearsal ? 0 : 1

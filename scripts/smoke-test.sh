@@ -38,7 +38,7 @@ became_ready() {
 gave_a_quote() {
   curl -fs -H 'App-Name: demo' "$traffic/v3/pairs/ETH_USDC/quotes?amount=0.1" | grep '"expiry":[0-9]'
 }
-# Not grep -q: it leaves at the first match, and curl would fail for want of a reader.
+# Not grep -q: it leaves at the first match, and curl would fail without a reader.
 counted_it() { curl -fs "$operations/metrics" | grep '^quotegate_http_requests_total{.*} 1$' >/dev/null; }
 # npm itself may have ended sooner, with its shell: what counts is that the program ended in good order.
 stopped_cleanly() {

@@ -76,6 +76,22 @@ describe.each(pages)('%s', (page) => {
   })
 })
 
+describe.each(decisions)('%s', (page) => {
+  test('has its context, its decision and its consequence, in this order, on one page', () => {
+    const text = read(page)
+    expect(text.match(/^\*\*(?:Context|Decision|Consequence)\.\*\*/gm)).toEqual([
+      '**Context.**',
+      '**Decision.**',
+      '**Consequence.**',
+    ])
+    expect(text.split('\n').length).toBeLessThan(60)
+  })
+})
+
+test('the README has at most 180 lines', () => {
+  expect(read('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(180)
+})
+
 describe('the promises of the README', () => {
   const [, promises = ''] = /^## What it promises\n([\s\S]*?)^What it does not/m.exec(read('README.md')) ?? []
   const rows = promises.split('\n').filter((line) => /^\| (?!promise)/.test(line))

@@ -107,7 +107,7 @@ describe('what cannot start', () => {
     ['--check_config', '--check-config'],
     ['--Version', '--version'],
     ['--port', undefined],
-  ])('is told the flags there are and the nearest, without a stack: %s', async (flag, meant) => {
+  ])('is answered with the flags there are and the nearest, without a stack: %s', async (flag, meant) => {
     const { code, stderr } = await run([flag])
     expect(code).toBe(1)
     expect(/^Did you mean (\S+)\?$/m.exec(stderr)?.[1]).toBe(meant)

@@ -47,7 +47,7 @@ export function describeScenario(scenario: Scenario): string {
     `- A quote lives ${seconds(scenario.quoteLifeMs)} from the middle of the call that made it. A call takes ${scenario.upstreamLatencyMs} ms. ` +
       `The provider's clock agrees with ours; its \`Date\` has whole seconds.`,
     `- ${minutes(scenario.durationMs)} of virtual time, starting with an empty cache; one gateway, its default cache bounds, seed ` +
-      `${scenario.seed}. No orders. Nobody gives up.`,
+      `${scenario.seed}. No orders. No client gives up.`,
   ].join('\n')
 }
 

@@ -37,7 +37,7 @@ interface Refusals {
   refused: number
 }
 
-/** Plays a day; the orders of each slippage are judged beside one another. */
+/** Plays a day; the orders of each slippage are judged beside each other. */
 function playDay(day: {
   decimals: number
   orderDecimals: number | undefined

@@ -17,7 +17,7 @@ afterAll(async () => {
 
 const headers = { 'App-Name': 'wallet', 'Content-Type': 'application/json' }
 
-test('an order forty seconds after its quote is refused, and the provider never hears of it', async () => {
+test('an order forty seconds after its quote is refused, and nothing is sent to the provider', async () => {
   const quote = await (await fetch(`${url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, { headers })).json()
   clock.ms += 40_000
   const order = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: quote.toAmount.value, toAddress: '0xto' }

@@ -36,7 +36,7 @@ test('an order whose quote has expired is refused, and says where a new price is
   const { body: problem } = await order(quote).expect(409)
   assert.equal(problem.type, 'urn:quotegate:problem:quote-expired')
   await request(gateway.listener).get(problem.requote).expect(200)
-  // The provider never heard of it.
+  // Nothing was sent to the provider.
   assert.equal(sandbox.requests.filter(({ method }) => method === 'POST').length, 0)
 })
 

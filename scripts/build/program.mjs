@@ -6,7 +6,7 @@ import { root } from './stale.mjs'
 /** Compiled code cannot be in a bundle. It is loaded only where STATE_DIRECTORY is set. */
 const unbundled = ['classic-level']
 
-/** Node holds the maps of all that was loaded: those of the packages took 20 MB of the heap, and nobody debugs by them. */
+/** Node holds the maps of all that was loaded: those of the packages took 20 MB of the heap, and they are not needed for debugging. */
 const packagesWithoutMaps = {
   name: 'packages-without-maps',
   setup({ onLoad }) {

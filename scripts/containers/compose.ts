@@ -48,7 +48,7 @@ export async function checkCompose(check: Check): Promise<void> {
     assert.match(metrics, /^quotegate_store_up 1$/m)
   })
   await check('the console is served', async () => assert.ok(await isOk('http://127.0.0.1:8081/')))
-  await check('the sandbox can be told of faults', async () =>
+  await check('the sandbox accepts faults', async () =>
     assert.ok(await isOk('http://127.0.0.1:8082/sandbox/faults')),
   )
   await check('Prometheus reads the metrics', () =>

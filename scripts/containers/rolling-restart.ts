@@ -72,7 +72,7 @@ function startTraffic() {
   let goesOn = true
   const client = async (own: number) => {
     for (let turn = 1; goesOn; turn += 1) {
-      // Nobody else has this amount, so that no other client's order uses up the quote.
+      // No other client has this amount, so that no other client's order uses up the quote.
       const amount = `${own}.${turn}1`
       try {
         const quote = await quoteOf(balancer, amount)

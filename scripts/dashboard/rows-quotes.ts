@@ -77,7 +77,7 @@ export const quoteFreshness: Row = {
     {
       title: 'Calls to the provider for a quote served, by pair',
       description:
-        'Good: far below 1, which is what it would be without a cache. A pair near 1 is asked for too seldom, or at ' +
+        'Good: far below 1, which is what it would be without a cache. A pair near 1 is asked for too rarely, or at ' +
         'too many amounts, to be shared.',
       kind: 'timeseries',
       unit: 'none',
@@ -174,7 +174,7 @@ export const floatOrders: Row = {
     {
       title: 'How orders were matched',
       description:
-        'By which rule the quote of an order was found, and its state. Good: the usual day. unknown, store-away: nobody ' +
+        'By which rule the quote of an order was found, and its state. Good: the usual day. unknown, store-away: no quote is ' +
         'is refused by terms while the store is away. unknown, unreadable: the provider gives quotes that cannot be read.',
       kind: 'timeseries',
       unit: 'reqps',
@@ -204,7 +204,7 @@ export const floatOrders: Row = {
       title: 'Age of the quote at the order',
       description:
         'How old the quote was that an order was matched with. Good: below the lifetime of quotes. A p95 just past it ' +
-        "is an application whose countdown is broken; everything past it is a clock or a cache of somebody else's.",
+        'is an application whose countdown is broken; everything past it is a clock or a cache elsewhere.',
       kind: 'timeseries',
       unit: 's',
       queries: [

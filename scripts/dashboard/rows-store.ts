@@ -55,7 +55,7 @@ export const store: Row = {
     },
     {
       title: 'Store call duration',
-      description: 'Good: about 1 ms, and far below VALKEY_TIMEOUT_MS (50 ms), past which nobody waits.',
+      description: 'Good: about 1 ms, and far below VALKEY_TIMEOUT_MS (50 ms), past which no request waits.',
       kind: 'timeseries',
       unit: 's',
       queries: [

@@ -16,7 +16,7 @@ export const traffic: Row = {
     {
       title: 'Requests by route',
       description:
-        'What clients ask for. Good: the usual day. none is what nobody serves: a wrong path, a scanner.',
+        'What clients ask for. Good: the usual day. none is a path that is not served: a typo, a scanner.',
       kind: 'timeseries',
       unit: 'reqps',
       queries: [{ expr: `sum by (route) (${rate('quotegate_http_requests_total')})`, legend: '{{route}}' }],
@@ -190,7 +190,7 @@ export const traffic: Row = {
       unit: 'reqps',
       queries: [{ expr: `sum by (route) (${rate('quotegate_rate_limited_total')})`, legend: '{{route}}' }],
       least: 0,
-      runbook: 'clients-hear-429',
+      runbook: 'clients-get-429',
     },
     {
       title: 'Client-address headers ignored',

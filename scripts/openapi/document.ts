@@ -84,7 +84,7 @@ function openApiDocument(): object {
 function withResponses(paths: Paths) {
   const components: Record<string, object> = {}
   function spelledOut({ problems, ...operation }: Operation): object {
-    // Only who mounts the gateway behind a body parser is told so.
+    // Only a gateway that is mounted behind a body parser answers so.
     const withBody: readonly ProblemSlug[] = operation.requestBody ? ['body-already-read'] : []
     const made = problemResponses([...problems, ...withBody])
     Object.assign(components, made.components)
@@ -118,7 +118,7 @@ function schemaComponents(): Record<string, object> {
   const registry = z.registry<{ id: string }>()
   for (const [id, schema] of Object.entries(named)) registry.add(schema, { id })
   const { schemas } = z.toJSONSchema(registry, {
-    // What may be read, not what parsing makes of it: members that nobody named are allowed.
+    // What may be read, not what parsing makes of it: unknown members are allowed.
     io: 'input',
     uri: (id) => `#/components/schemas/${id}`,
   })

@@ -8,7 +8,7 @@ import {
 } from '../../src/http/problem.ts'
 import { headerRefs } from './headers.ts'
 
-/** What any request to the traffic listener may be told, before it is clear where it goes. */
+/** What any request to the traffic listener may be answered, before it is clear where it goes. */
 export const ofAnyRequest = [
   'malformed-request',
   'bad-target',
@@ -86,10 +86,10 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
   },
 }
 
-/** One that is told as it stands here, ids and times aside. */
+/** One that is sent as it stands here, ids and times aside. */
 const examples: Partial<Record<ProblemSlug, ProblemOptions>> = {
   'app-name-missing': {
-    detail: 'The swap API wants to know the application: send App-Name, or set SWAP_APP_NAME.',
+    detail: 'The swap API requires an App-Name header: send one, or set SWAP_APP_NAME at the gateway.',
     members: { header: 'App-Name' },
   },
   'bad-amount': {
@@ -99,7 +99,7 @@ const examples: Partial<Record<ProblemSlug, ProblemOptions>> = {
   'bad-order': { detail: 'The body is not valid JSON.' },
   'quote-expired': {
     detail:
-      'The quote that this order uses is no longer live. Nothing was sent to the provider. Ask for a new quote at ' +
+      'The quote of this order is no longer live. Nothing was sent to the provider. Request a new quote at ' +
       '`requote`, show it, and order again.',
     members: {
       quoteId: '8a968a6a77f9d538af3f44427243f7581691336432ba231a6e434329bc92a4a0',
@@ -110,19 +110,18 @@ const examples: Partial<Record<ProblemSlug, ProblemOptions>> = {
     },
   },
   'float-order-required': {
-    detail: 'This order names a quote. An order for a quote goes to POST /v3/orders/float.',
+    detail: 'This order names a quote. Send it to POST /v3/orders/float. Nothing was sent to the provider.',
     members: {
       quoteId: '8a968a6a77f9d538af3f44427243f7581691336432ba231a6e434329bc92a4a0',
       use: '/v3/orders/float',
     },
   },
   'quote-expired-waiting': {
-    detail:
-      '3 quotes in a row expired before they could be sent to this client. The request can be sent again.',
+    detail: '3 quotes in a row expired before they could be sent to this client. Request the quote again.',
   },
-  'order-too-large': { detail: 'An order has at most 65536 bytes here.' },
+  'order-too-large': { detail: 'The order has more than 65536 bytes. Nothing was sent to the provider.' },
   'upstream-unreachable': {
-    detail: 'It refuses connections. The request can be sent again.',
+    detail: 'The swap API refused the connection. Nothing was sent: the request can be sent again.',
     members: { upstream: 'swap' },
     retryable: true,
   },
@@ -168,7 +167,7 @@ export interface ResponseComponent {
   content: Record<string, object>
 }
 
-/** The responses of an operation that may be told these problems, and the components that they refer to. */
+/** The responses of an operation that may be answered with these problems, and the components that they refer to. */
 export function problemResponses(slugs: readonly ProblemSlug[]) {
   const responses: Record<string, object> = {}
   const components: Record<string, ResponseComponent> = {}

@@ -236,7 +236,7 @@ export const status = z
       .describe('The slowest request of the last minute; null: there was none.'),
     access: z
       .enum(['full', 'reading'])
-      .describe('reading: without request details, for want of ADMIN_TOKEN.'),
+      .describe('reading: read-only and without request details, because ADMIN_TOKEN is not set.'),
     ordersRefused: z.number(),
     lastRefusals: z
       .array(refusal)

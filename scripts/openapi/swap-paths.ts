@@ -30,7 +30,7 @@ function quoteOperation(operation: { operationId: string; summary: string; descr
       '200': {
         description:
           'A quote that is live now. End-to-end headers of the provider come with it, less its cookies; on a hit also ' +
-          'less what described the one exchange that brought it. A 200 of the provider that is no quote is relayed ' +
+          'less what described the one exchange that brought it. A 200 of the provider that is not a quote is relayed ' +
           'as it came, with `Cache-Status: quotegate; fwd=bypass; detail=…`.',
         headers: quoteHeaders,
         content: { 'application/json': { schema: { $ref: '#/components/schemas/Quote' } } },

@@ -84,7 +84,7 @@ function* listedHops(lines: readonly string[]): Generator<Hop> {
 
 function oneAddress(lines: readonly string[]): NamedClient {
   const [line = '', ...more] = lines
-  // Two lines: the edge added its own beside the client's, and which is which cannot be told.
+  // Two lines: the edge added its own beside the client's, and which is which cannot be known.
   if (more.length > 0) return { address: undefined, reason: 'malformed-header' }
   const node = line.trim()
   const address = addressOf(node)

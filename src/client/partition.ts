@@ -33,7 +33,7 @@ export function createPartition({ mode, placeHeaders }: PartitionOptions): Parti
   return (client, rawHeaders) => {
     // Any other client could name the country whose quotes it wants.
     const place = client.peerTrusted ? placeIn(rawHeaders) : undefined
-    // The provider is told for=unknown of a client without an address, so its answer may not be that of the place.
+    // The provider gets for=unknown for a client without an address, so its answer may not be that of the place.
     return place === undefined || client.address === undefined ? byAddress(client) : `place:${place}`
   }
 }
@@ -42,7 +42,7 @@ function byAddress({ address }: PartitionClient): string | undefined {
   return address === undefined ? undefined : `ip:${address}`
 }
 
-/** What edges send when they cannot tell a place, or name one that is no single country, in upper case. */
+/** What edges send when they do not know a place, or for a place that is not a single country, in upper case. */
 const placeholders: ReadonlySet<string> = new Set([
   ...['', 'UNKNOWN', '-', '??', '**', 'NO REGION'],
   // XX: Cloudflare's unknown. ZZ: Google's, and CLDR's. T1: Tor.

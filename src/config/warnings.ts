@@ -101,13 +101,13 @@ function listenerWarnings(values: SettingValues): string[] {
   return warnings
 }
 
-/** Whose word about the client's address is taken, and who shares quotes. */
+/** Which proxies are trusted, and which clients share quotes. */
 function addressWarnings({ TRUST_PROXY: trusted, ...values }: SettingValues): string[] {
   const warnings: string[] = []
   if (values.NODE_ENV === 'production' && trusted === undefined) {
     warnings.push(
-      'TRUST_PROXY is not set in production: to the provider all users have the address of what connects here, such ' +
-        'as your backend or load balancer. Set TRUST_PROXY to the addresses of those.',
+      'TRUST_PROXY is not set in production: the provider sees the IP of your ' +
+        'backend or load balancer for every user. Set TRUST_PROXY to their addresses.',
     )
   }
   if (trusted?.some(isEverybody)) {
@@ -180,7 +180,7 @@ function regionsAlone({ QUOTE_PARTITION, QUOTE_PARTITION_HEADER: names = [] }: S
   if (QUOTE_PARTITION !== 'header' || region === undefined) return []
   if (names.some((name) => endsInCountry.test(name))) return []
   return [
-    `QUOTE_PARTITION_HEADER=${names.join(',')} says a region without its country: IR-07 and JP-07 would share quotes. ` +
+    `QUOTE_PARTITION_HEADER=${names.join(',')} names a region without its country: IR-07 and JP-07 would share quotes. ` +
       `Name a header of the country beside ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
   ]
 }

@@ -36,13 +36,13 @@ function idleSettings(values: SettingValues): Idle[] {
   unless(
     values.TRUST_PROXY !== undefined,
     ['CLIENT_IP_HEADER'],
-    'TRUST_PROXY is not set, so the header is believed from no address',
+    'TRUST_PROXY is not set, so no proxy is trusted and the header is ignored',
     'Set TRUST_PROXY',
   )
   unless(
     values.RATE_LIMIT_PER_MINUTE > 0,
     ['RATE_LIMIT_BY', 'RATE_LIMIT_HITS'],
-    'RATE_LIMIT_PER_MINUTE is 0, which limits nobody',
+    'RATE_LIMIT_PER_MINUTE is 0, so no client is limited',
     'Set RATE_LIMIT_PER_MINUTE',
   )
   unless(

@@ -15,7 +15,7 @@ export function createBreakerNotes(
     const members = { upstream, breaker, state }
     switch (state) {
       case 'open': {
-        const message = `${nameOf(breaker)} is open, because requests keep failing (the last with ${failure})`
+        const message = `${nameOf(breaker)} is open, so requests are not sent: they kept failing, the last with ${failure}`
         summedLog.say({ level: 'warn', cause: { ...members, failure }, message })
         return
       }

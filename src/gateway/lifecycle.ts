@@ -56,7 +56,8 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
 
   async function open(): Promise<Urls> {
     await parts.opensAfter
-    const onLateError = (error: Error) => log.error({ cause: error }, 'a listener failed to accept')
+    const onLateError = (error: Error) =>
+      log.error({ cause: error }, 'a listener could not accept a connection')
     const operationsUrl = await listen(operations, config.admin, { setting: 'ADMIN_PORT', onLateError })
     const trafficUrl = await listen(traffic, config.traffic, { setting: 'PORT', onLateError }).catch(
       async (error) => {
@@ -71,7 +72,8 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
 
   function cutTheRest(): void {
     const requests = parts.inFlight()
-    if (requests > 0) log.warn({ requests }, 'DRAIN_TIMEOUT_MS has passed: requests in flight are cut')
+    if (requests > 0)
+      log.warn({ requests }, 'DRAIN_TIMEOUT_MS has passed: cutting the requests that are still in flight')
     traffic.cutConnections()
   }
 

@@ -16,7 +16,7 @@ export function formatForwarded(address: string | undefined): string {
   if (address === undefined) return 'for=unknown'
   if (isIPv4(address)) return `for=${address}`
   const plain = plainAddress(address)
-  // RFC 7239 section 6: brackets are no token characters, so an IPv6 address is always quoted. The swap
+  // RFC 7239 section 6: brackets are not token characters, so an IPv6 address is always quoted. The swap
   // upstream ignores it otherwise and judges the gateway's own address instead.
   return plain === undefined ? 'for=unknown' : `for="[${plain}]"`
 }
@@ -50,7 +50,7 @@ export function parseForwarded(value: string): ForwardedElement[] | undefined {
  */
 export function nodeAddress(node: string): string | undefined {
   // An IPv6 address without brackets is malformed in Forwarded but usual in X-Forwarded-For. It is never
-  // cut: RFC 5952 section 6 wants brackets where a port follows, so without them the last group is no port.
+  // cut: RFC 5952 section 6 wants brackets where a port follows, so without them the last group is not a port.
   const bare = plainAddress(node)
   if (bare !== undefined) return bare
   const match = nodeWithPort.exec(node)

@@ -18,13 +18,13 @@ export const problemTypes = {
   'app-name-missing': { status: 400, title: 'The App-Name header is missing' },
   'bad-amount': { status: 400, title: 'The amount is not a positive decimal number' },
   'bad-order': { status: 400, title: 'The order cannot be read' },
-  'not-found': { status: 404, title: 'There is nothing at this path' },
+  'not-found': { status: 404, title: 'This path is not served' },
   'no-payments-upstream': { status: 404, title: 'No payments upstream is configured' },
   'no-webhooks-upstream': { status: 404, title: 'No webhook receiver is configured' },
   'method-not-allowed': { status: 405, title: 'The method is not allowed here' },
   'quote-expired': { status: 409, title: 'The quote of this order has expired' },
   'quote-unknown': { status: 409, title: 'The order matches no quote seen here' },
-  'float-order-required': { status: 409, title: 'An order for a quote has to be a float order' },
+  'float-order-required': { status: 409, title: 'An order for a quote must be a float order' },
   'request-timeout': {
     status: 408,
     title: 'The request took too long to arrive',
@@ -35,10 +35,10 @@ export const problemTypes = {
   'target-too-long': { status: 414, title: 'The request target is too long', closes: true },
   'content-coding': { status: 415, title: 'The order has a content coding' },
   'expectation-failed': { status: 417, title: 'The expectation cannot be met', closes: true },
-  'rate-limited': { status: 429, title: 'Too many requests of this client', retryable: true },
+  'rate-limited': { status: 429, title: 'Too many requests from this client', retryable: true },
   'provider-limit': {
     status: 429,
-    title: 'The provider limits quotes and is not asked for a moment',
+    title: 'The provider limits quotes, so none is requested for now',
     retryable: true,
   },
   'head-too-large': { status: 431, title: 'The request head is too large', closes: true },
@@ -54,14 +54,18 @@ export const problemTypes = {
     retryable: true,
   },
   saturated: { status: 503, title: 'Too many requests are waiting for the upstream', retryable: true },
-  'breaker-open': { status: 503, title: 'The upstream is failing and is not asked', retryable: true },
+  'breaker-open': {
+    status: 503,
+    title: 'The upstream keeps failing, so the request was not sent',
+    retryable: true,
+  },
   'upstream-timeout': { status: 504, title: 'The upstream did not answer in time' },
   'quote-expired-waiting': {
     status: 504,
     title: 'No quote lived long enough to be sent',
     retryable: true,
   },
-  'loop-detected': { status: 508, title: 'The request has been through quotegate before' },
+  'loop-detected': { status: 508, title: 'The request has already passed through quotegate' },
 } as const satisfies Record<string, ProblemType>
 
 export type ProblemSlug = keyof typeof problemTypes
@@ -150,41 +154,47 @@ export class UpstreamFailure extends Error {
   }
 }
 
+/** In `detail`, `API` stands for the name of the upstream. */
 const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string }> = {
-  connection_refused: { slug: 'upstream-unreachable', detail: 'It refuses connections.' },
-  destination_unavailable: { slug: 'upstream-unreachable', detail: 'There is no route to it.' },
-  dns_error: { slug: 'upstream-unreachable', detail: 'Its name cannot be resolved.' },
-  tls_certificate_error: { slug: 'upstream-unreachable', detail: 'Its certificate cannot be trusted.' },
-  tls_protocol_error: {
+  connection_refused: { slug: 'upstream-unreachable', detail: 'The API refused the connection.' },
+  destination_unavailable: { slug: 'upstream-unreachable', detail: 'There is no route to the API.' },
+  dns_error: { slug: 'upstream-unreachable', detail: 'The host name of the API cannot be resolved.' },
+  tls_certificate_error: {
     slug: 'upstream-unreachable',
-    detail: 'It does not speak TLS as we do, or not at all.',
+    detail: 'The certificate of the API is not trusted.',
   },
-  connection_terminated: { slug: 'upstream-reset', detail: 'It closed the connection before it answered.' },
-  http_response_incomplete: { slug: 'upstream-invalid', detail: 'Its answer was cut short.' },
-  http_response_body_size: { slug: 'upstream-invalid', detail: 'Its answer is too large.' },
-  http_protocol_error: { slug: 'upstream-invalid', detail: 'Its answer is not valid HTTP.' },
-  connection_timeout: { slug: 'upstream-timeout', detail: 'No connection to it was made in time.' },
+  tls_protocol_error: { slug: 'upstream-unreachable', detail: 'The TLS connection to the API failed.' },
+  connection_terminated: {
+    slug: 'upstream-reset',
+    detail: 'The API closed the connection before it answered.',
+  },
+  http_response_incomplete: { slug: 'upstream-invalid', detail: 'The answer of the API was cut short.' },
+  http_response_body_size: { slug: 'upstream-invalid', detail: 'The answer of the API is too large.' },
+  http_protocol_error: { slug: 'upstream-invalid', detail: 'The answer of the API is not valid HTTP.' },
+  connection_timeout: { slug: 'upstream-timeout', detail: 'No connection to the API was made in time.' },
   http_response_timeout: {
     slug: 'upstream-timeout',
-    detail: 'It took the request and did not answer in time.',
+    detail: 'The API took the request and did not answer in time.',
   },
-  breaker_open: { slug: 'breaker-open', detail: 'It keeps failing and is left alone for a moment.' },
-  connection_limit_reached: {
-    slug: 'saturated',
-    detail: 'Every connection to it is busy; try again shortly.',
-  },
+  breaker_open: { slug: 'breaker-open', detail: 'The API keeps failing.' },
+  connection_limit_reached: { slug: 'saturated', detail: 'All connections to the API are busy.' },
+}
+
+const nameOfApi: Readonly<Record<string, string>> = {
+  swap: 'swap API',
+  payments: 'payments API',
+  webhooks: 'webhook receiver',
 }
 
 /** What kept failing, so that this request was not sent: connections, or requests of one kind, or quotes of one pair. */
 export type OpenBreaker = 'connections' | 'orders' | 'rest' | 'quotes' | 'pair'
 
 const detailOfBreaker: Record<OpenBreaker, string> = {
-  connections: 'Connections to it keep failing, so nothing is sent for a moment.',
-  orders: 'It keeps failing for orders, so none is sent for a moment. Other requests are.',
-  rest: 'It keeps failing for requests other than quotes and orders, so none is sent for a moment. Quotes and orders are.',
-  quotes:
-    'It keeps failing for quotes of several pairs, so no quote is asked for for a moment. Orders are sent.',
-  pair: 'It keeps failing for quotes of this pair, so none is asked for for a moment. Other pairs and orders are not affected.',
+  connections: 'Connections to the API keep failing.',
+  orders: 'Orders keep failing at the API. Other requests are sent.',
+  rest: 'Requests other than quotes and orders keep failing at the API. Quotes and orders are sent.',
+  quotes: 'Quotes of several pairs keep failing at the API. Orders are sent.',
+  pair: 'Quotes of this pair keep failing at the API. Other pairs and orders are not affected.',
 }
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
@@ -196,13 +206,15 @@ export function problemOf(error: unknown, method: string): Problem {
     const { slug, detail: ofFault } = problemOfFault[error.fault]
     const detail = error.breaker === undefined ? ofFault : detailOfBreaker[error.breaker]
     const isRetryable = !error.maybeSeen || safeMethods.has(method)
+    const retryAfter =
+      problemTypes[slug].status === 503
+        ? String(Math.max(1, Math.ceil(error.retryAfterMs / 1_000)))
+        : undefined
     return new Problem(slug, {
-      detail: `${detail} ${isRetryable ? 'The request can be sent again.' : 'It may have been carried out: ask before you send it again.'}`,
+      detail: `${detail.replace('API', nameOfApi[error.upstream] ?? 'upstream')} ${adviceOf(error, { isRetryable, retryAfter })}`,
       headers: {
         'Proxy-Status': `quotegate; error=${error.fault === 'breaker_open' ? 'destination_unavailable' : error.fault}`,
-        ...(problemTypes[slug].status === 503
-          ? { 'Retry-After': String(Math.max(1, Math.ceil(error.retryAfterMs / 1_000))) }
-          : {}),
+        ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),
       },
       members: {
         upstream: error.upstream,
@@ -213,9 +225,21 @@ export function problemOf(error: unknown, method: string): Problem {
     })
   }
   return new Problem('internal-error', {
-    detail: 'This is a fault of the gateway; its log has the request id.',
+    detail: 'The gateway itself failed. Its log has the error under this request id.',
     cause: error,
   })
+}
+
+/** What became of the request, and what its client can do. */
+function adviceOf(
+  { maybeSeen }: UpstreamFailure,
+  { isRetryable, retryAfter }: { isRetryable: boolean; retryAfter: string | undefined },
+): string {
+  if (!isRetryable) return 'The request may have been carried out: look it up before you send it again.'
+  if (maybeSeen) return 'The request can be sent again.'
+  return retryAfter === undefined
+    ? 'Nothing was sent: the request can be sent again.'
+    : `Nothing was sent: send the request again in ${retryAfter} s.`
 }
 
 export function problemBody(problem: Problem, requestId: string): string {

@@ -46,7 +46,7 @@ export interface History {
 }
 
 export interface HistoryOptions {
-  /** For each upstream the kinds of traffic that are told apart. */
+  /** For each upstream the kinds of traffic that are counted apart. */
   traffic: Readonly<Record<string, readonly string[]>>
   /** The upstream whose time is drawn as the provider's. */
   provider: string

@@ -6,7 +6,7 @@ import type { OperationsView } from './view.ts'
 /** Keeps what the console shows of the past, whether a console is open or not. */
 export interface Recorder {
   readonly history: History
-  /** The time in which outages and events are told. */
+  /** The clock by which outages and events are dated. */
   nowMs(): number
   /** Looks for outages now, not at the next second. */
   look(): void
@@ -29,7 +29,7 @@ export function createRecorder({ view, history, nowMs }: RecorderOptions): Recor
   const outages = createOutages(view.subjects, { nowMs, events })
   let faults = faultsNow()
   events.add('note', `start of version ${view.version}`)
-  // A gateway that nobody listens to must not keep its process alive.
+  // A gateway in a test must not keep its process alive.
   const timer = setInterval(tick, tickMs).unref()
 
   function faultsNow(): Readonly<Record<string, unknown>> {

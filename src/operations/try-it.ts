@@ -79,7 +79,7 @@ function readTrial(trial: Trial, clientIpHeader: string): TrialRequest {
 
 function clientHeader(name: string, client: string): [string, string] {
   const family = isIP(client)
-  if (family === 0 || client.includes('%')) throw new BadTrial('The client address is no IP address.')
+  if (family === 0 || client.includes('%')) throw new BadTrial('The client address is not an IP address.')
   if (name !== 'forwarded') return [name, client]
   return ['Forwarded', family === 6 ? `for="[${client}]"` : `for=${client}`]
 }

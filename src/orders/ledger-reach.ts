@@ -28,7 +28,7 @@ export function createLedgerReach(options: { entries: number; clock: Clock; log:
       log.warn(
         { expiredForMs: Math.round(expiredForMs), entries },
         'the ledger is full and forgets quotes less than 15 minutes after their expiry, so late orders for them are ' +
-          'forwarded: set LEDGER_ENTRIES higher',
+          'sent. Set LEDGER_ENTRIES higher.',
       )
     },
   }

@@ -72,7 +72,7 @@ export function judgeByTerms(
   const exact = candidates.filter(({ quote }) => stated?.isExactly(quote.toValue))
   const mayRound = stated !== undefined && stated.writtenDigits >= digitsToRound
   const rounded = mayRound ? candidates.filter(({ quote }) => stated.isRounded(quote.toValue)) : []
-  // A stranger's expired quote may equal by chance an amount from which slippage was taken.
+  // Another client's expired quote may by chance equal an amount from which slippage was taken.
   const isNear = (candidate: Candidate) =>
     isLive(candidate) || (candidate.isOwn && candidate.leftMs > -recentMs)
 

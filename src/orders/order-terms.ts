@@ -20,7 +20,7 @@ export interface OrderTerms {
   quoteIds: readonly NamedQuote[]
   pair: string | undefined
   fromAmount: AmountClaim | undefined
-  /** `unreadable`: it states something that is no amount. */
+  /** `unreadable`: it states something that is not an amount. */
   toAmount: AmountClaim | 'unreadable' | undefined
   /** Plays no part in matching. The orders of an address can be looked up. */
   toAddress?: string | undefined

@@ -6,7 +6,7 @@ export class ListenError extends Error {
 const noAddress = 'is not an address of this machine'
 const listenFailures: Record<string, string> = {
   EADDRINUSE: 'is already in use',
-  EACCES: 'may not be listened on by this user',
+  EACCES: 'is not allowed for this user',
   EADDRNOTAVAIL: noAddress,
   ENOTFOUND: noAddress,
   // IPv6 where it is switched off, and a link-local address without its zone.
@@ -19,7 +19,7 @@ export function listenError(
   { host, port }: { host: string; port: number },
   setting: 'PORT' | 'ADMIN_PORT',
 ): ListenError {
-  const why = listenFailures[error.code ?? ''] ?? `cannot be listened on (${error.code})`
+  const why = listenFailures[error.code ?? ''] ?? `cannot be opened (${error.code})`
   const byAddress = setting === 'PORT' ? 'HOST' : 'HOST or ADMIN_HOST'
   const other = why === noAddress ? byAddress : setting
   const at = host.includes(':') ? `[${host}]` : host

@@ -16,11 +16,11 @@ export function shutDownOnSignal({ log, close }: Shutdown): void {
       const nowMs = performance.now()
       if (stoppingSinceMs !== undefined) {
         if (nowMs - stoppingSinceMs < sameKeypressMs) return
-        log.warn({ signal }, 'a second signal: exiting at once, requests in flight are cut')
+        log.warn({ signal }, 'second signal: exiting at once and cutting the requests in flight')
         process.exit(1)
       }
       stoppingSinceMs = nowMs
-      log.info({ signal }, 'stopping: requests in flight are answered first')
+      log.info({ signal }, 'stopping: answering requests in flight first')
       close().then(() => {
         log.info({}, 'stopped')
         process.exit()

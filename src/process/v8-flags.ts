@@ -4,7 +4,7 @@ import { leavesRoom, type MemoryLimits, memoryLimits } from './memory.ts'
 // Requests in flight during a collection are not long-lived objects (docs/decisions/0015).
 const always = ['--no-allocation-site-pretenuring']
 
-// These spend memory to collect less often (docs/decisions/0016). Under a small limit they make the process grow into it.
+// These spend memory to collect less often (docs/decisions/0015). Under a small limit they make the process grow into it.
 const whereThereIsRoom = [
   // The space for new objects gets its full size when it first grows. If it stays small, it is collected several times
   // as often.

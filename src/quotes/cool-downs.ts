@@ -19,7 +19,7 @@ export interface Refused {
 /** What the provider's answer to a quote call said of its limits. */
 export type Answered = Refused | 'succeeded' | 'other'
 
-/** Given to each call that is made. It must be told how the call ended: one of the two, once. */
+/** Given to each call that is made. The caller must call exactly one of the two, once, when the call has ended. */
 export interface Pass {
   answered(how: Answered): void
   /** No answer came, so the call says nothing of the provider's limits. */
@@ -63,7 +63,7 @@ const mostMs = 30_000
 const widensWithinMs = 10_000
 /** Others wait no longer for a trial whose answer is late. */
 const longestTrialMs = 1_000
-/** A cool-down that is over and that nobody came to try is no reason to hold back a crowd any more. */
+/** A cool-down that is over and that no request came to try is not a reason to hold back a crowd any more. */
 const forgottenAfterMs = 30_000
 
 interface State {
@@ -76,7 +76,7 @@ interface State {
   shown: Pick<CoolDown, 'scope' | 'application' | 'address'>
 }
 
-/** The last 429 to an application's credentials, unless a quote call of theirs succeeded since. */
+/** The last 429 to an application's credentials, unless a quote call with them succeeded since. */
 interface LastRefused {
   address: string
   atMs: number

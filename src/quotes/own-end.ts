@@ -12,7 +12,7 @@ export function readDateHeaders(rawHeaders: readonly string[]): {
   const ages = headerValues(rawHeaders, 'age')
   return {
     dateHeader: dates.length === 1 ? dates[0] : undefined,
-    // An age that is no number says that there is one.
+    // An Age that is not a number still says that the answer has an age.
     hasAge: ages.some((age) => !/^0+$/.test(age)),
   }
 }

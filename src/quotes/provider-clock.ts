@@ -31,9 +31,9 @@ export interface ProviderClock {
   observe(answer: { rawHeaders: readonly string[]; sentAtMs: number; receivedAtMs: number }): void
   /** How far the shared store's clock is ahead of ours: a second opinion on ours, until the provider has said its time. */
   compare(storeAheadMs: number): void
-  /** How far ahead of our clock the provider is by what another replica told the store: counts until it has been heard here. */
+  /** How far ahead of our clock the provider is by what another replica told the store: counts until the provider has answered here. */
   hearsay(aheadMs: number): void
-  /** How far ahead of our clock the provider was when an earlier process last heard it: counts until it has been heard here. */
+  /** How far ahead of our clock the provider was when an earlier process had its last answer: counts until the provider has answered here. */
   assume(aheadMs: number): void
   /** By how much refusing takes the provider to be ahead of our clock: what a later process may assume. */
   readonly aheadMs: number
@@ -90,12 +90,12 @@ export function createProviderClock({ clock, log }: { clock: Clock; log: Logger 
     if (saysNoTime()) {
       log.warn(
         {},
-        'no answer of the provider has a readable Date, so its clock is not known: quotes are judged by ours, which must be right',
+        'no answer of the provider has a readable Date, so its clock is not known: quotes are judged by our clock, which must be right',
       )
     } else if (Math.abs(estimateMs) > worthAWarningMs) {
       log.warn(
         { offsetMs: Math.round(estimateMs) },
-        "the provider's clock is far from ours: quotes are judged by its clock, on the safe side of what is known of it",
+        "the provider's clock is far from ours: quotes are judged by the provider's clock, within its known bounds",
       )
     } else return
     warnedAtMs = clock.nowMs()

@@ -89,7 +89,7 @@ export interface ReadAt {
   steadyNowMs: number
 }
 
-/** Undefined: the text is no note, because other programs can write to the store. */
+/** Undefined: the text is not a note, because other programs can write to the store. */
 export function decodeNote(text: unknown, readAt: ReadAt): NotedQuote | undefined {
   if (typeof text !== 'string' || text.length > maxNoteLength) return undefined
   // Version 1.0.0 writes no time of the store, no partition and no own end.

@@ -66,7 +66,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
         if (result?.quote === undefined) return result
         // The provider gave a used quote to another client too, maybe at a replica that missed the order.
         if (evictions.isUsed(result.quote)) evictions.evict(key, result.quote, span)
-        // The store knows when it ends by one clock of the provider, and not what this replica has heard since.
+        // The store knows when it ends by one clock of the provider, and not what this replica has learned since.
         else if (providerClock.serveLeftMs(result.quote) <= minValidityMs) excludeId = result.quote.id
         else if (!watch.evicted) return result
       }

@@ -18,7 +18,7 @@ export interface AddressNotesOptions {
 }
 
 export function createAddressNotes({ log, observer, allShareQuotes }: AddressNotesOptions): AddressNotes {
-  const unknown = `the provider is told for=unknown, and the quote is ${
+  const unknown = `the provider gets for=unknown, and the quote is ${
     allShareQuotes ? 'shared with all clients (QUOTE_PARTITION=none)' : 'not shared'
   }`
   const untrustedPeers = new Set<string>()

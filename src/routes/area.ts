@@ -59,7 +59,7 @@ const absoluteForm = /^https?:\/\/[^/?#]*/i
 export function createAreaReader(
   pathsOf: Readonly<Record<UpstreamName, readonly string[]>>,
 ): (rawTarget: string) => TargetReading {
-  /** The upstream of every path that belongs to no other upstream and is no version of the swap API. */
+  /** The upstream of every path that belongs to no other upstream and is not a version of the swap API. */
   const catchAll = upstreamNames.find((name) => pathsOf[name].includes('/'))
 
   function areaOf(path: string): Area {

@@ -38,7 +38,7 @@ const whose = {
 export function limitProblem({ scope, leftMs }: CoolDown): Problem {
   const seconds = Math.max(1, Math.ceil(leftMs / 1_000))
   return new Problem('provider-limit', {
-    detail: `The provider answered 429 to quotes of ${whose[scope]}, so it is not asked for a moment. Ask again in ${seconds} s.`,
+    detail: `The provider answered 429 to quotes of ${whose[scope]}, so this request was not sent. Retry after ${seconds} s.`,
     headers: { 'Retry-After': String(seconds) },
     members: { upstream: 'swap', scope },
   })

@@ -17,16 +17,16 @@ export function answeredByPolicy({ request, response, reading, area }: Exchange)
   if ('problem' in reading) throw new Problem('bad-target', { detail: reading.problem })
   if (method === 'TRACE' || method === 'CONNECT') {
     throw new Problem('method-not-allowed', {
-      detail: `${method} is never passed on.`,
+      detail: `${method} is not relayed.`,
       headers: { Allow: everyMethod },
     })
   }
   if ('asterisk' in reading && method !== 'OPTIONS') {
-    throw new Problem('bad-target', { detail: 'Only OPTIONS may ask for "*".' })
+    throw new Problem('bad-target', { detail: 'The target "*" is allowed with OPTIONS only.' })
   }
   if (area === 'quote' && method !== 'OPTIONS') {
     throw new Problem('method-not-allowed', {
-      detail: 'A quote is asked for with GET.',
+      detail: 'Request a quote with GET.',
       headers: { Allow: 'GET, HEAD, OPTIONS' },
     })
   }

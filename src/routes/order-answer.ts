@@ -51,7 +51,7 @@ export function orderFailure(
     ? `The swap API accepted this order (${status}), but the rest of its answer was lost or is invalid. Do not send the order again.`
     : detail
   return new Problem(slug, {
-    detail: lookup === undefined ? what : `${what} The order can be looked up at \`lookup\`.`,
+    detail: lookup === undefined ? what : `${what} Look it up at \`lookup\`.`,
     members: { ...members, ...(accepted && { accepted }), ...(lookup !== undefined && { lookup }) },
     headers,
     retryable,

@@ -19,7 +19,7 @@ export function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForM
   const pair = encodeURIComponent(Buffer.from(pairId).toString())
   return new Problem('quote-expired', {
     detail:
-      'The quote that this order uses is no longer live. Nothing was sent to the provider. Ask for a new quote at ' +
+      'The quote of this order is no longer live. Nothing was sent to the provider. Request a new quote at ' +
       '`requote`, show it, and order again.',
     members: {
       quoteId: quote.id,
@@ -34,8 +34,8 @@ export function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForM
 export function unknownProblem(): Problem {
   return new Problem('quote-unknown', {
     detail:
-      'No quote that this gateway has served matches the order by id or by its terms (pairId, fromAmount, ' +
-      'toAmount, App-Name). Ask for a quote here, then order.',
+      'No quote of this gateway matches the order by id or by its terms (pairId, fromAmount, toAmount, App-Name). ' +
+      'Nothing was sent to the provider. Request a quote here, then order.',
   })
 }
 
@@ -46,7 +46,7 @@ export function hasCoding(rawHeaders: readonly string[]): boolean {
 export function refuseCoding(rawHeaders: readonly string[]): void {
   if (!hasCoding(rawHeaders)) return
   throw new Problem('content-coding', {
-    detail: 'An order is read before it is sent on, so it must come without a Content-Encoding.',
+    detail: 'The gateway reads orders, so send the order without a Content-Encoding.',
     headers: { 'Accept-Encoding': 'identity' },
   })
 }
@@ -56,7 +56,9 @@ export function refuseLength(rawHeaders: readonly string[]): void {
 }
 
 export function tooLarge(): Problem {
-  return new Problem('order-too-large', { detail: `An order has at most ${maxOrderBytes} bytes here.` })
+  return new Problem('order-too-large', {
+    detail: `The order has more than ${maxOrderBytes} bytes. Nothing was sent to the provider.`,
+  })
 }
 
 /** What the console says of an order that was judged. */

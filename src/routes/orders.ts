@@ -156,7 +156,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       if (mayBeAccepted(head.status)) this.#useQuote()
     }
 
-    /** The order was sent, and has no answer for its client. Returns the error that the client is told instead. */
+    /** The order was sent, and has no answer for its client. Returns the error that the client gets instead. */
     failed(error: unknown): unknown {
       if (this.#status === 0) this.#useQuote()
       return orderFailure(error, this.#judged.order, this.#status)

@@ -43,7 +43,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
 
   return function passThroughRoute(exchange, body, explain = unchanged) {
     const { request, response, reading } = exchange
-    if (!('target' in reading)) throw new Problem('bad-target', { detail: 'There is nothing to ask for.' })
+    if (!('target' in reading)) throw new Problem('bad-target', { detail: 'The target "*" is not relayed.' })
     const upstream = upstreamFor(reading)
     const isSwap = upstreamTable[upstream.name].headers === 'swap'
     const rateLimit = isSwap ? options.rateLimit : undefined
@@ -137,15 +137,15 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     if (name === undefined && mayBeVersioned(path)) {
       throw new Problem('not-found', {
         detail:
-          'Of the swap API, /v3 is the one version that is passed on, in exactly this spelling. Paths below another ' +
-          '/v<number> are sent to no API, whatever PAYMENTS_PATHS says.',
+          'Of the versions of the swap API this gateway serves only /v3, in exactly this spelling. Paths below another ' +
+          '/v<number> are sent to no API, whatever PAYMENTS_PATHS lists.',
       })
     }
     if (name === undefined) {
       throw new Problem('not-found', {
         detail:
-          'Here are /v3 and below (the swap API), /webhooks and below, and the payments paths in ' +
-          `PAYMENTS_PATHS: ${options.paymentsPaths.join(', ')}. Another payments path has to be added to PAYMENTS_PATHS.`,
+          'This gateway serves /v3/* (swap API), /webhooks/*, and the payments paths in PAYMENTS_PATHS: ' +
+          `${options.paymentsPaths.join(', ')}. Add another payments path to PAYMENTS_PATHS.`,
       })
     }
     const upstream = options.upstreams[name]

@@ -35,7 +35,7 @@ export function createPlainOrderRoute(
     const named = order.quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
     if (named === undefined) return
     throw new Problem('float-order-required', {
-      detail: 'This order names a quote. An order for a quote goes to POST /v3/orders/float.',
+      detail: 'This order names a quote. Send it to POST /v3/orders/float. Nothing was sent to the provider.',
       members: { quoteId: named.id, use: '/v3/orders/float' },
     })
   }
@@ -54,7 +54,7 @@ export function createPlainOrderRoute(
     const isReadable = whole !== undefined && !hasCoding(request.rawHeaders)
     const { order } = isReadable ? readOrder(whole, { quoteIdFields }) : {}
     if (order !== undefined) await refuseQuoteId(order, exchange.span)
-    // The client may have left while the store was asked; relaying would wait for ever for the client to read.
+    // The client may have left while the store was asked; relaying would wait forever for the client to read.
     if (response.destroyed) return
     try {
       options.passThrough(exchange, body, (error) => orderFailure(error, order))

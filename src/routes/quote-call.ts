@@ -100,7 +100,7 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
       if (refusal !== undefined) return { answer: Promise.reject(limitProblem(refusal)), abort() {} }
       const pass = coolDowns.admit(this.#sent.asked)
       const call = make(pass)
-      // A trial that nobody ended would keep all others waiting.
+      // A trial that is never ended would keep all other requests waiting.
       call.answer.catch(() => pass.unanswered())
       return call
     }

@@ -61,7 +61,7 @@ const unfitName = /^\s*$|\n/
 function refuseAppName(value: string | undefined): void {
   if (value === undefined || value.trim() === '') {
     throw new Problem('app-name-missing', {
-      detail: 'The swap API wants to know the application: send App-Name, or set SWAP_APP_NAME.',
+      detail: 'The swap API requires an App-Name header: send one, or set SWAP_APP_NAME at the gateway.',
       members: { header: 'App-Name' },
     })
   }

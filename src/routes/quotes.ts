@@ -45,7 +45,7 @@ const maxAsks = 3
 
 function expiredWaiting(): Problem {
   return new Problem('quote-expired-waiting', {
-    detail: `${maxAsks} quotes in a row expired before they could be sent to this client. The request can be sent again.`,
+    detail: `${maxAsks} quotes in a row expired before they could be sent to this client. Request the quote again.`,
   })
 }
 

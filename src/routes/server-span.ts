@@ -29,7 +29,7 @@ export function endServerSpan(span: Span, exchange: Exchange, { status }: Ended)
   span.end(errorOf(exchange, status))
 }
 
-/** Undefined for what is no error of this server: 4xx is its client's. */
+/** Undefined for 4xx, because those errors are the client's. */
 function errorOf({ outcome }: Exchange, status: number): string | undefined {
   if (status === 0) return outcome?.how === 'problem' ? outcome.problem : 'broken_off'
   if (status < 500) return undefined

@@ -31,7 +31,8 @@ export function wireName(lowerCaseName: string): string {
 export function refuseLoop(viaLines: string | undefined): void {
   if (!namesQuotegate(viaLines)) return
   throw new Problem('loop-detected', {
-    detail: 'Via already names quotegate: its SWAP_BASE_URL leads back to a quotegate.',
+    detail:
+      'Via already names quotegate: the SWAP_BASE_URL of a gateway leads back to a gateway. Correct it.',
     headers: { 'Proxy-Status': 'quotegate; error=proxy_loop_detected' },
   })
 }

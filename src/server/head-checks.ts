@@ -69,13 +69,13 @@ function malformed(detail: string): Problem {
 
 function targetTooLong(): Problem {
   return new Problem('target-too-long', {
-    detail: `A request target has at most ${maxTargetBytes} bytes here.`,
+    detail: `The request target has more than ${maxTargetBytes} bytes.`,
   })
 }
 
 function headTooLarge(): Problem {
   return new Problem('head-too-large', {
-    detail: `A request head has at most ${maxHeadBytes} bytes and ${maxHeaders} headers here.`,
+    detail: `The request head has more than ${maxHeadBytes} bytes or ${maxHeaders} headers.`,
   })
 }
 

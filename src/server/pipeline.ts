@@ -107,7 +107,7 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
 
   /**
    * Any byte stops Node's own idle timer, an empty line too, and Node's deadline for a head begins with the first byte
-   * of a method. So an empty line would keep a connection open for ever.
+   * of a method. So an empty line would keep a connection open forever.
    */
   function checkIdle(socket: Duplex, connection: Connection): void {
     const client = connection.queue[0]?.request.socket
@@ -198,7 +198,7 @@ function bytesOf({ url = '', rawHeaders, headers }: IncomingMessage): number {
 
 /** Reads or ends a body that is still on its way when its request has been answered. */
 function endBody(request: IncomingMessage): void {
-  // Node waits for ever for the end of a body that is not read.
+  // Node waits forever for the end of a body that is not read.
   if (request.listenerCount('data') === 0) destroyUnlessRead(request)
   // Node no longer notifies a reader of the body that the connection has ended.
   const { socket } = request

@@ -82,7 +82,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     socket.once('close', () => {
       turnedAway -= 1
     })
-    const detail = 'This gateway has as many connections as it takes. Try again shortly.'
+    const detail = 'This gateway has its maximum of client connections. Nothing was read: try again in 1 s.'
     refuseSocket(socket, new Problem('too-many-connections', { detail, headers: { 'Retry-After': '1' } }))
     if (turnedAway > maxTurnedAway) socket.destroySoon()
   }
@@ -131,7 +131,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   Object.assign(server, { httpAllowHalfOpen: true })
 
   server.on('timeout', (socket) => {
-    // A client that has stopped taking its answer would hold an upstream's connection for ever. A client that waits for
+    // A client that has stopped taking its answer would hold an upstream's connection forever. A client that waits for
     // its answer is not timed out here: the upstream's deadlines apply.
     if (connectionOf(socket).queue.length === 0 || socket.writableLength > 0) socket.destroy()
     else socket.setTimeout(0)
@@ -147,7 +147,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   })
   server.on('checkExpectation', (request, response) => {
     take(request, response, (checked, answer) => {
-      const detail = 'The only expectation that can be met is 100-continue.'
+      const detail = 'The only Expect value that this gateway supports is 100-continue.'
       refuse(checked, answer, new Problem('expectation-failed', { detail }))
     })
   })
@@ -159,7 +159,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     if (socket[refused] || connection.takesNoMore) return
     connection.takesNoMore = true
     const problem = new Problem('method-not-allowed', {
-      detail: 'CONNECT is never passed on.',
+      detail: 'CONNECT is not relayed.',
       headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' },
     })
     if (connection.queue.length === 0) refuseSocket(socket, problem)

@@ -81,7 +81,7 @@ export async function openLevel(folder: string): Promise<LevelStore> {
   }
 }
 
-/** Reads what can be read of a damaged store, and writes its tables anew. */
+/** Reads what can be read of a damaged store, and writes its tables again. */
 export async function repairLevel(folder: string): Promise<void> {
   await (await loadLevel()).repair(folder)
 }

@@ -60,10 +60,7 @@ export async function createState(parts: StateParts): Promise<State> {
     const setAsideAs = folder.nameAside('damaged', nowMs())
     await folder.setAside(setAsideAs, ['store'])
     setAside = await folder.countSetAside()
-    parts.log.error(
-      { setAsideAs },
-      'STATE_DIRECTORY lost what was written: it is written again, out of memory',
-    )
+    parts.log.error({ setAsideAs }, 'STATE_DIRECTORY lost records: writing them again from memory')
     await makeFolder(folder.store)
     return openLevel(folder.store)
   }

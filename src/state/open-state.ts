@@ -47,7 +47,10 @@ async function open(options: StateOptions): Promise<State> {
     // It was there before `about` was, so that a folder without it has lost it.
     const synced = typeof last === 'object' ? last : undefined
     const onDamage = (damage: object) =>
-      log.error(damage, 'STATE_DIRECTORY was damaged: what is whole was read, and the damaged files are kept')
+      log.error(
+        damage,
+        'STATE_DIRECTORY was damaged: its intact records were read, and the damaged files are kept beside it',
+      )
     const opened = await openStore({
       folder,
       synced,
@@ -91,7 +94,7 @@ async function takeLock(folder: Folder, directory: string): Promise<LevelStore> 
   const refused = (error: unknown) => {
     if (!(error instanceof StoreInUse)) throw error
     throw new StateError(
-      `STATE_DIRECTORY=${directory} is in use by another process: give each process a folder of its own`,
+      `STATE_DIRECTORY=${directory} is in use by another process: give each process its own folder`,
       { cause: error },
     )
   }
@@ -104,7 +107,7 @@ async function takeLock(folder: Folder, directory: string): Promise<LevelStore> 
     if (error instanceof StoreInUse || error instanceof StateError) return refused(error)
     // It may be held by a process whose lock this one could not even try.
     if (isOfTheSystem(error) && code !== 'EEXIST') throw error
-    // The lock is damaged and nobody holds it. It has no records, so that nothing is lost with it.
+    // The lock is damaged and no process holds it. It has no records, so that nothing is lost with it.
     await rm(folder.lock, { recursive: true, force: true })
     return take().catch(refused)
   })
@@ -128,7 +131,7 @@ async function identify(folder: Folder, options: StateOptions): Promise<string> 
   if (isAbout(about) || [folder.store, folder.opening].some(existsSync)) {
     const setAsideAs = folder.nameAside(isAbout(about) ? 'set-aside' : 'damaged', clock.nowMs())
     await folder.setAside(setAsideAs, entries)
-    log.warn({ setAsideAs }, `STATE_DIRECTORY ${why}: it is set aside, and the ledger begins empty`)
+    log.warn({ setAsideAs }, `STATE_DIRECTORY ${why}: it is set aside, and the ledger starts empty`)
   }
   const salt = options.salt ?? newSalt()
   await folder.writeSyncMark(unsynced)

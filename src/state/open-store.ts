@@ -141,7 +141,7 @@ async function openAndRead(
   return { store, contents }
 }
 
-/** LevelDB says in words that the disk is full, or that it may not write. That is no damage. */
+/** LevelDB says in words that the disk is full, or that it may not write. That is not damage. */
 export function isOfTheSystem(error: unknown): boolean {
   const { code, message } = error as { code?: string; message: string }
   if (code !== undefined && !code.startsWith('LEVEL_')) return true

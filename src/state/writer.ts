@@ -227,7 +227,7 @@ export function createWriter(options: WriterOptions): Writer {
     async close() {
       for (const timer of [batchTimer, syncTimer, retryTimer]) clearTimeout(timer)
       const warning = setTimeout(
-        () => log.warn({}, 'stopping waits for the disk of STATE_DIRECTORY'),
+        () => log.warn({}, 'stopping: waiting for the disk of STATE_DIRECTORY'),
         patienceMs,
       )
       isClosed = true
@@ -241,7 +241,10 @@ export function createWriter(options: WriterOptions): Writer {
       await store.close().catch(() => {})
       clearTimeout(warning)
       if (isFailed)
-        log.error({ records: this.backlog }, 'these records of the ledger are not in STATE_DIRECTORY')
+        log.error(
+          { records: this.backlog },
+          'stopped before these records of the ledger were written to STATE_DIRECTORY: late orders for them will be sent',
+        )
       else await options.writeSyncMark(mark, true)
     },
   }

@@ -22,7 +22,7 @@ export interface Sender {
 const retryableStatuses: ReadonlySet<number> = new Set([429, 502, 503, 504])
 const firstPauseMs = 1_000
 const maxPauseMs = 5_000
-/** More is no answer of a collector. */
+/** A collector answers with less. */
 const maxAnswerBytes = 65_536
 const noBytes = new Uint8Array()
 

@@ -10,7 +10,7 @@ import type { SentBody } from './types.ts'
 
 /** A longer body streams. It is also what Node reads from a connection at a time. */
 export const maxStartBytes = 65_536
-/** A body that nobody has to judge streams if it is not whole after this time. */
+/** A body that is not judged streams if it is not whole after this time. */
 const patienceMs = 1_000
 
 export interface BodyStartOptions {
@@ -188,7 +188,7 @@ class SlowStart {
 
   #refuse(): void {
     const detail =
-      'Unfinished requests have filled the memory that is set aside for them, and this order took longest to arrive. ' +
+      'Unfinished requests have filled the memory for incomplete bodies, and this order took longest to arrive. ' +
       'Nothing was sent. Send the order again in one piece.'
     this.#fail(new Problem('request-timeout', { detail }))
   }

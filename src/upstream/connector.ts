@@ -82,7 +82,7 @@ function resetIsAnError(error: NodeJS.ErrnoException): void {
 }
 
 /**
- * After ERR_TLS_CERT_ALTNAME_INVALID undici counts the failed request as running for ever (7.30.2). The next request to
+ * After ERR_TLS_CERT_ALTNAME_INVALID undici counts the failed request as running forever (7.30.2). The next request to
  * that client would wait without end, even with a correct certificate. So the error gets another code.
  */
 export function withoutAltNameCode(error: NodeJS.ErrnoException): Error {

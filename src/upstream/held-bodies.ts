@@ -9,7 +9,7 @@ export interface HeldBodiesObserver {
 /** Of the heap limit, for the bodies that are not whole yet. */
 const heapShare = 1 / 16
 const minBytes = 8 * 2 ** 20
-/** Of the bound. Bodies that nobody has to judge leave the rest to orders, whatever they hold. */
+/** Of the bound. Bodies that are not judged leave the rest to orders, whatever orders hold. */
 const unjudgedShare = 1 / 2
 
 export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): number {

@@ -42,7 +42,7 @@ export interface UpstreamObserver {
   breakerChanged(breaker: BreakerName, state: BreakerState, failure?: CountedFailure): void
 }
 
-/** What a request to the swap API is. Other upstreams take all of theirs as `other`. */
+/** What a request to the swap API is. Other upstreams take all of their requests as `other`. */
 export type RequestKind =
   | 'float-order'
   /** POST /v3/orders. */

@@ -88,7 +88,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     observer.breakerChanged(breaker, state, lastFailures[breaker]?.failure)
     if (breaker !== 'connections') return
     if (state === 'closed') connections.serve()
-    // Whoever waited for the trial has waited long enough: nobody knows how long the outage will last.
+    // Requests that waited for the trial have waited long enough: the outage may last.
     if (state === 'open' && isTryingToConnect) connections.refuseWaiting(refused(connectionsRefusal()))
     isTryingToConnect = state === 'half-open'
   }

@@ -74,7 +74,7 @@ describe('without a trusted peer', () => {
   )
 })
 
-/** What the reader makes of a header that names this client, or nobody. */
+/** What the reader makes of a header that names this client, or no client. */
 const named = (address: string) => ({ address, peer: proxy, peerTrusted: true })
 const nobody = { address: undefined, peer: proxy, peerTrusted: true, note: expect.any(String) }
 
@@ -121,13 +121,13 @@ describe('behind trusted peers', () => {
     },
   )
 
-  test('an element that names nobody ends the walk', () => {
+  test('an element that names no client ends the walk', () => {
     expect(behindProxy(`for=${client}, proto=https, for=10.0.0.2`)).toEqual(named('10.0.0.2'))
     expect(behindProxy(`for=${client}, proto=https`)).toMatchObject({ ...nobody, note: 'no-client-named' })
   })
 
   test.each([[['']], [[' , ', '']], [['proto=https']], [[';']]])(
-    '%j names nobody, not the proxy',
+    '%j names no client, not the proxy',
     (lines) => {
       expect(behindProxy(...lines)).toMatchObject({ ...nobody, note: 'no-client-named' })
     },
@@ -163,7 +163,7 @@ describe('behind trusted peers', () => {
     ['an address without its parameter', [client]],
     ['a quote across lines', [`for="_a, for=${client}`, 'b"']],
     ['a control character', [`for=${client}\x01`]],
-  ])('a header whose right end is malformed names nobody, never the proxy: %s', (_, lines) => {
+  ])('a header whose right end is malformed names no client, never the proxy: %s', (_, lines) => {
     expect(behindProxy(...lines)).toEqual({
       address: undefined,
       peer: proxy,
@@ -232,7 +232,7 @@ describe('behind trusted peers', () => {
     }
   })
 
-  test('no number of peers is remembered for ever', () => {
+  test('no number of peers is remembered forever', () => {
     const read = reader()
     const twice = (peer: string) => [read(peer, []), read(peer, [])][1]
     const first = twice('192.0.2.1')

@@ -35,7 +35,7 @@ describe('X-Forwarded-For', () => {
     expect(read(proxy, ['x-forwarded-for', `"<rubbish>, ${client}`])).toMatchObject({ address: client })
   })
 
-  test('rubbish at the right end is malformed, and names nobody', () => {
+  test('rubbish at the right end is malformed, and names no client', () => {
     expect(read(proxy, ['x-forwarded-for', `${client}, rubbish`])).toMatchObject({
       address: undefined,
       note: 'malformed-header',
@@ -70,7 +70,7 @@ describe('a header of one address', () => {
     },
   )
 
-  test.each(['', 'unknown', '_hidden'])('%j names nobody', (value) => {
+  test.each(['', 'unknown', '_hidden'])('%j names no client', (value) => {
     expect(read(proxy, ['CF-Connecting-IP', value])).toMatchObject({
       address: undefined,
       note: 'no-client-named',

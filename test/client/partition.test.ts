@@ -53,7 +53,7 @@ describe('a partition by header', () => {
     expect(of('cf-ipcountry', place)).not.toBe(byAddress(client, []))
   })
 
-  it('does not exist when the address is not known, of which the provider is told', () => {
+  it('does not exist when the address is not known, and the provider gets for=unknown', () => {
     expect(partition(trusted(), [])).toBeUndefined()
     expect(partition(trusted(), germany)).toBeUndefined()
     expect(partition(untrusted(), germany)).toBeUndefined()

@@ -28,7 +28,7 @@ describe('TRUST_PROXY', () => {
     for (const address of outside) expect(trusts(address), address).toBe(false)
   })
 
-  test('nobody is trusted by default', () => {
+  test('no peer is trusted by default', () => {
     expect(parseTrustProxy([]).trusts('127.0.0.1')).toBe(false)
   })
 

@@ -132,7 +132,7 @@ describe('cross-checks of settings', () => {
     ])('is warned about: %s', (names) => {
       expect(warnings(names)).toEqual([
         expect.stringContaining(
-          `QUOTE_PARTITION_HEADER=${names.toLowerCase()} says a region without its country`,
+          `QUOTE_PARTITION_HEADER=${names.toLowerCase()} names a region without its country`,
         ),
       ])
     })

@@ -72,7 +72,7 @@ describeInBrowser('the console', () => {
     expectPeace(watched, gateway.operationsUrl)
   })
 
-  test('shows an answer that is no quote as it is, and counts one down that is not kept', async () => {
+  test('shows an answer that is not a quote as it is, and counts one down that is not kept', async () => {
     let answer = quoteBody()
     const upstream = await recordingUpstream((_request, response) =>
       giveQuote(response, answer, ['Content-Type', 'application/json', 'Cache-Control', 'no-store']),

@@ -94,7 +94,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       expect(await store.put('key', storedQuote({ id: '99'.padEnd(200, 'x') }))).toBe(false)
     })
 
-    it('lends the lock to one, until he gives it back or its time is over', async () => {
+    it('lends the lock to one caller, until the caller gives it back or its time is over', async () => {
       const store = await emptyReplica()
       expect(await store.getOrLock('key', wanted())).toMatchObject({ lockHolder: 'a' })
       expect(await store.getOrLock('key', wanted({ token: 'b' }))).toMatchObject({ lockHolder: 'a' })
@@ -113,7 +113,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       }, 'the lock to be over')
     })
 
-    it('gives the lock back with the quote, but only that of whoever writes it', async () => {
+    it('gives the lock back with the quote, but only the lock of its writer', async () => {
       const store = await emptyReplica()
       const asked = await store.getOrLock('key', wanted())
       await store.put('key', storedQuote({ id: 'slow' }), { token: 'other', storeAheadMs: 0 })
@@ -260,7 +260,7 @@ describe.runIf(valkeyIsInstalled())('with a real Cluster of three', () => {
       onEvicted: (key) => heard.add(key),
       onGap: () => {
         listening = true
-        // On a busy machine the subscription may be replaced meanwhile: who is told so drops whatever it has.
+        // On a busy machine the subscription may be replaced meanwhile: a listener that is notified drops whatever it has.
         for (const key of forgotten) heard.add(key)
       },
       onUp() {},

@@ -198,7 +198,7 @@ describe('what selects the pods', () => {
     ])
   })
 
-  it('the NetworkPolicy lets clients to the traffic port and Prometheus to the other, and nobody to both', () => {
+  it('the NetworkPolicy lets clients to the traffic port and Prometheus to the other, and no one to both', () => {
     const rules = readManifest<INetworkPolicy>('network-policy.yaml').spec?.ingress ?? []
     expect(rules.map(({ ports }) => ports?.map(({ port }) => port))).toEqual([['http'], ['operations']])
     for (const { from = [] } of rules) expect(from).not.toEqual([])

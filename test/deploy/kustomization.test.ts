@@ -49,7 +49,7 @@ describe('kustomization.yaml', () => {
     expect(schemaErrors(objects)).toEqual([])
   }, 120_000)
 
-  it('would be told of a value that cannot be, and of a field that is missing', () => {
+  it('would find a value that cannot be, and a field that is missing', () => {
     const wrong = { apiVersion: 'v1', kind: 'Service', spec: { ports: [{ port: 'http' }] } }
     expect(schemaErrors([wrong]).join()).toContain('/spec/ports/0/port must be integer')
     const empty = { apiVersion: 'apps/v1', kind: 'Deployment', spec: {} }
@@ -63,7 +63,7 @@ describe('kustomization.yaml', () => {
     expect([labels?.includeTemplates, labels?.includeSelectors]).toEqual([true, undefined])
   })
 
-  it('would be told of a field that Kubernetes does not know', () => {
+  it('would find a field that Kubernetes does not know', () => {
     const misspelt = { apiVersion: 'v1', kind: 'Service', spec: { selecter: {} } }
     expect(typeErrors([misspelt]).join()).toContain("'\"selecter\"' does not exist in type 'IServiceSpec'")
   }, 120_000)

@@ -140,7 +140,7 @@ describe('the attacker', () => {
 })
 
 describe.each(everyWay)('the attacker from a restricted place, through %s,', (_way, open) => {
-  // Everybody on loopback is in the restricted place, and the attacker is: nobody trusts his word.
+  // Every client on loopback is in the restricted place, the attacker too: its headers are not trusted.
   const restricted = { sandbox: { faults: { restrictedPlace: '127.0.0.0/8' } } }
 
   test.each([
@@ -150,7 +150,7 @@ describe.each(everyWay)('the attacker from a restricted place, through %s,', (_w
     { 'X-Real-IP': '198.51.100.1', 'CF-Connecting-IP': '198.51.100.1', 'True-Client-IP': '198.51.100.1' },
     { Connection: 'Forwarded, X-Forwarded-For' },
     { Forwarded: 'for=198.51.100.1', Connection: 'Forwarded' },
-  ])('is refused as what he is, whatever he claims: %j', async (claims) => {
+  ])('is refused as what it is, whatever it claims: %j', async (claims) => {
     const { sandbox, gateway } = await setStage({}, restricted)
     const answer = await open(gateway)('get', '/v3/pairs/ETH_USDC').set(claims)
     expect([answer.status, answer.body]).toEqual([403, { code: 'RESTRICTED_GEOLOCATION' }])
@@ -161,7 +161,7 @@ describe.each(everyWay)('the attacker from a restricted place, through %s,', (_w
     }
   })
 
-  test('has no header removed that says who he is by naming it in Connection', async () => {
+  test('cannot have a header that names it removed by listing that header in Connection', async () => {
     const { sandbox, gateway } = await setStage({}, restricted)
     await open(gateway)('get', '/v3/pairs').set({
       'App-Name': 'mallory',

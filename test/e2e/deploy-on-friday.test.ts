@@ -88,7 +88,7 @@ it.runIf(valkeyIsInstalled())(
     const ordered: string[] = []
     let running = true
     const clients = Array.from({ length: 9 }, async (_, client) => {
-      // Two in three keep their connection, as pools do; the others connect anew each time.
+      // Two in three keep their connection, as pools do; the others open a new one each time.
       const agent = client % 3 === 0 ? false : new Agent({ keepAlive: true, maxSockets: 1 })
       const count = ({ outcome }: Answer) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
       for (let turn = 0; running; turn += 1) {

@@ -40,7 +40,7 @@ it('2,000 users from five countries open one pair within a second: the provider 
   for (const { rawHeaders } of sandbox.requests)
     expect(rawHeaders.join('\n').toLowerCase()).not.toContain('cf-ipcountry')
 
-  // Nobody waited for a second round: whoever did not hit was waiting for the one call of his country.
+  // No client waited for a second round: each miss was waiting for the one call of its country.
   const [hits, collapsed, misses] = await Promise.all(
     ['hit', 'collapsed', 'miss'].map((result) => counted(gateway, lookups(result))),
   )

@@ -26,7 +26,7 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
     expect((await ask('get', '/v3/pairs')).status).toBe(503)
   })
 
-  test('forgets TRUST_PROXY, and is told so once by the log, and by a metric', async () => {
+  test('forgets TRUST_PROXY, and the log says so once, and a metric too', async () => {
     const log = await keptLog('info')
     const { sandbox, gateway } = await setStage({}, { overrides: { logger: log.logger } })
     const ask = open(gateway)
@@ -44,7 +44,7 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
     expect(await gateway.metrics()).toContain(ignored)
   })
 
-  test('sets TRUST_PROXY, and is told nothing more', async () => {
+  test('sets TRUST_PROXY, and the log says nothing more', async () => {
     const log = await keptLog('info')
     const settings = { TRUST_PROXY: 'loopback' }
     const { sandbox, gateway } = await setStage(settings, { overrides: { logger: log.logger } })

@@ -7,7 +7,7 @@ import { gatewayTo } from '../support/gateways/between.ts'
 const lifetimeMs = 2_600
 
 it.each([30_000, -30_000])(
-  'a provider whose clock is %d ms ahead: nobody is shown a dead quote, and at most 1.5 s of a life is lost',
+  'a provider whose clock is %d ms ahead: no client is shown an expired quote, and at most 1.5 s of a life is lost',
   async (clockOffsetMs) => {
     const sandbox = await startSandbox({ quoteLifetimeMs: lifetimeMs, faults: { clockOffsetMs } })
     onTestFinished(() => sandbox.close())

@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { everyWay, setStage } from './support.ts'
 
 /**
- * Story 2: the user who went for coffee confirms after the price has expired. The backend hears so at once, shows
- * it, asks again where it is told to, and orders. Nothing reaches the provider in vain.
+ * Story 2: the user who went for coffee confirms after the price has expired. The backend learns so at once, shows
+ * it, asks again at `requote`, and orders. No late order reaches the provider.
  */
 describe.each(everyWay)('the user who went for coffee, through %s,', (_way, open) => {
   const quoteLifetimeMs = 1_000
@@ -21,7 +21,7 @@ describe.each(everyWay)('the user who went for coffee, through %s,', (_way, open
     return { sandbox, ask, orderFor }
   }
 
-  test('is told that the price has expired, takes the new one, and orders', async () => {
+  test('learns that the price has expired, takes the new one, and orders', async () => {
     const { sandbox, ask, orderFor } = await stage()
     const quote = await ask('get', '/v3/pairs/ETH_USDC/quotes?amount=0.10').set('App-Name', 'wallet')
     expect(quote.status).toBe(200)

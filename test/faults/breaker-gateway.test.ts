@@ -18,7 +18,7 @@ function order(fields: object): string {
   )
 }
 
-/** An upstream that gives quotes until it is told to fail. */
+/** An upstream that gives quotes until the test makes it fail. */
 async function quotingUpstream() {
   const upstream = await recordingUpstream((request, response) => {
     if (request.target.startsWith(quotePath)) giveQuote(response, quoteBody({ id: 'the-quote' }))
@@ -67,7 +67,7 @@ describe('a swap upstream that has failed three times in a row', () => {
     expect(await counted(gateway, state('payments', 'connections', 'closed'))).toBe(1)
   })
 
-  // One breaker for all of swap refused live orders because quotes, or somebody's list of assets, failed.
+  // One breaker for all of swap refused live orders because quotes, or a client's list of assets, failed.
   test('gets float orders all the same, until three of them have failed as well', async () => {
     const upstream = await quotingUpstream()
     const gateway = await gatewayTo(upstream.url, settings)
@@ -138,7 +138,7 @@ test('clients who leave while their quotes are asked for open nothing', async ()
 })
 
 // RFC 9110 8.6: a 304 may state the length of the body that it leaves out. undici then finds that body missing.
-test('304s with a Content-Length are answers, which close the swap side for nobody', async () => {
+test('304s with a Content-Length are answers, and open no breaker of the swap side', async () => {
   const upstream = await recordingUpstream((_request, response) =>
     response.writeHead(304, { ETag: '"a"', 'Content-Length': '40' }).end(),
   )

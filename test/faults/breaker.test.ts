@@ -71,7 +71,7 @@ test('a request that failed in every try is one failure', async () => {
   expect(edge.states).toEqual(['rest open'])
 })
 
-test('a request that succeeded in its second try is no failure', async () => {
+test('a request that succeeded in its second try is not a failure', async () => {
   let fail = true
   const upstream = await recordingUpstream((_request, response) => {
     if (fail) response.socket?.resetAndDestroy()
@@ -181,7 +181,7 @@ describe('an open breaker', () => {
     expect((await rawExchange(edge.url, get('/ok'))).status).toBe(200)
   })
 
-  test('is not opened anew by requests from before the outage that time out after it', async () => {
+  test('is not opened again by requests from before the outage that time out after it', async () => {
     const upstream = await faultyUpstream()
     const edge = await edgeTo(upstream.url, { ...brief, headersTimeoutMs: 1_500, connections: 10 })
     const old = Array.from({ length: 4 }, () => rawExchange(edge.url, get('/silent')))

@@ -66,7 +66,7 @@ describe('a client that leaves', () => {
   })
 })
 
-// Whoever leaves closes its side, and Node then speaks of a request that it could not read.
+// A client that leaves closes its side, and Node then speaks of a request that it could not read.
 test.each(['/checkouts', '/v3/orders/float', '/v3/anything'])(
   'a client that closes its side in the middle of its body has left, and sent nothing malformed: %s',
   async (path) => {
@@ -85,7 +85,7 @@ test.each(['/checkouts', '/v3/orders/float', '/v3/anything'])(
   },
 )
 
-test('a client that has its answer and closes its side in the middle of its body hears nothing more', async () => {
+test('a client that has its answer and closes its side in the middle of its body gets nothing more', async () => {
   const gateway = await gatewayTo('http://127.0.0.1:9')
   const client = new RawConnection(gateway.url)
   client.write('POST /nowhere HTTP/1.1\r\nHost: g\r\nContent-Length: 9\r\n\r\nhello')

@@ -96,7 +96,7 @@ test('out of descriptors: who is connected is served, an upstream that cannot be
   expect((await program.exit).code).toBe(0)
 })
 
-// Whoever is refused and does not hang up holds a descriptor for as long as he is listened to.
+// A client that is refused and does not hang up holds a descriptor for as long as the gateway listens to it.
 test('a flood of refused connections that stay holds a thousand descriptors at the most, and each is answered', async () => {
   const { pid, url } = await startGatewayProgram({ CLIENT_CONNECTIONS: '1' })
   const served = new RawConnection(url)

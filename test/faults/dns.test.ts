@@ -109,7 +109,7 @@ test('a name server that does not answer is a 504 after UPSTREAM_CONNECT_TIMEOUT
 })
 
 // Each question holds one of four threads until the name server's time is up, and the other upstreams need them too.
-test('a burst of requests asks for the name once, and all of them hear the answer', async () => {
+test('a burst of requests asks for the name once, and all of them get the answer', async () => {
   const upstream = await recordingUpstream()
   const asked: Parameters<LookupFunction>[2][] = []
   const lookup: LookupFunction = (_name, _options, callback) => void asked.push(callback)

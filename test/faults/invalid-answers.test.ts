@@ -9,7 +9,7 @@ const good = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
 describe('an answer that is not valid HTTP', () => {
   test.each([
-    ['is no HTTP at all', 'hello there\r\n\r\n'],
+    ['is not HTTP at all', 'hello there\r\n\r\n'],
     ['has a status of four digits', 'HTTP/1.1 2000 OK\r\n\r\n'],
     ['has no status', 'HTTP/1.1 OK\r\n\r\n'],
     ['is of another version', 'HTTP/3.0 200 OK\r\nContent-Length: 2\r\n\r\nok'],
@@ -23,10 +23,10 @@ describe('an answer that is not valid HTTP', () => {
       'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
     ],
     ['has two lengths that differ', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!'],
-    ['has a length that is no number', 'HTTP/1.1 200 OK\r\nContent-Length: 2x\r\n\r\nok'],
+    ['has a length that is not a number', 'HTTP/1.1 200 OK\r\nContent-Length: 2x\r\n\r\nok'],
     ['has a negative length', 'HTTP/1.1 200 OK\r\nContent-Length: -2\r\n\r\nok'],
     [
-      'has a coding that nobody asked for',
+      'has a coding that was not requested',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
     ],
     ['has a control character in its reason', 'HTTP/1.1 200 O\x01K\r\nContent-Length: 2\r\n\r\nok'],
@@ -92,7 +92,7 @@ describe('an answer that is valid, if odd', () => {
     expectProblem(await rawExchange(gateway.url, get), 502, 'upstream-invalid')
   })
 
-  test('is cut where its length says, and what follows reaches nobody', async () => {
+  test('is cut where its length says, and what follows reaches no client', async () => {
     const escaped = escapedErrors()
     const upstream = await rawUpstream((socket) =>
       socket.write(`${good}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray`),

@@ -44,7 +44,7 @@ describe('an upstream that closes idle connections just as the next POST goes ou
     expect([seen.length, sum(seen)]).toEqual([bursts * atOnce, bursts * atOnce])
   })
 
-  test('sees none twice where it closes unannounced: what it closed upon is a 502', async () => {
+  test('sees none twice where it closes unannounced: a request that met the close is a 502', async () => {
     const [bursts, atOnce] = [100, 20]
     const upstream = await racingUpstream({ idleMs: [0, 12], announce: '' })
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce, UPSTREAM_RETRIES: 5 })

@@ -9,7 +9,7 @@ const get = 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n'
 const post = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 1000\r\n\r\nsome'
 const good = 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'
 
-test('an upstream that answers when the client has just left harms nobody', async () => {
+test('an upstream that answers when the client has just left harms no other client', async () => {
   const escaped = escapedErrors()
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream((_request, response) => waiting.push(response))
@@ -33,7 +33,7 @@ test.each([
   ['within the body', 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nsome', get],
   ['within both bodies', 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nsome\r\n', post],
   ['before the head, with a body on its way', '', post],
-])('both sides that close at once %s harm nobody', async (_when, said, request) => {
+])('both sides that close at once %s harm no other client', async (_when, said, request) => {
   const escaped = escapedErrors()
   const sockets: Socket[] = []
   const upstream = await rawUpstream((socket) => {

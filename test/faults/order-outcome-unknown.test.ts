@@ -7,7 +7,7 @@ import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts
 import { until } from '../support/gateways/between.ts'
 
 // An order whose answer never came may have been carried out. Its quote was handed out to the next client, and its own
-// client was told to ask what became of it, without a word of where.
+// answer said to look up what became of it, but not where.
 
 const plainPath = '/v3/orders'
 const lookup = '/v3/orders?toAddress=0xt'
@@ -22,7 +22,7 @@ const unknown: [what: string, status: number, slug: string, fail: Fail][] = [
   ['is reset', 502, 'upstream-reset', (response) => response.socket?.resetAndDestroy()],
   ['is closed', 502, 'upstream-reset', (response) => response.socket?.end()],
   ['never comes', 504, 'upstream-timeout', () => {}],
-  ['is no HTTP', 502, 'upstream-invalid', raw('garbage\r\n\r\n')],
+  ['is not HTTP', 502, 'upstream-invalid', raw('garbage\r\n\r\n')],
   ['is cut within its head', 502, 'upstream-reset', raw('HTTP/1.1 201 Created\r\nContent-Length: 5\r\n')],
 ]
 
@@ -36,7 +36,7 @@ async function failing(fail: Fail, settings: Record<string, string> = {}) {
 
 describe('an order whose answer', () => {
   it.each(unknown)(
-    '%s has used its quote, and is told where to look it up',
+    '%s has used its quote, and the answer says where to look it up',
     async (_what, status, slug, fail) => {
       const { order, given, isKept } = await failing(fail)
       const problem = expectProblem(await order(termsOf(given)), status, slug)
@@ -46,7 +46,7 @@ describe('an order whose answer', () => {
     },
   )
 
-  it.each(unknown)('%s is told where to look it up, at /v3/orders too', async (_what, status, slug, fail) => {
+  it.each(unknown)('%s says where to look it up, at /v3/orders too', async (_what, status, slug, fail) => {
     const { order, given } = await failing(fail)
     const problem = expectProblem(await order(termsOf(given), { path: plainPath }), status, slug)
     expect([problem.retryable, problem.lookup]).toEqual([false, lookup])
@@ -58,7 +58,7 @@ describe('an order whose answer', () => {
     expect(await isKept()).toBe(false)
   })
 
-  it('breaks off after a 2xx head is told that the order was accepted', async () => {
+  it('breaks off after a 2xx head says that the order was accepted', async () => {
     const { order, given, isKept } = await failing(cut(201))
     const problem = expectProblem(await order(termsOf(given)), 502, 'upstream-invalid')
     expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
@@ -66,7 +66,7 @@ describe('an order whose answer', () => {
     expect(await isKept()).toBe(false)
   })
 
-  it('stalls after a 2xx head is told that the order was accepted', async () => {
+  it('stalls after a 2xx head says that the order was accepted', async () => {
     const { order, given } = await failing(
       (response) => response.writeHead(201, { 'Content-Length': 100 }).write('{'),
       { UPSTREAM_BODY_TIMEOUT_MS: '500' },
@@ -75,7 +75,7 @@ describe('an order whose answer', () => {
     expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
   })
 
-  it('cannot be passed on after a 2xx head is told that the order was accepted', async () => {
+  it('cannot be passed on after a 2xx head says that the order was accepted', async () => {
     const { order, given } = await failing(raw('HTTP/1.1 201 A\x01B\r\nContent-Length: 2\r\n\r\n{}'))
     const problem = expectProblem(await order(termsOf(given)), 502, 'upstream-invalid')
     expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
@@ -160,7 +160,7 @@ describe('the lookup of an order', () => {
   it.each([
     ['is not there', '{}'],
     ['is empty', '{"toAddress":""}'],
-    ['is no string', '{"toAddress":12}'],
+    ['is not a string', '{"toAddress":12}'],
     ['is an object', '{"toAddress":{"value":"0xt"}}'],
     ['is longer than any address', JSON.stringify({ toAddress: 'a'.repeat(3_000) })],
     ['is half of a surrogate pair', '{"toAddress":"0x\\ud800"}'],

@@ -152,7 +152,7 @@ describe('the client of an order leaves', () => {
   )
 
   it.each(['destroy', 'resetAndDestroy'] as const)(
-    'in the middle of its body (%s): it is never sent, and nobody is blamed',
+    'in the middle of its body (%s): it is never sent, and does not count as a failure',
     async (leave) => {
       const escaped = escapedErrors()
       const { arrived, gateway } = await orderStage({ DRAIN_TIMEOUT_MS: veryLongMs })

@@ -129,7 +129,7 @@ test('a refusal in the middle of a body that was sent while this process stood s
   await client.closed()
 })
 
-// Sent after its time it would be given up at once, and nobody would know whether the provider took it.
+// Sent after its time it would be given up at once, and it would be unknown whether the provider took it.
 test('an order whose time ran out while it waited for a connection is not sent any more', async () => {
   let answerFirst = () => {}
   const upstream = await rawUpstream((socket) => {

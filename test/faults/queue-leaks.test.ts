@@ -188,7 +188,7 @@ test('a quote or an order that is past its total time leaks no place, sent or st
     )
     const ends = await Promise.allSettled(calls.map(({ answer }) => answer))
     for (const [index, end] of ends.entries()) {
-      // What never left must not be told as an upstream that did not answer.
+      // What never left must not be reported as an upstream that did not answer.
       const fault = index < 2 ? 'http_response_timeout' : 'connection_limit_reached'
       expect(end).toMatchObject({ status: 'rejected', reason: { fault, maybeSeen: index < 2 } })
     }

@@ -28,7 +28,7 @@ describe.each([
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 2, UPSTREAM_QUEUE: 3 })
     const accepted = Array.from({ length: connections + 3 }, () => client(gateway.url, get(path)))
     await until(() => waiting.length === connections, 'the connections to be busy')
-    // The upstream has answered nobody yet.
+    // The upstream has answered no request yet.
     const refused = await rawExchange(gateway.url, get(path))
     expect(expectProblem(refused, 503, 'saturated')).toMatchObject({
       retryable: true,
@@ -129,7 +129,7 @@ describe('the connections to an upstream', () => {
   })
 })
 
-describe('a request that nobody wants any more', () => {
+describe('a request that no client waits for any more', () => {
   function handlerInto(log: string[]): UpstreamHandler {
     return {
       onConnect: () => log.push('connect'),
@@ -148,14 +148,14 @@ describe('a request that nobody wants any more', () => {
     edge.dispatch(request, handlerInto([]))
     const waiting = edge.dispatch(request, handlerInto(log))
     expect(edge.inFlight).toBe(2)
-    waiting.withdraw(new Error('nobody waits'))
-    waiting.withdraw(new Error('nobody waits'))
-    expect([log, edge.inFlight, outcomes]).toEqual([['nobody waits'], 1, ['given-up']])
+    waiting.withdraw(new Error('no client waits'))
+    waiting.withdraw(new Error('no client waits'))
+    expect([log, edge.inFlight, outcomes]).toEqual([['no client waits'], 1, ['given-up']])
     edge.dispatch(request, handlerInto([]))
     expect(outcomes).toEqual(['given-up'])
   })
 
-  // It was counted as one whose client had left, while the log and the client were told of a connection_timeout.
+  // It was counted as one whose client had left, while the log and the client got a connection_timeout.
   test('is counted as one without a connection in time if its own time was up', async () => {
     const upstream = await rawUpstream(() => {})
     const edge = await edgeTo(upstream.url, { breakerFailures: 1 })
@@ -170,13 +170,13 @@ describe('a request that nobody wants any more', () => {
     const upstream = await recordingUpstream()
     const { upstream: edge } = await edgeTo(upstream.url, { connections: 1 })
     const log: string[] = []
-    edge.dispatch(request, handlerInto(log)).withdraw(new Error('nobody waits'))
+    edge.dispatch(request, handlerInto(log)).withdraw(new Error('no client waits'))
     await until(() => log.includes('complete'), 'the answer')
     expect(log).toEqual(['connect', 'complete'])
   })
 })
 
-test('a shutdown ends those who wait and those under way; whoever comes later is refused, too', async () => {
+test('a shutdown ends requests that wait and requests in flight; later ones are refused, too', async () => {
   const upstream = await rawUpstream(() => {})
   const edge = await edgeTo(upstream.url, { connections: 2 }, { name: 'payments' })
   const clients = ['/a', '/b', '/c'].map((path) => client(edge.url, get(path)))

@@ -88,7 +88,7 @@ it('quotes that are over each time before they can be written are a 504, and non
   ])
 })
 
-it('a quote whose time runs out while its answers wait for their turn is fetched anew for those who are late', async () => {
+it('a quote whose time runs out while its answers wait for their turn is fetched again for those who are late', async () => {
   // Every look at this clock costs a millisecond, as if each answer took that long to write.
   let nowMs = Date.now()
   let tickMs = 0

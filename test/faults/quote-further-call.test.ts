@@ -13,7 +13,7 @@ import {
 import { pause } from '../support/gateways/between.ts'
 import { held } from '../support/gateways/held.ts'
 
-// Joining a call that had hung for 9 s was a 504 after 1.5 s, though the provider was well again.
+// Joining a call that had hung for 9 s was a 504 after 1.5 s, though the provider had recovered.
 
 /** A call fails by time after two or three seconds, in which those that are to join it have to come. */
 const hanging = { UPSTREAM_HEADERS_TIMEOUT_MS: '2000' }
@@ -110,7 +110,7 @@ describe('a call that fails by time', () => {
 })
 
 describe('a further call', () => {
-  it('ends for each that waits for it when its own time is over, and last for nobody', async () => {
+  it('ends for each that waits for it when its own time is over, and last for no request', async () => {
     const settings = { UPSTREAM_HEADERS_TIMEOUT_MS: '600000', UPSTREAM_TOTAL_TIMEOUT_MS: '4000' }
     const { upstream, gateway, waiting, called, joined, ended: closed } = await held(settings)
     const unhandled = watchForUnhandled()
@@ -151,7 +151,7 @@ describe('a further call', () => {
     expect([answer.status, statusOf(answer)]).toEqual([200, 'quotegate; fwd=uri-miss; collapsed'])
   })
 
-  it('goes on while somebody waits, and is given up and out of the table when nobody does', async () => {
+  it('goes on while a client waits, and is given up and out of the table when none does', async () => {
     const { upstream, gateway, waiting, called, ended: closed } = await held(hanging)
     const unhandled = watchForUnhandled()
     const beginner = ask(gateway.url)

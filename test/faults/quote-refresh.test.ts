@@ -89,7 +89,7 @@ describe('refresh-ahead', () => {
     expect(upstream.requests.length).toBeLessThanOrEqual(8)
   })
 
-  it('leaves a pair alone that nobody asks for', async () => {
+  it('does not refresh a pair that no client asks for', async () => {
     const { clock, startMs, upstream, gateway } = await withOneQuote()
     for (let afterMs = 0; afterMs < 3 * lifeMs; afterMs += 1_000) clock.set(startMs + afterMs)
     expect(await counted(gateway, refreshes('stored'))).toBe(0)

@@ -78,7 +78,7 @@ describe('requests for the same quote at the same time', () => {
       },
       502,
     ],
-  ])('all hear of %s, and the next one makes a call of its own', async (_what, fail, status) => {
+  ])('all get %s, and the next one makes its own call', async (_what, fail, status) => {
     const { upstream, gateway, waiting, crowd, joined } = await held()
     const unhandled = watchForUnhandled()
     const answers = crowd(8)
@@ -92,7 +92,7 @@ describe('requests for the same quote at the same time', () => {
     expect(unhandled).toEqual([])
   })
 
-  it('all hear 504 when UPSTREAM_TOTAL_TIMEOUT_MS is over, also in the middle of a body, and the call ends', async () => {
+  it('all get 504 when UPSTREAM_TOTAL_TIMEOUT_MS is over, also in the middle of a body, and the call ends', async () => {
     const { waiting, crowd, joined, ended } = await held({ UPSTREAM_TOTAL_TIMEOUT_MS: '1000' })
     const answers = crowd(8)
     await joined(7)
@@ -127,7 +127,7 @@ describe('requests for the same quote at the same time', () => {
 })
 
 describe('a caller who leaves', () => {
-  it('first harms nobody who waits for its call', async () => {
+  it('first harms no client that waits for its call', async () => {
     const { upstream, gateway, waiting, crowd, joined } = await held()
     const unhandled = watchForUnhandled()
     const first = new AbortController()
@@ -163,7 +163,7 @@ describe('a caller who leaves', () => {
     expect((await ask(gateway.url)).status).toBe(200)
   })
 
-  it('last leaves no dying call behind for whoever comes at that very moment', async () => {
+  it('last leaves no dying call behind for a request that comes at that very moment', async () => {
     const { upstream, gateway } = await held()
     const unhandled = watchForUnhandled()
     upstream.answer((_request, response) => setTimeout(() => giveQuote(response), 3))

@@ -73,7 +73,7 @@ describe('a GET is not sent again', () => {
     ['after an interim answer', (socket: Socket) => socket.end('HTTP/1.1 103 Early Hints\r\n\r\n')],
     ['after a head', (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n')],
     ['after a 503', (socket: Socket) => socket.end('HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n')],
-    ['after an answer that is no HTTP', (socket: Socket) => socket.end('SSH-2.0-x\r\n\r\n')],
+    ['after an answer that is not HTTP', (socket: Socket) => socket.end('SSH-2.0-x\r\n\r\n')],
     ['after our own timeout', () => {}],
   ])('%s', async (_when, fail) => {
     const upstream = await failingFirst(1, fail)
@@ -111,7 +111,7 @@ describe('a POST that no connection was made for', () => {
     let lookups = 0
     const lookup: LookupFunction = (_name, _options, callback) => {
       lookups += 1
-      // Nobody listens on the first address.
+      // No server listens on the first address.
       callback(null, [{ address: lookups === 1 ? '127.0.0.9' : '127.0.0.1', family: 4 }])
     }
     const upstream = await recordingUpstream()

@@ -12,7 +12,7 @@ const unfinished = (line: string) =>
   `${line} HTTP/1.1\r\nHost: g\r\nApp-Name: slow\r\nContent-Length: 500\r\n\r\n{`
 
 describe('CLIENT_CONNECTIONS', () => {
-  test('one connection too many is told so with a 503 to come back, counted, and room is given again', async () => {
+  test('one connection too many gets a 503 with Retry-After, is counted, and makes room again', async () => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url, { CLIENT_CONNECTIONS: 3 })
     const taken = Array.from({ length: 3 }, () => new RawConnection(gateway.url))
@@ -76,7 +76,7 @@ describe('REQUEST_BODY_IDLE_TIMEOUT_MS', () => {
   })
 })
 
-/** 2,000 clients that each hold on to something: a head that trickles in, a body, an answer that nobody reads. */
+/** 2,000 clients that each hold on to something: a head that trickles in, a body, an answer that is not read. */
 function beSlow(url: string): Socket[] {
   const says = [
     ...Array<string>(800).fill(`GET ${quotePath}?amount=1 HTTP/1.1\r\nHost: g\r\n`),

@@ -33,7 +33,7 @@ async function deafUpstream(): Promise<string> {
 }
 
 describe('an upstream that is too slow', () => {
-  test('to connect is a 504 after UPSTREAM_CONNECT_TIMEOUT_MS; nobody has seen the request', async () => {
+  test('to connect is a 504 after UPSTREAM_CONNECT_TIMEOUT_MS; no server has seen the request', async () => {
     const gateway = await gatewayTo(await deafUpstream(), { UPSTREAM_CONNECT_TIMEOUT_MS: 300 })
     const answer = await rawExchange(gateway.url, post)
     expect(expectProblem(answer, 504, 'upstream-timeout')).toMatchObject({ retryable: true })

@@ -4,7 +4,7 @@ import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream } from '../support/gateways/between.ts'
 
-/** The address of a port on which nobody listens. */
+/** The address of a port on which no server listens. */
 async function nobodyThere(): Promise<string> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -20,7 +20,7 @@ const requests: [string, string][] = [
 
 describe('an upstream that refuses connections', () => {
   test.each(requests)(
-    'is a 502 for a %s, which can be sent again as nobody has seen it',
+    'is a 502 for a %s, which can be sent again because no server has seen it',
     async (_method, bytes) => {
       const gateway = await gatewayTo(await nobodyThere())
       const answer = await rawExchange(gateway.url, bytes)

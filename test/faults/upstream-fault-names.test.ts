@@ -40,7 +40,7 @@ test.each([
   },
 )
 
-test('a base URL that says https for a port that speaks http is told from a provider that hangs up', async () => {
+test('a base URL that says https for a port that speaks http is distinguished from a provider that hangs up', async () => {
   const upstream = await recordingUpstream(() => {})
   const gateway = await startGateway({ PAYMENTS_BASE_URL: upstream.url.replace('http:', 'https:') })
   onTestFinished(() => gateway.close())

@@ -10,7 +10,7 @@ afterEach(killPrograms)
 
 const testMs = 30_000 + restarts * 20_000
 
-// What a deployment does: each instance is told to end, and another one takes its place, while users are at work.
+// What a deployment does: each instance gets SIGTERM, and another one takes its place, while users are at work.
 test(
   `behind a load balancer that asks /readyz, ${restarts} restarts under load fail no request`,
   async () => {

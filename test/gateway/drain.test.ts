@@ -16,12 +16,12 @@ afterEach(killPrograms)
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const connectionOf = (answer: { rawHeaders: string[] }) => valuesOf(answer.rawHeaders, 'connection')
-/** Far longer than any test: whoever waits for it never comes to its end. */
+/** Far longer than any test: a test that waits for it never finishes. */
 const veryLongMs = 600_000
 /** As in signals.ts: signals within this time of the first count as one. */
 const sameKeypressMs = 500
 
-/** An upstream that answers when it is told to, and a gateway in front of it. */
+/** An upstream that answers when the test says so, and a gateway in front of it. */
 async function gatewayThatWaits(settings: Record<string, number> = {}) {
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream(({ target }, response) => {
@@ -67,7 +67,7 @@ describe('while a load balancer has not noticed yet', () => {
     await closed
   })
 
-  test('a kept connection has one more request served, and is told that it was the last', async () => {
+  test('a kept connection has one more request served, and its answer says that it was the last', async () => {
     const { gateway, upstream } = await gatewayThatWaits()
     const client = new RawConnection(gateway.url)
     client.write(get('/checkouts/now'))
@@ -256,7 +256,7 @@ describe('SIGTERM', () => {
       await pause(sameKeypressMs + 100)
       program.child.kill(signal)
       expect((await program.exit).code).toBe(1)
-      expect(program.stdout()).toContain('a second signal')
+      expect(program.stdout()).toContain('second signal: exiting')
     },
   )
 
@@ -275,7 +275,7 @@ describe('SIGTERM', () => {
       process.emit(signal, signal)
       process.emit('SIGTERM', 'SIGTERM')
       expect(exit).not.toHaveBeenCalled()
-      expect(lines().map(({ msg }) => msg)).toEqual(['stopping: requests in flight are answered first'])
+      expect(lines().map(({ msg }) => msg)).toEqual(['stopping: answering requests in flight first'])
     },
   )
 

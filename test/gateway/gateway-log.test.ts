@@ -94,7 +94,7 @@ describe('what is said of a request', () => {
     ])
   })
 
-  test('is one line at warn for an answer that breaks off, though nobody can be told', async () => {
+  test('is one line at warn for an answer that breaks off, though its client can no longer be answered', async () => {
     const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'
     const upstream = await startRawUpstream((socket) => socket.end(answer))
     const log = await keptLog()
@@ -134,7 +134,7 @@ describe('the request id', () => {
     ['a quote', 'X-Request-Id: a"b'],
     ['nothing', 'X-Request-Id: '],
     ['two of them', 'X-Request-Id: one\r\nX-Request-Id: two'],
-  ])('is made anew for a caller who sends %s', async (_what, lines) => {
+  ])('is replaced for a caller who sends %s', async (_what, lines) => {
     const { gateway, upstream } = await started()
     await sendRaw(
       gateway.url,

@@ -115,7 +115,7 @@ describe("the provider's clock", () => {
   test.each([
     ['ahead of ours', 3_600_000],
     ['behind ours', -3_600_000],
-  ])('%s is remembered until it is heard again', async (_, offsetMs) => {
+  ])('%s is remembered until the provider answers again', async (_, offsetMs) => {
     const stage = await restartStage()
     stage.provider.offsetMs = offsetMs
     const first = await stage.start()
@@ -135,7 +135,7 @@ describe("the provider's clock", () => {
     ['less than when the quote expired', -60_000],
     ['more than the retention beyond it', 2 * 86_400_000],
   ])(
-    'while our wall clock shows %s, restored quotes refuse nobody until the provider was heard',
+    'while our wall clock shows %s, restored quotes refuse no order until the provider has answered',
     async (_, byMs) => {
       const stage = await restartStage()
       const first = await stage.start()

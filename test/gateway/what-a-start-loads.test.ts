@@ -103,7 +103,7 @@ function flagsInEffect(): string[] {
   )
 }
 
-// docs/decisions/0015 and 0016: without them, collections take ten times as long, or come many times as often.
+// docs/decisions/0015: without them, collections take ten times as long, or come many times as often.
 test('however it is started, V8 collects as suits a gateway', () => {
   const inEffect = flagsInEffect()
   expect(inEffect).toContain('--no-allocation-site-pretenuring')

@@ -52,7 +52,7 @@ test('the dashboard asks which data source, job and instance, and shares its cro
   expect(dashboard.graphTooltip).toBe(1)
 })
 
-test('no two panels lie on one another, and none reaches past the 24 columns', () => {
+test('no two panels lie on each other, and none reaches past the 24 columns', () => {
   const taken = new Set<string>()
   for (const { title, gridPos } of dashboard.panels) {
     expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24)
@@ -290,7 +290,7 @@ test('the share of upstream errors leaves clients that left aside, above and bel
 })
 
 test('every alert with a threshold has a panel that shows it', () => {
-  // Whether a target answers is no matter of degree.
+  // Whether a target answers is not a matter of degree.
   const without = ['QuotegateTargetAbsent']
   const alerts = [...new Set(alertRules.map(({ alert }) => alert))]
   expect(alerts.sort()).toEqual([...Object.keys(shown), ...without].sort())

@@ -12,7 +12,7 @@ describe('formatForwarded', () => {
   })
 
   test.each(['', 'unknown', '1.2.3.4\r\nx: y', '1.2.3.4;proto=https', '0x7f.1', '"', '::1"]'])(
-    'lets nothing into the header that is no address: %j',
+    'lets nothing into the header that is not an address: %j',
     (text) => {
       expect(formatForwarded(text)).toBe('for=unknown')
     },
@@ -61,7 +61,7 @@ describe('parseForwarded reads', () => {
     expect(parseForwarded(value)).toEqual([{ for: '192.0.2.1' }])
   })
 
-  test('an element without a known parameter as an element that names nobody', () => {
+  test('an element without a known parameter as an element that names no client', () => {
     expect(parseForwarded('for=192.0.2.1, secret=x')).toEqual([{ for: '192.0.2.1' }, {}])
   })
 

@@ -24,7 +24,7 @@ it('does the work twice at most for a text that is asked about again and again',
   expect(times).toBe(2)
 })
 
-// Thousands of long texts would be megabytes that nobody asked to be kept.
+// Thousands of long texts would be megabytes kept for nothing.
 it('remembers nothing long', () => {
   let times = 0
   const answer = memoize(() => {

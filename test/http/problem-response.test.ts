@@ -68,7 +68,7 @@ describe('a path that is nowhere', () => {
     const { text } = await sendRaw(url, `GET ${path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n`)
     expect(text).toMatch(/^HTTP\/1\.1 404 /)
     expect(text).toContain('"type":"urn:quotegate:problem:not-found"')
-    expect(text).toMatch(/"detail":"[^"]*\/v3 is the one version[^"]*whatever PAYMENTS_PATHS says/)
+    expect(text).toMatch(/"detail":"[^"]*serves only \/v3[^"]*whatever PAYMENTS_PATHS lists/)
     expect(upstream.received).toEqual([])
   })
 
@@ -82,7 +82,7 @@ describe('a path that is nowhere', () => {
     })
   })
 
-  test('is a 404 with the reason where nobody receives webhooks', async () => {
+  test('is a 404 with the reason where no receiver of webhooks is set', async () => {
     const { url } = await gatewayWith()
     const response = await fetch(`${url}/webhooks/payments`, { method: 'POST', body: '{}' })
     expect(response.status).toBe(404)

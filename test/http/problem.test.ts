@@ -150,12 +150,12 @@ describe('a failure of an upstream', () => {
   })
 })
 
-test('a problem that was thrown is told as it is', () => {
+test('a problem that was thrown is answered as it is', () => {
   const problem = new Problem('loop-detected', { detail: 'Twice.' })
   expect(problemOf(problem, 'POST')).toBe(problem)
 })
 
-test('what nobody expected is a 500 that is not to be sent again', () => {
+test('an unexpected error is a 500 that is not to be sent again', () => {
   expect(problemOf(new Error('boom'), 'GET')).toMatchObject({
     slug: 'internal-error',
     status: 500,

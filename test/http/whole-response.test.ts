@@ -89,7 +89,7 @@ it('waits with what follows until a client has taken a large answer', async () =
   expect(served.broken).toBe(0)
 })
 
-// Its head says that the connection is kept, so what comes next must be taken, or it is answered by nobody and the
+// Its head says that the connection is kept, so what comes next must be taken, or it is never answered and the
 // connection holds up the end until it is cut.
 it('takes one more request when the end comes while a large answer is under way', async () => {
   const served = await serve()
@@ -164,7 +164,7 @@ it('writes a head as Node would, with the same lines about the connection', asyn
   expect(Math.abs(Date.parse(/Date: (.*)/.exec(hit)?.[1] ?? '') - Date.now())).toBeLessThan(30_000)
 })
 
-/** The same app on a server of somebody else, where answers are written by Node. */
+/** The same app on another server, where answers are written by Node. */
 async function servedByNode(gateway: Gateway): Promise<string> {
   const server = createServer({ keepAliveTimeout: 65_000 }, gateway.app)
   onTestFinished(() => void server.close())

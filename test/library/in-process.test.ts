@@ -56,7 +56,7 @@ describe.each(['app', 'listener'] as const)('gateway.%s, without listening', (na
     expect(page.text).toContain('quotegate_cache_lookups_total{result="miss"} 1')
     await request(gateway.operations).get('/healthz').expect(200)
     await request(gateway.operations).get('/status').expect(200)
-    // Nobody could be sent to its ports.
+    // No client could be sent to its ports.
     await request(gateway.operations).get('/readyz').expect(503)
   })
 })

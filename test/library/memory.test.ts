@@ -72,7 +72,7 @@ test.each([
   expect(bytes).toBeLessThan(5_000)
 })
 
-// Whoever asks writes what stands to the left of the address that the proxy added.
+// The client writes what stands to the left of the address that the proxy added.
 test('a rate limit keeps nothing of the long line that an address came in', async () => {
   const bytes = await bytesKeptByEach(`
     import { once } from 'node:events'

@@ -18,7 +18,7 @@ const sendAndReset = `
     })
   })`
 
-/** An app of somebody else that mounts the gateway, and is asked for nothing else. */
+/** A user's app that mounts the gateway, and is asked for nothing else. */
 async function mounted(listenAt: { port: number; host: string } | string) {
   const upstream = await recordingUpstream()
   const gateway = await createGateway({ SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url })

@@ -224,7 +224,7 @@ describe('an app mounted in another', () => {
     expect(requests).toEqual([])
   })
 
-  // Nobody would be told that such a request is over, and close() would wait for it.
+  // No event would say that such a request is over, and close() would wait for it.
   test('forgets a client that left before the parent was done with it', async () => {
     const gateway = await gatewayOf()
     const leaving = new AbortController()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { outcomeOf } from '../support/gateways/library-program.ts'
 
-// A test runner that waits for the process to end would wait for ever.
+// A test runner that waits for the process to end would wait forever.
 test.each([
   ['dropped', ''],
   ['used and dropped', 'await use()'],

@@ -128,7 +128,7 @@ describe('startSandbox()', () => {
     await expect(fetch(sandbox.url)).rejects.toThrow('fetch failed')
   })
 
-  test('holds its process until it is closed, unless it is told not to', async () => {
+  test('holds its process until it is closed, unless an option says not to', async () => {
     const held = () => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPServerWrap').length
     const before = held()
     closing.push(await startSandbox({ unref: true }))

@@ -36,7 +36,7 @@ describe('before anything has happened', () => {
     page = await fresh(['ETH_USDC']).render()
   })
 
-  test('every series of ours is there, at 0 but for the version, the limit of memory, the closed breakers and the store and the folder that nobody lacks', () => {
+  test('every series of ours is there, at 0 but for the version, the limit of memory, the closed breakers and the store and the folder that are not set', () => {
     const ours = [...readPage(page).values()].filter(({ name }) => name.startsWith('quotegate_'))
     expect(ours.length).toBeGreaterThan(15)
     const notZero = ours.flatMap(({ series }) => series.filter(({ value }) => value !== 0))
@@ -82,7 +82,7 @@ describe('a request', () => {
   })
 
   test.each([
-    ['whose method nobody knows', { method: 'PROPFIND', status: 200 }, 'method="other",status_class="2xx"'],
+    ['whose method is unknown', { method: 'PROPFIND', status: 200 }, 'method="other",status_class="2xx"'],
     ['whose client left', { method: 'GET', status: 0 }, 'method="GET",status_class="aborted"'],
     [
       'with a status that HTTP does not have',

@@ -16,7 +16,7 @@ test('a 5xx is counted by who is to blame', async () => {
   expect(await counted(gateway, errors('gateway'))).toBe(1)
 })
 
-test('what the provider takes is no latency of ours, and waiting for a connection is', async () => {
+test('what the provider takes is not our latency, and waiting for a connection is', async () => {
   const { url } = await recordingUpstream((_request, response) => {
     setTimeout(() => giveQuote(response), 300)
   })

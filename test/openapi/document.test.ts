@@ -101,7 +101,7 @@ describe('the schema of a quote', () => {
     expect(readQuote(Buffer.from(JSON.stringify(example)), Number(example.expiry) - 1).reason).toBeUndefined()
   })
 
-  test('accepts members that nobody has heard of, because the bytes are relayed as they are', () => {
+  test('accepts unknown members, because the bytes are relayed as they are', () => {
     expect(
       faults({ ...example, slippage: 0.5, toAmount: { assetId: 'USDC', value: '1', net: '0.9' } }),
     ).toEqual([])

@@ -96,7 +96,7 @@ async function nowhere(): Promise<string> {
 
 const ofEachUpstream = ['/v3/assets', '/checkouts', '/webhooks']
 
-/** What brings about each problem, if the call is one that may be told so. */
+/** What brings about each problem, if the call is one that may be answered so. */
 export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> = {
   'malformed-request': changed((call) => withHeaders(call, 'Host: another')),
   'bad-target': changed((call) => withQuery(call, 'x=#')),
@@ -219,5 +219,5 @@ async function startGatewayWithout(setting: string) {
 
 /** Those that no test can bring about, with the reason. */
 export const notProvoked: Partial<Record<ProblemSlug, string>> = {
-  'internal-error': 'a fault of the gateway that nobody knows of: one that is known is mended',
+  'internal-error': 'a fault of the gateway that is not known: a known one is fixed',
 }

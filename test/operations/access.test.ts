@@ -8,7 +8,7 @@ const token = 'correct-horse-battery'
 describe('the name in Host', () => {
   const guarded = ['/', '/main.js', '/status', '/history', '/stream', '/actions/drop-all', '/nothing-here']
 
-  test.each(guarded)('of a stranger is refused at %s', async (path) => {
+  test.each(guarded)('of an unknown site is refused at %s', async (path) => {
     const { operationsUrl } = await gatewayWith()
     const answer = await ask(operationsUrl + path, { headers: { Host: 'rebound.evil.example:8081' } })
     expect(answer.status).toBe(421)
@@ -114,7 +114,7 @@ describe('with an ADMIN_TOKEN', () => {
   })
 
   // RFC 9110 15.5.2
-  test('whoever lacks it is told what to send', async () => {
+  test('a request without it learns what to send', async () => {
     const gateway = await gatewayWith({ ADMIN_TOKEN: token })
     expect((await act(gateway, 'drop-all')).headers).toMatchObject({ 'www-authenticate': 'Bearer' })
     for (const path of ['/status', '/history', '/stream']) {
@@ -128,7 +128,7 @@ describe('with an ADMIN_TOKEN', () => {
     expect((await act(gateway, 'drop-all', {}, { Authorization: `Bearer ${token}` })).status).toBe(200)
   })
 
-  test('a wrong one is told so at /status, and none sees the public part', async () => {
+  test('a wrong token is refused at /status, and no token gets the public part', async () => {
     const { operationsUrl } = await gatewayWith({ ADMIN_TOKEN: token })
     const access = async (headers: Record<string, string>) => {
       const answer = await ask(`${operationsUrl}/status`, { headers })
@@ -161,7 +161,7 @@ test.each(['drop', 'drop-all', 'explain', 'try', 'faults'])(
   },
 )
 
-test('a target that nobody can read is answered without a page of HTML', async () => {
+test('an unreadable target is answered without a page of HTML', async () => {
   const { operationsUrl } = await gatewayWith()
   const { text } = await sendRaw(operationsUrl, 'GET http://[::1/metrics HTTP/1.1\r\nHost: localhost\r\n\r\n')
   expect(text).toMatch(/^HTTP\/1\.1 400 /)

@@ -4,7 +4,7 @@ import { createConsoleFiles } from '../../src/operations/console-files.ts'
 
 vi.mock('node:fs/promises', { spy: true })
 
-test('a console that could not be read, for want of a descriptor, is read at the next request', async () => {
+test('a console that could not be read because no descriptor was free is read at the next request', async () => {
   const noDescriptor = Object.assign(new Error('too many open files'), { code: 'EMFILE' })
   vi.mocked(readdir).mockRejectedValueOnce(noDescriptor)
   const files = createConsoleFiles()

@@ -33,7 +33,7 @@ async function lastFailureOf(gateway: RunningGateway): Promise<Failure> {
   return last
 }
 
-test('the last fifty failed requests are kept though nobody looks, the newest first', async () => {
+test('the last fifty failed requests are kept while no console is open, the newest first', async () => {
   const gateway = await gatewayWith()
   await quote(gateway)
   for (let number = 1; number <= 53; number += 1) await fetch(`${gateway.url}/nothing-${number}`)
@@ -45,7 +45,7 @@ test('the last fifty failed requests are kept though nobody looks, the newest fi
   expect(new Set(failures.map(({ number }) => number)).size).toBe(50)
 })
 
-test('a console that opens is told of the requests that failed before, and of none twice', async () => {
+test('a console that opens receives the requests that failed before, each once', async () => {
   const gateway = await gatewayWith()
   await fetch(`${gateway.url}/before`)
   const first = await look(gateway.operationsUrl)
@@ -152,7 +152,7 @@ test('a request that waited for the call of another has no time of its own to sh
   await viewer.leave()
 })
 
-test('nobody is shown a failed request without full rights', async () => {
+test('a failed request is shown with full rights only', async () => {
   const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: 'correct-horse-battery' })
   await quote(gateway, { pair: 'SECRET_PAIR', application: 'secret-application' })
   const asked = async (headers: Record<string, string>) =>

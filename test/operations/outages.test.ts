@@ -48,7 +48,7 @@ async function upstreamThatFails(): Promise<{ url: string; fail(with_: number | 
 }
 
 describe('an outage of an upstream', () => {
-  test('is told from its first failure, however often it was tried since', async () => {
+  test('begins with its first failure, however often it was tried since', async () => {
     const port = await freePort()
     const gateway = await gatewayWith({
       SWAP_BASE_URL: `http://127.0.0.1:${port}`,

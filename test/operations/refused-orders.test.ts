@@ -105,7 +105,7 @@ test('a quote that was given to another client is said to be one', async () => {
   expect(refused).toMatchObject({ client: '192.0.2.x', quotes: [{ id, isOwn: false, decided: true }] })
 })
 
-test('at most five quotes are told of, and how many were considered', async () => {
+test('at most five of the quotes are listed, with the number that was considered', async () => {
   let number = 0
   const upstream = await recordingUpstream((_request, response) => {
     number += 1

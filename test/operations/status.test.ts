@@ -77,7 +77,7 @@ describe('/status', () => {
     expect((await statusOf(gateway.operationsUrl)).untrustedPeers).toEqual({ count: 1, peers: ['127.0.0.1'] })
   })
 
-  test('remembers a refused order with the age of its quote, though nobody looked', async () => {
+  test('remembers a refused order with the age of its quote, though no console was open', async () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
     const { id } = await quote(gateway, { application: 'wallet' })
     expect(await floatOrder(gateway, { application: 'wallet' })).toBe(409)

@@ -130,7 +130,7 @@ test('keeps the same pace for fifty viewers, and forgets them when they leave', 
   await late.leave()
 })
 
-test('lists nothing and records no request when nobody looks: only the counters are read, once a second', () => {
+test('lists nothing and records no request while no console is open: only the counters are read, once a second', () => {
   vi.useFakeTimers()
   onTestFinished(() => {
     vi.useRealTimers()

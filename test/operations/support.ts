@@ -86,7 +86,7 @@ export interface Viewer {
   leave(): Promise<void>
 }
 
-/** Somebody who looks at the console. */
+/** A viewer of the console. */
 export async function look(operationsUrl: string, headers: Record<string, string> = {}): Promise<Viewer> {
   const leaving = new AbortController()
   const answer = await fetch(`${operationsUrl}/stream`, { headers, signal: leaving.signal })

@@ -114,7 +114,7 @@ describe('the decision', () => {
 describe('an order that names its quote', () => {
   const later = { ...quote, id: 'q2', toValue: '290', expiresAtMs: EXPIRY + 5_000 }
 
-  it('is judged by it alone, whatever else it says and whoever sends it', () => {
+  it('is judged by it alone, whatever else it says and whichever client sends it', () => {
     const ledger = ledgerOf([quote, later])
     const both = order({ quoteId: 'q1', pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 290 })
     expect(ledger.verdict(both, at(EXPIRY))).toMatchObject({ state: 'expired', quote: { id: 'q1' } })
@@ -349,7 +349,7 @@ it('an order may be for a live quote beside one that could not be read', () => {
   expect(ledger.verdict(byTerms, at(EXPIRY + 2))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
 })
 
-it('an id that several clients have is found by the one that ends last, whoever was given it again', () => {
+it('an id that several clients have is found by the one that ends last, whichever client got it again', () => {
   const ledger = ledgerOf([quote, { ...quote, partition: 'another', expiresAtMs: EXPIRY + 1_000 }])
   ledger.note({ ...quote, expiresAtMs: EXPIRY + 20_000 }, NOTED)
   expect(ledger.verdict(byId, at(EXPIRY + 5_000))).toMatchObject({ state: 'live' })
@@ -381,7 +381,7 @@ describe('the bounds', () => {
     expect(ledger.verdict(byTerms, at(EXPIRY + 200))).toMatchObject({ state: 'live', quote: { id: 'long' } })
   })
 
-  it('keep a quote that was long expired and then noted anew', () => {
+  it('keep a quote that was long expired and is then noted again', () => {
     const ledger = ledgerOf([quote], 5)
     const nowMs = EXPIRY + LONG
     ledger.note({ ...quote, id: 'q2' }, nowMs)

@@ -160,7 +160,7 @@ describe('keys with a meaning in JavaScript', () => {
     expect(readOrder(Buffer.from('{"id":"x"}'), { quoteIdFields }).order?.quoteIds).toEqual([])
   })
 
-  it('and whatever else an object may inherit are no part of an order', () => {
+  it('and whatever else an object may inherit are not part of an order', () => {
     const inherited = ['quoteId', 'pairId', 'fromAmount', 'toAmount']
     for (const name of inherited)
       Object.defineProperty(Object.prototype, name, { value: '1', configurable: true })
@@ -215,7 +215,7 @@ describe('a body is refused', () => {
 
   it('that is empty', () => expect(read('').problem).toMatch(/empty/))
 
-  it.each(['[]', '[{}]', '1', '"x"', 'null', 'true'])('that is no object: %s', (body) => {
+  it.each(['[]', '[{}]', '1', '"x"', 'null', 'true'])('that is not an object: %s', (body) => {
     expect(read(body).problem).toMatch(/not a JSON object/)
   })
 

@@ -87,7 +87,7 @@ describe('an amount that was rounded', () => {
     )
   })
 
-  it('is no other amount', () => {
+  it('is not another amount', () => {
     fc.assert(
       fc.property(stated, digits, ({ units, decimals, way }, other) => {
         const near = round(units, decimals, way)

@@ -17,8 +17,8 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-test('the README installs the tarball of this version', () => {
-  expect(read('README.md')).toContain(`npm install --save-dev ../quotegate/quotegate-${version}.tgz`)
+test('docs/library.md installs the tarball of this version', () => {
+  expect(read('docs/library.md')).toContain(`npm install --save-dev ../quotegate/quotegate-${version}.tgz`)
 })
 
 describe.each(readdirSync(join(root, 'examples')))('examples/%s', (name) => {
@@ -27,7 +27,7 @@ describe.each(readdirSync(join(root, 'examples')))('examples/%s', (name) => {
     expect(example.devDependencies.quotegate).toBe(`^${version}`)
   })
 
-  // As the README says, as long as no registry has quotegate. Jest runs without a flag of Node.
+  // As docs/library.md says, as long as no registry has quotegate. Jest runs without a flag of Node.
   test('passes, installed from the tarball', async () => {
     const copy = join(folder, name)
     cpSync(join(root, 'examples', name), copy, { recursive: true })

@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => project?.remove())
 
 const expectGood = ({ code, stdout, stderr }: Ran) => expect(`${code} ${stdout}${stderr}`).toMatch(/^0 /)
-/** Of this repository: what a stranger brings along. */
+/** Of this repository: what a user's project brings along. */
 const tool = (path: string) => join(root, 'node_modules', path)
 
 describe('the tarball', () => {
@@ -46,7 +46,7 @@ describe('the tarball', () => {
     expect((await project.run('node', ['--input-type=module', '-e', source])).stdout).toBe('[]\n')
   })
 
-  test('has the types that are found by whoever imports it', async () => {
+  test('has the types that an importer finds', async () => {
     const attw = tool('@arethetypeswrong/cli/dist/index.js')
     expectGood(await project.run('node', [attw, project.tarball, '--no-emoji']))
   })

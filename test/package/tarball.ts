@@ -13,7 +13,7 @@ export interface Ran {
   stderr: string
 }
 
-/** What a stranger has: an empty project with the tarball in it, and nothing of this repository. */
+/** What a new user has: an empty project with the tarball in it, and nothing of this repository. */
 export interface Project {
   readonly folder: string
   readonly tarball: string
@@ -27,7 +27,7 @@ export async function installedProject(alongside: readonly string[] = []): Promi
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-package-'))
   const run: Project['run'] = (command, parameters, env = {}) => runIn(folder, command, parameters, env)
   const tarball = await pack(folder)
-  writeFileSync(join(folder, 'package.json'), '{ "name": "stranger", "private": true, "type": "module" }')
+  writeFileSync(join(folder, 'package.json'), '{ "name": "new-user", "private": true, "type": "module" }')
   await install(folder, [tarball, ...alongside])
   return {
     folder,

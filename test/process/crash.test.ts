@@ -8,15 +8,15 @@ afterEach(killPrograms)
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 const freePorts = { PORT: '0', ADMIN_PORT: '0' }
 
-/** Makes the program do something nobody expects when it gets SIGUSR2. */
+/** Makes the program do something unexpected when it gets SIGUSR2. */
 function onUserSignal(statement: string): Record<string, string> {
   const code = `process.on('SIGUSR2', () => { ${statement} })`
   return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(code)}` }
 }
 
 describe.each([
-  ['a rejection that nobody handles', "Promise.reject(new Error('boom', { cause: new Error('spark') }))"],
-  ['an error that nobody catches', "throw new Error('boom', { cause: new Error('spark') })"],
+  ['an unhandled rejection', "Promise.reject(new Error('boom', { cause: new Error('spark') }))"],
+  ['an uncaught error', "throw new Error('boom', { cause: new Error('spark') })"],
 ])('%s', (_name, statement) => {
   test('is logged with its cause; what is in flight is answered; then the process ends with exit code 1', async () => {
     const waiting: (() => void)[] = []
@@ -59,7 +59,7 @@ test('an error that comes again and again fills no log and does not put off the 
   expect(stdout.match(/"again"/g)?.length).toBeLessThanOrEqual(10)
 })
 
-test('an answer that the client no longer takes, written late, harms nobody', async () => {
+test('an answer that the client no longer takes, written late, harms no other client', async () => {
   const waiting: (() => void)[] = []
   const upstream = await recordingUpstream((_request, response) => {
     waiting.push(() => {

@@ -54,11 +54,11 @@ describe('a log that cannot be written', () => {
     expect(await started.exit).toBe(0)
   }
 
-  test.each(['json', 'pretty'])('because the disk is full (%s) harms nobody', async (LOG_FORMAT) => {
+  test.each(['json', 'pretty'])('because the disk is full (%s) harms no request', async (LOG_FORMAT) => {
     await servesAndEnds(await startWithOutput(openSync('/dev/full', 'w'), { LOG_FORMAT }))
   })
 
-  test.each(['json', 'pretty'])('because its reader has gone (%s) harms nobody', async (LOG_FORMAT) => {
+  test.each(['json', 'pretty'])('because its reader has gone (%s) harms no request', async (LOG_FORMAT) => {
     const { readEnd, writeEnd } = openPipe()
     const started = await startWithOutput(writeEnd, { LOG_FORMAT })
     closeSync(readEnd)
@@ -66,17 +66,23 @@ describe('a log that cannot be written', () => {
   })
 
   // A write to a pipe that is full waits for the reader, and with it would everything else.
-  test.each(['json', 'pretty'])('because its reader stands still (%s) harms nobody', async (LOG_FORMAT) => {
-    const { readEnd, writeEnd } = openPipe()
-    onTestFinished(() => closeSync(readEnd))
-    await servesAndEnds(await startWithOutput(writeEnd, { LOG_FORMAT }))
-  })
+  test.each(['json', 'pretty'])(
+    'because its reader stands still (%s) harms no request',
+    async (LOG_FORMAT) => {
+      const { readEnd, writeEnd } = openPipe()
+      onTestFinished(() => closeSync(readEnd))
+      await servesAndEnds(await startWithOutput(writeEnd, { LOG_FORMAT }))
+    },
+  )
 
   // As with Ctrl-S, or in a session whose other end sleeps. When script is gone, so is the terminal, which ends the program.
-  test.each(['json', 'pretty'])('because its terminal stands still (%s) harms nobody', async (LOG_FORMAT) => {
-    const { readEnd, writeEnd } = openPipe()
-    onTestFinished(() => closeSync(readEnd))
-    const inTerminal = ['-qfc', `exec '${process.execPath}' '${builtProgram}'`, '/dev/null']
-    await serves(await startWithOutput(writeEnd, { LOG_FORMAT }, ['script', ...inTerminal]))
-  })
+  test.each(['json', 'pretty'])(
+    'because its terminal stands still (%s) harms no request',
+    async (LOG_FORMAT) => {
+      const { readEnd, writeEnd } = openPipe()
+      onTestFinished(() => closeSync(readEnd))
+      const inTerminal = ['-qfc', `exec '${process.execPath}' '${builtProgram}'`, '/dev/null']
+      await serves(await startWithOutput(writeEnd, { LOG_FORMAT }, ['script', ...inTerminal]))
+    },
+  )
 })

@@ -20,7 +20,7 @@ test.each([
   [259, 512],
   [560, 1_024],
   [4_144, 24_105],
-])('V8 is told to grow with a heap limit of %i MiB in %i MiB', (heapMiB, processMiB) => {
+])('V8 gets the flags to grow with a heap limit of %i MiB in %i MiB', (heapMiB, processMiB) => {
   expect(flagsFor(heapMiB, processMiB)).toEqual([
     ...always,
     '--semi-space-growth-factor=16',

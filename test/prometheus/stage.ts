@@ -81,7 +81,7 @@ async function sendTraffic(url: string): Promise<void> {
     const work: Promise<unknown>[] = [
       quote(pair, '0.1'),
       quote('ETH_USDC', '0.5'),
-      // Two at once for what nobody has asked for yet.
+      // Two at once for a quote that no client has asked for yet.
       quote('ETH_USDC', `${turn + 1}.25`),
       quote('ETH_USDC', `${turn + 1}.25`),
       quote(pair, 'much'),

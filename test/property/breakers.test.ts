@@ -20,7 +20,7 @@ class ModelBreaker {
   #isOpen = false
   /** The latest, if it has not ended. */
   #trial: { request: object; isDoubtful: boolean } | undefined
-  /** Until when nobody may try, and until when nobody who is expected to fail. */
+  /** Until when no request may try, and until when none that is expected to fail. */
   #waitMs = 0
   #doubtfulWaitMs = 0
   /** All who tried since it last opened out of closed. */

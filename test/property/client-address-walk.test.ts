@@ -36,7 +36,7 @@ function unquoted(value: string): string {
 const trustProxy = ['10.0.0.0/8']
 const trusted = parseTrustProxy(trustProxy)
 
-/** Undefined: nobody is named. */
+/** Undefined: no client is named. */
 function clientOf(lines: readonly string[]): string | undefined {
   const pieces = (line: string) => line.split(',').flatMap((piece) => hopsOf(piece) ?? ['broken' as const])
   const hops = lines.flatMap((line) => hopsOf(line) ?? pieces(line))
@@ -75,7 +75,7 @@ const piece = fc.oneof(
 )
 const line = fc.array(piece, { maxLength: 5 }).map((pieces) => pieces.join(', '))
 
-test('the client is the one whom a naive reading of the same lines names, or nobody', () => {
+test('the client is the one whom a naive reading of the same lines names, or none', () => {
   const peer = '10.0.0.1'
   const read = createClientAddress({ trustProxy, ipHeader: 'forwarded' })
   const seen = { nobody: 0, hop: 0, client: 0 }

@@ -183,7 +183,7 @@ function createStage() {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-it('the clients of each call are those that the promise names, and every client hears what it should', async () => {
+it('the clients of each call are those that the promise names, and every client gets the right answer', async () => {
   let furtherCalls = 0
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 100 }), async (steps) => {
@@ -232,6 +232,6 @@ it('the clients of each call are those that the promise names, and every client 
     }),
     { numRuns: 500 },
   )
-  // The steps met one another, or nothing has been shown.
+  // The steps met each other, or nothing has been shown.
   expect(furtherCalls).toBeGreaterThan(100)
 })

@@ -29,7 +29,7 @@ export interface Ordered {
   bareId?: string | undefined
   pair: string
   from: Spelled
-  /** `odd`: something that is no amount. */
+  /** `odd`: something that is not an amount. */
   to: Spelled | 'odd' | undefined
   application: string
   partition: string | undefined
@@ -187,7 +187,7 @@ const crowdSize = 70
 export const crowdedStep = fc.oneof({ weight: 12, arbitrary: step }, { weight: 1, arbitrary: crowd })
 type Step = typeof crowdedStep extends fc.Arbitrary<infer Value> ? Value : never
 
-/** Plays a history to the guard and its model; `judged` is told what each says of an order. */
+/** Plays a history to the guard and its model; `judged` is called with what each says of an order. */
 export async function play(
   steps: readonly Step[],
   guard: Guard,

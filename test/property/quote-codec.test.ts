@@ -40,11 +40,11 @@ it.each([
   ['nothing', ''],
   ['one line', '"id"'],
   ['no body', '"id"\n[1,2]'],
-  ['an id that is no text', '1\n[1,2]\n'],
+  ['an id that is not text', '1\n[1,2]\n'],
   ['no instants', '"id"\n[]\n'],
-  ['instants that are no numbers', '"id"\n["1","2"]\n'],
+  ['instants that are not numbers', '"id"\n["1","2"]\n'],
   ['a header without a value', '"id"\n[1,2,"a"]\n'],
-  ['a header that is no text', '"id"\n[1,2,"a",3]\n'],
+  ['a header that is not text', '"id"\n[1,2,"a",3]\n'],
   ['no list', '"id"\n{}\n'],
 ])('takes %s for no quote', (_what, text) => {
   expect(decodeQuote(Buffer.from(text))).toBeUndefined()

@@ -34,7 +34,7 @@ it('gives two requests one key exactly if nothing that matters differs', () => {
   const quoteKey = createQuoteKey()
   fc.assert(
     fc.property(request, request, fc.func(fc.boolean()), (left, other, mixed) => {
-      // The second request takes each part from the first or anew: near misses are what could collide.
+      // The second request takes each part from the first or a new one: near misses are what could collide.
       const right = Object.fromEntries(
         Object.entries(left).map(([name, value]) => [
           name,

@@ -45,7 +45,7 @@ const late = new UpstreamFailure('swap', { fault: 'http_response_timeout', maybe
 
 /** Who may share, said once more and differently from the code. */
 function circleOf(mode: Mode, { address, peerTrusted, place, amount, appName }: Client): string {
-  // Who is not known shares with nobody, not even with another unknown.
+  // An unknown client shares with no client, not even with another unknown one.
   strangers += 1
   const stranger = address === undefined ? ` ${strangers}` : ''
   const byAddress = `a ${address}${stranger}`
@@ -163,7 +163,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
     ),
     { numRuns: 400 },
   )
-  // The steps met one another, or nothing has been shown.
+  // The steps met each other, or nothing has been shown.
   expect(hits).toBeGreaterThan(100)
   expect(collapsed).toBeGreaterThan(100)
   expect(furtherTakers).toBeGreaterThan(100)

@@ -40,7 +40,7 @@ describe('a provider of two edges that answer in no order', () => {
     },
   )
 
-  // Too near to be told apart: a Date may lag by as much.
+  // Too near to be distinguished: a Date may lag by as much.
   it.each([200, -200])('whose clocks are %d ms apart is judged to that much', async (apartMs) => {
     const outcome = await playTwoEdges({ ...ordinary, offsetsMs: [0, apartMs] })
     expect(outcome.servedLateMs).toBeLessThanOrEqual(200)

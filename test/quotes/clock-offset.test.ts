@@ -124,7 +124,7 @@ describe('what several answers tell', () => {
     expect(highMs - lowMs).toBeLessThanOrEqual(1_480)
   })
 
-  it('is no less for one that was slow', () => {
+  it('is not less for one that was slow', () => {
     const clock = createUpstreamClock()
     observe(clock, { sentAtMs: startMs, offsetMs: 30_000 })
     const before = clock.offset()
@@ -182,7 +182,7 @@ describe('a slow answer', () => {
     expect(clock.latestMs(startMs + 102_000)).toBeGreaterThanOrEqual(startMs + 107_000)
   })
 
-  it('is all that counts once nothing else has been heard for ten minutes', () => {
+  it('is all that counts once no other answer has come for ten minutes', () => {
     const clock = createUpstreamClock()
     observe(clock, { sentAtMs: startMs, offsetMs: 5_000 })
     observe(clock, { sentAtMs: startMs + 601_000, ...slow })
@@ -240,7 +240,7 @@ describe('our own clock', () => {
 })
 
 // Each node of a Cluster has a clock of its own, and whose answer comes last is chance.
-it('what one node of the store was told of the provider is not unsaid by another whose clock is ahead', () => {
+it('what one node of the store knows of the provider is not overruled by another whose clock is ahead', () => {
   const clock = createProviderClock({ clock: { nowMs: () => startMs }, log: silentLogger() })
   clock.compare(0)
   clock.hearsay(-20_000)

@@ -108,7 +108,7 @@ it('a success of before does not end a cool-down, and a 429 of before prolongs i
   expect(refusal(client('a'))?.leftMs).toBe(3_000)
 })
 
-it('a trial that is answered does not end what a call of before was told meanwhile', () => {
+it('a trial that is answered does not end a limit that an earlier call met meanwhile', () => {
   const { admit, client, clock, refusal, refuse } = coolDowns()
   const early = admit(client('a'))
   refuse('a', 1_000)
@@ -147,7 +147,7 @@ it('one call at a time is the trial, until it is answered or given up', () => {
   expect(refusal(client('a'))).toBeUndefined()
 })
 
-it('what nobody came to try for 30 s is forgotten, so that a crowd is not held back by one call', () => {
+it('what no request came to try for 30 s is forgotten, so that a crowd is not held back by one call', () => {
   const { admit, client, clock, refusal, refuse, concerns } = coolDowns()
   refuse('a', 1_000)
   clock.advance(31_000)

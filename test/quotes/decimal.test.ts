@@ -128,7 +128,7 @@ describe('sameAsDouble', () => {
     expect(sameAsDouble('0.1', '0.2')).toBe(false)
   })
 
-  it('matches nothing that is no amount', () => {
+  it('matches nothing that is not an amount', () => {
     expect(sameAsDouble('-1', '1')).toBe(false)
     expect(sameAsDouble('1e999', '1')).toBe(false)
     expect(sameAsDouble('0', '')).toBe(false)

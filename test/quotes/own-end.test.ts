@@ -19,7 +19,7 @@ describe('the interval of a quote', () => {
     ['an age of 0', ['Date', date, 'Age', '0']],
     ['an age of 0, twice', ['Date', date, 'Age', '0', 'age', '00']],
     ['another form of Date', ['date', 'Thu, 20 Nov 2025 16:17:21 +0100']],
-  ])('is told by an answer with %s', (_what, rawHeaders) => {
+  ])('is read from an answer with %s', (_what, rawHeaders) => {
     expect(ownEndOf(answered(rawHeaders), dateMs + 30_000)).toEqual({ fromMs: 29_750, untilMs: 31_061 })
   })
 
@@ -29,7 +29,7 @@ describe('the interval of a quote', () => {
     ['a Date that is none', ['Date', 'now']],
     ['an age', ['Date', date, 'Age', '1']],
     ['an age besides one of 0', ['Date', date, 'Age', '0', 'Age', '30']],
-    ['an age that is no number', ['Date', date, 'Age', '']],
+    ['an age that is not a number', ['Date', date, 'Age', '']],
     ['a Date more than a day before its expiry', ['Date', new Date(dateMs - 86_400_000).toUTCString()]],
   ])('is not told by an answer with %s', (_what, rawHeaders) => {
     expect(ownEndOf(answered(rawHeaders), dateMs + 30_000)).toBeUndefined()
@@ -70,14 +70,14 @@ describe('a quote of a provider whose clock is ours', () => {
   })
 
   // The steady clock of some platforms stands still while the machine sleeps.
-  it('is not served after the machine slept, by the wall clock, and an order for it goes on until the provider is heard', () => {
+  it('is not served after the machine slept, by the wall clock, and an order for it is sent until the provider answers', () => {
     const { time, clock, quote } = clocks()
     time.nowMs += 3_600_000
     expect(clock.serveLeftMs(quote)).toBeLessThan(0)
     expect(clock.orderLeftMs(quote)).toBe(30_000)
   })
 
-  it('is neither served nor refused once our clock was set back, until the provider is heard', () => {
+  it('is neither served nor refused once our clock was set back, until the provider answers', () => {
     const { time, clock, quote } = clocks()
     time.nowMs -= 3_600_000
     expect(clock.serveLeftMs(quote)).toBe(Number.NEGATIVE_INFINITY)
@@ -121,7 +121,7 @@ it('two answers a little apart: nothing is exact for a minute, though the newest
     return clock.moment().isExact
   }
   expect(isExactAfter(0, 0)).toBe(true)
-  // Five seconds apart are told apart by any Date.
+  // Five seconds apart are distinguished by any Date.
   expect(isExactAfter(1_000, 5_000)).toBe(false)
   expect(isExactAfter(1_000, 0)).toBe(true)
   expect(isExactAfter(1_000, 2_000)).toBe(false)

@@ -153,7 +153,7 @@ describe('a call', () => {
     expect(await next.served).toMatchObject({ how: 'fetched', answer: { body: Buffer.from('up') } })
   })
 
-  it('whose answer nobody may share leaves it to the first who is still here; the others ask again', async () => {
+  it('whose answer must not be shared leaves it to the first who is still here; the others ask again', async () => {
     const { calls, answer, get, looked, notKept } = setUp()
     const [leaver, first, second] = [get(), get(), get()]
     leaver.leave()
@@ -167,7 +167,7 @@ describe('a call', () => {
     expect(looked).toEqual(['miss', 'collapsed', 'collapsed'])
   })
 
-  it('that somebody makes again for himself keeps what may be kept after all', async () => {
+  it('that a client makes again for itself keeps what may be kept after all', async () => {
     const { calls, answer, get } = setUp()
     const [first, second] = [get(), get()]
     calls[0]?.resolve(answer('mine', alone('vary')))
@@ -177,7 +177,7 @@ describe('a call', () => {
     expect(await get().served).toMatchObject({ how: 'hit', quote: { id: 'kept' } })
   })
 
-  it('for a client that shares with nobody joins none, is joined by none, and keeps nothing', async () => {
+  it('for a client that shares with no other joins no call, is joined by none, and keeps nothing', async () => {
     const { cache, calls, source, answer, get, looked } = setUp()
     const alone = cache.fetchAlone(source)
     const other = get()
@@ -255,7 +255,7 @@ describe('a quote that another replica has fetched', () => {
     expiresAtMs,
   })
 
-  it('is kept and served as a hit to all who wait, counted apart, and whoever asked is told', async () => {
+  it('is kept and served as a hit to all who wait, counted apart, and each request that asked is notified', async () => {
     const { promise, resolve } = deferred<{ found: true; stored: StoredQuote; notKept: undefined }>()
     const { cache, clock, calls, source, live, looked } = setUp({
       share: () => ({ answer: promise, abort() {} }),
@@ -269,7 +269,7 @@ describe('a quote that another replica has fetched', () => {
     expect([looked, told, calls.length]).toEqual([['collapsed', 'shared', 'hit'], ['found'], 0])
   })
 
-  it('is not looked for where a client shares with nobody', () => {
+  it('is not looked for where a client shares with no other', () => {
     let shares = 0
     const { cache, calls, source } = setUp({
       share: (_key, make) => {

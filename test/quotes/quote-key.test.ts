@@ -60,7 +60,7 @@ describe('the quote key', () => {
     },
   )
 
-  it('salts secrets, so that nobody can look them up in a table', () => {
+  it('salts secrets, so that they cannot be looked up in a table', () => {
     expect(createQuoteKey()(request)).not.toBe(quoteKey(request))
   })
 

@@ -57,7 +57,7 @@ describe('readQuote', () => {
     ['no amount', { ...document, fromAmount: undefined }],
     ['an amount that is a number', { ...document, fromAmount: 0.1 }],
     ['a value that is a number', { ...document, fromAmount: { assetId: 'ETH', value: 0.1 } }],
-    ['a value that is no number', { ...document, toAmount: { assetId: 'USDC', value: 'much' } }],
+    ['a value that is not a number', { ...document, toAmount: { assetId: 'USDC', value: 'much' } }],
     ['a value of zero', { ...document, toAmount: { assetId: 'USDC', value: '0.0' } }],
     ['a negative value', { ...document, fromAmount: { assetId: 'ETH', value: '-0.1' } }],
     ['an empty asset', { ...document, fromAmount: { assetId: '', value: '0.1' } }],

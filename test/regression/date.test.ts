@@ -38,7 +38,7 @@ test('every answer that the gateway makes has one Date, and it is ours', async (
     ['a quote without an amount', get(quotePath)],
     ['an unknown path', get('/nowhere')],
     ['options', 'OPTIONS * HTTP/1.1\r\nHost: g\r\n\r\n'],
-    ['bytes that are no request', 'nonsense\r\n\r\n'],
+    ['bytes that are not a request', 'nonsense\r\n\r\n'],
     ['a head that is too large', get('/checkouts', `X-A: ${'a'.repeat(60_000)}\r\n`)],
     ['two hosts', get('/checkouts', 'Host: h\r\n')],
     ['an expectation that is not met', get('/checkouts', 'Expect: more\r\n')],

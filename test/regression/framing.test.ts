@@ -63,7 +63,7 @@ describe('refuses a length that is not plain digits', () => {
     },
   )
 
-  // A tab behind a value is no part of it (RFC 9110 5.5). Older parsers refuse it, newer ones read a 5; what they
+  // A tab behind a value is not part of it (RFC 9110 5.5). Older parsers refuse it, newer ones read a 5; what they
   // must not do is pass the tab on to a server that reads something else.
   it.concurrent('or passes a length with a tab behind it on without the tab', async () => {
     count += 1
@@ -103,7 +103,7 @@ describe('refuses every coding but chunked', () => {
     await expectRefusedUnseen(`Transfer-Encoding: ${coding}\r\n`, '0\r\n\r\n')
   })
 
-  // RFC 9112 6.1: who speaks HTTP/1.0 cannot know the coding, so somebody in between forwarded it blindly.
+  // RFC 9112 6.1: an HTTP/1.0 client cannot know the coding, so a proxy in between forwarded it blindly.
   it.concurrent('chunked over HTTP/1.0', async () => {
     await expectRefusedUnseen(
       'Transfer-Encoding: chunked\r\nConnection: keep-alive\r\n',
@@ -146,7 +146,7 @@ describe('answers a broken chunked body with 400 and never ends it upstream', ()
     ['a bare LF in a chunk extension', '5;a\nhello\r\n0\r\n\r\n'],
     ['a bare CR in a chunk extension', '5;a\rb\r\nhello\r\n0\r\n\r\n'],
     ['a length among the trailers', '5\r\nhello\r\n0\r\nContent-Length: 5\r\n\r\n'],
-    ['a trailer that is no header', '5\r\nhello\r\n0\r\nX T: u\r\n\r\n'],
+    ['a trailer that is not a header', '5\r\nhello\r\n0\r\nX T: u\r\n\r\n'],
     ['a chunk extension of 20 KiB', `5;${'a'.repeat(20_480)}\r\nhello\r\n0\r\n\r\n`],
     ['trailers of 80 KiB', `5\r\nhello\r\n0\r\n${'X-T: '.padEnd(81_920, 'u')}\r\n\r\n`],
   ])('%s', async (_name, body) => {

@@ -23,7 +23,7 @@ const headOf = (headers: string, target = '/checkouts/limits') =>
 const headersOf = (count: number) => Array.from({ length: count }, (_, index) => `X-${index}: v\r\n`).join('')
 
 // Node drops headers past a number without a word. The last one is often Authorization: the request then goes
-// on as somebody else's, or as nobody's.
+// on as another client's, or without an owner.
 describe('the number of headers', () => {
   it.each([198, 199, 200])(
     'brings every one of %d headers to the upstream, the last Authorization too',
@@ -70,7 +70,7 @@ describe('the size of a head', () => {
   })
 })
 
-// A target that is refused as a large head sends whoever reads it to the wrong place: it was the query.
+// A target that is refused as a large head sends its reader to the wrong place: it was the query.
 describe('the length of a target', () => {
   it('passes 8192 bytes', async () => {
     const target = '/checkouts/'.padEnd(8_192, 'a')

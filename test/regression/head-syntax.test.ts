@@ -50,7 +50,7 @@ describe('refuses heads that could be read in two ways', () => {
     ['a space at the end of the request line', 'GET /checkouts/syntax HTTP/1.1 \r\nHost: gateway\r\n\r\n'],
     ['a space before the method', ' GET /checkouts/syntax HTTP/1.1\r\nHost: gateway\r\n\r\n'],
     ['a method in small letters', 'get /checkouts/syntax HTTP/1.1\r\nHost: gateway\r\n\r\n'],
-    ['a method of nobody', 'FOO /checkouts/syntax HTTP/1.1\r\nHost: gateway\r\n\r\n'],
+    ['an unknown method', 'FOO /checkouts/syntax HTTP/1.1\r\nHost: gateway\r\n\r\n'],
     ['a TLS hello', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03'],
   ])('%s', async (_name, bytes) => {
     await expectRefusedUnseen(bytes)
@@ -76,7 +76,7 @@ describe('speaks HTTP/1.0 and HTTP/1.1 only', () => {
     await expectRefusedUnseen(bytes)
   })
 
-  // Node hides the protocol's name, so a GET of RTSP cannot be told from one of HTTP. It does no harm: it is
+  // Node hides the protocol's name, so a GET of RTSP cannot be distinguished from one of HTTP. It does no harm: it is
   // framed the same, and goes on as HTTP/1.1.
   it('sends on a GET that came as RTSP as a clean GET of HTTP', async () => {
     const seenBefore = gateway.received.length
@@ -102,7 +102,7 @@ describe('refuses a request that is not clear about its host', () => {
     ['a user', 'Host: user@a\r\n'],
     ['a broken escape', 'Host: %zz\r\n'],
     ['half an IPv6 address', 'Host: [::1\r\n'],
-    ['a port that is no number', 'Host: a:80a\r\n'],
+    ['a port that is not a number', 'Host: a:80a\r\n'],
     ['a non-ASCII name', 'Host: \xe9\r\n'],
   ])('%s', async (_name, hosts) => {
     await expectRefusedUnseen(`GET /checkouts/host HTTP/1.1\r\n${hosts}\r\n`)
@@ -127,7 +127,7 @@ describe('refuses a request that is not clear about its host', () => {
 })
 
 // Where Node is more patient than the grammar, what goes on must be as clean as if the client had been.
-describe('writes anew what Node forgives', () => {
+describe('rewrites what Node forgives', () => {
   it.each([
     ['empty lines in front', '\r\n\r\nGET /checkouts/forgiven HTTP/1.1\r\nHost: a\r\n'],
     ['bare line feeds in front', '\n\nGET /checkouts/forgiven HTTP/1.1\r\nHost: a\r\n'],

@@ -172,7 +172,7 @@ test.each([
   }
 })
 
-test('who waits to be told to continue is told each time', async () => {
+test('a client that waits for 100 Continue gets it each time', async () => {
   const { gateway } = await started()
   const connection = new RawConnection(gateway.url)
   for (let time = 0; time < 6; time += 1) {
@@ -255,7 +255,7 @@ test('each hit is counted where hits are limited', async () => {
   expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429])
 })
 
-test('a client that takes no answers is not heard for ever', async () => {
+test('a client that takes no answers is not read forever', async () => {
   const { gateway, upstream } = await started({ QUOTE_MAX_BYTES: 100_000 })
   upstream.answer((_request, response) => giveQuote(response, quoteBody({ note: 'x'.repeat(60_000) })))
   const connection = await knownTo(gateway.url)

@@ -50,7 +50,7 @@ it.each([30_000, -30_000])(
   },
 )
 
-// It told its time when its body was there: earlier than what had been heard since, so our clock seemed to have been set
+// It told its time when its body was there: earlier than what had been learned since, so our clock seemed to have been set
 // back, all that was known of the provider's was forgotten for one wide interval, and 5 s were served past the expiry.
 it('an answer with a slow body does not unsay what newer ones told of the clock', async () => {
   const clock = createTestClock()
@@ -99,7 +99,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
   })
 
   // It had seen no answer of the provider and judged by its own clock: 409 for a quote with 11 s left.
-  it('one whose clock is a minute ahead refuses no live order before it has heard the provider', async () => {
+  it('one whose clock is a minute ahead refuses no live order before the provider has answered it', async () => {
     const { upstream, here, there } = await replicaStage(2, {}, (index) => ({
       clock: { nowMs: () => Date.now() + index * 60_000 },
     }))
@@ -111,7 +111,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
     expect((await order(there.url, terms)).status).toBe(201)
   })
 
-  // Beside one whose clock was as slow as the provider's it had heard of no difference: 409 for a quote with 10 s left.
+  // Beside one whose clock was as slow as the provider's it knew of no difference: 409 for a quote with 10 s left.
   it('a new one refuses no live order where the other shares its slow clock with the provider', async () => {
     const slowNow = () => Date.now() - 20_000
     const { upstream, here, there } = await replicaStage(2, {}, (index) =>
@@ -161,7 +161,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
   it('a used quote that the provider gives to one more client is not handed out at another replica', async () => {
     const { here, there, other } = await afterAnOrder()
     await ask(here.url, other)
-    // Whoever fetched it knows of the order, the one that is asked now does not.
+    // The replica that fetched it knows of the order, the one that is asked now does not.
     await pause(200)
     expect(cacheStatusOf(await ask(there.url, other))).not.toContain('hit')
   })
@@ -409,7 +409,7 @@ it.each(['/V3/orders/float', '//v3/orders/float', '/v3%2Forders/float', '/%763/o
 )
 
 // NTP sets the clock of a machine that has just started.
-it('a clock that is set ahead refuses no live order before the provider has been heard again', async () => {
+it('a clock that is set ahead refuses no live order before the provider has answered again', async () => {
   const time = { nowMs: Date.now(), steadyMs: 0 }
   const clock = { nowMs: () => time.nowMs, steadyMs: () => time.steadyMs }
   const upstream = await recordingUpstream(({ method }, response) => {
@@ -429,7 +429,7 @@ it('a clock that is set ahead refuses no live order before the provider has been
   expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
 })
 
-// Less than has passed since the provider was heard, so that our clock alone never shows less than it did.
+// Less than has passed since the provider's last answer, so that our clock alone never shows less than it did.
 it.each([true, false])(
   'a clock that is set back serves no expired quote; with a Date: %s',
   async (hasDate) => {

@@ -64,8 +64,8 @@ it.concurrent('waits longer than the deadline of a head for an answer', async ()
 })
 
 // A small body of an answered request is read so that the connection can be kept. Sent a byte at a time it would
-// keep it for ever.
-describe.concurrent('the body of an answered request does not hold its connection for ever', () => {
+// keep it forever.
+describe.concurrent('the body of an answered request does not hold its connection forever', () => {
   it.each([
     ['an unknown path', 'POST /nope HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 404],
     ['a bad target', 'POST /checkouts/.. HTTP/1.1\r\nHost: a\r\nContent-Length: 60000\r\n\r\n', 400],

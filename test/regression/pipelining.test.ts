@@ -20,7 +20,7 @@ beforeEach(() => {
 const get = (target: string, headers = '') => `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n`
 const seen = () => gateway.received.map(({ method, target }) => `${method} ${target}`)
 
-// Answers carry no name: whoever gets them in another order takes one customer's for the other's.
+// Answers carry no name: a client that gets them in another order takes one customer's for the other's.
 it('answers pipelined requests in their order, the slow ones and its own refusals too', async () => {
   const { answers } = await attack(
     gateway.url,

@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => gateway.close())
 
 // Behind a path prefix and a credential that the gateway adds, a dot segment that the upstream resolves is
-// the way to its other endpoints; a target that is no path chooses another host.
+// the way to its other endpoints; a target that is not a path chooses another host.
 describe('refuses targets that another server could read differently', () => {
   it.each([
     ['//evil.example/../v3/orders', 'bad-target'],
@@ -84,7 +84,7 @@ it('never takes the first segment of "//host/checkouts" for a host', async () =>
   expect(gateway.received.length).toBe(seenBefore)
 })
 
-// Express asks `url.parse`, which throws at these, and then answers with a page of HTML that nobody counts.
+// Express asks `url.parse`, which throws at these, and then answers with a page of HTML that is not counted.
 describe('an absolute-form target whose authority is none', () => {
   it.each([
     ['GET', 'http://[::1/v3/pairs'],

@@ -37,7 +37,7 @@ describe('a rate limit', () => {
   )
 })
 
-test('quotes that the provider was not asked for are no quote calls', async () => {
+test('quotes that the provider was not asked for are not quote calls', async () => {
   const gateway = await gatewayTo(closedPort, { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 60_000 })
   for (let count = 0; count < 5; count++) await asking(gateway.url, `${count + 1}`)
   expect(await gateway.metrics()).toContain('quotegate_quote_calls_total{pair="other"} 0')

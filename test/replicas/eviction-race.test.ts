@@ -153,7 +153,7 @@ it('a quote that a thousand were given goes from fifty places at a time', async 
   })
   const keys = Array.from({ length: 1_000 }, (_none, index) => `key ${index}`)
   evictions.use(keys, { id: 'used', expiresAtMs: Number.POSITIVE_INFINITY })
-  await until(() => told === 1_000, 'all to be told')
+  await until(() => told === 1_000, 'all to be notified')
   expect(most).toBe(50)
 })
 

@@ -49,7 +49,7 @@ describe.runIf(valkeyIsInstalled())('requests for a cold key over several replic
     expect(upstream.requests).toHaveLength(1)
   })
 
-  // Thawed, it lent the lock to the one who had gone on alone, and everybody else waited for him.
+  // Thawed, it lent the lock to the replica that had gone on alone, and all others waited for that replica.
   it('do not wait for one who asked the store while it was frozen', async () => {
     const { upstream, store, here, there } = await replicaStage(2, {
       VALKEY_TIMEOUT_MS: '300',
@@ -161,7 +161,7 @@ describe.runIf(valkeyIsInstalled())('a replica that waits for another one', () =
     leaving[1].abort()
     await untilCounted(there, gone, 1)
     await pause(100)
-    // Nobody waits there any more, so nobody looks.
+    // No request waits there any more, so the store is not asked.
     const looked = await counted(there, stored('quote-get'))
     await pause(200)
     expect(await counted(there, stored('quote-get'))).toBe(looked)

@@ -149,7 +149,7 @@ describe.runIf(valkeyIsInstalled())('an order at one replica for a quote that an
       type: 'urn:quotegate:problem:float-order-required',
       quoteId: id,
     })
-    expect((await order(b, { quoteId: 'of nobody' }, { path: '/v3/orders' })).status).toBe(201)
+    expect((await order(b, { quoteId: 'unknown' }, { path: '/v3/orders' })).status).toBe(201)
     expect(arrived()).toHaveLength(1)
   })
 
@@ -251,7 +251,7 @@ describe.runIf(valkeyIsInstalled())('while the store is down', () => {
   })
 
   it.each(['forward', 'refuse'])(
-    'terms that expired here may be live elsewhere, and refuse nobody (%s)',
+    'terms that expired here may be live elsewhere, and refuse no order (%s)',
     async (unknown) => {
       const settings = { ORDER_UNKNOWN_QUOTE: unknown }
       const { a, b, clock, store, quote, order, untilUp } = await orderReplicas(settings)

@@ -18,7 +18,7 @@ describe.runIf(valkeyIsInstalled())('a client whose quotes the provider limits',
     const quote = (amount: number, address: string) =>
       ask(here.url, { path: `${quotePath}?amount=${amount}`, headers: from(address) })
     expect((await quote(1, '192.0.2.1')).status).toBe(429)
-    // The call waits for the store, and with it whoever joins.
+    // The call waits for the store, and so do the requests that join it.
     store.freeze()
     const asked = upstream.requests.length
     const limited = quote(2, '192.0.2.1')

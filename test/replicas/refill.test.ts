@@ -8,7 +8,7 @@ import { pause } from '../support/gateways/between.ts'
 const startMs = 1_763_651_841_481
 const orderer = { application: 'wallet', partition: 'own' }
 
-/** A replica on a store that only remembers what it is told to write, and answers when the test lets it. */
+/** A replica on a store that only remembers what is written to it, and answers when the test lets it. */
 function replica() {
   let nowMs = startMs
   let up = () => {}

@@ -71,7 +71,7 @@ function replicaOn(sharedStore: SharedStore, { settleMs = 0, providerNowMs = now
     advance: (ms: number) => {
       earliestMs += ms
     },
-    /** What an order is told here. */
+    /** What an order is answered here. */
     async judge(asked: OrderTerms, application = 'wallet', partition = 'own') {
       const othersKnown = await shared.recall(asked, { application, partition })
       const verdict = ledger.verdict(asked, { application, partition, marginMs: 0 })
@@ -208,7 +208,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     }
   })
 
-  it('notes and finds a quote while nothing is known of the time, and keeps no key for ever', async () => {
+  it('notes and finds a quote while nothing is known of the time, and keeps no key forever', async () => {
     const { here, there } = await open()
     const clock = { providerNowMs: Number.NEGATIVE_INFINITY }
     const [a, b] = [replicaOn(here, clock), replicaOn(there, clock)]
@@ -253,7 +253,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     expect(await b.judge(asked(100))).toMatchObject({ state: 'unknown' })
   })
 
-  it('drops what nobody asks for any more when the next quote of the key comes', async () => {
+  it('drops what is no longer asked for when the next quote of the key comes', async () => {
     const { here } = await open()
     const a = replicaOn(here)
     const value = '0.10000000000000000001'

@@ -76,7 +76,7 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
     expect(await here.take('a')).toMatchObject({ allowed: false })
   })
 
-  it('begin anew when the minute is over, and when its key was broken', async () => {
+  it('start again when the minute is over, and when its key was broken', async () => {
     const server = await valkey()
     const { here } = await twoOn(server.url)
     for (let turn = 0; turn < perMinute; turn += 1) await here.take('a')

@@ -37,7 +37,7 @@ describe('a trusted proxy whose header names no client', () => {
         peer: '127.0.0.1',
         reason: 'malformed-header',
         msg:
-          '127.0.0.1 sent Forwarded in which no client can be read: the provider is told for=unknown, and the ' +
+          '127.0.0.1 sent Forwarded in which no client can be read: the provider gets for=unknown, and the ' +
           'quote is not shared',
       },
     ])
@@ -55,7 +55,7 @@ describe('a trusted proxy whose header names no client', () => {
     expect(upstream.requests[0]?.headers.forwarded).toBe('for=unknown')
     expect(log.lines(levels.warn).map(({ msg }) => msg)).toEqual([
       expect.stringMatching(/^QUOTE_PARTITION=none shares quotes among all clients/),
-      '127.0.0.1 sent Forwarded that names no client: the provider is told for=unknown, and the quote is shared with ' +
+      '127.0.0.1 sent Forwarded that names no client: the provider gets for=unknown, and the quote is shared with ' +
         'all clients (QUOTE_PARTITION=none)',
     ])
   })

@@ -7,7 +7,7 @@ import { rawUpstream } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 
 describe('an order whose quote has expired', () => {
-  it('is told which quote, since when, and where to get a new one; the connection goes on', async () => {
+  it('says which quote, since when, and where to get a new one; the connection goes on', async () => {
     const { arrived, clock, gateway, quote } = await orderStage()
     const given = await quote()
     clock.set(given.expiry + 1_234)
@@ -62,7 +62,7 @@ describe('an order whose quote has expired', () => {
 
   it.each([
     ['A/B?c=d&e#f %g€', 'A%2FB%3Fc%3Dd%26e%23f%20%25g%E2%82%AC'],
-    // JSON can spell half of a surrogate pair; what it means nobody knows.
+    // JSON can spell half of a surrogate pair; its meaning is undefined.
     ['A\ud800_B', 'A%EF%BF%BD_B'],
   ])('of a pair with an odd name gets a path that means it: %j', async (pairId, inPath) => {
     const { clock, order, provider, quote } = await orderStage()
@@ -170,7 +170,7 @@ describe('an order that goes on', () => {
     await gateway.close()
   })
 
-  it('hears of an answer that cannot be written that the order may have been carried out', async () => {
+  it('says of an answer that cannot be written that the order may have been carried out', async () => {
     const upstream = await rawUpstream((socket) => {
       socket.write(Buffer.from('HTTP/1.1 201 Cre\x01ated\r\nContent-Length: 2\r\n\r\n{}', 'latin1'))
     })

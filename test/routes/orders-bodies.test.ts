@@ -32,7 +32,7 @@ describe('the bytes of an order', () => {
     ['lone surrogates', '{"note":"\\ud800"}'],
     ['keys in their order', '{"b":1,"a":2,"10":3,"9":4}'],
     [
-      'keys that are no keys elsewhere',
+      'keys that other parsers do not take for keys',
       '{"__proto__":{"pairId":"X"},"constructor":{"prototype":{}},"toString":null}',
     ],
     ['what it is not an order without', '{}'],
@@ -149,7 +149,7 @@ describe('an order that cannot be read', () => {
   })
 
   it.each(['gzip', 'br', 'identity, gzip', 'x-unheard-of'])(
-    'because of its content coding %s, hears that none is accepted, and the connection goes on',
+    'because of its content coding %s, says that none is accepted, and the connection goes on',
     async (coding) => {
       const { arrived, gateway } = await orderStage()
       const client = new RawConnection(gateway.url)
@@ -184,7 +184,7 @@ describe('an order of more than 65,536 bytes', () => {
     const { arrived, gateway } = await orderStage()
     const client = new RawConnection(gateway.url)
     client.socket.pause()
-    // The next piece only once this one has gone: what nobody reads on the other side stops it.
+    // The next piece only once this one has gone: a peer that does not read stops it.
     for await (const piece of Readable.from(pieces(bytes))) {
       await new Promise<void>((resolve) => client.socket.write(piece, () => resolve()))
     }

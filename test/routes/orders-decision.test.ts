@@ -41,7 +41,7 @@ const table = moments.flatMap(([by, afterMs, margin, becomes]) =>
 
 describe('an order that names a quote by', () => {
   it.each(table)(
-    '%s, %d ms after its expiry, with a margin of %d ms, strangers to %s: the quote is %s',
+    '%s, %d ms after its expiry, with a margin of %d ms, to %s clients: the quote is %s',
     async (kind, sinceExpiryMs, margin, unknownQuote, becomes) => {
       const { arrived, clock, decided, order, quote } = await orderStage({
         ORDER_EXPIRY_MARGIN_MS: margin,
@@ -160,7 +160,7 @@ describe('the application', () => {
     expectProblem(await order(termsOf(given), { headers: [] }), 409, 'quote-expired')
   })
 
-  it('is told from another one though its name is thousands of bytes long', async () => {
+  it('is distinguished from another one though its name is thousands of bytes long', async () => {
     const { order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     const name = 'n'.repeat(5_000)
     const given = await quote('0.1', { headers: ['App-Name', name] })

@@ -115,7 +115,7 @@ describe('amounts', () => {
     expect(await isFor('{"pairId":"ETH_USDC","fromAmount":0.12345678}', {}, rounded)).toBe(false)
   })
 
-  it('are told apart by the to amount where an order states it', async () => {
+  it('are distinguished by the to amount where an order states it', async () => {
     const { clock, order, provider, quote } = await orderStage({ QUOTE_MIN_VALIDITY_MS: 60_000 })
     provider.lifeMs = 1_000
     const first = await quote()

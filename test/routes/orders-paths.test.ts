@@ -55,7 +55,7 @@ describe('there is no way round the guard:', () => {
   )
 
   it.each(['/v3/orders/./float', '/v3/x/../orders/float', '/v3/orders/%2e/float', '/v3/orders\\float'])(
-    '%s is no target',
+    '%s is not a target',
     async (path) => {
       const { arrived, order, quote } = await orderStage()
       expectProblem(await order(termsOf(await quote()), { path }), 400, 'bad-target')
@@ -114,7 +114,7 @@ describe('there is no way round the guard:', () => {
     expect(arrived()).toHaveLength(1)
   })
 
-  it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('%s is no order and passes', async (method) => {
+  it.each(['GET', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('%s is not an order and passes', async (method) => {
     const { gateway, provider, upstream } = await orderStage()
     provider.takeOrder = (_request, response) => response.writeHead(405).end()
     const request = post('{"a": 1 ', { method })

@@ -157,7 +157,7 @@ describe('POST /v3/orders that is not finished', () => {
     ['after more than is looked at', 70_000, 'destroy'],
     ['after more than is looked at, by a reset', 70_000, 'resetAndDestroy'],
   ] as const)(
-    'when its client leaves, %s, is never carried out, and nobody is blamed',
+    'when its client leaves, %s, is never carried out, and does not count as a failure',
     async (_when, more, leave) => {
       const escaped = escapedErrors()
       const { gateway, upstream } = await orderStage({ DRAIN_TIMEOUT_MS: veryLongMs })

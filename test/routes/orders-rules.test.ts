@@ -74,7 +74,7 @@ describe('an order for an amount as a page shows it', () => {
     ['99999.6', '100000'],
   ])('is found where rounding changes its digits: %s as %s', async (given, stated) => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
-    // 0.9999 has four digits, so it is no rounded amount; the order is the client's own all the same.
+    // 0.9999 has four digits, so it is not a rounded amount; the order is the client's own all the same.
     const rule = stated === '0.9999' ? 'pair-and-amount' : 'rounded'
     clock.set((await quoteFor('own', given)).expiry)
     expectProblem(await orderOf(stated), 409, 'quote-expired')
@@ -91,7 +91,7 @@ describe('an order for an amount as a page shows it', () => {
 })
 
 describe('an order with slippage taken off', () => {
-  it('is for its client’s live quote, whatever price of a stranger it equals', async () => {
+  it('is for its client’s live quote, whichever price of another client it equals', async () => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
     clock.set((await quoteFor('stranger', '283.85')).expiry)
     await quoteFor('own', '289.645')
@@ -110,7 +110,7 @@ describe('an order with slippage taken off', () => {
     expect((await orderOf('283.85')).status).toBe(201)
   })
 
-  it('is refused for a stranger’s price of eight digits, because no two are equal by chance', async () => {
+  it('is refused for another client’s price of eight digits, because no two are equal by chance', async () => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
     clock.set((await quoteFor('stranger', '283.85123')).expiry + 60 * minuteMs)
     await quoteFor('own', '289.645')
@@ -127,7 +127,7 @@ describe('an order with slippage taken off', () => {
   })
 })
 
-describe('an order whose toAmount is no quote’s', () => {
+describe('an order whose toAmount matches no quote', () => {
   it.each([undefined, 289, '"about 289"', -1, '{"value":null}'])(
     'is refused if its client’s quote is over: %s',
     async (toAmount) => {
@@ -138,7 +138,7 @@ describe('an order whose toAmount is no quote’s', () => {
     },
   )
 
-  it('is unknown if only strangers’ quotes are over, and refused without a toAmount', async () => {
+  it('is unknown if only other clients’ quotes have expired, and refused without a toAmount', async () => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
     clock.set((await quoteFor('stranger', '289.645')).expiry)
     expect((await orderOf(289)).status).toBe(201)

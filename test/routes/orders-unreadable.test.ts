@@ -62,7 +62,7 @@ describe('an older quote refuses its client’s order', () => {
     ['a list', plain(200, '[{"toAmount":"1"}]')],
     ['an error that has one', plain(500, '{"toAmount":"1"}')],
     ['a coded answer of another kind', plain(404, 'x', coded)],
-  ])('whatever came since that is no quote: %s', async (_what, odd) => {
+  ])('whatever came since that is not a quote: %s', async (_what, odd) => {
     const { order, close } = await afterOddAnswer(odd)
     expectProblem(await order(), 409, 'quote-expired')
     await close()

@@ -189,7 +189,7 @@ describe('Cache-Control and Cache-Status', () => {
     }
   })
 
-  it('say so when a quote was fetched for somebody else a moment before', async () => {
+  it('say so when a quote was fetched for another client a moment before', async () => {
     const upstream = await recordingUpstream((_request, response) => {
       setTimeout(() => giveQuote(response, quoteBody(), ['X-Request-Id', 'first', 'X-Stays', '1']), 150)
     })
@@ -222,7 +222,7 @@ describe('Cache-Control and Cache-Status', () => {
 it.each([
   ['a control character in its reason phrase', 'HTTP/1.1 200 O\x01K\r\n'],
   [
-    'a coding that nobody asked for around its chunks',
+    'a coding that was not requested around its chunks',
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n',
   ],
 ])('an answer with %s is a 502, and nothing of it is kept', async (_what, head) => {

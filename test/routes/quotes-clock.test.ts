@@ -38,7 +38,7 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
 }
 
 describe('a cached quote', () => {
-  it('is served until one millisecond before its expiry, and fetched anew at it', async () => {
+  it('is served until one millisecond before its expiry, and fetched again at it', async () => {
     const { clock, how, gateway } = await timed()
     const startMs = clock.nowMs()
     await how()

@@ -33,7 +33,7 @@ describe("the provider's clock", () => {
     ['a Date with +0000', (ms: number) => ['Date', utc(ms).replace('GMT', '+0000')]],
     ['a Date in another zone', (ms: number) => ['Date', utc(ms + 7_200_000).replace('GMT', '+0200')]],
     ['a Date in lower case', (ms: number) => ['Date', utc(ms).toLowerCase()]],
-  ])('is told by %s', async (_what, headersAt) => {
+  ])('is read from %s', async (_what, headersAt) => {
     const { gateway, ask } = await stage(headersAt)
     for (const amount of ['1', '2', '3']) await ask(amount)
     expect(await counted(gateway, offset)).toBeGreaterThan(28)

@@ -132,7 +132,7 @@ describe('a 429 of the provider to a quote', () => {
     expect((await fresh(from('192.0.2.1'))).status).toBe(429)
   })
 
-  it('is no matter of orders, pairs and the state of an order, and theirs is none of quotes', async () => {
+  it('does not limit orders, pairs and the state of an order, and their limit does not limit quotes', async () => {
     const { provider, upstream, gateway, fresh } = await stage()
     provider.limit = ['Retry-After', '9']
     const headers = ['App-Name: wallet']
@@ -183,7 +183,7 @@ describe('a second address that is refused', () => {
     expect(upstream.requests).toHaveLength(3)
   })
 
-  it('stops nobody else if a quote of theirs succeeded between, or more than 10 s passed', async () => {
+  it('stops no other client if one of its quotes succeeded between, or more than 10 s passed', async () => {
     const { clock, provider, fresh } = await stage()
     limit(provider)
     provider.limits = ({ forwarded }) => forwarded !== 'for=192.0.2.9'

@@ -84,7 +84,7 @@ describe('what is not a quote', () => {
     ['expired', 'an expiry a moment ago', () => ({ body: quoteBody({ expiry: Date.now() - 1 }) })],
     [
       'content-coding',
-      'a coding nobody asked for',
+      'a coding that was not requested',
       () => ({ body: gzipSync(quoteBody()), headers: ['Content-Encoding', 'gzip'] }),
     ],
   ]
@@ -219,7 +219,7 @@ it('tells the log once, not at each quote, that a no-store of the provider is no
   expect(log.lines().filter(({ msg }) => msg.includes('QUOTE_OBEY_CACHE_CONTROL'))).toHaveLength(1)
 })
 
-describe('an answer that is no whole answer', () => {
+describe('an incomplete answer', () => {
   const body = quoteBody()
   it.each([
     ['cut short of its length', `Content-Length: ${body.length + 1}\r\n\r\n${body}`],

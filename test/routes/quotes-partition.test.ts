@@ -147,7 +147,7 @@ describe('by header', () => {
       expect(rawHeaders.join(' ').toLowerCase()).not.toContain('cloudfront')
   })
 
-  it('goes by ip where a peer that nobody trusts names a place, which it could choose', async () => {
+  it('goes by ip where an untrusted peer names a place, which it could choose', async () => {
     const untrusting = { ...settings, TRUST_PROXY: '192.0.2.1' }
     const { letters, upstream } = await sharing(untrusting, [
       ['CF-IPCountry', 'DE'],

@@ -38,7 +38,7 @@ describe('a quote names in Vary every header that chose it:', () => {
     expect(await varyOf(url, request('HEAD', 'User-Agent: other'))).toEqual(['stored', [byDefault]])
   })
 
-  it('fetched for somebody else a moment before', async () => {
+  it('fetched for another client a moment before', async () => {
     const waiting: ServerResponse[] = []
     const upstream = await recordingUpstream((_request, response) => void waiting.push(response))
     const gateway = await gatewayTo(upstream.url)
@@ -107,7 +107,7 @@ describe('the Vary of the provider', () => {
     expect(await varyOf(url)).toEqual(['detail=vary', ['Accept', 'Origin, *']])
   })
 
-  it('stays alone on what is no quote', async () => {
+  it('is left unchanged on an answer that is not a quote', async () => {
     const upstream = await recordingUpstream((_request, response) =>
       giveQuote(response, '{}', ['Vary', 'Accept']),
     )

@@ -53,7 +53,7 @@ describe('orders under a rate limit', () => {
     expect(upstream.requests).toHaveLength(3)
   })
 
-  it('hear that their quote has expired even when their client has nothing left', async () => {
+  it('are answered that their quote has expired even when their client has nothing left', async () => {
     const { gateway, order, upstream } = await limited(1)
     upstream.answer((_request, response) =>
       giveQuote(response, quoteBody({ id: 'late', expiry: Date.now() - 1 })),

@@ -97,7 +97,7 @@ describe('quotes under a rate limit', () => {
     )
   })
 
-  it('are counted as one lookup each, however often somebody had to ask again for another who was refused', async () => {
+  it('are counted as one lookup each, however often one had to ask again because another was refused', async () => {
     const upstream = await recordingUpstream((_request, response) => giveQuote(response))
     const settings = {
       SWAP_BASE_URL: upstream.url,
@@ -110,7 +110,7 @@ describe('quotes under a rate limit', () => {
     const decided = new Promise<void>((resolve) => {
       decide = resolve
     })
-    // As slow as a shared store, so that a crowd gathers behind whoever is about to be refused.
+    // As slow as a shared store, so that a crowd gathers behind the request that is about to be refused.
     const rateLimiter = {
       perMinute: 1,
       async take(bucket: string) {
@@ -148,7 +148,7 @@ describe('quotes under a rate limit', () => {
     expect(upstream.requests).toHaveLength(2)
   })
 
-  it('that are fetched in the background are on nobody’s account', async () => {
+  it('that are fetched in the background are not charged to any client', async () => {
     const { gateway, upstream } = await limited(1, { QUOTE_REFRESH_AHEAD_MS: '60000' })
     await asking(gateway.url, '1')
     expect((await asking(gateway.url, '1')).status).toBe(200)
@@ -178,7 +178,7 @@ describe('with RATE_LIMIT_HITS', () => {
     expect(upstream.requests).toHaveLength(1)
   })
 
-  it('whoever joins a call under way counts as well, each once', async () => {
+  it('requests that join a call in flight count as well, each once', async () => {
     const { gateway, upstream } = await limited(5, hits)
     const waiting: ServerResponse[] = []
     upstream.answer((_request, response) => waiting.push(response))
@@ -201,13 +201,13 @@ describe('with RATE_LIMIT_HITS', () => {
   })
 })
 
-// The request never heard anything, and where an order was to be given back the process ended.
-it("a limiter of somebody else's may take back however it likes", async () => {
+// The request was never answered, and where an order was to be given back the process ended.
+it('a limiter that the user supplies may take back however it likes', async () => {
   const bucketsBack: string[] = []
   const rateLimiter = {
     perMinute: 5,
     take: async () => ({ allowed: true, remaining: 4, resetMs: 1_000 }),
-    // As whoever writes JavaScript may do.
+    // As users of plain JavaScript may do.
     giveBack(bucket: string): never {
       bucketsBack.push(bucket)
       throw new Error('not mine')

@@ -107,7 +107,7 @@ describe('while a slow store counts', () => {
     expect(new Set(countings.map(({ bucket }) => bucket)).size).toBe(3)
   })
 
-  it('and refuses everybody, each gets a 429 of its own and nobody waits on', async () => {
+  it('and refuses all requests, each gets its own 429 and none waits on', async () => {
     const { counting, gateway, quoteFor, upstream } = await slowlyLimited()
     const crowd = Array.from({ length: 5 }, (_, index) => quoteFor(`203.0.113.${index}`))
     await untilCounted(gateway, lookups('collapsed'), 4)

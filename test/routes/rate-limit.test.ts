@@ -35,7 +35,7 @@ async function inTurn(requests: (() => Promise<Answered>)[]): Promise<Answered[]
 const times = (count: number, request: () => Promise<Answered>) =>
   inTurn(Array.from({ length: count }, () => request))
 
-describe('what a client is told', () => {
+describe('what a client is answered', () => {
   it('on every counted answer: the policy, and what is left for how long', async () => {
     const { gateway } = await limited({ RATE_LIMIT_PER_MINUTE: 100 })
     const answers = [await passing(gateway.url), await asking(gateway.url, '1')]
@@ -144,7 +144,7 @@ describe('who is one client', () => {
     expect(statuses(answers)).toEqual([200, 429, 200])
   })
 
-  it('is told apart by all of a long App-Name', async () => {
+  it('is distinguished by all of a long App-Name', async () => {
     const { gateway } = await limited(one)
     const long = 'n'.repeat(4_000)
     const answers = await inTurn([
@@ -165,7 +165,7 @@ describe('who is one client', () => {
     expect(statuses(answers)).toEqual([200, 429, 200])
   })
 
-  it('by client-ip cannot make itself another with a header that nobody trusts', async () => {
+  it('by client-ip cannot make itself another with an untrusted header', async () => {
     const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip', TRUST_PROXY: '192.0.2.1' })
     const answers = await inTurn(
       ['203.0.113.7', '203.0.113.8'].map((a) => () => passing(gateway.url, from(a))),
@@ -204,7 +204,7 @@ describe('who is one client', () => {
 })
 
 describe('what is not limited', () => {
-  it('payments and webhooks, which are told nothing of a limit either', async () => {
+  it('payments and webhooks, whose answers say nothing of a limit either', async () => {
     const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
     await passing(gateway.url)
     for (const path of ['/checkouts', '/subscriptions/1', '/webhooks/in']) {

@@ -10,7 +10,7 @@ const order = { method: 'POST', body: JSON.stringify(terms), headers: own }
 const requests = [
   ['a quote that is fetched', 200, { path: `${quotePath}?amount=0.1`, headers: own }],
   ['a quote that the provider refuses', 404, { path: `${quotePath}?amount=0.2`, headers: own }],
-  ['an answer that is no quote', 200, { path: `${quotePath}?amount=0.3`, headers: own }],
+  ['an answer that is not a quote', 200, { path: `${quotePath}?amount=0.3`, headers: own }],
   ['a HEAD of a quote', 200, { path: `${quotePath}?amount=0.1`, headers: own, method: 'HEAD' }],
   ['a float order', 201, { path: '/v3/orders/float', ...order }],
   ['an order', 201, { path: '/v3/orders', ...order }],

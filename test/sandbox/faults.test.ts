@@ -114,13 +114,13 @@ describe('faults', () => {
   test.each([
     ['swap', 503, 200],
     ['payments', 200, 503],
-  ] as const)('befall only %s when scoped to it', async (scope, swapStatus, paymentsStatus) => {
+  ] as const)('apply only to %s when scoped to it', async (scope, swapStatus, paymentsStatus) => {
     const sandbox = await startedSandbox({ faults: { errorRate: 1, scope } })
     expect((await askForQuote(sandbox)).status).toBe(swapStatus)
     expect((await pay(sandbox, 'GET', '/checkouts')).status).toBe(paymentsStatus)
   })
 
-  test('never befall the control paths', async () => {
+  test('never apply to the control paths', async () => {
     const sandbox = await startedSandbox({ faults: { hangRate: 1 } })
     expect((await setFaults(sandbox, { hangRate: 0 })).status).toBe(200)
     expect((await askForQuote(sandbox)).status).toBe(200)

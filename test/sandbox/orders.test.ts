@@ -117,7 +117,7 @@ describe('float orders', () => {
     ['a pair that is not there', { pairId: 'A_B', fromAmount: 1, ...addresses }, /no such pair/],
     ['no amount', { pairId: 'ETH_USDC', ...addresses }, /^fromAmount: /],
     ['no receiver', { pairId: 'ETH_USDC', fromAmount: 1 }, /^toAddress: /],
-    ['an amount that is no number', { pairId: 'ETH_USDC', fromAmount: 'ten', ...addresses }, /fromAmount/],
+    ['an amount that is not a number', { pairId: 'ETH_USDC', fromAmount: 'ten', ...addresses }, /fromAmount/],
     ['a negative amount', { pairId: 'ETH_USDC', fromAmount: -1, ...addresses }, /fromAmount/],
     ['an amount that buys nothing', { pairId: 'USDC_BTC', fromAmount: 1e-7, ...addresses }, /smallest part/],
   ])('refuses a body with %s', async (_what, body, reason) => {

@@ -43,7 +43,7 @@ describe('payments', () => {
   })
 
   test.each(['', 'null', '[1]', '"text"', '{"a":', `{"a":${'['.repeat(5000)}${']'.repeat(5000)}}`])(
-    'refuses a body that is no usable JSON object: %.20s',
+    'refuses a body that is not a usable JSON object: %.20s',
     async (body) => {
       const sandbox = await startedSandbox()
       expect((await pay(sandbox, 'POST', '/subscriptions', body)).status).toBe(400)

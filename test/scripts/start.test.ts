@@ -60,7 +60,7 @@ describe('npm start', () => {
     expect((await answer).status).toBe(404)
     const { stdout } = await npm.exit
     expect(stdout).toMatch(/"stopped"\}\n$/)
-    expect(stdout).not.toContain('a second signal')
+    expect(stdout).not.toContain('second signal')
   })
 
   // The terminal signals npm, the shell and the program, and npm signals again.
@@ -74,6 +74,6 @@ describe('npm start', () => {
     expect((await answer).status).toBe(404)
     const { stdout } = await npm.exit
     expect(stdout).toMatch(/"stopped"\}\n$/)
-    expect(stdout).not.toContain('a second signal')
+    expect(stdout).not.toContain('second signal')
   })
 })

@@ -33,7 +33,7 @@ const get = 'GET / HTTP/1.1\r\nHost: a\r\n\r\n'
 const answered: Step = (socket) => new Promise((resolve) => socket.once('data', resolve))
 
 // Node's idle timer stops at any byte, and its deadline for a head starts with the first letter of a method:
-// one empty line between them, and a connection was held open for ever at no cost.
+// one empty line between them, and a connection was held open forever at no cost.
 it.each<[string, Step[]]>([
   ['says nothing', []],
   ['sends one empty line', ['\r\n']],
@@ -46,7 +46,7 @@ it.each<[string, Step[]]>([
   expect(answers.map((answer) => answer.status)).toEqual([200])
 })
 
-// A client that stops reading would hold the upstream's connection behind its answer for ever.
+// A client that stops reading would hold the upstream's connection behind its answer forever.
 it('cuts a client that no longer takes its answer', async () => {
   const closed = new Promise<boolean>((resolve) => {
     void serve((_request, response) => {
@@ -105,7 +105,7 @@ it.each<[string, string[]]>([
   ['two lengths', ['Host', 'a', 'Content-Length', '5', 'Content-Length', '5']],
   ['two codings', ['Host', 'a', 'Transfer-Encoding', 'chunked', 'Transfer-Encoding', 'chunked']],
   ['a length and a coding', ['Host', 'a', 'Content-Length', '5', 'Transfer-Encoding', 'chunked']],
-  ['a length that is no number', ['Host', 'a', 'Content-Length', '+5']],
+  ['a length that is not a number', ['Host', 'a', 'Content-Length', '+5']],
   ['a CR in a value', ['Host', 'a', 'X-A', 'b\rc']],
   ['a NUL in a value', ['Host', 'a', 'X-A', 'b\0c']],
 ])('refuses %s even if the parser let it pass', (_name, rawHeaders) => {

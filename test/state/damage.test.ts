@@ -110,7 +110,7 @@ test('a store that is older than the last sync is damaged, though it adds up', a
   expect(state.facts).toMatchObject({ missing: 6, setAside: 1 })
 })
 
-test('a torn end of the log, as kill -9 may leave it, is no damage', async () => {
+test('a torn end of the log, as kill -9 may leave it, is not damage', async () => {
   const folder = await filled()
   const store = join(folder, 'store')
   const [log = ''] = readdirSync(store).filter((name) => name.endsWith('.log'))
@@ -196,7 +196,7 @@ test.each(['damaged', 'missing'])(
     expect(restored.records).toEqual([])
     expect(state.facts.setAside).toBe(1)
     expect(lines(levels.warn).map(({ msg }) => msg)).toEqual([
-      'STATE_DIRECTORY does not say any more which gateway wrote it: it is set aside, and the ledger begins empty',
+      'STATE_DIRECTORY does not say any more which gateway wrote it: it is set aside, and the ledger starts empty',
     ])
     const [kept = ''] = setAside(folder)
     expect(existsSync(join(folder, kept, 'store'))).toBe(true)

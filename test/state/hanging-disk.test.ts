@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { pause } from '../support/gateways/between.ts'
 import { newFolder, opened, untilTrue, untilWritten } from './support.ts'
 
-// A file that every sync opens, and whose opening hangs in a thread of libuv's pool until somebody writes to it.
+// A file that every sync opens, and whose opening hangs in a thread of libuv's pool until another process writes to it.
 function hangSyncs(directory: string): () => void {
   const pipe = join(directory, 'store', 'hangs.log')
   execFileSync('mkfifo', [pipe])

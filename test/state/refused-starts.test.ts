@@ -24,7 +24,7 @@ test('a second process on the same folder is refused, and disturbs nothing', asy
     const refused = opened(folder, options)
     await expect(refused).rejects.toThrow(StateError)
     await expect(refused).rejects.toThrow(
-      `STATE_DIRECTORY=${folder} is in use by another process: give each process a folder of its own`,
+      `STATE_DIRECTORY=${folder} is in use by another process: give each process its own folder`,
     )
   }
   first.note(record(1))
@@ -112,7 +112,7 @@ test.each([
   expect(restored.records).toEqual([])
   expect(state.facts.setAside).toBe(1)
   const [line] = lines(levels.warn)
-  expect(line?.msg).toBe(`STATE_DIRECTORY ${why}: it is set aside, and the ledger begins empty`)
+  expect(line?.msg).toBe(`STATE_DIRECTORY ${why}: it is set aside, and the ledger starts empty`)
   expect(line?.setAsideAs).toMatch(/^set-aside-\d{4}-/)
   expect(existsSync(join(folder, String(line?.setAsideAs), 'store'))).toBe(true)
 })

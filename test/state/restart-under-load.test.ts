@@ -71,7 +71,7 @@ async function order(url: string, amount: string): Promise<string> {
   return `${amount} ${status}`
 }
 
-/** Clients that take new quotes, each twice, and order every other one, and ask again where nobody answers. */
+/** Clients that take new quotes, each twice, and order every other one, and ask again where no answer comes. */
 function traffic(url: string) {
   let isOver = false
   let next = 1
@@ -136,7 +136,7 @@ test.each(['SIGKILL', 'SIGTERM'] as const)(
     first.child.kill(signal)
     await first.exit
     const before = seen.quotes
-    await untilTrue(() => seen.unanswered > clientsAtOnce, 'clients that nobody answers')
+    await untilTrue(() => seen.unanswered > clientsAtOnce, 'clients without an answer')
     await start(settings)
     await untilTrue(() => seen.quotes > before + 10 * clientsAtOnce, 'traffic after the restart')
     await pause(surelyOverMs)

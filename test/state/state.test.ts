@@ -89,7 +89,7 @@ test("a quote's own end is kept in wall time, because the steady clock ends with
   expect(kept?.value).toMatchObject({ ownEnd: { fromMs: 19_100, untilMs: 21_100 } })
 })
 
-test('texts that are no UTF-8 survive, such as half of a surrogate pair', async () => {
+test('texts that are not UTF-8 survive, such as half of a surrogate pair', async () => {
   const folder = newFolder()
   const first = await opened(folder)
   const odd = quote(1, {

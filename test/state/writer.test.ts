@@ -88,7 +88,9 @@ test('an end that waits for the disk says so', async () => {
   await untilTrue(() => calls.includes('sync'), 'the sync to begin')
   const closing = writer.close()
   await untilTrue(() => lines(levels.warn).length > 0, 'the line')
-  expect(lines(levels.warn).map(({ msg }) => msg)).toEqual(['stopping waits for the disk of STATE_DIRECTORY'])
+  expect(lines(levels.warn).map(({ msg }) => msg)).toEqual([
+    'stopping: waiting for the disk of STATE_DIRECTORY',
+  ])
   release()
   await closing
 })

@@ -119,7 +119,7 @@ test('an order that is sent says what was decided, and goes out with the span of
   )
 })
 
-test('an order that is refused has no call, and is no error of the gateway', async () => {
+test('an order that is refused has no call, and does not count as an error of the gateway', async () => {
   const { collector, gateway, upstream } = await traced()
   upstream.answer((_request, response) => giveQuote(response, quoteBody({ expiry: Date.now() + 400 })))
   await asking(gateway.url, '0.1')

@@ -205,7 +205,7 @@ describe('for the breaker of its kind', () => {
   test.each([
     [new ClientGone('left', { maybeSeen: true }), 'abandoned'],
     [new Problem('request-timeout', { detail: 'slow' }), 'abandoned'],
-    [new Error('nobody waits any more'), 'abandoned'],
+    [new Error('no client waits any more'), 'abandoned'],
     [failure('http_response_timeout'), 'failed'],
     [failure('http_response_body_size'), 'succeeded'],
   ])('what was given up because of %s has %s', (reason, verdict) => {

@@ -21,7 +21,7 @@ function breakerOf(failures: number) {
     },
     admitted(): Permit {
       const permit = breaker.admit()
-      if (permit === undefined) throw new Error('nobody was let out')
+      if (permit === undefined) throw new Error('no request was let out')
       return permit
     },
     fail(times: number) {
@@ -39,7 +39,7 @@ describe('a closed breaker', () => {
     expect(at.breaker.state).toBe('open')
   })
 
-  test('starts to count anew after each success', () => {
+  test('starts to count again after each success', () => {
     const at = breakerOf(3)
     for (let round = 0; round < 4; round += 1) {
       at.fail(2)
@@ -57,13 +57,13 @@ describe('a closed breaker', () => {
     expect(at.breaker.state).toBe('open')
   })
 
-  test('tells nobody to wait', () => {
+  test('lets every request out', () => {
     expect(breakerOf(3).breaker.retryAfterMs).toBe(0)
   })
 })
 
 describe('an open breaker', () => {
-  test('lets nobody out for BREAKER_OPEN_MS and says how long that still is', () => {
+  test('lets no request out for BREAKER_OPEN_MS and says how long that still is', () => {
     const at = breakerOf(1)
     at.fail(1)
     at.advance(openMs - 1)

@@ -68,7 +68,7 @@ describe.skipIf(!hasOpenssl)('an upstream that asks for a certificate', () => {
     expect([swap.status, upstream.requests.length]).toEqual([502, 4])
   })
 
-  it('does not get a certificate that nobody set', async () => {
+  it('does not get a certificate that is not set', async () => {
     const identity = identityOf()
     const upstream = await tlsUpstream(identity, { requestCert: true, rejectUnauthorized: false })
     const gateway = await gatewayTo(`https://localhost:${upstream.port}`, {

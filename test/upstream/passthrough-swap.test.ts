@@ -65,7 +65,7 @@ describe('Forwarded on the swap side', () => {
   })
 
   test.each(['for="', 'for=_hidden', ''])(
-    'is unknown when a trusted peer names nobody: %j',
+    'is unknown when a trusted peer names no client: %j',
     async (value) => {
       const got = await swapHeaders([`Forwarded: ${value}`], { TRUST_PROXY: 'loopback' })
       expect(valuesOf(got, 'forwarded')).toEqual(['for=unknown'])

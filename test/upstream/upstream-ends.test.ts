@@ -17,7 +17,7 @@ const limits = {
 
 /**
  * undici takes the end or the reset of a connection for the end of an answer with `Connection: close`, and asserts that
- * the answer is not paused: in the listener of a socket, where nobody catches. One slow client and an upstream that
+ * the answer is not paused: in the listener of a socket, where no code catches. One slow client and an upstream that
  * goes away ended the process with all that was in flight.
  */
 async function pausedAnswer(onRequest: (socket: Socket) => void, whenPaused: (socket: Socket) => void) {
@@ -155,7 +155,7 @@ describe('an answer that ends with its connection', () => {
   })
 })
 
-test('blanks behind a transfer coding are no part of it (RFC 9110 5.5)', async () => {
+test('blanks behind a transfer coding are not part of it (RFC 9110 5.5)', async () => {
   const upstream = await rawUpstream((socket) =>
     socket.end('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked  \r\n\r\n2\r\nok\r\n0\r\n\r\n'),
   )

@@ -150,7 +150,7 @@ describe.skipIf(!hasOpenssl)(
       ],
     ]
 
-    it.each(unavailable)('%s is told as destination_unavailable', async (_case, answer) => {
+    it.each(unavailable)('%s is reported as destination_unavailable', async (_case, answer) => {
       const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 60_000 })
       proxy.answer(answer)
       const got = await rawExchange(edge.url, post('{}'))
@@ -171,7 +171,7 @@ describe.skipIf(!hasOpenssl)(
         },
       ],
       ['a tunnel to nowhere, in which TLS never begins', says('HTTP/1.1 200 OK\r\n\r\n')],
-    ])('%s is told as connection_timeout', async (_case, answer) => {
+    ])('%s is reported as connection_timeout', async (_case, answer) => {
       const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 300 })
       const closed: boolean[] = []
       proxy.answer((socket) => {
@@ -184,7 +184,7 @@ describe.skipIf(!hasOpenssl)(
       await until(() => closed.length === 1, 'the connection to the proxy to be closed')
     })
 
-    it('one that refuses connections is told as connection_refused', async () => {
+    it('one that refuses connections is reported as connection_refused', async () => {
       const { port } = await recordingUpstream()
       const edge = await edgeTo(
         'https://upstream.test',
@@ -197,7 +197,7 @@ describe.skipIf(!hasOpenssl)(
       expect(told(got)).toEqual([502, true, 'quotegate; error=connection_refused'])
     })
 
-    it('and whose name cannot be resolved is told as dns_error', async () => {
+    it('and whose name cannot be resolved is reported as dns_error', async () => {
       const lookup: LookupFunction = (_name, _options, callback) =>
         callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), '')
       const proxy = { host: 'proxy.test', port: 3128, authorization: undefined }

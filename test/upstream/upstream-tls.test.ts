@@ -43,7 +43,7 @@ async function listening(server: Server): Promise<number> {
 }
 
 describe.skipIf(!hasOpenssl)('an upstream that speaks TLS', () => {
-  it('with a certificate for another name is told each time, and works once that is mended', async () => {
+  it('with a certificate for another name is reported each time, and works once it is fixed', async () => {
     const [wrong, right] = [certificateFor('wrong.example'), certificateFor('localhost')]
     const upstream = createServer(wrong, (_request, response) => response.end('ok'))
     const port = await listening(upstream)
@@ -58,7 +58,7 @@ describe.skipIf(!hasOpenssl)('an upstream that speaks TLS', () => {
     expect((await get()).status).toBe(200)
   })
 
-  it('with a certificate that is meant for clients is told as what it is', async () => {
+  it('with a certificate that is meant for clients is reported as what it is', async () => {
     const unfit = certificateFor('localhost', ['extendedKeyUsage=clientAuth'])
     const port = await listening(createServer(unfit, (_request, response) => response.end('ok')))
     const { url } = await startGatewayProcess({
@@ -111,7 +111,7 @@ describe.skipIf(!hasOpenssl)('an upstream that speaks TLS', () => {
     expect(new Set(asked)).toEqual(new Set(['upstream.test']))
   })
 
-  // undici 8 offers HTTP/2 unless it is told not to, and the names of fields would arrive in lower case.
+  // undici 8 offers HTTP/2 unless that is switched off, and the names of fields would arrive in lower case.
   it('is offered HTTP/1.1 alone', async () => {
     const offered: string[][] = []
     const { key, cert } = certificateFor('localhost')
@@ -139,7 +139,7 @@ describe.skipIf(!hasOpenssl)('an upstream whose TLS breaks within a connection',
   it.each([
     ['stays open', false],
     ['is ended behind that', true],
-  ])('and %s: its answer is not whole, and nobody waits for its time to be up', async (_case, ends) => {
+  ])('and %s: its answer is not whole, and no client waits until its time is up', async (_case, ends) => {
     const { url } = await gatewayToBreaking((socket, broken) => {
       socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf')
       setTimeout(() => broken(ends), 50)

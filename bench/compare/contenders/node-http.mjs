@@ -1,6 +1,6 @@
 /**
  * Bare node:http with a constant answer: the limit of what is built on it. It finds the headers that a gateway cannot
- * do without, because a server that ignores its requests is no limit for one that must read them.
+ * do without, because a server that ignores its requests is not a limit for one that must read them.
  */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'

@@ -38,34 +38,94 @@ export function asMarkdown(run: Results): string {
   return parts.join('\n\n')
 }
 
-/** The README shows the medians of these figures. */
-const shown = [
-  { id: 'hit', figure: 'requestsPerSecond', title: 'cached quote, requests/s' },
-  { id: 'pass-get', figure: 'requestsPerSecond', title: 'small GET passed on, requests/s' },
-  { id: 'pass-post-1k', figure: 'requestsPerSecond', title: '1 KiB POST passed on, requests/s' },
-  { id: 'latency', figure: 'addedMs', title: 'added to one GET, ms' },
+interface Shown {
+  id: string
+  title: string
+  figure: string
+  unit: string
+  /** The rows of the case: the gateway's first, then what it is compared with. */
+  names: readonly string[]
+}
+
+const bare = 'node:http, reads the headers'
+const passedOn = ['quotegate', 'node:http + undici, raw', 'nginx']
+
+/** The rows of the README's table, the most realistic first. */
+const shown: readonly Shown[] = [
+  {
+    id: 'noise',
+    title: 'cached quotes beside 200 relayed requests a second',
+    figure: 'requestsPerSecond',
+    unit: 'requests/s',
+    names: [
+      'quotegate, 200 pass-through requests a second',
+      'node:http, reads the headers, 200 pass-through requests a second',
+    ],
+  },
+  {
+    id: 'hit',
+    title: 'cached quotes alone',
+    figure: 'requestsPerSecond',
+    unit: 'requests/s',
+    names: ['quotegate', bare, 'Fastify + LRU', 'nginx'],
+  },
+  {
+    id: 'pass-get',
+    title: 'a small GET, relayed',
+    figure: 'requestsPerSecond',
+    unit: 'requests/s',
+    names: passedOn,
+  },
+  {
+    id: 'pass-post-1k',
+    title: 'a POST of 1 KiB, relayed',
+    figure: 'requestsPerSecond',
+    unit: 'requests/s',
+    names: passedOn,
+  },
+  {
+    id: 'order',
+    title: 'a float order for a live quote',
+    figure: 'requestsPerSecond',
+    unit: 'requests/s',
+    names: ['quotegate, float order'],
+  },
+  {
+    id: 'latency',
+    title: 'time added to one GET',
+    figure: 'addedMs',
+    unit: 'ms',
+    names: passedOn,
+  },
+  {
+    id: 'cold-key',
+    title: '64 callers at once for one quote that is not cached',
+    figure: 'upstreamCalls',
+    unit: 'upstream calls',
+    names: ['quotegate', 'nginx', 'haproxy'],
+  },
 ]
 
 export function asBriefMarkdown(run: Results): string {
-  const columns = shown.flatMap((column) => {
-    const result = run.cases.find(({ id }) => id === column.id)
-    return result === undefined ? [] : [{ ...column, rows: result.rows }]
+  const rows = shown.flatMap(({ id, title, figure, unit, names }) => {
+    const result = run.cases.find((one) => one.id === id)
+    const figures = names.map((name) => {
+      const row = result?.rows.find((one) => one.name === name)
+      const median = row === undefined ? Number.NaN : spreadOf(row, figure).median
+      const digits = figure === 'addedMs' ? 3 : 0
+      const text = Number.isFinite(median)
+        ? median.toLocaleString('en', { maximumFractionDigits: digits })
+        : ''
+      return { name: name.replace(/, 200 .*$/, ''), text }
+    })
+    const [own, ...others] = figures
+    if (own === undefined || own.text === '') return []
+    const compared = others.filter(({ text }) => text !== '').map(({ name, text }) => `${name} ${text}`)
+    return [[`${title}, ${unit}`, own.text, compared.join('; ') || '–']]
   })
-  const names = [...new Set(columns.flatMap(({ rows }) => rows.map(({ name }) => name)))]
-  const cell = (name: string, { rows, figure }: (typeof columns)[number]) => {
-    const row = rows.find((one) => one.name === name)
-    const median = row === undefined ? Number.NaN : spreadOf(row, figure).median
-    const digits = figure === 'addedMs' ? 3 : 0
-    return Number.isFinite(median) ? median.toLocaleString('en', { maximumFractionDigits: digits }) : '–'
-  }
-  const table = [
-    ['', ...columns.map(({ title }) => title)],
-    ['---', ...columns.map(() => '---:')],
-    ...names.map((name) => [name, ...columns.map((column) => cell(name, column))]),
-  ]
+  const table = [['', 'quotegate', 'for comparison'], ['---', '---:', '---'], ...rows]
   return [
     table.map((row) => `| ${row.join(' | ')} |`).join('\n'),
-    `${machineAsText(run)}. Medians; [bench/README.md](bench/README.md) has the rest, and says how it was measured.`,
-    '![the chart](bench/results/latest.svg)',
+    `Medians of ${machineAsText(run)}. [bench/README.md](bench/README.md) has all contenders and cases, and how they were measured.`,
   ].join('\n\n')
 }

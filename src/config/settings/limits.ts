@@ -53,7 +53,7 @@ export const limitSettings = {
         'quotes of one pair, or the rest; quotes of that many pairs without a success between stop all quotes.',
     }),
   BREAKER_OPEN_MS: milliseconds().prefault('5000').register(facts, {
-    meaning: 'How long what fails is not sent before one request may try; until then: 503 with Retry-After.',
+    meaning: 'How long an open breaker stops requests (503 with Retry-After) before one request may try.',
   }),
   CLIENT_CONNECTIONS: wholeNumber(1, 1_000_000).prefault('10000').register(facts, {
     meaning: 'Max client connections; a further one is answered with 503 and Retry-After and closed.',
@@ -70,7 +70,7 @@ export const limitSettings = {
     .prefault('app-name')
     .register(facts, {
       meaning:
-        'What that limit takes for one client: an App-Name (SWAP_APP_NAME where there is none), a client address ' +
+        'What counts as one client: an App-Name (SWAP_APP_NAME where there is none), a client address ' +
         '(see TRUST_PROXY; requests of unknown address share one limit), or an App-Name at an address.',
     }),
   RATE_LIMIT_HITS: onOrOff.prefault('false').register(facts, {

@@ -67,7 +67,7 @@ export const quoteSettings = {
   }),
   METRICS_PAIRS: metricsPairs.optional().register(facts, {
     meaning:
-      'Pairs that get a label of their own in the metrics, at most 20, separated by commas; all other pairs ' +
+      'Pairs that get their own label in the metrics, at most 20, separated by commas; all other pairs ' +
       'count as other.',
   }),
 }

@@ -92,8 +92,8 @@ export function createRequests({ isFull }) {
     setText(
       empty,
       rows.length > 0
-        ? 'No request here is as the filters ask.'
-        : 'No request since you opened this page, and none that failed before.',
+        ? 'No request here matches the filters.'
+        : 'No requests since you opened this page, and none that failed before.',
     )
   }
 

@@ -181,7 +181,7 @@ export function createTiles() {
   }
 }
 
-/** The first slot of a range is seldom whole. */
+/** The first slot of a range is rarely whole. */
 function periodOf(slots, uptimeMs) {
   return reach(Math.min((slots.length * slots.slotMs) / 1000, uptimeMs / 1000))
 }

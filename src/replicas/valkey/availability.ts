@@ -69,7 +69,7 @@ export function createAvailability({
   let timer: NodeJS.Timeout | undefined
   let problem: unknown
   let outageSinceMs: number | undefined
-  /** The reasons logged for this outage. The first reason is seldom the one that makes an outage last. */
+  /** The reasons logged for this outage. The first reason is rarely the one that makes an outage last. */
   const loggedReasons = new Set<string>()
   let upSinceMs = 0
   let endFirstProbe = () => {}
@@ -93,7 +93,7 @@ export function createAvailability({
     const reason = reasonOf(problem)
     if (outageSinceMs === undefined) {
       outageSinceMs = performance.now()
-      log.warn({}, `the shared store is down, every replica goes on by itself: ${reason}`)
+      log.warn({}, `the shared store is down, so each replica works on its own: ${reason}`)
     } else if (!loggedReasons.has(reason) && loggedReasons.size < maxReasons)
       log.warn({}, `the shared store is still down: ${reason}`)
     loggedReasons.add(reason)

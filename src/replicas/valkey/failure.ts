@@ -21,21 +21,27 @@ export function repeatsRefusal(error: unknown, before: unknown): boolean {
 }
 
 const meanings: readonly (readonly [pattern: RegExp, meaning: string])[] = [
-  [noPassword, 'it wants a password, and VALKEY_URL has none'],
-  [wrongPassword, 'it refuses the user or the password of VALKEY_URL'],
-  [/^DENIED/, 'its protected mode refuses connections of other machines'],
+  [noPassword, 'the store requires a password, and VALKEY_URL has none'],
+  [wrongPassword, 'the store refuses the user or the password of VALKEY_URL'],
+  [/^DENIED/, 'the store is in protected mode and refuses connections from other machines'],
   [/^NOPERM|^ERR The user executing the script can't/, 'the user of VALKEY_URL may not do this'],
-  [/DB index is out of range|SELECT is not allowed/, 'it has no such database as VALKEY_URL names'],
-  [/^READONLY/, 'it is a replica that takes no writes'],
-  [/^(NOREPLICAS|MISCONF|OOM)/, 'it takes no writes'],
-  [/^LOADING/, 'it is reading its data'],
+  [
+    /DB index is out of range|SELECT is not allowed/,
+    'the store does not have the database that VALKEY_URL names',
+  ],
+  [/^READONLY/, 'the store is a replica that takes no writes'],
+  [/^(NOREPLICAS|MISCONF|OOM)/, 'the store takes no writes'],
+  [/^LOADING/, 'the store is still loading its data'],
   [/^CLUSTERDOWN/, 'the Cluster is incomplete'],
-  [/ECONNREFUSED/, 'nothing listens there'],
-  [/ENOTFOUND|EAI_AGAIN/, 'its name cannot be resolved'],
+  [/ECONNREFUSED/, 'no server listens at the address of VALKEY_URL'],
+  [/ENOTFOUND|EAI_AGAIN/, 'the host name in VALKEY_URL cannot be resolved'],
   [/All sentinels are unreachable/, 'no Sentinel names a master that can be reached'],
-  [/^Connection is closed|^Failed to refresh slots/, 'it cannot be connected to'],
-  [/^Command queue state error/, 'it sent a reply to no command'],
-  [/certificate|CERT_/i, 'its certificate is not trusted (NODE_EXTRA_CA_CERTS names a private authority)'],
+  [/^Connection is closed|^Failed to refresh slots/, 'the store cannot be connected to'],
+  [/^Command queue state error/, 'the store sent a reply that belongs to no command'],
+  [
+    /certificate|CERT_/i,
+    'the certificate of the store is not trusted (set NODE_EXTRA_CA_CERTS for a private authority)',
+  ],
 ]
 
 /** Describes a failure for the log: what it means to the operator, and the error's own message. */

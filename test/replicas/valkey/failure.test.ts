@@ -13,9 +13,11 @@ describe('the log line of a store that is down', () => {
     expect(reason).not.toContain('hunter2')
   })
 
-  test.each(['reply', 'error'])('repeats no %s that nobody waits for', (kind) => {
+  test.each(['reply', 'error'])('does not repeat a %s that no call waits for', (kind) => {
     const said = `Command queue state error. If you can reproduce this, please report it. Last ${kind}: q-1\n203.0.113.7`
-    expect(reasonOf(new Error(said))).toBe('it sent a reply to no command (Command queue state error)')
+    expect(reasonOf(new Error(said))).toBe(
+      'the store sent a reply that belongs to no command (Command queue state error)',
+    )
   })
 })
 

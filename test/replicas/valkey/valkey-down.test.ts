@@ -18,9 +18,9 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     const operator = connect(server.port, '127.0.0.1')
     onTestFinished(() => void operator.destroy())
     operator.write('CONFIG SET requirepass secret\r\nCLIENT KILL TYPE normal\r\n')
-    await until(() => complaints().some((line) => line.includes('wants a password')), 'the reason', 10_000)
+    await until(() => complaints().some((line) => line.includes('requires a password')), 'the reason', 10_000)
     await pause(2_500)
-    expect(complaints().filter((line) => line.includes('wants a password'))).toHaveLength(1)
+    expect(complaints().filter((line) => line.includes('requires a password'))).toHaveLength(1)
     expect(store.up).toBe(false)
   })
 
@@ -31,7 +31,9 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(await get(store)).toBe(undefined)
     await until(() => complaints().length > 0, 'a line about it')
     await pause(1_500)
-    expect(complaints().filter(isNoTimeout)).toEqual([expect.stringContaining('nothing listens there')])
+    expect(complaints().filter(isNoTimeout)).toEqual([
+      expect.stringContaining('no server listens at the address of VALKEY_URL'),
+    ])
     await valkey({ port })
     await until(() => store.up, 'a store that has come', 10_000)
     expect(await set(store)).toBe('OK')
@@ -48,7 +50,11 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
   })
 
   test.each([
-    ['no password', (url: string) => url.replace(/:[^/]*@/, ''), /wants a password, and VALKEY_URL has none/],
+    [
+      'no password',
+      (url: string) => url.replace(/:[^/]*@/, ''),
+      /requires a password, and VALKEY_URL has none/,
+    ],
     ['a wrong one', (url: string) => url.replace('hunter2', 'hunter3'), /refuses the user or the password/],
   ])('is given %s is down, and the log says why, once and without it', async (_, changed, reason) => {
     const server = await valkey({ password: 'hunter2' })
@@ -68,7 +74,9 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
       await pause(100)
       expect(store.up).toBe(false)
     }
-    expect(complaints().filter(isNoTimeout)).toEqual([expect.stringContaining('has no such database')])
+    expect(complaints().filter(isNoTimeout)).toEqual([
+      expect.stringContaining('does not have the database that VALKEY_URL names'),
+    ])
     const { store: other } = await watched(`${server.url}/1`)
     await set(other)
     expect(await server.ask('EXISTS', 'quotegate:key')).toBe(0)
@@ -121,7 +129,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(outcomes).toContain('skipped')
   })
 
-  test('answers to TLS with a certificate of nobody we know is down, and the log says what to do', async () => {
+  test('answers to TLS with a certificate of an unknown authority is down, and the log says what to do', async () => {
     const server = await valkey({ tls: privateCertificate() })
     const { store, complaints } = await watched(server.url, { mayBeDown: true })
     await until(() => complaints().length > 0, 'a line about it')

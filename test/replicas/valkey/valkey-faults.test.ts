@@ -9,7 +9,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     const { store, outcomes, complaints, log } = await watched(server.url)
     await set(store)
     await server.kill()
-    await until(() => !store.up, 'a store that is down, though nobody asks it')
+    await until(() => !store.up, 'a store that is down, though no request asks it')
     outcomes.length = 0
     expect(await Promise.all([get(store), get(store)])).toEqual([undefined, undefined])
     expect(outcomes).toEqual(['skipped', 'skipped'])
@@ -25,14 +25,14 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
 
   // A length that no list can have; lists without a name, which only a connection that listens takes amiss.
   test.each(['*99999999999\r\n', '*0\r\n', '*2\r\n$-1\r\n$0\r\n\r\n'])(
-    'says %j, which is no answer, ends nothing, and is asked over a new connection',
+    'says %j, which is not an answer, ends nothing, and is asked over a new connection',
     async (bytes) => {
       const line = await lineTo((await valkey()).port)
       const { store } = await watched(line.url)
       let gaps = 0
       store.subscribe('quotegate:news', { onMessage() {}, onGap: () => (gaps += 1) })
       await until(() => gaps === 1, 'a subscription')
-      // An error that nobody catches fails the run.
+      // An uncaught error fails the run.
       line.say(bytes)
       await until(() => gaps === 2 && store.up, 'new connections', 10_000)
       expect(await set(store)).toBe('OK')
@@ -53,7 +53,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     const server = await valkey()
     const { store } = await watched(server.url)
     const pausesMs: number[] = []
-    // The shortest of several, on a machine that has other work; whoever paused would never be that quick.
+    // The shortest of several, on a machine that has other work; a replica that paused would never be that quick.
     for (let cuts = 1; cuts <= 4; cuts += 1) {
       await pause(1_000)
       await until(() => store.up, 'the store', 10_000)

@@ -45,7 +45,7 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     const server = await valkey()
     const state = await listening(server.url)
     const pausesMs: number[] = []
-    // The shortest of several, on a machine that has other work; whoever paused would never be that quick.
+    // The shortest of several, on a machine that has other work; a replica that paused would never be that quick.
     for (let cuts = 1; cuts <= 4; cuts += 1) {
       await pause(1_000)
       const cutAtMs = performance.now()
@@ -56,7 +56,7 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     expect(Math.min(...pausesMs)).toBeLessThan(450)
   })
 
-  // With a database the server's word is the answer to SELECT, and the listener hears of a closed connection only.
+  // With a database the server's word is the answer to SELECT, and the listener notices a closed connection only.
   test.each(['', '/1'])(
     'a connection that the server has no room for (%j): the store is down until there is room',
     async (database) => {

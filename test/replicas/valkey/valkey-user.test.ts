@@ -57,7 +57,7 @@ test.skipIf(!valkeyIsInstalled()).each([
   ['no SUBSCRIBE', ['&*', '+@all', '-subscribe']],
   ['no PUBLISH', ['&*', '+@all', '-publish']],
 ])(
-  'a store whose user may use %s is down: replicas that share quotes must hear which were used',
+  'a store whose user may use %s is down: replicas that share quotes must learn which were used',
   async (_, may) => {
     const server = await valkey()
     await server.ask('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', ...may)
@@ -90,7 +90,7 @@ test.skipIf(!valkeyIsInstalled())('on a Cluster it may also ask which server has
     },
     onGap() {},
   })
-  // A new Cluster may lose what is said before its servers have all found one another.
+  // A new Cluster may lose what is said before its servers have all found each other.
   const saying = setInterval(
     () => void store.run('quote-forget', (client) => client.publish('quotegate:news', 'heard')),
     100,

@@ -10,7 +10,7 @@ export interface Answer {
 }
 
 export interface Outcome {
-  /** Every final answer that came, in order. Reading them fails on bytes that are no HTTP response. */
+  /** Every final answer that came, in order. Reading them fails on bytes that are not an HTTP response. */
   answers: Answer[]
   informational: number[]
   /** What came after the last whole answer. */

@@ -64,7 +64,7 @@ function meant({ by, spelling }: Ordering, picked: Seen, seen: readonly Seen[]):
   )
 }
 
-/** Plays a history against a gateway; `judge` is told of each order by how much the last of its quotes is over. */
+/** Plays a history against a gateway; `judge` is called for each order with how long ago the last of its quotes expired. */
 export async function play(
   stage: OrderStage,
   steps: readonly Step[],

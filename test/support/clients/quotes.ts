@@ -117,7 +117,7 @@ export async function untilCounted(
   }
 }
 
-/** Fails the test on any promise that nobody handled: such a one would end the process. */
+/** Fails the test on any unhandled rejection: such a one would end the process. */
 export function watchForUnhandled(): unknown[] {
   const unhandled: unknown[] = []
   const note = (reason: unknown) => unhandled.push(reason)
@@ -133,7 +133,7 @@ export function sourceOf(call: () => Call, found: QuoteSource['found'] = () => {
   return { call, refresh: call, refreshPauses: false, found }
 }
 
-/** A wall clock that stands still until it is told otherwise. */
+/** A wall clock that stands still until the test moves it. */
 export function createTestClock(startMs = Date.UTC(2025, 10, 20, 15, 17, 21)) {
   let nowMs = startMs
   return {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 
 /**
- * A port for a server that has to be told one. Below those that the system gives to outgoing connections (from 32768
+ * A port for a server that needs one. Below those that the system gives to outgoing connections (from 32768
  * on), of which another test's may take it again before the server is up.
  */
 export async function freePort(): Promise<number> {

@@ -1,6 +1,6 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** A line between the store and whoever asks it, which can be made bad. */
+/** A line between the store and its client, which can be made bad. */
 export interface StoreLine {
   readonly url: string
   /** How long every answer is held back. */

@@ -37,7 +37,7 @@ export async function quoteAt(users: Users, amount: string): Promise<SandboxQuot
   return JSON.parse(text) as SandboxQuote
 }
 
-/** A quote that nobody has, the same again, an order for it, and a payment: one after the other. */
+/** A quote that no replica has, the same again, an order for it, and a payment: one after the other. */
 export async function everyKindOfRequest(users: Users): Promise<Sent[]> {
   turn += 1
   const amount = `${turn}.${Math.floor(1e6 + Math.random() * 9e6)}`

@@ -52,7 +52,7 @@ export interface ServerOptions {
   sentinel?: boolean
 }
 
-/** A server on a free port. Ended by whoever started it. */
+/** A server on a free port. Stopped by the test that started it. */
 export async function startValkey(options: ServerOptions = {}): Promise<ValkeyServer> {
   const { password, tls, config = [] } = options
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-valkey-'))
@@ -169,7 +169,7 @@ export interface ValkeyCluster {
   readonly servers: readonly ValkeyServer[]
 }
 
-/** Three servers that share the slots, ended by whoever started them. */
+/** Three servers that share the slots, stopped by the test that started them. */
 export async function startValkeyCluster(): Promise<ValkeyCluster> {
   const start = async () =>
     startValkey({
@@ -257,7 +257,7 @@ export interface Certificate {
   authority: string
 }
 
-/** By an authority that nobody knows. */
+/** By an unknown authority. */
 export function privateCertificate(name = 'localhost', extensions: readonly string[] = []): Certificate {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-tls-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

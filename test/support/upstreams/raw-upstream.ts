@@ -8,7 +8,7 @@ export interface RawUpstream {
   close(): Promise<void>
 }
 
-/** An upstream that is nothing but a socket: it says exactly the bytes that it is told to. */
+/** An upstream that is nothing but a socket: it sends exactly the bytes that the test gives it. */
 export async function startRawUpstream(
   onRequest: (socket: Socket, received: Buffer) => void,
 ): Promise<RawUpstream> {
