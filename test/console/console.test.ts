@@ -51,7 +51,7 @@ describeInBrowser('the console', () => {
     await page.locator('[name="quoteLifetimeMs"]').fill('6000')
     const faults = async () => (await fetch(`${gateway.sandboxUrl}/sandbox/faults`)).json()
     await page.locator('[name="orderOutcome"]').selectOption('refunded')
-    await expect.poll(faults).toMatchObject({ quoteLifetimeMs: 2_000, orderOutcome: 'refunded' })
+    await expect.poll(faults).toMatchObject({ quoteLifetimeMs: 6_000, orderOutcome: 'refunded' })
     const ask = page.getByRole('button', { name: 'Ask for a quote' })
     await ask.click()
     await page.locator('#try .steps li').nth(0).waitFor()

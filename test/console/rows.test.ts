@@ -127,7 +127,7 @@ describeInBrowser('the console', () => {
     expect(await statuses()).toEqual(['508'])
     await choose('status', '2')
     expect(await statuses()).toEqual([])
-    expect(await page.locator('#requests [data-role="empty"]').textContent()).toContain('as the filters ask')
+    expect(await page.locator('#requests [data-role="empty"]').textContent()).toContain('matches the filters')
     await choose('source', '')
     await choose('status', '')
     await choose('area', 'payments')
