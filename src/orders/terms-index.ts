@@ -54,7 +54,7 @@ export interface TermsIndex<Item> {
 }
 
 // A bucket of a few items is read as fast as it is. Of a longer one an order needs only a part.
-const maxUnsorted = 16
+const maxUnsorted = 48
 
 /**
  * Finds quotes by pair, application and amounts. A from amount is indexed by its nearest double, because a decimal and

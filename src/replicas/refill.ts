@@ -69,7 +69,7 @@ export function createRefill({ sharedStore, providerClock, write }: RefillOption
     let left = quotes
     for (let tries = 0; left.length > 0 && tries < maxTries; tries += 1) {
       if (tries > 0) await setTimeout(retryAfterMs, undefined, { ref: false })
-      const written = await Promise.all(left.map(write))
+      const written = await Promise.all(left.map((quote) => write(quote)))
       left = left.filter((_, index) => !written[index])
     }
   }

@@ -19,6 +19,10 @@ export interface SyncMark extends BatchMark {
   readonly isClean: boolean
 }
 
+interface Tries {
+  readonly tries: number
+}
+
 /**
  * The folder of STATE_DIRECTORY:
  * - `about`: the layout, SWAP_BASE_URL and the salt.
@@ -28,6 +32,7 @@ export interface SyncMark extends BatchMark {
  * - `opening/`: links to the files of the store as they were before it was opened, until all that was read is in `store/`.
  * - `opening.part/`: such links before they are complete, or when they are no longer needed.
  * - `rescue/`: such links while they are repaired.
+ * - `tries`: how many starts in a row did not come to the end of opening the store.
  * - `damaged-…/`, `set-aside-…/`: what nothing reads any more.
  */
 export interface Folder {
@@ -39,6 +44,9 @@ export interface Folder {
   writeAbout(about: About): Promise<void>
   readSyncMark(): Promise<SyncMark | 'none' | 'damaged'>
   writeSyncMark(mark: SyncMark): Promise<void>
+  /** Counts a start that begins to open the store, and returns how many in a row have not come to its end. */
+  countTry(): Promise<number>
+  endTries(): Promise<void>
   /** A name that is free, with the date in it. */
   nameAside(prefix: 'damaged' | 'set-aside', nowMs: number): string
   /** Moves these entries, one after the other, into a new folder of this name. */
@@ -70,6 +78,13 @@ export async function useFolder(directory: string): Promise<Folder> {
     writeAbout: (about) => writeSealed(directory, 'about', about),
     readSyncMark: () => readSealed<SyncMark>(directory, 'synced'),
     writeSyncMark: (mark) => writeSealed(directory, 'synced', mark),
+    async countTry() {
+      const before = await readSealed<Tries>(directory, 'tries')
+      const tries = (typeof before === 'object' ? before.tries : 0) + 1
+      await writeSealed(directory, 'tries', { tries })
+      return tries
+    },
+    endTries: () => rm(path('tries'), { force: true }),
     nameAside: (prefix, nowMs) =>
       freeName(directory, `${prefix}-${new Date(nowMs).toISOString().replaceAll(':', '-')}`),
     async setAside(name, entries) {

@@ -64,17 +64,33 @@ interface Contents {
   damaged: number
 }
 
+/** LevelDB ends the process when it repairs or compacts a table whose keys are out of order. */
+const triesWithRepair = 2
+const triesToRead = 4
+
 /**
  * Opens the store and reads it once. LevelDB deletes what it takes for obsolete, and damage can make it take everything
  * for that, so that links to the files are kept until what was read adds up. This can end at any moment: the next start
- * then begins again.
+ * then begins again. A damaged store that ends every start is given up after a few of them, unread.
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
+  const { folder } = options
+  const tries = await folder.countTry()
+  try {
+    return await tryToOpen(options, tries)
+  } finally {
+    // A disk that is full, for example, says nothing about the store.
+    await folder.endTries()
+  }
+}
+
+async function tryToOpen(options: OpenStoreOptions, tries: number): Promise<OpenedStore> {
   const { folder, synced } = options
   await takeUp(folder)
   if (!existsSync(folder.store)) await makeFolder(folder.store)
   await linkFiles(folder.store, `${folder.opening}.part`)
   await rename(`${folder.opening}.part`, folder.opening)
+  if (tries > triesToRead) return rescue([], options)
   const opened = await openAndRead(folder.store, options)
   const { contents } = opened
   if (opened.store !== undefined && addsUp(contents, synced)) {
@@ -89,7 +105,7 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenedStore>
     }
   }
   await opened.store?.close()
-  return rescue(contents, options)
+  return rescue(tries > triesWithRepair ? [contents] : [await readRepaired(options), contents], options)
 }
 
 /** Completes, or begins again, what an earlier start did not come to the end of. */
@@ -160,20 +176,18 @@ function addsUp({ mark, records, isReadable, damaged }: Contents, synced: SyncMa
  * Puts a store in the place of the damaged one that has what is whole of it, and keeps the files as they were. Until they
  * have their new name, the next start begins again.
  */
-async function rescue(found: Contents, options: OpenStoreOptions): Promise<OpenedStore> {
+async function rescue(found: readonly Contents[], options: OpenStoreOptions): Promise<OpenedStore> {
   const { folder, synced } = options
-  const repaired = await readRepaired(options)
-  const whole = new Map([...repaired.records.all(), ...found.records.all()])
-  const leftOut = new Set(
-    [...repaired.records.tooMany, ...found.records.tooMany].filter((serial) => !whole.has(serial)),
-  ).size
-  const records = createFoundRecords(Number.POSITIVE_INFINITY)
+  const whole = new Map(found.flatMap(({ records }) => [...records.all()]))
+  const records = createFoundRecords(options.maxQuotes)
   let lastSerial = 0
   for (const [serial, record] of [...whole].sort(([left], [right]) => left - right)) {
     records.add(serial, record)
     lastSerial = serial
   }
-  const marks = [synced, found.mark, repaired.mark].flatMap((mark) => mark ?? [])
+  const tooMany = found.flatMap(({ records: { tooMany } }) => tooMany)
+  const leftOut = records.tooMany.length + new Set(tooMany.filter((serial) => !whole.has(serial))).size
+  const marks = [synced, ...found.map(({ mark }) => mark)].flatMap((mark) => mark ?? [])
   const newest = marks.reduce<BatchMark>((best, mark) => (mark.number > best.number ? mark : best), emptyMark)
   const mark: BatchMark = {
     number: newest.number + 1,

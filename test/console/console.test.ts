@@ -25,11 +25,11 @@ describeInBrowser('the console', () => {
     while ((await row.count()) > 0) {
       const text = await row
         .locator('.left')
-        .textContent({ timeout: 500 })
+        .textContent({ timeout: 2_000 })
         .catch(() => null)
       const box = await row
         .locator('.fill')
-        .boundingBox({ timeout: 500 })
+        .boundingBox({ timeout: 2_000 })
         .catch(() => null)
       if (text !== null) seen.push(Number.parseFloat(text))
       if (box !== null) widths.push(box.width)

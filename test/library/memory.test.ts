@@ -101,9 +101,12 @@ test('a free connection to an upstream keeps nothing of the body of its last req
     import { once } from 'node:events'
     import { createServer, request } from 'node:http'
     const connections = new Set()
+    const waiting = []
     const provider = createServer((request, response) => {
       connections.add(request.socket)
-      request.resume().on('end', () => setTimeout(() => response.end('{}'), 300))
+      request.resume().on('end', () => waiting.push(response))
+      // Each needs a connection of its own.
+      if (waiting.length + 1 === 50) setTimeout(() => waiting.splice(0).forEach((one) => one.end('{}')), 300)
     }).listen(0, '127.0.0.1')
     await once(provider, 'listening')
     const gateway = await createGateway({

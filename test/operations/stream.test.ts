@@ -151,6 +151,7 @@ test('lists nothing and records no request while no console is open: only the co
     settings: [],
     subjects: [],
     counts: () => ({ sums: {}, inFlight: 0 }),
+    slowest: () => null,
     traffic: { url: () => undefined },
   } as unknown as OperationsView
   const now = { nowMs: () => 1_000_000, steadyMs: () => 1_000_000 }

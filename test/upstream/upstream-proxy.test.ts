@@ -52,7 +52,7 @@ describe.skipIf(!hasOpenssl)('an https upstream behind UPSTREAM_PROXY', () => {
     for (let times = 0; times < 5; times += 1)
       expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
     expect([proxy.heads.length, upstream.requests.length]).toEqual([1, 5])
-    expect(edge.upstream.connections).toEqual({ busy: 0, idle: 1 })
+    expect(edge.upstream.connections).toEqual({ busy: 0, idle: 1, waiting: 0 })
 
     const old = await stage({}, { connectionLifeMs: 0 })
     for (let times = 0; times < 3; times += 1) {

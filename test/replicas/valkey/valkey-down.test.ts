@@ -133,7 +133,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     const server = await valkey({ tls: privateCertificate() })
     const { store, complaints } = await watched(server.url, { mayBeDown: true })
     await until(() => complaints().length > 0, 'a line about it')
-    expect(complaints()[0]).toMatch(/certificate is not trusted \(NODE_EXTRA_CA_CERTS/)
+    expect(complaints()[0]).toMatch(/certificate of the store is not trusted \(set NODE_EXTRA_CA_CERTS/)
     expect(store.up).toBe(false)
   })
 })
