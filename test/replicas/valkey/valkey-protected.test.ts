@@ -42,7 +42,9 @@ test.each<[string, (socket: Socket) => void]>([
   await until(() => complaints().length > 0, 'a line about it')
   await pause(1_500)
   expect(complaints()).toEqual([
-    expect.stringMatching(/protected mode and refuses .* \(DENIED Redis is running .* loopback interface\.\)/),
+    expect.stringMatching(
+      /protected mode and refuses .* \(DENIED Redis is running .* loopback interface\.\)/,
+    ),
   ])
   expect(store.up).toBe(false)
 })
