@@ -53,8 +53,8 @@ class LongFilesFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
     pool: 'forks',
     // More than there are processors: most of a test's time is spent waiting for a deadline or another process.
     maxWorkers: 4,

@@ -6,18 +6,16 @@ import { describeInBrowser, openPage, useBrowser } from './browser.ts'
 useBrowser()
 
 describeInBrowser('the console', () => {
-  test.each([
-    { width: 1440, colorScheme: 'dark' },
-    { width: 1440, colorScheme: 'light' },
-    { width: 1024, colorScheme: 'dark' },
-    { width: 1024, colorScheme: 'light' },
-    { width: 360, colorScheme: 'dark' },
-    { width: 360, colorScheme: 'light' },
-  ] as const)('has nothing for axe-core to find: $width px, $colorScheme', async ({ width, colorScheme }) => {
+  test.each([1440, 1024, 360])('has nothing for axe-core to find: %d px, dark and light', async (width) => {
     const gateway = await gatewayWith()
-    const { page } = await openPage(gateway.operationsUrl, { viewport: { width, height: 900 }, colorScheme })
+    const { page } = await openPage(gateway.operationsUrl, {
+      viewport: { width, height: 900 },
+      colorScheme: 'dark',
+    })
     await quote(gateway)
     await page.locator('#requests tbody tr').first().waitFor()
+    await expectAccessible(page)
+    await page.emulateMedia({ colorScheme: 'light' })
     await expectAccessible(page)
   })
 })

@@ -96,10 +96,10 @@ describeInBrowser('the console in an outage', () => {
     await page.locator('#outages').waitFor({ state: 'hidden' })
     await page.locator('#events li', { hasText: /^.*swap rest: over after/ }).waitFor()
     const marks = () => page.locator('[data-tile="requests"] .outage-mark').getAttribute('d')
-    expect(await marks()).toMatch(/^M[\d.]+ 0H/)
+    await expect.poll(marks, { timeout: 10_000 }).toMatch(/^M[\d.]+ 0H/)
     await page.reload()
     await page.locator('#events li', { hasText: 'swap rest: stopped, the last failure was 502' }).waitFor()
-    expect(await marks()).toMatch(/^M[\d.]+ 0H/)
+    await expect.poll(marks, { timeout: 10_000 }).toMatch(/^M[\d.]+ 0H/)
     expectPeace({ page, ...watched }, gateway.operationsUrl)
   })
 

@@ -189,22 +189,24 @@ describeInBrowser('the console', () => {
     await page.locator('#orders .group', { hasText: 'secret-app: 1 of 1 order match' }).waitFor()
   })
 
-  const sizes = [1440, 1024, 360].flatMap((width) =>
-    (['dark', 'light'] as const).map((colorScheme) => ({ width, colorScheme })),
-  )
-  test.each(sizes)(
-    'can be read by all at $width px, $colorScheme, with rows open',
-    async ({ width, colorScheme }) => {
+  test.each([1440, 1024, 360])(
+    'can be read by all at %d px, dark and light, with rows open',
+    async (width) => {
       const longId = `quote-${'0123456789abcdef'.repeat(8)}`
       const gateway = await refuseOne(longId)
       await askAs(gateway, `request-${'0123456789abcdef'.repeat(6)}`, `/nothing/${'long'.repeat(40)}`)
-      const watched = await openPage(gateway.operationsUrl, { viewport: { width, height: 900 }, colorScheme })
+      const watched = await openPage(gateway.operationsUrl, {
+        viewport: { width, height: 900 },
+        colorScheme: 'dark',
+      })
       const { page } = watched
       for (const panel of ['#requests', '#orders']) {
         await rowsOf(page, panel).first().locator('button.open').focus()
         await page.keyboard.press('Enter')
         await page.locator(`${panel} .detail`).waitFor()
       }
+      await expectAccessible(page)
+      await page.emulateMedia({ colorScheme: 'light' })
       await expectAccessible(page)
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
       for (const panel of ['#requests .scroll', '#orders .scroll']) {

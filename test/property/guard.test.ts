@@ -6,7 +6,7 @@ import { guardAtSocket } from './guard-at-socket.ts'
 import { crowdedStep, play, roughStep, step } from './guard-histories.ts'
 
 // 100,000 in `npm run check:long`.
-const histories = Number(environment().GUARD_HISTORIES ?? 4_000)
+const histories = Number(environment().GUARD_HISTORIES ?? 2_000)
 // Fixed, so that a run fails by a change of the code alone. `npm run check:long` takes another one each time.
 const seed = Number(environment().GUARD_SEED ?? 20_251_120)
 const patienceMs = 3_600_000
