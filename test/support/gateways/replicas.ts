@@ -57,7 +57,7 @@ export async function replicaStage(
 
 /** Asks until the answer is as it should be. */
 export async function eventually(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const deadline = performance.now() + 15_000
+  const deadline = performance.now() + 45_000
   while (!(await holds())) {
     if (performance.now() > deadline) throw new Error(`still waiting: ${what}`)
     await pause(5)
