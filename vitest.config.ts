@@ -53,7 +53,7 @@ class LongFilesFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    testTimeout: 60_000,
+    testTimeout: 90_000,
     hookTimeout: 60_000,
     pool: 'forks',
     // More than there are processors: most of a test's time is spent waiting for a deadline or another process.
