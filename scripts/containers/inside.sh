@@ -6,8 +6,8 @@ began=$(date +%s)
 say() { printf '\n== %3d s  %s\n' $(($(date +%s) - began)) "$*"; }
 
 start_docker() {
-  dockerd --data-root /work/docker --exec-root /run/docker --pidfile /run/docker.pid -H "$DOCKER_HOST" \
-    --cgroup-parent /quotegate-containers "$@" >>/work/dockerd.log 2>&1 &
+  dockerd --data-root /kept/docker --exec-root /run/docker --pidfile /run/docker.pid -H "$DOCKER_HOST" \
+    --cgroup-parent /quotegate-containers "$@" >>/kept/dockerd.log 2>&1 &
   for _ in $(seq 300); do
     docker version >/dev/null 2>&1 && return
     sleep 0.1
@@ -26,19 +26,19 @@ build_images() {
   docker ps -aq | xargs -r docker rm -f >/dev/null
   local node stand_in
   node=$(sed -n 's/^FROM \(node:[^ ]*\).*/\1/p' /repository/Dockerfile | head -1)
-  if ! docker image inspect "$node" >/dev/null 2>&1 || [ "$(cat /work/base-image 2>/dev/null)" != "$BASE" ]; then
+  if ! docker image inspect "$node" >/dev/null 2>&1 || [ "$(cat /kept/base-image 2>/dev/null)" != "$BASE" ]; then
     say "the image $node, of Debian and npm"
     tar -C /base -c . | docker import --change 'CMD ["node"]' - "$node" >/dev/null
-    printf '%s' "$BASE" >/work/base-image
+    printf '%s' "$BASE" >/kept/base-image
   fi
   say 'stand-ins for the images of others'
   for stand_in in valkey prom grafana; do
     docker build -q --network host --build-arg "NODE=$node" -t "$(image_of "$stand_in")" \
-      -f "/repository/scripts/containers/stand-ins/$stand_in.Dockerfile" /repository/scripts/containers/stand-ins >/dev/null 2>/work/build.log ||
-      { cat /work/build.log && return 1; }
+      -f "/repository/scripts/containers/stand-ins/$stand_in.Dockerfile" /repository/scripts/containers/stand-ins >/dev/null 2>/kept/build.log ||
+      { cat /kept/build.log && return 1; }
   done
   say 'docker build'
-  docker build -q --network host -t quotegate /repository >/dev/null 2>/work/build.log || { cat /work/build.log && return 1; }
+  docker build -q --network host -t quotegate /repository >/dev/null 2>/kept/build.log || { cat /kept/build.log && return 1; }
   # Layers of earlier commits.
   docker image prune -f >/dev/null
   docker builder prune -f --keep-storage 4GB >/dev/null
