@@ -97,7 +97,7 @@ async function bench(): Promise<void> {
   const rounds = positive(flags.rounds, quick ? 1 : 5)
   const seconds = positive(flags.seconds, quick ? 1 : 4)
   const names = flags.only?.split(',') ?? Object.keys(cases)
-  for (const name of names) if (!(name in cases)) throw new Error(`there is no case ${name}\n${usage}`)
+  for (const name of names) if (!(name in cases)) throw new Error(`unknown case: ${name}\n${usage}`)
   if (!existsSync(program)) throw new Error(`${program} does not exist: npm run build`)
   if (installedVersion('wrk') === undefined) throw new Error('wrk is not installed: apt-get install wrk')
   const otherBuilds = otherBuildsOf(flags.also)

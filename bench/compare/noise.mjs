@@ -10,7 +10,7 @@ import { connect } from 'node:net'
 const [port = '', perSecond = '', target = '', ...headerLines] = process.argv.slice(2)
 const maxConnections = 32
 const headEnd = Buffer.from('\r\n\r\n')
-// Differs between runs, and is no longer than a real amount.
+// Differs between runs, and has at most as many digits as a real amount.
 const unique = Date.now() % 1e9
 const idle = []
 let asked = 0

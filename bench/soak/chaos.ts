@@ -17,7 +17,7 @@ export interface Chaos {
   close(): Promise<void>
 }
 
-/** Both upstreams with random faults. The rates change every two seconds, and sometimes there are no faults. */
+/** Both upstreams with random faults. The rates change every two seconds, and are sometimes 0. */
 export async function startChaos(idHeader: string): Promise<Chaos> {
   const injected = { reset: 0, hang: 0, error: 0, cut: 0 }
   const rates = { reset: 0.02, hang: 0.005, error: 0.02, cut: 0.02 }

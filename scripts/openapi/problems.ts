@@ -99,7 +99,7 @@ const examples: Partial<Record<ProblemSlug, ProblemOptions>> = {
   'bad-order': { detail: 'The body is not valid JSON.' },
   'quote-expired': {
     detail:
-      'The quote of this order is no longer live. Nothing was sent to the provider. Request a new quote at ' +
+      'The quote of this order is too old. Nothing was sent to the provider. Request a new quote at ' +
       '`requote`, show it, and order again.',
     members: {
       quoteId: '8a968a6a77f9d538af3f44427243f7581691336432ba231a6e434329bc92a4a0',

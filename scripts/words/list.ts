@@ -13,7 +13,7 @@ const rows: readonly (readonly [string, string])[] = [
   ['strangers?', 'name who it is: an unknown client, anyone who reaches the port'],
   ['nobody|somebody|whoever', 'name who it is: the client, no client, a user'],
   ['he|him|his', 'name who it is: the client, it, they'],
-  ['(?<!there )(?:is|are|was|were) no(?! (?:longer|more)\\b)', 'is not X, has no X'],
+  ['(?:is|are|was|were) no(?! more\\b)', 'is not X, has no X'],
   ['(?:is|are|was|were|be|been|being) told', 'is notified, receives, is called with'],
   ['in earnest', 'in production'],
   ['whose word|word is believed', 'trusted'],

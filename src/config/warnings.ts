@@ -15,7 +15,7 @@ export function warningsFor(values: SettingValues): string[] {
   if (ahead > 0 && ahead <= minValidity) {
     warnings.push(
       `QUOTE_REFRESH_AHEAD_MS=${ahead} has no effect: with less than QUOTE_MIN_VALIDITY_MS (${minValidity}) left, a ` +
-        'quote is no longer served. Set QUOTE_REFRESH_AHEAD_MS higher than that.',
+        'quote is not served. Set QUOTE_REFRESH_AHEAD_MS higher than that.',
     )
   }
   const { ORDER_EXPIRY_MARGIN_MS: margin } = values

@@ -1,4 +1,4 @@
-import type { GatewayOverrides, GatewaySettings } from './gateway.ts'
+import type { GatewayOverrides, GatewaySettings } from './types.ts'
 
 const overrideNames: ReadonlySet<string> = new Set<keyof GatewayOverrides>(['clock', 'logger', 'rateLimiter'])
 
@@ -21,7 +21,7 @@ export function checkArguments(settings: GatewaySettings, overrides: GatewayOver
   for (const name of Object.keys(overrides))
     if (!overrideNames.has(name))
       throw new TypeError(
-        `createGateway: there is no override ${name}, only ${[...overrideNames].join(', ')}. Settings are the first argument.`,
+        `createGateway: unknown override ${name}: the overrides are ${[...overrideNames].join(', ')}. Settings are the first argument.`,
       )
   for (const name of ['clock', 'logger', 'rateLimiter'] as const) checkMethods(name, overrides[name])
   const perMinute: unknown = overrides.rateLimiter?.perMinute

@@ -46,7 +46,7 @@ export function createActions(
   })
   router.post('/faults', (request: Request, response: Response) => {
     if (view.sandbox === undefined) {
-      response.status(404).json({ error: 'There is no sandbox here.' })
+      response.status(404).json({ error: 'This gateway runs without a sandbox.' })
       return
     }
     try {

@@ -142,7 +142,7 @@ export interface OperationsView {
   counts(): Counts
   /** The parts that may be in trouble. */
   readonly subjects: readonly Subject[]
-  /** null: there was no request. */
+  /** null: no request ended within the last minute. */
   slowest(): ShownSlowest | null
   coolDowns(): readonly ShownCoolDown[]
   /** Peers that sent a client-address header but are not trusted proxies. */

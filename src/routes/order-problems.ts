@@ -19,7 +19,7 @@ export function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForM
   const pair = encodeURIComponent(Buffer.from(pairId).toString())
   return new Problem('quote-expired', {
     detail:
-      'The quote of this order is no longer live. Nothing was sent to the provider. Request a new quote at ' +
+      'The quote of this order is too old. Nothing was sent to the provider. Request a new quote at ' +
       '`requote`, show it, and order again.',
     members: {
       quoteId: quote.id,

@@ -6,7 +6,8 @@ import {
   windowSeconds,
 } from '../client/rate-limiter.ts'
 import { headerValues } from '../http/headers.ts'
-import { Problem, UpstreamFailure } from '../http/problem.ts'
+import { Problem } from '../http/problem.ts'
+import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Call } from '../quotes/flight.ts'
 import type { Span } from '../tracing/observer.ts'
@@ -14,7 +15,7 @@ import { ClientGone } from '../upstream/request-body.ts'
 import type { Area } from './area.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Limits what each client may ask of the swap upstream. Where no limit is set, there is no RateLimit. */
+/** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
 export interface RateLimit {
   /** Whether answers count that need no call to the upstream. */
   readonly countsHits: boolean

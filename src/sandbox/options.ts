@@ -60,7 +60,7 @@ export function checkOptions(options: SandboxOptions): void {
   for (const [name, value] of Object.entries(options)) {
     if (!Object.hasOwn(expected, name))
       throw new SandboxError(
-        `startSandbox: there is no option ${name}, only ${Object.keys(expected).join(', ')}`,
+        `startSandbox: unknown option ${name}: the options are ${Object.keys(expected).join(', ')}`,
       )
     const { text, fits } = expected[name as keyof SandboxOptions]
     if (value !== undefined && !fits(value)) throw new SandboxError(`startSandbox: ${name} must be ${text}`)

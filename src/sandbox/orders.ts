@@ -158,7 +158,7 @@ export class Orders {
     const terms = read(termsSchema, body)
     const addresses = read(addressesSchema, body)
     const pair = this.#sources.prices.pair(terms.pairId)
-    if (pair === undefined) throw new RefusedOrder('there is no such pair')
+    if (pair === undefined) throw new RefusedOrder('the pair is unknown')
     const from = readAmount('fromAmount', terms.fromAmount)
     const nowMs = this.#sources.clock.nowMs()
     const order: Order = {

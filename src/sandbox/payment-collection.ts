@@ -68,7 +68,7 @@ export class PaymentCollection {
     return { data: newest.map((payment) => this.#describe(payment)) }
   }
 
-  /** Undefined: there is no such id. */
+  /** Undefined: the id is unknown. */
   statusOf(id: string): string | undefined {
     const payment = this.#payments.get(id)
     return payment && this.#status(payment)
@@ -85,7 +85,7 @@ export class PaymentCollection {
 
   #find(id: string): Payment {
     const payment = this.#payments.get(id)
-    if (payment === undefined) throw new Refusal(404, 'NOT_FOUND', 'there is no such id')
+    if (payment === undefined) throw new Refusal(404, 'NOT_FOUND', 'the id is unknown')
     return payment
   }
 

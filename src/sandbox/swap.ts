@@ -121,7 +121,7 @@ const notImitated: RequestHandler = () => {
 
 function findPair(prices: Prices, id: string): Pair {
   const pair = prices.pair(id)
-  if (pair === undefined) throw new Refusal(404, 'PAIR_NOT_FOUND', 'there is no such pair')
+  if (pair === undefined) throw new Refusal(404, 'PAIR_NOT_FOUND', 'the pair is unknown')
   return pair
 }
 

@@ -33,7 +33,7 @@ describe('a partition by header', () => {
   })
 
   it.each([
-    ['there is no such header', []],
+    ['the header is missing', []],
     ['another header holds the name as its value', ['x', 'cf-ipcountry', 'y', 'DE']],
     ['there are two lines', [...germany, 'CF-IPCountry', 'DE']],
     ['there are three lines', [...germany, ...germany, ...germany]],

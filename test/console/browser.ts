@@ -69,7 +69,7 @@ export interface Watched {
 
 /** A page in a profile of its own, of which everything is noted that should not be. */
 export async function openPage(url: string, options: BrowserContextOptions = {}): Promise<Watched> {
-  if (browser === undefined) throw new Error('there is no browser')
+  if (browser === undefined) throw new Error('the browser was not started')
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
   onTestFinished(() => context.close())
   const page = await context.newPage()

@@ -123,7 +123,7 @@ test.each([
   ['POST /v3/orders', 10],
   ['POST /v3/orders/float', 10],
 ])(
-  '%s of %i bytes that expects 100-continue is not asked for its body if there is no room for it',
+  '%s of %i bytes that expects 100-continue is not asked for its body if nothing can hold it',
   async (line, length) => {
     const upstream = await rawUpstream(() => {})
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, UPSTREAM_QUEUE: 0 })

@@ -38,7 +38,7 @@ async function attacked(connections: number, bytes: string) {
     sockets.push(socket)
     if (count % 50 === 0) await pause(5)
   }
-  // What is not read stays in the sockets, so there is no write to wait for.
+  // What is not read stays in the sockets, so the test has no write to wait for.
   await pause(1_000)
   await expect.poll(async () => (await rawExchange(gateway.url, head('/checkouts/well'))).status).toBe(200)
   const grownBytes = gateway.peakBytes() - before

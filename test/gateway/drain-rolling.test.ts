@@ -29,7 +29,7 @@ test(
       serving.push(next)
       all.push(next)
       const old = serving.shift()
-      if (old === undefined) throw new Error('there is no instance left')
+      if (old === undefined) throw new Error('every instance has ended')
       old.program.child.kill('SIGTERM')
       expect((await old.program.exit).code).toBe(0)
       balancer.backends.delete(old)

@@ -72,7 +72,7 @@ describe('a path that is nowhere', () => {
     expect(upstream.received).toEqual([])
   })
 
-  test('is a 404 with the reason where there is no payments upstream', async () => {
+  test('is a 404 with the reason without a payments upstream', async () => {
     const { url } = await gatewayWith({ SWAP_BASE_URL: 'http://127.0.0.1:9' })
     const response = await fetch(`${url}/checkouts`, { method: 'POST', body: '{}' })
     expect(response.status).toBe(404)

@@ -70,7 +70,7 @@ describe('startSandbox()', () => {
   test('refuses an option that there is not, and says which there are', async () => {
     const options = { quoteLifetime: 50 } as SandboxOptions
     const refused = startSandbox(options)
-    await expect(refused).rejects.toThrow('there is no option quoteLifetime, only host, port,')
+    await expect(refused).rejects.toThrow('unknown option quoteLifetime: the options are host, port,')
     await expect(refused).rejects.toThrow(SandboxError)
   })
 

@@ -37,7 +37,7 @@ describe('createGateway() says which overrides there are, when it is called with
 
   test.each(['log', 'PORT', 'constructor'])('%s', async (name) => {
     expect(await refused({}, { [name]: console })).toBe(
-      `TypeError: createGateway: there is no override ${name}, only clock, logger, rateLimiter. Settings are the first argument.`,
+      `TypeError: createGateway: unknown override ${name}: the overrides are clock, logger, rateLimiter. Settings are the first argument.`,
     )
   })
 })

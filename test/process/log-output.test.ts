@@ -36,7 +36,7 @@ test('lines that had to wait for room come out whole and in order, once there is
   expect(state.lost).toBe(0)
 })
 
-test('while there is no room it keeps a mebibyte, counts what is lost beyond that, and says so', async () => {
+test('while it cannot write it keeps a mebibyte, counts what is lost beyond that, and says so', async () => {
   const { output, state } = createOutput()
   state.fault = 'EAGAIN'
   const line = `${'a'.repeat(1_023)}\n`

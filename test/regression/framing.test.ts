@@ -80,7 +80,7 @@ describe('refuses a length that is not plain digits', () => {
     expect(gateway.received.filter((request) => request.target.includes('smuggled'))).toEqual([])
   })
 
-  // Past 2^53 a double is no longer the number that was written.
+  // Past 2^53 a double differs from the number that was written.
   it.concurrent('a length of more digits than can be counted exactly', async () => {
     await expectRefusedUnseen('Content-Length: 9007199254740993\r\n', 'hello')
   })

@@ -253,7 +253,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     expect(await b.judge(asked(100))).toMatchObject({ state: 'unknown' })
   })
 
-  it('drops what is no longer asked for when the next quote of the key comes', async () => {
+  it('drops what is past its retention when the next quote of the key comes', async () => {
     const { here } = await open()
     const a = replicaOn(here)
     const value = '0.10000000000000000001'

@@ -3,7 +3,7 @@ import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 
-describe('there is no way round the guard:', () => {
+describe('every way to the orders leads through the guard:', () => {
   it.each([
     '/v3/orders/float',
     '/v3/orders/float/',

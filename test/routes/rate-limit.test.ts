@@ -134,7 +134,7 @@ describe('who is one client', () => {
     expect(statuses(answers)).toEqual([200, 429, 200])
   })
 
-  it('is SWAP_APP_NAME where there is no App-Name', async () => {
+  it('is SWAP_APP_NAME without an App-Name', async () => {
     const { gateway } = await limited({ ...one, SWAP_APP_NAME: 'house' })
     const answers = await inTurn([
       () => passing(gateway.url, []),

@@ -114,7 +114,7 @@ describe('float orders', () => {
     ['an array', '[]', /JSON object/],
     ['nothing', '', /JSON object/],
     ['no pair', { fromAmount: 1, ...addresses }, /^pairId: /],
-    ['a pair that is not there', { pairId: 'A_B', fromAmount: 1, ...addresses }, /no such pair/],
+    ['a pair that is not there', { pairId: 'A_B', fromAmount: 1, ...addresses }, /the pair is unknown/],
     ['no amount', { pairId: 'ETH_USDC', ...addresses }, /^fromAmount: /],
     ['no receiver', { pairId: 'ETH_USDC', fromAmount: 1 }, /^toAddress: /],
     ['an amount that is not a number', { pairId: 'ETH_USDC', fromAmount: 'ten', ...addresses }, /fromAmount/],

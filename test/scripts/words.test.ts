@@ -49,7 +49,7 @@ describe('the check of words leaves alone', () => {
     ['code in a comment', '// Calls `anew()` first.'],
     [
       'words that contain one of the list',
-      '// The header is changed. There is no limit. It is no longer read.',
+      '// The header is changed. It has no limit, and it is no more than a number.',
     ],
   ])('%s', (_what, text) => {
     expect(found('src/a.ts', text.replace('§', '$'))).toEqual([])

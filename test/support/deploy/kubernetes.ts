@@ -43,7 +43,7 @@ export function schemaErrors(objects: readonly KubernetesObject[]): string[] {
         data: object,
       ) => { validate(): void }
     >
-    if (Model === undefined) return [`there is no ${object.kind} in ${object.apiVersion}`]
+    if (Model === undefined) return [`unknown kind ${object.kind} in ${object.apiVersion}`]
     try {
       new Model(object).validate()
       return []
