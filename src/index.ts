@@ -1,14 +1,8 @@
 /** What `import … from 'quotegate'` gives. Everything else is internal and may change. */
 export type { Clock } from './clock.ts'
 export { type SettingProblem, SettingsError, type SettingValue } from './config/parse.ts'
-export {
-  createGateway,
-  type Gateway,
-  type GatewayOverrides,
-  type GatewaySettings,
-  type RateLimiter,
-  type Taken,
-} from './gateway/gateway.ts'
+export { createGateway } from './gateway/gateway.ts'
+export type { Gateway, GatewayOverrides, GatewaySettings, RateLimiter, Taken } from './gateway/types.ts'
 export { ListenError } from './process/listen-error.ts'
 export type { GatewayLogger, LogLevel } from './process/logger.ts'
 export { StateError } from './process/state-error.ts'

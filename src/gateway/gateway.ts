@@ -1,19 +1,15 @@
-import { createServer, type RequestListener } from 'node:http'
+import { createServer } from 'node:http'
 import { createApplicationOf } from '../client/application.ts'
 import { createClientAddress } from '../client/client-address.ts'
 import { createLoggedAddress } from '../client/logged-address.ts'
-import type { RateLimiter } from '../client/rate-limiter.ts'
-import { type Clock, systemClock } from '../clock.ts'
+import { systemClock } from '../clock.ts'
 import { type Config, type LoadedConfig, loadConfig } from '../config/config.ts'
-import type { SettingValue } from '../config/parse.ts'
-import type { RetiredSettingName } from '../config/retired-settings.ts'
-import type { SettingName } from '../config/settings.ts'
 import { problemSlugs } from '../http/problem.ts'
 import { forEachUpstream, upstreamNames } from '../http/upstreams.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createActivity } from '../operations/activity.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
-import { completeLogger, type GatewayLogger, silentLogger } from '../process/logger.ts'
+import { completeLogger, silentLogger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { createSummedLog } from '../process/summed-log.ts'
@@ -40,46 +36,8 @@ import {
   tracingIfSet,
 } from './optional-parts.ts'
 import { createSwap } from './swap.ts'
+import type { Gateway, GatewayOverrides, GatewaySettings } from './types.ts'
 import { createUpstreams } from './upstreams.ts'
-
-export type { RateLimiter, Taken } from '../client/rate-limiter.ts'
-
-export interface Gateway {
-  /** The whole service: what `listen()` serves, and what may be mounted in another Express app. */
-  readonly app: RequestListener
-  /** The same function as `app`. */
-  readonly listener: RequestListener
-  /** Metrics, health and the console. */
-  readonly operations: RequestListener
-  /** Where the built-in sandbox listens, when one of the upstreams is the sandbox. */
-  readonly sandboxUrl: string | undefined
-  /** Opens both listeners, at HOST and PORT and at ADMIN_HOST and ADMIN_PORT; once, however often it is called. */
-  listen(): Promise<{ trafficUrl: string; operationsUrl: string }>
-  /**
-   * Ends it: requests in flight are answered, within DRAIN_TIMEOUT_MS. For `delayMs` before that new connections
-   * are still served, while /readyz says that they should go elsewhere. A further call without `delayMs` cuts that
-   * short; one with it changes nothing.
-   */
-  close(options?: { delayMs?: number }): Promise<void>
-  /** The page that Prometheus reads. */
-  metrics(): Promise<string>
-  /** `close()`, for `await using`. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-
-/** By the names that they have in the environment. A list may also be an array. */
-export type GatewaySettings = {
-  readonly [Name in SettingName | RetiredSettingName]?: SettingValue | undefined
-}
-
-export interface GatewayOverrides {
-  /** The clock of the gateway and of the built-in sandbox. */
-  clock?: Clock
-  /** Nothing is logged unless one is given. */
-  logger?: GatewayLogger
-  /** Counts for RATE_LIMIT_PER_MINUTE in place of this process's memory. */
-  rateLimiter?: RateLimiter
-}
 
 /**
  * Builds a gateway that does not listen yet. Reads nothing from the environment. Throws a SettingsError that names
@@ -227,7 +185,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
       await closeUpstreams()
       swap.stop()
       await state?.close()
-      await tracing?.close(Math.min(leftMs, flushTracesWithinMs))
+      await tracing?.close(leftMs)
       summedLog.flush()
     },
     beforeOperationsClose: operations.close,
@@ -244,9 +202,6 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     [Symbol.asyncDispose]: () => lifecycle.close(),
   }
 }
-
-/** A collector that hangs must not hold up the end. */
-const flushTracesWithinMs = 2_000
 
 /** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us. */
 function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {

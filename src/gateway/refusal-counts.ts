@@ -1,4 +1,5 @@
-import { type OpenBreaker, type Problem, UpstreamFailure } from '../http/problem.ts'
+import type { Problem } from '../http/problem.ts'
+import { type OpenBreaker, UpstreamFailure } from '../http/upstream-failure.ts'
 
 /** Requests that were answered with an error because a breaker was open. */
 export interface RefusalCounts {

@@ -1,4 +1,4 @@
-import { UpstreamFailure, type UpstreamFault } from '../http/problem.ts'
+import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
 import type { Span } from '../tracing/observer.ts'
 import type { NotKeptReason, QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'

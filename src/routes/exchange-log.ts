@@ -1,4 +1,5 @@
-import { type Problem, UpstreamFailure } from '../http/problem.ts'
+import type { Problem } from '../http/problem.ts'
+import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { hasBegun } from '../http/whole-response.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'

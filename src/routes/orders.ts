@@ -1,45 +1,30 @@
 import type { ApplicationOf } from '../client/application.ts'
-import type { Clock } from '../clock.ts'
 import { Problem } from '../http/problem.ts'
 import { awaitsContinue } from '../http/whole-response.ts'
-import { createOrderJudge, type Judged, type OrderJudgeOptions } from '../orders/judge.ts'
-import type { NotedQuote } from '../orders/ledger.ts'
-import { isInDoubt, type Verdict } from '../orders/matching.ts'
+import { createOrderJudge, type OrderJudgeOptions } from '../orders/judge.ts'
+import type { Verdict } from '../orders/matching.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
-import type { Span } from '../tracing/observer.ts'
 import { readJudgedBody } from '../upstream/body-start.ts'
 import { unwritable } from '../upstream/fault.ts'
-import { type AnswerHead, fetchWhole, type Sender } from '../upstream/fetch.ts'
+import { fetchWhole } from '../upstream/fetch.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
-import { ClientGone, RequestBody } from '../upstream/request-body.ts'
+import { RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
-import { isAccepted, mayBeAccepted, orderFailure, relayAnswer } from './order-answer.ts'
-import { type DecidedOrder, type OrderObserver, traceDecision } from './order-decisions.ts'
-import {
-  expiredProblem,
-  reasonOf,
-  refuseCoding,
-  refuseLength,
-  tooLarge,
-  unknownProblem,
-} from './order-problems.ts'
+import { relayAnswer } from './order-answer.ts'
+import { refuseCoding, refuseLength, tooLarge } from './order-problems.ts'
+import { createOrderSenders, type OrderSenderOptions } from './order-sender.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 import { createPlainOrderRoute } from './plain-orders.ts'
 import { type RateLimit, wasNeverSent } from './rate-limit.ts'
 import { traceOf, withTraceHeaders } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
-import { msUntilNextJudgement } from './waiting-order.ts'
 
-export interface OrderRouteOptions extends OrderJudgeOptions {
+export interface OrderRouteOptions extends OrderJudgeOptions, Omit<OrderSenderOptions, 'judge'> {
   upstream: Upstream
-  clock: Clock
-  providerClock: ProviderClock
   quoteIdFields: readonly string[]
-  unknownQuote: 'forward' | 'refuse'
   totalTimeoutMs: number
   bodyIdleTimeoutMs: number
   heldBodies: HeldBodies
@@ -49,9 +34,6 @@ export interface OrderRouteOptions extends OrderJudgeOptions {
   partitionOf(exchange: Exchange): string | undefined
   swapHeaders(exchange: Exchange): string[]
   passThrough: PassThroughRoute
-  /** Drops a quote that an order has used, or may have used; undefined: it may be handed out again. */
-  useQuote: ((cacheKeys: Iterable<string>, quote: NotedQuote, span?: Span) => void) | undefined
-  observer: OrderObserver
 }
 
 /** What would become of an order. */
@@ -77,96 +59,10 @@ export interface OrderRoute {
 }
 
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
-  const { clock, ledger, providerClock, quoteIdFields, upstream } = options
+  const { clock, quoteIdFields, upstream } = options
   const { recall, judge } = createOrderJudge(options)
+  const { decide, senderOf } = createOrderSenders({ ...options, judge })
   let sent = 0
-
-  function noteDecision(order: DecidedOrder, quoteAgeMs: number | undefined): void {
-    traceDecision(order)
-    options.observer.decided(order, quoteAgeMs)
-  }
-
-  function ageOf(quote: NotedQuote): number {
-    return Math.max(0, clock.nowMs() - quote.notedAtMs)
-  }
-
-  /** What to do with an order now: send it, with the quote that it uses if one is known, or refuse it. */
-  function decide(judged: Judged, exchange: Exchange): { verdict: Verdict } | { refusal: Problem } {
-    const { order, othersKnown } = judged
-    const verdict = judge(judged)
-    const refused = { verdict, order, exchange, considered: () => ledger.considered(order, judged) }
-    exchange.outcome = { how: 'order-sent', why: reasonOf(verdict, othersKnown) }
-    switch (verdict.state) {
-      case 'live':
-        return { verdict }
-      case 'expired':
-        noteDecision({ ...refused, decision: 'refused-expired' }, ageOf(verdict.quote))
-        return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
-      case 'unknown':
-        // In all these cases a live quote that is not known here may be meant.
-        if (options.unknownQuote === 'forward' || !othersKnown || isInDoubt(verdict)) return { verdict }
-        noteDecision({ ...refused, decision: 'refused-unknown' }, undefined)
-        return { refusal: unknownProblem() }
-    }
-  }
-
-  /** Judges an order once more when it goes out, and lets go of its quote when it was, or may have been, accepted. */
-  class OrderSender implements Sender {
-    readonly #judged: Judged
-    readonly #exchange: Exchange
-    #used: NotedQuote | undefined
-    #status = 0
-
-    constructor(judged: Judged, exchange: Exchange) {
-      this.#judged = judged
-      this.#exchange = exchange
-    }
-
-    /** An order that waited for a connection is judged when it goes out, not only when it came. */
-    objection(): Error | undefined {
-      const decided = this.#decideNow()
-      if ('refusal' in decided) return decided.refusal
-      const { verdict } = decided
-      this.#used = verdict.state === 'live' ? verdict.quote : undefined
-      const decision = this.#used ? 'forwarded-live' : 'forwarded-unknown'
-      const { order } = this.#judged
-      const exchange = this.#exchange
-      exchange.upstreamTimes?.sent()
-      noteDecision({ decision, verdict, order, exchange }, this.#used && ageOf(this.#used))
-      return undefined
-    }
-
-    /** An order that waits is refused at the instant at which its quote expires. */
-    whileWaiting(): { objection: Error } | { askAgainInMs: number } {
-      const decision = this.#decideNow()
-      if ('refusal' in decision) return { objection: decision.refusal }
-      return { askAgainInMs: msUntilNextJudgement(decision.verdict, options) }
-    }
-
-    #decideNow(): { verdict: Verdict } | { refusal: Error } {
-      if (!this.#exchange.response.destroyed) return decide(this.#judged, this.#exchange)
-      return { refusal: new ClientGone('the client left before its order was sent', { maybeSeen: false }) }
-    }
-
-    /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
-    answerBegan(head: AnswerHead): void {
-      this.#status = head.status
-      // A refusal may come from an edge server with another clock.
-      if (isAccepted(head.status)) providerClock.observe(head)
-      if (mayBeAccepted(head.status)) this.#useQuote()
-    }
-
-    /** The order was sent, and has no answer for its client. Returns the error that the client gets instead. */
-    failed(error: unknown): unknown {
-      if (this.#status === 0) this.#useQuote()
-      return orderFailure(error, this.#judged.order, this.#status)
-    }
-
-    #useQuote(): void {
-      if (this.#used !== undefined)
-        options.useQuote?.(ledger.cacheKeysOf(this.#used), this.#used, this.#exchange.span)
-    }
-  }
 
   async function floatOrder(exchange: Exchange): Promise<void> {
     const { request, response } = exchange
@@ -199,7 +95,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     const decision = decide(judged, exchange)
     if ('refusal' in decision) throw decision.refusal
     await options.rateLimit?.count(exchange)
-    const sender = new OrderSender(judged, exchange)
+    const sender = senderOf(judged, exchange)
     const times = new UpstreamTimes()
     exchange.upstreamTimes = times
     // The answer is read to its end even if the client leaves: a quote that was used must be forgotten.

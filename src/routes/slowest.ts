@@ -24,7 +24,7 @@ export interface Slowest {
 const spans = 12
 const spanMs = 60_000 / spans
 
-export function createSlowest(nowMs: () => number = () => performance.now()): Slowest {
+export function createSlowest(nowMs = (): number => performance.now()): Slowest {
   const slowestBySpan: (SlowRequest | undefined)[] = Array.from({ length: spans })
   /** Of the current span. */
   let number = -1
@@ -42,7 +42,7 @@ export function createSlowest(nowMs: () => number = () => performance.now()): Sl
 
   return {
     note(exchange, { status, durationMs }) {
-      const endedAtMs = nowMs()
+      const endedAtMs = exchange.startedAtMs + durationMs
       move(endedAtMs)
       if (durationMs <= longestMs) return
       longestMs = durationMs

@@ -30,7 +30,7 @@ interface Tries {
  * - `synced`: what the store held at the last sync.
  * - `lock/`: an empty LevelDB, whose lock says which process owns the folder.
  * - `opening/`: links to the files of the store as they were before it was opened, until all that was read is in `store/`.
- * - `opening.part/`: such links before they are complete, or when they are no longer needed.
+ * - `opening.part/`: such links before they are complete, or after their last use.
  * - `rescue/`: such links while they are repaired.
  * - `tries`: how many starts in a row did not come to the end of opening the store.
  * - `damaged-…/`, `set-aside-…/`: what nothing reads any more.

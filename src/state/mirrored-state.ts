@@ -1,12 +1,11 @@
-import type { Logger } from '../process/logger.ts'
 import { type Folder, makeFolder, type SyncMark } from './folder.ts'
 import { type LevelStore, openLevel, StoreInUse } from './level-state.ts'
 import { isOfTheSystem, type OpenedStore } from './open-store.ts'
 import type { BatchMark } from './record-codec.ts'
-import type { MirroredMemory, Restored, State, StateObserver } from './state.ts'
+import type { MirroredMemory, Restored, State, StateTools } from './state.ts'
 import { createWriter, type Writer } from './writer.ts'
 
-export interface StateParts {
+export interface StateParts extends StateTools {
   folder: Folder
   lock: LevelStore
   salt: string
@@ -15,10 +14,6 @@ export interface StateParts {
   opened: OpenedStore
   /** How many folders were set aside. */
   setAside: number
-  nowMs(): number
-  wallAheadMs(): number
-  observer: StateObserver
-  log: Logger
 }
 
 /** Looking at every file costs more than it tells. */

@@ -1,5 +1,6 @@
 import type { LedgerEntry, NotedQuote } from '../orders/ledger.ts'
 import type { UnreadableQuote } from '../orders/unreadable-quotes.ts'
+import type { Logger } from '../process/logger.ts'
 
 /** A quote that an order used. It is not handed out again before it expires. */
 export interface UsedQuote {
@@ -80,4 +81,14 @@ export interface StateFacts {
 
 export interface StateObserver {
   failed(operation: 'open' | 'write' | 'sync'): void
+}
+
+/** What the parts of the state are given. */
+export interface StateTools {
+  /** Our wall clock. */
+  nowMs(): number
+  /** Our wall clock less our steady clock. */
+  wallAheadMs(): number
+  observer: StateObserver
+  log: Logger
 }

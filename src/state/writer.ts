@@ -1,11 +1,10 @@
-import type { Logger } from '../process/logger.ts'
 import { createDiskWatch } from './disk-watch.ts'
 import type { LevelStore } from './level-state.ts'
 import { type BatchMark, decodeMark, encodeBatch, markAfter, markKey } from './record-codec.ts'
-import type { NumberedRecord, StateObserver, StateRecord } from './state.ts'
+import type { NumberedRecord, StateRecord, StateTools } from './state.ts'
 import { type Changes, createWaitingChanges } from './waiting-changes.ts'
 
-export interface WriterOptions {
+export interface WriterOptions extends StateTools {
   /** The store, open, and what its newest batch says. */
   store: LevelStore
   mark: BatchMark
@@ -16,11 +15,6 @@ export interface WriterOptions {
   /** All that memory holds, for an empty store. */
   everything(): Iterable<NumberedRecord>
   writeSyncMark(mark: BatchMark, isClean: boolean): Promise<void>
-  nowMs(): number
-  /** Our wall clock less our steady clock. */
-  wallAheadMs(): number
-  observer: StateObserver
-  log: Logger
 }
 
 /** Keeps the store as memory is: in batches, behind everything else. */

@@ -21,8 +21,8 @@ export interface Tracing {
   begin(rawHeaders: readonly string[], peerAddress: string | undefined, startedAtMs: number): Span | undefined
   /** For a request that is in no trace and was not sampled. */
   unsampledTraceId(): string
-  /** Sends what has ended, within that time. */
-  close(withinMs: number): Promise<void>
+  /** Sends what has ended; a collector that takes longer than this, or than two seconds, does not get it. */
+  close(leftMs: number): Promise<void>
 }
 
 /** Counts the spans that are not exported, because too many wait or the collector did not take them. */

@@ -12,6 +12,8 @@ import { CollectorFailure, createSender } from './sender.ts'
 export const maxWaitingSpans = 2_048
 const maxSpansPerExport = 512
 const exportTimeoutMs = 10_000
+/** A collector that hangs must not hold up the end. */
+const flushWithinMs = 2_000
 /** Of an attribute. A target may have 8 KiB. */
 const maxTextLength = 1_024
 
@@ -228,10 +230,10 @@ export function createOtlpTracing(options: OtlpOptions): Tracing {
       return beginIn(parent.traceId, parent, startedAtMs)
     },
     unsampledTraceId: sampler.newUnsampledId,
-    async close(withinMs) {
+    async close(leftMs) {
       // Ended spans that were taken before this go out. A collector that hangs is given up.
       const flushed = processor.shutdown().catch(() => {})
-      const timer = setTimeout(sender.giveUp, withinMs)
+      const timer = setTimeout(sender.giveUp, Math.min(leftMs, flushWithinMs))
       await flushed
       clearTimeout(timer)
       sender.giveUp()

@@ -1,9 +1,10 @@
 import { bodilessStatuses } from '../http/headers.ts'
-import { Problem, UpstreamFailure, type UpstreamFault } from '../http/problem.ts'
+import { Problem } from '../http/problem.ts'
+import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import type { Permit } from './breaker.ts'
 import type { Try, TryHandler } from './connections.ts'
-import { faultOf, isLocalError } from './fault.ts'
+import { countedFaults, faultOf, isLocalError, retryableFaults } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
 import type { TryTrace } from './try-trace.ts'
 import type {
@@ -46,22 +47,6 @@ export interface AttemptContext {
   onEnd(outcome: Outcome, attempt: EndedAttempt, status: number): void
 }
 
-/** Faults of connecting that show quickly and may be gone at the next try. */
-const retryableFaults: ReadonlySet<UpstreamFault> = new Set([
-  'connection_refused',
-  'connection_terminated',
-  'destination_unavailable',
-  'dns_error',
-  'tls_protocol_error',
-])
-/** Not `http_protocol_error`: the upstream did answer. */
-const countedFaults: ReadonlySet<UpstreamFault> = new Set([
-  ...retryableFaults,
-  'connection_timeout',
-  'tls_certificate_error',
-  'http_response_timeout',
-  'http_response_incomplete',
-])
 /** An answer that its client has held up for longer may have been broken off for that. */
 const maxHeldUpMs = 1_000
 const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])

@@ -1,4 +1,4 @@
-import type { OpenBreaker } from '../http/problem.ts'
+import type { OpenBreaker } from '../http/upstream-failure.ts'
 import { type AdmitOptions, type Breaker, type BreakerState, createBreaker, type Permit } from './breaker.ts'
 import { createQuoteBreakers, type StoppedPair } from './quote-breakers.ts'
 import type { RequestKind, Traffic } from './types.ts'

@@ -34,7 +34,7 @@ export interface Try {
 /**
  * The connections to one origin, with one request at a time on each, and the queue of requests that wait for a
  * connection. Not undici's Pool (7.30.2): when its `clientTtl` ends for every client at once, a request waits until
- * another request comes; and a client that failed to connect is no longer counted, yet serves its queue, past the limit.
+ * another request comes; and a client that failed to connect is not counted, yet serves its queue, past the limit.
  */
 export class Connections {
   readonly #options: ConnectionsOptions

@@ -1,4 +1,4 @@
-import { UpstreamFailure, type UpstreamFault } from '../http/problem.ts'
+import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
 
 const faultByCode: Record<string, UpstreamFault> = {
   ECONNREFUSED: 'connection_refused',
@@ -42,6 +42,23 @@ const beforeConnection: ReadonlySet<UpstreamFault> = new Set([
   'dns_error',
   'tls_certificate_error',
   'tls_protocol_error',
+])
+
+/** Faults of connecting that show quickly and may be gone at the next try. */
+export const retryableFaults: ReadonlySet<UpstreamFault> = new Set([
+  'connection_refused',
+  'connection_terminated',
+  'destination_unavailable',
+  'dns_error',
+  'tls_protocol_error',
+])
+/** Faults that count against the upstream. Not `http_protocol_error`: the upstream did answer. */
+export const countedFaults: ReadonlySet<UpstreamFault> = new Set([
+  ...retryableFaults,
+  'connection_timeout',
+  'tls_certificate_error',
+  'http_response_timeout',
+  'http_response_incomplete',
 ])
 
 /** How far a request had got when its error came. */

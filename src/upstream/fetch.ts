@@ -1,6 +1,6 @@
 import { type Clock, steadyMsOf } from '../clock.ts'
 import { hasForeignTransferCoding, latin1Headers, reasonBytes } from '../http/headers.ts'
-import { UpstreamFailure } from '../http/problem.ts'
+import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone } from './request-body.ts'

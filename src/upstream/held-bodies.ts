@@ -18,7 +18,7 @@ export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): nu
 
 /**
  * What is held of request bodies that are not whole yet, of all requests together. Past the bound, a body that need not be
- * judged is no longer held: it streams from what has come. An order has to be read before it is sent, so if that is not
+ * judged is let go: it streams from what has come. An order has to be read before it is sent, so if that is not
  * enough, the order that began longest ago is refused. An order that comes in one piece is never held.
  */
 export class HeldBodies {

@@ -10,8 +10,9 @@ import {
 } from '../http/headers.ts'
 import { relayInterim } from '../http/interim-answer.ts'
 import { endAnswer } from '../http/lingering-close.ts'
-import { Problem, UpstreamFailure } from '../http/problem.ts'
+import { Problem } from '../http/problem.ts'
 import { type Interruptible, interrupted } from '../http/problem-response.ts'
+import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/whole-response.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { faultOf } from './fault.ts'
@@ -81,7 +82,6 @@ class Relay implements UpstreamHandler {
   #control: RequestControl | undefined
   #clientGone = false
   #ended = false
-  #began = false
   #sentAtMs = 0
   /** Not written until it is known whether the body comes with the head. */
   #head: AnswerHead | undefined
@@ -112,7 +112,6 @@ class Relay implements UpstreamHandler {
     // The client left while its request waited for a connection, so the request is not sent.
     if (this.#clientGone || this.#ended) throw this.#clientGoneError()
     this.#control = control
-    this.#began = true
     this.#sentAtMs = performance.now()
     this.#options.owner.sent()
   }
@@ -226,13 +225,15 @@ class Relay implements UpstreamHandler {
   }
 
   #clientGoneError(): ClientGone {
-    return new ClientGone('the client left before its answer was whole', { maybeSeen: this.#began })
+    const maybeSeen = this.#control !== undefined
+    return new ClientGone('the client left before its answer was whole', { maybeSeen })
   }
 
   #failure(error: Error): UpstreamFailure {
     const { upstream } = this.#options
-    const fault = faultOf(error, { requestBegan: this.#began, headReceived: this.#head !== undefined })
-    return new UpstreamFailure(upstream.name, { fault, maybeSeen: this.#began, cause: error })
+    const maybeSeen = this.#control !== undefined
+    const fault = faultOf(error, { requestBegan: maybeSeen, headReceived: this.#head !== undefined })
+    return new UpstreamFailure(upstream.name, { fault, maybeSeen, cause: error })
   }
 
   #dropBody(): void {

@@ -65,12 +65,12 @@ export class TryTrace {
     if (status >= 200) this.#status = status
   }
 
-  /** It had its connection and was not sent, so there was no call. */
+  /** It had its connection and was not sent, so nothing was called. */
   unsent(): void {
     this.#hasEnded = true
   }
 
-  /** `error`: why there is no whole answer. */
+  /** `error`: why the answer is not whole. */
   ends(error?: string): void {
     if (this.#hasEnded) return
     this.#hasEnded = true

@@ -1,4 +1,4 @@
-import type { UpstreamFailure, UpstreamFault } from '../http/problem.ts'
+import type { UpstreamFailure, UpstreamFault } from '../http/upstream-failure.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import type { BreakerState } from './breaker.ts'
 import type { BreakerName, Breakers } from './breakers.ts'

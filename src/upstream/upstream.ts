@@ -1,6 +1,6 @@
 import type { LookupFunction } from 'node:net'
 import type { Dispatcher } from 'undici'
-import { UpstreamFailure } from '../http/problem.ts'
+import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { Attempt, type AttemptContext } from './attempt.ts'
 import type { BreakerState } from './breaker.ts'

@@ -1,7 +1,7 @@
 import request, { type Test } from 'supertest'
 import { afterEach } from 'vitest'
 import type { SettingValue } from '../../src/config/parse.ts'
-import type { GatewayOverrides } from '../../src/gateway/gateway.ts'
+import type { GatewayOverrides } from '../../src/gateway/types.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import type { Gateway } from '../../src/gateway/gateway.ts'
+import type { Gateway } from '../../src/gateway/types.ts'
 import { dateLine } from '../../src/http/date-line.ts'
 import { headLines, isSent, TrafficResponse } from '../../src/http/whole-response.ts'
 import { createTrafficServer, type TrafficServer } from '../../src/server/traffic-server.ts'

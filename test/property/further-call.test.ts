@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { UpstreamFailure } from '../../src/http/problem.ts'
+import { UpstreamFailure } from '../../src/http/upstream-failure.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { Patience } from '../../src/quotes/patience.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createPartition } from '../../src/client/partition.ts'
-import { UpstreamFailure } from '../../src/http/problem.ts'
+import { UpstreamFailure } from '../../src/http/upstream-failure.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { createProviderClock } from '../../src/quotes/provider-clock.ts'

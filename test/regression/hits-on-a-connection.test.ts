@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { SettingValue } from '../../src/config/parse.ts'
-import type { GatewayOverrides } from '../../src/gateway/gateway.ts'
+import type { GatewayOverrides } from '../../src/gateway/types.ts'
 import {
   counted,
   createTestClock,

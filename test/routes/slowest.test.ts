@@ -1,21 +1,25 @@
 import { expect, test } from 'vitest'
-import type { Exchange } from '../../src/routes/exchange.ts'
+import type { Ended, Exchange } from '../../src/routes/exchange.ts'
 import { createSlowest } from '../../src/routes/slowest.ts'
 import { asking, giveQuote } from '../support/clients/quotes.ts'
 import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 
-const ended = (id: string) => ({ area: 'quote', request: { method: 'GET' }, id }) as unknown as Exchange
+/** An exchange that took so long until now. */
+function ended(id: string, nowMs: number, tookMs: number): [Exchange, Ended] {
+  const exchange = { area: 'quote', request: { method: 'GET' }, id, startedAtMs: nowMs - tookMs }
+  return [exchange as unknown as Exchange, { status: 200, durationMs: tookMs }]
+}
 
 test('the slowest request is forgotten within a minute, and the next slowest is there again', () => {
   let now = 1_000_000
   const slowest = createSlowest(() => now)
   expect(slowest.find()).toBeUndefined()
-  slowest.note(ended('slow'), { status: 200, durationMs: 900 })
+  slowest.note(...ended('slow', now, 900))
   now += 20_000
-  slowest.note(ended('faster'), { status: 200, durationMs: 500 })
-  slowest.note(ended('fastest'), { status: 200, durationMs: 100 })
+  slowest.note(...ended('faster', now, 500))
+  slowest.note(...ended('fastest', now, 100))
   expect(slowest.find()).toMatchObject({ requestId: 'slow', durationMs: 900 })
   now += 41_000
   expect(slowest.find()?.requestId).toBe('faster')

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Problem, UpstreamFailure } from '../../src/http/problem.ts'
+import { Problem } from '../../src/http/problem.ts'
+import { UpstreamFailure } from '../../src/http/upstream-failure.ts'
 import { Attempt } from '../../src/upstream/attempt.ts'
 import type { Permit } from '../../src/upstream/breaker.ts'
 import type { TryHandler } from '../../src/upstream/connections.ts'

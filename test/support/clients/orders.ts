@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { expect, onTestFinished } from 'vitest'
 import type { SettingValue } from '../../../src/config/parse.ts'
-import type { GatewayOverrides } from '../../../src/gateway/gateway.ts'
+import type { GatewayOverrides } from '../../../src/gateway/types.ts'
 import { recordingUpstream } from '../gateways/between.ts'
 import { type RunningGateway, startGateway } from '../gateways/gateway.ts'
 import type { Recorded, RecordingUpstream } from '../upstreams/recording-upstream.ts'

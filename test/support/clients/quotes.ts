@@ -1,6 +1,6 @@
 import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
-import type { Gateway } from '../../../src/gateway/gateway.ts'
+import type { Gateway } from '../../../src/gateway/types.ts'
 import type { Call, QuoteSource } from '../../../src/quotes/flight.ts'
 
 export const quotePath = '/v3/pairs/ETH_USDC/quotes'

@@ -1,5 +1,6 @@
 import type { SettingValue } from '../../../src/config/parse.ts'
-import { createGateway, type Gateway, type GatewayOverrides } from '../../../src/gateway/gateway.ts'
+import { createGateway } from '../../../src/gateway/gateway.ts'
+import type { Gateway, GatewayOverrides } from '../../../src/gateway/types.ts'
 
 export interface RunningGateway extends Gateway {
   url: string

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
 import type { SettingValue } from '../../../src/config/parse.ts'
-import type { GatewayOverrides } from '../../../src/gateway/gateway.ts'
+import type { GatewayOverrides } from '../../../src/gateway/types.ts'
 import { type Answered, counted } from '../clients/quotes.ts'
 import { type ValkeyServer, valkey } from '../stores/valkey.ts'
 import type { RecordingUpstream } from '../upstreams/recording-upstream.ts'

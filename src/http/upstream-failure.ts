@@ -1,0 +1,49 @@
+/** What went wrong with an upstream, by the error types of Proxy-Status (RFC 9209 2.3). */
+export type UpstreamFault =
+  | 'connection_refused'
+  | 'connection_timeout'
+  | 'connection_terminated'
+  | 'connection_limit_reached'
+  | 'destination_unavailable'
+  | 'dns_error'
+  | 'tls_certificate_error'
+  | 'tls_protocol_error'
+  | 'http_response_timeout'
+  | 'http_response_incomplete'
+  | 'http_response_body_size'
+  | 'http_protocol_error'
+  /** Our own type: the request was not sent, because the upstream kept failing. Sent as destination_unavailable. */
+  | 'breaker_open'
+
+/** An upstream gave no answer that could be passed on. */
+export class UpstreamFailure extends Error {
+  override readonly name = 'UpstreamFailure'
+  readonly upstream: string
+  readonly fault: UpstreamFault
+  /** Whether the upstream may have seen the request: then a POST must not be sent again. */
+  readonly maybeSeen: boolean
+  readonly retryAfterMs: number
+  /** With `breaker_open`: which of the upstream's breakers it was. */
+  readonly breaker: OpenBreaker | undefined
+
+  constructor(
+    upstream: string,
+    options: {
+      fault: UpstreamFault
+      maybeSeen: boolean
+      cause?: unknown
+      retryAfterMs?: number
+      breaker?: OpenBreaker
+    },
+  ) {
+    super(`${upstream} upstream: ${options.fault}`, { cause: options.cause })
+    this.upstream = upstream
+    this.fault = options.fault
+    this.maybeSeen = options.maybeSeen
+    this.retryAfterMs = options.retryAfterMs ?? 0
+    this.breaker = options.breaker
+  }
+}
+
+/** What kept failing, so that this request was not sent: connections, or requests of one kind, or quotes of one pair. */
+export type OpenBreaker = 'connections' | 'orders' | 'rest' | 'quotes' | 'pair'

@@ -1,0 +1,127 @@
+import type { Clock } from '../clock.ts'
+import type { Problem } from '../http/problem.ts'
+import type { Judged } from '../orders/judge.ts'
+import type { NotedQuote, QuoteLedger } from '../orders/ledger.ts'
+import { isInDoubt, type Verdict } from '../orders/matching.ts'
+import type { ProviderClock } from '../quotes/provider-clock.ts'
+import type { Span } from '../tracing/observer.ts'
+import type { AnswerHead, Sender } from '../upstream/fetch.ts'
+import { ClientGone } from '../upstream/request-body.ts'
+import type { Exchange } from './exchange.ts'
+import { isAccepted, mayBeAccepted, orderFailure } from './order-answer.ts'
+import { type DecidedOrder, type OrderObserver, traceDecision } from './order-decisions.ts'
+import { expiredProblem, reasonOf, unknownProblem } from './order-problems.ts'
+import { msUntilNextJudgement } from './waiting-order.ts'
+
+export interface OrderSenderOptions {
+  clock: Clock
+  providerClock: ProviderClock
+  ledger: QuoteLedger
+  judge(judged: Judged): Verdict
+  expiryMarginMs: number
+  unknownQuote: 'forward' | 'refuse'
+  /** Drops a quote that an order has used, or may have used; undefined: it may be handed out again. */
+  useQuote: ((cacheKeys: Iterable<string>, quote: NotedQuote, span?: Span) => void) | undefined
+  observer: OrderObserver
+}
+
+type Decided = { verdict: Verdict } | { refusal: Problem }
+
+export interface OrderSenders {
+  /** What to do with an order now: send it, with the quote that it uses if one is known, or refuse it. */
+  decide(judged: Judged, exchange: Exchange): Decided
+  /** `failed`: the order was sent, and has no answer for its client. Returns the error that the client gets instead. */
+  senderOf(judged: Judged, exchange: Exchange): Sender & { failed(error: unknown): unknown }
+}
+
+/** Decides whether orders are sent, when they come and again when they go out. */
+export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
+  const { clock, judge, ledger, providerClock } = options
+
+  function noteDecision(order: DecidedOrder, quoteAgeMs: number | undefined): void {
+    traceDecision(order)
+    options.observer.decided(order, quoteAgeMs)
+  }
+
+  function ageOf(quote: NotedQuote): number {
+    return Math.max(0, clock.nowMs() - quote.notedAtMs)
+  }
+
+  function decide(judged: Judged, exchange: Exchange): Decided {
+    const { order, othersKnown } = judged
+    const verdict = judge(judged)
+    const refused = { verdict, order, exchange, considered: () => ledger.considered(order, judged) }
+    exchange.outcome = { how: 'order-sent', why: reasonOf(verdict, othersKnown) }
+    switch (verdict.state) {
+      case 'live':
+        return { verdict }
+      case 'expired':
+        noteDecision({ ...refused, decision: 'refused-expired' }, ageOf(verdict.quote))
+        return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
+      case 'unknown':
+        // In all these cases a live quote that is not known here may be meant.
+        if (options.unknownQuote === 'forward' || !othersKnown || isInDoubt(verdict)) return { verdict }
+        noteDecision({ ...refused, decision: 'refused-unknown' }, undefined)
+        return { refusal: unknownProblem() }
+    }
+  }
+
+  /** Judges an order once more when it goes out, and lets go of its quote when it was, or may have been, accepted. */
+  class OrderSender implements Sender {
+    readonly #judged: Judged
+    readonly #exchange: Exchange
+    #used: NotedQuote | undefined
+    #status = 0
+
+    constructor(judged: Judged, exchange: Exchange) {
+      this.#judged = judged
+      this.#exchange = exchange
+    }
+
+    /** An order that waited for a connection is judged when it goes out, not only when it came. */
+    objection(): Error | undefined {
+      const decided = this.#decideNow()
+      if ('refusal' in decided) return decided.refusal
+      const { verdict } = decided
+      this.#used = verdict.state === 'live' ? verdict.quote : undefined
+      const decision = this.#used ? 'forwarded-live' : 'forwarded-unknown'
+      const { order } = this.#judged
+      const exchange = this.#exchange
+      exchange.upstreamTimes?.sent()
+      noteDecision({ decision, verdict, order, exchange }, this.#used && ageOf(this.#used))
+      return undefined
+    }
+
+    /** An order that waits is refused at the instant at which its quote expires. */
+    whileWaiting(): { objection: Error } | { askAgainInMs: number } {
+      const decision = this.#decideNow()
+      if ('refusal' in decision) return { objection: decision.refusal }
+      return { askAgainInMs: msUntilNextJudgement(decision.verdict, options) }
+    }
+
+    #decideNow(): { verdict: Verdict } | { refusal: Error } {
+      if (!this.#exchange.response.destroyed) return decide(this.#judged, this.#exchange)
+      return { refusal: new ClientGone('the client left before its order was sent', { maybeSeen: false }) }
+    }
+
+    /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
+    answerBegan(head: AnswerHead): void {
+      this.#status = head.status
+      // A refusal may come from an edge server with another clock.
+      if (isAccepted(head.status)) providerClock.observe(head)
+      if (mayBeAccepted(head.status)) this.#useQuote()
+    }
+
+    failed(error: unknown): unknown {
+      if (this.#status === 0) this.#useQuote()
+      return orderFailure(error, this.#judged.order, this.#status)
+    }
+
+    #useQuote(): void {
+      if (this.#used !== undefined)
+        options.useQuote?.(ledger.cacheKeysOf(this.#used), this.#used, this.#exchange.span)
+    }
+  }
+
+  return { decide, senderOf: (judged, exchange) => new OrderSender(judged, exchange) }
+}
