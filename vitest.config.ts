@@ -1,8 +1,19 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** These change their process in a way that cannot be undone: a mocked module, a flag of V8. */
-const needOwnProcess = ['test/operations/console-files.test.ts', 'test/regression/one-shape.test.ts']
+/**
+ * These change their process in a way that cannot be undone (a mocked module, a flag of V8), or count all of its timers,
+ * among which are those that an earlier file of the process has left.
+ */
+const needOwnProcess = [
+  'test/client/memory-rate-limiter.test.ts',
+  'test/operations/console-files.test.ts',
+  'test/operations/stream.test.ts',
+  'test/property/further-call.test.ts',
+  'test/quotes/patience.test.ts',
+  'test/regression/one-shape.test.ts',
+  'test/replicas/refill.test.ts',
+]
 
 /** These take more than ten seconds each. They are started first, so that no worker is left with one at the end. */
 const long = [

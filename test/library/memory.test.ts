@@ -119,9 +119,14 @@ test('a free connection to an upstream keeps nothing of the body of its last req
     })
     async function afterBodiesOf(bytes) {
       await Promise.all(Array.from({ length: 50 }, () => ask(bytes)))
-      await new Promise((resolve) => setTimeout(resolve, 200))
-      gc()
-      return process.memoryUsage().arrayBuffers
+      let least = Infinity
+      // V8 frees buffers in the background, some time after the collection that found them.
+      for (let round = 0; round < 20; round += 1) {
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        gc()
+        least = Math.min(least, process.memoryUsage().arrayBuffers)
+      }
+      return least
     }
     const before = await afterBodiesOf(10)
     const after = await afterBodiesOf(60_000)
