@@ -186,7 +186,7 @@ async function kill(): Promise<string> {
     isKilled = true
     await clients
     const state = await openFolder(folder)
-    for (const [, { kind, value }] of restore(state, new Map()).records)
+    for (const { kind, value } of restore(state, new Map()).records)
       if (kind === 'quote') answered.delete(value.id)
     await state.close()
     const ages = Array.from(answered.values(), (atMs) => killedAtMs - atMs)

@@ -62,15 +62,16 @@ export function restoreMemory(parts: MirroredParts): { stop(): void } {
     },
   })
   providerClock.assume(restored.providerAheadMs)
-  function* ofLedger(): Parameters<QuoteLedger['restore']>[0] {
-    for (const [serial, record] of restored.records) {
-      if (record.kind === 'use') used.restore(record.value, serial)
-      else yield [serial, record]
-    }
-  }
-  ledger.restore(ofLedger(), restored)
+  for (const { kind, serial, value } of restored.records) if (kind === 'use') used.restore(value, serial)
+  ledger.restore(
+    restored.records.filter((record) => record.kind !== 'use'),
+    restored,
+  )
   parts.fillStore(() => quotesOf(ledger), trust.doubtMs)
+  return keepTidy(parts)
+}
 
+function keepTidy({ ledger, used, trust, providerClock }: MirroredParts): { stop(): void } {
   async function sweep(): Promise<void> {
     while (ledger.sweep()) await nextTurn()
     if (!trust.isTimeDoubted) used.sweep((quote) => providerClock.orderLeftMs(quote) <= 0)

@@ -71,16 +71,15 @@ export function createLedgerEntries(options: LedgerEntriesOptions): LedgerEntrie
   }
 
   function add(entry: LedgerEntry, leftMs: LeftMs): void {
+    live.add(entry)
+    const alike = byTerms.add(entry, leftMs)
     // Texts that many quotes have in common are shared: they take less memory, and are compared at a glance.
-    const alike = byTerms.findAlike(entry)
     if (alike !== undefined) {
       entry.pairId = alike.pairId
       entry.application = alike.application
       entry.fromValue = alike.fromValue
       entry.requestedAmount = alike.requestedAmount
     }
-    live.add(entry)
-    byTerms.add(entry, leftMs)
   }
 
   function renew(entry: LedgerEntry, quote: NotedQuote, leftMs: LeftMs): void {

@@ -50,7 +50,7 @@ export interface QuoteLedger {
   /** Finds expired quotes too. */
   findById(id: string): NotedQuote | undefined
   /** Called once, before anything is noted: with what an earlier process left, in the order of the serials. */
-  restore(records: Iterable<readonly [serial: number, record: RestoredRecord]>, from: Restoration): void
+  restore(records: Iterable<RestoredRecord>, from: Restoration): void
   /** Drops some of what is past its time. Returns whether there may be more. */
   sweep(): boolean
   /** All that the mirror has to hold. */
@@ -137,7 +137,7 @@ export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
       const nowMs = clock.nowMs()
       // A quote's own end was kept in wall time.
       const areOwnEndsWrong = restored.isTimeDoubted
-      for (const [serial, { kind, value }] of records) {
+      for (const { kind, serial, value } of records) {
         if (kind === 'unreadable') {
           unreadable.restore(value, serial)
           continue

@@ -7,9 +7,10 @@ export type LedgerRecord =
   | { readonly kind: 'unreadable'; readonly value: UnreadableQuote }
 
 /** What was in the mirror. The ledger keeps these objects, because copies of so many would take long. */
-export type RestoredRecord =
+export type RestoredRecord = { readonly serial: number } & (
   | { readonly kind: 'quote'; readonly value: LedgerEntry }
   | Exclude<LedgerRecord, { kind: 'quote' }>
+)
 
 /** By its serial a record is forgotten. Serials only grow. */
 export type SerialRecord = readonly [serial: number, record: LedgerRecord]

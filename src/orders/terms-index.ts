@@ -39,11 +39,12 @@ export interface Orderer {
 export type LeftMs = (quote: Ending) => number
 
 export interface TermsIndex<Item> {
-  /** Also called for an item that is in the index, after its expiry has moved to a later instant. */
-  add(item: Item, leftMs: LeftMs): void
+  /**
+   * Also called for an item that is in the index, after its expiry has moved to a later instant. Returns an item that was
+   * there before and has the same pair, application and from amounts.
+   */
+  add(item: Item, leftMs: LeftMs): Item | undefined
   delete(item: Item): void
-  /** An item with the quote's pair, application and from amounts. */
-  findAlike(quote: QuoteTerms): Item | undefined
   /** The item of the same quote, if it was given to the same partition. */
   findSame(quote: QuoteTerms & { readonly id: string }): Item | undefined
   /**
@@ -71,15 +72,23 @@ export function createTermsIndex<
   // Random, or a client could choose amounts whose quotes share a bucket with those of other clients.
   const seed = randomInt(2 ** 31)
 
-  function addTo(key: number, item: Item, leftMs: LeftMs): void {
+  function addTo(key: number, item: Item, leftMs: LeftMs): Item | undefined {
     const bucket = buckets.get(key)
+    if (bucket === undefined) {
+      buckets.set(key, item)
+      return undefined
+    }
+    const alike = (isCrowd(bucket) ? bucket.lastOfTerms : itemsOf(bucket)).find((other) =>
+      haveEqualFrom(other, item),
+    )
     if (isCrowd(bucket)) {
       bucket.add(item, leftMs)
-      return
+      return alike
     }
     const next = withItem(bucket, item, { leftMs, areAlike: areOfOneClient })
     if (Array.isArray(next) && next.length > maxUnsorted) buckets.set(key, createCrowd(next, leftMs))
     else if (next !== bucket) buckets.set(key, next)
+    return alike
   }
 
   function removeFrom(key: number, item: Item): void {
@@ -99,30 +108,32 @@ export function createTermsIndex<
     return hash(hash(hash(seed, pair), application), from)
   }
 
-  /** Visits the key of the quote's own amount, and that of the requested amount if it is another double. */
-  function forEachKey(item: Item, visit: (key: number) => void): void {
-    const { pairId, application, fromValue, requestedAmount } = item
-    const own = doubleText(fromValue)
-    visit(keyOf(pairId, application, own))
-    if (requestedAmount === fromValue) return
+  function ownKey({ pairId, application, fromValue }: QuoteTerms): number {
+    return keyOf(pairId, application, doubleText(fromValue))
+  }
+
+  /** Undefined: the requested amount is the same double as the quote's own. */
+  function requestedKey({ pairId, application, fromValue, requestedAmount }: QuoteTerms): number | undefined {
+    if (requestedAmount === fromValue) return undefined
     const requested = doubleText(requestedAmount)
-    if (requested !== own) visit(keyOf(pairId, application, requested))
+    return requested === doubleText(fromValue) ? undefined : keyOf(pairId, application, requested)
   }
 
   return {
-    add: (item, leftMs) => forEachKey(item, (key) => addTo(key, item, leftMs)),
+    add(item, leftMs) {
+      const requested = requestedKey(item)
+      if (requested !== undefined) addTo(requested, item, leftMs)
+      return addTo(ownKey(item), item, leftMs)
+    },
 
-    delete: (item) => forEachKey(item, (key) => removeFrom(key, item)),
-
-    findAlike(quote) {
-      const bucket = buckets.get(keyOf(quote.pairId, quote.application, doubleText(quote.fromValue)))
-      return (isCrowd(bucket) ? bucket.lastOfTerms : itemsOf(bucket)).find((item) =>
-        haveEqualFrom(item, quote),
-      )
+    delete(item) {
+      const requested = requestedKey(item)
+      if (requested !== undefined) removeFrom(requested, item)
+      removeFrom(ownKey(item), item)
     },
 
     findSame(quote) {
-      const bucket = buckets.get(keyOf(quote.pairId, quote.application, doubleText(quote.fromValue)))
+      const bucket = buckets.get(ownKey(quote))
       return (isCrowd(bucket) ? bucket.ofClient(quote) : itemsOf(bucket)).find((item) => isSame(item, quote))
     },
 

@@ -71,13 +71,7 @@ export async function createState(parts: StateParts): Promise<State> {
     const own = { store, mark, openAgain, replaceStore, everything, writeSyncMark }
     writer = createWriter({ ...own, nowMs: markedMs, wallAheadMs, observer, log })
     for (const serial of opened.tooMany) writer.forget(serial)
-    return { ...restoredFrom(), records: takeRecords() }
-  }
-
-  /** Once, and then they are freed. */
-  function* takeRecords(): Restored['records'] {
-    yield* records.all()
-    records.clear()
+    return { ...restoredFrom(), records: records.take() }
   }
 
   function restoredFrom(): Omit<Restored, 'records'> {

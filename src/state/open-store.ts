@@ -19,15 +19,14 @@ import {
   encodeRecord,
   keyOf,
   markKey,
-  serialOf,
 } from './record-codec.ts'
-import type { NumberedRecord } from './state.ts'
+import type { RestoredRecord } from './state.ts'
 
 export interface OpenedStore {
   readonly store: LevelStore
   readonly mark: BatchMark
   /** In the order of their serials. */
-  readonly records: Pick<FoundRecords, 'count' | 'all' | 'clear'>
+  readonly records: Pick<FoundRecords, 'count' | 'take'>
   /** How many quotes memory is too small for. */
   readonly leftOut: number
   /** The serials of those that are in the store all the same. */
@@ -145,7 +144,7 @@ async function openAndRead(
       }
       const record = decodeRecord(key, value, aheadMs)
       if (record === undefined) contents.damaged += 1
-      else records.add(serialOf(key), record)
+      else records.add(record)
     })
     .catch(async (error) => {
       if (isOfTheSystem(error)) {
@@ -178,12 +177,12 @@ function addsUp({ mark, records, isReadable, damaged }: Contents, synced: SyncMa
  */
 async function rescue(found: readonly Contents[], options: OpenStoreOptions): Promise<OpenedStore> {
   const { folder, synced } = options
-  const whole = new Map(found.flatMap(({ records }) => [...records.all()]))
+  const whole = new Map(found.flatMap(({ records }) => records.all.map((record) => [record.serial, record])))
   const records = createFoundRecords(options.maxQuotes)
   let lastSerial = 0
-  for (const [serial, record] of [...whole].sort(([left], [right]) => left - right)) {
-    records.add(serial, record)
-    lastSerial = serial
+  for (const record of [...whole.values()].sort((left, right) => left.serial - right.serial)) {
+    records.add(record)
+    lastSerial = record.serial
   }
   const tooMany = found.flatMap(({ records: { tooMany } }) => tooMany)
   const leftOut = records.tooMany.length + new Set(tooMany.filter((serial) => !whole.has(serial))).size
@@ -195,7 +194,7 @@ async function rescue(found: readonly Contents[], options: OpenStoreOptions): Pr
     nextSerial: Math.max(newest.nextSerial, lastSerial + 1),
     writtenAtMs: Math.max(...marks.map(({ writtenAtMs }) => writtenAtMs), 0),
   }
-  await writeWhole(folder.store, { records: records.all(), mark, wallAheadMs: options.wallAheadMs() })
+  await writeWhole(folder.store, { records: records.all, mark, wallAheadMs: options.wallAheadMs() })
   const store = await openLevel(folder.store)
   const damage = {
     missing: Math.max(0, newest.count - records.count - leftOut),
@@ -222,14 +221,18 @@ const recordsPerWrite = 1_000
 
 async function writeWhole(
   path: string,
-  { records, mark, wallAheadMs }: { records: Iterable<NumberedRecord>; mark: BatchMark; wallAheadMs: number },
+  {
+    records,
+    mark,
+    wallAheadMs,
+  }: { records: readonly RestoredRecord[]; mark: BatchMark; wallAheadMs: number },
 ): Promise<void> {
   await makeFolder(path)
   const store = await openLevel(path)
   try {
     let batch: Operation[] = []
-    for (const [serial, record] of records) {
-      const key = keyOf(serial)
+    for (const record of records) {
+      const key = keyOf(record.serial)
       batch.push({ type: 'put', key, value: encodeRecord(key, record, wallAheadMs) })
       if (batch.length < recordsPerWrite) continue
       await store.write(batch)

@@ -30,17 +30,23 @@ export function keyOf(serial: number): string {
   return serial.toString(36).padStart(serialDigits, '0')
 }
 
-export function serialOf(key: string): number {
+function serialOf(key: string): number {
   return Number.parseInt(key, 36)
 }
 
-/** The checksum is of the key too: a flipped byte in a key would make one record another. */
+/**
+ * The checksum is of the key too: a flipped byte in a key would make one record another. The key is the checksum's start
+ * value, as a hash that any single change of the key changes.
+ */
+function checksumOf(key: string, json: string): number {
+  let start = 0
+  for (let index = 0; index < key.length; index += 1)
+    start = Math.imul(start ^ key.charCodeAt(index), 0x01000193)
+  return crc32(json, start >>> 0)
+}
+
 export function seal(key: string, json: string): string {
-  return (
-    crc32(key + json)
-      .toString(36)
-      .padStart(checksumDigits, '0') + json
-  )
+  return checksumOf(key, json).toString(36).padStart(checksumDigits, '0') + json
 }
 
 /** Undefined: the checksum is wrong. */
@@ -48,7 +54,7 @@ export function unseal(key: string, value: string): unknown {
   const json = value.slice(checksumDigits)
   // Compared as numbers, because writing one takes as long as the checksum itself.
   const stated = Number.parseInt(value.slice(0, checksumDigits), 36)
-  return crc32(key + json) === stated ? JSON.parse(json) : undefined
+  return checksumOf(key, json) === stated ? JSON.parse(json) : undefined
 }
 
 export function encodeMark({ number, count, nextSerial, writtenAtMs }: BatchMark): string {
@@ -95,7 +101,7 @@ function membersOf({ kind, value }: StateRecord, wallAheadMs: number): unknown[]
   }
   const { id, pairId, fromValue, requestedAmount, toValue, application, expiresAtMs, ownEnd } = value
   const requested = requestedAmount === fromValue ? 0 : requestedAmount
-  const terms = [id, pairId, fromValue, requested, toValue, application]
+  const terms = [id, pairId, application, `${fromValue} ${toValue}`, requested]
   const members = ['q', ...terms, value.partition ?? 0, value.cacheKey, value.notedAtMs, expiresAtMs]
   if (ownEnd === undefined) return members
   // Relative to the expiry, because small numbers take fewer digits.
@@ -106,17 +112,19 @@ function membersOf({ kind, value }: StateRecord, wallAheadMs: number): unknown[]
 /** Undefined: the record is damaged. */
 export function decodeRecord(key: string, written: string, wallAheadMs: number): RestoredRecord | undefined {
   const members = unseal(key, written) as unknown[] | undefined
+  const serial = serialOf(key)
   switch (members?.[0]) {
     case 'u': {
       const [, id, expiresAtMs] = members as [string, string, number]
-      return { kind: 'use', value: { id, expiresAtMs } }
+      return { kind: 'use', serial, value: { id, expiresAtMs } }
     }
     case 'x': {
       const [, pairId, application, requestedAmount, partition, relayedAtMs] = members as WrittenUnreadable
-      return { kind: 'unreadable', value: { pairId, application, requestedAmount, partition, relayedAtMs } }
+      const value = { pairId, application, requestedAmount, partition, relayedAtMs }
+      return { kind: 'unreadable', serial, value }
     }
     case 'q':
-      return { kind: 'quote', value: entryOf(members as WrittenQuote, serialOf(key), wallAheadMs) }
+      return { kind: 'quote', serial, value: entryOf(members as WrittenQuote, serial, wallAheadMs) }
     default:
       return undefined
   }
@@ -135,10 +143,10 @@ type WrittenQuote = [
   kind: string,
   id: string,
   pairId: string,
-  fromValue: string,
-  requested: string | 0,
-  toValue: string,
   application: string,
+  /** `fromValue toValue`, because V8 looks up each text of up to ten characters in a table of all. */
+  amounts: string,
+  requested: string | 0,
   partition: string | 0,
   cacheKey: string,
   notedAtMs: number,
@@ -149,8 +157,22 @@ type WrittenQuote = [
 
 /** The properties have the order of the ledger's own entries, so that V8 takes them for objects of one kind. */
 function entryOf(members: WrittenQuote, serial: number, wallAheadMs: number): LedgerEntry {
-  const [, id, pairId, fromValue, requested, toValue, application, partition, cacheKey, ...times] = members
-  const [notedAtMs, expiresAtMs, ownFromMs, ownUntilMs] = times
+  const [
+    ,
+    id,
+    pairId,
+    application,
+    amounts,
+    requested,
+    partition,
+    cacheKey,
+    notedAtMs,
+    expiresAtMs,
+    ownFromMs,
+    ownUntilMs,
+  ] = members
+  const space = amounts.indexOf(' ')
+  const fromValue = amounts.slice(0, space)
   const bySteadyMs = expiresAtMs - wallAheadMs
   const ownEnd =
     ownFromMs === undefined || ownUntilMs === undefined
@@ -163,7 +185,7 @@ function entryOf(members: WrittenQuote, serial: number, wallAheadMs: number): Le
     partition: partition === 0 ? undefined : partition,
     fromValue,
     requestedAmount: requested === 0 ? fromValue : requested,
-    toValue,
+    toValue: amounts.slice(space + 1),
     expiresAtMs,
     ownEnd,
     cacheKey,

@@ -15,17 +15,18 @@ export type StateRecord =
   | { readonly kind: 'unreadable'; readonly value: UnreadableQuote }
 
 /** What was read. The ledger keeps these objects, because copies of so many would take long. */
-export type RestoredRecord =
+export type RestoredRecord = { readonly serial: number } & (
   | { readonly kind: 'quote'; readonly value: LedgerEntry }
   | Exclude<StateRecord, { kind: 'quote' }>
+)
 
 /** A record with the number by which it is forgotten. Numbers only grow. */
 export type NumberedRecord = readonly [serial: number, record: StateRecord]
 
 /** What earlier processes left. */
 export interface Restored {
-  /** In the order in which they were noted. They can be read once. */
-  readonly records: Iterable<readonly [serial: number, record: RestoredRecord]>
+  /** In the order of their serials, which is that in which they were noted. */
+  readonly records: readonly RestoredRecord[]
   /** No record has a higher serial. */
   readonly lastSerial: number
   /** False: the last process did not close the store, so what it noted last may be missing. */

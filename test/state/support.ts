@@ -66,7 +66,7 @@ export async function opened(directory: string, options: Partial<StateOptions> =
     providerAheadMs: () => 0,
     isTimeDoubted: () => false,
   })
-  const records = [...restored.records].map(withoutSerial)
+  const records = restored.records.map(withoutSerial)
   for (const [serial, kept] of records) memory.set(serial, kept)
   return {
     state,
@@ -87,7 +87,7 @@ export async function opened(directory: string, options: Partial<StateOptions> =
 }
 
 /** Its number is in a restored quote as well, because the ledger keeps the object. Other records have none. */
-function withoutSerial([serial, record]: readonly [number, RestoredRecord]): NumberedRecord {
+function withoutSerial({ serial, ...record }: RestoredRecord): NumberedRecord {
   if (record.kind !== 'quote') return [serial, record]
   const { serial: own, ...value } = record.value
   if (own !== serial) throw new Error(`record ${serial} holds a quote with the serial ${own}`)
