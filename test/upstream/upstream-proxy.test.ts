@@ -276,6 +276,8 @@ describe.skipIf(!hasOpenssl)('a gateway with UPSTREAM_PROXY', () => {
     const { gateway, log } = await gatewayBehind(proxy, (await recordingUpstream()).url)
     const problem = await rawExchange(gateway.url, pairs)
     expect(problem.status).toBe(502)
+    // True of a proxy that refuses as of a network without a route.
+    expect(JSON.parse(problem.body.toString()).detail).toMatch(/^No network path leads to the swap API\. Nothing/)
     const pages = ['/status', '/metrics', '/'].map(async (path) => {
       return (await fetch(gateway.operationsUrl + path)).text()
     })
