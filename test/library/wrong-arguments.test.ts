@@ -119,3 +119,15 @@ test('createGateway() finds a name that is nearly a setting, whatever its value 
     'SWAP_URL is not a setting. Did you mean SWAP_BASE_URL?',
   )
 })
+
+test.each([
+  [0, [expect.stringMatching(/^The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0/)]],
+  [60, []],
+])('createGateway() warns of a rateLimiter beside RATE_LIMIT_PER_MINUTE=%i: %j', async (perMinute, said) => {
+  const warned: string[] = []
+  const logger = { ...console, warn: (_members: object, text: string) => void warned.push(text) }
+  const rateLimiter = { perMinute: 60, take: () => Promise.reject(), giveBack: () => Promise.reject() }
+  const gateway = await createGateway({ RATE_LIMIT_PER_MINUTE: perMinute }, { logger, rateLimiter })
+  await gateway.close()
+  expect(warned).toEqual(said)
+})
