@@ -22,7 +22,18 @@ function removeOthers(folder, within, files) {
   for (const entry of readdirSync(within, { withFileTypes: true })) {
     const path = join(within, entry.name)
     if (entry.isDirectory()) removeOthers(folder, path, files)
-    else if (!files.has(relative(folder, path).replaceAll(sep, '/'))) rmSync(path, { force: true })
+    else if (!files.has(relative(folder, path).replaceAll(sep, '/')) && !isOfRunningBuild(entry.name))
+      rmSync(path, { force: true })
   }
   if (readdirSync(within).length === 0) rmdirSync(within)
+}
+
+/** `npm start` and `npm test` may build at the same time. What a build leaves that was killed is removed by the next one. */
+function isOfRunningBuild(name) {
+  const [, pid] = /\.(\d+)\.part$/.exec(name) ?? []
+  try {
+    return pid !== undefined && process.kill(Number(pid), 0)
+  } catch (error) {
+    return error.code === 'EPERM'
+  }
 }

@@ -15,10 +15,14 @@ const sources = [
   'tsconfig.build.json',
 ]
 
-/** Whether dist/ is missing, or older than a source. dist/main.js has the time at which its build began. */
+/**
+ * Whether dist/ is missing, or older than a source. dist/main.js has the time at which its build began. If that time is
+ * still to come, the clock was set back, and no later edit would look newer.
+ */
 export function isStale(repository = root) {
   const builtAtMs = statSync(join(repository, 'dist/main.js'), { throwIfNoEntry: false })?.mtimeMs
-  return builtAtMs === undefined || sources.some((name) => isNewer(join(repository, name), builtAtMs))
+  if (builtAtMs === undefined || builtAtMs > Date.now()) return true
+  return sources.some((name) => isNewer(join(repository, name), builtAtMs))
 }
 
 function isNewer(path, timeMs) {

@@ -54,6 +54,9 @@ export function readGiven(given: Record<string, SettingValue | undefined>): Give
         value: `(${typeof value})`,
         expected: 'a string, a number, a boolean or an array of those',
       })
+    } else {
+      // Its name may nearly be a setting's.
+      texts.set(name, `(${typeof value})`)
     }
   }
   return { texts, problems }

@@ -27,7 +27,7 @@ export function checkArguments(settings: GatewaySettings, overrides: GatewayOver
   const perMinute: unknown = overrides.rateLimiter?.perMinute
   if (overrides.rateLimiter !== undefined && !(typeof perMinute === 'number' && perMinute > 0))
     throw new TypeError(
-      `createGateway: rateLimiter.perMinute must be a number above 0, not ${String(perMinute)}`,
+      `createGateway: rateLimiter.perMinute must be a number above 0, not ${typeof perMinute === 'object' ? kindOf(perMinute) : String(perMinute)}`,
     )
 }
 
@@ -49,9 +49,17 @@ function checkMethods(name: keyof GatewayOverrides, override: unknown): void {
       )
 }
 
-/** Arrays, maps and sets are objects whose own names are none of what their caller meant. */
+/**
+ * Other objects, such as a URL, a Map or a promise that was not awaited, have no settings as their own members: the
+ * gateway would start with its built-in sandbox. An imported module may hold settings. Objects of another realm count
+ * too, as under Jest.
+ */
 function isPlainObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !(Symbol.iterator in value)
+  return ['Object', 'Module'].includes(tagOf(value))
+}
+
+function tagOf(value: unknown): string {
+  return Object.prototype.toString.call(value).slice('[object '.length, -1)
 }
 
 function wrong(expected: string, example: string, value: unknown): TypeError {
@@ -60,6 +68,7 @@ function wrong(expected: string, example: string, value: unknown): TypeError {
 
 function kindOf(value: unknown): string {
   if (value === null || value === undefined) return String(value)
-  if (Array.isArray(value)) return 'an array'
-  return `${typeof value === 'object' ? 'an' : 'a'} ${typeof value}`
+  const tag = tagOf(value)
+  const kind = typeof value !== 'object' ? typeof value : tag.replace(/^(?:Object|Array)$/, tag.toLowerCase())
+  return `${/^[aeio]/i.test(kind) ? 'an' : 'a'} ${kind}`
 }

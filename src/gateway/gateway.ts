@@ -56,6 +56,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const { config } = loaded
   const log = overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
   for (const warning of loaded.warnings) log.warn({}, warning)
+  if (overrides.rateLimiter !== undefined && config.rateLimit.perMinute === 0) log.warn({}, idleRateLimiter)
   const summedLog = createSummedLog(log)
   const loggedAddress = createLoggedAddress(config.log.clientAddress)
   const clock = overrides.clock ?? systemClock
@@ -202,6 +203,10 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     [Symbol.asyncDispose]: () => lifecycle.close(),
   }
 }
+
+const idleRateLimiter =
+  'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set ' +
+  'RATE_LIMIT_PER_MINUTE, or remove the override.'
 
 /** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us. */
 function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {

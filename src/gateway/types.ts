@@ -41,6 +41,6 @@ export interface GatewayOverrides {
   clock?: Clock
   /** Nothing is logged unless one is given. */
   logger?: GatewayLogger
-  /** Counts for RATE_LIMIT_PER_MINUTE in place of this process's memory. */
+  /** Counts for RATE_LIMIT_PER_MINUTE, which has to be set too, in place of this process's memory. */
   rateLimiter?: RateLimiter
 }

@@ -4,7 +4,7 @@ import { type OpenBreaker, UpstreamFailure, type UpstreamFault } from './upstrea
 /** In `detail`, `API` stands for the name of the upstream. */
 const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string }> = {
   connection_refused: { slug: 'upstream-unreachable', detail: 'The API refused the connection.' },
-  destination_unavailable: { slug: 'upstream-unreachable', detail: 'The network has no route to the API.' },
+  destination_unavailable: { slug: 'upstream-unreachable', detail: 'No network path leads to the API.' },
   dns_error: { slug: 'upstream-unreachable', detail: 'The host name of the API cannot be resolved.' },
   tls_certificate_error: {
     slug: 'upstream-unreachable',

@@ -28,8 +28,9 @@ interface Expected {
   fits(value: unknown): boolean
 }
 
+/** An object with members of its own, or an imported module; not a URL or a promise, which would be no options at all. */
 const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !(Symbol.iterator in value)
+  /^\[object (?:Object|Module)\]$/.test(Object.prototype.toString.call(value))
 
 const expected: Readonly<Record<keyof SandboxOptions, Expected>> = {
   host: { text: 'an address such as 127.0.0.1', fits: (value) => typeof value === 'string' },
@@ -39,7 +40,7 @@ const expected: Readonly<Record<keyof SandboxOptions, Expected>> = {
   },
   clock: {
     text: 'an object with nowMs()',
-    fits: (value) => isObject(value) && typeof (value as Partial<Clock>).nowMs === 'function',
+    fits: (value) => typeof (value as Partial<Clock> | null)?.nowMs === 'function',
   },
   quoteLifetimeMs: { text: 'a number', fits: (value) => typeof value === 'number' },
   faults: { text: 'an object such as { latencyMs: 100 }', fits: isObject },

@@ -33,6 +33,9 @@ class TunnelError extends Error {
   }
 }
 
+/** Errors of connecting to the proxy. Under their own codes, the upstream would be said to refuse or to have no name. */
+const unreachable: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL'])
+
 /** Of all that a proxy answers to one CONNECT. */
 const maxAnswerBytes = 16_384
 
@@ -88,8 +91,10 @@ export function createTunnelConnector(options: TunnelOptions): buildConnector.co
     })
     socket.on('data', onData).on('close', onClose)
     // Stays on the socket: what fails under TLS is reported by the TLS socket.
-    socket.on('error', (cause) => {
+    socket.on('error', (cause: NodeJS.ErrnoException) => {
       if (hasConnected) return fail(new TunnelError('broke the connection', { cause }))
+      if (unreachable.has(cause.code))
+        return fail(new TunnelError(`cannot be reached (${cause.code})`, { cause }))
       cause.message = `UPSTREAM_PROXY: ${cause.message}`
       fail(cause)
     })

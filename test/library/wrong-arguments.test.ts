@@ -18,8 +18,13 @@ describe('createGateway() says that settings are an object, when it is called wi
     [null, 'null'],
     [8080, 'a number'],
     [['SWAP_BASE_URL'], 'an array'],
-    [new Map([['PORT', '0']]), 'an object'],
+    [new Map([['PORT', '0']]), 'a Map'],
     [() => ({}), 'a function'],
+    // These have no members of their own: the sandbox would stand in for the upstream that was meant.
+    [new URL('http://127.0.0.1:9'), 'a URL'],
+    [Promise.resolve({ PORT: 0 }), 'a Promise'],
+    [new Error('no settings'), 'an Error'],
+    [new Date(), 'a Date'],
   ])('%j', async (settings, kind) => {
     const said = await refused(settings)
     expect(said).toMatch(/^TypeError: createGateway: settings must be an object with the names of /)
@@ -29,7 +34,7 @@ describe('createGateway() says that settings are an object, when it is called wi
 })
 
 describe('createGateway() says which overrides there are, when it is called with', () => {
-  test.each([null, 'console', 1, []])('%j', async (overrides) => {
+  test.each([null, 'console', 1, [], Promise.resolve({})])('%j', async (overrides) => {
     expect(await refused({}, overrides)).toMatch(
       /^TypeError: createGateway: overrides must be an object, such as \{ logger: console \}, not /,
     )
@@ -70,6 +75,10 @@ describe('createGateway() says what a broken override lacks:', () => {
       { rateLimiter: { ...limiter, perMinute: '60' } },
       'rateLimiter.perMinute must be a number above 0, not 60',
     ],
+    [
+      { rateLimiter: { ...limiter, perMinute: Object.create(null) } },
+      'rateLimiter.perMinute must be a number above 0, not an object',
+    ],
   ]
   test.each(broken.map(([overrides, said]) => [said, overrides]))('%s', async (said, overrides) => {
     expect(await refused({}, overrides)).toBe(`TypeError: createGateway: ${said}`)
@@ -92,4 +101,33 @@ test('createGateway() takes what has the methods: console, pino, a class with th
     const gateway = await createGateway({ LOG_LEVEL: 'silent' }, overrides)
     await gateway.close()
   }
+})
+
+test('createGateway() takes settings of any object that holds them', async () => {
+  class Settings {
+    readonly LOG_LEVEL = 'silent'
+  }
+  const bare = Object.assign(Object.create(null), { LOG_LEVEL: 'silent' })
+  // As `import * as settings` gives it.
+  const imported = { LOG_LEVEL: 'silent', [Symbol.toStringTag]: 'Module' }
+  const every = [new Settings(), bare, imported, new Proxy(bare, {})]
+  for (const settings of every) await (await createGateway(settings as GatewaySettings)).close()
+})
+
+test('createGateway() finds a name that is nearly a setting, whatever its value is', async () => {
+  expect(await refused({ SWAP_URL: new URL('https://swap.example') })).toContain(
+    'SWAP_URL is not a setting. Did you mean SWAP_BASE_URL?',
+  )
+})
+
+test.each([
+  [0, [expect.stringMatching(/^The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0/)]],
+  [60, []],
+])('createGateway() warns of a rateLimiter beside RATE_LIMIT_PER_MINUTE=%i: %j', async (perMinute, said) => {
+  const warned: string[] = []
+  const logger = { ...console, warn: (_members: object, text: string) => void warned.push(text) }
+  const rateLimiter = { perMinute: 60, take: () => Promise.reject(), giveBack: () => Promise.reject() }
+  const gateway = await createGateway({ RATE_LIMIT_PER_MINUTE: perMinute }, { logger, rateLimiter })
+  await gateway.close()
+  expect(warned).toEqual(said)
 })

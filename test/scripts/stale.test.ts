@@ -44,6 +44,17 @@ test('a source that was removed asks for another build', () => {
   expect(isStale(folder)).toBe(true)
 })
 
+test('a source that was added asks for another build, also with an older time of its own', () => {
+  const { folder, at } = repository({ builtAt: 1_001 })
+  writeFileSync(join(folder, 'src/gateway/new.ts'), '')
+  at('src/gateway/new.ts', 999)
+  expect(isStale(folder)).toBe(true)
+})
+
+test('a build from a time that is still to come, because the clock was set back, is not trusted', () => {
+  expect(isStale(repository({ builtAt: Date.now() / 1_000 + 3_600 }).folder)).toBe(true)
+})
+
 test('what no build reads does not matter', () => {
   const { folder } = repository({ builtAt: 1_001 })
   writeFileSync(join(folder, 'README.md'), '')

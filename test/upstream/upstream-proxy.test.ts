@@ -23,9 +23,9 @@ async function stage(limits: Partial<UpstreamLimits> = {}, more: { connectionLif
   const upstream = await tlsUpstream(identity)
   const proxy = await connectProxy('Basic bWU6aHVudGVyMg==')
   const asked: string[] = []
-  const lookup: LookupFunction = (name, _options, callback) => {
+  const lookup: LookupFunction = (name, ...rest) => {
     asked.push(name)
-    callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), '')
+    noSuchName(name, ...rest)
   }
   const origin = `https://upstream.test:${upstream.port}`
   const options = { proxy: proxy.address, tls: { ca: identity.cert }, lookup, ...more }
@@ -124,6 +124,9 @@ function told(answer: ParsedAnswer): unknown[] {
   return [answer.status, retryable, proxyStatus(answer)]
 }
 
+const noSuchName: LookupFunction = (_name, _options, callback) =>
+  callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), '')
+
 type Answer = (socket: Socket) => void
 const says = (bytes: string) => (socket: Socket) => void socket.write(bytes, 'latin1')
 const ends = (bytes: string) => (socket: Socket) => void socket.end(bytes, 'latin1')
@@ -184,25 +187,18 @@ describe.skipIf(!hasOpenssl)(
       await until(() => closed.length === 1, 'the connection to the proxy to be closed')
     })
 
-    it('one that refuses connections is reported as connection_refused', async () => {
+    // The upstream refused nothing, and its name was not looked up.
+    it.each([
+      ['one that refuses connections', '127.0.0.2'],
+      ['one whose name cannot be resolved', 'proxy.test'],
+    ])('%s is reported as destination_unavailable', async (_case, host) => {
       const { port } = await recordingUpstream()
-      const edge = await edgeTo(
-        'https://upstream.test',
-        { retries: 0 },
-        {
-          proxy: { host: '127.0.0.2', port, authorization: undefined },
-        },
-      )
-      const got = await rawExchange(edge.url, post('{}'))
-      expect(told(got)).toEqual([502, true, 'quotegate; error=connection_refused'])
-    })
-
-    it('and whose name cannot be resolved is reported as dns_error', async () => {
-      const lookup: LookupFunction = (_name, _options, callback) =>
-        callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), '')
-      const proxy = { host: 'proxy.test', port: 3128, authorization: undefined }
-      const edge = await edgeTo('https://upstream.test', { retries: 0 }, { proxy, lookup })
-      expect(proxyStatus(await rawExchange(edge.url, get))).toBe('quotegate; error=dns_error')
+      const options = { proxy: { host, port, authorization: undefined }, lookup: noSuchName }
+      const edge = await edgeTo('https://upstream.test', { retries: 0 }, options)
+      const answer = await rawExchange(edge.url, post('{}'))
+      expect(told(answer)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
+      const { detail } = JSON.parse(answer.body.toString())
+      expect(detail).toMatch(/^No network path leads to the swap API/)
     })
 
     it('for the first time: a POST is sent on a second tunnel, once', async () => {
@@ -270,12 +266,25 @@ describe.skipIf(!hasOpenssl)('a gateway with UPSTREAM_PROXY', () => {
     expect(proxy.heads[0]).toContain(`\r\nProxy-Authorization: Basic ${basic}\r\n`)
   })
 
+  it('names it in the log if it cannot be reached', async () => {
+    const { port } = new URL((await recordingUpstream()).url)
+    const proxy = { ...(await connectProxy()), url: `http://127.0.0.2:${port}` }
+    const { gateway, log } = await gatewayBehind(proxy, (await recordingUpstream()).url)
+    expect((await rawExchange(gateway.url, pairs)).status).toBe(502)
+    expect(log.text()).toContain('UPSTREAM_PROXY cannot be reached (ECONNREFUSED)')
+    expect(log.text()).not.toMatch(/hunter|m%40e|m@e/)
+  })
+
   it('shows its credentials nowhere', async () => {
     const proxy = await connectProxy()
     proxy.answer(says('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'))
     const { gateway, log } = await gatewayBehind(proxy, (await recordingUpstream()).url)
     const problem = await rawExchange(gateway.url, pairs)
     expect(problem.status).toBe(502)
+    // True of a proxy that refuses as of a network without a route.
+    expect(JSON.parse(problem.body.toString()).detail).toMatch(
+      /^No network path leads to the swap API\. Nothing/,
+    )
     const pages = ['/status', '/metrics', '/'].map(async (path) => {
       return (await fetch(gateway.operationsUrl + path)).text()
     })
