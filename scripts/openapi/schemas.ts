@@ -228,7 +228,7 @@ export const status = z
         status: z.number().describe('0: the client left, or the answer broke off.'),
         durationMs: z.number(),
         agoMs: z.number().describe('How long ago it ended.'),
-        requestId: z.string(),
+        requestId: z.string().describe('Empty without full rights.'),
         traceId: z.string().nullable().describe('null: it was in no trace.'),
         sampled: z.boolean().describe('Whether its trace was recorded here.'),
       })
@@ -244,7 +244,7 @@ export const status = z
     refusedByApplication: z
       .array(ordersOfApplication)
       .describe(
-        'Float orders of the last hour, by applications of which some were refused. Empty without full rights.',
+        'Float orders of the last hour, by applications of which some were refused: at most 20, and the others in one sum whose application is null. Empty without full rights.',
       ),
     lastFailures: z
       .array(failedRequest)

@@ -51,7 +51,8 @@ export function createSubjects(parts: SubjectParts): Subject[] {
           upstream: upstream.name,
           traffic: name,
           lastFailure: lastFailureOf(upstream, name),
-          retryInMs: state === 'half-open' ? undefined : Math.round(retryAfterMs),
+          // Half-open without a request that tries: the client of the last one left.
+          retryInMs: state === 'half-open' && !breaker.admits() ? undefined : Math.round(retryAfterMs),
           stillServed: stillServed(upstreams),
         }
       },
@@ -74,7 +75,7 @@ export function createSubjects(parts: SubjectParts): Subject[] {
           traffic: 'quotes',
           lastFailure: lastFailureOf(upstream, 'quotes'),
           retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
-          stillServed: stillServed(upstreams),
+          stillServed: stillServed(upstreams, 'quotes of other pairs'),
           names: stopped
             .map(({ pair }) => pair)
             .sort()
@@ -158,13 +159,13 @@ export function troubleOf({ recent, day }: UnknownOrders): Trouble | undefined {
 }
 
 /** What goes on, whatever is stopped. */
-function stillServed(upstreams: readonly Upstream[]): string[] {
+function stillServed(upstreams: readonly Upstream[], quotes = 'quotes'): string[] {
   return upstreams.flatMap(({ name, breakers: { states } }) => {
     const isConnected = states.connections?.state === 'closed'
     if (states.quotes === undefined) return isConnected ? [name] : []
     const goes = (breaker: BreakerName) => isConnected && states[breaker]?.state === 'closed'
     return [
-      goes('quotes') ? 'quotes' : 'cached quotes until they expire',
+      goes('quotes') ? quotes : 'cached quotes until they expire',
       ...(goes('orders') ? ['orders'] : []),
       ...(goes('rest') ? ['the rest of the swap API'] : []),
     ]

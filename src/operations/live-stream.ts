@@ -59,7 +59,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
   function frame(level: Level) {
     const quotes = view.cache.list(maxQuotes)
     return {
-      health: healthOf(parts),
+      health: healthOf(parts, level),
       quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
       outages: shownOutages(parts.recorder.outages().current, level),
       recent: parts.recorder.history.recent,

@@ -6,7 +6,7 @@ const msPerMinute = 60_000
 
 /** How many float orders of one application were refused. */
 export interface ApplicationsOrders {
-  /** Null: applications past the number that is counted apart. */
+  /** Null: all other applications. */
   readonly application: string | null
   readonly orders: number
   readonly expired: number
@@ -30,7 +30,7 @@ export class OrdersByApplication {
     tally.count(order)
   }
 
-  /** Those of which an order was refused, the most refused first. */
+  /** Those of which an order was refused, the most refused first, and last the sum of all others. */
   refused(nowMs: number): readonly ApplicationsOrders[] {
     this.#forgetAllBut(minuteOf(nowMs))
     const sums = new Map<string | null, Tally>()
@@ -41,11 +41,15 @@ export class OrdersByApplication {
         sums.set(application, sum)
       }
     }
-    return [...sums]
-      .map(([application, tally]) => ({ application, ...tally.shown }))
-      .filter(({ expired, unknown }) => expired + unknown > 0)
-      .sort((left, right) => right.expired + right.unknown - left.expired - left.unknown)
-      .slice(0, maxShown)
+    const others = sums.get(null) ?? new Tally()
+    sums.delete(null)
+    const apart = [...sums]
+      .filter(([, { refused }]) => refused > 0)
+      .sort(([, left], [, right]) => right.refused - left.refused)
+    for (const [, tally] of apart.slice(maxShown)) others.add(tally)
+    const shown: [string | null, Tally][] = apart.slice(0, maxShown)
+    if (others.refused > 0) shown.push([null, others])
+    return shown.map(([application, tally]) => ({ application, ...tally.shown }))
   }
 
   #talliesAt(nowMs: number): Map<string | null, Tally> {
@@ -88,6 +92,10 @@ class Tally {
     this.#unknown += other.#unknown
     this.#leastLateMs = Math.min(this.#leastLateMs, other.#leastLateMs)
     this.#mostLateMs = Math.max(this.#mostLateMs, other.#mostLateMs)
+  }
+
+  get refused(): number {
+    return this.#expired + this.#unknown
   }
 
   get shown(): Omit<ApplicationsOrders, 'application'> {

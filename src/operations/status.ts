@@ -14,9 +14,10 @@ export interface StatusParts {
   isReady(): boolean
 }
 
-/** The current state of the gateway, without details of any request. */
-export function healthOf({ view, recorder, isReady }: StatusParts) {
+/** The current state of the gateway. Who may not see requests gets no details of any. */
+export function healthOf({ view, recorder, isReady }: StatusParts, level: Level) {
   const store = view.store()
+  const slowest = view.slowest()
   return {
     version: view.version,
     mode: view.mode,
@@ -35,7 +36,8 @@ export function healthOf({ view, recorder, isReady }: StatusParts) {
     state: view.state(),
     coolDowns: summed(view.coolDowns()),
     inFlight: view.inFlight(),
-    slowest: view.slowest(),
+    // A client may have chosen the id.
+    slowest: level === 'full' || slowest === null ? slowest : { ...slowest, requestId: '' },
   }
 }
 
@@ -43,7 +45,7 @@ export function healthOf({ view, recorder, isReady }: StatusParts) {
 export function statusOf(parts: StatusParts, level: Level) {
   const { view, activity } = parts
   return {
-    ...healthOf(parts),
+    ...healthOf(parts, level),
     access: level,
     outages: shownOutages(parts.recorder.outages().current, level),
     ordersRefused: activity.refusedTotal,

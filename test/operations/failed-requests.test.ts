@@ -159,8 +159,15 @@ test('a failed request is shown with full rights only', async () => {
     (await ask(`${gateway.operationsUrl}/status`, { headers })).body
   const full = { Authorization: 'Bearer correct-horse-battery' }
   await expect.poll(() => asked(full)).toContain('SECRET_PAIR')
+  const named = { headers: { 'X-Request-Id': 'secret-request' } }
+  await (await fetch(`${gateway.url}/v3/assets`, named)).arrayBuffer()
+  await expect.poll(() => asked(full)).toContain('secret-request')
   const reading = await asked({})
-  expect(JSON.parse(reading)).toMatchObject({ access: 'reading', lastFailures: [] })
+  expect(JSON.parse(reading)).toMatchObject({
+    access: 'reading',
+    lastFailures: [],
+    slowest: { requestId: '' },
+  })
   expect(reading.toLowerCase()).not.toContain('secret')
   const viewer = await look(gateway.operationsUrl)
   await until(() => viewer.frames.length >= 2, 'a tick')

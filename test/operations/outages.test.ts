@@ -153,6 +153,27 @@ describe('an outage of an upstream', () => {
     expect(Number(seconds)).toBeGreaterThanOrEqual(1)
   })
 
+  test('does not say that a request is trying whose client has left', async () => {
+    let hangs = false
+    const { url } = await recordingUpstream((_request, response) => {
+      if (!hangs) response.writeHead(503).end()
+    })
+    const gateway = await gatewayWith({ SWAP_BASE_URL: url, BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 1_000 })
+    await get(gateway, '/v3/pairs')
+    hangs = true
+    const leaving = new AbortController()
+    const { headers, signal } = { headers: { 'App-Name': 'demo' }, signal: leaving.signal }
+    const retryInMs = async () => (await outagesOf(gateway))[0]?.retryInMs
+    await expect.poll(retryInMs, { timeout: 10_000 }).toBe(0)
+    const trial = fetch(`${gateway.url}/v3/pairs`, { headers, signal }).catch(() => {})
+    // Longer than BREAKER_OPEN_MS, it keeps no other request from trying.
+    await expect.poll(retryInMs, { interval: 20 }).toBeUndefined()
+    leaving.abort()
+    await trial
+    await expect.poll(retryInMs, { interval: 20 }).toBe(0)
+    expect(await outagesOf(gateway)).toMatchObject([{ lastFailure: '503' }])
+  })
+
   test('of single pairs says how many and which', async () => {
     const upstream = await upstreamThatFails()
     const gateway = await gatewayWith({
@@ -173,7 +194,7 @@ describe('an outage of an upstream', () => {
         lastFailure: '504',
         requests: 4,
         retryInMs: expect.any(Number),
-        stillServed: ['quotes', 'orders', 'the rest of the swap API'],
+        stillServed: ['quotes of other pairs', 'orders', 'the rest of the swap API'],
       },
     ])
   })

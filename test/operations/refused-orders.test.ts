@@ -226,7 +226,22 @@ test('as many applications as a client can name take no more than their bound', 
   const nowMs = Date.now()
   for (let number = 0; number < 1_000; number += 1)
     sums.count(`application-${number}`, { state: 'unknown' }, nowMs)
-  const [others, ...named] = sums.refused(nowMs)
-  expect(others).toMatchObject({ application: null, orders: 950, unknown: 950 })
-  expect(named).toHaveLength(19)
+  const refused = sums.refused(nowMs)
+  expect(refused).toHaveLength(21)
+  expect(refused.at(-1)).toMatchObject({ application: null, orders: 980, unknown: 980 })
+})
+
+test('each refused order is in one of the sums that are shown, however many applications there are', () => {
+  const sums = new OrdersByApplication()
+  const nowMs = Date.now()
+  for (let number = 1; number <= 30; number += 1)
+    for (let order = 1; order <= number; order += 1)
+      sums.count(`application-${number}`, { state: 'expired', lateMs: number }, nowMs)
+  const refused = sums.refused(nowMs)
+  expect(refused.map(({ application }) => application).slice(0, 2)).toEqual([
+    'application-30',
+    'application-29',
+  ])
+  expect(refused.reduce((sum, { expired }) => sum + expired, 0)).toBe((30 * 31) / 2)
+  expect(refused.at(-1)).toMatchObject({ application: null, expired: 55, leastLateMs: 1, mostLateMs: 10 })
 })

@@ -16,7 +16,11 @@ export function copyButton(text, label, { name, shown } = {}) {
       setText(button, 'Copied')
     } catch {
       // Without HTTPS a browser has no clipboard, except on loopback.
-      if (shown !== undefined) getSelection()?.selectAllChildren(shown)
+      if (shown !== undefined) {
+        // It may show the end alone.
+        setText(shown, text)
+        getSelection()?.selectAllChildren(shown)
+      }
       setText(button, shown === undefined ? 'Select it below' : 'Selected: copy it')
     }
     setTimeout(() => setText(button, label), saidForMs)

@@ -1,4 +1,5 @@
-import { element, setText } from './dom.js'
+import { copyableId, tailOf } from './copy.js'
+import { element, setText, visible } from './dom.js'
 import { bytes, count, span } from './format.js'
 
 /** The line at the top: the gateway's mode, version and state, and the state of its upstreams. */
@@ -7,6 +8,8 @@ export function createHeader() {
   const version = document.getElementById('version')
   const list = document.getElementById('health')
   const items = new Map()
+  /** What this frame has. */
+  let current = new Set()
 
   function item(key) {
     let found = items.get(key)
@@ -15,8 +18,9 @@ export function createHeader() {
         dot: element('span', { class: 'dot', 'aria-hidden': 'true' }),
         name: element('span'),
         value: element('span', { class: 'dim' }),
+        trace: element('span'),
       }
-      list.append(element('li', { 'data-item': key }, found.dot, found.name, found.value))
+      list.append(element('li', { 'data-item': key }, found.dot, found.name, found.value, found.trace))
       items.set(key, found)
     }
     return found
@@ -35,16 +39,21 @@ export function createHeader() {
   }
 
   function slowestChip({ area, durationMs, traceId, requestId }) {
-    const id = traceId === null ? `request ${requestId}` : `trace ${traceId}`
-    return { name: 'slowest in 60 s', value: `${span(durationMs)}, ${area}`, tone: '', title: id }
+    const title = requestId === '' ? '' : `request ${requestId}`
+    return { name: 'slowest in 60 s', value: `${span(durationMs)}, ${area}`, tone: '', title, traceId }
   }
 
-  function set(key, { name, value, tone, title }) {
-    const { dot, name: nameNode, value: valueNode } = item(key)
+  function set(key, { name, value, tone, title, traceId = null }) {
+    current.add(key)
+    const { dot, name: nameNode, value: valueNode, trace } = item(key)
     dot.className = `dot ${tone}`
     setText(nameNode, name)
     setText(valueNode, value)
-    nameNode.parentElement.title = title ?? ''
+    nameNode.parentElement.title = visible(title ?? '')
+    if (trace.dataset.id === String(traceId)) return
+    trace.dataset.id = String(traceId)
+    const shown = traceId && copyableId(traceId, { what: 'trace id', text: tailOf(traceId) })
+    trace.replaceChildren(...(shown ? [shown] : []))
   }
 
   function upstreamText({ breakers, inFlight, openPairs, sandbox }, coolDowns) {
@@ -87,6 +96,7 @@ export function createHeader() {
   }
 
   function show({ health }) {
+    current = new Set()
     setText(mode, health.mode)
     mode.className = `badge ${health.mode.toLowerCase()}`
     setText(version, `v${health.version}`)
@@ -121,6 +131,16 @@ export function createHeader() {
       title:
         lowMs === null ? '' : `It is between ${Math.round(lowMs)} and ${Math.round(highMs)} ms ahead of ours`,
     })
+    for (const [
+      key,
+      {
+        name: { parentElement },
+      },
+    ] of items) {
+      if (current.has(key)) continue
+      parentElement.remove()
+      items.delete(key)
+    }
   }
   return { hello: show, tick: show }
 }

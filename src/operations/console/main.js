@@ -20,6 +20,7 @@ const saidForMs = 6_000
 
 let access = 'reading'
 let paused = false
+let pageVersion
 const notices = document.getElementById('notices')
 const connection = document.getElementById('connection')
 const unlock = document.getElementById('unlock')
@@ -71,6 +72,7 @@ const stream = openStream({
       unlock.hidden = !frame.needsToken
       setText(unlock, access === 'full' ? 'Lock' : 'Unlock')
       tellAccess(frame)
+      tellVersion(frame.health)
     }
     // What is wrong is shown even when paused.
     for (const part of overview) part[name]?.(frame)
@@ -109,6 +111,15 @@ function tellAccess({ needsToken }) {
     needsToken
       ? 'Read-only. Unlock with the ADMIN_TOKEN to see request details and to change things.'
       : 'Read-only: in production the console shows request details and changes things only with an ADMIN_TOKEN.',
+  )
+}
+
+/** A page of one version may not understand all that another one says. */
+function tellVersion({ version }) {
+  pageVersion ??= version
+  notice(
+    'version',
+    version === pageVersion ? undefined : `The gateway is now version ${version}: reload this page.`,
   )
 }
 

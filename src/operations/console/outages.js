@@ -6,6 +6,8 @@ const kinds = {
   orders: 'Orders to the',
   rest: 'Requests other than quotes and orders to the',
 }
+/** Pairs and peers that a sentence names. */
+const maxNames = 5
 const names = { swap: 'swap API', payments: 'payments API', webhooks: 'receiver of webhooks' }
 
 /** One sentence for each thing that is wrong. The parts that change by the second are not read aloud again. */
@@ -13,7 +15,7 @@ export function createOutages() {
   const section = document.getElementById('outages')
   const shown = new Map()
 
-  function add(outage) {
+  function add(key, outage) {
     const parts = {
       what: element('strong'),
       since: element('span', { 'aria-live': 'off' }),
@@ -24,26 +26,39 @@ export function createOutages() {
     const node = element('p', { 'data-outage': outage.what }, ...Object.values(parts))
     const made = { node, ...parts }
     section.append(node)
-    shown.set(outage.id, made)
+    shown.set(key, made)
     return made
   }
 
   function show({ outages, health: { now } }) {
-    for (const [id, { node }] of shown) {
-      if (outages.some((outage) => outage.id === id)) continue
+    const wanted = new Map(outages.filter(isNews).map((outage) => [keyOf(outage), outage]))
+    for (const [key, { node }] of shown) {
+      if (wanted.has(key)) continue
       node.remove()
-      shown.delete(id)
+      shown.delete(key)
     }
-    for (const outage of outages) {
-      const { node, ...parts } = shown.get(outage.id) ?? add(outage)
+    for (const [key, outage] of wanted) {
+      const { node, ...parts } = shown.get(key) ?? add(key, outage)
       node.className = `outage ${outage.isSevere ? 'bad' : 'warn'}`
       const said = sentence(outage, now)
       for (const [name, part] of Object.entries(parts)) setText(part, said[name] ?? '')
     }
-    section.hidden = outages.length === 0
+    section.hidden = wanted.size === 0
   }
 
   return { hello: show, tick: show }
+}
+
+/** A gateway that restarted gives the same ids again. */
+function keyOf({ id, what, upstream, traffic }) {
+  return [id, what, upstream, traffic].join(' ')
+}
+
+/** Single pairs say nothing more where all quotes of their upstream have stopped. */
+function isNews({ what, upstream }, _index, outages) {
+  if (what !== 'pairs') return true
+  const stopsAll = ({ traffic }) => traffic === 'connections' || traffic === 'quotes'
+  return !outages.some((other) => other.what === 'upstream' && other.upstream === upstream && stopsAll(other))
 }
 
 function sentence(outage, now) {
@@ -72,14 +87,14 @@ function sentence(outage, now) {
         what: 'The shared store has been down',
         since,
         how: failure,
-        now: `; ${many(outage.requests, 'order')} forwarded that would have been refused as expired.`,
+        now: `; ${many(outage.requests, 'order')} forwarded that would have been refused as expired, it is tried again every second.`,
         served,
       }
     case 'clock':
       return clockSentence(outage, since)
     case 'trust-proxy':
       return {
-        what: `${outage.names.length > 0 ? listed(outage.names.slice(0, 5)) : many(outage.howMany, 'peer')} sent a client-address header but ${outage.howMany === 1 ? 'is' : 'are'} not in TRUST_PROXY`,
+        what: `${peers(outage)} sent a client-address header but ${outage.howMany === 1 ? 'is' : 'are'} not in TRUST_PROXY`,
         since,
         how: ': to the provider, all users behind it look like one',
         now: `; ${many(outage.requests, 'request')} so far.`,
@@ -88,8 +103,8 @@ function sentence(outage, now) {
       return {
         what: `${percent(outage.share, 0)} of the float orders of the last 30 min were forwarded as unknown`,
         since,
-        how: `, more than the usual ${percent(outage.usualShare, 0)}`,
-        now: `; ${count(outage.requests)} since then.`,
+        how: usualText(outage),
+        now: outage.requests > 0 ? `; ${count(outage.requests)} since then.` : '.',
       }
     default:
       return { what: outage.what, since }
@@ -105,9 +120,24 @@ function titleOf({ upstream, traffic }) {
 
 function pairs({ names: named, howMany }) {
   const number = many(howMany, 'pair')
-  if (named.length === 0) return number
-  const more = howMany > 5 ? ', and more' : ''
-  return `${number} (${named.slice(0, 5).join(', ')}${more})`
+  return named.length === 0 ? number : `${number} (${some(named, howMany)})`
+}
+
+function peers({ names: named, howMany }) {
+  if (named.length === 0) return many(howMany, 'peer')
+  return howMany <= maxNames ? listed(named) : `${many(howMany, 'peer')} (${some(named, howMany)})`
+}
+
+function some(named, howMany) {
+  const brief = named.slice(0, maxNames).map((name) => (name.length > 40 ? `${name.slice(0, 40)}…` : name))
+  return `${brief.join(', ')}${howMany > maxNames ? ', and more' : ''}`
+}
+
+/** Half of all orders is too much, even if it is usual. */
+function usualText({ share, usualShare }) {
+  return share > usualShare
+    ? `, more than the usual ${percent(usualShare, 0)}`
+    : ', which is more than half of them'
 }
 
 function refused({ requests }) {

@@ -68,7 +68,7 @@ export function createRefusedOrders({ isFull }) {
       if (sum === undefined && group.rows === 0) {
         group.body.remove()
         groups.delete(application)
-      } else setText(group.sum, `${nameOf(application)}: ${sum === undefined ? nothing : sumText(sum)}`)
+      } else setText(group.sum, `${nameOf(application)}: ${sum === undefined ? without(sums) : sumText(sum)}`)
     }
   }
 
@@ -96,7 +96,10 @@ export function createRefusedOrders({ isFull }) {
   }
 }
 
-const nothing = 'none refused in the last hour'
+/** Of an application that is not among those counted apart. */
+function without(sums) {
+  return sums.has(null) ? 'counted among other applications' : 'none refused in the last hour'
+}
 
 function nameOf(application) {
   if (application === null) return 'other applications'

@@ -22,6 +22,8 @@ export function createRequests({ isFull }) {
   }
   let rows = []
   let skipped = 0
+  /** The next tick may tell again of those that failed in the second in which the page connected. */
+  let failedBefore = new Set()
   for (const filter of Object.values(filters)) {
     filter.addEventListener('input', () => {
       for (const row of rows) sift(row)
@@ -102,13 +104,14 @@ export function createRequests({ isFull }) {
       for (const { shown } of rows) shown.remove()
       rows = []
       skipped = 0
+      failedBefore = new Set(failures.map(({ number }) => number))
       const all = new Map([...requests, ...failures].map((request) => [request.number, request]))
       for (const request of [...all.values()].sort((left, right) => left.number - right.number)) add(request)
       tell()
     },
     tick(frame) {
       holdOpenRow(scroller, () => {
-        for (const request of frame.requests) add(request)
+        for (const request of frame.requests) if (!failedBefore.has(request.number)) add(request)
       })
       if (isFull()) skipped += frame.skipped
       trim()

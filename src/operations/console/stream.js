@@ -20,8 +20,8 @@ export function openStream({ onEvent, onState }) {
       abort = new AbortController()
       try {
         await readEvents(abort, (name, data) => {
+          show(name, data)
           pauseMs = firstPauseMs
-          onEvent(name, data)
         })
       } catch (error) {
         if (error instanceof TokenRefused) {
@@ -37,6 +37,16 @@ export function openStream({ onEvent, onState }) {
         setTimeout(resolve, pauseMs)
       })
       pauseMs = Math.min(pauseMs * 1.6, longestPauseMs)
+    }
+  }
+
+  /** A defect of the page must be seen, and must not make it connect again without a pause. */
+  function show(name, data) {
+    try {
+      onEvent(name, data)
+    } catch (error) {
+      reportError(error)
+      throw error
     }
   }
 

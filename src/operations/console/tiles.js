@@ -5,6 +5,8 @@ import { createSparkline } from './sparkline.js'
 
 /** Right after the start, a line is not drawn over more than this many slots. */
 const fewestPoints = 60
+const dayMs = 86_400_000
+const marked = new Set(['upstream', 'pairs', 'store'])
 const ranges = [
   { id: 'seconds', label: '15 min' },
   { id: 'minutes', label: '24 h' },
@@ -128,16 +130,21 @@ export function createTiles() {
     for (const [id, outage] of outages) {
       if (outage.until === null && !current.some((one) => one.id === id))
         outages.set(id, { ...outage, until: now })
+      else if (outage.until !== null && now - outage.until > dayMs) outages.delete(id)
     }
     for (const outage of current) outages.set(outage.id, outage)
   }
 
-  /** Only what stops requests is marked: a missing TRUST_PROXY would mark all. */
+  /** Other troubles may last for days, and would mark all. */
   function marksOf(slots, now) {
     const placeOf = (at) => slots.length - 1 - (now - at) / slots.slotMs
-    return [...outages.values()]
-      .filter(({ what, until }) => what !== 'trust-proxy' && (until === null || placeOf(until) > 0))
-      .map(({ since, until }) => [placeOf(since), placeOf(until ?? now)])
+    return (
+      [...outages.values()]
+        .filter(({ what }) => marked.has(what))
+        // A slot is drawn at its end, so that what ended within the first one, or while it was closed, comes before it.
+        .filter(({ until }) => until === null || placeOf(until) > -2)
+        .map(({ since, until }) => [placeOf(since), placeOf(until ?? now)])
+    )
   }
 
   function show(frame) {

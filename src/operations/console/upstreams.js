@@ -19,12 +19,18 @@ export function createUpstreams() {
     const rows = new Map(traffic.map(({ traffic: kind }) => [kind, rowOf(kind, traffic.length === 1)]))
     body.append(...[...rows.values()].map(({ node }) => node))
     table.append(body)
-    const made = { connections, rows }
+    const made = { body, connections, rows }
     bodies.set(name, made)
     return made
   }
 
   function show({ health: { upstreams, now } }) {
+    // A gateway that restarted may have others.
+    for (const [name, { body }] of bodies) {
+      if (upstreams.some((upstream) => upstream.name === name)) continue
+      body.remove()
+      bodies.delete(name)
+    }
     for (const upstream of upstreams) {
       const { connections, rows } = bodyOf(upstream)
       const { busy, idle, waiting } = upstream.connections
