@@ -182,10 +182,11 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     ordersSent: () => swap.orders.sent,
     opensAfter: Promise.all([sharedStore?.firstProbe, operations.filesRead]),
     async closeUpstreams(leftMs) {
+      const endsAtMs = performance.now() + leftMs
       await closeUpstreams()
       swap.stop()
       await state?.close()
-      await tracing?.close(leftMs)
+      await tracing?.close(Math.max(0, endsAtMs - performance.now()))
       summedLog.flush()
     },
     beforeOperationsClose: operations.close,
