@@ -77,16 +77,21 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const upstreams = createUpstreams(config, { sandbox, metrics, log, summedLog, history, breakerChanged })
   const applicationOf = createApplicationOf(config.swap.appName)
 
+  const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
+  const accessLog = accessLogIfSet(config, {
+    log,
+    applicationOf,
+    readClientAddress,
+    loggedAddress,
+    readTarget,
+  })
   const exchanges = createExchanges({
     tracing,
     log,
     summedLog,
-    watchers: [
-      createConsoleFeed(activity, clock),
-      ...accessLogIfSet(config, { log, applicationOf, readClientAddress, loggedAddress }),
-    ],
+    watchers: [createConsoleFeed(activity, clock), ...(accessLog === undefined ? [] : [accessLog.ended])],
     observer: consoleHistory.observer,
-    readTarget: createAreaReader(forEachUpstream((name) => config.upstreams[name].paths)),
+    readTarget,
     readClientAddress,
     allShareQuotes: config.quotes.partition.mode === 'none',
   })
@@ -172,6 +177,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     maxConnections: maxConnections(config, log),
     log: summedLog,
     observer: metrics.server,
+    refused: accessLog?.refused,
   })
   const lifecycle: Lifecycle = createLifecycle({
     config,

@@ -6,8 +6,9 @@ import type { SummedLog } from '../process/summed-log.ts'
 import type { Ended, Exchange } from './exchange.ts'
 
 /** The target; on the payments side only its path, because a query there may hold anything. */
-export function loggedPath({ reading, area }: Exchange): string | undefined {
+export function loggedPath({ reading }: Pick<Exchange, 'reading'>): string | undefined {
   if (!('target' in reading)) return undefined
+  const { area } = reading
   return area === 'quote' || area === 'swap' ? reading.target : reading.path
 }
 
