@@ -7,7 +7,7 @@ import { traceIdOf } from '../http/trace-context.ts'
 import type { Logger } from '../process/logger.ts'
 import type { TargetReading } from './area.ts'
 import type { ExchangeWatcher, Outcome } from './exchange.ts'
-import { loggedPath } from './exchange-log.ts'
+import { shownTarget } from './exchange-log.ts'
 import { loggedText } from './logged-text.ts'
 
 export interface AccessLogOptions {
@@ -52,7 +52,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
           requestId: exchange.id,
           traceId: exchange.traceId,
           method: request.method,
-          path: loggedText(loggedPath(exchange)),
+          path: loggedText(shownTarget(exchange)),
           status,
           problem: outcome?.how === 'problem' ? outcome.problem : undefined,
           cache: cacheOf(outcome),
@@ -74,7 +74,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
           requestId,
           traceId: traceIdOf(rawHeaders),
           method: request?.method,
-          path: loggedText(loggedPath({ reading })),
+          path: loggedText(shownTarget({ reading })),
           status: problem.status,
           problem: problem.slug,
           application: applicationOf(reading, rawHeaders),
