@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
 import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
@@ -175,3 +176,17 @@ test('the packages read nothing of the environment, and the program names no sec
   const { stdout, stderr } = await program.exit
   expect(stdout + stderr).not.toContain('sk_secret_key')
 }, 60_000)
+
+test('the runbook says what to do about each reason for which spans are dropped', async () => {
+  const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const [, section = ''] = runbook.split('\n### Traces are missing\n')
+  const [text = ''] = section.split(/\n##/)
+  for (const said of [
+    dropped,
+    'cannot be reached',
+    '2048 are waiting',
+    'the gateway has ended',
+    'TRUST_PROXY',
+  ])
+    expect(text).toContain(said)
+})
