@@ -19,6 +19,7 @@ import { floatOrder } from './cases/order.ts'
 import { passThrough } from './cases/pass-through.ts'
 import { startToReady } from './cases/start.ts'
 import { quoteStore } from './cases/store.ts'
+import { tracedHit } from './cases/traced.ts'
 import { availableContenders, contenderNames } from './contenders/contenders.ts'
 import { drawChart } from './report/chart.ts'
 import { asBriefMarkdown, asMarkdown, benchPageMarks, fillPage, readmeMarks } from './report/page.ts'
@@ -28,6 +29,7 @@ import { rounded } from './statistics.ts'
 
 const cases: Record<string, BenchCase> = {
   hit: cachedHit,
+  traced: tracedHit,
   pass: passThrough,
   order: floatOrder,
   cold: coldKey,

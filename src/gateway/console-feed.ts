@@ -5,7 +5,7 @@ import { ownProblems } from '../metrics/requests.ts'
 import type { Activity, ErrorSource, SeenRequest } from '../operations/activity.ts'
 import { isFailed } from '../operations/failed-requests.ts'
 import type { Ended, Exchange, ExchangeWatcher } from '../routes/exchange.ts'
-import { loggedPath } from '../routes/exchange-log.ts'
+import { shownTarget } from '../routes/exchange-log.ts'
 import { type TimeSpent, timeSpent } from '../routes/upstream-times.ts'
 import { short } from './short.ts'
 
@@ -36,7 +36,7 @@ function seen(exchange: Exchange, ended: Ended, is: Pick<SeenRequest, 'number' |
     ...is,
     method: request.method ?? '',
     route: area,
-    path: short(loggedPath(exchange) ?? ''),
+    path: short(shownTarget(exchange) ?? ''),
     status,
     source: sourceOf(exchange, status),
     cacheStatus,

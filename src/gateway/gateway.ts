@@ -78,16 +78,21 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   const upstreams = createUpstreams(config, { sandbox, metrics, log, summedLog, history, breakerChanged })
   const applicationOf = createApplicationOf(config.swap.appName)
 
+  const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
+  const accessLog = accessLogIfSet(config, {
+    log,
+    applicationOf,
+    readClientAddress,
+    loggedAddress,
+    readTarget,
+  })
   const exchanges = createExchanges({
     tracing,
     log,
     summedLog,
-    watchers: [
-      createConsoleFeed(activity, clock),
-      ...accessLogIfSet(config, { log, applicationOf, readClientAddress, loggedAddress }),
-    ],
+    watchers: [createConsoleFeed(activity, clock), ...(accessLog === undefined ? [] : [accessLog.ended])],
     observer: consoleHistory.observer,
-    readTarget: createAreaReader(forEachUpstream((name) => config.upstreams[name].paths)),
+    readTarget,
     readClientAddress,
     allShareQuotes: config.quotes.partition.mode === 'none',
   })
@@ -173,6 +178,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     maxConnections: maxConnections(config, log),
     log: summedLog,
     observer: metrics.server,
+    refused: accessLog?.refused,
   })
   const lifecycle: Lifecycle = createLifecycle({
     config,
@@ -183,10 +189,11 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     ordersSent: () => swap.orders.sent,
     opensAfter: Promise.all([sharedStore?.firstProbe, operations.filesRead]),
     async closeUpstreams(leftMs) {
+      const endsAtMs = performance.now() + leftMs
       await closeUpstreams()
       swap.stop()
       await state?.close()
-      await tracing?.close(leftMs)
+      await tracing?.close(Math.max(0, endsAtMs - performance.now()))
       summedLog.flush()
     },
     beforeOperationsClose: operations.close,

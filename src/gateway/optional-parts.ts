@@ -9,8 +9,7 @@ import type { Logger } from '../process/logger.ts'
 import { version } from '../process/package-info.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import { type AccessLogOptions, createAccessLog } from '../routes/access-log.ts'
-import type { ExchangeWatcher } from '../routes/exchange.ts'
+import { type AccessLog, type AccessLogOptions, createAccessLog } from '../routes/access-log.ts'
 import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { State } from '../state/state.ts'
@@ -26,8 +25,8 @@ export async function sandboxIfNeeded(config: Config, clock: Clock): Promise<San
 }
 
 /** The access log, if there is one. */
-export function accessLogIfSet(config: Config, options: AccessLogOptions): ExchangeWatcher[] {
-  return config.log.access && options.log.isLevelEnabled('info') ? [createAccessLog(options)] : []
+export function accessLogIfSet(config: Config, options: AccessLogOptions): AccessLog | undefined {
+  return config.log.access && options.log.isLevelEnabled('info') ? createAccessLog(options) : undefined
 }
 
 export async function tracingIfSet(

@@ -1,9 +1,13 @@
+import type { IncomingMessage } from 'node:http'
 import type { ApplicationOf } from '../client/application.ts'
 import type { ReadClientAddress } from '../client/client-address.ts'
 import type { LoggedAddress } from '../client/logged-address.ts'
+import type { Problem } from '../http/problem.ts'
+import { traceIdOf } from '../http/trace-context.ts'
 import type { Logger } from '../process/logger.ts'
+import type { TargetReading } from './area.ts'
 import type { ExchangeWatcher, Outcome } from './exchange.ts'
-import { loggedPath } from './exchange-log.ts'
+import { shownTarget } from './exchange-log.ts'
 import { loggedText } from './logged-text.ts'
 
 export interface AccessLogOptions {
@@ -11,36 +15,74 @@ export interface AccessLogOptions {
   applicationOf: ApplicationOf
   readClientAddress: ReadClientAddress
   loggedAddress: LoggedAddress
+  readTarget: (rawTarget: string) => TargetReading
 }
 
-/** ACCESS_LOG: one line for each request, when it ends. */
-export function createAccessLog(options: AccessLogOptions): ExchangeWatcher {
-  const { log, applicationOf, readClientAddress, loggedAddress } = options
+export interface AccessLog {
+  ended: ExchangeWatcher
+  /** A request that never reached a route. `request`: undefined if it could not be read. */
+  refused(refusal: {
+    problem: Problem
+    requestId: string
+    request: IncomingMessage | undefined
+    peer: string | undefined
+  }): void
+}
 
-  return (exchange, { status, durationMs }) => {
-    const { request, reading, outcome, upstreamMs } = exchange
-    const { rawHeaders, socket } = request
-    const upstream = 'upstream' in reading ? reading.upstream : undefined
-    // Not `exchange.client`, because reading that is counted, and only where a route needs it.
-    const client = exchange.clientRead ?? readClientAddress(socket.remoteAddress, rawHeaders)
-    log.info(
-      {
-        log: 'access',
-        requestId: exchange.id,
-        traceId: exchange.traceId,
-        method: request.method,
-        path: loggedText(loggedPath(exchange)),
-        status,
-        problem: outcome?.how === 'problem' ? outcome.problem : undefined,
-        cache: cacheOf(outcome),
-        upstream,
-        durationMs: rounded(durationMs),
-        upstreamMs: upstreamMs === undefined ? undefined : rounded(upstreamMs),
-        application: upstream === 'swap' ? loggedText(applicationOf(rawHeaders)) : undefined,
-        client: loggedAddress(client.address),
-      },
-      'request',
-    )
+const noHeaders: readonly string[] = []
+
+/** ACCESS_LOG: one line for each request, when it ends. */
+export function createAccessLog(options: AccessLogOptions): AccessLog {
+  const { log, readClientAddress, loggedAddress } = options
+
+  function applicationOf(reading: TargetReading, rawHeaders: readonly string[]): string | undefined {
+    const isSwap = 'upstream' in reading && reading.upstream === 'swap'
+    return isSwap ? loggedText(options.applicationOf(rawHeaders)) : undefined
+  }
+
+  return {
+    ended(exchange, { status, durationMs }) {
+      const { request, reading, outcome, upstreamMs } = exchange
+      const { rawHeaders, socket } = request
+      // Not `exchange.client`, because reading that is counted, and only where a route needs it.
+      const client = exchange.clientRead ?? readClientAddress(socket.remoteAddress, rawHeaders)
+      log.info(
+        {
+          log: 'access',
+          requestId: exchange.id,
+          traceId: exchange.traceId,
+          method: request.method,
+          path: loggedText(shownTarget(exchange)),
+          status,
+          problem: outcome?.how === 'problem' ? outcome.problem : undefined,
+          cache: cacheOf(outcome),
+          upstream: 'upstream' in reading ? reading.upstream : undefined,
+          durationMs: rounded(durationMs),
+          upstreamMs: upstreamMs === undefined ? undefined : rounded(upstreamMs),
+          application: applicationOf(reading, rawHeaders),
+          client: loggedAddress(client.address),
+        },
+        'request',
+      )
+    },
+    refused({ problem, requestId, request, peer }) {
+      const rawHeaders = request?.rawHeaders ?? noHeaders
+      const reading = options.readTarget(request?.url ?? '')
+      log.info(
+        {
+          log: 'access',
+          requestId,
+          traceId: traceIdOf(rawHeaders),
+          method: request?.method,
+          path: loggedText(shownTarget({ reading })),
+          status: problem.status,
+          problem: problem.slug,
+          application: applicationOf(reading, rawHeaders),
+          client: loggedAddress(readClientAddress(peer, rawHeaders).address),
+        },
+        'request refused',
+      )
+    },
   }
 }
 

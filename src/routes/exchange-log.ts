@@ -5,9 +5,10 @@ import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { Ended, Exchange } from './exchange.ts'
 
-/** The target; on the payments side only its path, because a query there may hold anything. */
-export function loggedPath({ reading, area }: Exchange): string | undefined {
+/** The target, as logs, the console and traces show it: a query of payments may hold anything, one of orders an address. */
+export function shownTarget({ reading }: Pick<Exchange, 'reading'>): string | undefined {
   if (!('target' in reading)) return undefined
+  const { area } = reading
   return area === 'quote' || area === 'swap' ? reading.target : reading.path
 }
 
@@ -18,7 +19,7 @@ export function logEnd(log: Logger, exchange: Exchange, { status, durationMs }: 
       requestId: exchange.id,
       area,
       method: request.method,
-      path: loggedPath(exchange),
+      path: shownTarget(exchange),
       status: hasBegun(response) ? response.statusCode : undefined,
       durationMs: Math.round(durationMs * 1000) / 1000,
     },
@@ -47,7 +48,7 @@ export function logProblem(log: SummedLog, exchange: Exchange, problem: Problem)
   log.say(line, () => ({
     requestId: exchange.id,
     method: exchange.request.method,
-    path: loggedPath(exchange),
+    path: shownTarget(exchange),
     status: problem.status,
     cause,
   }))

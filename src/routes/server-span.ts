@@ -2,6 +2,7 @@ import { hasBegun } from '../http/whole-response.ts'
 import type { Span } from '../tracing/observer.ts'
 import { cacheOf } from './access-log.ts'
 import type { Ended, Exchange } from './exchange.ts'
+import { shownTarget } from './exchange-log.ts'
 
 // https://opentelemetry.io/docs/specs/semconv/http/http-spans/#http-server-span
 const knownMethods: ReadonlySet<string> = new Set(
@@ -20,8 +21,9 @@ export function endServerSpan(span: Span, exchange: Exchange, { status }: Ended)
   span.set('http.route', read?.route)
   span.set('url.scheme', 'encrypted' in request.socket ? 'https' : 'http')
   span.set('url.path', read?.path)
-  if (read?.upstream === 'swap' && read.target.length > read.path.length)
-    span.set('url.query', read.target.slice(read.path.length + 1))
+  const shown = shownTarget(exchange)
+  if (read !== undefined && shown !== undefined && shown.length > read.path.length)
+    span.set('url.query', shown.slice(read.path.length + 1))
   span.set('network.protocol.version', request.httpVersion)
   if (hasBegun(response)) span.set('http.response.status_code', response.statusCode)
   span.set('quotegate.request_id', exchange.id)

@@ -2,6 +2,7 @@ import { droppingNames, endToEndHeaders, headerValues } from '../http/headers.ts
 import { formatTraceparent, newSpanId, traceIdOf } from '../http/trace-context.ts'
 import type { RequestTrace } from '../upstream/try-trace.ts'
 import type { Exchange } from './exchange.ts'
+import { shownTarget } from './exchange-log.ts'
 
 /**
  * The trace context of a call for a quote or an order. With tracing it names our own span, which each try of a sampled
@@ -32,6 +33,7 @@ export function withTraceHeaders(headers: string[], exchange: Exchange): string[
 }
 
 /** `isCarried`: whether the upstream is to know of the span, as with quotes and orders. */
-export function traceOf({ span }: Exchange, isCarried: boolean): RequestTrace | undefined {
-  return span && { span, isCarried }
+export function traceOf(exchange: Exchange, isCarried: boolean): RequestTrace | undefined {
+  const { span } = exchange
+  return span && { span, isCarried, shownTarget: shownTarget(exchange) ?? '' }
 }

@@ -16,6 +16,15 @@ export interface ServerObserver {
   problemAnswered(problem: Problem): void
 }
 
+/** A request that never reached a route. */
+export interface RefusedRequest {
+  problem: Problem
+  requestId: string
+  /** Undefined: Node could not read it, or nothing was read. */
+  request: IncomingMessage | undefined
+  peer: string | undefined
+}
+
 export interface TrafficServerOptions {
   listener: RequestListener
   /** The classes of its requests and responses. */
@@ -26,6 +35,8 @@ export interface TrafficServerOptions {
   maxConnections?: number
   log: Pick<SummedLog, 'say'>
   observer: ServerObserver
+  /** For ACCESS_LOG. */
+  refused?: ((refusal: RefusedRequest) => void) | undefined
 }
 
 /** Longer than a load balancer keeps its idle connections, so that the balancer closes first. */
@@ -97,12 +108,16 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   }
 
   function refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
-    answerProblem(request, response, { problem, requestId: report(problem) })
+    const requestId = report(problem)
+    options.refused?.({ problem, requestId, request, peer: request.socket.remoteAddress })
+    answerProblem(request, response, { problem, requestId })
   }
 
   /** Where Node has no response to write to. */
-  function refuseSocket(socket: Duplex, problem: Problem): void {
-    answerSocket(socket, { problem, requestId: report(problem) })
+  function refuseSocket(socket: Duplex, problem: Problem, request?: IncomingMessage): void {
+    const requestId = report(problem)
+    options.refused?.({ problem, requestId, request, peer: (socket as Socket).remoteAddress })
+    answerSocket(socket, { problem, requestId })
   }
 
   function begin({ request, response, serve }: PipelinedRequest): void {
@@ -151,7 +166,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       refuse(checked, answer, new Problem('expectation-failed', { detail }))
     })
   })
-  server.on('connect', (_request, socket: Refusable) => {
+  server.on('connect', (request, socket: Refusable) => {
     // Node takes its own listeners off this socket: without this one a reset would end the process.
     socket.on('error', () => socket.destroy())
     socket.resume()
@@ -162,7 +177,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       detail: 'CONNECT is not relayed.',
       headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' },
     })
-    if (connection.queue.length === 0) refuseSocket(socket, problem)
+    if (connection.queue.length === 0) refuseSocket(socket, problem, request)
     // Node no longer drains the answers in front of it, and this refusal must not be taken for one of them.
     else socket.destroy()
   })
@@ -199,7 +214,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       else if (last.request.complete) connection.atEnd = () => refuseSocket(socket, problem)
       else if (queue.length > 1) last.serve = (request, response) => refuse(request, response, problem)
       else if (hasBegun(last.response)) socket.destroy()
-      else refuse(last.request, last.response, problem)
+      // Its route sees the end of this answer, and with it the access log.
+      else answerProblem(last.request, last.response, { problem, requestId: report(problem) })
     },
   )
 

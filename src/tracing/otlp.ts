@@ -3,6 +3,7 @@ import { JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otl
 import { type Resource, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from '@opentelemetry/sdk-trace'
 import { formatTraceparent, newSpanId, readTraceparent, type TraceParent } from '../http/trace-context.ts'
+import { hrTime } from './hr-time.ts'
 import type { Span, Tracing } from './observer.ts'
 import type { OtlpOptions } from './options.ts'
 import { createSampler, samplesContinued } from './sampler.ts'
@@ -131,12 +132,6 @@ class OtlpSpan implements Span, ReadableSpan {
   readonly droppedLinksCount = 0
 }
 
-/** Seconds and nanoseconds. */
-function hrTime(ms: number): HrTime {
-  const seconds = Math.floor(ms / 1_000)
-  return [seconds, Math.min(999_999_999, Math.round((ms - seconds * 1_000) * 1_000_000))]
-}
-
 /** OpenTelemetry, by OTLP over HTTP. Each option is given to the packages: they read nothing of the environment. */
 export function createOtlpTracing(options: OtlpOptions): Tracing {
   const { log, observer, protocol } = options
@@ -149,13 +144,16 @@ export function createOtlpTracing(options: OtlpOptions): Tracing {
   })
   /** In the processor's queue or on their way to the collector. */
   let waiting = 0
+  const underWay = new Set<Promise<unknown>>()
+  let isClosed = false
 
-  async function send(spans: ReadableSpan[]): Promise<void> {
-    const body = serializer.serializeRequest(spans)
-    if (body === undefined) throw new CollectorFailure('the spans cannot be written')
-    const answer = await sender.send(body)
-    const rejected = Number(serializer.deserializeResponse(answer).partialSuccess?.rejectedSpans ?? 0)
-    if (rejected > 0) drop(rejected, 'the collector rejected them')
+  /** Some collectors answer in another form than they were sent, such as `{}` to protobuf, or say OK. */
+  function rejectedIn(answer: Uint8Array): number {
+    try {
+      return Number(serializer.deserializeResponse(answer).partialSuccess?.rejectedSpans ?? 0)
+    } catch {
+      return 0
+    }
   }
 
   function drop(count: number, reason: string): void {
@@ -163,22 +161,28 @@ export function createOtlpTracing(options: OtlpOptions): Tracing {
     log.say({ level: 'warn', cause: { dropped: reason }, message: `spans were dropped: ${reason}` })
   }
 
-  async function exported(spans: ReadableSpan[]): Promise<{ code: 0 } | { code: 1; error: Error }> {
+  /** Whether the collector took them. */
+  async function areTaken(spans: ReadableSpan[]): Promise<boolean> {
     try {
-      await send(spans)
-      return { code: 0 }
-    } catch (cause) {
-      const error =
-        cause instanceof CollectorFailure ? cause : new Error('the collector was not understood', { cause })
-      drop(spans.length, error.message)
-      return { code: 1, error }
+      const body = serializer.serializeRequest(spans)
+      if (body === undefined) throw new CollectorFailure('they cannot be written')
+      const rejected = rejectedIn(await sender.send(body))
+      if (rejected > 0) drop(Math.min(rejected, spans.length), 'the collector rejected them')
+      return true
+    } catch (error) {
+      drop(spans.length, error instanceof CollectorFailure ? error.message : 'they could not be sent')
+      return false
     } finally {
       waiting -= spans.length
     }
   }
 
   const exporter: SpanExporter = {
-    export: (spans, done) => void exported(spans).then(done),
+    export(spans, done) {
+      const sending = areTaken(spans).then((taken) => done({ code: taken ? 0 : 1 }))
+      underWay.add(sending)
+      void sending.then(() => underWay.delete(sending))
+    },
     shutdown: async () => {},
   }
   const processor = new BatchSpanProcessor({
@@ -193,7 +197,8 @@ export function createOtlpTracing(options: OtlpOptions): Tracing {
     resource: resourceFromAttributes(options.resource),
     instrumentationScope: { name: 'quotegate', version: options.version },
     ended(span) {
-      if (waiting >= maxWaitingSpans) drop(1, `${maxWaitingSpans} are waiting to be sent`)
+      if (isClosed) drop(1, 'the gateway has ended')
+      else if (waiting >= maxWaitingSpans) drop(1, `${maxWaitingSpans} are waiting to be sent`)
       else {
         waiting += 1
         processor.onEnd(span)
@@ -231,10 +236,12 @@ export function createOtlpTracing(options: OtlpOptions): Tracing {
     },
     unsampledTraceId: sampler.newUnsampledId,
     async close(leftMs) {
-      // Ended spans that were taken before this go out. A collector that hangs is given up.
-      const flushed = processor.shutdown().catch(() => {})
+      isClosed = true
+      // What has ended goes out, unless the collector hangs. The processor does not wait for what it was sending already,
+      // nor, once one batch has failed, for the others.
       const timer = setTimeout(sender.giveUp, Math.min(leftMs, flushWithinMs))
-      await flushed
+      await processor.shutdown().catch(() => {})
+      await Promise.all(underWay)
       clearTimeout(timer)
       sender.giveUp()
     },

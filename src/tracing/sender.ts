@@ -12,7 +12,7 @@ export interface SenderOptions {
 }
 
 export interface Sender {
-  /** Resolves with the body of the answer. Rejects with a CollectorFailure. */
+  /** Resolves with the body of the answer, empty if it is not whole. Rejects with a CollectorFailure. */
   send(body: Uint8Array): Promise<Uint8Array>
   /** Ends what is under way, and all that comes after. */
   giveUp(): void
@@ -52,9 +52,10 @@ export function createSender({ url, headers, timeoutMs }: SenderOptions): Sender
     }
     const { status } = response
     if (status >= 200 && status < 300) return { answer: await bodyOf(response) }
-    await response.body?.cancel()
-    const retryAfterS = Number(response.headers.get('retry-after') ?? Number.NaN)
-    const retryAfterMs = Number.isFinite(retryAfterS) ? retryAfterS * 1_000 : pauseMs
+    await response.body?.cancel().catch(() => {})
+    // Never sooner than without the header: a collector that answers `Retry-After: 0` would be asked without a pause.
+    const retryAfterS = Number(response.headers.get('retry-after') ?? 0)
+    const retryAfterMs = Math.max(pauseMs, Number.isFinite(retryAfterS) ? retryAfterS * 1_000 : 0)
     return {
       failure: `the collector answered ${status}`,
       retryAfterMs: retryableStatuses.has(status) ? retryAfterMs : undefined,
@@ -95,11 +96,20 @@ export function createSender({ url, headers, timeoutMs }: SenderOptions): Sender
   }
 }
 
-async function bodyOf(response: Response): Promise<Uint8Array> {
-  const length = Number(response.headers.get('content-length') ?? Number.POSITIVE_INFINITY)
-  if (length <= maxAnswerBytes) return new Uint8Array(await response.arrayBuffer())
-  await response.body?.cancel()
-  return noBytes
+/** The spans were taken with the head of the answer: a body that is too long, or breaks off, changes nothing about that. */
+async function bodyOf({ body }: Response): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of body ?? []) {
+      bytes += chunk.length
+      if (bytes > maxAnswerBytes) return noBytes
+      chunks.push(chunk)
+    }
+  } catch {
+    return noBytes
+  }
+  return Buffer.concat(chunks)
 }
 
 /** Such as ECONNREFUSED: the message of fetch's own error says nothing. */

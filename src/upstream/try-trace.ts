@@ -5,14 +5,16 @@ export interface RequestTrace {
   readonly span: Span
   /** Whether the upstream is sent the `traceparent` of its own span. */
   readonly isCarried: boolean
+  /** What may be shown of the target. */
+  readonly shownTarget: string
 }
 
 /** Where a request goes, as its spans say it. */
 export interface TracedTarget {
   readonly method: string
   readonly origin: URL
-  /** What is known of the target without its query, and of the query where that may be shown. */
-  readonly path: string
+  /** Of its base URL. */
+  readonly basePath: string
 }
 
 const noHeaders: readonly string[] = []
@@ -30,7 +32,11 @@ export class TryTrace {
   #hasEnded = false
   #status = 0
 
-  constructor({ span, isCarried }: RequestTrace, { method, origin, path }: TracedTarget, resends: number) {
+  constructor(
+    { span, isCarried, shownTarget }: RequestTrace,
+    { method, origin, basePath }: TracedTarget,
+    resends: number,
+  ) {
     this.#parent = span
     this.#call = span.child(method, 'client')
     this.headers = isCarried ? ['traceparent', this.#call.traceparent] : noHeaders
@@ -38,7 +44,7 @@ export class TryTrace {
     this.#call.set('http.request.method', method)
     this.#call.set('server.address', hostname)
     this.#call.set('server.port', Number(port || (protocol === 'https:' ? 443 : 80)))
-    this.#call.set('url.full', origin.origin + path)
+    this.#call.set('url.full', origin.origin + basePath + shownTarget)
     if (resends > 0) this.#call.set('http.request.resend_count', resends)
   }
 

@@ -47,8 +47,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const url = new URL(options.baseUrl)
   const { origin, pathname } = url
   const basePath = pathname.replace(/\/+$/, '')
-  // Payments and webhooks may have anything in theirs.
-  const isQueryShown = upstreamTable[name].headers === 'swap'
   const byKind = upstreamTable[name].requests === 'by-kind'
   const reserved = byKind ? reservedForFloatOrders(limits.connections) : 0
   const breakers = createBreakers({
@@ -101,10 +99,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     return new UpstreamFailure(name, { fault: 'breaker_open', maybeSeen: false, retryAfterMs, breaker })
   }
 
-  function traceTry({ trace, method, target }: UpstreamRequest, resends: number): TryTrace | undefined {
-    if (trace === undefined) return undefined
-    const shown = isQueryShown ? target : (target.split('?', 1)[0] as string)
-    return new TryTrace(trace, { method, origin: url, path: basePath + shown }, resends)
+  function traceTry({ trace, method }: UpstreamRequest, resends: number): TryTrace | undefined {
+    return trace && new TryTrace(trace, { method, origin: url, basePath }, resends)
   }
 
   function send(request: UpstreamRequest, handler: TryHandler, traced: TryTrace | undefined) {

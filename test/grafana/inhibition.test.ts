@@ -53,6 +53,50 @@ test('a provider that is gone pages once, and nothing else is said', () => {
   expect(notInhibited(firing).map(({ alertname }) => alertname)).toEqual(['QuotegateBreakerOpen'])
 })
 
+test('an upstream that hangs without opening a breaker pages once', () => {
+  const clientsLeave = firingIn('an upstream hangs, and clients give up before the gateway does')
+  expect(clientsLeave.map(({ alertname }) => alertname)).toEqual([
+    'QuotegateRequestsBrokenOff',
+    'QuotegateRouteFails',
+  ])
+  expect(notInhibited(clientsLeave).map(({ alertname }) => alertname)).toEqual(['QuotegateRequestsBrokenOff'])
+  const critical = { job: 'quotegate', severity: 'critical' }
+  const clientsWait: Labels[] = [
+    ...clientsLeave,
+    { alertname: 'QuotegateProviderErrors', window: '1h', ...critical },
+    { alertname: 'QuotegateClientsTurnedAway', instance: 'a', ...critical },
+  ]
+  expect(notInhibited(clientsWait).map(({ alertname }) => alertname)).toEqual(['QuotegateProviderErrors'])
+})
+
+test('a defect that fails every request of one route pages once', () => {
+  const critical = { job: 'quotegate', severity: 'critical' }
+  const firing: Labels[] = [
+    { alertname: 'QuotegateOwnErrors', window: '1h', ...critical },
+    { alertname: 'QuotegateRouteFails', route: 'float-order', ...critical },
+  ]
+  expect(notInhibited(firing).map(({ alertname }) => alertname)).toEqual(['QuotegateOwnErrors'])
+})
+
+test.each([
+  ['payments', 'connections'],
+  ['swap', 'orders'],
+])('a breaker of %s %s hides nothing of quotes', (upstream, breaker) => {
+  const firing: Labels[] = [
+    {
+      alertname: 'QuotegateBreakerOpen',
+      job: 'quotegate',
+      instance: 'a',
+      severity: 'critical',
+      upstream,
+      breaker,
+    },
+    { alertname: 'QuotegateNoQuotes', job: 'quotegate', severity: 'warning' },
+    { alertname: 'QuotegatePairsStopped', job: 'quotegate', instance: 'a', severity: 'warning' },
+  ]
+  expect(notInhibited(firing)).toEqual(firing)
+})
+
 test('a store that is gone pages for the replica that sends late orders, and only warns of the others', () => {
   const firing = firingIn(
     'while the shared store is gone, one of two instances sends orders that it would have refused',

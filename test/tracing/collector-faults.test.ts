@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
+import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:net'
-import { afterEach, expect, onTestFinished, test } from 'vitest'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { asking, counted, giveQuote, untilCounted } from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { killPrograms, startProgram } from '../support/gateways/program.ts'
@@ -77,6 +79,60 @@ test('spans that a collector rejects are counted', async () => {
   await untilCounted(gateway, dropped, 2)
 })
 
+test('a collector that says Retry-After: 0 is not asked without a pause', async () => {
+  const collector = await startCollector((response) => response.writeHead(429, { 'Retry-After': '0' }).end())
+  const gateway = await gatewayTo((await quotes()).url, tracedTo(collector))
+  await asking(gateway.url, '0.1')
+  await until(() => collector.requests.length >= 2, 'a second try')
+  // Pauses of 1, 1.5, 2.25 and 3.4 s fit into the 10 s.
+  await untilCounted(gateway, dropped, 3)
+  expect(collector.requests.length).toBeLessThanOrEqual(5)
+}, 60_000)
+
+describe('spans that a collector has taken are not counted as dropped, whatever follows its 200:', () => {
+  test.each<[string, (response: ServerResponse) => void]>([
+    ['JSON to protobuf', (response) => response.end('{}')],
+    ['a text', (response) => response.end('OK')],
+    ['null', (response) => response.end('null')],
+    ['an answer without end', (response) => void response.write('x'.repeat(100_000))],
+    [
+      'an answer that breaks off',
+      (response) => {
+        response.writeHead(200, { 'Content-Length': 10 }).write('{')
+        setTimeout(() => response.destroy(), 50)
+      },
+    ],
+  ])('%s', async (_what, answer) => {
+    for (const OTEL_EXPORTER_OTLP_PROTOCOL of ['http/protobuf', 'http/json']) {
+      const collector = await startCollector(answer)
+      const gateway = await gatewayTo((await quotes()).url, {
+        ...tracedTo(collector),
+        OTEL_EXPORTER_OTLP_PROTOCOL,
+      })
+      await asking(gateway.url, '0.1')
+      await collector.received(3)
+      await gateway.close()
+      expect(await counted(gateway, dropped)).toBe(0)
+    }
+  })
+})
+
+test('an answer in chunks is read as well', async () => {
+  const collector = await startCollector((response) => {
+    response.write('{"partialSuccess":')
+    response.end('{"rejectedSpans":"1000000"}}')
+  })
+  const gateway = await gatewayTo((await quotes()).url, {
+    ...tracedTo(collector),
+    OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
+  })
+  await asking(gateway.url, '0.1')
+  // No more than were sent.
+  await untilCounted(gateway, dropped, 3)
+  await gateway.close()
+  expect(await counted(gateway, dropped)).toBe(3)
+})
+
 test('what waits is sent before the end', async () => {
   const collector = await startCollector()
   const gateway = await gatewayTo((await quotes()).url, {
@@ -120,3 +176,17 @@ test('the packages read nothing of the environment, and the program names no sec
   const { stdout, stderr } = await program.exit
   expect(stdout + stderr).not.toContain('sk_secret_key')
 }, 60_000)
+
+test('the runbook says what to do about each reason for which spans are dropped', async () => {
+  const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const [, section = ''] = runbook.split('\n### Traces are missing\n')
+  const [text = ''] = section.split(/\n##/)
+  for (const said of [
+    dropped,
+    'cannot be reached',
+    '2048 are waiting',
+    'the gateway has ended',
+    'TRUST_PROXY',
+  ])
+    expect(text).toContain(said)
+})

@@ -66,6 +66,7 @@ test.each([
   ['without a parent', ['traceparent', `00-${traceId}-${'0'.repeat(16)}-01`]],
   ['of version ff', ['traceparent', traceparent('01').replace('00-', 'ff-')]],
   ['that came twice', ['traceparent', traceparent('01'), 'Traceparent', traceparent('01')]],
+  ['of a later version, twice', ['traceparent', `01-${traceId}-${spanId}-01-x`, 'traceparent', 'x']],
 ])('a traceparent %s begins a new trace, and its tracestate goes nowhere', async (_what, lines) => {
   const { collector, gateway, upstream } = await traced({ TRUST_PROXY: 'loopback' })
   await asking(gateway.url, '0.1', headers(...lines, 'tracestate', 'a=1'))
@@ -75,6 +76,15 @@ test.each([
   expect(own[0]).not.toContain(traceId)
   expect(sent(upstream.requests[0], 'tracestate')).toEqual([])
   await collector.received(3)
+})
+
+test('a traceparent of a later version is read as one of version 00, with more behind it or not', () => {
+  for (const more of ['', '-', '-more-of-it'])
+    expect(readTraceparent(['traceparent', `01-${traceId}-${spanId}-03${more}`])).toEqual({
+      traceId,
+      spanId,
+      sampled: true,
+    })
 })
 
 test('an order goes out with our own trace context, once, sampled or not', async () => {
