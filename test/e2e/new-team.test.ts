@@ -14,7 +14,7 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
     expect(body).toMatchObject({ pairId: 'ETH_USDC', fromAmount: { assetId: 'ETH', value: '0.1' } })
   })
 
-  test('plays with the lifetime of a quote and with errors, at the port that the sandbox has', async () => {
+  test("changes the lifetime of quotes and causes errors at the sandbox's own port", async () => {
     const gateway = closing(await startGateway())
     const setFaults = (faults: object) =>
       fetch(`${gateway.sandboxUrl}/sandbox/faults`, { method: 'PUT', body: JSON.stringify(faults) })
@@ -26,7 +26,7 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
     expect((await ask('get', '/v3/pairs')).status).toBe(503)
   })
 
-  test('forgets TRUST_PROXY, and the log says so once, and a metric too', async () => {
+  test('forgets TRUST_PROXY: the log says so once, and a metric shows it', async () => {
     const log = await keptLog('info')
     const { sandbox, gateway } = await setStage({}, { overrides: { logger: log.logger } })
     const ask = open(gateway)
