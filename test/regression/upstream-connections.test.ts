@@ -52,7 +52,7 @@ describe('after an answer in HTTP/1.0 that has chunks', () => {
 
 // All connections of a burst were renewed in one instant: a burst of handshakes every minute, each in front of a request.
 describe('the life of a connection', () => {
-  test('is between three quarters of the given one and all of it', () => {
+  test('is between three quarters of the limit and the limit', () => {
     fc.assert(
       fc.property(
         fc.nat({ max: 600_000 }),
