@@ -40,7 +40,7 @@ describe('the check of words finds', () => {
   })
 })
 
-describe('the check of words leaves alone', () => {
+describe('the check of words accepts', () => {
   it.each([
     ['identifiers', 'const nobody = anew.strangers(whoever)\nfunction reckon(): void {}'],
     ['properties and regular expressions', 'const a = { mended: /is no number/ }'],
