@@ -66,7 +66,7 @@ test.each([
   ['without a parent', ['traceparent', `00-${traceId}-${'0'.repeat(16)}-01`]],
   ['of version ff', ['traceparent', traceparent('01').replace('00-', 'ff-')]],
   ['that came twice', ['traceparent', traceparent('01'), 'Traceparent', traceparent('01')]],
-])('a traceparent %s begins a new trace, and its tracestate goes nowhere', async (_what, lines) => {
+])('a traceparent %s begins a new trace, and its tracestate is dropped', async (_what, lines) => {
   const { collector, gateway, upstream } = await traced({ TRUST_PROXY: 'loopback' })
   await asking(gateway.url, '0.1', headers(...lines, 'tracestate', 'a=1'))
   const own = sent(upstream.requests[0], 'traceparent')
@@ -77,7 +77,7 @@ test.each([
   await collector.received(3)
 })
 
-test('an order goes out with our own trace context, once, sampled or not', async () => {
+test('an order is sent with our own trace context, once, sampled or not', async () => {
   for (const OTEL_TRACES_SAMPLER of ['always_off', 'always_on']) {
     const { gateway, upstream } = await traced({ OTEL_TRACES_SAMPLER })
     const body = '{"pairId":"ETH_USDC","fromAmount":0.1}'
@@ -99,7 +99,7 @@ test('an order goes out with our own trace context, once, sampled or not', async
   }
 })
 
-test('without tracing, the trace context goes out as it came', async () => {
+test('without tracing, the trace context is sent unchanged', async () => {
   const { gateway, upstream } = await traced({ OTEL_EXPORTER_OTLP_ENDPOINT: '' })
   await asking(gateway.url, '0.1', headers('traceparent', 'anything', 'tracestate', 'a=1'))
   expect(sent(upstream.requests[0], 'traceparent')).toEqual(['anything'])
@@ -112,7 +112,7 @@ describe('a sampler', () => {
       .array(fc.constantFrom(...'0123456789abcdef'), { minLength: digits, maxLength: digits })
       .map((all) => all.join(''))
 
-  test('decides the same for a trace that it began and one that it is sent', () => {
+  test('decides the same for a trace that it began and one that it received', () => {
     fc.assert(
       fc.property(fc.double({ min: 0.001, max: 0.999, noNaN: true }), (ratio) => {
         const { newSampledId, newUnsampledId, samples } = createSampler('traceidratio', ratio)
@@ -140,7 +140,7 @@ describe('a sampler', () => {
     ['always_off', false],
     ['parentbased_always_on', true],
     ['parentbased_always_off', false],
-  ])('%s does what it says', (name, isSampled) => {
+  ])('%s samples as documented', (name, isSampled) => {
     const sampler = createSampler(name, 0.5)
     fc.assert(
       fc.property(hex(32), (id) => {
