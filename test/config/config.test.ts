@@ -99,7 +99,7 @@ describe('defaults', () => {
 
 describe('settings and values of earlier versions', () => {
   test.each([
-    [{ FAST_LANE: 'off' }, 'FAST_LANE was removed and changes nothing: every request takes the one way'],
+    [{ FAST_LANE: 'off' }, 'FAST_LANE was removed and changes nothing: every request goes through Express'],
     [{ LEDGER_TERMS_MS: '60000' }, 'LEDGER_TERMS_MS was removed and changes nothing: quotes are remembered'],
     [{ FAST_LANE: 'maybe' }, 'FAST_LANE was removed and changes nothing: '],
     [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix was removed and counts as ip: '],

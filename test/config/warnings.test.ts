@@ -10,11 +10,11 @@ const warnings = (given: Record<string, string>) => loadConfig(given).warnings
 
 describe('a start warns of', () => {
   test.each([
-    [{ SWAP_BASE_URL: `${swap}/v3` }, `SWAP_BASE_URL=${swap}/v3 ends in /v3, which every path`],
-    [{ SWAP_BASE_URL: `${swap}/api/V3/` }, 'ends in /v3, which every path'],
+    [{ SWAP_BASE_URL: `${swap}/v3` }, `SWAP_BASE_URL=${swap}/v3 ends in /v3, and the paths`],
+    [{ SWAP_BASE_URL: `${swap}/api/V3/` }, 'ends in /v3, and the paths'],
     [
       { WEBHOOKS_BASE_URL: 'https://hooks.example/webhooks' },
-      'a request for /webhooks goes out as /webhooks/webhooks',
+      'a request for /webhooks is sent as /webhooks/webhooks',
     ],
   ])('a base URL that ends in the prefix of its paths: %j', (given, text) => {
     expect(warnings(given)).toEqual([expect.stringContaining(text)])
