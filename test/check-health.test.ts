@@ -82,6 +82,9 @@ describe('--check-health', () => {
 
   test('cannot be combined with other flags', async () => {
     const { code, stderr } = await startProgram(['--check-config', '--check-health']).exit
-    expect([code, stderr.split('\n')[0]]).toEqual([1, '--check-health stands alone: --check-health [url]'])
+    expect([code, stderr.split('\n')[0]]).toEqual([
+      1,
+      '--check-health cannot be combined with other flags: --check-health [url]',
+    ])
   })
 })

@@ -38,7 +38,7 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
       expect(valuesOf(rawHeaders, 'Forwarded')).toEqual(['for=127.0.0.1'])
     }
     expect(log.lines(levels.warn).map(({ msg }) => msg)).toEqual([
-      '127.0.0.1 sent Forwarded but is not in TRUST_PROXY: all its users look like 127.0.0.1 to the provider',
+      '127.0.0.1 sent Forwarded but is not in TRUST_PROXY: the provider sees 127.0.0.1 for all its users. If it is your proxy, add it to TRUST_PROXY',
     ])
     const ignored = 'quotegate_client_address_headers_ignored_total{reason="untrusted-header"} 3'
     expect(await gateway.metrics()).toContain(ignored)

@@ -68,7 +68,7 @@ describe('a path without a route', () => {
     const { text } = await sendRaw(url, `GET ${path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n`)
     expect(text).toMatch(/^HTTP\/1\.1 404 /)
     expect(text).toContain('"type":"urn:quotegate:problem:not-found"')
-    expect(text).toMatch(/"detail":"[^"]*serves only \/v3[^"]*whatever PAYMENTS_PATHS lists/)
+    expect(text).toMatch(/"detail":"[^"]*serves only version \/v3[^"]*whatever PAYMENTS_PATHS lists/)
     expect(upstream.received).toEqual([])
   })
 

@@ -37,7 +37,7 @@ describe('a trusted proxy whose header names no client', () => {
         peer: '127.0.0.1',
         reason: 'malformed-header',
         msg:
-          '127.0.0.1 sent Forwarded in which no client can be read: the provider gets for=unknown, and the ' +
+          '127.0.0.1 sent Forwarded that cannot be read: the provider gets for=unknown, and the ' +
           'quote is not shared',
       },
     ])

@@ -196,7 +196,7 @@ test.each(['damaged', 'missing'])(
     expect(restored.records).toEqual([])
     expect(state.facts.setAside).toBe(1)
     expect(lines(levels.warn).map(({ msg }) => msg)).toEqual([
-      'STATE_DIRECTORY does not say any more which gateway wrote it: it is set aside, and the ledger starts empty',
+      'STATE_DIRECTORY no longer says which gateway wrote it: it is set aside, and the ledger starts empty',
     ])
     const [kept = ''] = setAside(folder)
     expect(existsSync(join(folder, kept, 'store'))).toBe(true)

@@ -98,7 +98,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     await server.ask('REPLICAOF', 'NO', 'ONE')
     await until(() => store.up, 'a store that may be written again', 10_000)
     expect(complaints().filter(isNoTimeout)).toEqual([
-      expect.stringContaining('a replica that takes no writes'),
+      expect.stringContaining('a replica that accepts no writes'),
     ])
   })
 
@@ -107,7 +107,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     const { store, complaints } = await watched(server.url)
     await server.ask('CONFIG', 'SET', 'maxmemory', '1')
     await until(() => !store.up, 'a store that is full')
-    expect(complaints().filter(isNoTimeout)).toEqual([expect.stringMatching(/takes no writes \(OOM/)])
+    expect(complaints().filter(isNoTimeout)).toEqual([expect.stringMatching(/accepts no writes \(OOM/)])
     await server.ask('CONFIG', 'SET', 'maxmemory', '0')
     await until(() => store.up, 'a store that has room', 10_000)
   })
