@@ -86,7 +86,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   shutDownOnSignal({ log: logger, close })
   shutDownOnUnhandledError({ log: logger, close })
   const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
-    // Or the next start would take this for a crash.
+    // Otherwise the next startup would treat this as a crash.
     await gateway.close()
     throw error
   })

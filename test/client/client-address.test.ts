@@ -158,7 +158,7 @@ describe('behind trusted peers', () => {
     ['no value', [`for=${client}, for`]],
     ['an open quote in the last piece', [`for=${client}, for="_a`]],
     ['a closing quote in the last piece', [`bad bad, for="_a, for=${client}, _b"`]],
-    ['a node that is none', ['for=localhost']],
+    ['an invalid node', ['for=localhost']],
     ['a last line that is broken', [`for=${client}`, 'for']],
     ['an address without its parameter', [client]],
     ['a quote across lines', [`for="_a, for=${client}`, 'b"']],
@@ -174,7 +174,7 @@ describe('behind trusted peers', () => {
   })
 
   test.each([
-    ['a piece that is none', [`for, for=${client}`]],
+    ['an invalid element', [`for, for=${client}`]],
     ['an open quote', [`for="_a, for=${client}`]],
     ['an open quote before a quoted address', [`for="_a, for="[2001:db8::7]"`], '2001:db8::7'],
     ['an open quote of an extension', [`for=192.0.2.66;x=", for=${client};proto=https, for=10.0.0.2`]],
@@ -186,7 +186,7 @@ describe('behind trusted peers', () => {
     ],
     ['a repeated parameter', [`for=192.0.2.66;for=192.0.2.67, for=${client}`]],
     ['empty elements', [`for=, ,for=${client}, ,`]],
-    ['a node that is none', [`for=localhost, for=${client}`]],
+    ['an invalid node', [`for=localhost, for=${client}`]],
     ['all but trusted hops', ['for, for=10.0.0.9'], '10.0.0.9'],
     ['10 kB of quotes', [`${'for="'.repeat(2_000)}, for=${client}`]],
   ])('a malformed part further left changes nothing: %s', (_, lines, address = client) => {

@@ -40,7 +40,7 @@ async function sendAndReset(url: string, bytes: string | Buffer): Promise<void> 
 }
 
 // A connection that was reset before it is accepted has no address. It was served as that of an unknown client, which
-// shares no quote with anybody, and whose place the provider cannot know.
+// shares no quote with other clients, and whose place the provider cannot know.
 test('500 clients that reset their connections while the process stood still cost the provider at most three calls', async () => {
   const { gateway, asked } = await stage()
   await whileStopped(gateway, () =>

@@ -169,7 +169,7 @@ test('a change in DNS is followed under constant load once the connections have 
   await until(() => answers.length > 50, 'the load to run')
   expect(new Set(answers)).toEqual(new Set(['127.0.0.1']))
   names.set(['127.0.0.2'])
-  // Twice its age at the most; here it is enough that it comes, and comes for all.
+  // At most twice its age; here it is enough that it comes, and comes for all.
   await until(() => answers.slice(-40).every((by) => by === '127.0.0.2'), 'every connection to be renewed')
   running = false
   await Promise.all(load)

@@ -29,7 +29,7 @@ const sum = (counts: number[]) => counts.reduce((total, count) => total + count,
 describe('an upstream that closes idle connections just as the next POST goes out', () => {
   test('loses no POST and sees none twice if it announces Keep-Alive: timeout', async () => {
     const [bursts, atOnce] = [6, 250]
-    // It closes at the very time that it announced; the gateway lets go of them a second earlier.
+    // It closes at the very time that it announced; the gateway closes them a second earlier.
     const upstream = await racingUpstream({ idleMs: [1_950, 2_000], announce: 'Keep-Alive: timeout=2\r\n' })
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce })
     let burst = 0

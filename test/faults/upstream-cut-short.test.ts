@@ -66,7 +66,7 @@ describe('an upstream that breaks off within its body', () => {
       [what, 'resets', bytes],
     ]),
   )(
-    "with %s, and %s: the client's connection breaks, and its answer cannot be taken for whole",
+    "with %s, and %s: the client's connection breaks, and its answer does not look complete",
     async (_what, how, bytes) => {
       const upstream = await rawUpstream((socket) => {
         socket.write(bytes as string, () =>

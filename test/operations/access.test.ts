@@ -114,7 +114,7 @@ describe('with an ADMIN_TOKEN', () => {
   })
 
   // RFC 9110 15.5.2
-  test('a request without the token is told which header to send', async () => {
+  test('a request without the token gets the name of the header to send', async () => {
     const gateway = await gatewayWith({ ADMIN_TOKEN: token })
     expect((await act(gateway, 'drop-all')).headers).toMatchObject({ 'www-authenticate': 'Bearer' })
     for (const path of ['/status', '/history', '/stream']) {

@@ -25,8 +25,8 @@ describe('the interval of a quote', () => {
 
   it.each([
     ['no Date', []],
-    ['two', ['Date', date, 'Date', date]],
-    ['a Date that is none', ['Date', 'now']],
+    ['two Dates', ['Date', date, 'Date', date]],
+    ['an invalid Date', ['Date', 'now']],
     ['an age', ['Date', date, 'Age', '1']],
     ['an age besides one of 0', ['Date', date, 'Age', '0', 'Age', '30']],
     ['an age that is not a number', ['Date', date, 'Age', '']],

@@ -222,7 +222,7 @@ test.each([1, 2, 3, 4, 5])(
       await connection.closed()
       expect(connection.received.toString()).toMatch(/^$|^HTTP\/1.1 405 /)
     }
-    // Nor does what it sends reach anybody else's.
+    // Nor does what it sends reach another connection.
     expect(howOf(await asked(new RawConnection(gateway.url), head('1')))).toBe('hit')
   },
 )

@@ -246,7 +246,7 @@ it.each([
   expect((await get(second)).id).not.toBe(given.id)
 })
 
-// The second order was all that was remembered, and what expired after it was taken for a new quote.
+// The second order was all that was remembered, and what expired after it counted as a new quote.
 it('a quote that two orders used is not served until the later of its expiries', async () => {
   const { order, provider, quote } = await orderStage()
   const get = (application: string) => quote('0.1', { headers: ['App-Name', application] })
@@ -369,10 +369,10 @@ describe('a quote that cannot be read here', () => {
 it('SWAP_AUTHORIZATION and SWAP_APP_VERSION are sent on quotes whatever QUOTE_KEY_HEADERS lists', async () => {
   const { quote, upstream } = await orderStage({
     QUOTE_KEY_HEADERS: 'app-name',
-    SWAP_AUTHORIZATION: 'Bearer lent',
+    SWAP_AUTHORIZATION: 'Bearer team',
   })
   await quote()
-  expect(upstream.requests[0]?.rawHeaders).toContain('Bearer lent')
+  expect(upstream.requests[0]?.rawHeaders).toContain('Bearer team')
 })
 
 it("a quote has only the gateway's own cache headers", async () => {

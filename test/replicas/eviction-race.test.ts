@@ -129,7 +129,7 @@ it.runIf(valkeyIsInstalled())(
   },
 )
 
-// All at once they would miss the deadline of one call, and the store would be taken for dead.
+// All at once they would miss the deadline of one call, and the store would count as down.
 it('a quote under a thousand cache keys is evicted from fifty at a time', async () => {
   let underWay = 0
   let most = 0

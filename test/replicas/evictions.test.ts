@@ -187,7 +187,7 @@ describe.runIf(valkeyIsInstalled())('when messages may have been missed', () => 
     await order(there.url, id)
     // The trade: what is here is served on, or a store that is down would stop the cache.
     expect(idOf(await ask(here.url, { path: path(1) }))).toBe(id)
-    // Where the order was made it is gone all the same, and no request fails.
+    // At the order's own replica it is still gone, and no request fails.
     expect(idOf(await ask(there.url, { path: path(1) }))).not.toBe(id)
     store.thaw()
     await eventually('it to be gone here', async () => idOf(await ask(here.url, { path: path(1) })) !== id)

@@ -49,7 +49,7 @@ describe.runIf(valkeyIsInstalled())('requests for a cold key over several replic
     expect(upstream.requests).toHaveLength(1)
   })
 
-  // Thawed, it lent the lock to the replica that had gone on alone, and all others waited for that replica.
+  // Thawed, it gave the lock to the replica that had gone on alone, and all others waited for that replica.
   it('do not wait for a replica that called the store while it was frozen', async () => {
     const { upstream, store, here, there } = await replicaStage(2, {
       VALKEY_TIMEOUT_MS: '300',

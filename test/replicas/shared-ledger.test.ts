@@ -309,7 +309,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     ['no list', `${expiry - 60_000} {"id":"x"}`],
     ['too short a list', `${expiry - 60_000} ["x"]`],
     ['numbers for texts', `${expiry - 60_000} [1,2,3,4,5,6,7,8]`],
-    ['amounts that are none', `${expiry - 60_000} ["x","ETH_USDC","a","b","c","wallet",1,"k"]`],
+    ['invalid amounts', `${expiry - 60_000} ["x","ETH_USDC","a","b","c","wallet",1,"k"]`],
     ['the note of other terms', `${expiry - 60_000} ["x","BTC_USDC","0.1","0.1","289.645","wallet",1,"k"]`],
     ['an expiry that never comes', `9999999999999999 ["x","ETH_USDC","0.1","0.1","289.645","wallet",1,"k"]`],
     ['a megabyte', `${expiry - 60_000} ["${'x'.repeat(1_000_000)}"]`],

@@ -255,7 +255,7 @@ describe('a target that is refused', () => {
     )
   })
 
-  test('is none whose dots are only part of a segment', () => {
+  test('does not have dots as only a part of a segment', () => {
     for (const path of [
       '/checkouts/...',
       '/checkouts/.a',

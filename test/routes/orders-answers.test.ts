@@ -78,7 +78,7 @@ describe('an order that is sent', () => {
       ORDER_UNKNOWN_QUOTE: 'forward',
       SWAP_APP_NAME: 'ours',
       SWAP_APP_VERSION: '2',
-      SWAP_AUTHORIZATION: 'Bearer lent',
+      SWAP_AUTHORIZATION: 'Bearer team',
       TRUST_PROXY: 'loopback',
     })
     const own = ['App-Version: 1', 'X-Odd:  kept ', 'x-odd: twice', 'Via: 1.1 cdn']
@@ -96,7 +96,7 @@ describe('an order that is sent', () => {
     expect(withoutHopByHop(received?.rawHeaders ?? [], 'content-length')).toEqual([
       ...['App-Version', '1', 'X-Odd', 'kept', 'x-odd', 'twice', 'Via', '1.1 cdn'],
       ...['Content-Type', 'application/json', 'X-Request-Id', 'mine'],
-      ...['App-Name', 'ours', 'Authorization', 'Bearer lent'],
+      ...['App-Name', 'ours', 'Authorization', 'Bearer team'],
       ...['Forwarded', 'for=198.51.100.7', 'Via', '1.1 quotegate'],
     ])
   })

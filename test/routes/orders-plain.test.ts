@@ -18,7 +18,7 @@ describe('POST /v3/orders that names a quote', () => {
     ['as quoteId', (id) => `{"quoteId":"${id}","pairId":"X"}`],
     ['as quote.id', (id) => ` { "quote" : { "id" : "${id}" } } `],
     ['as id', (id) => `{"id":"${id}"}`],
-    ['among ids that are none', (id) => `{"quoteId":"other","id":"${id}"}`],
+    ['among ids of no quote', (id) => `{"quoteId":"other","id":"${id}"}`],
     ['in a body of 65,536 bytes', (id) => `{"id":"${id}"}`.padEnd(65_536)],
   ])(
     'is answered float-order-required, live or expired (%s), and the connection stays open',

@@ -74,7 +74,7 @@ describe('an order for an amount as a page shows it', () => {
     ['99999.6', '100000'],
   ])('is found if rounding changes its digits: %s as %s', async (given, stated) => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
-    // 0.9999 has four digits, so it is not a rounded amount; the order is the client's own all the same.
+    // 0.9999 has four digits, so it is not a rounded amount; the order is still the client's own.
     const rule = stated === '0.9999' ? 'pair-and-amount' : 'rounded'
     clock.set((await quoteFor('own', given)).expiry)
     expectProblem(await orderOf(stated), 409, 'quote-expired')

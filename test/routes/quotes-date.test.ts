@@ -42,7 +42,7 @@ describe("the provider's clock", () => {
 
   it.each([
     ['an Age above 0', (ms: number) => ['Date', utc(ms), 'Age', '1']],
-    ['a Date that is none', () => ['Date', 'now']],
+    ['an invalid Date', () => ['Date', 'now']],
   ])(
     'is not known from %s: a metric, /status and a warning say so, but not before some answers came',
     async (_what, headersAt) => {

@@ -38,8 +38,8 @@ describe('the sampled flag', () => {
   test.each([
     ['of a trusted proxy decides: sampled', 'loopback', '01', 0, true],
     ['of a trusted proxy decides: not sampled', 'loopback', '00', 1, false],
-    ['of anybody else does not count, the ratio does: 0', '10.9.9.9', '01', 0, false],
-    ['of anybody else does not count, the ratio does: 1', '10.9.9.9', '00', 1, true],
+    ['of another client is ignored, the ratio decides: 0', '10.9.9.9', '01', 0, false],
+    ['of another client is ignored, the ratio decides: 1', '10.9.9.9', '00', 1, true],
   ])('%s', async (_what, trustProxy, flags, ratio, isSampled) => {
     const { collector, gateway, upstream } = await traced({
       ...parentbased,

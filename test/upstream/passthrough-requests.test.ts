@@ -113,7 +113,7 @@ describe('the headers of a payments request', () => {
     ])
   })
 
-  test('are none but Host and Connection when the client sent none', async () => {
+  test('are only Host and Connection if the client sent none', async () => {
     const { rawHeaders } = await forwarded('GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
     expect(withoutHopByHop(rawHeaders)).toEqual([])
     expect(rawHeaders).toHaveLength(4)

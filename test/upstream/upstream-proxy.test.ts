@@ -142,8 +142,8 @@ describe.skipIf(!hasOpenssl)(
       ['a head without end', (socket) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`)],
       ['interim answers without end', says('HTTP/1.1 100 Continue\r\n\r\n'.repeat(2_000))],
       ['another protocol', says('SSH-2.0-OpenSSH_9.2\r\n')],
-      ['a status that is none', says('HTTP/1.1 2000 OK\r\n\r\n')],
-      ['a version that is none', says('HTTP/1.9 200 OK\r\n\r\n')],
+      ['an invalid status', says('HTTP/1.1 2000 OK\r\n\r\n')],
+      ['an invalid version', says('HTTP/1.9 200 OK\r\n\r\n')],
       [
         'bytes behind its 200',
         says('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake'),
