@@ -39,7 +39,8 @@ class UsageError extends Error {}
 async function main(environment: NodeJS.ProcessEnv): Promise<void> {
   setV8Flags()
   const flag = readFlags()
-  if (flag['check-health']) throw new UsageError('--check-health stands alone: --check-health [url]')
+  if (flag['check-health'])
+    throw new UsageError('--check-health cannot be combined with other flags: --check-health [url]')
   if (flag.help) return print(`${usage}\n${(await texts()).helpText()}`)
   if (flag.version) return print(version)
   const asChecked = flag['check-config'] ? 'error' : 'warn'
@@ -85,7 +86,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   shutDownOnSignal({ log: logger, close })
   shutDownOnUnhandledError({ log: logger, close })
   const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
-    // Or the next start would take this for a crash.
+    // Otherwise the next startup would treat this as a crash.
     await gateway.close()
     throw error
   })

@@ -29,11 +29,11 @@ async function startServer(answer: RequestListener, host = '127.0.0.1'): Promise
 }
 
 describe('--check-health', () => {
-  test('exits 0 and says nothing where the gateway answers', async () => {
+  test('exits 0 and prints nothing if the gateway answers', async () => {
     expect(await checkHealth({ ADMIN_PORT: await startGateway({}) })).toEqual(healthy)
   })
 
-  test('asks where ADMIN_HOST says, and else where HOST does', async () => {
+  test('asks the address in ADMIN_HOST, or else the one in HOST', async () => {
     // At the address asked without ADMIN_HOST, something else says that it is not well.
     const ADMIN_PORT = String(await startServer((_, response) => response.writeHead(503).end()))
     await startGateway({ ADMIN_HOST: '127.0.0.2', ADMIN_PORT })
@@ -51,7 +51,7 @@ describe('--check-health', () => {
     expect(await checkHealth({ HOST, ADMIN_PORT })).toEqual(healthy)
   })
 
-  test('asks at a URL that it is given', async () => {
+  test('asks the URL that it is given', async () => {
     const port = await startServer(({ url }, response) => {
       response.writeHead(url === '/sandbox/faults' ? 200 : 404).end('{}')
     })
@@ -59,13 +59,13 @@ describe('--check-health', () => {
     expect((await checkHealth({}, `http://127.0.0.1:${port}/`)).code).toBe(1)
   })
 
-  test('exits 1 and says why where nothing listens', async () => {
+  test('exits 1 and prints why if nothing listens', async () => {
     const { code, stderr } = await checkHealth({ ADMIN_PORT: '1' })
     expect(code).toBe(1)
     expect(stderr).toMatch(/^http:\/\/127\.0\.0\.1:1\/healthz: .*ECONNREFUSED.*\n$/)
   })
 
-  test('exits 1 where no answer comes', async () => {
+  test('exits 1 if no answer comes', async () => {
     const port = await startServer(() => {})
     const { code, stderr } = await checkHealth({ ADMIN_PORT: String(port) })
     expect([code, stderr]).toEqual([1, `http://127.0.0.1:${port}/healthz: no answer within 2500 ms\n`])
@@ -80,8 +80,11 @@ describe('--check-health', () => {
     },
   )
 
-  test('stands alone', async () => {
+  test('cannot be combined with other flags', async () => {
     const { code, stderr } = await startProgram(['--check-config', '--check-health']).exit
-    expect([code, stderr.split('\n')[0]]).toEqual([1, '--check-health stands alone: --check-health [url]'])
+    expect([code, stderr.split('\n')[0]]).toEqual([
+      1,
+      '--check-health cannot be combined with other flags: --check-health [url]',
+    ])
   })
 })

@@ -29,12 +29,12 @@ function anchorsOf(page: string): string[] {
 describe.each(pages)('%s', (page) => {
   const text = read(page)
 
-  test('links to files that are there', () => {
+  test('links to files that exist', () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)#]+)/g)].map(([, link = '']) => link)
     expect(links.filter((link) => !existsSync(new URL(link, new URL(page, root))))).toEqual([])
   })
 
-  test('links to headings that are there', () => {
+  test('links to headings that exist', () => {
     const links = [...text.matchAll(/\]\((?!https?:)([^)#]*)#([^)]+)\)/g)]
     const broken = links.filter(([, path = '', anchor = '']) => {
       const target =
@@ -44,7 +44,7 @@ describe.each(pages)('%s', (page) => {
     expect(broken.map(([link]) => link)).toEqual([])
   })
 
-  test('names files of the sources that are there', () => {
+  test('names source files that exist', () => {
     const named = [...text.matchAll(/`(src\/[\w/.-]+|(?:routes|upstream|client)\/[\w-]+\.ts)`/g)]
     const drawn = [...text.matchAll(/^```mermaid\n([\s\S]*?)^```$/gm)].flatMap(([, diagram = '']) =>
       [...diagram.matchAll(/[\w/-]+\.ts/g)].map(([path]) => path),
@@ -55,12 +55,12 @@ describe.each(pages)('%s', (page) => {
     expect(paths.filter((path) => !existsSync(new URL(path, root)))).toEqual([])
   })
 
-  test('names npm scripts that are there', () => {
+  test('names npm scripts that exist', () => {
     const named = [...text.matchAll(/npm run ([\w:-]+)/g)].map(([, name = '']) => name)
     expect(named.filter((name) => scripts[name] === undefined)).toEqual([])
   })
 
-  test('names settings that are there', () => {
+  test('names settings that exist', () => {
     const named = [...text.matchAll(/`([A-Z]+(?:_[A-Z]+)+)(?:=[^`]*)?`/g)].map(([, name = '']) => name)
     const codes = ['RESTRICTED_GEOLOCATION', 'BAD_REQUEST', 'NOT_FOUND', 'SANDBOX_NOT_IMPLEMENTED']
     const ofOthers = [
@@ -119,7 +119,7 @@ test('no page, answer or comment calls a quote firm: it is floating, the payout 
   expect(files.filter((path) => /\bfirm(?:ly|er)?\b/i.test(read(path)))).toEqual([])
 })
 
-test('the OpenAPI document names sections of docs/problems.md that are there', () => {
+test('the OpenAPI document names sections of docs/problems.md that exist', () => {
   const named = [...read('docs/openapi.json').matchAll(/docs\/problems\.md#([\w-]+)/g)].map(
     ([, anchor]) => anchor,
   )

@@ -35,13 +35,13 @@ describe('a gateway that was started', () => {
     expect(metrics).toContain('quotegate_http_requests_total{route="swap",method="GET",status_class="2xx"} 1')
   })
 
-  test('says nothing of the sandbox where there is none', async () => {
+  test('does not mention the sandbox if there is none', async () => {
     const { program } = await startGateway({ SWAP_BASE_URL: 'http://127.0.0.1:9' })
     expect(program.stderr()).toBe('')
     expect(program.stdout()).not.toContain('sandbox')
   })
 
-  test('warns of a setting that is nearly one, and starts', async () => {
+  test('warns about a near-miss of a setting, and starts', async () => {
     const { program } = await startGateway({ SWAP_APPNAME: 'tests' })
     expect(program.stdout()).toContain('SWAP_APPNAME is not a setting. Did you mean SWAP_APP_NAME?')
   })
@@ -51,7 +51,7 @@ describe('the banner', () => {
   const isMissing = ['curl', 'script'].filter((tool) => spawnSync(tool, ['--version']).status !== 0)
   const skipped = isMissing.length === 0 ? '' : ` (SKIPPED: NO ${isMissing.join(', ')})`
 
-  test('is for terminals: elsewhere the log says all of it', async () => {
+  test('is printed in terminals only: elsewhere the log has the same information', async () => {
     const { program } = await startGateway()
     await fetch((await program.says(/"sandboxUrl":"(.+?)"/))[1] ?? '')
     program.child.kill('SIGTERM')

@@ -29,7 +29,7 @@ describe('--help', () => {
     for (const name of settingNames) expect(stdout).toMatch(new RegExp(`^  ${name}\\s`, 'm'))
   })
 
-  test('works where the settings are wrong', async () => {
+  test('works with wrong settings', async () => {
     expect((await run(['--help'], { PORT: 'nonsense' })).code).toBe(0)
   })
 })
@@ -39,12 +39,12 @@ test.each(['--version', '-v'])('%s prints the version and exits 0', async (flag)
 })
 
 describe('--check-config', () => {
-  test('says that good settings are good and exits 0', async () => {
+  test('says that valid settings are valid and exits 0', async () => {
     const { code, stdout } = await run(['--check-config'], { PORT: '0', TRUST_PROXY: 'loopback' })
     expect([code, stdout]).toEqual([0, 'The settings are good.\n'])
   })
 
-  test('says what good settings are worth a warning for', async () => {
+  test('prints the warnings about valid settings', async () => {
     const settings = { HOST: '0.0.0.0', SWAP_AUTHORIZATION: 'Bearer sk_live_1' }
     const { code, stderr } = await run(['--check-config'], settings)
     expect(code).toBe(0)
@@ -62,14 +62,14 @@ describe('--check-config', () => {
     expect(stderr).not.toMatch(/sk_live|^\s+at /m)
   })
 
-  test('takes a removed setting for an error, and says what counts instead', async () => {
+  test('treats a removed setting as an error, and names the replacement', async () => {
     const { code, stderr } = await run(['--check-config'], { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix' })
     expect(code).toBe(1)
     expect(stderr).toContain('FAST_LANE was removed and changes nothing: every request')
     expect(stderr).toContain('QUOTE_PARTITION=prefix was removed and counts as ip: ')
   })
 
-  test('takes a near-miss for an error, and names the setting that was meant', async () => {
+  test('treats a near-miss as an error, and asks whether the similar setting was meant', async () => {
     const { code, stderr } = await run(['--check-config'], { SWAP_BASEURL: 'https://swap.example' })
     expect(code).toBe(1)
     expect(stderr).toContain('SWAP_BASEURL is not a setting. Did you mean SWAP_BASE_URL?')
@@ -107,13 +107,16 @@ describe('what cannot start', () => {
     ['--check_config', '--check-config'],
     ['--Version', '--version'],
     ['--port', undefined],
-  ])('is answered with the flags there are and the nearest, without a stack: %s', async (flag, meant) => {
-    const { code, stderr } = await run([flag])
-    expect(code).toBe(1)
-    expect(/^Did you mean (\S+)\?$/m.exec(stderr)?.[1]).toBe(meant)
-    expect(stderr).toContain('--help, --version, --check-config, --print-config, --check-health, --sandbox')
-    expect(stderr).not.toMatch(/^\s+at /m)
-  })
+  ])(
+    'is answered with the list of flags and the most similar one, without a stack: %s',
+    async (flag, meant) => {
+      const { code, stderr } = await run([flag])
+      expect(code).toBe(1)
+      expect(/^Did you mean (\S+)\?$/m.exec(stderr)?.[1]).toBe(meant)
+      expect(stderr).toContain('--help, --version, --check-config, --print-config, --check-health, --sandbox')
+      expect(stderr).not.toMatch(/^\s+at /m)
+    },
+  )
 
   test('is production without a swap upstream', async () => {
     const { code, stderr } = await run([], { NODE_ENV: 'production', PORT: '0', ADMIN_PORT: '0' })
@@ -121,7 +124,7 @@ describe('what cannot start', () => {
     expect(stderr).toContain('SWAP_BASE_URL is not set - expected: ')
   })
 
-  test.each([[[]], [['--sandbox']]])('is production before the sandbox, flags %j', async (flags) => {
+  test.each([[[]], [['--sandbox']]])('is production with the sandbox, flags %j', async (flags) => {
     const settings = { NODE_ENV: 'production', SWAP_BASE_URL: 'sandbox', PORT: '0', ADMIN_PORT: '0' }
     expect((await run(flags, settings)).code).toBe(1)
   })
@@ -130,7 +133,7 @@ describe('what cannot start', () => {
     ['PORT', []],
     ['ADMIN_PORT', []],
     ['PORT', ['--sandbox']],
-  ])('is a taken %s, told in one clear line (flags: %j)', async (name, flags) => {
+  ])('is a taken %s, reported in one clear line (flags: %j)', async (name, flags) => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as AddressInfo
@@ -144,9 +147,12 @@ describe('what cannot start', () => {
     ['HOST or ADMIN_HOST', '192.0.2.1', []],
     ['HOST', '192.0.2.1', ['--sandbox']],
     ['HOST or ADMIN_HOST', '[fe80::1]', []],
-  ])('is an address of another machine, told in one line that names %s: %s', async (names, host, flags) => {
-    const { code, stderr } = await run(flags, { HOST: host, PORT: '0', ADMIN_PORT: '0' })
-    expect(code).toBe(1)
-    expect(stderr).toBe(`${host}:0 is not an address of this machine: choose another ${names}\n`)
-  })
+  ])(
+    'is an address of another machine, reported in one line that names %s: %s',
+    async (names, host, flags) => {
+      const { code, stderr } = await run(flags, { HOST: host, PORT: '0', ADMIN_PORT: '0' })
+      expect(code).toBe(1)
+      expect(stderr).toBe(`${host}:0 is not an address of this machine: choose another ${names}\n`)
+    },
+  )
 })

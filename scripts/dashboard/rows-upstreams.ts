@@ -38,7 +38,7 @@ export const upstreams: Row = {
     {
       title: 'Upstream requests in flight',
       description:
-        'Under way or waiting for a connection. Good: below UPSTREAM_CONNECTIONS (128); what is past it waits, and ' +
+        'In flight or waiting for a connection. Good: below UPSTREAM_CONNECTIONS (128); requests beyond it wait, and ' +
         'past UPSTREAM_QUEUE more it is refused.',
       kind: 'timeseries',
       unit: 'none',

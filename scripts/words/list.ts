@@ -13,7 +13,7 @@ const rows: readonly (readonly [string, string])[] = [
   ['strangers?', 'name who it is: an unknown client, anyone who reaches the port'],
   ['nobody|somebody|whoever', 'name who it is: the client, no client, a user'],
   ['he|him|his', 'name who it is: the client, it, they'],
-  ['(?:is|are|was|were) no(?! more\\b)', 'is not X, has no X'],
+  ['(?<!\\bthere )(?:is|are|was|were) no(?! more\\b| longer\\b)', 'is not X, has no X'],
   ['(?:is|are|was|were|be|been|being) told', 'is notified, receives, is called with'],
   ['in earnest', 'in production'],
   ['whose word|word is believed', 'trusted'],
@@ -38,6 +38,14 @@ const rows: readonly (readonly [string, string])[] = [
   ['one another', 'each other'],
   ['seldom', 'rarely'],
   ['left alone for a (?:while|moment)', 'gets no requests for a while'],
+  ['anybody', 'any client, another client, anyone'],
+  ['all the same', 'still, anyway, equal'],
+  ['at the most', 'at most'],
+  ['for good', 'permanently'],
+  ['let(?:s|ting)? go of', 'drops, closes, evicts'],
+  ['lends?|lent', 'gives, supplies'],
+  ['(?:is|are|was|were|be|been) taken for(?! granted)', 'counts as, is mistaken for'],
+  ['(?<!\\bthere )(?:is|are|was|were) none(?! of)', 'is not X, is invalid, is not counted'],
 ]
 
 /** A space between two words may be the end of a line, with what begins a line of a comment. */

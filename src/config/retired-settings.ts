@@ -4,7 +4,7 @@ import type { SettingName } from './settings.ts'
 
 /** Settings of earlier versions, and what happens instead. They change nothing. */
 export const retiredSettings = {
-  FAST_LANE: 'every request takes the one way through Express',
+  FAST_LANE: 'every request goes through Express',
   LEDGER_TERMS_MS: 'quotes are remembered by their terms as long as by their ids (LEDGER_RETENTION_MS)',
 } as const
 

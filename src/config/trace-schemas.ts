@@ -28,7 +28,7 @@ function pairs(expected: string, isPair: (key: string, value: string) => boolean
       const decoded = decodedOrNone(value)
       // Its text is not repeated, because it may be a secret.
       if (decoded === undefined || !isPair(key, decoded))
-        context.addIssue(`${expected} (entry ${index + 1} is none)`)
+        context.addIssue(`${expected} (entry ${index + 1} is not one)`)
       else read.set(key, decoded)
     }
     return Object.fromEntries(read)

@@ -135,8 +135,8 @@ function pathProblem(path: string): string | undefined {
   if (!/^(\/[\w\-.~!$&'()*+;=:@]+)+$/.test(path))
     return 'may only have plain path segments: no //, %, query or spaces'
   if (/\/\.\.?(\/|$)/.test(path)) return 'has a dot segment'
-  if (/^\/(v3|webhooks)(\/|$)/.test(path)) return 'has an upstream of its own'
-  if (mayBeVersioned(path)) return 'is a version: only /v3 is passed on, to the swap API'
+  if (/^\/(v3|webhooks)(\/|$)/.test(path)) return 'goes to another upstream'
+  if (mayBeVersioned(path)) return 'is a version: only /v3 is relayed, to the swap API'
   return undefined
 }
 
@@ -180,7 +180,7 @@ export const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
 /** The gateway removes these headers from swap requests: one with another meaning (content-type) would be lost. */
 export const placeHeaders = list(
-  'a comma-separated list of header names such as cf-ipcountry, which together say one place',
+  'a comma-separated list of header names such as cf-ipcountry, which together name one place',
   (name) => {
     if (!headerNamePattern.test(name.toLowerCase())) return 'is not a header name'
     return otherHeaders.has(name.toLowerCase()) ? "holds no client's place" : undefined

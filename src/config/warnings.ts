@@ -58,8 +58,8 @@ function collectorWarnings(values: SettingValues): string[] {
   const warnings: string[] = []
   if (port === '4317') {
     warnings.push(
-      `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} has the port that collectors take gRPC at; spans go out over HTTP. ` +
-        'Use the port for OTLP over HTTP, which is mostly 4318.',
+      `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} has the usual port for gRPC, and quotegate sends spans over HTTP. ` +
+        'Use the port for OTLP over HTTP, usually 4318.',
     )
   }
   if (protocol === 'http:' && headers !== undefined && !isLoopback(hostname)) {
@@ -112,14 +112,14 @@ function addressWarnings({ TRUST_PROXY: trusted, ...values }: SettingValues): st
   }
   if (trusted?.some(isEverybody)) {
     warnings.push(
-      `TRUST_PROXY=${trusted} trusts every address: any client can pretend to have any address, and ` +
-        'so to be in any place. List only your own proxies.',
+      `TRUST_PROXY=${trusted} trusts every address: any client can claim any address, and ` +
+        'with it any place. List only your own proxies.',
     )
   }
   if (values.QUOTE_PARTITION === 'none') {
     warnings.push(
-      'QUOTE_PARTITION=none shares quotes among all clients: a client may get a quote that the provider refuses to ' +
-        'its place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.',
+      'QUOTE_PARTITION=none shares quotes among all clients: a client may get a quote that the provider does not ' +
+        'offer in its place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.',
     )
   }
   return warnings
@@ -142,7 +142,7 @@ function upstreamWarnings(values: SettingValues): string[] {
       'setting' in paths ? undefined : paths.find((path) => pathname.toLowerCase().endsWith(path))
     if (doubled !== undefined) {
       warnings.push(
-        `${setting}=${url} ends in ${doubled}, which every path that goes there begins with: a request for ${doubled} goes out as ` +
+        `${setting}=${url} ends in ${doubled}, and the paths appended to it begin with ${doubled} too: a request for ${doubled} is sent as ` +
           `${doubled}${doubled}. Remove ${doubled} from ${setting}.`,
       )
     }
@@ -181,6 +181,6 @@ function regionsAlone({ QUOTE_PARTITION, QUOTE_PARTITION_HEADER: names = [] }: S
   if (names.some((name) => endsInCountry.test(name))) return []
   return [
     `QUOTE_PARTITION_HEADER=${names.join(',')} names a region without its country: IR-07 and JP-07 would share quotes. ` +
-      `Name a header of the country beside ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
+      `Add a header with the country to ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
   ]
 }

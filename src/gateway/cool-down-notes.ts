@@ -23,7 +23,7 @@ export function createCoolDownNotes(options: CoolDownNotesOptions): CoolDownObse
           level: 'warn',
           cause: { coolDown: scope },
           message:
-            'the provider answered a quote with 429: no quotes of this application and these clients are requested until its Retry-After is over',
+            'the provider answered a quote with 429: quotes of this application and these clients are not requested until its Retry-After is over',
         },
         () => ({ application, ...clients(address), forMs: leftMs }),
       )

@@ -9,7 +9,7 @@ export function maxConnections(config: Config, log: Logger): number {
   if (possible < connections) {
     log.warn(
       { connections: possible },
-      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may have: fewer clients are accepted. Raise ulimit -n.`,
+      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may open, so fewer clients are accepted. Raise ulimit -n.`,
     )
   }
   return Math.min(connections, possible)

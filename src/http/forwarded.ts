@@ -27,7 +27,7 @@ export function formatForwarded(address: string | undefined): string {
  * Read from the left, because a quoted string may hold commas and only the text before it tells where it begins. So
  * one mistake makes the whole value unreadable.
  *
- * Three things that the grammar forbids are read all the same, since proxies write them, they can only mean
+ * Three things that the grammar forbids are still read, because proxies write them, they can only mean
  * one thing, and refusing them would put every user of such a proxy at the proxy's own address: an unquoted
  * port (`for=192.0.2.1:4711`), an unquoted IPv6 address (`for=[2001:db8::1]`), and blanks around a semicolon.
  */

@@ -1,8 +1,8 @@
 import type { Socket } from 'node:net'
 
 /**
- * Whether a client is gone whose connection may still look open. One that reset its connection before anybody asked for
- * its address has none left. Served all the same, it would share no quote with anybody and slip past the provider's
+ * Whether a client is gone whose connection may still look open. If it reset its connection before its address
+ * was read, the address is lost. Its request, if served, would share no quote and slip past the provider's
  * geolocation. A Unix socket has no address at either end.
  */
 export function hasLeft(socket: Socket): boolean {

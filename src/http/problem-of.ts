@@ -35,10 +35,10 @@ const nameOfApi: Readonly<Record<string, string>> = {
 
 const detailOfBreaker: Record<OpenBreaker, string> = {
   connections: 'Connections to the API keep failing.',
-  orders: 'Orders keep failing at the API. Other requests are sent.',
-  rest: 'Requests other than quotes and orders keep failing at the API. Quotes and orders are sent.',
-  quotes: 'Quotes of several pairs keep failing at the API. Orders are sent.',
-  pair: 'Quotes of this pair keep failing at the API. Other pairs and orders are not affected.',
+  orders: 'Orders keep failing at the API; other requests are not affected.',
+  rest: 'Requests other than quotes and orders keep failing at the API; quotes and orders are not affected.',
+  quotes: 'Quotes of several pairs keep failing at the API; orders are not affected.',
+  pair: 'Quotes of this pair keep failing at the API; other pairs and orders are not affected.',
 }
 
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])

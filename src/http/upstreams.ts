@@ -57,7 +57,7 @@ export const upstreamTable = {
       default: '/checkouts,/subscriptions,/subscription-checkouts,/refunds,/payments,/merchants,/settings',
       meaning:
         'Path prefixes that go to the payments upstream, separated by commas; / sends everything that is not ' +
-        '/v3, another /v<number> (a version goes nowhere, and may not be listed) or /webhooks. Every other path ' +
+        '/v3, another /v<number> (another version answers 404, and may not be listed) or /webhooks. Every other path ' +
         'answers 404, naming this setting.',
     },
     headers: 'untouched',

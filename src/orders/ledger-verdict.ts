@@ -23,7 +23,7 @@ export function createLedgerVerdict(
 ): Pick<QuoteLedger, 'verdict' | 'considered'> {
   const { byId, byTerms, unreadable, restored, leftNow, retentionMs } = options
 
-  /** Candidates for an order, as of now. What is past its retention is none, though it may not be dropped yet. */
+  /** Candidates for an order, as of now. A quote past its retention is not a candidate, even if it is not dropped yet. */
   function candidatesAmong(
     quotes: readonly LedgerEntry[],
     { partition }: Judgement,

@@ -91,7 +91,7 @@ export function judgeByTerms(
   return { state: 'unknown', rule: 'nothing' }
 }
 
-/** The verdict names the orderer's own quote before anybody else's. There is at least one decider. */
+/** The verdict names a quote of the order's own client before another client's. There is at least one decider. */
 export function verdictOf(
   deciders: readonly Candidate[],
   { rule, marginMs }: { rule: MatchingRule; marginMs: number },

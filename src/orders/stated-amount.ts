@@ -96,7 +96,7 @@ export function amountGroup(canonical: string): string {
   let digits = canonical.slice(start, start + groupDigits)
   if (start < pointAt && pointAt < start + groupDigits)
     digits = canonical.slice(start, pointAt) + canonical.slice(pointAt + 1, start + groupDigits + 1)
-  // Of digits behind the point, the point itself is none.
+  // The point itself does not count as one of the digits after it.
   return nameGroup(digits.padEnd(groupDigits, '0'), start < pointAt ? pointAt - start : pointAt + 1 - start)
 }
 

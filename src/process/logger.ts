@@ -57,7 +57,7 @@ export async function createLogger(options: LoggerOptions): Promise<ProgramLogge
     timestamp: stdTimeFunctions.isoTime,
     // Not pino's own redaction: its paths are case-sensitive and must say at which depth a name is.
     formatters: { level: (level) => ({ level }), log: (members) => membersForLog(members) },
-    // The formatter has made errors plain data; pino's own serializer would take that for an error.
+    // The formatter has made errors plain data; pino's own serializer would treat that as an error.
     serializers: { err: (plain) => plain },
   }
   const output = options.destination ?? standardOutput((lines) => logger.warn({ lines }, lostLines))

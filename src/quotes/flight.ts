@@ -97,7 +97,7 @@ export class Flight {
   }
 
   /**
-   * Lets go of the call and its answer. A Map that grows leaves its old table behind with all that was in it, and once
+   * Drops the call and its answer. A Map that grows leaves its old table behind with all that was in it, and once
    * one such table is in V8's old space, everything that it points to looks alive until a major collection: with whole
    * requests in it a minor collection took twice as long.
    */

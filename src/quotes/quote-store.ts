@@ -19,7 +19,7 @@ export interface StoredQuote {
  * Keeps quotes. The contract, which test/contract/ tests with every store:
  * - `get` returns the quote that `set` last stored under exactly that key, or nothing. It returns expired quotes
  *   too, since only the caller knows the time. A store drops entries to stay within its bounds, never because of time.
- * - `set` replaces. A quote that does not fit is not stored, but the quote under its key is dropped all the same,
+ * - `set` replaces. A quote that does not fit is not stored, but the quote under its key is still dropped,
  *   because it is older.
  * - `forget` removes the entry only if it still holds the quote of that id, and says whether it did. A newer
  *   quote under the same key stays.

@@ -62,7 +62,7 @@ export function readQuote(body: Buffer, nowMs: number): QuoteReading {
   return isExpired(expiry, nowMs) ? { quote, reason: 'expired' } : { quote }
 }
 
-/** An answer that a client may take for a quote, though it is none that can be kept: an object with a toAmount. */
+/** An answer that a client may use as a quote, though it cannot be kept: an object with a toAmount. */
 export interface QuoteLookalike {
   /** Undefined: it names no pair. */
   pairId: string | undefined

@@ -39,9 +39,9 @@ export function createAddressNotes({ log, observer, allShareQuotes }: AddressNot
   function consequenceOf(note: AddressNote, peer: string): string {
     switch (note) {
       case 'untrusted-header':
-        return `but is not in TRUST_PROXY: all its users look like ${peer} to the provider`
+        return `but is not in TRUST_PROXY: the provider sees ${peer} for all its users. If it is your proxy, add it to TRUST_PROXY`
       case 'malformed-header':
-        return `in which no client can be read: ${unknown}`
+        return `that cannot be read: ${unknown}`
       case 'no-client-named':
         return `that names no client: ${unknown}`
     }

@@ -4,7 +4,7 @@ import { ServerResponse } from 'node:http'
  * Node 20 keeps only the last of several fields of one name, such as Set-Cookie, when any header was set before
  * the head is written. Nothing here sets one; the app that this one is mounted in may, even while the head is written.
  * Later versions of Node do what this does. What is put round `writeHead` may also make nonsense of a list of fields:
- * `on-headers` before 1.1, which sessions and compression use, takes it for pairs and throws.
+ * `on-headers` before 1.1, which sessions and compression use, reads it as pairs and throws.
  */
 export function keepRepeatedFields(response: ServerResponse): void {
   const isUntouched = response.writeHead === ServerResponse.prototype.writeHead

@@ -3,7 +3,7 @@ import type { Logger } from '../process/logger.ts'
 import { loggedText } from './logged-text.ts'
 import type { DecidedOrder } from './order-decisions.ts'
 
-/** ORDER_LOG: one line for each decision about a float order. It has no address of anybody. */
+/** ORDER_LOG: one line for each decision about a float order. It has no client's address. */
 export function createOrderLog(options: {
   log: Logger
   applicationOf: ApplicationOf

@@ -65,18 +65,18 @@ export function tooLarge(): Problem {
 export function reasonOf(verdict: Verdict, othersKnown: boolean): string {
   if (verdict.state !== 'unknown') return `${how[verdict.rule]} The quote is ${verdict.state}.`
   if (!othersKnown && verdict.rule !== 'id') return how['store-away']
-  return verdict.rule === 'id' ? 'The order names a quote that was not seen here.' : how[verdict.rule]
+  return verdict.rule === 'id' ? 'The order names a quote that this gateway has not seen.' : how[verdict.rule]
 }
 
 const how: Readonly<Record<MatchingRule, string>> = {
   id: 'The order names a quote.',
   exact: 'The order states the toAmount of a quote.',
   rounded: 'The order states the rounded toAmount of a quote.',
-  'own-live': 'The client that orders was given a quote that is live.',
-  'pair-and-amount': 'The order has the pair and from amount of a quote.',
-  nothing: 'The order matches no quote that was seen here.',
-  'store-away': 'What other replicas know of the order could not be asked, and no quote seen here decides.',
-  unreadable: 'The client was given a quote that could not be read, and the order may be for that one.',
-  restored:
-    'Only quotes from before the restart match, and not all of those may be known, or the clock may be wrong.',
+  'own-live': 'The client of this order has a live quote.',
+  'pair-and-amount': 'The order has the pair and fromAmount of a quote.',
+  nothing: 'The order matches no quote of this gateway.',
+  'store-away': 'The shared store is down, and no quote of this replica decides.',
+  unreadable:
+    'The client received a quote that the gateway could not read, and the order may be for that quote.',
+  restored: 'Only quotes from before the restart match: some may be missing, or the clock may be wrong.',
 }

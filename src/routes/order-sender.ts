@@ -66,7 +66,7 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
     }
   }
 
-  /** Judges an order once more when it goes out, and lets go of its quote when it was, or may have been, accepted. */
+  /** Judges an order once more when it is sent, and evicts its quote when it was, or may have been, accepted. */
   class OrderSender implements Sender {
     readonly #judged: Judged
     readonly #exchange: Exchange

@@ -137,8 +137,8 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     if (name === undefined && mayBeVersioned(path)) {
       throw new Problem('not-found', {
         detail:
-          'Of the versions of the swap API this gateway serves only /v3, in exactly this spelling. Paths below another ' +
-          '/v<number> are sent to no API, whatever PAYMENTS_PATHS lists.',
+          'This gateway serves only version /v3 of the swap API, in exactly this spelling. Paths below another ' +
+          '/v<number> are never sent, whatever PAYMENTS_PATHS lists.',
       })
     }
     if (name === undefined) {

@@ -15,7 +15,7 @@ export interface QuoteRequestOptions {
   keyOf(request: QuoteRequest): string
 }
 
-/** The one place that makes a QuoteRequest out of an HTTP request. It throws a Problem if that is none. */
+/** The one place that makes a QuoteRequest out of an HTTP request. It throws a Problem if that is not a quote request. */
 export type ReadQuoteRequest = (exchange: Exchange) => KeyedRequest
 
 export function createQuoteRequestReader(options: QuoteRequestOptions): ReadQuoteRequest {

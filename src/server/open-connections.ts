@@ -69,7 +69,7 @@ export function createOpenConnections(max: number): OpenConnections {
       },
       cutConnections() {
         for (const [socket, { queue }] of open) {
-          // A body that ends with its connection would be taken for whole if that was closed the usual way.
+          // A body that ends with its connection would look complete if that was closed the usual way.
           if (queue.length > 0) socket.resetAndDestroy()
           else socket.destroy()
         }

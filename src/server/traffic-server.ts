@@ -178,7 +178,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       headers: { Allow: 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS' },
     })
     if (connection.queue.length === 0) refuseSocket(socket, problem, request)
-    // Node no longer drains the answers in front of it, and this refusal must not be taken for one of them.
+    // Node no longer drains the answers in front of it, and this refusal must not be mistaken for one of them.
     else socket.destroy()
   })
   server.on(
@@ -209,7 +209,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       // Bytes after a `Connection: close` request are ignored.
       if (error.code === 'HPE_CLOSED_CONNECTION') return
       const problem = problemOfParser(error)
-      // The requests in front keep their answers, and a refusal written now would be taken for one of them.
+      // The requests in front keep their answers, and a refusal written now would be mistaken for one of them.
       if (last === undefined) refuseSocket(socket, problem)
       else if (last.request.complete) connection.atEnd = () => refuseSocket(socket, problem)
       else if (queue.length > 1) last.serve = (request, response) => refuse(request, response, problem)

@@ -49,7 +49,7 @@ async function open(options: StateOptions): Promise<State> {
     const onDamage = (damage: object) =>
       log.error(
         damage,
-        'STATE_DIRECTORY was damaged: its intact records were read, and the damaged files are kept beside it',
+        'STATE_DIRECTORY was damaged: its intact records were read, and the damaged files were set aside',
       )
     const opened = await openStore({
       folder,
@@ -148,7 +148,7 @@ function foreignness(
   about: About | 'none' | 'damaged',
   { swapBaseUrl, salt }: StateOptions,
 ): string | undefined {
-  if (!isAbout(about)) return 'does not say any more which gateway wrote it'
+  if (!isAbout(about)) return 'no longer says which gateway wrote it'
   if (about.layout < layoutVersion) return 'is of an older version that this one cannot read'
   if (about.swapBaseUrl !== swapBaseUrl) return `is of another SWAP_BASE_URL (${about.swapBaseUrl})`
   const isSalted =

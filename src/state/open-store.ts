@@ -29,7 +29,7 @@ export interface OpenedStore {
   readonly records: Pick<FoundRecords, 'count' | 'take'>
   /** How many quotes memory is too small for. */
   readonly leftOut: number
-  /** The serials of those that are in the store all the same. */
+  /** The serials of those that are still in the store. */
   readonly tooMany: readonly number[]
   /** Undefined: nothing was damaged. */
   readonly damage: Damage | undefined
@@ -68,8 +68,8 @@ const triesWithRepair = 2
 const triesToRead = 4
 
 /**
- * Opens the store and reads it once. LevelDB deletes what it takes for obsolete, and damage can make it take everything
- * for that, so that links to the files are kept until what was read adds up. This can end at any moment: the next start
+ * Opens the store and reads it once. LevelDB deletes files that it considers obsolete, and after damage that can be
+ * all of them. So links to the files are kept until what was read adds up. This can end at any moment: the next start
  * then begins again. A damaged store that ends every start is given up after a few of them, unread.
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {

@@ -46,7 +46,7 @@ export function createWriter(options: WriterOptions): Writer {
   let { store, mark } = options
   let { nextSerial } = mark
   const waiting = createWaitingChanges()
-  /** The batch that is being written. One whose write failed may be in the store all the same. */
+  /** The batch that is being written. One whose write failed may still be in the store. */
   let underWay: { batch: Changes; after: BatchMark } | undefined
   let batchTimer: NodeJS.Timeout | undefined
   let syncTimer: NodeJS.Timeout | undefined

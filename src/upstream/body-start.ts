@@ -70,7 +70,7 @@ export function readBodyStart(
 ): void {
   const { response, idleTimeoutMs, isJudged } = options
   if (response instanceof TrafficResponse) response.askForBody()
-  // The rest of a partly read body must not be taken for the whole body: this throws.
+  // The rest of a partly read body must not be sent as the whole body: this throws.
   if (isAlreadyRead(request) || (isSurelyLong(request) && !isJudged)) {
     take(undefined, { whole: undefined, body: new RequestBody(request, { idleTimeoutMs }) })
     return

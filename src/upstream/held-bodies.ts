@@ -94,7 +94,7 @@ interface Holding {
 
 /** The part of one body that has come. */
 export interface HeldBody {
-  /** That many bytes more are held. May let go of any body, this one included. */
+  /** That many bytes more are held. May drop any body, this one included. */
   grow(bytes: number): void
   /** The body streams from now on. Until it has a connection, what has come of it is still held. */
   streams(): void

@@ -93,7 +93,7 @@ export class RequestBody extends Readable {
   readonly #onEnd = () => {
     this.#idleTimer.clear()
     this.#hasEnded = true
-    // If the request came whole before anybody read it, Node emits its end although it is paused. What has begun goes first,
+    // If the request came whole before it was read, Node emits its end although it is paused. What has begun goes first,
     // and undici would send a body that has ended with a length instead of in chunks.
     if (this.#begun === undefined) this.push(null)
   }

@@ -121,7 +121,7 @@ describe('a promise', () => {
     expect(verdictOf({})).toEqual(['no bound: hit 0.90 (0.80 – 1.00) × peer'])
   })
 
-  test('over a contender that was not measured has no verdict', () => {
+  test('about a contender that was not measured has no verdict', () => {
     expect(verdictOf({ over: 'absent', bound: 1 })).toEqual([])
   })
 })
@@ -130,7 +130,7 @@ describe.each([
   ['README.md', readmeMarks],
   ['bench/README.md', benchPageMarks],
 ])('the marked part of %s', (page, marks) => {
-  test('is there, once', () => {
+  test('is in the file exactly once', () => {
     const text = readFileSync(new URL(`../../${page}`, import.meta.url), 'utf8')
     for (const mark of [marks.begin, marks.end]) expect(text.split(mark)).toHaveLength(2)
   })

@@ -72,7 +72,7 @@ describe('the simulation', () => {
     }
   })
 
-  it('lets fewer requests wait when quotes are refreshed ahead', () => {
+  it('makes fewer requests wait if quotes are refreshed ahead', () => {
     for (const mode of modes) {
       const [off, on] = results.filter((result) => result.mode === mode)
       expect(off?.totals.refreshes).toBe(0)
@@ -110,7 +110,7 @@ describe('several replicas', () => {
     expect(await run(settings)).toEqual(await run(settings))
   })
 
-  it('make one call for a quote as long as it lives, whichever of them is asked', async () => {
+  it('make one call for a quote during its life, whichever replica is asked', async () => {
     const oneQuote: Scenario = { ...fiveMinutes, clients: 60, pairs: 1, amounts: 1, durationMs: 20_000 }
     const totals = await simulate(oneQuote, { mode: 'none', refreshAheadMs: 0, replicas: 4, shared: true })
     expect(totals.requests).toBeGreaterThan(20)
@@ -156,7 +156,7 @@ describe('the scripted hour', () => {
     expect(new Set(clients.map(({ address }) => address)).size).toBe(1_000)
   })
 
-  it('asks as often at its start as at its end', () => {
+  it('makes as many requests at its start as at its end', () => {
     const requests = createTraffic(scriptedHour)
     const tenths = Array.from({ length: 10 }, (_tenth, index) => {
       const isOfTenth = ({ atMs }: { atMs: number }) => Math.floor(atMs / 360_000) === index
@@ -168,7 +168,7 @@ describe('the scripted hour', () => {
 })
 
 describe('virtual time', () => {
-  it('runs events by time, those of one moment as planned, also when planned on the way', async () => {
+  it('runs events by time, and events of one moment in the order in which they were planned', async () => {
     const time = createVirtualTime(1_000)
     const seen: string[] = []
     const note = (name: string) => () => seen.push(`${name} ${time.nowMs()}`)
@@ -212,7 +212,7 @@ describe('virtual time', () => {
 describe('docs/scaling.md', () => {
   const page = readFileSync(new URL('../../docs/scaling.md', import.meta.url), 'utf8')
 
-  it('has a row for each mode and number of replicas, of the scenario as it is now', () => {
+  it('has a row for each mode and number of replicas of the current scenario', () => {
     expect(page).toContain(replicasTable([]))
     expect(page).toContain(`${createTraffic(scriptedHour).length.toLocaleString('en-US')} requests`)
     for (const mode of modes) {
@@ -221,7 +221,7 @@ describe('docs/scaling.md', () => {
     }
   })
 
-  it('keeps what is between its other marks when one part is written again', () => {
+  it('keeps its other generated parts when one part is written again', () => {
     const rewritten = replaceGenerated(page, 'new\n', 'npm run cost')
     expect(rewritten).toContain(replicasTable([]))
     expect(rewritten).not.toContain('| quote from memory |')
@@ -232,7 +232,7 @@ describe('docs/partitions.md', () => {
   const page = readFileSync(new URL('../../docs/partitions.md', import.meta.url), 'utf8')
   const chart = readFileSync(new URL('../../docs/partitions.svg', import.meta.url), 'utf8')
 
-  it('was written for the scenario as it is now', () => {
+  it('was written for the current scenario', () => {
     expect(page).toContain(describeScenario(scriptedHour))
     expect(page).toContain(callsTable([]))
     const requests = createTraffic(scriptedHour).length.toLocaleString('en-US')

@@ -29,7 +29,7 @@ describe('without a trusted peer', () => {
     })
   })
 
-  test('no header changes that', () => {
+  test('no header changes the client', () => {
     const headers = [...clientAddressHeaders, 'x-forwarded-for'].flatMap((name) => [name, 'for=192.0.2.99'])
     expect(reader()(client, headers)).toEqual(reader()(client, []))
     expect(reader('x-real-ip', [])(client, headers).address).toBe(client)
@@ -54,7 +54,7 @@ describe('without a trusted peer', () => {
     '169.254.1.1',
     'fd00::1',
     'fe80::1',
-  ])('a header from the own network (%s) is noted, as spelled, and not believed', (peer) => {
+  ])('a header from the local network (%s) is noted as spelled, and not trusted', (peer) => {
     const read = reader('forwarded', ['192.0.2.1'])
     expect(read(peer, ['Host', 'x', 'X-FORWARDED-Proto', 'https'])).toEqual({
       address: peer,
@@ -67,7 +67,7 @@ describe('without a trusted peer', () => {
   })
 
   test.each(['172.32.0.1', '100.64.0.1', '192.169.0.1', '2001:db8::1', 'fec0::1'])(
-    'a header from elsewhere (%s) is not worth a note',
+    'a header from elsewhere (%s) is not noted',
     (peer) => {
       expect(reader('forwarded', [])(peer, ['Forwarded', 'for=192.0.2.1']).note).toBeUndefined()
     },
@@ -139,7 +139,7 @@ describe('behind trusted peers', () => {
     ['"[::ffff:cb00:7107]"', client],
     ['"[fe80::1%eth0]"', 'fe80::1'],
     ['203.0.113.7:4711', client],
-  ])('%s is brought to its one spelling', (node, address) => {
+  ])('%s is written in its canonical spelling', (node, address) => {
     expect(behindProxy(`for=${node}`).address).toBe(address)
   })
 
@@ -158,7 +158,7 @@ describe('behind trusted peers', () => {
     ['no value', [`for=${client}, for`]],
     ['an open quote in the last piece', [`for=${client}, for="_a`]],
     ['a closing quote in the last piece', [`bad bad, for="_a, for=${client}, _b"`]],
-    ['a node that is none', ['for=localhost']],
+    ['an invalid node', ['for=localhost']],
     ['a last line that is broken', [`for=${client}`, 'for']],
     ['an address without its parameter', [client]],
     ['a quote across lines', [`for="_a, for=${client}`, 'b"']],
@@ -174,7 +174,7 @@ describe('behind trusted peers', () => {
   })
 
   test.each([
-    ['a piece that is none', [`for, for=${client}`]],
+    ['an invalid element', [`for, for=${client}`]],
     ['an open quote', [`for="_a, for=${client}`]],
     ['an open quote before a quoted address', [`for="_a, for="[2001:db8::7]"`], '2001:db8::7'],
     ['an open quote of an extension', [`for=192.0.2.66;x=", for=${client};proto=https, for=10.0.0.2`]],
@@ -186,10 +186,10 @@ describe('behind trusted peers', () => {
     ],
     ['a repeated parameter', [`for=192.0.2.66;for=192.0.2.67, for=${client}`]],
     ['empty elements', [`for=, ,for=${client}, ,`]],
-    ['a node that is none', [`for=localhost, for=${client}`]],
+    ['an invalid node', [`for=localhost, for=${client}`]],
     ['all but trusted hops', ['for, for=10.0.0.9'], '10.0.0.9'],
     ['10 kB of quotes', [`${'for="'.repeat(2_000)}, for=${client}`]],
-  ])('what is broken further left changes nothing: %s', (_, lines, address = client) => {
+  ])('a malformed part further left changes nothing: %s', (_, lines, address = client) => {
     expect(behindProxy(...lines)).toEqual(named(address))
   })
 
@@ -221,7 +221,7 @@ describe('behind trusted peers', () => {
     }
   })
 
-  test('more peers than are remembered are all judged right', () => {
+  test('all peers are judged correctly, even if there are more than the cache remembers', () => {
     const read = reader()
     for (let round = 0; round < 2; round++) {
       for (let index = 0; index < 3000; index++) {
@@ -232,7 +232,7 @@ describe('behind trusted peers', () => {
     }
   })
 
-  test('no number of peers is remembered forever', () => {
+  test('the cache of peers has a bounded size', () => {
     const read = reader()
     const twice = (peer: string) => [read(peer, []), read(peer, [])][1]
     const first = twice('192.0.2.1')

@@ -31,11 +31,11 @@ describe('X-Forwarded-For', () => {
     expect(read(proxy, ['X-Forwarded-For', value])).toMatchObject({ address })
   })
 
-  test('rubbish left of where the walk ends changes nothing', () => {
+  test('garbage to the left of the client changes nothing', () => {
     expect(read(proxy, ['x-forwarded-for', `"<rubbish>, ${client}`])).toMatchObject({ address: client })
   })
 
-  test('rubbish at the right end is malformed, and names no client', () => {
+  test('garbage at the right end is malformed, and names no client', () => {
     expect(read(proxy, ['x-forwarded-for', `${client}, rubbish`])).toMatchObject({
       address: undefined,
       note: 'malformed-header',

@@ -13,7 +13,7 @@ describe('a partition by ip', () => {
     expect(byAddress(client, [])).not.toBe(byAddress(trusted('203.0.113.8'), []))
   })
 
-  it('does not exist for a client whose address is not known', () => {
+  it('does not exist for a client with an unknown address', () => {
     expect(byAddress(trusted(), [])).toBeUndefined()
   })
 })
@@ -45,7 +45,7 @@ describe('a partition by header', () => {
     ['', 'unknown', '-', '??', '**', 'XX', 'ZZ', 'T1', 'A1', 'A2', 'O1', 'AP', 'EU', 'NO REGION'].flatMap(
       (text) => [text, text.toUpperCase(), text.toLowerCase()],
     ),
-  )('is the address when the place is %j, which is none', (placeholder) => {
+  )('is the address if the place is the placeholder %j', (placeholder) => {
     expect(of('cf-ipcountry', placeholder)).toBe(byAddress(client, []))
   })
 
@@ -87,7 +87,7 @@ describe('a partition by several headers', () => {
 })
 
 describe('no partition', () => {
-  it('is the same for everybody', () => {
+  it('is the same for all clients', () => {
     const partition = createPartition({ mode: 'none', placeHeaders: [] })
     expect(partition(client, germany)).toBe('')
     expect(partition(untrusted(), [])).toBe('')

@@ -22,7 +22,7 @@ describe('TRUST_PROXY', () => {
       ['10.0.0.1', '172.16.0.1', '172.31.0.1', '192.168.0.1', 'fc00::1', 'fdff::1'],
       ['172.15.0.1', '172.32.0.1', 'fe00::1'],
     ],
-  ])('%s trusts exactly what it says', (entry, inside, outside) => {
+  ])('%s trusts exactly the addresses that it lists', (entry, inside, outside) => {
     const { trusts } = parseTrustProxy(['198.51.100.99', entry])
     for (const address of inside) expect(trusts(address), address).toBe(true)
     for (const address of outside) expect(trusts(address), address).toBe(false)

@@ -57,7 +57,7 @@ describe('defaults', () => {
     expect([config, config.swap, config.client.trustProxy].every(Object.isFrozen)).toBe(true)
   })
 
-  test('the shared store has its address parsed, once for all who need it', () => {
+  test('the address of the shared store is parsed once', () => {
     expect(loadConfig({}).config.store).toBeUndefined()
     expect(loadConfig({ VALKEY_URL: 'valkeys://store.example/2' }).config.store).toMatchObject({
       url: 'valkeys://store.example/2',
@@ -69,12 +69,12 @@ describe('defaults', () => {
     expect(loadConfig({ PORT: '', ADMIN_PORT: '  ', SWAP_AUTHORIZATION: '\n' })).toEqual(loadConfig({}))
   })
 
-  test('the operations listener is where the traffic listener is, unless told otherwise', () => {
+  test('the operations listener has the host of the traffic listener, unless ADMIN_HOST is set', () => {
     expect(loadConfig({ HOST: '10.0.0.1' }).config.admin.host).toBe('10.0.0.1')
     expect(loadConfig({ HOST: '10.0.0.1', ADMIN_HOST: '::1' }).config.admin.host).toBe('::1')
   })
 
-  test('payments go to the sandbox only while swap does', () => {
+  test('payments go to the sandbox only if swap requests do', () => {
     expect(loadConfig({ SWAP_BASE_URL: 'sandbox' }).config.upstreams.payments.baseUrl).toBe('sandbox')
     expect(loadConfig({ SWAP_BASE_URL: swap }).config.upstreams.payments.baseUrl).toBeUndefined()
     expect(
@@ -99,11 +99,11 @@ describe('defaults', () => {
 
 describe('settings and values of earlier versions', () => {
   test.each([
-    [{ FAST_LANE: 'off' }, 'FAST_LANE was removed and changes nothing: every request takes the one way'],
+    [{ FAST_LANE: 'off' }, 'FAST_LANE was removed and changes nothing: every request goes through Express'],
     [{ LEDGER_TERMS_MS: '60000' }, 'LEDGER_TERMS_MS was removed and changes nothing: quotes are remembered'],
     [{ FAST_LANE: 'maybe' }, 'FAST_LANE was removed and changes nothing: '],
     [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix was removed and counts as ip: '],
-  ])('cause one warning, with what counts instead: %j', (given, text) => {
+  ])('cause one warning that names the replacement: %j', (given, text) => {
     for (const nearMisses of ['warn', 'error'] as const) {
       const { config, warnings } = loadConfig(given, { nearMisses })
       expect(warnings).toEqual([expect.stringContaining(text)])
@@ -111,7 +111,7 @@ describe('settings and values of earlier versions', () => {
     }
   })
 
-  test('are problems among the others where settings are checked', () => {
+  test('are listed with the other problems by --check-config', () => {
     const given = { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix', PORT: 'x' }
     expect(errorOf(given, { retired: 'error' }).problems.map(({ name }) => name)).toEqual([
       'PORT',
@@ -150,22 +150,22 @@ describe('problems', () => {
     expect(error.message).toContain('SWAP_BASE_URL is not set - expected: ')
   })
 
-  test('a value cannot break out of its line', () => {
+  test('a value with line breaks stays on one line of the message', () => {
     expect(errorOf({ LOG_LEVEL: 'a\nPORT=1 is fine\u001b[2J' }).message.split('\n')).toHaveLength(2)
   })
 
-  test('what is neither string, number, boolean nor a list of them is named, not converted', () => {
+  test('a value that is not a string, number, boolean or list of them is reported, not converted', () => {
     const given = { PORT: { toString: () => '80' }, LOG_LEVEL: [['info']] } as unknown as Given
     expect(namesOf(given)).toEqual(['PORT', 'LOG_LEVEL'])
   })
 
-  test('keys that reach for prototypes change nothing', () => {
+  test('keys that name prototypes change nothing', () => {
     const given = JSON.parse('{"__proto__": {"PORT": 1}, "constructor": "x", "toString": "y"}') as Given
     expect(loadConfig(given)).toEqual(loadConfig({}))
     expect(loadConfig(Object.create({ PORT: 1 }) as Given)).toEqual(loadConfig({}))
   })
 
-  test('whatever strings are given, the answer is a config or a SettingsError', () => {
+  test('for any strings the result is a config or a SettingsError', () => {
     const name = fc.oneof(fc.constantFrom(...settingNames), fc.string())
     const piece = fc.constantFrom(
       'http://',

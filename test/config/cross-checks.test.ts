@@ -6,7 +6,7 @@ import { namesOf } from './support.ts'
 const swap = 'https://swap.example'
 
 describe('cross-checks of settings', () => {
-  test('production does not start without a swap upstream, nor with any sandbox', () => {
+  test('in production the gateway does not start without a swap upstream, or with a sandbox', () => {
     const NODE_ENV = 'production'
     expect(namesOf({ NODE_ENV })).toEqual(['SWAP_BASE_URL'])
     expect(namesOf({ NODE_ENV, SWAP_BASE_URL: 'sandbox' })).toEqual(['SWAP_BASE_URL'])
@@ -17,7 +17,7 @@ describe('cross-checks of settings', () => {
     expect([config.production, config.upstreams.payments.baseUrl]).toEqual([true, undefined])
   })
 
-  test('NODE_ENV=prod is warned about, since it keeps no sandbox out', () => {
+  test('NODE_ENV=prod is warned about, because it does not disable the sandbox', () => {
     expect(loadConfig({ NODE_ENV: 'prod' }).warnings).toEqual([
       expect.stringContaining('NODE_ENV=production'),
     ])
@@ -43,7 +43,7 @@ describe('cross-checks of settings', () => {
     expect(warnings('1')).toEqual([])
   })
 
-  test('a memory that holds no quote of the size that may be kept is warned about', () => {
+  test('a cache that is smaller than one quote of the largest size is warned about', () => {
     const warnings = (bytes: string) => loadConfig({ QUOTE_CACHE_BYTES: bytes }).warnings
     expect(warnings('16383')).toEqual([expect.stringContaining('QUOTE_CACHE_BYTES=16383 is less')])
     expect(warnings('16384')).toEqual([])
@@ -61,7 +61,7 @@ describe('cross-checks of settings', () => {
   test.each([
     { PORT: '0', ADMIN_PORT: '0' },
     { ADMIN_PORT: '8080', ADMIN_HOST: '10.0.0.1' },
-  ])('two listeners may differ in address alone: %j', (given) =>
+  ])('two listeners may have one port at different addresses: %j', (given) =>
     expect(() => loadConfig(given)).not.toThrow(),
   )
 
@@ -75,13 +75,16 @@ describe('cross-checks of settings', () => {
     [{ HOST: '10.0.0.5' }, 'http://10.0.0.5:8080'],
     [{ HOST: 'Gate.internal' }, 'http://gate.internal.:8081'],
     [{ HOST: '::' }, 'http://localhost:8080'],
-  ])('a base URL that is our own listener is refused: %j %s', (given: Record<string, string>, url) => {
-    for (const name of ['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL']) {
-      expect(namesOf({ ...given, [name]: url })).toEqual([name])
-    }
-  })
+  ])(
+    'a base URL that leads to the gateway itself is refused: %j %s',
+    (given: Record<string, string>, url) => {
+      for (const name of ['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL']) {
+        expect(namesOf({ ...given, [name]: url })).toEqual([name])
+      }
+    },
+  )
 
-  test('on a wildcard listener every address of this machine is our own', () => {
+  test('with a wildcard listener, every address of this machine leads to the gateway itself', () => {
     const addresses = Object.values(networkInterfaces()).flatMap((list) => list ?? [])
     for (const { address, family } of addresses) {
       const host = family === 'IPv6' ? `[${address}]` : address
@@ -94,7 +97,7 @@ describe('cross-checks of settings', () => {
     [{}, 'http://10.0.0.5:8080'],
     [{ HOST: '10.0.0.5' }, 'http://localhost:8080'],
     [{ PORT: '0' }, 'http://localhost:8080'],
-  ])('a neighbour is not taken for our own listener: %j %s', (given: Record<string, string>, url) => {
+  ])('another port or machine is accepted as an upstream: %j %s', (given: Record<string, string>, url) => {
     expect(loadConfig({ ...given, SWAP_BASE_URL: url }).config.upstreams.swap.baseUrl).toBe(url)
   })
 
@@ -144,14 +147,14 @@ describe('cross-checks of settings', () => {
       'cf-region-code,cf-ipcountry',
       'x-geo-country_code,x-geo-region',
       'x-regional-office',
-    ])('is none in %s', (names) => expect(warnings(names)).toEqual([]))
+    ])('is not reported in %s', (names) => expect(warnings(names)).toEqual([]))
 
-    test('matters only where places matter', () => {
+    test('is reported as without effect with QUOTE_PARTITION=ip', () => {
       expect(warnings('x-region', 'ip')).toEqual([expect.stringContaining('is set and has no effect')])
     })
   })
 
-  test('lending the key beyond loopback is warned about', () => {
+  test('SWAP_AUTHORIZATION on a listener beyond loopback is warned about', () => {
     const key = { SWAP_AUTHORIZATION: 'Bearer hidden' }
     const console = { ADMIN_HOST: 'localhost' }
     expect(loadConfig({ ...key, ...console, HOST: '0.0.0.0' }).warnings).toEqual([

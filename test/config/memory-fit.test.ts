@@ -15,7 +15,7 @@ function sizes(given: Record<string, string>, heapMiB: number): [number, number]
 }
 
 describe('how many quotes are kept, where nothing is set', () => {
-  test('is the same for all that have the memory', () => {
+  test('is the same for all processes with enough memory', () => {
     expect(sizes({}, 4_144)).toEqual([100_000, 200_000])
     expect(sizes({}, 800)).toEqual([100_000, 200_000])
   })
@@ -30,13 +30,13 @@ describe('how many quotes are kept, where nothing is set', () => {
     },
   )
 
-  test('grows with the heap limit, and is never nothing', () => {
+  test('grows with the heap limit, and is never 0', () => {
     const found = [1, 40, 67, 131, 259, 560, 1_120].map((heapMiB) => sizes({}, heapMiB)[1])
     expect(found).toEqual([...found].sort((left, right) => left - right))
     expect(found[0]).toBe(100)
   })
 
-  test('says what it is and why in --print-config', () => {
+  test('is shown with its reason by --print-config', () => {
     const shown = printConfig(load({}, 67))
     expect(shown).toContain('QUOTE_CACHE_ENTRIES=4700  (default 100000, less for a heap limit of 67 MiB)')
     expect(shown).toContain('LEDGER_ENTRIES=9500  (default 200000, less for a heap limit of 67 MiB)')
@@ -45,13 +45,13 @@ describe('how many quotes are kept, where nothing is set', () => {
 })
 
 describe('what is set', () => {
-  test('is as it was set, and changes nothing about the other', () => {
+  test('is used as set, and does not change the other limit', () => {
     expect(sizes({ QUOTE_CACHE_ENTRIES: '2000' }, 67)).toEqual([2_000, sizes({}, 67)[1]])
     expect(sizes({ LEDGER_ENTRIES: '7' }, 4_144)).toEqual([100_000, 7])
     expect(printConfig(load({ LEDGER_ENTRIES: '5000' }, 67))).toContain('LEDGER_ENTRIES=5000  (environment)')
   })
 
-  test('is worth a warning with figures where it takes more than half of the heap', () => {
+  test('causes a warning with figures if it takes more than half of the heap', () => {
     const given = { QUOTE_CACHE_ENTRIES: '20000', LEDGER_ENTRIES: '50000' }
     expect(load(given, 67).warnings).toEqual([
       'QUOTE_CACHE_ENTRIES=20000 and LEDGER_ENTRIES=50000 take 59 MiB when full, of a heap limit of 67 MiB: the process ' +
@@ -63,7 +63,7 @@ describe('what is set', () => {
 })
 
 describe('a heap limit that the process cannot have', () => {
-  test('is worth a warning that says how to start instead', () => {
+  test('causes a warning that says how to start instead', () => {
     expect(load({}, 259, 256).warnings).toEqual([
       'V8 may fill 259 MiB with objects, and the process may take 256 MiB in all: it may be killed before V8 collects. ' +
         'Start it with node --max-old-space-size-percentage=50, or give it more memory.',

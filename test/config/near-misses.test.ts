@@ -43,11 +43,11 @@ describe('names that are nearly right', () => {
     expect(loadConfig({ ...others, VALKEY_URL_FILE: '/run/store' }, { readFile }).warnings).toEqual([])
   })
 
-  test('no setting is taken for another', () => {
+  test('no setting is reported as a near-miss of another', () => {
     expect(settingNames.filter((name) => nearMiss(name, 'x') !== undefined)).toEqual([])
   })
 
-  test('ordinary environment variables are left alone', () => {
+  test('ordinary environment variables are not reported', () => {
     const ordinary = `_ APP_NAME APP_VERSION BASE_URL BASH CI COLORTERM COLUMNS DATABASE_URL DEBUG DISPLAY EDITOR
       FORCE_COLOR GIT_EDITOR GPG_TTY HOME HOSTNAME HOSTS HOSTTYPE HTTP_PROXY HTTPS_PROXY INIT_CWD IFS
       KUBERNETES_PORT KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT LANG LANGUAGE LC_ALL LINES LOGNAME
@@ -60,12 +60,12 @@ describe('names that are nearly right', () => {
   })
 
   // Kubernetes sets these in every pod beside a service named "quotegate".
-  test("a service's link of the same name is left alone", () => {
+  test('a service link of the same name is not reported', () => {
     expect(nearMiss('QUOTEGATE_PORT', 'tcp://10.0.0.1:8080')).toBeUndefined()
     expect(nearMiss('QUOTEGATE_SERVICE_HOST', '10.0.0.1')).toBeUndefined()
   })
 
-  test('they are a warning at startup and an error where settings come from nowhere else', () => {
+  test("near-misses are warnings at startup, and errors in a library's settings", () => {
     const given = { SWAP_AUTHORISATION: 'Bearer hidden' }
     const { warnings } = loadConfig(given, { nearMisses: 'warn' })
     expect(warnings).toEqual(['SWAP_AUTHORISATION is not a setting. Did you mean SWAP_AUTHORIZATION?'])

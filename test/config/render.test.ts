@@ -6,7 +6,7 @@ import { helpText, printConfig, settingsPage } from '../../src/config/render.ts'
 import { settingNames } from '../../src/config/settings.ts'
 
 describe('texts about the settings', () => {
-  test('docs/settings.md is what the settings say (if not: npm run docs)', () => {
+  test('docs/settings.md matches the settings (if not: npm run docs)', () => {
     const page = readFileSync(new URL('../../docs/settings.md', import.meta.url), 'utf8')
     expect(page, 'docs/settings.md is out of date: run `npm run docs`').toBe(settingsPage())
   })
@@ -26,7 +26,7 @@ describe('texts about the settings', () => {
     ).toEqual([])
   })
 
-  test('the printed config says what is in effect and why', () => {
+  test('the printed config shows each value in effect and its source', () => {
     const lines = printConfig(
       loadConfig({ HOST: '10.0.0.1', QUOTE_EVICT_ON_ORDER: '0', SWAP_BASE_URL: 'https://x.example/' }),
     )
@@ -57,7 +57,7 @@ describe('texts about the settings', () => {
     ['rediss://me:hunter2/0', 'rediss://me:****'],
     ['redis://store:6379/x', 'redis://store:6379/x'],
     ['redis://[::1]:6379/x', 'redis://[::1]:6379/x'],
-  ])('a password is masked also where its host was forgotten: %s', (url, shown) => {
+  ])('a password is masked also in a URL without a host: %s', (url, shown) => {
     expect(() => loadConfig({ VALKEY_URL: url })).toThrow(`VALKEY_URL=${shown} - expected`)
   })
 

@@ -57,13 +57,13 @@ describe.each(secrets)('%s in a file', (name, value) => {
     ['has a newline alone', () => file('\n'), /this file is empty$/],
     ['is not text', () => file(Buffer.from([0xff, 0xfe, 0x41])), /a file of UTF-8 text$/],
     ['has two lines', () => file(`${value}\n${value}\n`), /a file that holds /],
-  ])('stops the start where the file %s', (_case, path, expected) => {
+  ])('stops the startup if the file %s', (_case, path, expected) => {
     const problems = problemsOf({ [`${name}_FILE`]: path() })
     expect(problems).toEqual([expect.objectContaining({ name: `${name}_FILE` })])
     expect(problems[0]?.expected).toMatch(expected)
   })
 
-  test('stops the start where both forms are set', () => {
+  test('stops the startup if both forms are set', () => {
     expect(problemsOf({ [name]: value, [`${name}_FILE`]: file(value) })).toEqual([
       expect.objectContaining({
         name: `${name}_FILE`,

@@ -62,6 +62,6 @@ test.each([
   ['redis+cluster://a,b/1', /a Cluster has no database but 0/],
   ['redis://a?timeout=1', /only sentinelPassword/],
   ['redis://:100%@a', /a % that is not part of an escape/],
-])('%s is refused, and the reason says what would be right', (url, reason) => {
+])('%s is refused, and the reason says what is expected', (url, reason) => {
   expect(readStoreUrl(url)).toEqual({ expected: expect.stringMatching(reason) })
 })

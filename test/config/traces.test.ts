@@ -18,7 +18,7 @@ function messageOf(given: Given): string {
   throw new Error('these settings were accepted')
 }
 
-test('without a collector nothing is traced, whatever else is set', () => {
+test('without a collector nothing is traced, whatever other settings say', () => {
   const { config, warnings } = loadConfig({ OTEL_SERVICE_NAME: 'gate', OTEL_TRACES_SAMPLER: 'always_on' })
   expect(config.traces).toBeUndefined()
   expect(
@@ -26,7 +26,7 @@ test('without a collector nothing is traced, whatever else is set', () => {
   ).toHaveLength(2)
 })
 
-test('a collector is all that has to be named', () => {
+test('the collector is the only required setting', () => {
   expect(tracesOf({})).toEqual({
     endpoint: 'http://localhost:4318',
     headers: {},
@@ -78,7 +78,7 @@ test('the headers are masked wherever settings are shown', () => {
   expect(printConfig(loaded)).not.toContain('sk_secret')
 })
 
-test('a share that no sampler reads, a port for gRPC and keys in the clear are pointed out', () => {
+test('warnings name a ratio that no sampler reads, a port for gRPC and keys sent without TLS', () => {
   const { warnings } = loadConfig({
     OTEL_EXPORTER_OTLP_ENDPOINT: 'http://collector.example:4317',
     OTEL_EXPORTER_OTLP_HEADERS: 'api-key=sk_secret',

@@ -10,13 +10,13 @@ const warnings = (given: Record<string, string>) => loadConfig(given).warnings
 
 describe('a start warns of', () => {
   test.each([
-    [{ SWAP_BASE_URL: `${swap}/v3` }, `SWAP_BASE_URL=${swap}/v3 ends in /v3, which every path`],
-    [{ SWAP_BASE_URL: `${swap}/api/V3/` }, 'ends in /v3, which every path'],
+    [{ SWAP_BASE_URL: `${swap}/v3` }, `SWAP_BASE_URL=${swap}/v3 ends in /v3, and the paths`],
+    [{ SWAP_BASE_URL: `${swap}/api/V3/` }, 'ends in /v3, and the paths'],
     [
       { WEBHOOKS_BASE_URL: 'https://hooks.example/webhooks' },
-      'a request for /webhooks goes out as /webhooks/webhooks',
+      'a request for /webhooks is sent as /webhooks/webhooks',
     ],
-  ])('a base URL that ends in what its paths begin with: %j', (given, text) => {
+  ])('a base URL that ends in the prefix of its paths: %j', (given, text) => {
     expect(warnings(given)).toEqual([expect.stringContaining(text)])
   })
 
@@ -47,7 +47,7 @@ describe('a start warns of', () => {
   })
 
   test.each(['0.0.0.0/0', '::/0', '10.1.2.3/0', '::ffff:0.0.0.0/96', '10.0.0.1,::/0'])(
-    'a TRUST_PROXY that trusts everybody: %s',
+    'a TRUST_PROXY that trusts every address: %s',
     (trusted) => {
       expect(warnings({ TRUST_PROXY: trusted })).toEqual([
         expect.stringContaining(`TRUST_PROXY=${trusted} trusts every address`),
@@ -70,7 +70,7 @@ describe('a start warns of', () => {
     expect(warnings({ ...given, ...production })).toEqual([])
   })
 
-  test('a traffic listener for all, with the console on loopback: not', () => {
+  test('nothing if only the traffic listener is open to other machines', () => {
     expect(warnings({ HOST: '0.0.0.0', ADMIN_HOST: '127.0.0.1' })).toEqual([])
   })
 
@@ -90,7 +90,7 @@ describe('a start warns of', () => {
     expect(warnings({ ...given, UPSTREAM_CONNECT_TIMEOUT_MS: '2000' })).toEqual([])
   })
 
-  test.each(['HTTPS_PROXY', 'https_proxy'])('%s, which changes nothing', (name) => {
+  test.each(['HTTPS_PROXY', 'https_proxy'])('%s, which has no effect', (name) => {
     const given = { SWAP_BASE_URL: swap, [name]: 'http://me:hunter2@proxy.example:3128' }
     const loaded = loadConfig(given)
     expect(loaded.warnings).toEqual([
@@ -129,7 +129,7 @@ describe('a setting without effect is named with the reason', () => {
     ])
   })
 
-  test('a setting with its default in it has nothing to lose', () => {
+  test('a setting with its default value is not reported', () => {
     expect(
       warnings({
         RATE_LIMIT_BY: 'app-name',
@@ -140,7 +140,7 @@ describe('a setting without effect is named with the reason', () => {
     ).toEqual([])
   })
 
-  test('each has its effect beside the setting that gives it one', () => {
+  test('each has an effect, and no warning, with the setting that it needs', () => {
     expect(
       warnings({
         ...{ TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'x-forwarded-for' },
@@ -153,7 +153,7 @@ describe('a setting without effect is named with the reason', () => {
   })
 })
 
-test('a start says each of them once', async () => {
+test('a startup logs each warning once', async () => {
   const log = await keptLog()
   const given = { QUOTE_PARTITION: 'none', https_proxy: 'http://proxy.example', TRUST_PROXY: '::/0' }
   const gateway = await startGateway(given, { logger: log.logger })

@@ -6,7 +6,7 @@ import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.
 useBrowser()
 
 describeInBrowser('the console', () => {
-  test('says what of an upstream has stopped: single pairs, one kind, and nothing of what goes on', async () => {
+  test('says what an open breaker stops: single pairs or one kind, and nothing that is still sent', async () => {
     const upstream = await recordingUpstream((_request, response) => response.writeHead(503).end())
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
@@ -34,7 +34,7 @@ describeInBrowser('the console', () => {
     expectPeace({ page, ...watched }, gateway.operationsUrl)
   })
 
-  test('says whose quotes are not asked for, because the provider answered 429', async () => {
+  test("says which clients' quotes are not requested, because the provider answered 429", async () => {
     const upstream = await recordingUpstream((_request, response) => {
       response.writeHead(429, { 'Retry-After': '30' }).end()
     })

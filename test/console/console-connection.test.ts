@@ -22,7 +22,7 @@ describeInBrowser('the console', () => {
     await page.locator('#quotes tbody tr[data-pair="BTC_USDC"]').waitFor()
   })
 
-  test('stops while it is paused, and then shows what is', async () => {
+  test('stops while it is paused, and then shows the current state', async () => {
     const gateway = await gatewayWith()
     const { page } = await openPage(gateway.operationsUrl)
     await page.getByRole('button', { name: 'Pause' }).click()
@@ -33,7 +33,7 @@ describeInBrowser('the console', () => {
     await page.locator('#quotes tbody tr').waitFor()
   })
 
-  test('asks for the ADMIN_TOKEN before it shows requests, and says when it is wrong', async () => {
+  test('asks for the ADMIN_TOKEN before it shows requests, and reports a wrong token', async () => {
     const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: 'correct-horse-battery' })
     const { page, complaints } = await openPage(gateway.operationsUrl)
     await page.locator('.notice', { hasText: 'Unlock with the ADMIN_TOKEN' }).waitFor()
@@ -87,7 +87,7 @@ describeInBrowser('the console', () => {
   })
 
   test.skipIf(!valkeyIsInstalled())(
-    'says in its header that the shared store is down, and when it is back',
+    'shows in its header that the shared store is down, and when it is back',
     async () => {
       const port = await freePort()
       const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${port}` })
@@ -99,7 +99,7 @@ describeInBrowser('the console', () => {
     },
   )
 
-  test('asks for nothing any more a while after its tab was hidden', async () => {
+  test('sends no more requests a while after its tab was hidden', async () => {
     const gateway = await gatewayWith()
     const { page } = await openPage(gateway.operationsUrl)
     await page.clock.install()
@@ -115,7 +115,7 @@ describeInBrowser('the console', () => {
     await until(() => streams.some((url) => url.endsWith('/stream')), 'it looks again')
   })
   // A browser has few connections to one host: six such tabs kept the seventh from ever loading.
-  test('asks for nothing any more a while after its tab was opened in the background', async () => {
+  test('sends no more requests a while after its tab was opened in the background', async () => {
     const gateway = await gatewayWith()
     const { page } = await openPage(gateway.operationsUrl)
     await page.addInitScript(`Object.defineProperty(document, 'hidden', { value: true })`)

@@ -9,7 +9,7 @@ const hostileName = '<img src=x onerror=document.title=1>'
 useBrowser()
 
 describeInBrowser('the console', () => {
-  test('counts a quote down to zero, and then its row goes', async () => {
+  test('counts a quote down to zero, and then removes its row', async () => {
     const gateway = await gatewayWith()
     await fetch(`${gateway.sandboxUrl}/sandbox/faults`, {
       method: 'PUT',
@@ -72,7 +72,7 @@ describeInBrowser('the console', () => {
     expectPeace(watched, gateway.operationsUrl)
   })
 
-  test('shows an answer that is not a quote as it is, and counts one down that is not kept', async () => {
+  test('shows an answer that is not a quote unchanged, and counts down a quote that is not cached', async () => {
     let answer = quoteBody()
     const upstream = await recordingUpstream((_request, response) =>
       giveQuote(response, answer, ['Content-Type', 'application/json', 'Cache-Control', 'no-store']),
@@ -100,7 +100,7 @@ describeInBrowser('the console', () => {
     expectPeace(watched, gateway.operationsUrl)
   })
 
-  test('keeps every column in sight beside a long name, and the page as narrow as a phone', async () => {
+  test('keeps every column visible next to a long name, and the page as narrow as a phone', async () => {
     const pair = 'A'.repeat(200)
     const upstream = await recordingUpstream((_request, response) =>
       giveQuote(response, quoteBody({ pairId: pair, expiry: Date.now() + 600_000 })),
@@ -121,7 +121,7 @@ describeInBrowser('the console', () => {
     }
   })
 
-  test('shows what a client calls itself as text', async () => {
+  test('shows the App-Name of a client as text, not as HTML', async () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
     await quote(gateway, { application: hostileName })
     await floatOrder(gateway, { application: hostileName })
@@ -164,7 +164,7 @@ describeInBrowser('the console', () => {
     expectPeace(watched, gateway.operationsUrl)
   })
 
-  test('has a row for each of several places that hold one quote, and counts no more than it lists', async () => {
+  test('has a row for each cache entry of one quote, and counts no more than it lists', async () => {
     const body = quoteBody({ expiry: Date.now() + 600_000 })
     const upstream = await recordingUpstream((_request, response) => giveQuote(response, body))
     const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url })

@@ -37,40 +37,43 @@ async function gatewayInAnOutage() {
 }
 
 describeInBrowser('the console in an outage', () => {
-  test.each([1440, 1024, 360])('says in a sentence what is wrong, for everybody: %d px', async (width) => {
-    const gateway = await gatewayInAnOutage()
-    const { page, ...watched } = await openPage(gateway.operationsUrl, {
-      viewport: { width, height: 900 },
-      colorScheme: 'dark',
-    })
-    const banner = page.locator('[data-outage="upstream"]')
-    await expect
-      .poll(() => banner.textContent(), { timeout: 15_000 })
-      .toMatch(
-        /^Quotes of the swap API have failed since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 6 requests refused meanwhile, the next try is in \d+ min\. Still served: cached quotes until they expire, orders and the rest of the swap API\.$/,
-      )
-    for (const _ of Array(8)) await quote(gateway, { pair: 'X_Y' })
-    await expect.poll(() => banner.textContent(), { timeout: 15_000 }).toContain('14 requests refused')
-    await expect
-      .poll(() => page.locator('#requests tbody tr').count(), { timeout: 15_000 })
-      .toBeGreaterThanOrEqual(6)
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
-    await expectAccessible(page)
-    await page.emulateMedia({ colorScheme: 'light' })
-    await expectAccessible(page)
-    if (width === 1440) {
-      expect(await page.evaluate('scrollY')).toBe(0)
-      const rows = page.locator('#requests tbody tr')
-      for (const part of [page.locator('#requests h2'), rows.nth(0), rows.nth(5)]) {
-        const box = await part.boundingBox()
-        expect(box?.y).toBeGreaterThan(0)
-        expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(900)
+  test.each([1440, 1024, 360])(
+    'says in a sentence what is wrong, also without a token: %d px',
+    async (width) => {
+      const gateway = await gatewayInAnOutage()
+      const { page, ...watched } = await openPage(gateway.operationsUrl, {
+        viewport: { width, height: 900 },
+        colorScheme: 'dark',
+      })
+      const banner = page.locator('[data-outage="upstream"]')
+      await expect
+        .poll(() => banner.textContent(), { timeout: 15_000 })
+        .toMatch(
+          /^Quotes of the swap API have failed since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 6 requests refused meanwhile, the next try is in \d+ min\. Still served: cached quotes until they expire, orders and the rest of the swap API\.$/,
+        )
+      for (const _ of Array(8)) await quote(gateway, { pair: 'X_Y' })
+      await expect.poll(() => banner.textContent(), { timeout: 15_000 }).toContain('14 requests refused')
+      await expect
+        .poll(() => page.locator('#requests tbody tr').count(), { timeout: 15_000 })
+        .toBeGreaterThanOrEqual(6)
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      await expectAccessible(page)
+      await page.emulateMedia({ colorScheme: 'light' })
+      await expectAccessible(page)
+      if (width === 1440) {
+        expect(await page.evaluate('scrollY')).toBe(0)
+        const rows = page.locator('#requests tbody tr')
+        for (const part of [page.locator('#requests h2'), rows.nth(0), rows.nth(5)]) {
+          const box = await part.boundingBox()
+          expect(box?.y).toBeGreaterThan(0)
+          expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(900)
+        }
       }
-    }
-    expectPeace({ page, ...watched }, gateway.operationsUrl)
-  })
+      expectPeace({ page, ...watched }, gateway.operationsUrl)
+    },
+  )
 
-  test('ends with the outage, which stays in the history and among the events', async () => {
+  test('removes the sentence after the outage, which stays in the history and the events', async () => {
     let isDown = true
     const upstream = await recordingUpstream((_request, response) =>
       response.writeHead(isDown ? 502 : 200).end('[]'),
@@ -105,35 +108,38 @@ describeInBrowser('the console in an outage', () => {
     expectPeace({ page, ...watched }, gateway.operationsUrl)
   })
 
-  test.each([1440, 1024, 360])('says what is wrong beside the upstreams: %d px', async (width) => {
-    const gateway = await gatewayWith()
-    await act(gateway, 'faults', { clockOffsetMs: -60_000 })
-    await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {
-      headers: { 'App-Name': 'demo', Forwarded: 'for=198.51.100.7' },
-    })
-    for (let order = 1; order <= 6; order += 1) await floatOrder(gateway, { pair: 'X_Y' })
-    const { page, ...watched } = await openPage(gateway.operationsUrl, { viewport: { width, height: 900 } })
-    const sentence = (what: string) => page.locator(`[data-outage="${what}"]`)
-    await sentence('clock')
-      .filter({ hasText: /^The provider's clock is \d+ s behind ours since/ })
-      .waitFor()
-    await sentence('trust-proxy')
-      .filter({
-        hasText:
-          /^127\.0\.0\.1 sent a client-address header but is not in TRUST_PROXY since .+ 1 request so far\.$/,
+  test.each([1440, 1024, 360])(
+    'says what is wrong with the store, the clock and the ledger: %d px',
+    async (width) => {
+      const gateway = await gatewayWith()
+      await act(gateway, 'faults', { clockOffsetMs: -60_000 })
+      await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {
+        headers: { 'App-Name': 'demo', Forwarded: 'for=198.51.100.7' },
       })
-      .waitFor()
-    await sentence('unknown-orders')
-      .filter({ hasText: /^100% of the float orders of the last 30 min were forwarded as unknown/ })
-      .waitFor()
-    await expectAccessible(page)
-    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
-    expectPeace({ page, ...watched }, gateway.operationsUrl)
-  })
+      for (let order = 1; order <= 6; order += 1) await floatOrder(gateway, { pair: 'X_Y' })
+      const { page, ...watched } = await openPage(gateway.operationsUrl, { viewport: { width, height: 900 } })
+      const sentence = (what: string) => page.locator(`[data-outage="${what}"]`)
+      await sentence('clock')
+        .filter({ hasText: /^The provider's clock is \d+ s behind ours since/ })
+        .waitFor()
+      await sentence('trust-proxy')
+        .filter({
+          hasText:
+            /^127\.0\.0\.1 sent a client-address header but is not in TRUST_PROXY since .+ 1 request so far\.$/,
+        })
+        .waitFor()
+      await sentence('unknown-orders')
+        .filter({ hasText: /^100% of the float orders of the last 30 min were forwarded as unknown/ })
+        .waitFor()
+      await expectAccessible(page)
+      expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
+      expectPeace({ page, ...watched }, gateway.operationsUrl)
+    },
+  )
 })
 
 describeInBrowser('the overview', () => {
-  test('says what was saved and stopped before the page was opened, and each tile of which period', async () => {
+  test('shows what was saved and refused before the page was opened, with the period of each tile', async () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
     for (let request = 1; request <= 5; request += 1) await quote(gateway)
     await floatOrder(gateway)
@@ -167,7 +173,7 @@ describeInBrowser('the overview', () => {
     await expect.poll(points, { timeout: 15_000 }).toBeGreaterThan(2)
   })
 
-  test('leads by keyboard to the live requests, and into what scrolls', async () => {
+  test('lets the keyboard reach the live requests and every area that scrolls', async () => {
     const gateway = await gatewayWith()
     const { page } = await openPage(gateway.operationsUrl)
     await page.keyboard.press('Tab')

@@ -36,7 +36,7 @@ function pathOf(name: string): { path?: string } {
 useBrowser()
 
 describeInBrowser('the console at work', () => {
-  test.each(shown)('is a picture without a complaint: $name', async (picture) => {
+  test.each(shown)('is taken without an error on the page: $name', async (picture) => {
     const { name, colorScheme, width, height } = picture
     const { gateway, outage } = await createScene(times)
     const watched = await openPage(gateway.operationsUrl, { viewport: { width, height }, colorScheme })
@@ -65,7 +65,7 @@ describeInBrowser('the console at work', () => {
 
   // A test that is skipped would fail .ci/run.
   if (isRenewing)
-    test('note what the page was made of, once all pictures are taken', () => {
+    test('the hash of the page is noted once all pictures are taken', () => {
       expect(taken).toEqual(pictures.map(({ name }) => name))
       writeFileSync(hashFile, `${hashOfConsoleFiles()}\n`)
     })

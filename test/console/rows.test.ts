@@ -28,7 +28,7 @@ async function refuseOne(longId: string): Promise<RunningGateway> {
 }
 
 describeInBrowser('the console', () => {
-  test('lists requests that failed before anybody looked, and opens them by mouse and by keyboard', async () => {
+  test('lists requests that failed before the page was opened, and opens them by mouse and keyboard', async () => {
     const upstream = await recordingUpstream((_request, response) => {
       setTimeout(() => response.writeHead(500).end(), 30)
     })
@@ -66,7 +66,7 @@ describeInBrowser('the console', () => {
     expectPeace(watched, gateway.operationsUrl)
   })
 
-  test('keeps a row where it is that is being read, while others come', async () => {
+  test('keeps an open row in its place while new rows arrive', async () => {
     const gateway = await gatewayWith()
     // As many as the panel has to scroll for.
     for (let number = 0; number < 40; number += 1) await askAs(gateway, `before-${number}`, '/nothing')
@@ -82,7 +82,7 @@ describeInBrowser('the console', () => {
     expect(await page.locator('#requests .detail').textContent()).toContain('read-that')
   })
 
-  test('tells ids apart that begin alike, and copies them whole', async () => {
+  test('shows the difference of ids with equal beginnings, and copies them whole', async () => {
     const gateway = await gatewayWith()
     const { page } = await openPage(gateway.operationsUrl, {
       permissions: ['clipboard-read', 'clipboard-write'],
@@ -169,7 +169,7 @@ describeInBrowser('the console', () => {
     expectPeace(watched, gateway.operationsUrl)
   })
 
-  test('hides in read-only mode what cannot be used, and what is always empty', async () => {
+  test('hides controls in read-only mode, and lists that are then always empty', async () => {
     const token = 'correct-horse-battery'
     const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: token, ORDER_UNKNOWN_QUOTE: 'refuse' })
     await floatOrder(gateway, { application: 'secret-app', pair: 'SECRET_PAIR' })
@@ -188,7 +188,7 @@ describeInBrowser('the console', () => {
   })
 
   test.each([1440, 1024, 360])(
-    'can be read by all at %d px, dark and light, with rows open',
+    'has no accessibility violation with rows open: %d px, dark and light',
     async (width) => {
       const longId = `quote-${'0123456789abcdef'.repeat(8)}`
       const gateway = await refuseOne(longId)

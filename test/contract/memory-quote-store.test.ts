@@ -10,7 +10,7 @@ function create(options: StoreOptions) {
 describeQuoteStore('the memory store', create)
 describeBounds('the memory store', create)
 
-it('tells of what it dropped for lack of room, and of nothing else', () => {
+it('reports the quotes that it dropped for lack of room, and no others', () => {
   let evicted = 0
   const store = createMemoryQuoteStore({
     maxEntries: 2,

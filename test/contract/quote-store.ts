@@ -74,20 +74,20 @@ export function describeQuoteStore(
       expect((await store.get(other))?.id).toBe('other')
     })
 
-    it('replaces what stood under the key', async () => {
+    it('replaces the quote under the key', async () => {
       const store = await storeWith()
       await store.set('key', storedQuote({ id: 'old' }))
       await store.set('key', storedQuote({ id: 'new' }))
       expect((await store.get('key'))?.id).toBe('new')
     })
 
-    it('leaves the judgement of time to its caller: a quote that expired a moment ago is given back', async () => {
+    it('does not judge time: it returns a quote that has just expired', async () => {
       const store = await storeWith()
       await store.set('key', storedQuote({ expiresAtMs: Date.now() - 1 }))
       expect(await store.get('key')).toBeDefined()
     })
 
-    it('forgets a quote by its key and id, and says so', async () => {
+    it('forgets a quote by its key and id, and reports that', async () => {
       const store = await storeWith()
       await store.set('key', storedQuote({ id: 'used' }))
       expect(await store.forget('key', 'used')).toBe(true)
@@ -95,7 +95,7 @@ export function describeQuoteStore(
       expect(await store.forget('key', 'used')).toBe(false)
     })
 
-    it('keeps a newer quote when an older one is to be forgotten', async () => {
+    it('keeps a newer quote if an older one is evicted', async () => {
       const store = await storeWith()
       await store.set('key', storedQuote({ id: 'newer' }))
       expect(await store.forget('key', 'older')).toBe(false)
@@ -143,7 +143,7 @@ export function describeBounds(
       expect(sizes().entries).toBeLessThanOrEqual(10)
     })
 
-    it('does not keep a quote that is larger than all its room, nor the older one in its place', async () => {
+    it('does not keep a quote larger than the whole cache, and drops the older quote under its key', async () => {
       const { store, sizes } = create({ ...roomy, maxBytes: 10_000 })
       await store.set('key', storedQuote({ id: 'older' }))
       await store.set('other', storedQuote())

@@ -94,7 +94,7 @@ describe.runIf(valkeyIsInstalled())('the interval in which a quote ends, in the 
     expect(ownEnd?.untilMs).toBeGreaterThanOrEqual(quote.ownEnd?.untilMs ?? 0)
   })
 
-  it('is none where the answer told no time, or where the quote is evicted', async () => {
+  it('does not exist if the answer had no Date, or if the quote is evicted', async () => {
     await server.ask('FLUSHALL')
     const { store, clock } = await replica()
     await store.put('key', dated(clock))
@@ -109,7 +109,7 @@ describe.runIf(valkeyIsInstalled())('the interval in which a quote ends, in the 
   it.each([
     ['another id', { id: 'other', expiresAtMs }],
     ['another expiry', { id: 'ours', expiresAtMs: expiresAtMs + 1 }],
-  ])('is not taken for that of a quote with %s that version 1.0.0 wrote over it', async (_what, old) => {
+  ])('is not applied to a quote with %s that version 1.0.0 wrote over the entry', async (_what, old) => {
     await server.ask('FLUSHALL')
     const { store, clock } = await replica()
     await store.put('key', storedQuote(old))
@@ -140,7 +140,7 @@ describe.runIf(valkeyIsInstalled())('the interval in which a quote ends, in the 
   })
 })
 
-it('a quote in the store that is over by its own interval is not taken, but fetched', async () => {
+it('a quote in the store whose interval is over is not used, but fetched', async () => {
   const clock = { nowMs: () => Date.now(), steadyMs: () => 100_000 }
   const over = storedQuote({ id: 'over', ownEnd: { fromMs: 98_000, untilMs: 99_500 } })
   const excluded: (string | undefined)[] = []

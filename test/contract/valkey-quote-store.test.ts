@@ -57,7 +57,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
   describeQuoteStore('the shared store', async () => ({ store: await emptyReplica() }))
 
   describe('the shared store', () => {
-    it('keeps no key longer than its quote lives and a little, and names each by its prefix', async () => {
+    it('keeps a key only slightly longer than its quote lives, and gives each key its prefix', async () => {
       const store = await emptyReplica()
       await store.set('key', storedQuote({ expiresAtMs: Date.now() + lifeMs }))
       expect(await server.ask('KEYS', '*quote*')).toEqual([`${keyPrefix}quote:key`])
@@ -66,7 +66,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       expect(leftMs).toBeLessThanOrEqual(lifeMs + 1_000)
     })
 
-    it('refuses a quote that was forgotten before it came, and takes the next one', async () => {
+    it('refuses a quote that was evicted before it was written, and accepts the next quote', async () => {
       const store = await emptyReplica()
       expect(await store.forget('key', 'used')).toBe(false)
       expect(await store.put('key', storedQuote({ id: 'used' }))).toBe(false)
@@ -78,7 +78,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       expect(Number(await server.ask('PTTL', `${keyPrefix}quote:key`))).toBeGreaterThan(0)
     })
 
-    it('does not take one id for the end of another', async () => {
+    it('does not confuse an id with another id that ends with it', async () => {
       const store = await emptyReplica()
       await store.forget('key', 'x"used')
       expect(await store.put('key', storedQuote({ id: 'used' }))).toBe(true)
@@ -94,7 +94,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       expect(await store.put('key', storedQuote({ id: '99'.padEnd(200, 'x') }))).toBe(false)
     })
 
-    it('lends the lock to one caller, until the caller gives it back or its time is over', async () => {
+    it('gives the lock to one caller, until the caller returns it or its time is over', async () => {
       const store = await emptyReplica()
       expect(await store.getOrLock('key', wanted())).toMatchObject({ lockHolder: 'a' })
       expect(await store.getOrLock('key', wanted({ token: 'b' }))).toMatchObject({ lockHolder: 'a' })
@@ -113,7 +113,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       }, 'the lock to be over')
     })
 
-    it('gives the lock back with the quote, but only the lock of its writer', async () => {
+    it('returns the lock with the quote, but only the lock of the writer', async () => {
       const store = await emptyReplica()
       const asked = await store.getOrLock('key', wanted())
       await store.put('key', storedQuote({ id: 'slow' }), { token: 'other', storeAheadMs: 0 })
@@ -132,7 +132,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       ['has expired', (expiresAtMs: number) => ({ expiresAfterMs: expiresAtMs })],
       ['has too little left', () => ({ minLeftMs: lifeMs + 1_000 })],
       ['is the one that the asker has', () => ({ excludeId: 'quote-1' })],
-    ])('does not hand out a quote that %s', async (_what, changes) => {
+    ])('does not return a quote that %s', async (_what, changes) => {
       const store = await emptyReplica()
       const expiresAtMs = Date.now() + lifeMs
       await store.set('key', storedQuote({ expiresAtMs }))
@@ -144,19 +144,22 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       ['one that runs an hour behind', -3_600_000, -3_600_000],
       ['one that runs an hour behind and knows the time of the provider', -3_600_000, 0],
       ['one that is right', 0, 0],
-    ])('gives a quote no longer life at another replica: %s', async (_what, ownAheadMs, providerAheadMs) => {
-      const here = await emptyReplica()
-      const there = await replica(server.url, { ownAheadMs, providerAheadMs })
-      const expiresAtMs = Date.now() + 5_000
-      await here.set('key', storedQuote({ expiresAtMs }))
-      const askedAtMs = Date.now()
-      const result = await there.getOrLock('key', wanted({ expiresAfterMs: 0 }))
-      const leftMs = (result?.quote?.expiresAtMs ?? 0) - (Date.now() + providerAheadMs)
-      expect(leftMs).toBeLessThanOrEqual(expiresAtMs - askedAtMs)
-      expect(leftMs).toBeGreaterThan(0)
-    })
+    ])(
+      'does not lengthen the life of a quote at another replica: %s',
+      async (_what, ownAheadMs, providerAheadMs) => {
+        const here = await emptyReplica()
+        const there = await replica(server.url, { ownAheadMs, providerAheadMs })
+        const expiresAtMs = Date.now() + 5_000
+        await here.set('key', storedQuote({ expiresAtMs }))
+        const askedAtMs = Date.now()
+        const result = await there.getOrLock('key', wanted({ expiresAfterMs: 0 }))
+        const leftMs = (result?.quote?.expiresAtMs ?? 0) - (Date.now() + providerAheadMs)
+        expect(leftMs).toBeLessThanOrEqual(expiresAtMs - askedAtMs)
+        expect(leftMs).toBeGreaterThan(0)
+      },
+    )
 
-    it('counts the life of a quote by the clock of the replica that stored it, however late it was written', async () => {
+    it('counts the life of a quote by the clock of the replica that stored it, even if it was written late', async () => {
       await server.ask('FLUSHALL')
       const clock = createTestClock(Date.now())
       const sharedStore = await storeAt(server.url, { keyPrefix })
@@ -173,7 +176,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       expect(leftMs).toBeLessThanOrEqual(5_000)
     })
 
-    it('tells every replica of what is forgotten', async () => {
+    it('notifies every replica of evicted quotes', async () => {
       const store = await emptyReplica()
       const there = await replica(server.url)
       const heard: string[][] = []
@@ -191,7 +194,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       expect(heard).toEqual([['key', 'an "id"\n']])
     })
 
-    it('holds nothing, and says that it failed, once the server is gone', async () => {
+    it('returns nothing and reports the failure once the server is gone', async () => {
       const own = await startValkey()
       onTestFinished(() => own.end())
       const store = await replica(own.url)
@@ -204,7 +207,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       expect(await store.forget('key', 'quote-1')).toBe(false)
     })
 
-    it('takes what it does not understand for a failure, and replaces it', async () => {
+    it('treats an unreadable entry as a failure, and replaces it', async () => {
       const store = await emptyReplica()
       await store.set('key', storedQuote())
       await server.ask('HSET', `${keyPrefix}quote:key`, 'quote', 'from the future')
@@ -219,7 +222,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       ['the body of another quote', { body: storedQuote({ id: 'quote-2' }).body }],
       ['another expiry than its body', { expiresAtMs: Date.now() + 2 * lifeMs, body: storedQuote().body }],
       ['a line break in a header', { headers: ['X-A', 'a\r\nX-B: b'] }],
-    ])('hands out no quote with %s', async (_damage, changes) => {
+    ])('returns no quote with %s', async (_damage, changes) => {
       const store = await emptyReplica()
       await store.set('key', storedQuote(changes))
       expect(await store.getOrLock('key', wanted())).toBeUndefined()
@@ -227,7 +230,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
       expect(await store.getOrLock('key', wanted())).toHaveProperty('quote')
     })
 
-    it('hands out no header of another version that would be false of a later answer', async () => {
+    it("drops the headers of another version's entry that would be wrong in a later answer", async () => {
       const store = await emptyReplica()
       await store.set('key', storedQuote({ headers: ['Content-Length', '3', 'X-A', 'a'] }))
       expect(await store.getOrLock('key', wanted())).toMatchObject({ quote: { headers: ['X-A', 'a'] } })
@@ -250,7 +253,7 @@ describe.runIf(valkeyIsInstalled())('with a real Cluster of three', () => {
     return { store: await replica(cluster.url) }
   })
 
-  it('spreads its keys over all of them, and tells all replicas of what is forgotten on any', async () => {
+  it('spreads its keys over all servers, and notifies all replicas of quotes evicted on any', async () => {
     const store = await replica(cluster.url)
     const there = await replica(cluster.url)
     const heard = new Set<string>()

@@ -67,11 +67,11 @@ describe.each(named)('%s', (name, service: Service) => {
     }
   })
 
-  it('mounts files that are there', () => {
+  it('mounts files that exist', () => {
     expect(filesOf(name).filter(({ source }) => !existsSync(join(repository, source)))).toEqual([])
   })
 
-  it('waits for services that are there and can say how they are', () => {
+  it('waits for services that exist and have a health check', () => {
     for (const [other, { condition }] of Object.entries(service.depends_on ?? {})) {
       expect(condition).toBe('service_healthy')
       const hasCheck = services[other]?.healthcheck !== undefined || services[other]?.image === 'quotegate'
@@ -79,7 +79,7 @@ describe.each(named)('%s', (name, service: Service) => {
     }
   })
 
-  it('calls others by the names and ports that they have', () => {
+  it('calls other services by their real names and ports', () => {
     for (const value of Object.values(environmentOf(name))) {
       const [, host = '', port] = /^\w+:\/\/([\w.-]+):(\d+)/.exec(value) ?? []
       if (port !== undefined) expect(listening[host], value).toContain(Number(port))
@@ -88,7 +88,7 @@ describe.each(named)('%s', (name, service: Service) => {
 })
 
 describe('the containers of the gateway', () => {
-  it.each(ours)('%s is given settings that exist and are good', (name) => {
+  it.each(ours)('%s has settings that exist and are valid', (name) => {
     const names = Object.keys(environmentOf(name))
     expect(names.filter((setting) => !isSettingName(setting))).toEqual([])
     expect(() => configOf(name)).not.toThrow()
@@ -121,7 +121,7 @@ describe('the containers of the gateway', () => {
     expect(made?.map(({ rest }) => rest)).toEqual([`install -d -o 1000 -g 1000 -m 0700 ${STATE_DIRECTORY}`])
   })
 
-  it('are given the time that a drain may take', () => {
+  it('have a stop timeout as long as a drain may take', () => {
     const { delayMs, timeoutMs } = configOf('quotegate').drain
     const [, graceS] = /^(\d+)s$/.exec(services.quotegate?.stop_grace_period ?? '') ?? []
     expect(Number(graceS) * 1_000).toBeGreaterThan(delayMs + timeoutMs + 2_000)
@@ -160,7 +160,7 @@ describe('Prometheus and Grafana', () => {
     expect(services.prometheus?.tmpfs).toEqual([`${data}:uid=65534,gid=65534,mode=0700`])
   })
 
-  it('Grafana finds its provisioning where it looks, and the dashboards where that says', () => {
+  it('Grafana finds its provisioning files and the dashboards that they name', () => {
     expect(insideOf('grafana', 'grafana/provisioning')).toBe('/etc/grafana/provisioning')
     const { providers } = parse(readGrafana('provisioning/dashboards/quotegate.yml')) as {
       providers: { options: { path: string } }[]
@@ -172,7 +172,7 @@ describe('Prometheus and Grafana', () => {
     )
   })
 
-  it('Grafana asks the Prometheus that is there', () => {
+  it('Grafana queries the Prometheus of this file', () => {
     const { datasources } = parse(readGrafana('provisioning/datasources/prometheus.yml')) as {
       datasources: { url: string }[]
     }
@@ -183,7 +183,7 @@ describe('Prometheus and Grafana', () => {
   })
 })
 
-it('compose.yaml tells at its top every address that it publishes', () => {
+it('the head of compose.yaml lists every address that it publishes', () => {
   const text = readFileSync(join(repository, 'compose.yaml'), 'utf8')
   for (const [, port] of text.matchAll(/'(127\.0\.0\.1:\d+):\d+'/g)) {
     expect(text).toMatch(new RegExp(`^ *#.*http://${port}\\b`, 'm'))

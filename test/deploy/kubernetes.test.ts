@@ -35,7 +35,7 @@ describe('the settings', () => {
     expect(names.filter((name) => !isSettingName(name))).toEqual([])
   })
 
-  it('are good together with those of the image', () => {
+  it('are valid together with those of the image', () => {
     expect(config).not.toThrow()
     expect(config().production).toBe(true)
   })
@@ -46,7 +46,7 @@ describe('the settings', () => {
     expect(Object.values(settings).filter((value) => /:\/\/[^/]*@/.test(value))).toEqual([])
   })
 
-  it('all reach the container, and only by these two', () => {
+  it('all reach the container, and only from the ConfigMap and the Secret', () => {
     expect(container.envFrom).toEqual([
       { configMapRef: { name: kustomization.configMapGenerator[0]?.name } },
       { secretRef: { name: secret.metadata?.name } },
@@ -54,11 +54,11 @@ describe('the settings', () => {
     expect(container.env).toBeUndefined()
   })
 
-  it('are not mixed with what Kubernetes says of Services', () => {
+  it('are not mixed with the variables that Kubernetes sets for Services', () => {
     expect(pod?.spec?.enableServiceLinks).toBe(false)
   })
 
-  it('say whom to believe, and share what the replicas know', () => {
+  it('name the trusted proxies and the shared store', () => {
     expect(config().client.trustProxy).not.toEqual([])
     expect(secrets.VALKEY_URL).toBeDefined()
     // With several replicas, a quote that was served by another one may be unknown here while the store is down.
@@ -66,7 +66,7 @@ describe('the settings', () => {
   })
 
   // The image's entrypoint says how much V8 may take: half of the container's limit.
-  it('say nothing of Node, and fit the memory that the container has', () => {
+  it("set no NODE_OPTIONS, and fit the container's memory", () => {
     expect(settings.NODE_OPTIONS).toBeUndefined()
     const entrypoint = readDockerfile()
       .at(-1)
@@ -85,7 +85,7 @@ describe('the Deployment', () => {
     expect(config().admin.host).toBe('0.0.0.0')
   })
 
-  it('gives a drain longer than it may take', () => {
+  it('allows more time to stop than a drain may take', () => {
     const { delayMs, timeoutMs } = config().drain
     const graceMs = (pod?.spec?.terminationGracePeriodSeconds ?? 0) * 1_000
     // Two more seconds are for the operations listener, which ends last.
@@ -99,7 +99,7 @@ describe('the Deployment', () => {
     )
   })
 
-  it('takes none away before its successor is ready', () => {
+  it('stops no pod before its successor is ready', () => {
     expect(deployment.spec?.strategy?.rollingUpdate).toEqual({ maxUnavailable: 0, maxSurge: 1 })
   })
 
@@ -131,7 +131,7 @@ describe('the Deployment', () => {
     expect(pod?.spec?.volumes).toEqual([{ name: 'ledger', emptyDir: { sizeLimit: '512Mi' } }])
   })
 
-  it('tells Prometheus where the metrics are', () => {
+  it('has the annotations that lead Prometheus to the metrics', () => {
     expect(pod?.metadata?.annotations).toEqual({
       'prometheus.io/scrape': 'true',
       'prometheus.io/port': String(portNamed('operations')),
@@ -153,7 +153,7 @@ describe('the probes', () => {
     liveness: container.livenessProbe,
   })
 
-  it.each(probes)('%s asks the operations port for something that it answers', async (_name, probe) => {
+  it.each(probes)('%s asks the operations port for a path that it serves', async (_name, probe) => {
     expect(probe?.httpGet?.port).toBe('operations')
     expect((await fetch(`${gateway.operationsUrl}${probe?.httpGet?.path}`)).status).toBe(200)
   })
@@ -172,7 +172,7 @@ describe('the probes', () => {
 describe('what selects the pods', () => {
   const labels = pod?.metadata?.labels ?? {}
 
-  it('all selects these, and is not broken by what kustomize adds', () => {
+  it('every selector selects these pods, also with the labels that kustomize adds', () => {
     const selectors = [
       deployment.spec?.selector.matchLabels,
       readManifest<IService>('service.yaml').spec?.selector,
@@ -192,7 +192,7 @@ describe('what selects the pods', () => {
     }
   })
 
-  it('the traffic Service has no way to the operations port', () => {
+  it('the traffic Service does not lead to the operations port', () => {
     expect(readManifest<IService>('service.yaml').spec?.ports?.map(({ targetPort }) => targetPort)).toEqual([
       'http',
     ])
@@ -204,7 +204,7 @@ describe('what selects the pods', () => {
     for (const { from = [] } of rules) expect(from).not.toEqual([])
   })
 
-  it('the autoscaler scales this Deployment, which does not say how many itself', () => {
+  it('the autoscaler scales this Deployment, which sets no number of replicas', () => {
     const scaler = readManifest<IHorizontalPodAutoscaler>('horizontal-pod-autoscaler.yaml').spec
     expect(scaler?.scaleTargetRef).toEqual({
       apiVersion: deployment.apiVersion,

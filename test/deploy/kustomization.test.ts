@@ -20,7 +20,7 @@ const secret = readManifest<ISecret>('secret.example.yaml')
 const container = deployment.spec?.template.spec?.containers[0]
 
 describe('kustomization.yaml', () => {
-  it('lists every file there is, and none that is not', () => {
+  it('lists every file that exists, and no other', () => {
     const listed = [
       ...kustomization.resources,
       ...kustomization.configMapGenerator.flatMap(({ envs }) => envs),
@@ -34,7 +34,7 @@ describe('kustomization.yaml', () => {
     expect([...listed, ...others].sort()).toEqual(readdirSync(folder).sort())
   })
 
-  it('names the image of the Deployment, and the version that this is', () => {
+  it('names the image of the Deployment and the current version', () => {
     const [image] = kustomization.images
     expect(image?.name).toBe(container?.image)
     expect(image?.newTag).toBe(version)
@@ -42,28 +42,28 @@ describe('kustomization.yaml', () => {
     expect(new Set(tags.map(([, tag]) => tag))).toEqual(new Set([version]))
   })
 
-  it('is about objects as Kubernetes defines them, with no field that it does not know', () => {
+  it('has only objects and fields that Kubernetes defines', () => {
     const files = [...kustomization.resources, 'secret.example.yaml', 'network-policy-egress.example.yaml']
     const objects = files.map((name) => readManifest<Manifest>(name))
     expect(typeErrors(objects)).toEqual([])
     expect(schemaErrors(objects)).toEqual([])
   }, 120_000)
 
-  it('would find a value that cannot be, and a field that is missing', () => {
+  it('is checked for invalid values and missing fields', () => {
     const wrong = { apiVersion: 'v1', kind: 'Service', spec: { ports: [{ port: 'http' }] } }
     expect(schemaErrors([wrong]).join()).toContain('/spec/ports/0/port must be integer')
     const empty = { apiVersion: 'apps/v1', kind: 'Deployment', spec: {} }
     expect(schemaErrors([empty]).join()).toContain('must have required property selector')
   })
 
-  it('labels everything with the name and the version that this is', () => {
+  it('labels everything with the name and the current version', () => {
     const [labels] = kustomization.labels
     expect(labels?.pairs['app.kubernetes.io/name']).toBe('quotegate')
     expect(labels?.pairs['app.kubernetes.io/version']).toBe(version)
     expect([labels?.includeTemplates, labels?.includeSelectors]).toEqual([true, undefined])
   })
 
-  it('would find a field that Kubernetes does not know', () => {
+  it('is checked for fields that Kubernetes does not know', () => {
     const misspelt = { apiVersion: 'v1', kind: 'Service', spec: { selecter: {} } }
     expect(typeErrors([misspelt]).join()).toContain("'\"selecter\"' does not exist in type 'IServiceSpec'")
   }, 120_000)

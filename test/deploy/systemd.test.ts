@@ -15,7 +15,7 @@ const environment = Object.fromEntries(
     .map((pair) => pair.split('=')),
 )
 
-test('systemd accepts the unit without a word', () => {
+test('systemd accepts the unit without a warning', () => {
   const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' })
   if (verified.error !== undefined) {
     process.stderr.write('systemd-analyze is not here, so the unit was not checked\n')
@@ -24,20 +24,20 @@ test('systemd accepts the unit without a word', () => {
   expect(`${verified.status} ${verified.stderr}`).toBe('0 ')
 })
 
-test('its settings exist, and it waits for a drain', () => {
+test('the settings of the unit exist, and it waits for a drain', () => {
   expect(Object.keys(environment).filter((name) => name !== 'NODE_ENV' && !isSettingName(name))).toEqual([])
   const { drain } = loadConfig({ ...environment, SWAP_BASE_URL: 'https://swap.example' }).config
   expect(Number(inUnit('TimeoutStopSec')) * 1_000).toBeGreaterThan(drain.delayMs + drain.timeoutMs + 2_000)
 })
 
-test('a loop of refused starts ends', () => {
+test('a loop of failed startups ends', () => {
   const startsS = Number(inUnit('RestartSec')) * Number(inUnit('StartLimitBurst'))
   // A start that is refused takes a second at most.
   expect(startsS + Number(inUnit('StartLimitBurst'))).toBeLessThan(Number(inUnit('StartLimitIntervalSec')))
   expect(inUnit('Restart')).toBe('on-failure')
 })
 
-test('it may write to its ledger alone', () => {
+test('the unit may write only to its ledger', () => {
   expect([inUnit('ProtectSystem'), inUnit('DynamicUser'), inUnit('StateDirectory')]).toEqual([
     'strict',
     'yes',

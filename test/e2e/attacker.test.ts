@@ -61,7 +61,7 @@ describe('the attacker', () => {
     '/v3/pairs/%zz',
     '/v3/pairs\x00',
     '/v3/p\xe4rs',
-  ])('leaves no path by %j: a 400, and no upstream sees it', async (target) => {
+  ])('escapes from no path by %j: a 400, and no upstream sees the request', async (target) => {
     const stage = await setStage()
     const { text, closed } = await askRaw(stage, [`GET ${target} HTTP/1.1`, 'Host: gate'])
     expect([statusesIn(text), closed]).toEqual([[400], true])
@@ -69,7 +69,7 @@ describe('the attacker', () => {
   })
 
   test.each(['/metrics', '/healthz', '/readyz', '/sandbox/faults', '//metrics', '/METRICS'])(
-    'finds nothing of the operations listener or the sandbox at %s',
+    'does not reach the operations listener or the sandbox at %s',
     async (target) => {
       const stage = await setStage()
       const { text } = await askRaw(stage, [`GET ${target} HTTP/1.1`, 'Host: gate', 'Connection: close'])
@@ -90,7 +90,7 @@ describe('the attacker', () => {
     },
   )
 
-  test('is not let in by a gateway that has been through itself', async () => {
+  test('cannot make the gateway call itself in a loop', async () => {
     const stage = await setStage()
     const { text } = await askRaw(stage, [
       'GET /v3/pairs HTTP/1.1',
@@ -117,7 +117,7 @@ describe('the attacker', () => {
     expect(await neighbourIsServed(stage)).toBe(true)
   })
 
-  test('makes the metrics no longer by random pairs, paths, methods and names', async () => {
+  test('cannot lengthen the metrics by random pairs, paths, methods and names', async () => {
     const stage = await setStage()
     const lengthOfMetrics = async () => (await stage.gateway.metrics()).match(/^quotegate_/gm)?.length
     await neighbourIsServed(stage)
@@ -150,7 +150,7 @@ describe.each(everyWay)('the attacker from a restricted place, through %s,', (_w
     { 'X-Real-IP': '198.51.100.1', 'CF-Connecting-IP': '198.51.100.1', 'True-Client-IP': '198.51.100.1' },
     { Connection: 'Forwarded, X-Forwarded-For' },
     { Forwarded: 'for=198.51.100.1', Connection: 'Forwarded' },
-  ])('is refused as what it is, whatever it claims: %j', async (claims) => {
+  ])('is refused by its real address, whatever it claims: %j', async (claims) => {
     const { sandbox, gateway } = await setStage({}, restricted)
     const answer = await open(gateway)('get', '/v3/pairs/ETH_USDC').set(claims)
     expect([answer.status, answer.body]).toEqual([403, { code: 'RESTRICTED_GEOLOCATION' }])

@@ -69,7 +69,7 @@ describe.each(everyWay)('the merchant backend, through %s,', (_way, open) => {
     expect(answer.headers['x-payments']).toBe('one, two')
   })
 
-  test('is paid and refunds: the whole way before the sandbox', async () => {
+  test('is paid and refunds: from start to finish with the sandbox', async () => {
     const { sandbox, gateway } = await setStage()
     const ask = open(gateway)
     const key = { Authorization: 'Bearer any-key', 'Content-Type': 'application/json' }

@@ -14,7 +14,7 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
     expect(body).toMatchObject({ pairId: 'ETH_USDC', fromAmount: { assetId: 'ETH', value: '0.1' } })
   })
 
-  test('plays with the lifetime of a quote and with errors, at the port that the sandbox has', async () => {
+  test("changes the lifetime of quotes and causes errors at the sandbox's own port", async () => {
     const gateway = closing(await startGateway())
     const setFaults = (faults: object) =>
       fetch(`${gateway.sandboxUrl}/sandbox/faults`, { method: 'PUT', body: JSON.stringify(faults) })
@@ -26,7 +26,7 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
     expect((await ask('get', '/v3/pairs')).status).toBe(503)
   })
 
-  test('forgets TRUST_PROXY, and the log says so once, and a metric too', async () => {
+  test('forgets TRUST_PROXY: the log says so once, and a metric shows it', async () => {
     const log = await keptLog('info')
     const { sandbox, gateway } = await setStage({}, { overrides: { logger: log.logger } })
     const ask = open(gateway)
@@ -38,7 +38,7 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
       expect(valuesOf(rawHeaders, 'Forwarded')).toEqual(['for=127.0.0.1'])
     }
     expect(log.lines(levels.warn).map(({ msg }) => msg)).toEqual([
-      '127.0.0.1 sent Forwarded but is not in TRUST_PROXY: all its users look like 127.0.0.1 to the provider',
+      '127.0.0.1 sent Forwarded but is not in TRUST_PROXY: the provider sees 127.0.0.1 for all its users. If it is your proxy, add it to TRUST_PROXY',
     ])
     const ignored = 'quotegate_client_address_headers_ignored_total{reason="untrusted-header"} 3'
     expect(await gateway.metrics()).toContain(ignored)

@@ -22,7 +22,7 @@ describe.each(everyWay)('the wallet backend, through %s,', (_way, open) => {
     ['for="198.51.100.7:4711";proto=https', 'for=198.51.100.7'],
     ['for="[2001:db8::17]"', 'for="[2001:db8::17]"'],
     ['for=203.0.113.9, for=198.51.100.7, for=10.1.2.3', 'for=198.51.100.7'],
-  ])("is asked for by its user's address: %s arrives as %s", async (sent, arrived) => {
+  ])("sends its user's address: %s arrives as %s", async (sent, arrived) => {
     const { sandbox, quoteFor } = await stage()
     const { status, body } = await quoteFor(sent)
     expect(status).toBe(200)

@@ -13,7 +13,7 @@ const chunksOf = (text: string, size: number) =>
 // A connection to an upstream is scarce. A client that sent its body slowly held one for nothing.
 describe('an order', () => {
   test.each(['/v3/orders/float', '/v3/orders'])(
-    'to %s is read whole before there is a connection for it',
+    'to %s is read whole before it takes a connection',
     async (path) => {
       const upstream = await recordingUpstream()
       const gateway = await gatewayTo(upstream.url)
@@ -27,7 +27,7 @@ describe('an order', () => {
     },
   )
 
-  test('of more than 64 KiB to /v3/orders is not sent before 64 KiB of it are there', async () => {
+  test('of more than 64 KiB to /v3/orders is not sent before its first 64 KiB have arrived', async () => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)

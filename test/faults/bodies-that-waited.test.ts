@@ -37,7 +37,7 @@ test.each([
   ['/checkouts', 'length'],
   ['/v3/orders', 'chunked'],
   ['/v3/orders', 'length'],
-])('a body of 70 KB to %s (%s) that lies ready as a whole is sent as a whole', async (path, framing) => {
+])('a body of 70 KB to %s (%s) that has arrived whole is sent whole', async (path, framing) => {
   const { upstream, went, url } = await behindSlowMiddleware()
   const client = new RawConnection(url)
   const isChunked = framing === 'chunked'

@@ -38,7 +38,7 @@ describe('an upload that tries whether an outage is over', () => {
     expect((await stage.order(termsOf(quote))).status).toBe(201)
   })
 
-  test('keeps what is neither order nor quote waiting no longer', async () => {
+  test('does not keep other requests waiting longer', async () => {
     const stage = await orderStage(settings)
     stage.upstream.answer((_request, response) => void response.writeHead(503).end())
     expect((await ask(stage.gateway.url, { path: '/v3/orders/1' })).status).toBe(503)
@@ -103,7 +103,7 @@ describe('uploads that the provider cuts open no breaker', () => {
     expect(edge.states).toEqual([])
   })
 
-  test('and one that tries lets the next request try at once', async () => {
+  test("even if one was the breaker's trial: the next request tries at once", async () => {
     let isDown = true
     const upstream = await recordingUpstream((request, response) => {
       if (isDown) response.writeHead(503).end()
@@ -122,7 +122,7 @@ describe('uploads that the provider cuts open no breaker', () => {
   })
 
   test.each(['resets', '503'])(
-    'but a short body that came in pieces and was all sent counts: %s',
+    'unless the body was short, came in pieces and was sent whole: %s',
     async (how) => {
       const upstream = await recordingUpstream((_request, response) => {
         if (how === 'resets') response.socket?.resetAndDestroy()
@@ -139,7 +139,7 @@ describe('uploads that the provider cuts open no breaker', () => {
   )
 })
 
-test('an answer that its client does not read, and that the provider breaks off for that, opens no breaker', async () => {
+test('an answer that the provider breaks off because its client does not read opens no breaker', async () => {
   const sockets: Socket[] = []
   const upstream = await rawUpstream((socket) => {
     sockets.push(socket)
@@ -161,7 +161,7 @@ test('an answer that its client does not read, and that the provider breaks off 
 describe('one failing pair', () => {
   const spellings = ['BAD_PAIR', 'bAD_PAIR', 'BAD_PAIR;a=1', 'BAD%5FPAIR', '%42AD_PAIR%3Ba=1', 'bad_pair;']
 
-  test('is one pair in however many spellings, and stops no other', async () => {
+  test('counts as one pair in all its spellings, and stops no other pair', async () => {
     const stage = await orderStage({ BREAKER_FAILURES: 5, METRICS_PAIRS: 'Bad_Pair' })
     stage.upstream.answer(({ target }, response) => {
       if (target.includes('ETH')) response.end('{}')

@@ -36,7 +36,7 @@ async function stage(changes: Partial<typeof limits> = {}) {
 
 const targets = (upstream: RecordingUpstream) => upstream.requests.map(({ target }) => target)
 
-test('failures to connect stop every kind, and one connection lets every kind go on', async () => {
+test('failures to connect stop every kind of request, and one connection allows all of them again', async () => {
   const { ask, edge, names, upstream } = await stage()
   names.works = false
   for (const path of ['/a', order, '/quote-of/A']) expect((await ask(path)).status).toBe(502)
@@ -58,7 +58,7 @@ test('failures to connect stop every kind, and one connection lets every kind go
   expect(edge.states).toHaveLength(3)
 })
 
-test('failures to connect count in no kind, and failing answers not as connections', async () => {
+test('failures to connect do not count for a kind, and failing answers do not count for connections', async () => {
   const { ask, edge, names, upstream } = await stage({ breakerOpenMs: 1 })
   upstream.answer((_request, response) => response.writeHead(503).end())
   await ask('/a')
@@ -94,7 +94,7 @@ async function heldStage() {
   return { ...all, arrivedAtMs, release, send }
 }
 
-test('what waits for a connection when they begin to fail is sent when one may try again, and not before', async () => {
+test('requests that wait when connections begin to fail are sent once one request may try again, not before', async () => {
   const { ask, arrivedAtMs, edge, names, release, send, upstream } = await heldStage()
   await send('/held')
   const clients = [await send('/waits-1'), await send('/waits-2')]
@@ -110,7 +110,7 @@ test('what waits for a connection when they begin to fail is sent when one may t
   expect(edge.states).toEqual(['connections open', 'connections half-open', 'connections closed'])
 })
 
-test('of what waits then, an order is the first to try', async () => {
+test('of the requests that wait, an order is the first to try', async () => {
   const { names, release, send, upstream } = await heldStage()
   await send('/held')
   await send(`${order}/held`)
@@ -126,7 +126,7 @@ test('of what waits then, an order is the first to try', async () => {
   expect(targets(upstream).slice(2)).toEqual([`${order}/tries`, '/waits'])
 })
 
-test('what waits is refused when the first to try fails as well', async () => {
+test('requests that wait are refused if the first to try fails as well', async () => {
   const { ask, edge, names, release, send, upstream } = await heldStage()
   await send('/held')
   const clients = [await send('/tries'), await send('/waits')]

@@ -35,7 +35,7 @@ async function quotingUpstream() {
 }
 
 describe('a swap upstream that has failed three times in a row', () => {
-  test('is not asked for quotes, which are a 503 breaker-open at once', async () => {
+  test('gets no quote requests, which are answered 503 breaker-open at once', async () => {
     const upstream = await quotingUpstream()
     const gateway = await gatewayTo(upstream.url, settings)
     upstream.failSwap()
@@ -54,7 +54,7 @@ describe('a swap upstream that has failed three times in a row', () => {
     expect(await counted(gateway, state('swap', 'quotes', 'closed'))).toBe(1)
   })
 
-  test('leaves cached quotes to be served, and the payments side at the same address alone', async () => {
+  test('does not stop cached quotes, or payments to the same address', async () => {
     const upstream = await quotingUpstream()
     const gateway = await gatewayTo(upstream.url, settings)
     const quote = await asking(gateway.url, '0.1')
@@ -68,7 +68,7 @@ describe('a swap upstream that has failed three times in a row', () => {
   })
 
   // One breaker for all of swap refused live orders because quotes, or a client's list of assets, failed.
-  test('gets float orders all the same, until three of them have failed as well', async () => {
+  test('still gets float orders, until three of them have failed as well', async () => {
     const upstream = await quotingUpstream()
     const gateway = await gatewayTo(upstream.url, settings)
     await asking(gateway.url, '0.1')
@@ -87,7 +87,7 @@ describe('a swap upstream that has failed three times in a row', () => {
     expect(posts()).toBe(3)
   })
 
-  test('is asked by one after BREAKER_OPEN_MS, and by all when that one is answered', async () => {
+  test('gets one request after BREAKER_OPEN_MS, and all requests once that one is answered', async () => {
     const upstream = await quotingUpstream()
     const gateway = await gatewayTo(upstream.url, { ...settings, BREAKER_OPEN_MS: 300 })
     upstream.failSwap()
@@ -101,7 +101,7 @@ describe('a swap upstream that has failed three times in a row', () => {
   })
 })
 
-test('each side has a breaker of its own, also where all have the same dead address', async () => {
+test('each upstream has its own breaker, even if all have the same dead address', async () => {
   const gateway = await gatewayTo('http://127.0.0.1:9', {
     ...settings,
     WEBHOOKS_BASE_URL: 'http://127.0.0.1:9',
@@ -114,7 +114,7 @@ test('each side has a breaker of its own, also where all have the same dead addr
   }
 })
 
-test("the payments upstream's own errors are relayed, however many, and open nothing", async () => {
+test('errors that the payments API answers are relayed and open no breaker', async () => {
   const upstream = await recordingUpstream((_request, response) => response.writeHead(503).end('mine'))
   const gateway = await gatewayTo(upstream.url, { ...settings, BREAKER_FAILURES: 1 })
   for (let count = 0; count < 5; count += 1) {
@@ -123,7 +123,7 @@ test("the payments upstream's own errors are relayed, however many, and open not
   }
 })
 
-test('clients who leave while their quotes are asked for open nothing', async () => {
+test("clients that leave during their quote's call open no breaker", async () => {
   const upstream = await recordingUpstream(() => {})
   const gateway = await gatewayTo(upstream.url, { ...settings, BREAKER_FAILURES: 1 })
   for (let count = 1; count <= 4; count += 1) {

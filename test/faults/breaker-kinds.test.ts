@@ -46,7 +46,7 @@ describe('a 503 of the provider', () => {
   })
 })
 
-test('an order whose body streams lets go of its client when a breaker refuses it', async () => {
+test('an order whose body streams is answered at once when a breaker refuses it', async () => {
   const { gateway } = await failingGateway()
   await rawExchange(gateway.url, post('{}', { path: '/v3/orders' }))
   const request = post('x'.repeat(300_000), { path: '/v3/orders' })

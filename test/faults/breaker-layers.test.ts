@@ -58,7 +58,7 @@ describe('what fails on the swap side stops alone', () => {
     expect(edge.upstream.breakers.refusedPairs()).toEqual(breaker === 'pair' ? ['A'] : [])
   })
 
-  test('a quote that succeeds, of whatever pair, starts the count of failing pairs again', async () => {
+  test('a successful quote of any pair resets the count of failing pairs', async () => {
     const upstream = await failingAt('A', 'B', 'C')
     const edge = await edgeTo(upstream.url, limits)
     await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('X'), quoteOf('C'), quoteOf('A'))
@@ -97,7 +97,7 @@ describe('what fails on the swap side stops alone', () => {
     expect(edge.upstream.breakers.refusedPairs()).toEqual(['A'])
   })
 
-  test('a failing pair that tries for all keeps no pair from trying that did not fail', async () => {
+  test('a failing pair that tries for all does not stop a pair that did not fail from trying', async () => {
     const upstream = await failingAt('A', 'B', 'C')
     const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })
     await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('C'))
@@ -137,7 +137,7 @@ describe('what fails on the swap side stops alone', () => {
     expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('B'))).toEqual(['200', '200'])
   })
 
-  test('names that clients make up fill no memory, however long and however many', async () => {
+  test('long and many invented pair names do not fill memory', async () => {
     const upstream = await failingAt('BAD')
     const edge = await edgeTo(upstream.url, { ...limits, breakerFailures: 2 })
     const long = `BAD${'x'.repeat(6_000)}`

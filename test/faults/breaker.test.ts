@@ -143,7 +143,7 @@ describe('an open breaker', () => {
     expect(timesSeen(upstream, '/trial')).toBe(1)
   })
 
-  test('opens for as long again if that one fails, after a single try', async () => {
+  test('opens for the same time again if that request fails, after a single try', async () => {
     const upstream = await faultyUpstream()
     const edge = await edgeTo(upstream.url, brief)
     await rawExchange(edge.url, get('/503'))
@@ -154,7 +154,7 @@ describe('an open breaker', () => {
     expect(edge.states).toEqual(['rest open', 'rest half-open', 'rest open'])
   })
 
-  test('lets another try at once when the client of that one leaves', async () => {
+  test('lets another request try at once if the client of the trial leaves', async () => {
     const upstream = await faultyUpstream()
     const edge = await edgeTo(upstream.url, brief)
     await rawExchange(edge.url, get('/503'))
@@ -170,7 +170,7 @@ describe('an open breaker', () => {
     expect(edge.states).toEqual(['rest open', 'rest half-open', 'rest closed'])
   })
 
-  test('is over when the answer to that one begins, not when a slow client has read it all', async () => {
+  test('closes when the answer to the trial begins, not when a slow client has read it all', async () => {
     const upstream = await faultyUpstream()
     const edge = await edgeTo(upstream.url, brief)
     await rawExchange(edge.url, get('/503'))

@@ -36,7 +36,7 @@ describe('a client that leaves', () => {
     clearInterval(sending)
   })
 
-  test('that no longer reads, while its answer waits for it: the connection to the upstream is closed soon', async () => {
+  test('that stops reading its answer and leaves: the connection to the upstream is closed soon', async () => {
     const upstream = await recordingUpstream((_request, response) => {
       response.end(Buffer.alloc(64 * 1024 * 1024))
     })

@@ -40,7 +40,7 @@ async function sendAndReset(url: string, bytes: string | Buffer): Promise<void> 
 }
 
 // A connection that was reset before it is accepted has no address. It was served as that of an unknown client, which
-// shares no quote with anybody, and whose place the provider cannot know.
+// shares no quote with other clients, and whose place the provider cannot know.
 test('500 clients that reset their connections while the process stood still cost the provider at most three calls', async () => {
   const { gateway, asked } = await stage()
   await whileStopped(gateway, () =>
@@ -53,7 +53,7 @@ test('500 clients that reset their connections while the process stood still cos
   expect((await rawExchange(gateway.url, quote)).status).toBe(200)
 })
 
-test('so do those whose connections were open before', async () => {
+test('500 clients that reset connections opened before the pause cost at most three calls too', async () => {
   const { gateway, asked } = await stage()
   const clients = await Promise.all(
     Array.from({ length: 200 }, async () => {
@@ -73,7 +73,7 @@ test('so do those whose connections were open before', async () => {
   expect(asked('/quotes')).toBeLessThanOrEqual(3)
 })
 
-test('the order of a client that is gone, and whose place cannot be known, is not sent on', async () => {
+test('the order of a client that is gone and whose place is unknown is not sent', async () => {
   const { gateway, asked } = await stage()
   const order = post('{"pairId":"ETH_USDC","fromAmount":"0.1","toAmount":"289.645"}')
   // With a connection to the provider that is open already, an order goes out as soon as it is read.
@@ -100,7 +100,7 @@ test('a client that only closed its own side, behind a whole request, is served'
   for (const client of clients) expect((await client.answer()).status).toBe(200)
 })
 
-test('so it is when the process never stood still', async () => {
+test('such a client is served also if the process never paused', async () => {
   const upstream = await recordingUpstream(({ target }, response) => {
     setTimeout(() => (target.includes('/quotes') ? giveQuote(response) : response.end('{}')), 100)
   })

@@ -44,7 +44,7 @@ function ticks(pid: number | undefined): number {
   return Number(fields[11]) + Number(fields[12])
 }
 
-test('a process that may open few files takes fewer clients, says so, and refuses the others aloud', async () => {
+test('a process with few file descriptors accepts fewer clients, logs that, and answers the others 503', async () => {
   const { program, url, operationsUrl } = await startGatewayProgram({}, 128)
   expect(program.stdout()).toContain('CLIENT_CONNECTIONS=10000 needs more file descriptors')
   connectMany(url, 64)
@@ -56,7 +56,7 @@ test('a process that may open few files takes fewer clients, says so, and refuse
   expect((await program.exit).code).toBe(0)
 })
 
-test('out of descriptors: who is connected is served, an upstream that cannot be connected to is a 503, and all is well afterwards', async () => {
+test('out of descriptors: connected clients are served, a new upstream connection is a 503, and the gateway recovers', async () => {
   const { program, pid, url } = await startGatewayProgram({ QUOTE_PARTITION: 'none' })
   const kept = new RawConnection(url)
   kept.write(get('/v3/pairs'))
@@ -97,7 +97,7 @@ test('out of descriptors: who is connected is served, an upstream that cannot be
 })
 
 // A client that is refused and does not hang up holds a descriptor for as long as the gateway listens to it.
-test('a flood of refused connections that stay holds a thousand descriptors at the most, and each is answered', async () => {
+test('a flood of refused connections holds at most a thousand descriptors, and each is answered', async () => {
   const { pid, url } = await startGatewayProgram({ CLIENT_CONNECTIONS: '1' })
   const served = new RawConnection(url)
   served.write(get('/v3/pairs'))

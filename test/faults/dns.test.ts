@@ -50,7 +50,7 @@ async function answeredBy(edge: Edge): Promise<string> {
   return (await rawExchange(edge.url, get())).body.toString()
 }
 
-test('a name with several addresses: those that refuse are passed over, for a POST too', async () => {
+test('a name with several addresses: those that refuse are skipped, for a POST too', async () => {
   const upstream = await recordingUpstream()
   const names = zone(['127.0.0.2', '127.0.0.3', '127.0.0.1'])
   const edge = await edgeTo(`http://upstream.test:${upstream.port}`, { retries: 0 }, { lookup: names.lookup })
@@ -169,14 +169,14 @@ test('a change in DNS is followed under constant load once the connections have 
   await until(() => answers.length > 50, 'the load to run')
   expect(new Set(answers)).toEqual(new Set(['127.0.0.1']))
   names.set(['127.0.0.2'])
-  // Twice its age at the most; here it is enough that it comes, and comes for all.
+  // At most twice its age; here it is enough that it comes, and comes for all.
   await until(() => answers.slice(-40).every((by) => by === '127.0.0.2'), 'every connection to be renewed')
   running = false
   await Promise.all(load)
   expect([...statuses]).toEqual([200])
 })
 
-test('connections are kept for as long as they may be: no name is asked for meanwhile', async () => {
+test('connections are kept for their whole allowed age: no name is looked up meanwhile', async () => {
   const port = await twoUpstreams()
   const names = zone(['127.0.0.1'])
   const edge = await edgeTo(`http://upstream.test:${port}`, {}, { lookup: names.lookup })
@@ -186,7 +186,7 @@ test('connections are kept for as long as they may be: no name is asked for mean
   expect(names.asked()).toBe(1)
 })
 
-test('a request under way outlives the age of its connection', async () => {
+test('a request in flight may outlast the age of its connection', async () => {
   const upstream = await recordingUpstream(async (request, response) => {
     response.write('begin ')
     if (request.target === '/long') await pause(600)
@@ -203,7 +203,7 @@ test('a request under way outlives the age of its connection', async () => {
 })
 
 test.each([1, 3])(
-  'a request after a silence finds every connection too old, and is answered all the same (%i of them)',
+  'after a silence every connection is too old, and a request is still answered (%i of them)',
   async (connections) => {
     // undici's Pool with clientTtl leaves it waiting until the next request comes.
     const upstream = await recordingUpstream(async (_request, response) => {
@@ -217,7 +217,7 @@ test.each([1, 3])(
   },
 )
 
-test('a problem of the name says nothing of it to the client', async () => {
+test('the answer to a name that does not resolve does not contain the name', async () => {
   const gateway = await gatewayTo('http://secret-host.invalid')
   const answer = await rawExchange(gateway.url, get('/checkouts'))
   expectProblem(answer, 502, 'upstream-unreachable')

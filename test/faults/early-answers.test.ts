@@ -100,7 +100,7 @@ describe('an upstream that answers before it has read the body', () => {
     await client.closed()
   })
 
-  test('is answered at once by an empty answer, too, where the connection is to be closed', async () => {
+  test('with an empty body: the sender gets the answer at once, even if the connection is to be closed', async () => {
     const upstream = await rawUpstream((socket) =>
       socket.write('HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'),
     )
@@ -115,7 +115,7 @@ describe('an upstream that answers before it has read the body', () => {
   })
 
   // Node keeps no HTTP/1.0 connection behind an answer without a length, also where its client has asked for that.
-  test('without a length hangs up on no HTTP/1.0 client in the middle of its body', async () => {
+  test('without a length: no HTTP/1.0 client is disconnected in the middle of its body', async () => {
     const upstream = await rawUpstream((socket) =>
       socket.write('HTTP/1.1 413 Too Large\r\nTransfer-Encoding: chunked\r\n\r\n3\r\ntoo\r\n0\r\n\r\n'),
     )

@@ -94,7 +94,7 @@ test('where requests wait, float orders go first, in the order in which they cam
   ])
 })
 
-test('a queue full of others keeps no float order out; UPSTREAM_QUEUE orders may wait', async () => {
+test('a queue full of other requests still has room for UPSTREAM_QUEUE float orders', async () => {
   const { held, send } = await stage({ UPSTREAM_CONNECTIONS: 2, UPSTREAM_QUEUE: 2 })
   await send(quote(1), quote(2), quote(3))
   const [refused] = await send(quote(4))

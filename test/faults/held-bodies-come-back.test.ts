@@ -12,7 +12,7 @@ async function heldBytes(gateway: RunningGateway): Promise<number> {
   return Number(/^quotegate_request_bodies_held_bytes (\d+)$/m.exec(await metrics(gateway))?.[1])
 }
 
-test('what is held of a body comes back if its client leaves while a slow store counts its request', async () => {
+test('the memory of a body is freed if its client leaves while a slow store counts its request', async () => {
   const upstream = await recordingUpstream()
   const allow: (() => void)[] = []
   const rateLimiter: RateLimiter = {
@@ -45,7 +45,7 @@ test('what is held of a body comes back if its client leaves while a slow store 
   expect(upstream.requests).toEqual([])
 })
 
-test('a request whose body is malformed behind its head has one answer, and its body is held no longer', async () => {
+test('a request with a malformed body gets one answer, and the memory of its body is freed', async () => {
   const upstream = await recordingUpstream()
   const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, REQUEST_BODY_IDLE_TIMEOUT_MS: 500 })
   onTestFinished(() => gateway.close())

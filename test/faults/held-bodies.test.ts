@@ -84,7 +84,7 @@ test.each([orderLine, 'POST /v3/orders'])(
 )
 
 test(
-  'bodies that are not judged are not held while orders fill half of it: they stream at once',
+  'other bodies are not held while orders fill half of the bound: they stream at once',
   async () => {
     const { upstream, gateway, untilHeld, slow } = await small()
     async function msUntilSeen(): Promise<number> {
@@ -111,7 +111,7 @@ test(
 )
 
 test(
-  'bodies that are not judged never keep a slow order out',
+  'other bodies never take the place of a slow order',
   async () => {
     const { gateway, counted, slow } = await small()
     const others = slow('PUT /checkouts', 400)

@@ -42,7 +42,7 @@ describe('an answer that is not valid HTTP', () => {
       'has a head of more than 64 KiB in many headers',
       `HTTP/1.1 200 OK\r\n${'X-Big: aaaaaaaaaaaaaaaa\r\n'.repeat(4_000)}\r\nok`,
     ],
-  ])('since it %s: a 502 with Proxy-Status, and the gateway lives on', async (_what, bytes) => {
+  ])('because it %s: a 502 with Proxy-Status, and the gateway keeps running', async (_what, bytes) => {
     const escaped = escapedErrors()
     let answers = 0
     const upstream = await rawUpstream((socket) => {
@@ -64,7 +64,7 @@ describe('an answer that is not valid HTTP', () => {
       'has a chunk longer than it says',
       'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n',
     ],
-  ])('since it %s: the client cannot take it for whole', async (_what, bytes) => {
+  ])('because it %s: the client cannot mistake it for a complete answer', async (_what, bytes) => {
     const upstream = await rawUpstream((socket) => socket.write(bytes))
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)
@@ -86,13 +86,13 @@ describe('an answer that is valid, if odd', () => {
     expect([answer.status, answer.reason, answer.body.toString()]).toEqual([200, 'OK', 'ok'])
   })
 
-  test('is not waited for after an unasked 100 Continue: undici takes that for the end', async () => {
+  test('is not relayed after an unrequested 100 Continue, which undici treats as the end', async () => {
     const upstream = await rawUpstream((socket) => socket.end(`HTTP/1.1 100 Continue\r\n\r\n${good}`))
     const gateway = await gatewayTo(upstream.url)
     expectProblem(await rawExchange(gateway.url, get), 502, 'upstream-invalid')
   })
 
-  test('is cut where its length says, and what follows reaches no client', async () => {
+  test('ends at its stated length, and the bytes after it reach no client', async () => {
     const escaped = escapedErrors()
     const upstream = await rawUpstream((socket) =>
       socket.write(`${good}HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nstray`),

@@ -27,9 +27,9 @@ const between = (least: number, most: number) => () => least + Math.random() * (
 const sum = (counts: number[]) => counts.reduce((total, count) => total + count, 0)
 
 describe('an upstream that closes idle connections just as the next POST goes out', () => {
-  test('loses none where it announces Keep-Alive: timeout, and sees none twice', async () => {
+  test('loses no POST and sees none twice if it announces Keep-Alive: timeout', async () => {
     const [bursts, atOnce] = [6, 250]
-    // It closes at the very time that it announced; the gateway lets go of them a second earlier.
+    // It closes at the very time that it announced; the gateway closes them a second earlier.
     const upstream = await racingUpstream({ idleMs: [1_950, 2_000], announce: 'Keep-Alive: timeout=2\r\n' })
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce })
     let burst = 0
@@ -44,7 +44,7 @@ describe('an upstream that closes idle connections just as the next POST goes ou
     expect([seen.length, sum(seen)]).toEqual([bursts * atOnce, bursts * atOnce])
   })
 
-  test('sees none twice where it closes unannounced: a request that met the close is a 502', async () => {
+  test('sees no POST twice if it closes unannounced: a request that met the close is a 502', async () => {
     const [bursts, atOnce] = [100, 20]
     const upstream = await racingUpstream({ idleMs: [0, 12], announce: '' })
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce, UPSTREAM_RETRIES: 5 })
@@ -57,7 +57,7 @@ describe('an upstream that closes idle connections just as the next POST goes ou
     expect(seen.length).toBeGreaterThanOrEqual(answered)
   })
 
-  test('loses hardly any of those who wait for a connection where it closes right behind each answer', async () => {
+  test('loses few of the requests that wait for a connection if it closes right after each answer', async () => {
     const upstream = await rawUpstream((socket) =>
       socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
     )
@@ -69,7 +69,7 @@ describe('an upstream that closes idle connections just as the next POST goes ou
 })
 
 test.each([['204 No Content'], ['304 Not Modified']])(
-  'an upstream that ends the chunks of a %s, which has none, late: the next POST takes another connection',
+  'an upstream that sends the end of chunks after a %s, which has no body: the next POST takes another connection',
   async (status) => {
     const bodiless = `HTTP/1.1 ${status}\r\nTransfer-Encoding: chunked\r\n\r\n`
     const upstream = await rawUpstream((socket) => {

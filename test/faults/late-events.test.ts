@@ -58,7 +58,7 @@ test.each([
   expect(escaped).toEqual([])
 })
 
-test('an upstream that closes its kept connection just as a request comes costs a GET nothing worse than a 502', async () => {
+test('an upstream that closes its kept connection just as a GET comes causes at worst a 502', async () => {
   const escaped = escapedErrors()
   const upstream = await recordingUpstream((_request, response) => {
     response.end('ok', () => setImmediate(() => response.socket?.destroy()))
@@ -70,7 +70,7 @@ test('an upstream that closes its kept connection just as a request comes costs 
   expect(escaped).toEqual([])
 })
 
-test("a client's broken chunk while the upstream answers: one answer at the most, and the gateway lives on", async () => {
+test("a client's broken chunk while the upstream answers: at most one answer, and the gateway keeps running", async () => {
   const escaped = escapedErrors()
   const waiting: ServerResponse[] = []
   const upstream = await recordingUpstream(undefined, {

@@ -32,7 +32,7 @@ async function busyStage(settings: Record<string, string | number> = {}) {
 }
 
 describe('an order whose quote expires while it waits for a connection', () => {
-  it('is refused at that instant, though no connection comes free, and never sent', async () => {
+  it('is refused at that instant, even if no connection becomes free, and never sent', async () => {
     const { arrived, clock, decided, first, given, held, inFlight: taken, order } = await busyStage()
     const waiting = order(termsOf(given))
     while ((await taken()) < 2) await pause(5)
@@ -58,7 +58,7 @@ describe('an order whose quote expires while it waits for a connection', () => {
     expect(expectProblem(await waiting, 409, 'quote-expired').expiredForMs).toBe(0)
   })
 
-  it('waits on while its quote lives, however short', async () => {
+  it('keeps waiting while its quote is live, even if that is short', async () => {
     const { clock, given, held, first, inFlight: taken, order } = await busyStage()
     const waiting = order(termsOf(given))
     while ((await taken()) < 2) await pause(5)
@@ -89,7 +89,7 @@ describe('a sender that objects while its request waits', () => {
   const request = { kind: 'float-order' as const, method: 'POST', target: '/', headers: [], body: null }
   const expired = () => new Problem('quote-expired', { detail: 'too late' })
 
-  it('for its connection to be made is obeyed at once, and nothing is sent on that connection', async () => {
+  it('for a connection to be made is obeyed at once, and nothing is sent on that connection', async () => {
     const upstream = await recordingUpstream()
     let resolve = () => {}
     const lookup: LookupFunction = (_name, _options, callback) => {
@@ -111,7 +111,7 @@ describe('a sender that objects while its request waits', () => {
     expect([edge.outcomes, edge.states, upstream.requests]).toEqual([['given-up'], [], []])
   })
 
-  it('is not asked any more once it was sent', async () => {
+  it('is not called again after the request was sent', async () => {
     const upstream = await recordingUpstream(() => {})
     const edge = await edgeTo(upstream.url)
     let asked = 0
@@ -134,7 +134,7 @@ describe('a sender that objects while its request waits', () => {
   })
 
   // A machine that stood still: the timer is late, and a connection has come free meanwhile.
-  it('too late, after a pause of this process, is asked when the request would be sent', async () => {
+  it('too late, after a pause of the process, is called again when the request would be sent', async () => {
     const upstream = await recordingUpstream()
     const edge = await edgeTo(upstream.url)
     const sender: Sender = {

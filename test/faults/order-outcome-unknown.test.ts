@@ -46,11 +46,14 @@ describe('an order whose answer', () => {
     },
   )
 
-  it.each(unknown)('%s says where to look it up, at /v3/orders too', async (_what, status, slug, fail) => {
-    const { order, given } = await failing(fail)
-    const problem = expectProblem(await order(termsOf(given), { path: plainPath }), status, slug)
-    expect([problem.retryable, problem.lookup]).toEqual([false, lookup])
-  })
+  it.each(unknown)(
+    '%s has a problem that says where to look it up, at /v3/orders too',
+    async (_what, status, slug, fail) => {
+      const { order, given } = await failing(fail)
+      const problem = expectProblem(await order(termsOf(given), { path: plainPath }), status, slug)
+      expect([problem.retryable, problem.lookup]).toEqual([false, lookup])
+    },
+  )
 
   it.each([502, 504])('is a %d of the provider has used its quote: an edge gave up on it', async (status) => {
     const { order, given, isKept } = await failing((response) => response.writeHead(status).end('edge'))

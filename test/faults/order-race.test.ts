@@ -47,7 +47,7 @@ describe('an order that waits here', () => {
     expect((await order('{}')).status).toBe(201)
   })
 
-  it('for a connection and is still in time goes on when its turn comes', async () => {
+  it('for a connection and is still in time is sent when its turn comes', async () => {
     const { arrived, clock, decided, first, given, order, release } = await busyStage()
     const waiting = order(termsOf(given))
     await queueing()
@@ -58,7 +58,7 @@ describe('an order that waits here', () => {
     expect(await decided('forwarded', 'live')).toBe(1)
   })
 
-  it('does not when it comes too late, nor needs a provider that works: it is refused at once', async () => {
+  it('is refused at once if its quote has expired before it arrives', async () => {
     const { arrived, clock, first, given, release, order } = await busyStage({ UPSTREAM_QUEUE: 0 })
     clock.set(given.expiry)
     expectProblem(await order(termsOf(given)), 409, 'quote-expired')
@@ -95,7 +95,7 @@ describe('an order that waits here', () => {
     }
   })
 
-  it('and expires on its way is for the provider to judge', async () => {
+  it('and expires after it was sent, is judged by the provider', async () => {
     const { arrived, clock, gateway, provider, quote } = await orderStage()
     const given = await quote()
     clock.set(given.expiry - 1)
@@ -111,7 +111,7 @@ describe('an order that waits here', () => {
 
 describe('the client of an order leaves', () => {
   it.each(['destroy', 'resetAndDestroy'] as const)(
-    'after it was sent (%s): the answer is read all the same, and the quote that was used is forgotten',
+    'after it was sent (%s): the answer is still read, and the used quote is evicted',
     async (leave) => {
       const escaped = escapedErrors()
       const { gateway, provider, quote } = await orderStage()
@@ -171,24 +171,21 @@ describe('the client of an order leaves', () => {
   it.each([
     ['/v3/orders/float', [], 413, 'order-too-large'],
     ['/v3/orders', ['Via: 1.1 quotegate'], 508, 'loop-detected'],
-  ])(
-    'after a refusal of its endless body (%s): nothing is left that could fail later',
-    async (path, via, ...refusal) => {
-      const escaped = escapedErrors()
-      const { gateway } = await orderStage({ REQUEST_BODY_IDLE_TIMEOUT_MS: 500 })
-      const client = new RawConnection(gateway.url)
-      client.write(post('', { path, headers: ['Transfer-Encoding: chunked', ...via] }))
-      client.write(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
-      expectProblem(await client.answer(), ...refusal)
-      await client.closed()
-      await pause(1_000)
-      expect(escaped).toEqual([])
-    },
-  )
+  ])('after a refusal of its endless body (%s): no error escapes later', async (path, via, ...refusal) => {
+    const escaped = escapedErrors()
+    const { gateway } = await orderStage({ REQUEST_BODY_IDLE_TIMEOUT_MS: 500 })
+    const client = new RawConnection(gateway.url)
+    client.write(post('', { path, headers: ['Transfer-Encoding: chunked', ...via] }))
+    client.write(`186a0\r\n${'x'.repeat(100_000)}\r\n`)
+    expectProblem(await client.answer(), ...refusal)
+    await client.closed()
+    await pause(1_000)
+    expect(escaped).toEqual([])
+  })
 })
 
 describe('an order that takes longer than UPSTREAM_TOTAL_TIMEOUT_MS', () => {
-  it('at the provider may have been carried out: it must not be sent again', async () => {
+  it('at the provider may have been carried out: it is not retryable', async () => {
     const { arrived, order, provider, quote } = await orderStage({ UPSTREAM_TOTAL_TIMEOUT_MS: 300 })
     const given = await quote()
     provider.takeOrder = () => {}
@@ -200,7 +197,7 @@ describe('an order that takes longer than UPSTREAM_TOTAL_TIMEOUT_MS', () => {
     expect((await quote()).id).not.toBe(given.id)
   })
 
-  it('here was not sent and never will be: it may be sent again', async () => {
+  it('in the gateway was not sent: it is retryable', async () => {
     const { arrived, decided, first, given, order, release } = await busyStage({
       UPSTREAM_TOTAL_TIMEOUT_MS: 300,
     })

@@ -16,7 +16,7 @@ test.each([0.3, 0.5, 0.7, 1])(
     })
     expect(played).toMatchObject({ ordersAccepted: 24, ordersRefused: 0 })
     expect(played.quotesGiven + played.quotesFailed + played.quotesRefused).toBe(241)
-    // The pair itself is left alone all the same.
+    // Requests of the pair itself are still not sent.
     if (failing === 1) expect(played).toMatchObject({ quotesFailed: 5, quotesRefused: 235 })
   },
 )

@@ -13,7 +13,7 @@ const body = '{"pairId":"ETH_USDC","fromAmount":0.1}'
 const order = `POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: tests\r\nContent-Length: ${body.length}\r\n\r\n${body}`
 
 // A machine that is moved, a container that is paused: timers are over at once, and what came meanwhile is unread.
-test('what came while this process stood still is not too late', async () => {
+test('an answer that arrived while the process was paused is not too late', async () => {
   const answers: { toOrder?(): void; toPayment?(): void } = {}
   const upstream = await rawUpstream((socket, bytes) => {
     const name = String(bytes).startsWith('POST /v3/') ? 'toOrder' : 'toPayment'
@@ -43,7 +43,7 @@ test('what came while this process stood still is not too late', async () => {
   expect(await payer.answer()).toMatchObject({ status: 201 })
 })
 
-test('what came while this process stood still in a drain is answered before the rest is cut', async () => {
+test('requests that arrived while the process was paused in a drain are answered before the rest is cut', async () => {
   let answerFirst = () => {}
   const upstream = await rawUpstream((socket, bytes) => {
     if (String(bytes).startsWith('POST /checkouts/first '))
@@ -78,7 +78,7 @@ test('what came while this process stood still in a drain is answered before the
   expect(log).not.toContain('upstream-reset')
 })
 
-test('a client that read on while this process stood still gets the rest of its answer', async () => {
+test('a client that kept reading while the process was paused gets the rest of its answer', async () => {
   const length = 20_000_000
   const upstream = await rawUpstream((socket) => {
     socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${length}\r\n\r\n`)
@@ -108,7 +108,7 @@ test('a client that read on while this process stood still gets the rest of its 
   expect(received).toBeGreaterThan(length)
 })
 
-test('a refusal in the middle of a body that was sent while this process stood still is not reset away', async () => {
+test('a refusal reaches a client that sent its body while the process was paused', async () => {
   const { url, child } = await startGatewayProcess({})
   const client = new RawConnection(url)
   client.write('POST /nowhere HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: 40000\r\n\r\n')
@@ -130,7 +130,7 @@ test('a refusal in the middle of a body that was sent while this process stood s
 })
 
 // Sent after its time it would be given up at once, and it would be unknown whether the provider took it.
-test('an order whose time ran out while it waited for a connection is not sent any more', async () => {
+test('an order whose time ran out while it waited for a connection is not sent', async () => {
   let answerFirst = () => {}
   const upstream = await rawUpstream((socket) => {
     answerFirst = () => socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}')
@@ -156,7 +156,7 @@ test('an order whose time ran out while it waited for a connection is not sent a
   expect(String(upstream.received)).not.toContain('POST')
 })
 
-test('an order whose quote expired while this process stood still is not sent, though its connection came free', async () => {
+test('an order whose quote expired while the process was paused is not sent, though its connection became free', async () => {
   let answerFirst = () => {}
   const lifeMs = 3_000
   const upstream = await recordingUpstream((request, response) => {

@@ -33,7 +33,7 @@ async function expectNothingLeaked(edge: Edge, places: number): Promise<void> {
   expect(edge.upstream.inFlight).toBe(0)
 }
 
-describe('a request counts as under way no longer than it is, when', () => {
+describe('a request stops counting as in flight when', () => {
   test.each([
     ['it is answered', get('/ok'), 200],
     ['its answer has no body', get('/304'), 304],
@@ -127,7 +127,7 @@ describe('a client that leaves', () => {
     ['while the upstream thinks', get('/silent')],
     ['while its answer streams', get('/stream')],
     ['while it still sends', upload('/ok')],
-  ])('%s leaks no place, nor do those who left the queue', async (_when, request) => {
+  ])('%s leaks no place, and neither do clients that left the queue', async (_when, request) => {
     const escaped = escapedErrors()
     const upstream = await faultyUpstream()
     const limits = limitsFor(request)

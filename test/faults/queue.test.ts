@@ -20,7 +20,7 @@ describe.each([
   ['swap', '/v3/assets', 1],
   ['payments', '/checkouts', 2],
 ])('past UPSTREAM_CONNECTIONS and UPSTREAM_QUEUE (%s)', (upstreamName, path, connections) => {
-  test('the next one gets a 503 with Retry-After at once, and those before it their answers', async () => {
+  test('the next request gets a 503 with Retry-After at once, and earlier requests get their answers', async () => {
     const waiting: (() => void)[] = []
     const upstream = await recordingUpstream((_request, response) => {
       waiting.push(() => response.end('late'))
@@ -63,7 +63,7 @@ test('a POST that was refused because of the queue was not sent and may be sent 
   expect(Buffer.concat(upstream.received).toString()).not.toContain('second')
 })
 
-test('those who wait are sent on in the order in which they came', async () => {
+test('waiting requests are sent in the order in which they came', async () => {
   let release = () => {}
   const upstream = await recordingUpstream((request, response) => {
     if (request.target === '/0') release = () => response.end('ok')
@@ -115,7 +115,7 @@ describe('the connections to an upstream', () => {
     expect(edge.upstream.inFlight).toBe(0)
   })
 
-  test('are used again: a request after another needs no new one', async () => {
+  test('are used again: a second request needs no new connection', async () => {
     let connections = 0
     const upstream = await recordingUpstream((_request, response) => response.end('ok'))
     const edge = await edgeTo(upstream.url, { connections: 8 })
@@ -156,7 +156,7 @@ describe('a request that no client waits for any more', () => {
   })
 
   // It was counted as one whose client had left, while the log and the client got a connection_timeout.
-  test('is counted as one without a connection in time if its own time was up', async () => {
+  test('is counted as a connection timeout if its own time was up', async () => {
     const upstream = await rawUpstream(() => {})
     const edge = await edgeTo(upstream.url, { breakerFailures: 1 })
     const { answer } = fetchWhole({ upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs: 0 })
@@ -166,7 +166,7 @@ describe('a request that no client waits for any more', () => {
     expect([edge.states, edge.upstream.inFlight, Buffer.concat(upstream.received).length]).toEqual([[], 0, 0])
   })
 
-  test('goes on if it is out of the queue: its handler ends it', async () => {
+  test('continues if it has left the queue: its handler ends it', async () => {
     const upstream = await recordingUpstream()
     const { upstream: edge } = await edgeTo(upstream.url, { connections: 1 })
     const log: string[] = []
@@ -187,7 +187,7 @@ test('a shutdown ends requests that wait and requests in flight; later ones are 
   expect([edge.upstream.inFlight, edge.retries, upstream.received.length]).toEqual([0, 0, 2])
 })
 
-test('after a shutdown no connection is made, though not all there may be were ever used', async () => {
+test('after a shutdown no connection is made, even if the limit was never reached', async () => {
   const upstream = await recordingUpstream()
   const edge = await edgeTo(upstream.url, { connections: 5 })
   await edge.upstream.close()

@@ -56,7 +56,7 @@ it.each([
   expect(sandbox.requests.length).toBeGreaterThan(9)
 })
 
-it('quotes that are over each time before they can be written are a 504, and none of them is served', async () => {
+it('a quote that expires each time before it can be written is a 504, and is never served', async () => {
   // Every look at this clock costs 10 ms. Quotes that live for less than all the looks are over on arrival, or later.
   let nowMs = Date.now()
   let lifeMs = 0
@@ -88,7 +88,7 @@ it('quotes that are over each time before they can be written are a 504, and non
   ])
 })
 
-it('a quote whose time runs out while its answers wait for their turn is fetched again for those who are late', async () => {
+it('a quote that expires while its answers wait for their turn is fetched again for the late ones', async () => {
   // Every look at this clock costs a millisecond, as if each answer took that long to write.
   let nowMs = Date.now()
   let tickMs = 0

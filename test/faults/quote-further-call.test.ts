@@ -110,7 +110,7 @@ describe('a call that fails by time', () => {
 })
 
 describe('a further call', () => {
-  it('ends for each that waits for it when its own time is over, and last for no request', async () => {
+  it("ends for each waiting request when that request's own time is over", async () => {
     const settings = { UPSTREAM_HEADERS_TIMEOUT_MS: '600000', UPSTREAM_TOTAL_TIMEOUT_MS: '4000' }
     const { upstream, gateway, waiting, called, joined, ended: closed } = await held(settings)
     const unhandled = watchForUnhandled()
@@ -133,7 +133,7 @@ describe('a further call', () => {
     expect(unhandled).toEqual([])
   })
 
-  it('is there for those that have more time, when the time of the one is over that began it', async () => {
+  it('continues for requests that have more time, after the time of the first one is over', async () => {
     const settings = { UPSTREAM_HEADERS_TIMEOUT_MS: '600000', UPSTREAM_TOTAL_TIMEOUT_MS: '6000' }
     const { upstream, gateway, waiting, called, joined } = await held(settings)
     const beginner = ask(gateway.url)
@@ -191,7 +191,7 @@ describe('a further call', () => {
     expect(upstream.requests.map(({ method }) => method)).toEqual(['GET', 'GET'])
   })
 
-  it('whose answer may not be shared leaves it to one; each other asks for itself', async () => {
+  it('whose answer may not be shared gives it to one request; each other makes its own call', async () => {
     const { upstream, waiting, called, beginner, joiners } = await hung(4)
     expect((await beginner).status).toBe(504)
     await called(2)
@@ -201,7 +201,7 @@ describe('a further call', () => {
     expect(upstream.requests).toHaveLength(5)
   })
 
-  it('passes the breaker', async () => {
+  it('is refused while the breaker is open', async () => {
     const { upstream, beginner, joiners } = await hung(4, {
       BREAKER_FAILURES: '1',
       BREAKER_OPEN_MS: '600000',

@@ -70,7 +70,7 @@ describe('refresh-ahead', () => {
     expect(upstream.requests).toHaveLength(2)
   })
 
-  it('shows the users of a pair in demand no miss: every answer after the first is a hit', async () => {
+  it('prevents misses for a pair in demand: every answer after the first is a hit', async () => {
     const { clock, gateway, upstream, first } = await withOneQuote()
     upstream.answer((_request, response) =>
       giveQuote(response, quoteBody({ expiry: clock.nowMs() + lifeMs }), ['Date', 'none']),
@@ -96,7 +96,7 @@ describe('refresh-ahead', () => {
     expect(upstream.requests).toHaveLength(1)
   })
 
-  it('is off unless it is asked for', async () => {
+  it('is off by default', async () => {
     const { clock, startMs, upstream, gateway } = await withOneQuote({ QUOTE_REFRESH_AHEAD_MS: '0' })
     clock.set(startMs + lifeMs - 1)
     expect(how(await ask(gateway.url))).toBe('hit')
@@ -124,7 +124,7 @@ describe('refresh-ahead', () => {
     },
   )
 
-  it('is joined by a client whose quote has expired meanwhile, and goes on when that one leaves', async () => {
+  it('is joined by a client whose quote has expired meanwhile, and continues if that client leaves', async () => {
     const { clock, startMs, upstream, gateway, waiting, give } = await withOneQuote()
     clock.set(startMs + lifeMs - 1_000)
     await ask(gateway.url)
@@ -143,7 +143,7 @@ describe('refresh-ahead', () => {
   })
 
   // A setting larger than the life of a quote would otherwise ask the provider without a pause.
-  it('of quotes that live shorter than the setting happens twice in a life at most', async () => {
+  it('of quotes that live shorter than the setting happens at most twice in a life', async () => {
     const { clock, upstream, gateway } = await withOneQuote({}, 4_000)
     upstream.answer((_request, response) =>
       giveQuote(response, quoteBody({ expiry: clock.nowMs() + 4_000 }), ['Date', 'none']),

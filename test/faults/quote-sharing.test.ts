@@ -163,7 +163,7 @@ describe('a caller who leaves', () => {
     expect((await ask(gateway.url)).status).toBe(200)
   })
 
-  it('last leaves no dying call behind for a request that comes at that very moment', async () => {
+  it('last: a request that comes at the same moment does not join the cancelled call', async () => {
     const { upstream, gateway } = await held()
     const unhandled = watchForUnhandled()
     upstream.answer((_request, response) => setTimeout(() => giveQuote(response), 3))
@@ -181,7 +181,7 @@ describe('a caller who leaves', () => {
     expect(unhandled).toEqual([])
   })
 
-  it('while it waits for an answer of its own ends that call', async () => {
+  it('while it waits for its own call ends that call', async () => {
     const { gateway, waiting, joined, ended } = await held()
     const leaving = new AbortController()
     const first = ask(gateway.url)

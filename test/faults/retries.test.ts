@@ -123,7 +123,7 @@ describe('a POST that no connection was made for', () => {
 })
 
 describe('the budget', () => {
-  test('lets a failing upstream be asked again three times in ten seconds, however many ask', async () => {
+  test('allows three retries to a failing upstream in ten seconds, however many requests come', async () => {
     const upstream = await rawUpstream((socket) => socket.resetAndDestroy())
     const edge = await edgeTo(upstream.url)
     const answers = await Promise.all(Array.from({ length: 25 }, () => rawExchange(edge.url, get)))

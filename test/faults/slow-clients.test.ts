@@ -12,7 +12,7 @@ const unfinished = (line: string) =>
   `${line} HTTP/1.1\r\nHost: g\r\nApp-Name: slow\r\nContent-Length: 500\r\n\r\n{`
 
 describe('CLIENT_CONNECTIONS', () => {
-  test('one connection too many gets a 503 with Retry-After, is counted, and makes room again', async () => {
+  test('a connection beyond the limit gets a 503 with Retry-After and is counted; a freed place is used again', async () => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url, { CLIENT_CONNECTIONS: 3 })
     const taken = Array.from({ length: 3 }, () => new RawConnection(gateway.url))
@@ -66,7 +66,7 @@ describe('REQUEST_BODY_IDLE_TIMEOUT_MS', () => {
     ['a quote', `GET ${quotePath}?amount=0.1`, 200],
     ['a path that is not there', 'POST /nowhere', 404],
     ['a method that a quote has not', `POST ${quotePath}?amount=0.1`, 405],
-  ])('%s is answered without its body, and no longer waits for that', async (_name, line, status) => {
+  ])('%s is answered without its body, and the gateway stops waiting for it', async (_name, line, status) => {
     const upstream = await recordingUpstream((_request, response) => giveQuote(response))
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)
@@ -102,7 +102,7 @@ function beSlow(url: string): Socket[] {
   return sockets
 }
 
-test('2,000 slow clients do not disturb a fast one beside them', async () => {
+test('2,000 slow clients do not disturb a fast client', async () => {
   const large = Buffer.alloc(8 * 1_024 * 1_024)
   const upstream = await recordingUpstream(({ target }, response) => {
     if (target === '/checkouts/large') response.end(large)

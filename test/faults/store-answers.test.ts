@@ -113,7 +113,7 @@ async function lineThatRepeats(port: number, first: string, before: string): Pro
   return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-it('a store that gives one answer twice makes no replica hand out the quote of another pair', async () => {
+it('a store that sends one answer twice does not make a replica serve the quote of another pair', async () => {
   const expiry = Date.now() + 60_000
   const upstream = await recordingUpstream((request, response) => {
     const pairId = request.target.split('/')[3]

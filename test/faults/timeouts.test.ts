@@ -69,7 +69,7 @@ describe('an upstream that is too slow', () => {
     expect(await client.answer()).toMatchObject({ status: 200, whole: false })
   })
 
-  test('but never silent for so long is waited for, however long all of it takes', async () => {
+  test('but never silent for that long is not cut, however long the whole answer takes', async () => {
     const upstream = await recordingUpstream(async (_request, response) => {
       for (let count = 0; count < 8; count += 1) {
         response.write('.')
@@ -125,7 +125,7 @@ describe('a client that is slow', () => {
     },
   )
 
-  test('because the upstream does not read is not the one to blame: no 408', async () => {
+  test('because the upstream does not read gets no 408', async () => {
     const upstream = await rawUpstream((socket) => socket.pause())
     const gateway = await gatewayTo(upstream.url, {
       REQUEST_BODY_IDLE_TIMEOUT_MS: 300,

@@ -44,7 +44,7 @@ describe.each([
     expect(streaming()).toBe(2)
   })
 
-  test('one of them whose turn comes is sent on, whole and in the order in which it came', async () => {
+  test('are sent whole and in their order of arrival when their turn comes', async () => {
     const upstream = await recordingUpstream((request, response) => response.end(request.body))
     const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 4, UPSTREAM_QUEUE: 4 })
     const clients = ['a', 'b'].map((letter, index) => {
@@ -70,7 +70,7 @@ test('with one connection a body may stream', async () => {
   await until(() => upstream.requests.length === 1, 'it to stream')
 })
 
-test('a body that is given up while it waits makes room, and is never sent', async () => {
+test('a body that is given up while it waits frees its place, and is never sent', async () => {
   const upstream = await recordingUpstream()
   const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 4, UPSTREAM_QUEUE: 4 })
   trickle(gateway.url, '/checkouts', 1)

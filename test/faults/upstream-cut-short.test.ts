@@ -66,7 +66,7 @@ describe('an upstream that breaks off within its body', () => {
       [what, 'resets', bytes],
     ]),
   )(
-    "with %s, and %s: the client's connection breaks, and its answer cannot be taken for whole",
+    "with %s, and %s: the client's connection breaks, and its answer does not look complete",
     async (_what, how, bytes) => {
       const upstream = await rawUpstream((socket) => {
         socket.write(bytes as string, () =>
@@ -83,7 +83,7 @@ describe('an upstream that breaks off within its body', () => {
     },
   )
 
-  test("with chunks: an HTTP/1.0 client's connection is reset, since its end would mean that all is there", async () => {
+  test("with chunks: an HTTP/1.0 client's connection is reset, because a normal end would mean a complete answer", async () => {
     const upstream = await rawUpstream((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n', () => socket.end())
     })
@@ -95,7 +95,7 @@ describe('an upstream that breaks off within its body', () => {
     expect(client.error).toMatchObject({ code: 'ECONNRESET' })
   })
 
-  test('is counted neither as whole nor kept: the next request gets a connection of its own', async () => {
+  test('is not counted as complete or kept: the next request gets a new connection', async () => {
     let answers = 0
     const upstream = await rawUpstream((socket) => {
       answers += 1

@@ -40,7 +40,7 @@ test.each([
   },
 )
 
-test('a base URL that says https for a port that speaks http is distinguished from a provider that hangs up', async () => {
+test('an https base URL for a port that speaks http is reported differently from a provider that closes the connection', async () => {
   const upstream = await recordingUpstream(() => {})
   const gateway = await startGateway({ PAYMENTS_BASE_URL: upstream.url.replace('http:', 'https:') })
   onTestFinished(() => gateway.close())
@@ -49,7 +49,7 @@ test('a base URL that says https for a port that speaks http is distinguished fr
   expect(valuesOf(answer.rawHeaders, 'proxy-status').join()).toContain('error=tls_protocol_error')
 })
 
-test('a status below 100 is a strange answer, and opens no breaker', async () => {
+test('a status below 100 is an invalid answer, and opens no breaker', async () => {
   const upstream = await rawUpstream((socket) =>
     socket.write('HTTP/1.1 099 Odd\r\nContent-Length: 0\r\n\r\n'),
   )

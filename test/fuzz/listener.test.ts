@@ -138,7 +138,7 @@ function check(stream: HostileStream, { text, ended }: { text: string; ended: bo
     const closes = answer.headers.get('connection')?.includes('close') ?? false
     if (closes) expect(index).toBe(answers.length - 1)
   }
-  // A refusal that overtakes the answer in front of it would be taken for that answer.
+  // A refusal that overtakes the answer in front of it would be mistaken for that answer.
   if (stream.led && answers[0]) expect(answers[0].body).toBe('GET /checkouts/leader')
   // What was answered by the upstream was asked for, in this order.
   let from = 0

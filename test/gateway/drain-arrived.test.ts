@@ -25,7 +25,7 @@ async function startBuiltGateway(upstreamUrl: string) {
 
 // The listener was closed with connections that it had not accepted, which the kernel then resets, and idle connections
 // with requests that had not been read: of 50 clients, 23 to 27 lost theirs.
-test('what has arrived when the end comes is answered, in kept connections and in those not accepted yet', async () => {
+test('requests that have arrived at the shutdown are answered, in kept connections and in those not accepted yet', async () => {
   const upstream = await recordingUpstream(({ target }, response) => {
     // The last requests are answered well after the signal, which may reach a busy program after what has arrived.
     setTimeout(() => response.writeHead(201).end('done'), target === '/checkouts' ? 500 : 1)

@@ -40,7 +40,7 @@ async function startBuiltGateway(settings: Record<string, string>) {
 const statusOf = async (url: string) => (await rawExchange(url, get('/readyz'))).status
 
 describe('while a load balancer has not noticed yet', () => {
-  test('that was never told that it is ready, nothing is waited for', async () => {
+  test('because the gateway was never ready, the shutdown does not wait', async () => {
     const silentStore = createServer(() => {}).listen(0, '127.0.0.1')
     onTestFinished(() => void silentStore.close())
     await once(silentStore, 'listening')
@@ -56,7 +56,7 @@ describe('while a load balancer has not noticed yet', () => {
     await opened
   })
 
-  test('readiness fails at once, and new connections are served, each for one last answer', async () => {
+  test('readiness fails at once, and each new connection gets one last answer', async () => {
     const { gateway } = await gatewayThatWaits()
     expect(await statusOf(gateway.operationsUrl)).toBe(200)
     const closed = gateway.close({ delayMs: veryLongMs })
@@ -107,7 +107,7 @@ describe('while a load balancer has not noticed yet', () => {
 })
 
 describe('the end itself', () => {
-  test('comes without any delay when a library user asks for it, and requests in flight are answered', async () => {
+  test('comes without delay when a library program closes the gateway, and requests in flight are answered', async () => {
     const { gateway, waiting } = await gatewayThatWaits({ DRAIN_DELAY_MS: veryLongMs })
     const client = new RawConnection(gateway.url)
     client.write(get('/checkouts/1'))
@@ -125,7 +125,7 @@ describe('the end itself', () => {
     await closing
   })
 
-  test('closes connections that are idle, and those that never said a word', async () => {
+  test('closes connections that are idle or never sent a byte', async () => {
     const longest = { DRAIN_TIMEOUT_MS: veryLongMs, REQUEST_HEAD_TIMEOUT_MS: veryLongMs }
     const { gateway } = await gatewayThatWaits(longest)
     const idle = new RawConnection(gateway.url)
@@ -137,7 +137,7 @@ describe('the end itself', () => {
     await Promise.all([idle.closed(), silent.closed()])
   })
 
-  test('is not held up by a head that never ends, which has its own deadline', async () => {
+  test('is held up by an endless request head only until the deadline of that head', async () => {
     const { gateway } = await gatewayThatWaits({
       REQUEST_HEAD_TIMEOUT_MS: 1_000,
       DRAIN_TIMEOUT_MS: veryLongMs,
@@ -169,7 +169,7 @@ describe('the end itself', () => {
   })
 
   // Node takes a connection for idle as soon as its answer has been handed over, taken or not.
-  test('leaves a client the time to read its answers, which it takes slowly', async () => {
+  test('gives a slow client the time to read its answers', async () => {
     const pad = 'x'.repeat(4_000_000)
     const upstream = await recordingUpstream((_request, response) => giveQuote(response, quoteBody({ pad })))
     const gateway = await gatewayTo(upstream.url, { DRAIN_TIMEOUT_MS: veryLongMs })
@@ -205,7 +205,7 @@ describe('the end itself', () => {
   })
 
   // The log of every deployment would else name the providers of whatever took too long.
-  test('what is cut is broken off, and no failure of its upstream', async () => {
+  test('cut requests are broken off, and do not count as failures of the upstream', async () => {
     const { logger, lines } = await keptLog('trace')
     const upstream = await recordingUpstream(() => {})
     const gateway = await startGateway(
@@ -224,7 +224,7 @@ describe('the end itself', () => {
     expect(metrics).toContain('quotegate_problems_total{type="upstream-reset"} 0')
   })
 
-  test('can be asked for twice', async () => {
+  test('can be requested twice', async () => {
     const { gateway } = await gatewayThatWaits()
     await Promise.all([gateway.close(), gateway.close()])
     await gateway.close()
@@ -293,7 +293,7 @@ describe('SIGTERM', () => {
 })
 
 describe('the time for a load balancer', () => {
-  test('is five seconds in production and none elsewhere, unless told otherwise', () => {
+  test('is five seconds in production and 0 elsewhere, unless DRAIN_DELAY_MS is set', () => {
     const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'https://swap.example' }
     expect(loadConfig({}).config.drain).toEqual({ delayMs: 0, timeoutMs: 25_000 })
     expect(loadConfig(production).config.drain.delayMs).toBe(5_000)
@@ -305,7 +305,7 @@ describe('the time for a load balancer', () => {
   })
 })
 
-test('a gateway in a test closes in no time, whatever its clients keep open', async () => {
+test('a gateway in a test closes at once, even if its clients keep connections open', async () => {
   const gateway = await startGateway()
   onTestFinished(() => gateway.close())
   const client = new RawConnection(gateway.url)

@@ -55,7 +55,7 @@ describe('what is said of a request', () => {
     })
   })
 
-  test('has its status also where the answer goes out in one write', async () => {
+  test('has its status also if the answer is written in one write', async () => {
     const running = await started((_request, response) => giveQuote(response))
     for (const path of [
       '/checkouts',
@@ -67,7 +67,7 @@ describe('what is said of a request', () => {
     expect(lines.map(({ status }) => status)).toEqual([200, 200, 200])
   })
 
-  test('is nothing at info while all is well', async () => {
+  test('is empty at info while no request fails', async () => {
     const running = await started()
     await (await fetch(`${running.gateway.url}/v3/pairs`)).text()
     await requestLines(running, 1)
@@ -94,7 +94,7 @@ describe('what is said of a request', () => {
     ])
   })
 
-  test('is one line at warn for an answer that breaks off, though its client can no longer be answered', async () => {
+  test('is one line at warn for an answer that breaks off after its head was sent', async () => {
     const answer = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf'
     const upstream = await startRawUpstream((socket) => socket.end(answer))
     const log = await keptLog()
@@ -118,14 +118,17 @@ describe('what is said of a request', () => {
 describe('the request id', () => {
   const longest = 'x'.repeat(128)
 
-  test.each(['id-1', 'a.b_c~d:e/f+g=h@i', longest])('of a caller is kept where it is fit: %s', async (id) => {
-    const { gateway, upstream } = await started()
-    await fetch(`${gateway.url}/v3/pairs`, { headers: { 'x-ReQuest-ID': id } })
-    expect(upstream.requests[0]?.headers['x-request-id']).toBe(id)
-    const refused = await fetch(`${gateway.url}/nowhere`, { headers: { 'X-Request-Id': id } })
-    expect(refused.headers.get('x-request-id')).toBe(id)
-    expect(await refused.json()).toMatchObject({ requestId: id })
-  })
+  test.each(['id-1', 'a.b_c~d:e/f+g=h@i', longest])(
+    'of a caller is kept if it can be logged: %s',
+    async (id) => {
+      const { gateway, upstream } = await started()
+      await fetch(`${gateway.url}/v3/pairs`, { headers: { 'x-ReQuest-ID': id } })
+      expect(upstream.requests[0]?.headers['x-request-id']).toBe(id)
+      const refused = await fetch(`${gateway.url}/nowhere`, { headers: { 'X-Request-Id': id } })
+      expect(refused.headers.get('x-request-id')).toBe(id)
+      expect(await refused.json()).toMatchObject({ requestId: id })
+    },
+  )
 
   test.each([
     ['two words', 'X-Request-Id: two words'],
@@ -159,13 +162,13 @@ describe('the request id', () => {
     expect(response.headers.get('x-request-id')).toBeNull()
   })
 
-  test('of a caller goes through to the payments upstream as it came, fit or not', async () => {
+  test('of a caller reaches the payments upstream unchanged, even if it cannot be logged', async () => {
     const { gateway, upstream } = await started()
     await fetch(`${gateway.url}/checkouts`, { headers: { 'X-Request-Id': 'two words' } })
     expect(upstream.requests[0]?.headers['x-request-id']).toBe('two words')
   })
 
-  test.each(['/v3/pairs', '/checkouts'])("of an upstream's own answer is left alone: %s", async (path) => {
+  test.each(['/v3/pairs', '/checkouts'])("of an upstream's own answer is not changed: %s", async (path) => {
     const { gateway, upstream } = await started()
     upstream.answer((_request, response) => {
       response.setHeader('X-Request-Id', "the upstream's own").end('ok')

@@ -44,7 +44,7 @@ function stage(keepsCacheKeys: boolean) {
 }
 
 test.each([false, true])(
-  'a store that is written again out of memory holds what it held: with cache keys, which tell who asked, %s',
+  'a store that is written again from memory holds the same records: with cache keys, which identify clients, %s',
   (keepsCacheKeys) => {
     const { ledger, used, noted, everything } = stage(keepsCacheKeys)
     ledger.note(quote(1))

@@ -51,7 +51,7 @@ describe.each(ends)('after %s', (_, end) => {
     expect(asked).toHaveLength(3)
   })
 
-  test('a client that was given an answer that cannot be read is not refused for its older quote', async () => {
+  test('a client that received an unreadable answer is not refused for its older quote', async () => {
     const stage = await restartStage()
     const first = await stage.start()
     const older = await first.quote()
@@ -76,7 +76,7 @@ test('after a clean end a client is refused by its own quote, whatever amount it
 })
 
 describe('after an end that was not clean', () => {
-  test('for as long as quotes lived, an order is refused only if it repeats what an expired quote said', async () => {
+  test('for the lifetime of a quote, an order is refused only if it repeats the amounts of an expired quote', async () => {
     const stage = await restartStage()
     const first = await stage.start()
     const quote = await first.quote()
@@ -97,7 +97,7 @@ describe('after an end that was not clean', () => {
     expect((await second.order(openTermsOf(quote))).status).toBe(409)
   })
 
-  test('a quote that was given since then refuses as always', async () => {
+  test('a quote that was given since then refuses late orders as usual', async () => {
     const stage = await restartStage()
     const first = await stage.start()
     await first.quote()
@@ -189,7 +189,7 @@ test('a start over the same folder is refused while another gateway has it', asy
   expect((await second.order(termsOf(quote))).status).toBe(409)
 })
 
-test('cache keys, which tell who asked, are not in the folder', async () => {
+test('cache keys, which identify clients, are not in the folder', async () => {
   const stage = await restartStage()
   const { readdirSync, readFileSync } = await import('node:fs')
   const { join } = await import('node:path')

@@ -32,7 +32,7 @@ async function filesLoaded(settings: Record<string, string>, flags: string[] = [
 }
 
 // To find and read the 469 files of the program and its packages took half of a start.
-test('a start in production loads the bundled program, and nothing that it has no use for', async () => {
+test('a startup in production loads the bundled program, and no unused file', async () => {
   const files = await filesLoaded({
     NODE_ENV: 'production',
     SWAP_BASE_URL: 'http://127.0.0.1:9',
@@ -60,20 +60,20 @@ test('the packages of OpenTelemetry are loaded where OTEL_EXPORTER_OTLP_ENDPOINT
   ).toHaveLength(1)
 })
 
-test('a start in front of the sandbox loads it', async () => {
+test('a startup with the sandbox loads the sandbox', async () => {
   const files = await filesLoaded({})
   expect(files.filter((file) => /\/dist\/sandbox-\w+\.js$/.test(file))).toHaveLength(1)
 })
 
 // It runs every few seconds beside a gateway that may have 128 MiB for both.
-test('a health check loads next to nothing', async () => {
+test('a health check loads hardly any file', async () => {
   const files = await filesLoaded({}, ['--check-health', 'http://127.0.0.1:9/'])
   const loaded = files.filter((file) => file.startsWith('file:')).map((file) => readFileSync(new URL(file)))
   expect(loaded.length).toBeGreaterThan(0)
   expect(Buffer.concat(loaded).length).toBeLessThan(10_000)
 })
 
-test('what only some starts need is in files of its own', () => {
+test('code that only some startups need is in separate files', () => {
   const names = readdirSync(dirname(builtProgram)).filter((name) => /-[0-9A-Z]{8}\.js$/.test(name))
   const all = names.map((name) => name.replace(/-[0-9A-Z]{8}\.js$/, ''))
   // OpenTelemetry's, which nothing loads.
@@ -104,7 +104,7 @@ function flagsInEffect(): string[] {
 }
 
 // docs/decisions/0015: without them, collections take ten times as long, or come many times as often.
-test('however it is started, V8 collects as suits a gateway', () => {
+test("V8 gets the gateway's flags, however the program is started", () => {
   const inEffect = flagsInEffect()
   expect(inEffect).toContain('--no-allocation-site-pretenuring')
   expect(inEffect).toContain('--semi-space-growth-factor=16')

@@ -34,7 +34,7 @@ describe.each(alertRules.map((rule) => [rule.alert, rule] as const))('%s', (aler
     expect(anchorsOf(runbook)).toContain(alert.toLowerCase())
   })
 
-  test('is explained there: what it means, what to look at, what to do', () => {
+  test('has a runbook section with what it means, what to look at and what to do', () => {
     expect(section(alert)).toMatch(/\*\*Means:\*\*|\*\*Look at, do:\*\*/)
     expect(section(alert)).toMatch(/\*\*Look at/)
     expect(section(alert)).toMatch(/\*\*Do:\*\*|, do:\*\*/)
@@ -49,7 +49,7 @@ describe.each(alertRules.map((rule) => [rule.alert, rule] as const))('%s', (aler
   })
 })
 
-test('their links are what npm run docs writes', () => {
+test('the links of the alerts are those that npm run docs writes', () => {
   const rules = readGrafana('alerts.yml')
   expect(withLinks(rules)).toBe(rules)
   for (const file of alertTestFiles) {
@@ -67,7 +67,7 @@ test('the runbook is below the homepage of package.json, at a file that exists; 
   expect(runbookPageOf({})).toBe('docs/operations.md')
 })
 
-test('the command of the runbook that puts in its own address reaches every link, those of the tests too', () => {
+test("the runbook's command that sets another address changes every link, in the tests too", () => {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-links-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   cpSync(grafana(''), join(folder, 'grafana'), { recursive: true })
@@ -80,7 +80,7 @@ test('the command of the runbook that puts in its own address reaches every link
 
 describe.skipIf(!isInstalled('promtool'))('promtool', () => {
   test.each(alertTestFiles)(
-    'finds every case of %s as it should be',
+    'passes every case of %s',
     (file) => {
       expect(promtool(['test', 'rules', grafana(file)])).toEqual({
         status: 0,

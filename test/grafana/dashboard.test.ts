@@ -66,7 +66,7 @@ test('no two panels lie on each other, and none reaches past the 24 columns', ()
 })
 
 describe.each(panels.map((panel) => [panel.title, panel] as const))('the panel "%s"', (_title, panel) => {
-  test('says what it shows, what good looks like, in which unit, and what each line is', () => {
+  test('says what it shows, what a good value is, its unit, and what each line is', () => {
     expect(panel.description).toMatch(/Good:/)
     expect(panel.fieldConfig?.defaults.unit).toBeTruthy()
     expect(panel.targets?.length).toBeGreaterThan(0)
@@ -81,7 +81,7 @@ describe.each(panels.map((panel) => [panel.title, panel] as const))('the panel "
     }
   })
 
-  test('links to a section that is in the runbook, if it links', () => {
+  test('links only to sections that the runbook has', () => {
     const linked = (panel.links ?? []).map(({ url }) => url.replace(/^\$runbook#/, ''))
     expect(linked.filter((anchor) => !anchorsOf(runbook).has(anchor))).toEqual([])
   })
@@ -252,7 +252,7 @@ test.each(Object.entries(shown))(
   },
 )
 
-test('QuotegateOrdersUnknown fires above its red line whatever the last day was like', () => {
+test("QuotegateOrdersUnknown fires above its red line whatever the last day's share was", () => {
   const rule = alertRules.find(({ alert }) => alert === 'QuotegateOrdersUnknown')
   expect(rule?.expr).toMatch(new RegExp(`\\bor sum[^>]*> ${thresholds.unguardedShare}\\n`))
   const panel = panels.find(({ title }) => title === 'Orders forwarded as unknown')
@@ -260,7 +260,7 @@ test('QuotegateOrdersUnknown fires above its red line whatever the last day was 
   expect(red?.value).toBe(thresholds.unguardedShare)
 })
 
-test('"Descriptors in use" says at which share clients are turned away, which is below what anybody would call full', () => {
+test('"Descriptors in use" says at which share clients are turned away, well before 100 %', () => {
   const share = (maxClientConnections(() => 'Max open files  1000') ?? 0) / 1000
   const description = panels.find(({ title }) => title === 'Descriptors in use')?.description
   expect(description).toContain(`at ${share * 100} % clients are turned away`)

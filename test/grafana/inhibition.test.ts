@@ -47,7 +47,7 @@ function firingIn(name: string): Labels[] {
 
 const notInhibited = (firing: readonly Labels[]) => firing.filter((alert) => !isInhibited(alert, firing))
 
-test('a provider that is gone pages once, and nothing else is said', () => {
+test('a provider that is down pages once, and no other alert notifies', () => {
   const firing = firingIn('the provider is gone')
   expect(firing.filter(({ severity }) => severity === 'critical').length).toBeGreaterThan(2)
   expect(notInhibited(firing).map(({ alertname }) => alertname)).toEqual(['QuotegateBreakerOpen'])
@@ -97,7 +97,7 @@ test.each([
   expect(notInhibited(firing)).toEqual(firing)
 })
 
-test('a store that is gone pages for the replica that sends late orders, and only warns of the others', () => {
+test('a store that is down pages for the replica that sends late orders, and warns about the others', () => {
   const firing = firingIn(
     'while the shared store is gone, one of two instances sends orders that it would have refused',
   )
@@ -107,7 +107,7 @@ test('a store that is gone pages for the replica that sends late orders, and onl
   ])
 })
 
-test('the outage of one gateway hides nothing of another', () => {
+test('the outage of one gateway hides no alert of another', () => {
   const elsewhere = firingIn('the provider is gone').map((labels): Labels => ({ ...labels, job: 'other' }))
   const [breaker] = firingIn('the provider is gone')
   const firing = [

@@ -12,7 +12,7 @@ describe('formatForwarded', () => {
   })
 
   test.each(['', 'unknown', '1.2.3.4\r\nx: y', '1.2.3.4;proto=https', '0x7f.1', '"', '::1"]'])(
-    'lets nothing into the header that is not an address: %j',
+    'writes only addresses into the header: %j',
     (text) => {
       expect(formatForwarded(text)).toBe('for=unknown')
     },
@@ -56,7 +56,7 @@ describe('parseForwarded reads', () => {
     expect(parseForwarded('host="\t\x80\xff"')).toEqual([{ host: '\t\x80\xff' }])
   })
 
-  test('past extensions, whatever they are called', () => {
+  test('past extensions of any name', () => {
     const value = 'secret="a,b";for=192.0.2.1;__proto__=x;constructor=y'
     expect(parseForwarded(value)).toEqual([{ for: '192.0.2.1' }])
   })
@@ -144,7 +144,7 @@ describe('nodeAddress', () => {
     expect(nodeAddress(node)).toBe(address)
   })
 
-  test('takes the last group of an IPv6 address without brackets for a part of the address', () => {
+  test('reads the last group of an IPv6 address without brackets as part of the address', () => {
     expect(nodeAddress('2001:db8::1:4711')).toBe('2001:db8::1:4711')
   })
 
@@ -179,7 +179,7 @@ describe('nodeAddress', () => {
   })
 })
 
-test('tells nodes that hide themselves from nodes that are broken', () => {
+test('distinguishes obfuscated nodes from malformed nodes', () => {
   for (const node of ['unknown', 'UNKNOWN', 'unknown:80', '_hidden', '_a.b-c_d', '_a:_b']) {
     expect(isUndisclosedNode(node), node).toBe(true)
   }

@@ -44,7 +44,7 @@ function expected(raw: readonly string[]): string[] {
 }
 
 describe('end-to-end headers', () => {
-  test('are what is left in order when hop-by-hop and nominated headers are gone', () => {
+  test('are those left, in order, without hop-by-hop and nominated headers', () => {
     fc.assert(
       fc.property(rawHeaders, (raw) => {
         expect(endToEndHeaders(raw, keepsAll)).toEqual(expected(raw))
@@ -53,7 +53,7 @@ describe('end-to-end headers', () => {
     )
   })
 
-  test('stay what they are when they are taken a second time', () => {
+  test('do not change if they are filtered a second time', () => {
     fc.assert(
       fc.property(rawHeaders, (raw) => {
         const once = endToEndHeaders(raw, keepsAll)
@@ -62,7 +62,7 @@ describe('end-to-end headers', () => {
     )
   })
 
-  test('can be dropped by name, and only those that would be kept are asked about, in lower case', () => {
+  test('can be dropped by a predicate, which gets only the names of end-to-end headers, in lower case', () => {
     const asked: string[] = []
     const kept = endToEndHeaders(
       ['X-A', '1', 'Connection', 'X-B', 'X-B', '2', 'TE', 'x', 'HOST', 'h'],
@@ -92,7 +92,7 @@ describe('nominated headers', () => {
   })
 })
 
-test('headers that are picked in one pass are those that are looked up one by one', () => {
+test('picking headers in one pass gives the same as looking them up one by one', () => {
   const names = ['via', 'connection', 'x-a', '', 'app-name', 'x-a']
   const pick = createHeaderPicker(names)
   fc.assert(
@@ -133,7 +133,7 @@ describe('Via names us', () => {
 })
 
 describe('the bytes of a reason phrase', () => {
-  test('are those that undici read as UTF-8', () => {
+  test('are restored from what undici read as UTF-8', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme-composite' }), (reason) => {
         fc.pre(!reason.includes('\ufffd'))
@@ -142,7 +142,7 @@ describe('the bytes of a reason phrase', () => {
     )
   })
 
-  test('are none when they were not UTF-8, which mangled them', () => {
+  test('are dropped if they were not UTF-8, because undici has mangled them', () => {
     expect(reasonBytes(Buffer.from('Non trouv\xe9', 'latin1').toString('utf8'))).toBe('')
   })
 })

@@ -69,7 +69,7 @@ describe('a date of HTTP', () => {
     )
   })
 
-  it('is read as it was written, whatever the second', () => {
+  it('is read back as it was written, for any second', () => {
     const seconds = fc.integer({ min: 0, max: Date.UTC(9999, 11, 31) / 1_000 })
     fc.assert(
       fc.property(seconds, (second) => {

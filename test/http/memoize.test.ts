@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { memoize } from '../../src/http/memoize.ts'
 
-it('gives every text its own answer, whatever was asked before', () => {
+it('gives every text its own result, whatever was looked up before', () => {
   fc.assert(
     fc.property(
       fc.array(fc.oneof(fc.string(), fc.constantFrom('0.1', '0.10', '1', '')), { maxLength: 300 }),
@@ -14,7 +14,7 @@ it('gives every text its own answer, whatever was asked before', () => {
   )
 })
 
-it('does the work twice at most for a text that is asked about again and again', () => {
+it('computes a repeated text at most twice', () => {
   let times = 0
   const answer = memoize((text) => {
     times += 1
@@ -25,7 +25,7 @@ it('does the work twice at most for a text that is asked about again and again',
 })
 
 // Thousands of long texts would be megabytes kept for nothing.
-it('remembers nothing long', () => {
+it('does not remember long texts', () => {
   let times = 0
   const answer = memoize(() => {
     times += 1

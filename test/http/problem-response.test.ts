@@ -36,7 +36,7 @@ async function problemIn(response: Response): Promise<Record<string, unknown>> {
   return body
 }
 
-describe('a path that is nowhere', () => {
+describe('a path without a route', () => {
   test.each(['/', '/nowhere', '/v3x/pairs', '/checkoutsX', '/checkout'])(
     'is a 404 for %s that says what exists and names PAYMENTS_PATHS',
     async (path) => {
@@ -68,7 +68,7 @@ describe('a path that is nowhere', () => {
     const { text } = await sendRaw(url, `GET ${path} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n`)
     expect(text).toMatch(/^HTTP\/1\.1 404 /)
     expect(text).toContain('"type":"urn:quotegate:problem:not-found"')
-    expect(text).toMatch(/"detail":"[^"]*serves only \/v3[^"]*whatever PAYMENTS_PATHS lists/)
+    expect(text).toMatch(/"detail":"[^"]*serves only version \/v3[^"]*whatever PAYMENTS_PATHS lists/)
     expect(upstream.received).toEqual([])
   })
 
@@ -93,7 +93,7 @@ describe('a path that is nowhere', () => {
   })
 })
 
-describe('a method that no gateway passes on', () => {
+describe('a method that is never relayed', () => {
   test.each(['TRACE /v3/pairs', 'CONNECT example.com:443'])('is a 405 with Allow: %s', async (line) => {
     const { url } = await gatewayWith()
     const { text } = await sendRaw(url, `${line} HTTP/1.1\r\nHost: gate\r\nConnection: close\r\n\r\n`)
@@ -144,7 +144,7 @@ describe('an upstream that fails', () => {
     expect(await problemIn(response)).toMatchObject({ retryable: false })
   })
 
-  test('speaks for itself when it refuses: its error is relayed untouched', async () => {
+  test('that answers an error itself: the error is relayed unchanged', async () => {
     const answer =
       'HTTP/1.1 503 Closed For Lunch\r\nContent-Type: text/html\r\nContent-Length: 5\r\n\r\nlunch'
     const upstream = await upstreamThat((socket) => socket.end(answer))
@@ -160,7 +160,7 @@ describe('an upstream that fails', () => {
 })
 
 describe('a request that was refused in the middle of its body', () => {
-  test('is one problem, also when the wait for the rest ends before the refusal has', async () => {
+  test('gets one problem, also if the wait for the rest of the body ends first', async () => {
     const gateway = await gatewayWith({ REQUEST_BODY_IDLE_TIMEOUT_MS: 300 })
     const answer = await sendRaw(
       gateway.url,

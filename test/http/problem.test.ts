@@ -45,13 +45,13 @@ describe('docs/problems.md', () => {
   const sections = [...page.matchAll(/^### `(.+)`\n([\s\S]*?)(?=^##|$(?![\s\S]))/gm)]
   const documented = new Map(sections.map(([, slug = '', text = '']) => [slug, text]))
 
-  test('explains every problem type there is, and none that is not', () => {
+  test('explains every problem type that exists, and no other', () => {
     expect([...documented.keys()].sort()).toEqual(Object.keys(problemTypes).sort())
     expect(sections).toHaveLength(documented.size)
   })
 
   const seen = new Set(Object.values(faults))
-  test.each(Object.entries(problemTypes))('says of %s what the code does', (slug, type) => {
+  test.each(Object.entries(problemTypes))('describes %s as the code does', (slug, type) => {
     const again = 'retryable' in type ? 'always' : seen.has(slug) ? 'if it was not seen' : 'never'
     const closes = 'closes' in type ? ' · closes the connection' : ''
     const [facts] = (documented.get(slug) ?? '').split('\n')
@@ -66,12 +66,12 @@ describe('docs/problems.md', () => {
   const ofEvery = ['type', 'title', 'status', 'detail', 'instance', 'requestId', 'retryable']
   const members = new Map(problemSlugs.map((slug) => [slug, membersOf(slug)]))
 
-  test.each(problemSlugs)('names the members that %s has besides', (slug) => {
+  test.each(problemSlugs)('names the extra members of %s', (slug) => {
     const further = members.get(slug)?.filter((name) => ![...ofEvery, 'upstream'].includes(name))
     expect(further?.filter((name) => !documented.get(slug)?.includes(`\`${name}\``))).toEqual([])
   })
 
-  test('lists every member that a problem has, and none that no problem has', () => {
+  test('lists every member that problems have, and no other', () => {
     const [, table = ''] = page.split('\n|---|---|\n')
     const [rows = ''] = table.split('\n\n')
     const listed = rows.split('\n').flatMap((row) => row.split(' | ')[0]?.match(/(?<=`)\w+(?=`)/g) ?? [])
@@ -80,7 +80,7 @@ describe('docs/problems.md', () => {
 })
 
 describe('the body of a problem', () => {
-  test('has the members of RFC 9457, the request id, and whether to ask again', () => {
+  test('has the members of RFC 9457, the request id, and whether it is retryable', () => {
     const problem = new Problem('bad-amount', { detail: 'Send it once.', members: { parameter: 'amount' } })
     expect(JSON.parse(problemBody(problem, 'id/1'))).toEqual({
       type: 'urn:quotegate:problem:bad-amount',
@@ -94,7 +94,7 @@ describe('the body of a problem', () => {
     })
   })
 
-  test('holds nothing of the error behind it', () => {
+  test('contains no text of the underlying error', () => {
     const errors = [
       new TypeError('sk_live_secret at 10.1.2.3'),
       'sk_live_secret',
@@ -138,7 +138,7 @@ describe('a failure of an upstream', () => {
     }
   })
 
-  test('says when to come back where every connection is busy', () => {
+  test('has Retry-After if every connection is busy', () => {
     expect(problemOf(failure('connection_limit_reached', false), 'GET').headers['Retry-After']).toBe('1')
   })
 })

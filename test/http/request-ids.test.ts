@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { createRequestIds } from '../../src/http/request-ids.ts'
 
-test('gives out ids in the form of UUIDs, no two alike, in no order that tells their number', () => {
+test('creates unique ids in the form of UUIDs, in an order that does not reveal their number', () => {
   const nextId = createRequestIds()
   const ids = Array.from({ length: 100_000 }, nextId)
   for (const id of ids.slice(0, 1_000)) expect(id).toMatch(/^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/)

@@ -77,7 +77,7 @@ it.each([
   expect(served.whole).toEqual([0])
 })
 
-it('waits with what follows until a client has taken a large answer', async () => {
+it('does not serve the next request until a client has read a large answer', async () => {
   const served = await serve()
   const { answers } = await attack(served.url, [
     get('/large') + get('/small') + get('/large') + last('/end'),
@@ -91,7 +91,7 @@ it('waits with what follows until a client has taken a large answer', async () =
 
 // Its head says that the connection is kept, so what comes next must be taken, or it is never answered and the
 // connection holds up the end until it is cut.
-it('takes one more request when the end comes while a large answer is under way', async () => {
+it('serves one more request if the shutdown comes during a large answer', async () => {
   const served = await serve()
   const { answers } = await attack(served.url, [
     get('/large'),
@@ -119,7 +119,7 @@ it('gives up on the body of a request that was answered at once', async () => {
 })
 
 // What a socket was given is not yet with the client: a closed connection must not be counted as an answer.
-it('tells a client that left with half an answer from one that got it', async () => {
+it('distinguishes a client that left with half an answer from one that got it whole', async () => {
   const served = await serve()
   const socket = connect(served.port, '127.0.0.1')
   socket.write(get('/large'))
@@ -128,7 +128,7 @@ it('tells a client that left with half an answer from one that got it', async ()
   await until(() => served.broken === 1, 'the broken answer to be noticed')
 })
 
-it('does not take an answer for sent that came after the end of its connection', async () => {
+it('does not count an answer as sent that came after the end of its connection', async () => {
   const served = await serve()
   const socket = connect(served.port, '127.0.0.1')
   socket.resume()
@@ -137,7 +137,7 @@ it('does not take an answer for sent that came after the end of its connection',
   expect(served.whole).toEqual([0])
 })
 
-it('writes a head as Node would, with the same lines about the connection', async () => {
+it('writes a head as Node does, with the same lines about the connection', async () => {
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
   const target = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
   const request = (more: string) => get(target, `App-Name: a\r\nX-Request-Id: mine\r\n${more}`)
@@ -177,7 +177,7 @@ it.each([
   ['a control character', ['Name', 'a\u0001']],
   ['what no byte is', ['Name', '\u20ac']],
   ['a name with a blank', ['Na me', 'a']],
-])('makes no lines of %s', (_what, headers) => {
+])('writes no head lines with %s', (_what, headers) => {
   expect(headLines(['Good', 'one', ...headers])).toBeUndefined()
 })
 
@@ -185,7 +185,7 @@ it('keeps names, values and their order in the lines of a head', () => {
   expect(headLines(['A', 'b', 'a', 'caf\xe9', 'C', ''])).toBe('A: b\r\na: caf\xe9\r\nC: \r\n')
 })
 
-it('tells the second that it is, also when the clock was set back', () => {
+it('writes the current second, also after the clock was set back', () => {
   vi.useFakeTimers({ toFake: ['Date'] })
   onTestFinished(() => {
     vi.useRealTimers()

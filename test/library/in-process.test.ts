@@ -36,7 +36,7 @@ describe.each(['app', 'listener'] as const)('gateway.%s, without listening', (na
     expect(second.text).toBe(first.text)
   })
 
-  test('passes an order and a payment on, and says 404 to the rest', async () => {
+  test('relays an order and a payment, and answers 404 to the rest', async () => {
     const gateway = await gatewayOf()
     const { body: quote } = await request(gateway[name]).get(quotePath).set('App-Name', 'tests')
     const order = { pairId: quote.pairId, fromAmount: 0.1, toAmount: quote.toAmount.value, toAddress: '0xto' }
@@ -84,7 +84,7 @@ describe('listen() and close()', () => {
     expect((await fetch(`${first.operationsUrl}/readyz`)).status).toBe(200)
   })
 
-  test('closes twice, before it listens, and while it begins to', async () => {
+  test('closes twice, before it listens, and while it starts to listen', async () => {
     const never = await gatewayOf()
     await Promise.all([never.close(), never.close()])
     const gateway = await gatewayOf()
@@ -104,7 +104,7 @@ describe('listen() and close()', () => {
   })
 
   test.each(['PORT', 'ADMIN_PORT'])(
-    'leaves nothing open when %s is taken, and may try again',
+    'leaves nothing open if %s is taken, and can be called again',
     async (name) => {
       const other = createServer()
       await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
@@ -124,7 +124,7 @@ describe('listen() and close()', () => {
   )
 
   // Node took what each try left behind for a leak, and warned of it.
-  test('leaves nothing of a try behind, however often it is repeated', async () => {
+  test('leaves no listener after a failed try, however often it is repeated', async () => {
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as AddressInfo
@@ -139,7 +139,7 @@ describe('listen() and close()', () => {
     expect(warnings).toEqual([])
   })
 
-  test('is what `await using` does at the end of its block', async () => {
+  test('is called by `await using` at the end of its block', async () => {
     const gateway = await gatewayOf()
     const { trafficUrl } = await gateway.listen()
     await gateway[Symbol.asyncDispose]()
@@ -190,14 +190,11 @@ describe('settings', () => {
     expect(error.message).not.toContain('sk_live')
   })
 
-  test.each(['swapBaseUrl', 'SWAP_BASEURL', 'QUOTE_PARTITON'])(
-    'refuses %s, which is nearly one',
-    async (name) => {
-      await expect(createGateway({ [name]: 'x' })).rejects.toThrow(`${name} is not a setting`)
-    },
-  )
+  test.each(['swapBaseUrl', 'SWAP_BASEURL', 'QUOTE_PARTITON'])('refuses %s, a near-miss', async (name) => {
+    await expect(createGateway({ [name]: 'x' })).rejects.toThrow(`${name} is not a setting`)
+  })
 
-  test('come from nowhere else', async () => {
+  test('are not read from the environment', async () => {
     vi.stubEnv('ADMIN_TOKEN', 'short')
     vi.stubEnv('SWAP_BASEURL', 'http://127.0.0.1:1')
     await gatewayOf()
@@ -206,7 +203,7 @@ describe('settings', () => {
 })
 
 describe('the logger', () => {
-  test('may be as little as four functions', async () => {
+  test('may consist of four functions', async () => {
     const lines: [object, string][] = []
     const write = (members: object, message: string) => lines.push([members, message])
     const logger = { debug: write, info: write, warn: write, error: write }

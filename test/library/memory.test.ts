@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { outcomeOf } from '../support/gateways/library-program.ts'
 
 // A suite that makes one for each of its tests once kept 2.7 MB of every one of them.
-test('nothing is left in memory of gateways that were closed', async () => {
+test('closed gateways leave nothing in memory', async () => {
   const { code, output } = await outcomeOf(
     `
     async function afterMore(count) {
@@ -73,7 +73,7 @@ test.each([
 })
 
 // The client writes what stands to the left of the address that the proxy added.
-test('a rate limit keeps nothing of the long line that an address came in', async () => {
+test('a rate limit does not keep the long header line that an address came in', async () => {
   const bytes = await bytesKeptByEach(`
     import { once } from 'node:events'
     import { createServer, get } from 'node:http'
@@ -95,7 +95,7 @@ test('a rate limit keeps nothing of the long line that an address came in', asyn
 })
 
 // undici's controller of a request leads to its body.
-test('a free connection to an upstream keeps nothing of the body of its last request', async () => {
+test('an idle connection to an upstream does not keep the body of its last request', async () => {
   const { code, output } = await outcomeOf(
     `
     import { once } from 'node:events'

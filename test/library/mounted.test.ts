@@ -66,7 +66,7 @@ describe('an app mounted in another', () => {
     await request(parent).post('/swap/v3/orders/float').set('App-Name', 'tests').send(order).expect(201)
   })
 
-  test('passes a body on byte for byte, behind middleware that takes its time', async () => {
+  test('relays a body byte for byte after slow middleware', async () => {
     const { url, requests } = await upstream()
     const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
     const parent = express()
@@ -95,7 +95,7 @@ describe('an app mounted in another', () => {
     },
   )
 
-  test('sends on no rest of a body that something in front of it has begun to read', async () => {
+  test('does not send the rest of a body that middleware has begun to read', async () => {
     const { url, requests } = await upstream()
     const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
     const parent = express()
@@ -117,7 +117,7 @@ describe('an app mounted in another', () => {
 
   // A logger in front of us that only listened made `é` of a payment into `C)`, as long as before.
   test.each(['/checkouts', '/v3/orders', '/v3/orders/float', '/v3/anything'])(
-    'sends on no text that the encoding of something in front of it has made of a body: %s',
+    'does not send a body that middleware has decoded to text: %s',
     async (path) => {
       const { url, requests } = await upstream()
       const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
@@ -135,7 +135,7 @@ describe('an app mounted in another', () => {
   )
 
   test.each(['/checkouts', '/v3/orders', '/v3/anything'])(
-    'passes a body on although something in front of it has changed what the headers say of it: %s',
+    'relays a body although middleware has changed its framing headers: %s',
     async (path) => {
       const { url, requests } = await upstream()
       const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
@@ -155,7 +155,7 @@ describe('an app mounted in another', () => {
     },
   )
 
-  test('answers what has no body behind a body parser', async () => {
+  test('answers requests without a body after a body parser', async () => {
     const gateway = await gatewayOf()
     const parent = express().use(express.json()).use('/swap', gateway.app)
     await request(parent).get('/swap/v3/pairs').expect(200)
@@ -174,7 +174,7 @@ describe('an app mounted in another', () => {
   })
 
   // `on-headers` before 1.1 did this, so a payment that was made behind an older express-session became a 502.
-  test('keeps every field behind something that sets them itself while the head is written', async () => {
+  test('keeps every field after middleware that sets fields while the head is written', async () => {
     const { url } = await upstream()
     const gateway = await gatewayOf({ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url })
     const parent = express()
@@ -200,7 +200,7 @@ describe('an app mounted in another', () => {
     expect(unreadable.headers).toMatchObject({ 'content-type': 'application/problem+json' })
   })
 
-  test('may be there twice, with different upstreams', async () => {
+  test('may be mounted twice, with different upstreams', async () => {
     const [first, second] = [await upstream(), await upstream()]
     const one = await gatewayOf({ SWAP_BASE_URL: first.url })
     const other = await gatewayOf({ SWAP_BASE_URL: second.url })
@@ -213,7 +213,7 @@ describe('an app mounted in another', () => {
     ])
   })
 
-  test('takes no part in what is refused for its target', async () => {
+  test('does not handle requests that are refused for their target', async () => {
     const { url, requests } = await upstream()
     const gateway = await gatewayOf({ SWAP_BASE_URL: url })
     const at = await urlOf(express().use('/swap', gateway.app))

@@ -47,7 +47,7 @@ describe('another team asks what happens if its quote expires', () => {
     expect(new Set(sandbox.requests.map(({ method }) => method))).toEqual(new Set(['GET']))
   })
 
-  test('with a clock of its own, and not a moment passes', async () => {
+  test('with its own clock, without any waiting', async () => {
     const clock = { ms: Date.UTC(2026, 0, 1), nowMs: () => clock.ms }
     const { gateway, ask } = await behindGateway({ clock })
     const { body: quote } = await ask().expect(200)
@@ -67,7 +67,7 @@ describe('another team asks what happens if its quote expires', () => {
 })
 
 describe('startSandbox()', () => {
-  test('refuses an option that there is not, and says which there are', async () => {
+  test('refuses an unknown option, and lists the options', async () => {
     const options = { quoteLifetime: 50 } as SandboxOptions
     const refused = startSandbox(options)
     await expect(refused).rejects.toThrow('unknown option quoteLifetime: the options are host, port,')
@@ -90,13 +90,13 @@ describe('startSandbox()', () => {
     [{ random: 0.5 }, 'random must be a function'],
     [{ unref: 'yes' }, 'unref must be true or false'],
     [{ quoteLifetimeMs: '50' }, 'quoteLifetimeMs must be a number'],
-  ])('called with %j, says what is expected', async (options, words) => {
+  ])('throws an error that says what is expected when called with %j', async (options, words) => {
     const refused = startSandbox(options as SandboxOptions)
     await expect(refused).rejects.toThrow(words)
     await expect(refused).rejects.toThrow(SandboxError)
   })
 
-  test('takes an option that is undefined for one that is not set', async () => {
+  test('treats an option that is undefined as not set', async () => {
     closing.push(await startSandbox({ port: undefined, clock: undefined, faults: undefined } as object))
   })
 
@@ -131,7 +131,7 @@ describe('startSandbox()', () => {
     await expect(fetch(sandbox.url)).rejects.toThrow('fetch failed')
   })
 
-  test('holds its process until it is closed, unless an option says not to', async () => {
+  test('keeps its process running until it is closed, unless an option is set', async () => {
     const held = () => process.getActiveResourcesInfo().filter((kind) => kind === 'TCPServerWrap').length
     const before = held()
     closing.push(await startSandbox({ unref: true }))

@@ -41,7 +41,7 @@ describe('lines of one cause', () => {
     }
   })
 
-  test('lose no event, whatever their order', async () => {
+  test('count every event, in any order', async () => {
     const cause = fc.constantFrom('saturated', 'breaker-open', 'upstream-reset')
     await fc.assert(
       fc.asyncProperty(fc.array(fc.option(cause), { maxLength: 60 }), async (events) => {
@@ -62,7 +62,7 @@ describe('lines of one cause', () => {
   })
 })
 
-test('a client that provokes errors on end fills no log, and none of them goes uncounted', async () => {
+test('a client that provokes errors without end does not fill the log, and every error is counted', async () => {
   const { url } = await recordingUpstream()
   const gateway = await startLogged({ SWAP_BASE_URL: url })
   const provoke = [

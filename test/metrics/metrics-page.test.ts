@@ -37,7 +37,7 @@ test('docs/metrics.md names every metric of a running gateway and no other, with
   expect(sorted(documented)).toEqual(sorted(exposed))
 })
 
-test('two gateways in one process count apart', async () => {
+test('two gateways in one process have separate counts', async () => {
   const other = await startGateway()
   try {
     await asking(other.url, '5')
@@ -75,7 +75,7 @@ const unreadable = [
   'CONNECT gate:443 HTTP/1.1\r\nHost: gate:443\r\n\r\n',
 ]
 
-test('no client can add a series, whatever it sends', async () => {
+test('a client cannot add a series, whatever it sends', async () => {
   await asking(gateway.url, '0.1')
   const before = seriesNames(await page())
   for (const request of [...hostile, ...unreadable]) await rawExchange(gateway.url, request)
@@ -88,7 +88,7 @@ test('no client can add a series, whatever it sends', async () => {
   expect(others.reduce((sum, { value }) => sum + value, 0)).toBeGreaterThan(0)
 })
 
-test('a quote is counted with its pair when it is called for, and when it is served again', async () => {
+test('a quote is counted with its pair when it is fetched, and when it is served again', async () => {
   const served = 'quotegate_quotes_served_total{pair="ETH_USDC"}'
   const calls = 'quotegate_quote_calls_total{pair="ETH_USDC"}'
   const before = [await counted(gateway, served), await counted(gateway, calls)]
@@ -102,12 +102,12 @@ test('a quote is counted with its pair when it is called for, and when it is ser
 })
 
 describe.skipIf(!isInstalled('promtool'))('promtool', () => {
-  test('finds nothing to complain about on the page of a gateway that has done something', async () => {
+  test('accepts the page of a gateway that has served requests', async () => {
     await asking(gateway.url, '3')
     expect(promtool(['check', 'metrics'], await page())).toEqual({ status: 0, output: '' })
   })
 
-  test('would complain about a counter without _total', () => {
+  test('rejects a counter without _total', () => {
     const { status, output } = promtool(['check', 'metrics'], '# HELP a b\n# TYPE a counter\na 1\n')
     expect([status, output]).toEqual([3, expect.stringContaining('_total')])
   })

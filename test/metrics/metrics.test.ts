@@ -17,7 +17,7 @@ async function reading(metrics: Metrics, series: string): Promise<number | undef
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
 }
 
-test('the page is written in several turns of the event loop, so that no quote waits for all of it', async () => {
+test('the page is written in several turns of the event loop, so that no quote waits for the whole page', async () => {
   let turns = 0
   let written = false
   const turn = () => {
@@ -36,7 +36,7 @@ describe('before anything has happened', () => {
     page = await fresh(['ETH_USDC']).render()
   })
 
-  test('every series of ours is there, at 0 but for the version, the limit of memory, the closed breakers and the store and the folder that are not set', () => {
+  test('every series of quotegate exists, at 0 except the version, the memory limit, closed breakers, and the unset store and folder', () => {
     const ours = [...readPage(page).values()].filter(({ name }) => name.startsWith('quotegate_'))
     expect(ours.length).toBeGreaterThan(15)
     const notZero = ours.flatMap(({ series }) => series.filter(({ value }) => value !== 0))
@@ -55,12 +55,12 @@ describe('before anything has happened', () => {
     expect(without.map(({ name }) => name)).toEqual([])
   })
 
-  test('every combination of route, method and status is there', () => {
+  test('every combination of route, method and status exists', () => {
     expect(readPage(page).get('quotegate_http_requests_total')?.series.length).toBe(7 * 8 * 5)
   })
 })
 
-test('every operation of the store has a series for each outcome, and nothing else has', async () => {
+test('every operation of the store has a series for each outcome, and there are no others', async () => {
   const { series = [] } = readPage(await fresh().render()).get('quotegate_store_operations_total') ?? {}
   const quotes = ['quote-get', 'quote-set', 'quote-forget', 'unlock']
   const operations = [...quotes, 'ledger-note', 'ledger-recall', 'ledger-refill', 'rate-limit']
@@ -94,7 +94,7 @@ describe('a request', () => {
       { method: '__proto__', status: 404 },
       'method="other",status_class="4xx"',
     ],
-  ])('%s is counted under a label that was there before', async (_what, { method, status }, labels) => {
+  ])('%s is counted under a label that existed before', async (_what, { method, status }, labels) => {
     const metrics = fresh()
     const before = seriesNames(await metrics.render())
     countRequest(metrics, { area: 'none', method, status, durationMs: 1 })
@@ -103,7 +103,7 @@ describe('a request', () => {
   })
 
   // Bounds that end earlier draw an upstream that times out as a gateway that is quicker than its upstream.
-  test('that took until a timeout of its upstream is as long as that took, in the same bucket', async () => {
+  test("that took until its upstream's timeout is in the bucket of that timeout", async () => {
     const metrics = fresh()
     for (const durationMs of [10_800, 15_000, 29_000]) {
       countRequest(metrics, { area: 'swap', method: 'GET', status: 504, durationMs })
@@ -120,7 +120,7 @@ describe('a request', () => {
     expect(await bucketsOf('quotegate_upstream_request_duration_seconds', 'upstream')).toEqual(expected)
   })
 
-  test('is in flight as long as its exchanges say so', async () => {
+  test('is in flight until its exchange ends', async () => {
     const metrics = fresh()
     const exchanges = { inFlight: 2 }
     metrics.watchRequests(exchanges)
@@ -133,7 +133,7 @@ describe('a request', () => {
 describe('a histogram', () => {
   const bucket = (le: string) => `quotegate_quote_lifetime_seconds_bucket{le="${le}"}`
 
-  test('counts a value in every bucket that reaches as far, its own bound included', async () => {
+  test('counts a value in every bucket whose bound is at least that value', async () => {
     const metrics = fresh()
     for (const ms of [29_999, 30_000, 30_001, 10_000_000]) stored(metrics, ms)
     const counts = await Promise.all(
@@ -146,7 +146,7 @@ describe('a histogram', () => {
 })
 
 describe('a pair', () => {
-  test('has a label of its own if METRICS_PAIRS names it, and is other if not', async () => {
+  test('has its own label if METRICS_PAIRS names it, or else the label other', async () => {
     const metrics = fresh(['ETH_USDC'])
     const before = seriesNames(await metrics.render())
     for (const pair of ['ETH_USDC', 'BTC_USDC', 'constructor', 'a"b\n', '__proto__']) {
@@ -169,7 +169,7 @@ describe('a pair', () => {
 })
 
 describe('an upstream', () => {
-  test('that was not asked took no time', async () => {
+  test('that was not called has no duration', async () => {
     const metrics = fresh()
     metrics.upstreams.swap.requestEnded('breaker_open', 0)
     metrics.upstreams.swap.requestEnded('answered', 250)
@@ -212,7 +212,7 @@ describe('the cost', () => {
     metrics = fresh(['ETH_USDC'])
   })
 
-  test('of all that a cached quote counts is a few microseconds at the most', () => {
+  test('of all counters of a cached quote is at most a few microseconds', () => {
     const times = 200_000
     let bestNs = Number.POSITIVE_INFINITY
     for (let round = 0; round < 10; round += 1) {

@@ -6,7 +6,7 @@ const errors = (source: string) => `quotegate_server_errors_total{source="${sour
 const quotes = (how: string, objective: string) =>
   `quotegate_quote_latency_total{how="${how}",objective="${objective}"}`
 
-test('a 5xx is counted by who is to blame', async () => {
+test('a 5xx is counted by who caused it', async () => {
   const { url } = await recordingUpstream((_request, response) => response.writeHead(500).end())
   const gateway = await gatewayTo(url)
   expect((await ask(gateway.url, { path: '/v3/pairs' })).status).toBe(500)
@@ -16,7 +16,7 @@ test('a 5xx is counted by who is to blame', async () => {
   expect(await counted(gateway, errors('gateway'))).toBe(1)
 })
 
-test('what the provider takes is not our latency, and waiting for a connection is', async () => {
+test("the provider's time does not count as the gateway's latency, and waiting for a connection does", async () => {
   const { url } = await recordingUpstream((_request, response) => {
     setTimeout(() => giveQuote(response), 300)
   })

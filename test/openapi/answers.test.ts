@@ -52,7 +52,7 @@ describe('a request with the examples of the document', () => {
   const passed = onTraffic.filter(({ operation }) => !answeredHere.includes(operation.operationId))
 
   test.each(passed.map((documented) => [documented.operation.operationId, documented] as const))(
-    'goes through, and no problem is in its way: %s',
+    'is accepted without a problem: %s',
     async (_id, documented) => {
       const { url, gateway } = await sandboxStage()
       for (const example of callsOf(documented)) {
@@ -72,7 +72,7 @@ describe('a request with the examples of the document', () => {
     },
   )
 
-  test.each(['terms', 'id'])('orders the quote that it means: by %s', async (name) => {
+  test.each(['terms', 'id'])('orders the intended quote: by %s', async (name) => {
     const { url, gateway, sandbox } = await sandboxStage()
     const order = onTraffic.find(({ operation }) => operation.operationId === 'createFloatOrder')
     const index = Object.keys(
@@ -101,7 +101,7 @@ describe('a quote', () => {
       }),
     )
 
-  test('is answered as documented from the provider, from a call under way, and from the cache', async () => {
+  test('is answered as documented from the provider, from a call in flight, and from the cache', async () => {
     const { url, sandbox } = await sandboxStage({ RATE_LIMIT_PER_MINUTE: 100 })
     // Long enough for the second to come while the first is under way.
     sandbox.faults({ latencyMs: 200 })
@@ -124,14 +124,14 @@ describe('a quote', () => {
     for (const { body } of answers.slice(0, 3)) expect(faultsOf(schema, JSON.parse(body))).toEqual([])
   })
 
-  test('is what the example shows, but for its id and its time', async () => {
+  test('is what the example shows, except its id and time', async () => {
     const { url } = await sandboxStage()
     const { body } = await asking(url, '0.1')
     const { examples } = resolve<{ examples: object[] }>({ $ref: '#/components/schemas/Quote' })
     expect(JSON.parse(body)).toEqual({ ...examples[0], id: expect.any(String), expiry: expect.any(Number) })
   })
 
-  test('that is refused by the provider says that it was not kept, as documented', async () => {
+  test('that is refused by the provider has a Cache-Status that says so, as documented', async () => {
     const { url } = await sandboxStage()
     const answer = await askTraffic(url, { path: '/v3/pairs/NO_PAIR/quotes?amount=1' })
     expect(answer.status).toBe(404)
@@ -176,7 +176,7 @@ describe('the operations listener', () => {
       askOperations(`${(await gatewayWith()).operationsUrl}/status`, { headers: { Host: 'evil.example' } }),
   }
 
-  test('has no documented answer that is not provoked here', () => {
+  test('has no documented answer that this test does not provoke', () => {
     const documented = onOperations.flatMap(({ path, responses }) =>
       Object.keys(responses).map((status) => `${path} ${status}`),
     )
@@ -194,7 +194,7 @@ describe('the operations listener', () => {
     expect(faultsOf(content?.schema ?? {}, value)).toEqual([])
   })
 
-  test('gives its document to any Host, without a token: it is the same for everybody', async () => {
+  test('serves its document for any Host, without a token', async () => {
     const { operationsUrl } = await gatewayWith({ ...token })
     const asked = await askOperations(`${operationsUrl}/openapi.json`, { headers: { Host: 'any.example' } })
     expect(asked.status).toBe(200)

@@ -22,7 +22,7 @@ function routesOf(router: Router, prefix = ''): string[] {
 }
 
 describe('docs/openapi.json', () => {
-  test('is what the schemas and the table of problems make (if not: npm run docs)', () => {
+  test('matches the schemas and the table of problems (if not: npm run docs)', () => {
     expect(documentText === openApiJson, 'docs/openapi.json is out of date: run `npm run docs`').toBe(true)
   })
 
@@ -32,7 +32,7 @@ describe('docs/openapi.json', () => {
     expect(result.valid).toBe(true)
   })
 
-  test('says of which version it is, and where the listeners are by default', () => {
+  test('names its version and the default addresses of the listeners', () => {
     expect(openApi.info.version).toBe(version)
     const ports = [...documentText.matchAll(/"port": \{\s*"default": "(\d+)"/g)].map(([, port]) => port)
     expect(new Set(ports)).toEqual(new Set([fixedDefault('PORT'), fixedDefault('ADMIN_PORT')]))
@@ -46,17 +46,17 @@ describe('docs/openapi.json', () => {
     }
   })
 
-  test('has an operation id once', () => {
+  test('has each operation id once', () => {
     const ids = operations.map(({ operation }) => operation.operationId)
     expect(new Set(ids).size).toBe(ids.length)
   })
 
-  test('has every problem that there is at some path, and none that is not', () => {
+  test('has every problem that exists at some path, and no other', () => {
     const documented = slugsOf(onTraffic.flatMap(({ responses }) => Object.values(responses)))
     expect([...documented].sort()).toEqual(Object.keys(problemTypes).sort())
   })
 
-  test('says of every operation which key it takes, if any', () => {
+  test('says for every operation which key it needs, if any', () => {
     const without = operations.filter(({ operation }) => !Array.isArray(operation.security))
     expect(without.map(({ operation }) => operation.operationId)).toEqual([])
     const ofPayments = onTraffic.filter(({ operation }) => operation.tags.includes('Payments'))
@@ -64,7 +64,7 @@ describe('docs/openapi.json', () => {
     for (const { operation } of ofPayments) expect(operation.security).toEqual([{ bearer: [] }])
   })
 
-  test('has every operation of the sandbox, and of both APIs no other', () => {
+  test('has every operation of the sandbox, and no other of the two APIs', () => {
     const clocks = { clock: systemClock, elapsedClock: systemClock }
     const swap = createSwapRouter({ prices: {}, faults: new FaultSettings({}), ...clocks })
     const ofSandbox = [...routesOf(swap, '/v3'), ...routesOf(new Payments(clocks).router)]

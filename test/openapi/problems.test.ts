@@ -88,7 +88,7 @@ describe.each(Object.keys(provocations) as ProblemSlug[])('%s', (slug) => {
   })
 })
 
-test('every problem is either provoked here or said not to be, with the reason', () => {
+test('every problem is either provoked here or listed with the reason why not', () => {
   const told = [...Object.keys(provocations), ...Object.keys(notProvoked)]
   expect(told.sort()).toEqual(Object.keys(problemTypes).sort())
 })

@@ -70,7 +70,7 @@ describe('an action', () => {
     expect((await act(gateway, 'drop-all')).status).toBe(200)
   })
 
-  test('gives no page of another origin leave to send that header', async () => {
+  test('does not allow pages of another origin to send that header', async () => {
     const { operationsUrl } = await gatewayWith()
     const answer = await ask(`${operationsUrl}/actions/drop-all`, {
       method: 'OPTIONS',
@@ -88,7 +88,7 @@ describe('an action', () => {
     { Origin: 'null' },
     { 'Sec-Fetch-Site': 'cross-site' },
     { 'Sec-Fetch-Site': 'same-site' },
-  ])('is refused to a page that says %j, and drops nothing', async (headers) => {
+  ])('is refused to a page with %j, and drops nothing', async (headers) => {
     const gateway = await gatewayWith()
     await quote(gateway)
     const refused = await act(gateway, 'drop-all', {}, headers as Record<string, string>)
@@ -96,14 +96,14 @@ describe('an action', () => {
     expect(JSON.parse((await act(gateway, 'drop-all')).body)).toEqual({ dropped: 1 })
   })
 
-  test('is refused as another kind of body, which a form could send', async () => {
+  test('is refused with a content type that a form could send', async () => {
     const gateway = await gatewayWith()
     expect((await act(gateway, 'drop-all', {}, { 'Content-Type': 'text/plain' })).status).toBe(415)
   })
 })
 
 describe('with an ADMIN_TOKEN', () => {
-  test('an action needs it, all of it', async () => {
+  test('an action needs the whole token', async () => {
     const gateway = await gatewayWith({ ADMIN_TOKEN: token })
     const withToken = (value: string) => act(gateway, 'drop-all', {}, { Authorization: value })
     expect((await act(gateway, 'drop-all')).status).toBe(401)
@@ -114,7 +114,7 @@ describe('with an ADMIN_TOKEN', () => {
   })
 
   // RFC 9110 15.5.2
-  test('a request without it learns what to send', async () => {
+  test('a request without the token gets the name of the header to send', async () => {
     const gateway = await gatewayWith({ ADMIN_TOKEN: token })
     expect((await act(gateway, 'drop-all')).headers).toMatchObject({ 'www-authenticate': 'Bearer' })
     for (const path of ['/status', '/history', '/stream']) {
@@ -123,7 +123,7 @@ describe('with an ADMIN_TOKEN', () => {
     }
   })
 
-  test('it opens production, which is read-only without it', async () => {
+  test('the token allows actions in production, which is read-only without it', async () => {
     const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: token })
     expect((await act(gateway, 'drop-all', {}, { Authorization: `Bearer ${token}` })).status).toBe(200)
   })
@@ -139,7 +139,7 @@ describe('with an ADMIN_TOKEN', () => {
     expect(await access({ Authorization: `Bearer ${token}` })).toBe('full')
   })
 
-  test('it is shown nowhere', async () => {
+  test('the token is shown nowhere', async () => {
     const { operationsUrl } = await gatewayWith({
       ADMIN_TOKEN: token,
       SWAP_AUTHORIZATION: 'Bearer swap-secret',
@@ -175,7 +175,7 @@ test('nothing of the console answers on the traffic port', async () => {
   }
 })
 
-test('a page may run only its own files, and be framed by none', async () => {
+test('a page may run only its own files, and no page may frame it', async () => {
   const { operationsUrl } = await gatewayWith()
   const { headers, body } = await ask(operationsUrl)
   const policy = String(headers['content-security-policy'])

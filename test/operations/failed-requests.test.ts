@@ -118,7 +118,7 @@ test('a request says where its time went: in the queue for a connection, at the 
   }
 })
 
-test('an upstream that hangs has the time of the request, and so has one whose answer comes slowly', async () => {
+test("the time of a request is the upstream's if the upstream hangs or answers slowly", async () => {
   const hanging = await rawUpstream(() => {})
   const gateway = await gatewayTo(hanging.url, { UPSTREAM_TOTAL_TIMEOUT_MS: 300 })
   await quote(gateway)
@@ -137,7 +137,7 @@ test('an upstream that hangs has the time of the request, and so has one whose a
   expect(streamed.ownMs).toBeLessThan(streamed.durationMs / 2)
 })
 
-test('a request that waited for the call of another has no time of its own to show', async () => {
+test("a request that waited for another request's call shows no parts of its time", async () => {
   const upstream = await recordingUpstream((_request, response) => {
     setTimeout(() => response.writeHead(200).end(quoteBody()), 300)
   })
@@ -152,7 +152,7 @@ test('a request that waited for the call of another has no time of its own to sh
   await viewer.leave()
 })
 
-test('a failed request is shown with full rights only', async () => {
+test('failed requests are shown with full rights only', async () => {
   const gateway = await gatewayWith({ ...production, ADMIN_TOKEN: 'correct-horse-battery' })
   await quote(gateway, { pair: 'SECRET_PAIR', application: 'secret-application' })
   const asked = async (headers: Record<string, string>) =>

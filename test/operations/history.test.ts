@@ -98,7 +98,7 @@ test('the calls of the last minute are forgotten after it, and the last error is
   })
 })
 
-test('two hundred events are kept, however many there were', () => {
+test('the last two hundred events are kept', () => {
   const events = createEvents(() => 1_000)
   for (let number = 1; number <= 1_000; number += 1) events.add('note', `${number} ${'x'.repeat(1_000)}`)
   const kept = events.after(0)

@@ -48,7 +48,7 @@ async function upstreamThatFails(): Promise<{ url: string; fail(with_: number | 
 }
 
 describe('an outage of an upstream', () => {
-  test('begins with its first failure, however often it was tried since', async () => {
+  test('begins with its first failure, even after several tries', async () => {
     const port = await freePort()
     const gateway = await gatewayWith({
       SWAP_BASE_URL: `http://127.0.0.1:${port}`,
@@ -95,7 +95,7 @@ describe('an outage of an upstream', () => {
     expect(events.at(-1)?.text).toMatch(/^swap connections: over after .+ s/)
   })
 
-  test('counts each request that was refused, says when it is tried again and what goes on', async () => {
+  test('counts each refused request, and says when the upstream is tried again and what is still sent', async () => {
     const upstream = await upstreamThatFails()
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
@@ -174,7 +174,7 @@ describe('an outage of an upstream', () => {
     expect(await outagesOf(gateway)).toMatchObject([{ lastFailure: '503' }])
   })
 
-  test('of single pairs says how many and which', async () => {
+  test('of single pairs says how many pairs and which', async () => {
     const upstream = await upstreamThatFails()
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
@@ -199,7 +199,7 @@ describe('an outage of an upstream', () => {
     ])
   })
 
-  test('names no pair to those without the token', async () => {
+  test('names no pair to viewers without the token', async () => {
     const upstream = await upstreamThatFails()
     const gateway = await gatewayWith({ ...production, SWAP_BASE_URL: upstream.url, BREAKER_FAILURES: 1 })
     upstream.fail(503)
@@ -213,9 +213,9 @@ describe('an outage of an upstream', () => {
   })
 })
 
-describe('other things that are wrong', () => {
+describe('other things that can be wrong', () => {
   test.skipIf(!valkeyIsInstalled())(
-    'the store: since when, how, and how many expired orders were forwarded for it',
+    'the store: since when, the failure, and how many expired orders were forwarded because of it',
     async () => {
       const store = await valkey()
       const gateway = await gatewayWith({ VALKEY_URL: store.url, ORDER_EXPIRY_MARGIN_MS: 60_000 })

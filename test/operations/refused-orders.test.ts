@@ -88,7 +88,7 @@ test('a refused order names the quotes that it asks for, known or not', async ()
   })
 })
 
-test('a quote that was given to another client is said to be one', async () => {
+test('a quote that was given to another client is marked as such', async () => {
   const gateway = await refusing({ TRUST_PROXY: 'loopback' })
   const headers = (address: string) => ({ 'App-Name': 'web', Forwarded: `for=${address}` })
   const answer = await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=0.1`, {
@@ -120,7 +120,7 @@ test('at most five of the quotes are listed, with the number that was considered
   expect(refused.quotes[0]).toMatchObject({ id: refused.quoteId, decided: true })
 })
 
-test('refused orders are summed by application: how many of how many, and how late', async () => {
+test('refused orders are summed by application: how many of all orders, and how late', async () => {
   const clock = createTestClock()
   const upstream = await recordingUpstream((request, response) => {
     if (request.method === 'POST') response.writeHead(201).end('{}')
@@ -191,7 +191,7 @@ const anOrder: fc.Arbitrary<CountedOrder> = fc.oneof(
   fc.nat(100_000).map((lateMs) => ({ state: 'expired', lateMs }) as const),
 )
 
-test('whatever was counted, the sums of the last hour are those of its orders', () => {
+test('the sums of the last hour are those of its orders, for any history', () => {
   const counted = fc.array(fc.tuple(fc.constantFrom('web', 'ios', 'android'), anOrder, fc.nat(7_199_999)))
   fc.assert(
     fc.property(counted, (orders) => {
@@ -221,7 +221,7 @@ test('whatever was counted, the sums of the last hour are those of its orders', 
   )
 })
 
-test('as many applications as a client can name take no more than their bound', () => {
+test('invented applications take no more memory than their bound', () => {
   const sums = new OrdersByApplication()
   const nowMs = Date.now()
   for (let number = 0; number < 1_000; number += 1)

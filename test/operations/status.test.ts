@@ -10,7 +10,7 @@ async function statusOf(operationsUrl: string, headers: Record<string, string> =
 }
 
 describe('/status', () => {
-  test('says what runs, how its upstreams are, what is kept and what is set', async () => {
+  test('has the version, the state of the upstreams, the cache and the settings', async () => {
     const gateway = await gatewayWith({ UPSTREAM_CONNECTIONS: 7, UPSTREAM_QUEUE: 9 })
     await quote(gateway)
     const status = await statusOf(gateway.operationsUrl)
@@ -54,7 +54,7 @@ describe('/status', () => {
     expect((await statusOf(operationsUrl)).mode).toBe('LIVE')
   })
 
-  test('says whose breaker is open', async () => {
+  test("says which upstream's breaker is open", async () => {
     const gateway = await gatewayWith({
       SWAP_BASE_URL: 'http://127.0.0.1:9',
       BREAKER_FAILURES: 1,
@@ -67,7 +67,7 @@ describe('/status', () => {
     expect(upstreams).toContainEqual(expect.objectContaining(swap))
   })
 
-  test('names the peers that sent a client-address header and are not believed', async () => {
+  test('names the peers that sent a client-address header and are not trusted', async () => {
     const gateway = await gatewayWith()
     await quote(gateway)
     expect((await statusOf(gateway.operationsUrl)).untrustedPeers).toEqual({ count: 0, peers: [] })
@@ -140,7 +140,7 @@ describe('a gateway with a store that replicas share', () => {
     expect(JSON.stringify(await statusOf(gateway.operationsUrl))).not.toContain('hunter2')
   })
 
-  test('is ready though the store is not there, and says that it is degraded', async () => {
+  test('is ready although the store is down, and says that it is degraded', async () => {
     const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${await freePort()}` })
     expect(await statusOf(gateway.operationsUrl)).toMatchObject({
       ready: true,
@@ -173,7 +173,7 @@ describe('explain', () => {
     expect(await statusOf(gateway.operationsUrl)).toMatchObject({ ordersRefused: 0, cache: { entries: 1 } })
   })
 
-  test('says the same as the order route for one that is too late', async () => {
+  test('says the same as the order route about a late order', async () => {
     const gateway = await gatewayWith({ ORDER_EXPIRY_MARGIN_MS: 60_000 })
     await quote(gateway)
     const said = JSON.parse((await act(gateway, 'explain', { body: order(), application: 'demo' })).body)
@@ -195,7 +195,7 @@ describe('explain', () => {
   })
 })
 
-describe('the cache, by hand', () => {
+describe('dropping quotes from the cache', () => {
   test('drops the one quote that is named', async () => {
     const gateway = await gatewayWith()
     const { id } = await quote(gateway)
@@ -225,7 +225,7 @@ describe('try', () => {
     expect(said.status).toBe(404)
   })
 
-  test('asks for half a character as it would go over the wire', async () => {
+  test('sends half a surrogate pair as it would be sent over the wire', async () => {
     const gateway = await gatewayWith()
     const trial = { kind: 'quote', pair: 'ETH\ud800', amount: '0.1', application: 'demo' }
     const { status, body } = await act(gateway, 'try', trial)
@@ -245,7 +245,7 @@ describe('try', () => {
     expect(await cacheStatus()).toContain('hit')
   })
 
-  test('sends the client address in the header that this gateway believes', async () => {
+  test('sends the client address in the header that this gateway trusts', async () => {
     const gateway = await gatewayWith({ TRUST_PROXY: 'loopback' })
     const trial = {
       kind: 'quote',
@@ -263,12 +263,12 @@ describe('try', () => {
     { kind: 'quote', pair: 'A_B', amount: '1', client: '1.2.3.4\r\nX: y' },
     { kind: 'quote', pair: 'A_B', amount: '1', application: 'a\r\nX: y' },
     { kind: 'delete', pair: 'A_B' },
-  ])('refuses what it could not send as it stands: %j', async (trial) => {
+  ])('refuses input that it could not send unchanged: %j', async (trial) => {
     expect((await act(await gatewayWith(), 'try', trial)).status).toBe(400)
   })
 })
 
-test('the faults of the sandbox are set all or not at all', async () => {
+test('the faults of the sandbox are set all together or not at all', async () => {
   const gateway = await gatewayWith()
   expect(JSON.parse((await act(gateway, 'faults', { quoteLifetimeMs: 5_000 })).body)).toMatchObject({
     quoteLifetimeMs: 5_000,

@@ -30,7 +30,7 @@ function countedIn({ minutes: { values } }: Tick): Record<string, number> {
   return Object.fromEntries(Object.entries(values).map(([name, counts]) => [name, sum(counts)]))
 }
 
-test('begins with all there is, then tells once a second what is new', async () => {
+test('begins with the whole state, then sends once a second what is new', async () => {
   const gateway = await gatewayWith()
   await quote(gateway)
   const viewer = await look(gateway.operationsUrl)
@@ -73,7 +73,7 @@ test('never shows the query of a payments path, nor a key', async () => {
   await viewer.leave()
 })
 
-test('counts quotes that could not be had as well: hits are a share of all that were asked for', async () => {
+test('counts failed quotes as well: hits are a share of all requested quotes', async () => {
   const gateway = await gatewayWith(production)
   const viewer = await look(gateway.operationsUrl)
   await quote(gateway)
@@ -94,7 +94,7 @@ test('says why a request was refused', async () => {
   await viewer.leave()
 })
 
-test('tells each viewer of a refusal once, whenever within its second they came', async () => {
+test('sends each refusal to each viewer once, whenever they connected', async () => {
   const gateway = await gatewayWith({ ORDER_UNKNOWN_QUOTE: 'refuse' })
   const first = await look(gateway.operationsUrl)
   await until(() => ticksOf(first).length > 0, 'a second to begin')
@@ -108,7 +108,7 @@ test('tells each viewer of a refusal once, whenever within its second they came'
   await Promise.all([first.leave(), second.leave()])
 })
 
-test('tells a viewer without rights how things are, and of no request', async () => {
+test('sends a viewer without rights the state, and no request', async () => {
   const gateway = await gatewayWith({ ...production, ORDER_UNKNOWN_QUOTE: 'refuse' })
   const viewer = await look(gateway.operationsUrl)
   await floatOrder(gateway, { pair: 'SECRET_PAIR', application: 'secret-app' })
@@ -175,7 +175,7 @@ test('lists nothing and records no request while no console is open: only the co
   expect(listed).toBe(before)
 })
 
-test('leaves no place behind after a thousand viewers came and went', async () => {
+test('frees the places of a thousand viewers that came and left', async () => {
   const gateway = await gatewayWith()
   for (let round = 0; round < 20; round += 1) {
     const viewers = await Promise.all(Array.from({ length: 50 }, () => look(gateway.operationsUrl)))
@@ -186,14 +186,14 @@ test('leaves no place behind after a thousand viewers came and went', async () =
   await viewer.leave()
 })
 
-test('takes two hundred viewers and tells the next that there are too many', async () => {
+test('accepts two hundred viewers and answers the next that there are too many', async () => {
   const gateway = await gatewayWith()
   const viewers = await Promise.all(Array.from({ length: 200 }, () => look(gateway.operationsUrl)))
   await expect(look(gateway.operationsUrl)).rejects.toThrow('503')
   await Promise.all(viewers.map((viewer) => viewer.leave()))
 })
 
-test('refuses a page of another origin a place', async () => {
+test('refuses pages of another origin', async () => {
   const { operationsUrl } = await gatewayWith()
   await expect(look(operationsUrl, { 'Sec-Fetch-Site': 'cross-site' })).rejects.toThrow('403')
 })
@@ -207,7 +207,7 @@ test('answers HEAD with its head, and takes no place for it', async () => {
   ])
 })
 
-test('does not hold up the end of the gateway, nor does a viewer who stopped reading', async () => {
+test('does not hold up the shutdown, even if a viewer has stopped reading', async () => {
   const gateway = await startGateway()
   const viewer = await look(gateway.operationsUrl)
   const { port } = new URL(gateway.operationsUrl)
@@ -224,7 +224,7 @@ test('does not hold up the end of the gateway, nor does a viewer who stopped rea
   await viewer.leave()
 })
 
-test('a flood is counted to the last, and described in part', () => {
+test('of a flood every request is counted, and some are described', () => {
   const activity = createActivity()
   activity.watch()
   for (let request = 0; request < 5_000; request += 1) {
@@ -243,7 +243,7 @@ test('a flood is counted to the last, and described in part', () => {
   expect(activity.requests).toEqual([])
 })
 
-test('a quantile is right to a tenth', () => {
+test('a quantile is accurate to a tenth', () => {
   const durations = new LatencyHistogram()
   expect(durations.quantile(0.95)).toBeNull()
   for (let ms = 1; ms <= 1_000; ms += 1) durations.add(ms)

@@ -114,7 +114,7 @@ describe('the decision', () => {
 describe('an order that names its quote', () => {
   const later = { ...quote, id: 'q2', toValue: '290', expiresAtMs: EXPIRY + 5_000 }
 
-  it('is judged by it alone, whatever else it says and whichever client sends it', () => {
+  it('is judged by that quote alone, whatever its terms and its client are', () => {
     const ledger = ledgerOf([quote, later])
     const both = order({ quoteId: 'q1', pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 290 })
     expect(ledger.verdict(both, at(EXPIRY))).toMatchObject({ state: 'expired', quote: { id: 'q1' } })
@@ -136,7 +136,7 @@ describe('an order that names its quote', () => {
     })
   })
 
-  it('and another is live as long as one of them is', () => {
+  it('and another quote is live if one of the two is live', () => {
     const both = order({ quoteId: 'q1', id: 'q2' })
     const ledger = ledgerOf([later, quote])
     expect(ledger.verdict(both, at(EXPIRY + 4_999))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
@@ -168,13 +168,13 @@ describe('the terms', () => {
     expect(stateOf({ pairId: 'ETH_USDC', fromAmount: 0.1 }, { ...at(NOTED), application })).toBe('unknown')
   })
 
-  it('do not run into each other', () => {
+  it('do not merge with their neighbours', () => {
     const odd = { ...quote, pairId: 'A', application: 'B 1' }
     const asked = order({ pairId: 'A B', fromAmount: 0.1, toAmount: 289.645 })
     expect(ledgerOf([odd]).verdict(asked, { ...at(NOTED), application: '1' }).state).toBe('unknown')
   })
 
-  it('are found in the numbers that a browser makes of long decimals, while strings mean themselves', () => {
+  it('are found by the rounded numbers that a browser writes, and strings are compared exactly', () => {
     const fromValue = '123456789.123456789'
     const toValue = '0.123456789012345678901'
     const ledger = ledgerOf([{ ...quote, fromValue, requestedAmount: fromValue, toValue }])
@@ -185,7 +185,7 @@ describe('the terms', () => {
     expect(ledger.verdict(asText, at(EXPIRY))).toMatchObject({ rule: 'rounded' })
   })
 
-  it('tell amounts apart that share a double, if the order does', () => {
+  it('distinguish amounts that share a double, if the order does', () => {
     const even = '9007199254740992'
     const odd = '9007199254740993'
     const ledger = ledgerOf([
@@ -199,7 +199,7 @@ describe('the terms', () => {
     expect(verdictOn(even)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
   })
 
-  it.each(['toValue', 'requestedAmount'] as const)('tell two of %s apart that share a double', (field) => {
+  it.each(['toValue', 'requestedAmount'] as const)('distinguish two of %s that share a double', (field) => {
     const even = '9007199254740992'
     const odd = '9007199254740993'
     const ledger = ledgerOf([
@@ -213,7 +213,7 @@ describe('the terms', () => {
     expect(verdictOn(odd)).toMatchObject({ state: 'live', quote: { id: 'odd' } })
   })
 
-  it('find a quote by the amount that was asked for, and by the one that the upstream made of it', () => {
+  it("find a quote by the requested amount, and by the amount in the upstream's answer", () => {
     const ledger = ledgerOf([{ ...quote, requestedAmount: '0.10000001' }])
     for (const fromAmount of ['0.10000001', '0.1', 0.10000001]) {
       expect(
@@ -257,7 +257,7 @@ describe('the terms', () => {
     }
   })
 
-  it('that share a double with an amount that is quoted all day are not pushed out by it', () => {
+  it('that share a double with an amount that is quoted all day are not pushed out by its quotes', () => {
     const rare = { ...quote, id: 'rare', fromValue: '0.1000000000000000000001', expiresAtMs: EXPIRY - 1 }
     const often = Array.from({ length: 200 }, (_, index) => ({ ...quote, id: `o${index}` }))
     const exactly = order({ pairId: 'ETH_USDC', fromAmount: rare.fromValue })
@@ -281,7 +281,7 @@ describe('a quote that is noted again', () => {
     expect(ledger.verdict(byId, at(NOTED + 5))).toMatchObject({ quote: { notedAtMs: NOTED } })
   })
 
-  it('counts as the last to expire of its terms once it is', () => {
+  it('counts as the last to expire of its terms once its expiry is the latest', () => {
     const ledger = ledgerOf([
       quote,
       { ...quote, id: 'q2', expiresAtMs: EXPIRY + 5 },
@@ -310,7 +310,7 @@ describe('a quote that is noted again', () => {
   })
 })
 
-it('an unreadable quote is not forgotten for one that another replica had read before', () => {
+it('an unreadable quote is not forgotten because of an older quote from another replica', () => {
   const ledger = ledgerOf([])
   const { pairId, application, partition, requestedAmount } = quote
   ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs: EXPIRY - 1_000 })
@@ -341,7 +341,7 @@ it.each([1_000, -1_000])(
   },
 )
 
-it('an order may be for a live quote beside one that could not be read', () => {
+it('an order may be for a live quote although an unreadable one came too', () => {
   const ledger = ledgerOf([quote])
   const { pairId, application, partition, requestedAmount } = quote
   ledger.note({ ...quote, id: 'q2', toValue: '290', expiresAtMs: EXPIRY + 30_000 }, EXPIRY)
@@ -374,7 +374,7 @@ describe('the bounds', () => {
     }
   })
 
-  it('drop every expired quote before one that is live, however early that was noted', () => {
+  it('drop every expired quote before a live one, even if that was noted first', () => {
     const ledger = ledgerOf([{ ...quote, id: 'long', expiresAtMs: EXPIRY + 60_000 }], 5)
     for (const noted of numbered(100, (index) => EXPIRY + index)) ledger.note(noted, EXPIRY + 200)
     expect(ledger.verdict(order({ id: 'long' }), at(EXPIRY + 200)).state).toBe('live')
@@ -390,7 +390,7 @@ describe('the bounds', () => {
     expect(ledger.verdict(byId, at(nowMs)).state).toBe('live')
   })
 
-  it('take what they drop out of every index', () => {
+  it('remove dropped quotes from every index', () => {
     const ledger = ledgerOf([quote, { ...quote, id: 'q2', pairId: 'A_B', expiresAtMs: EXPIRY + 1 }], 1)
     for (const gone of [byId, byTerms, openTerms])
       expect(ledger.verdict(gone, at(NOTED)).state).toBe('unknown')
@@ -402,7 +402,7 @@ describe('the bounds', () => {
     expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: EXPIRY + 60_000 })
   })
 
-  it('let go of what is past its retention, a few at a time', () => {
+  it('drop entries past their retention, a few at a time', () => {
     const ledger = ledgerOf(numbered(40, (index) => EXPIRY + index))
     const nowMs = EXPIRY + RETENTION + 40
     for (let notes = 0; notes < 10; notes += 1) {
@@ -412,7 +412,7 @@ describe('the bounds', () => {
     expect(ledger.findById('n39')).toBeUndefined()
   })
 
-  it('let go of the cache key once the quote has expired, but not of the quote', () => {
+  it('drop the cache key once the quote has expired, but keep the quote', () => {
     const ledger = ledgerOf([quote])
     ledger.note({ ...quote, id: 'q2', expiresAtMs: EXPIRY + LONG + 1 }, EXPIRY + LONG)
     expect(ledger.findById('q1')).toMatchObject({ id: 'q1', cacheKey: '' })
@@ -432,7 +432,7 @@ describe('the bounds', () => {
   })
 })
 
-it('where a quote lay is forgotten when it has expired', () => {
+it('the cache key of a quote is forgotten when the quote has expired', () => {
   const ledger = ledgerOf([], 100)
   const note = (id: string, cacheKey: string, expiresAtMs: number, nowMs: number) =>
     ledger.note(
@@ -456,7 +456,7 @@ it('where a quote lay is forgotten when it has expired', () => {
   expect(old && [...ledger.cacheKeysOf(old)]).toEqual([''])
 })
 
-it('of quotes that several were given no more places are remembered than entries, the oldest go first', () => {
+it('of quotes with several clients at most LEDGER_ENTRIES cache keys are remembered, and the oldest are dropped first', () => {
   const ledger = ledgerOf([], 100)
   const placesOf = (id: string) => {
     const noted = ledger.findById(id)

@@ -15,7 +15,7 @@ const seen =
   '{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0x1","toAddress":"0x2","toAmount":289.645,"slippage":0.5}'
 
 describe('the terms of an order', () => {
-  it('are read from what a public client sends', () => {
+  it('are read from the order of a public client', () => {
     expect(orderOf(seen)).toEqual({
       quoteIds: [],
       pair: 'ETH_USDC',
@@ -25,7 +25,7 @@ describe('the terms of an order', () => {
     })
   })
 
-  it('are all open in an empty object', () => {
+  it('are all absent in an empty object', () => {
     const open = { quoteIds: [], pair: undefined, fromAmount: undefined, toAmount: undefined }
     expect(orderOf(' {} \r\n')).toEqual(open)
   })
@@ -75,18 +75,15 @@ describe('the terms of an order', () => {
       '["1"]',
       '{"value":["1"]}',
     ],
-  ])('tell an amount that is none, %s, from one left open', (json) => {
+  ])('distinguish %s, which is not an amount, from an absent amount', (json) => {
     expect(fromAmountOf(json)).toBeUndefined()
     expect(orderOf(`{"toAmount":${json}}`).toAmount).toBe('unreadable')
   })
 
-  it.each(['null', '{}', '{"value":null}', '{"assetId":"ETH"}'])(
-    'take an amount for left open in %s',
-    (json) => {
-      expect(fromAmountOf(json)).toBeUndefined()
-      expect(orderOf(`{"toAmount":${json}}`).toAmount).toBeUndefined()
-    },
-  )
+  it.each(['null', '{}', '{"value":null}', '{"assetId":"ETH"}'])('have no amount in %s', (json) => {
+    expect(fromAmountOf(json)).toBeUndefined()
+    expect(orderOf(`{"toAmount":${json}}`).toAmount).toBeUndefined()
+  })
 
   it.each([
     ...[
@@ -145,7 +142,7 @@ describe('keys with a meaning in JavaScript', () => {
   const inherited = '{"quoteId":"x","id":"y","pairId":"P","fromAmount":1,"toAmount":1}'
 
   it.each(['__proto__', 'constructor', 'prototype', '\\u005f_proto__'])(
-    '%s gives an order nothing',
+    '%s adds nothing to an order',
     (key) => {
       expect(orderOf(`{"${key}":${inherited}}`)).toEqual(orderOf('{}'))
       expect(orderOf(`{"quote":{"${key}":${inherited}}}`).quoteIds).toEqual([])
@@ -181,7 +178,7 @@ describe('keys with a meaning in JavaScript', () => {
     expect(read('{"__proto__":{"a":1},"a":1}').problem).toBeUndefined()
   })
 
-  it('an object that looks like a number of the parser is none', () => {
+  it("an object that looks like the parser's own number type is not read as a number", () => {
     expect(orderOf('{"id":{"value":"x","isLosslessNumber":true}}').quoteIds).toEqual([])
   })
 })
@@ -239,7 +236,7 @@ describe('a body is refused', () => {
     '[{"a":1,"a":1}]',
   ])('with the same key twice: %s', (body) => expect(read(body).problem).toMatch(/same key twice/))
 
-  it('at the first key that is there twice, without a look at the thousands after it', () => {
+  it('at the first repeated key, without reading the thousands after it', () => {
     const large = `{${Array.from({ length: 8_000 }, (_, index) => `"${index}":1`).join()}}`
     const body = `{"a":${large},${Array.from({ length: 6_000 }, () => '"a":{}').join()}}`
     const startMs = performance.now()
@@ -248,7 +245,7 @@ describe('a body is refused', () => {
     expect(performance.now() - startMs).toBeLessThan(1_000)
   })
 
-  it('but not for a key that comes again in another object, or a text with a colon', () => {
+  it('unless a key repeats only in another object, or in a text with a colon', () => {
     expect(
       read('{"id":"a:b","quote":{"id":"\\":{[\\\\"},"list":[{"id":1},{"id":1}]}').problem,
     ).toBeUndefined()

@@ -22,7 +22,7 @@ describe('an amount in an order', () => {
     expect(createAmountMatcher(number('0.1000000000000000055'))('0.1')).toBe(false)
   })
 
-  it('that is a string means itself alone', () => {
+  it('that is a string means exactly that decimal', () => {
     expect(createAmountMatcher(string('123456789.123456789'))('123456789.123456789')).toBe(true)
     expect(createAmountMatcher(string('123456789.12345679'))('123456789.123456789')).toBe(false)
   })
@@ -36,7 +36,7 @@ describe('an amount in an order', () => {
     ['3.4512e-2', 5, 5],
     ['1.50e3', 3, 2],
     ['12345678', 8, 8],
-  ])('has its digits as written, and without the zeros at their end: %s', (text, writtenDigits, digits) => {
+  ])('has its digits as written, without trailing zeros: %s', (text, writtenDigits, digits) => {
     expect(readStatedAmount(string(text))).toMatchObject({ writtenDigits, digits })
   })
 })
@@ -100,7 +100,7 @@ describe('an amount that was rounded', () => {
     )
   })
 
-  it('of a double is found in the groups of the number that a browser writes', () => {
+  it('that is a double is found in the groups of the number that a browser writes', () => {
     fc.assert(
       fc.property(digits, fc.integer({ min: 0, max: 99 }), (units, more) => {
         const quoted = canonicalOf(`${written(units, places)}${String(more).padStart(20, '0')}`)

@@ -48,12 +48,15 @@ function crowded({ size, toValueOf }: { size: number; toValueOf(index: number): 
 test.each([
   ['with the same first digits', (index: number) => `289.64${String(index).padStart(6, '0')}`],
   ['all over', (index: number) => `289.${String((index * 7_919) % 1_000_000).padStart(6, '0')}`],
-])('an order looks at a few hundred quotes, however many have its terms: prices %s', (_what, toValueOf) => {
-  const find = crowded({ size: 5_000, toValueOf })
-  for (const toAmount of ['289.64', '289.645', '289.640001', '289.6', '290', '0.1']) {
-    const { found, read } = find(toAmount)
-    expect(read, toAmount).toBeGreaterThan(0)
-    expect(read, toAmount).toBeLessThanOrEqual(maxBuckets * bucketSize)
-    expect(found, toAmount).toBeLessThanOrEqual(maxBuckets * bucketSize)
-  }
-})
+])(
+  'an order examines at most a few hundred quotes, however many have its terms: prices %s',
+  (_what, toValueOf) => {
+    const find = crowded({ size: 5_000, toValueOf })
+    for (const toAmount of ['289.64', '289.645', '289.640001', '289.6', '290', '0.1']) {
+      const { found, read } = find(toAmount)
+      expect(read, toAmount).toBeGreaterThan(0)
+      expect(read, toAmount).toBeLessThanOrEqual(maxBuckets * bucketSize)
+      expect(found, toAmount).toBeLessThanOrEqual(maxBuckets * bucketSize)
+    }
+  },
+)

@@ -4,7 +4,7 @@ import { isPermissive, productionPackages } from '../../scripts/production-packa
 
 const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
 
-test('the decision record gives a reason for each dependency, and for none that is not there', () => {
+test('the decision record gives a reason for each dependency, and for no other package', () => {
   const record = read('docs/decisions/0008-dependencies.md')
   const reasons = [...record.matchAll(/^\| `(.+?)` \| (.*?) \|/gm)].map(([, name = '', reason]) => [
     name,
@@ -17,14 +17,14 @@ test('the decision record gives a reason for each dependency, and for none that 
   for (const [, reason] of reasons) expect(reason).toMatch(/^.{20,}\.$/)
 })
 
-test('every package that is installed along has a permissive licence', () => {
+test('every package that is installed has a permissive licence', () => {
   const packages = productionPackages()
   expect(packages.filter(({ direct }) => direct).map(({ name }) => name)).toContain('express')
   expect(packages.filter(({ license }) => !isPermissive(license))).toEqual([])
 })
 
 test.each([undefined, 'GPL-3.0-only', 'SEE LICENSE IN LICENSE', 'MIT AND GPL-3.0-only', 'UNLICENSED'])(
-  'a licence of %s is not taken for a permissive one',
+  'the licence %s does not count as permissive',
   (license) => {
     expect(isPermissive(license)).toBe(false)
   },

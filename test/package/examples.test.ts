@@ -22,7 +22,7 @@ test('docs/library.md installs the tarball of this version', () => {
 })
 
 describe.each(readdirSync(join(root, 'examples')))('examples/%s', (name) => {
-  test('asks for this version', () => {
+  test('requires the current version', () => {
     const example = JSON.parse(read(join('examples', name, 'package.json')))
     expect(example.devDependencies.quotegate).toBe(`^${version}`)
   })

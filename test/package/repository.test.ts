@@ -8,7 +8,7 @@ const read = (path: string) => readFileSync(fileURLToPath(new URL(path, root)), 
 const { allowScripts, scripts, repository, bugs } = JSON.parse(read('package.json'))
 
 describe('install scripts', () => {
-  test('are switched off, by a key that every npm knows', () => {
+  test('are switched off by a key that every npm version knows', () => {
     const lines = read('.npmrc')
       .split('\n')
       .filter((line) => line !== '' && !line.startsWith('#'))
@@ -26,7 +26,7 @@ describe('install scripts', () => {
     expect(allowScripts).toEqual(Object.fromEntries(names))
   })
 
-  test('are not what npm start, npm test or a build rely on', () => {
+  test('are not needed by npm start, npm test or a build', () => {
     expect(Object.keys(scripts).filter((name) => /^(pre|post)/.test(name))).toEqual([])
   })
 })
@@ -41,7 +41,7 @@ test('the Node of .node-version is that of the image', () => {
   expect(read('Dockerfile')).toContain(`FROM node:${read('.node-version').trim()}-`)
 })
 
-test('the repository and its issues are at one address', () => {
+test('the repository and its issues have one address', () => {
   expect(repository.url).toBe(`git+${bugs.url.replace(/\/issues$/, '')}.git`)
 })
 
@@ -58,7 +58,7 @@ describe.each(['ci', 'release'])('.github/workflows/%s.yml', (name) => {
   const workflow = parse(read(`.github/workflows/${name}.yml`)) as Workflow
   const steps = Object.values(workflow.jobs).flatMap((job) => job.steps)
 
-  test('runs scripts that are there', () => {
+  test('runs scripts that exist', () => {
     const named = steps.flatMap(({ run = '' }) =>
       [...run.matchAll(/npm run ([\w:-]+)/g)].map(([, one]) => one),
     )

@@ -37,7 +37,7 @@ describe('the tarball', () => {
     expect(pointedTo.filter((path) => !files.includes(path.replace('.', 'package')))).toEqual([])
   })
 
-  test('is in order by publint', async () => {
+  test('passes publint', async () => {
     const source = `
       import { publint } from ${JSON.stringify(tool('publint/src/index-node.js'))}
       const { messages } = await publint({ pkgDir: 'node_modules/quotegate', strict: true, pack: false })
@@ -132,7 +132,7 @@ describe('its types', () => {
     expect([stdout, stderr]).toEqual([`${names} true,true\n`, ''])
   })
 
-  test('are those of nothing but the entries', async () => {
+  test('are those of the entries alone', async () => {
     const imported = await project.run('node', [
       '--input-type=module',
       '-e',
@@ -150,7 +150,7 @@ describe('docs/library.md', () => {
   const page = readFileSync(join(root, 'docs/library.md'), 'utf8')
   const programs = [...page.matchAll(/^```js\n([\s\S]*?)^```$/gm)].map(([, program = '']) => program)
 
-  test('has programs that do what it says', async () => {
+  test('has programs that do what the page says', async () => {
     const said = await Promise.all(
       programs.map(async (program, index) => {
         project.write({ [`library-${index}.js`]: program })
@@ -171,7 +171,7 @@ describe('npx quotegate', () => {
   const quotegate = (flags: string[], settings?: Record<string, string>) =>
     project.run('npx', ['--no-install', 'quotegate', ...flags], settings)
 
-  test('tells its version, its settings, and whether they are good', async () => {
+  test('prints its version, its settings, and whether they are valid', async () => {
     expect(await quotegate(['--version'])).toMatchObject({ code: 0, stdout: `${version}\n` })
     expect((await quotegate(['--help'])).stdout).toContain('Usage: quotegate [flag]')
     expect((await quotegate(['--print-config'], { PORT: '1234' })).stdout).toContain(

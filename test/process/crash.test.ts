@@ -18,7 +18,7 @@ describe.each([
   ['an unhandled rejection', "Promise.reject(new Error('boom', { cause: new Error('spark') }))"],
   ['an uncaught error', "throw new Error('boom', { cause: new Error('spark') })"],
 ])('%s', (_name, statement) => {
-  test('is logged with its cause; what is in flight is answered; then the process ends with exit code 1', async () => {
+  test('is logged with its cause; requests in flight are answered; then the process ends with exit code 1', async () => {
     const waiting: (() => void)[] = []
     const upstream = await recordingUpstream((_request, response) =>
       waiting.push(() => response.end('whole')),
@@ -47,7 +47,7 @@ describe.each([
   })
 })
 
-test('an error that comes again and again fills no log and does not put off the end', async () => {
+test('an error that repeats does not fill the log or delay the shutdown', async () => {
   const statement = "setInterval(() => { throw new Error('again') }, 1)"
   const program = startProgram([], { ...freePorts, ...onUserSignal(statement), LOG_FORMAT: 'json' })
   const [, url = ''] = await program.says(/"trafficUrl":"(.+?)"/)
@@ -59,7 +59,7 @@ test('an error that comes again and again fills no log and does not put off the 
   expect(stdout.match(/"again"/g)?.length).toBeLessThanOrEqual(10)
 })
 
-test('an answer that the client no longer takes, written late, harms no other client', async () => {
+test('a late write to a client that has left harms no other client', async () => {
   const waiting: (() => void)[] = []
   const upstream = await recordingUpstream((_request, response) => {
     waiting.push(() => {

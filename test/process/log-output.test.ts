@@ -24,7 +24,7 @@ function createOutput(takesAtOnce = Number.POSITIVE_INFINITY) {
   return { output, state }
 }
 
-test('lines that had to wait for room come out whole and in order, once there is room', async () => {
+test('lines that had to wait are written whole and in order once there is room', async () => {
   const { output, state } = createOutput(3)
   output.write('first\n')
   state.fault = 'ENOSPC'
@@ -36,7 +36,7 @@ test('lines that had to wait for room come out whole and in order, once there is
   expect(state.lost).toBe(0)
 })
 
-test('while it cannot write it keeps a mebibyte, counts what is lost beyond that, and says so', async () => {
+test('while it cannot write it keeps 1 MiB, counts the lines lost beyond that, and logs the count', async () => {
   const { output, state } = createOutput()
   state.fault = 'EAGAIN'
   const line = `${'a'.repeat(1_023)}\n`
@@ -46,14 +46,14 @@ test('while it cannot write it keeps a mebibyte, counts what is lost beyond that
   expect(state.text.length).toBe(1_048_576)
 })
 
-test('does not ask a full disk again for every line', () => {
+test('does not try a full disk again for every line', () => {
   const { output, state } = createOutput()
   state.fault = 'ENOSPC'
   for (let count = 0; count < 1_000; count += 1) output.write('line\n')
   expect(state.calls).toBe(1)
 })
 
-test('says nothing more to a reader that has gone', () => {
+test('writes nothing more once its reader has gone', () => {
   const { output, state } = createOutput()
   state.fault = 'EPIPE'
   for (let count = 0; count < 10; count += 1) output.write('line\n')

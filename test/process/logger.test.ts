@@ -45,7 +45,7 @@ describe('the format', () => {
     expect(text).toContain('peer: "10.1.2.3"')
   })
 
-  test('says nothing below its level', async () => {
+  test('logs nothing below its level', async () => {
     const log = await keptLog('warn')
     log.logger.info({}, 'not this')
     log.logger.warn({}, 'but this')
@@ -70,14 +70,14 @@ describe('a secret that is logged by mistake', () => {
     ['in a list', { requests: [{ headers: secrets }] }],
     ['in raw headers', { rawHeaders: Object.entries(secrets).flat() }],
     ['in a configuration', { config: { swap: { authorization: 'Bearer sk_live_7' } } }],
-  ])('is blotted out %s, in whatever case its name is', async (_where, members) => {
+  ])('is masked %s, whatever the case of its name', async (_where, members) => {
     const log = await keptLog()
     log.logger.info(members, 'by mistake')
     expect(log.text()).not.toContain('sk_live')
     expect(log.text()).toContain('****')
   })
 
-  test('costs nothing else: what stands beside it is logged, and nothing is changed', async () => {
+  test('does not affect the fields next to it, which are logged unchanged', async () => {
     const log = await keptLog()
     const members = { headers: { Cookie: 'sk_live_1', 'X-Request-Id': 'id-1' }, status: 200, at: new Date(0) }
     log.logger.info(members, 'beside')
@@ -89,7 +89,7 @@ describe('a secret that is logged by mistake', () => {
     expect(members.headers.Cookie).toBe('sk_live_1')
   })
 
-  test('does not hang the logger where an object holds itself', async () => {
+  test('does not hang the logger if an object contains itself', async () => {
     const log = await keptLog()
     const loop: Record<string, unknown> = { cookie: 'sk_live_1' }
     loop.self = loop
@@ -112,7 +112,7 @@ describe('an error', () => {
     })
   })
 
-  test('that is its own cause is logged all the same', async () => {
+  test('that is its own cause is still logged', async () => {
     const error = new Error('boom')
     error.cause = error
     const log = await keptLog()

@@ -16,7 +16,7 @@ describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(
 
     const ask = (expr: string) => stage.prometheus.query(substitute(expr, stage.variables))
 
-    test('scrapes the gateway without a complaint', async () => {
+    test('scrapes the gateway without an error', async () => {
       expect(await stage.prometheus.targets()).toEqual([
         expect.objectContaining({
           health: 'up',
@@ -78,7 +78,7 @@ describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(
     })
 
     test.each(alertRules.map(({ alert, expr }) => ({ alert, expr })))(
-      'can answer $alert, and knows what it compares',
+      'evaluates $alert, and has values for each side that it compares',
       async ({ alert, expr }) => {
         await ask(expr)
         const { compared } = parseQuery(expr)
@@ -90,7 +90,7 @@ describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(
       },
     )
 
-    test('can answer what the dashboard marks and what its variables offer', async () => {
+    test('answers the annotations and variables of the dashboard', async () => {
       for (const { expr } of dashboard.annotations.list) await ask(expr)
       const offers = dashboard.templating.list.flatMap(({ definition }) => definition ?? [])
       expect(offers.length).toBe(2)

@@ -211,7 +211,7 @@ const step = fc.oneof(
   },
 )
 
-test('whatever fails in whatever order, exactly that is stopped which the rules say, and nothing else', () => {
+test('for any failures in any order, exactly the requests that the rules name are stopped', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: 3 }),

@@ -75,7 +75,7 @@ const piece = fc.oneof(
 )
 const line = fc.array(piece, { maxLength: 5 }).map((pieces) => pieces.join(', '))
 
-test('the client is the one whom a naive reading of the same lines names, or none', () => {
+test('the client is the one that a naive reading of the same lines names, or unknown', () => {
   const peer = '10.0.0.1'
   const read = createClientAddress({ trustProxy, ipHeader: 'forwarded' })
   const seen = { nobody: 0, hop: 0, client: 0 }
@@ -117,7 +117,7 @@ test('X-Forwarded-For is read the same way, with a comma between any two nodes',
   )
 })
 
-test('what a client writes before the proxy adds its element never hides that element', () => {
+test('text that a client sends never hides the element that the proxy adds after it', () => {
   const read = createClientAddress({ trustProxy, ipHeader: 'forwarded' })
   const added = fc.constantFrom(
     'for=203.0.113.7',

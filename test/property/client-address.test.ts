@@ -48,7 +48,7 @@ function flipBit(address: string, bit: number): string {
   return normalizeAddress(flipped.toString()) ?? ''
 }
 
-describe('whose request it is', () => {
+describe('the client of a request', () => {
   const trustedHop = fc.tuple(fc.nat(255), fc.nat(255)).map(([third, last]) => `10.0.${third}.${last}`)
   const untrusted = ipAddress.filter((text) => normalizeAddress(text)?.startsWith('10.0.') === false)
   const trustProxy = ['10.0.0.0/16']
@@ -71,7 +71,7 @@ describe('whose request it is', () => {
     )
   })
 
-  test('behind trusted hops it is the right-most that is not trusted, over any number of lines', () => {
+  test('behind trusted hops is the right-most address that is not trusted, over any number of lines', () => {
     const claimed = fc.array(fc.oneof(ipAddress, trustedHop, fc.constantFrom('unknown', '_x', 'rubbish')), {
       maxLength: 5,
     })

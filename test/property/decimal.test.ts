@@ -58,7 +58,7 @@ it('writes every value in one way only, which reads back as itself', () => {
   )
 })
 
-it('takes whatever a browser prints for a double, within 80 digits', () => {
+it('accepts every spelling of a double that a browser prints, within 80 digits', () => {
   fc.assert(
     fc.property(fc.double({ min: 1e-60, max: 1e60, noNaN: true }), (double) => {
       const canonical = parseDecimal(String(double))

@@ -138,7 +138,7 @@ describe('a broken header', () => {
     )
   })
 
-  test('is refused wherever forwarded-parse refuses it, but for what is accepted on purpose', () => {
+  test('is refused wherever forwarded-parse refuses it, with the deliberate exceptions', () => {
     fc.assert(
       fc.property(mutated, (value) => {
         // Read here and refused there: unquoted colons and brackets, empty elements and pairs, outer blanks.

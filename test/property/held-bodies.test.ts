@@ -78,7 +78,7 @@ class Stage {
 
 const bytesOf = (bodies: readonly Model[]) => bodies.reduce((sum, { bytes }) => sum + bytes, 0)
 
-test('the count is what is held, the oldest go first, orders last, and all ends at 0', () => {
+test('the count matches the held bytes, the oldest are dropped first and orders last, and it ends at 0', () => {
   const step = fc.record({
     what: fc.constantFrom('begin', 'grow', 'grow', 'grow', 'release', 'stream'),
     isJudged: fc.boolean(),

@@ -100,7 +100,7 @@ function play(
   }
 }
 
-it('a quote ends as the rule says, whatever the provider answers', () => {
+it('a quote ends by the rule for any answer of the provider', () => {
   fc.assert(
     fc.property(edges, answers, (offsets, list) => {
       play(offsets, list, ({ quote, serveLeftMs, orderLeftMs, time, providerClock }) => {

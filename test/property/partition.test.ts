@@ -19,7 +19,7 @@ const byHeader = createPartition({ mode: 'header', placeHeaders: ['x-place'] })
 
 const text = (list: number[]) => ipaddr.fromByteArray(list).toString()
 
-it('never lets a place pass for an address, whatever the header says', () => {
+it('never confuses a place with an address, whatever the header contains', () => {
   fc.assert(
     fc.property(address, fc.string(), (list, suffix) => {
       const client = { address: text(list), peerTrusted: true }
@@ -30,7 +30,7 @@ it('never lets a place pass for an address, whatever the header says', () => {
   )
 })
 
-it('gives one string to one place or address, and to nothing else', () => {
+it('gives each place or address its own string', () => {
   const modes = [byIp, byHeader]
   const client = fc.record({
     address: fc.option(fc.constantFrom('192.0.2.1', '192.0.2.2', '2001:db8::1'), { nil: undefined }),
@@ -53,7 +53,7 @@ it('gives one string to one place or address, and to nothing else', () => {
   )
 })
 
-it('gives no two tuples of places one string', () => {
+it('gives each tuple of places its own string', () => {
   const value = fc.oneof(
     fc.constantFrom('IR', 'JP', '07', '', ',', '\n', '2:JP', 'place:', 'XX', 'no region', 'ip:192.0.2.1'),
     fc.string({ unit: fc.constantFrom(...',\n:2JP"\\ '), maxLength: 4 }),

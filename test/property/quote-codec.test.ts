@@ -14,7 +14,7 @@ const quote = fc.record({
   expiresAtMs: fc.integer(),
 })
 
-it('gives a quote back as it was, whatever its bytes', () => {
+it('decodes every encoded quote to the same quote, whatever its bytes', () => {
   fc.assert(
     fc.property(quote, (original) => {
       expect(decodeQuote(encodeQuote(original))).toEqual(original)
@@ -23,7 +23,7 @@ it('gives a quote back as it was, whatever its bytes', () => {
   )
 })
 
-it('takes other bytes for no quote, and never throws', () => {
+it('reads other bytes as missing, and never throws', () => {
   fc.assert(
     fc.property(quote, fc.nat(), fc.uint8Array({ maxLength: 40 }), (original, at, other) => {
       const bytes = encodeQuote(original)
@@ -46,6 +46,6 @@ it.each([
   ['a header without a value', '"id"\n[1,2,"a"]\n'],
   ['a header that is not text', '"id"\n[1,2,"a",3]\n'],
   ['no list', '"id"\n{}\n'],
-])('takes %s for no quote', (_what, text) => {
+])('reads %s as missing', (_what, text) => {
   expect(decodeQuote(Buffer.from(text))).toBeUndefined()
 })

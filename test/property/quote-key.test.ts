@@ -30,7 +30,7 @@ function identity(request: QuoteRequest): string {
   return JSON.stringify([asked, canonicalAmount, headers, partition, query])
 }
 
-it('gives two requests one key exactly if nothing that matters differs', () => {
+it('gives two requests one key exactly if their keyed parts are equal', () => {
   const quoteKey = createQuoteKey()
   fc.assert(
     fc.property(request, request, fc.func(fc.boolean()), (left, other, mixed) => {
@@ -61,7 +61,7 @@ it('never gives one key to two of many requests', () => {
   )
 })
 
-it('moves no character from one part to its neighbour unnoticed', () => {
+it('gives another key if a character moves from one part to the next', () => {
   const quoteKey = createQuoteKey()
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), fc.nat(), fc.nat(), request, (text, first, second, base) => {

@@ -57,7 +57,7 @@ function circleOf(mode: Mode, { address, peerTrusted, place, amount, appName }: 
   return JSON.stringify([where, amount, appName])
 }
 
-it('in every mode a quote fetched for one partition is never served to another, nor an expired one to anybody', async () => {
+it('in every mode a quote fetched for one partition is never served to another, and an expired quote never at all', async () => {
   let hits = 0
   let collapsed = 0
   let furtherTakers = 0

@@ -41,7 +41,7 @@ describe('a provider of two edges that answer in no order', () => {
   )
 
   // Too near to be distinguished: a Date may lag by as much.
-  it.each([200, -200])('whose clocks are %d ms apart is judged to that much', async (apartMs) => {
+  it.each([200, -200])('whose clocks are %d ms apart is judged with that uncertainty', async (apartMs) => {
     const outcome = await playTwoEdges({ ...ordinary, offsetsMs: [0, apartMs] })
     expect(outcome.servedLateMs).toBeLessThanOrEqual(200)
     expect(outcome.refusedEarlyMs).toBeLessThanOrEqual(200)
@@ -74,7 +74,7 @@ async function twoEdges() {
   return { clock, provider, quote, order }
 }
 
-it('a quote of the edge that is ahead is not served for longer because the other one answered since', async () => {
+it('a quote of the edge that is ahead is not served for longer because the other edge answered since', async () => {
   const { clock, provider, quote } = await twoEdges()
   provider.aheadMs = 5_000
   const first = await quote('1')
@@ -90,7 +90,7 @@ it('a quote of the edge that is ahead is not served for longer because the other
   expect(servedForMs).toBeLessThan(6_000)
 })
 
-it('a live order for a quote of the edge that agrees with us goes on though the other one answered since', async () => {
+it('a live order for a quote of the edge that agrees with us is sent though the other edge answered since', async () => {
   const { clock, provider, quote, order } = await twoEdges()
   const first = await quote('1')
   provider.aheadMs = 5_000

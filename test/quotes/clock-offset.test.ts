@@ -26,7 +26,7 @@ function observe(
 const unknown = { lowMs: 0, highMs: 0, estimateMs: 0 }
 
 describe('what one answer tells', () => {
-  it('is nothing before there is one', () => {
+  it('is unknown before the first answer', () => {
     const clock = createUpstreamClock()
     expect(clock.offset()).toEqual(unknown)
     expect(clock.latestMs(startMs)).toBe(startMs)
@@ -50,7 +50,7 @@ describe('what one answer tells', () => {
     expect(clock.earliestMs(startMs + 777)).toBe(startMs + 777)
   })
 
-  it('is nothing when it came out of a cache', () => {
+  it('is nothing if it came from a cache', () => {
     const clock = createUpstreamClock()
     observe(clock, { sentAtMs: startMs, offsetMs: -30_000, hasAge: true })
     expect(clock.offset()).toEqual(unknown)
@@ -149,7 +149,7 @@ describe('what several answers tell', () => {
 })
 
 describe('a provider that sets its clock', () => {
-  it('is believed at once when it sets it by much', () => {
+  it('is followed at once after a large step', () => {
     const clock = createUpstreamClock()
     observe(clock, { sentAtMs: startMs, offsetMs: 30_000 })
     observe(clock, { sentAtMs: startMs + 1_000, offsetMs: 0 })
@@ -157,7 +157,7 @@ describe('a provider that sets its clock', () => {
   })
 
   it.each([-700, -500, -300, 300, 500, 700])(
-    'is believed within a minute when it sets it by %d ms',
+    'is followed within a minute after a step of %d ms',
     (stepMs) => {
       const clock = createUpstreamClock()
       let nowMs = startMs
@@ -191,7 +191,7 @@ describe('a slow answer', () => {
 })
 
 describe('our own clock', () => {
-  it('serves and refuses nothing after it was set back, until an answer says what it is worth', () => {
+  it('serves and refuses nothing after it was set back, until an answer measures it', () => {
     const clock = createUpstreamClock()
     observe(clock, { sentAtMs: startMs, offsetMs: 0 })
     const backMs = startMs - 3_600_000
@@ -205,7 +205,7 @@ describe('our own clock', () => {
   it.each([
     ['has no Date', { dateHeader: undefined, hasAge: false }],
     ['comes out of a cache', { dateHeader: httpDate(startMs), hasAge: true }],
-  ])('is in doubt all the same after it was set back and an answer %s', (_what, told) => {
+  ])('stays in doubt after it was set back and an answer %s', (_what, told) => {
     const clock = createUpstreamClock()
     observe(clock, { sentAtMs: startMs, offsetMs: -30_000 })
     const backMs = startMs - 10_000
@@ -214,7 +214,7 @@ describe('our own clock', () => {
     expect(clock.latestMs(backMs + 100)).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it('is taken as it is after it was set back when no answer ever had a Date', () => {
+  it('is trusted after it was set back if no answer ever had a Date', () => {
     const clock = createUpstreamClock()
     for (const sentAtMs of [startMs, startMs - 3_600_000])
       clock.observe({ dateHeader: undefined, hasAge: false, sentAtMs, receivedAtMs: sentAtMs + 100 })
@@ -229,7 +229,7 @@ describe('our own clock', () => {
     expect(clock.latestMs(startMs - 100)).toBe(startMs - 100)
   })
 
-  it('is seen through after it was set forward', () => {
+  it('does not mislead after it was set forward', () => {
     const clock = createUpstreamClock()
     observe(clock, { sentAtMs: startMs, offsetMs: 0 })
     const aheadMs = startMs + 3_600_000
@@ -240,7 +240,7 @@ describe('our own clock', () => {
 })
 
 // Each node of a Cluster has a clock of its own, and whose answer comes last is chance.
-it('what one node of the store knows of the provider is not overruled by another whose clock is ahead', () => {
+it("a store node whose clock is ahead does not overrule what another node knows of the provider's clock", () => {
   const clock = createProviderClock({ clock: { nowMs: () => startMs }, log: silentLogger() })
   clock.compare(0)
   clock.hearsay(-20_000)

@@ -23,7 +23,7 @@ function coolDowns() {
   return { ...created, clock, events, client, refuse, scopes }
 }
 
-it('what the trial of an application finds holds for all its addresses, whichever it came from', () => {
+it("the result of an application's trial counts for all its addresses", () => {
   const { refuse, admit, client, clock, refusal, events } = coolDowns()
   refuse('a', 2_000)
   refuse('b', 2_000)
@@ -97,7 +97,7 @@ it('a trial does not end a cool-down that took the place of its own, which 1,000
   expect(refusal(client('a', 'ours'))?.leftMs).toBe(30_000)
 })
 
-it('a success of before does not end a cool-down, and a 429 of before prolongs it', () => {
+it("an earlier call's success does not end a cool-down, and an earlier call's 429 prolongs it", () => {
   const { admit, client, clock, refusal, refuse } = coolDowns()
   const [early, late] = [admit(client('a')), admit(client('a'))] as [Pass, Pass]
   refuse('a', 2_000)
@@ -147,7 +147,7 @@ it('one call at a time is the trial, until it is answered or given up', () => {
   expect(refusal(client('a'))).toBeUndefined()
 })
 
-it('what no request came to try for 30 s is forgotten, so that a crowd is not held back by one call', () => {
+it('a cool-down that no request tried for 30 s is forgotten, so that one call does not hold back a crowd', () => {
   const { admit, client, clock, refusal, refuse, concerns } = coolDowns()
   refuse('a', 1_000)
   clock.advance(31_000)

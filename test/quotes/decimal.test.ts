@@ -61,7 +61,7 @@ describe('parseDecimal', () => {
     '$1',
   ])('refuses %j', (text) => expect(parseDecimal(text)).toBeUndefined())
 
-  it('tells whole numbers apart that share a double', () => {
+  it('distinguishes whole numbers that share a double', () => {
     expect(parseDecimal('9007199254740993')).toBe('9007199254740993')
     expect(parseDecimal('9007199254740992')).toBe('9007199254740992')
   })
@@ -93,7 +93,7 @@ describe('parseDecimal', () => {
     expect(parseDecimal('0e1000')).toBeUndefined()
   })
 
-  it('refuses a megabyte of digits in no time', () => {
+  it('refuses a megabyte of digits quickly', () => {
     const startMs = performance.now()
     expect(parseDecimal('1'.repeat(1_000_000))).toBeUndefined()
     expect(performance.now() - startMs).toBeLessThan(2_000)
@@ -101,7 +101,7 @@ describe('parseDecimal', () => {
 })
 
 describe('sameAsDouble', () => {
-  it('matches what a browser makes of a long decimal', () => {
+  it('matches the rounded form that a browser writes of a long decimal', () => {
     expect(sameAsDouble(JSON.stringify(Number('123456789.123456789')), '123456789.123456789')).toBe(true)
     expect(sameAsDouble('123456789.12345679', '123456789.123456789')).toBe(true)
   })
@@ -117,13 +117,13 @@ describe('sameAsDouble', () => {
     expect(sameAsDouble('9007199254740993', '9007199254740993')).toBe(true)
   })
 
-  it('takes a client that writes more digits than a double has at its word', () => {
+  it('compares exactly if a client writes more digits than a double has', () => {
     expect(sameAsDouble('123456789.123456788', '123456789.123456789')).toBe(false)
     expect(sameAsDouble('0.1000000000000000055', '0.1')).toBe(false)
     expect(sameAsDouble('9007199254740993', '9007199254740992')).toBe(false)
   })
 
-  it('tells neighbouring doubles apart', () => {
+  it('distinguishes neighbouring doubles', () => {
     expect(sameAsDouble('0.30000000000000004', '0.3')).toBe(false)
     expect(sameAsDouble('0.1', '0.2')).toBe(false)
   })

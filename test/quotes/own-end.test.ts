@@ -11,7 +11,7 @@ function answered(rawHeaders: readonly string[]) {
 }
 
 describe('the interval of a quote', () => {
-  it('begins 1.25 s before the life that its Date tells is over from the sending, and ends when it is from the receiving', () => {
+  it('begins 1.25 s before its life by Date is over counted from the sending, and ends when it is over counted from the receiving', () => {
     expect(ownEndOf(answered(['Date', date]), dateMs + 30_000)).toEqual({ fromMs: 29_750, untilMs: 31_061 })
   })
 
@@ -25,13 +25,13 @@ describe('the interval of a quote', () => {
 
   it.each([
     ['no Date', []],
-    ['two', ['Date', date, 'Date', date]],
-    ['a Date that is none', ['Date', 'now']],
+    ['two Dates', ['Date', date, 'Date', date]],
+    ['an invalid Date', ['Date', 'now']],
     ['an age', ['Date', date, 'Age', '1']],
     ['an age besides one of 0', ['Date', date, 'Age', '0', 'Age', '30']],
     ['an age that is not a number', ['Date', date, 'Age', '']],
     ['a Date more than a day before its expiry', ['Date', new Date(dateMs - 86_400_000).toUTCString()]],
-  ])('is not told by an answer with %s', (_what, rawHeaders) => {
+  ])('is not known from an answer with %s', (_what, rawHeaders) => {
     expect(ownEndOf(answered(rawHeaders), dateMs + 30_000)).toBeUndefined()
   })
 
@@ -84,7 +84,7 @@ describe('a quote of a provider whose clock is ours', () => {
     expect(clock.orderLeftMs(quote)).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it('has the instant alone without an interval', () => {
+  it('has only its instant if there is no interval', () => {
     const { time, clock, quote } = clocks()
     time.steadyMs += 10
     time.nowMs += 10

@@ -17,7 +17,7 @@ function patient(leftMs: number) {
   return { patience, ended }
 }
 
-it('waits for a further call once, and until its own time is over', () => {
+it('waits for one further call, until its own time is over', () => {
   const { patience, ended } = patient(1_000)
   vi.advanceTimersByTime(400)
   expect(patience.takeFurtherCall(failure)).toBe(true)
@@ -36,7 +36,7 @@ it.each([
   expect(patient(leftMs).patience.takeFurtherCall(failure)).toBe(waits)
 })
 
-it('does not end once it was answered', () => {
+it('is not ended after it was answered', () => {
   const { patience, ended } = patient(1_000)
   patience.takeFurtherCall(failure)
   patience.end()
@@ -44,7 +44,7 @@ it('does not end once it was answered', () => {
   expect([ended, vi.getTimerCount()]).toEqual([[], 0])
 })
 
-it('counts its own time whatever it waits for, and ends with the last failure', () => {
+it('counts its own time during every wait, and ends with the last failure', () => {
   const { patience, ended } = patient(1_000)
   const later = new Error('again no answer')
   expect(patience.hasTimeAfter(failure)).toBe(true)

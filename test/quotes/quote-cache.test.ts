@@ -93,7 +93,7 @@ describe('a quote in the cache', () => {
     },
   )
 
-  it('is that of its own key alone', async () => {
+  it('is found under its own key alone', async () => {
     const { calls, answer, get } = setUp()
     const [one, other] = [get('one'), get('other')]
     expect(calls).toHaveLength(2)
@@ -106,7 +106,7 @@ describe('a quote in the cache', () => {
 })
 
 describe('a call', () => {
-  it('is taken out of the table before anybody could join it, when the last who waits leaves', async () => {
+  it('is removed from the table at once when the last waiting client leaves', async () => {
     const { calls, answer, get } = setUp()
     const [first, second] = [get(), get()]
     first.leave()
@@ -126,7 +126,7 @@ describe('a call', () => {
     await expect(second.served).rejects.toThrow('given up')
   })
 
-  it('is not given up by one caller who leaves twice', () => {
+  it('is not given up if one caller leaves twice', () => {
     const { calls, get } = setUp()
     const [first] = [get(), get()]
     first?.leave()
@@ -143,7 +143,7 @@ describe('a call', () => {
     expect(calls[0]?.aborted).toBe(false)
   })
 
-  it('that fails fails for all who wait, is not kept, and does not stand in the way of the next', async () => {
+  it('that fails, fails for all who wait, is not kept, and does not block the next call', async () => {
     const { calls, answer, get } = setUp()
     const all = [get(), get(), get()]
     calls[0]?.reject(new Error('down'))
@@ -153,7 +153,7 @@ describe('a call', () => {
     expect(await next.served).toMatchObject({ how: 'fetched', answer: { body: Buffer.from('up') } })
   })
 
-  it('whose answer must not be shared leaves it to the first who is still here; the others ask again', async () => {
+  it('whose answer must not be shared gives it to the first waiting client; the others call again', async () => {
     const { calls, answer, get, looked, notKept } = setUp()
     const [leaver, first, second] = [get(), get(), get()]
     leaver.leave()
@@ -177,7 +177,7 @@ describe('a call', () => {
     expect(await get().served).toMatchObject({ how: 'hit', quote: { id: 'kept' } })
   })
 
-  it('for a client that shares with no other joins no call, is joined by none, and keeps nothing', async () => {
+  it('for a client that shares with no other joins no call, is joined by no other, and keeps nothing', async () => {
     const { cache, calls, source, answer, get, looked } = setUp()
     const alone = cache.fetchAlone(source)
     const other = get()
@@ -208,7 +208,7 @@ it('an expired quote is not a miss in the counts, and an error is counted by its
   expect(notKept).toEqual(['status'])
 })
 
-it('a background fetch that everybody left goes on, and what it brings is kept', async () => {
+it('a background fetch that all clients left continues, and its quote is kept', async () => {
   const { clock, calls, live, answer, get, refreshes } = setUp({ refreshAheadMs: 10_000 })
   const first = get()
   calls[0]?.resolve(answer('one'))

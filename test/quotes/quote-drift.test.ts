@@ -29,7 +29,7 @@ function observed() {
   return { store, moves, stored }
 }
 
-test('tells how much more or less the next quote for the same key gives', () => {
+test('reports how much more or less the next quote for the same key gives', () => {
   const { store, moves } = observed()
   store.set('a', quote('0.1', '200'))
   store.set('a', quote('0.1', '202'))
@@ -47,7 +47,7 @@ test('compares prices, in case the provider rounds the amount that is swapped', 
   expect(moves).toEqual([['ETH_USDC', 0]])
 })
 
-test('reads a body as the UTF-8 that it is', () => {
+test('reads a body as UTF-8', () => {
   const { store, moves } = observed()
   for (const toValue of ['200', '300']) {
     const { body, ...rest } = quote('0.1', toValue)
@@ -57,7 +57,7 @@ test('reads a body as the UTF-8 that it is', () => {
   expect(moves).toEqual([['ETH_€', 0.5]])
 })
 
-test('tells of every quote, but of no drift between two keys, or from one that was forgotten', () => {
+test('reports every quote, but no drift between two keys, or from a forgotten quote', () => {
   const { store, moves, stored } = observed()
   store.set('a', quote('0.1', '200'))
   store.set('b', quote('0.1', '300'))

@@ -17,7 +17,7 @@ const withHeaders = (...keyedHeaders: QuoteRequest['keyedHeaders']) => ({ ...req
 describe('the quote key', () => {
   const quoteKey = createQuoteKey()
 
-  it('is one for every spelling of an amount', () => {
+  it('is the same for every spelling of an amount', () => {
     const respelled = { ...request, target: '/v3/pairs/ETH_USDC/quotes?am%6Funt=1e-1' }
     expect(quoteKey(respelled)).toBe(quoteKey(request))
   })
@@ -35,11 +35,11 @@ describe('the quote key', () => {
     ['header name', withHeaders(['app-version', 'wallet'], ['authorization', 'Bearer s3cret'])],
   ])('differs with the %s', (_what, other) => expect(quoteKey(other)).not.toBe(quoteKey(request)))
 
-  it.each(['app-name', 'authorization'])('tells an absent %s from an empty one', (name) => {
+  it.each(['app-name', 'authorization'])('distinguishes an absent %s from an empty one', (name) => {
     expect(quoteKey(withHeaders([name, undefined]))).not.toBe(quoteKey(withHeaders([name, ''])))
   })
 
-  it('cannot be imitated by a value that holds its separators', () => {
+  it('cannot be imitated by a value that contains its separators', () => {
     const honest = withHeaders(['app-name', 'a'], ['app-version', 'b'])
     const forged = withHeaders(['app-name', 'a11:app-version1:b'])
     expect(quoteKey(forged)).not.toBe(quoteKey(honest))
@@ -52,7 +52,7 @@ describe('the quote key', () => {
   })
 
   it.each(['authorization', 'proxy-authorization', 'cookie', 'x-api-key', 'x-unheard-of'])(
-    'holds no trace of the value of %s',
+    'does not contain the value of %s',
     (name) => {
       const key = quoteKey(withHeaders([name, 's3cret']))
       expect(key).not.toContain('s3cret')
@@ -64,12 +64,12 @@ describe('the quote key', () => {
     expect(createQuoteKey()(request)).not.toBe(quoteKey(request))
   })
 
-  it('is the same in every replica that is given the same salt', () => {
+  it('is the same in every replica with the same salt', () => {
     const [here, there] = [createQuoteKey({ salt: 'shared' }), createQuoteKey({ salt: 'shared' })]
     expect(there(request)).toBe(here(request))
   })
 
-  it('names neither client nor amount where replicas share it', () => {
+  it('contains neither client nor amount if replicas share it', () => {
     const key = createQuoteKey({ salt: 'shared' })(request)
     expect(key).toMatch(/^#[\w-]{43}$/)
   })

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { foldPair, readAmount, readQuoteTarget } from '../../src/quotes/quote-target.ts'
 
 describe('readQuoteTarget', () => {
-  it('takes the pair and the query as received', () => {
+  it('reads the pair and the query as received', () => {
     expect(readQuoteTarget('/v3/pairs/ETH_USDC/quotes?amount=0.1&x=%20')).toEqual({
       pair: 'ETH_USDC',
       query: 'amount=0.1&x=%20',
@@ -11,7 +11,7 @@ describe('readQuoteTarget', () => {
     expect(readQuoteTarget('/v3/pairs/A/quotes?')).toEqual({ pair: 'A', query: '' })
   })
 
-  it('takes the pair without escapes that mean nothing, and such a path as received', () => {
+  it('reads the pair without needless escapes, and keeps the path as received', () => {
     expect(readQuoteTarget('/v3/pairs/eth%5Fusdc/quotes?x')).toEqual({
       pair: 'eth_usdc',
       spelledPath: '/v3/pairs/eth%5Fusdc/quotes',
@@ -39,16 +39,16 @@ describe('readQuoteTarget', () => {
     '/v3/pairs/A/quotes#top',
     '/x/v3/pairs/A/quotes',
     '/v3/orders/float',
-  ])('takes %s for another path', (target) => expect(readQuoteTarget(target)).toBeUndefined())
+  ])('reads %s as another path', (target) => expect(readQuoteTarget(target)).toBeUndefined())
 })
 
 describe('foldPair', () => {
   it.each(['ETH_USDC', 'eth_Usdc', 'ETH%5fUSDC', 'ETH_USDC;', 'ETH_USDC;a=1;b', '%45TH_USDC%3ba=1'])(
-    'takes %s for ETH_USDC',
+    'reads %s as ETH_USDC',
     (pair) => expect(foldPair(pair)).toBe('ETH_USDC'),
   )
 
-  it.each(['ETH_USDT', 'ETH-USDC', 'ETHUSDC', 'ETH%255FUSDC'])('takes %s for another pair', (pair) =>
+  it.each(['ETH_USDT', 'ETH-USDC', 'ETHUSDC', 'ETH%255FUSDC'])('reads %s as another pair', (pair) =>
     expect(foldPair(pair)).not.toBe('ETH_USDC'),
   )
 })
@@ -78,7 +78,7 @@ describe('readAmount', () => {
     })
   })
 
-  it('gives empty parts no meaning', () => {
+  it('ignores empty parts', () => {
     expect(readAmount('&&amount=1&&x&')).toEqual({ canonical: '1', otherParameters: 'x' })
   })
 
@@ -109,11 +109,11 @@ describe('readAmount', () => {
     expect(readAmount(query)).toHaveProperty('problem', expect.stringContaining('must be given once'))
   })
 
-  it.each(['amount', 'amount=', 'x=1&amount=&y=2'])('calls the amount of %s empty', (query) => {
+  it.each(['amount', 'amount=', 'x=1&amount=&y=2'])('reports the amount of %s as empty', (query) => {
     expect(readAmount(query)).toHaveProperty('problem', 'The query parameter "amount" is empty.')
   })
 
-  it.each(['0', '0.00', '0e5', '-1', '-0.5', '-0', '%2D1e3'])('asks for more than %s', (text) => {
+  it.each(['0', '0.00', '0e5', '-1', '-0.5', '-0', '%2D1e3'])('requires more than %s', (text) => {
     expect(readAmount(`amount=${text}`)).toHaveProperty(
       'problem',
       expect.stringContaining('greater than zero'),
@@ -134,11 +134,11 @@ describe('readAmount', () => {
     '%D9%A1',
     '1=2',
     '1#x',
-  ])('refuses %s as no number', (text) =>
+  ])('refuses %s as not a number', (text) =>
     expect(readAmount(`amount=${text}`)).toHaveProperty('problem', expect.stringContaining('decimal number')),
   )
 
-  it('takes 1e+21, which a browser writes, and lets that spelling share with no other', () => {
+  it('accepts 1e+21, which a browser writes, and shares that spelling with no other', () => {
     const raw = readAmount('amount=1e+21&x=1')
     expect(raw).toMatchObject({ canonical: `1${'0'.repeat(21)}`, otherParameters: 'amount=1e+21&x=1' })
     expect(readAmount('amount=1e%2B21&x=1')).toMatchObject({

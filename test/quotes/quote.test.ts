@@ -35,11 +35,11 @@ describe('readQuote', () => {
     ['a page', '<html></html>'],
     ['a body cut short', JSON.stringify(document).slice(0, -1)],
     ['two documents', `${JSON.stringify(document)}${JSON.stringify(document)}`],
-  ])('takes %s for no JSON', (_what, text) => {
+  ])('reads %s as invalid JSON', (_what, text) => {
     expect(readQuote(Buffer.from(text), nowMs)).toEqual({ reason: 'not-json' })
   })
 
-  it('takes bytes that are not UTF-8 for no JSON', () => {
+  it('reads bytes that are not UTF-8 as invalid JSON', () => {
     const bytes = Buffer.from(JSON.stringify({ ...document, id: 'é' }), 'latin1')
     expect(readQuote(bytes, nowMs)).toEqual({ reason: 'not-json' })
   })
@@ -61,7 +61,9 @@ describe('readQuote', () => {
     ['a value of zero', { ...document, toAmount: { assetId: 'USDC', value: '0.0' } }],
     ['a negative value', { ...document, fromAmount: { assetId: 'ETH', value: '-0.1' } }],
     ['an empty asset', { ...document, fromAmount: { assetId: '', value: '0.1' } }],
-  ])('takes %s for no quote', (_what, value) => expect(read(value)).toEqual({ reason: 'not-a-quote' }))
+  ])('reads %s as something other than a quote', (_what, value) =>
+    expect(read(value)).toEqual({ reason: 'not-a-quote' }),
+  )
 
   it('takes an id of 256 characters', () => {
     expect(read({ ...document, id: 'x'.repeat(256) })).not.toHaveProperty('reason')
@@ -84,7 +86,7 @@ describe('readQuote', () => {
     expect(read({ ...document, expiry: 30_000 })).toEqual({ reason: 'expiry-in-seconds' })
   })
 
-  it('believes an expiry up to a day ahead, and none further', () => {
+  it('accepts an expiry up to a day ahead, and no later one', () => {
     expect(read({ ...document, expiry: nowMs + 86_400_000 })).not.toHaveProperty('reason')
     expect(read({ ...document, expiry: nowMs + 86_400_001 })).toEqual({ reason: 'expiry-too-far' })
     expect(read({ ...document, expiry: document.expiry * 1000 })).toEqual({ reason: 'expiry-too-far' })
@@ -93,7 +95,7 @@ describe('readQuote', () => {
     })
   })
 
-  it('hands out an expired quote with its reason, from the very millisecond of its expiry', () => {
+  it('returns an expired quote with the reason, from the millisecond of its expiry', () => {
     const expired = read({ ...document, expiry: nowMs })
     expect(expired).toMatchObject({ reason: 'expired', quote: { id: document.id, expiryMs: nowMs } })
     expect(read({ ...document, expiry: nowMs + 1 })).not.toHaveProperty('reason')
@@ -107,7 +109,7 @@ describe('isExpired', () => {
     expect(isExpired(1_000, 1_001)).toBe(true)
   })
 
-  it('knows what to do with a time that is not known', () => {
+  it('counts an unknown time as neither live nor expired', () => {
     expect(isExpired(1_000, Number.POSITIVE_INFINITY)).toBe(true)
     expect(isExpired(1_000, Number.NEGATIVE_INFINITY)).toBe(false)
   })

@@ -62,7 +62,7 @@ describe('a command within a sentence', () => {
     expect(await copy.run(command)).toMatch(says[command] ?? /^$/)
   })
 
-  test('is known because it is there', () => {
+  test('is known because it occurs', () => {
     expect(commands.sort()).toEqual(Object.keys(says).sort())
   })
 })
@@ -81,7 +81,7 @@ describe('the library example', () => {
     expect(await copy.run('node example.mjs')).toBe('200')
   })
 
-  test('is there', () => {
+  test('exists', () => {
     expect(examples).toHaveLength(1)
   })
 })

@@ -15,7 +15,7 @@ const get = (target: string, headers = '') =>
 
 // A CR or LF from a header value, written into an answer, ends it early: the rest is an answer that the
 // attacker wrote, for the next request on that connection.
-describe('no answer can be split', () => {
+describe('an answer cannot be split', () => {
   it.each([
     'X: y\rSet-Cookie: a=b\r\n',
     'X: y\nSet-Cookie: a=b\r\n',

@@ -28,7 +28,7 @@ test.each([
   expect(gateway.received.map(({ target }) => target)).toEqual(['/checkouts/last'])
 })
 
-test('an option whose name only begins with close keeps it', async () => {
+test('an option whose name only begins with close keeps the connection', async () => {
   const options = 'GET /checkouts/first HTTP/1.1\r\nHost: gateway\r\nConnection: closed, x-close\r\n\r\n'
   const last = 'GET /checkouts/last HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n'
   const { answers } = await attack(gateway.url, options + last)

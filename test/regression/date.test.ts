@@ -28,7 +28,7 @@ async function datesOf(url: string, request: string): Promise<string[]> {
 }
 
 // RFC 9110 6.6.1: an origin with a clock says what time it is. Caches and clients count an answer's age from it.
-test('every answer that the gateway makes has one Date, and it is ours', async () => {
+test("every answer that the gateway makes has one Date, from the gateway's clock", async () => {
   const { gateway } = await undated()
   for (const [what, request] of [
     ['a quote from the provider', quote],
@@ -50,7 +50,7 @@ test('every answer that the gateway makes has one Date, and it is ours', async (
   }
 })
 
-test('nothing that passes through gets one, and what it has stays', async () => {
+test('relayed answers get no Date, and keep the one that they have', async () => {
   const { gateway } = await undated()
   for (const request of [
     get('/checkouts'),
@@ -61,7 +61,7 @@ test('nothing that passes through gets one, and what it has stays', async () => 
     expect(await datesOf(gateway.url, request)).toEqual([])
 })
 
-test("the provider's own Date goes with the answer that it brought, and not with a later one", async () => {
+test("the provider's Date is in the answer that it came with, and not in a later one", async () => {
   const date = 'Thu, 20 Nov 2025 15:17:21 GMT'
   const upstream = await recordingUpstream((_request, response) =>
     giveQuote(response, quoteBody({ expiry: Date.parse(date) + 30_000 }), ['Date', date]),

@@ -65,7 +65,7 @@ describe('refuses a length that is not plain digits', () => {
 
   // A tab behind a value is not part of it (RFC 9110 5.5). Older parsers refuse it, newer ones read a 5; what they
   // must not do is pass the tab on to a server that reads something else.
-  it.concurrent('or passes a length with a tab behind it on without the tab', async () => {
+  it.concurrent('but relays a length that a tab follows, without the tab', async () => {
     count += 1
     const target = `/checkouts/framing-${count}`
     const outcome = await attack(
@@ -158,7 +158,7 @@ describe('answers a broken chunked body with 400 and never ends it upstream', ()
 })
 
 // Legal, and nothing of it may reach an upstream that would read it differently.
-describe('passes a chunked body on without what was odd about it', () => {
+describe('relays a chunked body without its odd parts', () => {
   it.concurrent.each([
     ['chunk extensions', '5;a=b\r\nhello\r\n0;c\r\n\r\n'],
     ['quoted chunk extensions', '5;a="b;c"\r\nhello\r\n0\r\n\r\n'],

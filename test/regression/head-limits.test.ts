@@ -56,13 +56,13 @@ describe('the size of a head', () => {
     expect(gateway.received).toEqual([])
   })
 
-  it('refuses many middling headers that are too much together', async () => {
+  it('refuses many medium headers that are too large together', async () => {
     const outcome = await attack(gateway.url, headOf(`X-A: ${'a'.repeat(180)}\r\n`.repeat(100)) + smuggled)
     expectRefusal(outcome, 431, 'head-too-large')
   })
 
   // In pieces the parser only shows the last one, which may look like anything.
-  it('refuses with 431 also when the value comes in many pieces', async () => {
+  it('refuses with 431 also if the value arrives in many pieces', async () => {
     const pieces = Array.from({ length: 40 }, () => ['a'.repeat(2_000), 1]).flat()
     const outcome = await attack(gateway.url, ['GET /checkouts HTTP/1.1\r\nHost: a\r\nX-A: ', 20, ...pieces])
     expect(outcome.answers.map((answer) => answer.status)).toEqual([431])

@@ -78,7 +78,7 @@ describe('speaks HTTP/1.0 and HTTP/1.1 only', () => {
 
   // Node hides the protocol's name, so a GET of RTSP cannot be distinguished from one of HTTP. It does no harm: it is
   // framed the same, and goes on as HTTP/1.1.
-  it('sends on a GET that came as RTSP as a clean GET of HTTP', async () => {
+  it('relays a GET that came as RTSP as a clean HTTP GET', async () => {
     const seenBefore = gateway.received.length
     const { answers } = await attack(
       gateway.url,
@@ -120,14 +120,14 @@ describe('refuses a request that is not clear about its host', () => {
     expect(answers.map((answer) => answer.status)).toEqual([200])
   })
 
-  it('but takes none over HTTP/1.0', async () => {
+  it('but accepts a request without Host over HTTP/1.0', async () => {
     const { answers } = await attack(gateway.url, 'GET /checkouts/host HTTP/1.0\r\n\r\n')
     expect(answers.map((answer) => answer.status)).toEqual([200])
   })
 })
 
 // Where Node is more patient than the grammar, what goes on must be as clean as if the client had been.
-describe('rewrites what Node forgives', () => {
+describe('normalizes what Node tolerates', () => {
   it.each([
     ['empty lines in front', '\r\n\r\nGET /checkouts/forgiven HTTP/1.1\r\nHost: a\r\n'],
     ['bare line feeds in front', '\n\nGET /checkouts/forgiven HTTP/1.1\r\nHost: a\r\n'],

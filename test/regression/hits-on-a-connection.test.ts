@@ -58,7 +58,7 @@ const lasting = ({ status, rawHeaders, body }: ParsedAnswer) => ({
   ),
 })
 
-test('a hit is answered as the hit before it', async () => {
+test('a hit is answered like the hit before it', async () => {
   const { gateway } = await started()
   const connection = new RawConnection(gateway.url)
   await asked(connection, head('1'))
@@ -73,7 +73,7 @@ test('a hit is answered as the hit before it', async () => {
   expect(await counted(gateway, 'quotegate_http_requests_in_flight')).toBe(0)
 })
 
-test('what is not in memory is asked for, as on any other connection', async () => {
+test('a quote that is not in memory is fetched, as on any other connection', async () => {
   const { gateway, upstream } = await started()
   const connection = await knownTo(gateway.url, head('1', 'X-Request-Id: callers-own\r\n'))
   const more = 'X-Request-Id: callers-own\r\n'
@@ -88,7 +88,7 @@ test('what is not in memory is asked for, as on any other connection', async () 
   expect(valuesOf(hit.rawHeaders, 'x-request-id')).toEqual(['callers-own'])
 })
 
-test('a refusal is what it is elsewhere', async () => {
+test('a refusal is the same as elsewhere', async () => {
   const { gateway } = await started()
   const connection = await knownTo(gateway.url)
   for (const amount of ['-1', '', '1&amount=2', '%31', 'x']) {
@@ -160,7 +160,7 @@ const begun = 'GET /checkouts/a HTTP/1.1\r\nX-A: '
 test.each([
   ['as it begins', begun],
   ['behind a hit', head('1') + begun],
-])('the same bytes inside another head belong to that: %s', async (_when, bytes) => {
+])('the same bytes inside another head belong to that head: %s', async (_when, bytes) => {
   const { gateway } = await started()
   for (const known of [2, 3, 4]) {
     const connection = new RawConnection(gateway.url)
@@ -209,7 +209,7 @@ test('several requests in one piece are all answered', async () => {
 })
 
 test.each([1, 2, 3, 4, 5])(
-  'a connection that asked for a tunnel behind %s requests is answered no more',
+  'a connection that requested a tunnel after %s requests gets no more answers',
   async (before) => {
     const { gateway } = await started()
     const tunnel = 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n'
@@ -222,7 +222,7 @@ test.each([1, 2, 3, 4, 5])(
       await connection.closed()
       expect(connection.received.toString()).toMatch(/^$|^HTTP\/1.1 405 /)
     }
-    // Nor does what it sends reach anybody else's.
+    // Nor does what it sends reach another connection.
     expect(howOf(await asked(new RawConnection(gateway.url), head('1')))).toBe('hit')
   },
 )
@@ -236,7 +236,7 @@ test('a malformed request ends the connection', async () => {
   expect(connection.received.toString()).toBe('')
 })
 
-test('the last answer before an end says so', async () => {
+test('the last answer before a shutdown says that it is the last', async () => {
   const { gateway } = await started()
   const connection = await knownTo(gateway.url)
   const closed = gateway.close({ delayMs: 60_000 })
@@ -247,7 +247,7 @@ test('the last answer before an end says so', async () => {
   await closed
 })
 
-test('each hit is counted where hits are limited', async () => {
+test('each hit is counted if RATE_LIMIT_HITS is set', async () => {
   const { gateway } = await started({ RATE_LIMIT_PER_MINUTE: 5, RATE_LIMIT_HITS: true })
   const connection = new RawConnection(gateway.url)
   const statuses: number[] = []
@@ -255,7 +255,7 @@ test('each hit is counted where hits are limited', async () => {
   expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429])
 })
 
-test('a client that takes no answers is not read forever', async () => {
+test('the gateway stops reading from a client that does not read its answers', async () => {
   const { gateway, upstream } = await started({ QUOTE_MAX_BYTES: 100_000 })
   upstream.answer((_request, response) => giveQuote(response, quoteBody({ note: 'x'.repeat(60_000) })))
   const connection = await knownTo(gateway.url)

@@ -26,7 +26,7 @@ const order = (url: string, body: object = terms) =>
 // An edge in front of a provider whose clock is wrong answers for it with the right time, and all that was known of
 // the provider's clock was gone: a quote of 4 s was served for 34.
 it.each([30_000, -30_000])(
-  "a refusal by an edge says nothing of a provider's clock that is %d ms ahead",
+  'a refusal by an edge does not set the clock of a provider that is %d ms ahead',
   async (aheadMs) => {
     const clock = createTestClock()
     const upstream = await recordingUpstream(({ target }, response) => {
@@ -52,7 +52,7 @@ it.each([30_000, -30_000])(
 
 // It told its time when its body was there: earlier than what had been learned since, so our clock seemed to have been set
 // back, all that was known of the provider's was forgotten for one wide interval, and 5 s were served past the expiry.
-it('an answer with a slow body does not unsay what newer ones told of the clock', async () => {
+it('an answer with a slow body does not override newer answers about the clock', async () => {
   const clock = createTestClock()
   const dateNow = () => new Date(clock.nowMs() + 5_000).toUTCString()
   let finishSlow = () => {}
@@ -88,7 +88,7 @@ it('an answer with a slow body does not unsay what newer ones told of the clock'
 
 describe.runIf(valkeyIsInstalled())('replicas', () => {
   // Reads are answered still, and one that only reads never noticed.
-  it('a store that takes no writes is down for one that is busy with orders, too', async () => {
+  it('a store that accepts no writes is down for a replica that only judges orders, too', async () => {
     const { store, there, upstream } = await replicaStage(2)
     upstream.answer((_request, response) => response.writeHead(201).end('{}'))
     await store.ask('CONFIG', 'SET', 'maxmemory', '1')
@@ -99,7 +99,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
   })
 
   // It had seen no answer of the provider and judged by its own clock: 409 for a quote with 11 s left.
-  it('one whose clock is a minute ahead refuses no live order before the provider has answered it', async () => {
+  it("a replica whose clock is a minute ahead refuses no live order before the provider's first answer", async () => {
     const { upstream, here, there } = await replicaStage(2, {}, (index) => ({
       clock: { nowMs: () => Date.now() + index * 60_000 },
     }))
@@ -112,7 +112,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
   })
 
   // Beside one whose clock was as slow as the provider's it knew of no difference: 409 for a quote with 10 s left.
-  it('a new one refuses no live order where the other shares its slow clock with the provider', async () => {
+  it("a new replica refuses no live order if the other replica's clock is as slow as the provider's", async () => {
     const slowNow = () => Date.now() - 20_000
     const { upstream, here, there } = await replicaStage(2, {}, (index) =>
       index === 0 ? { clock: { nowMs: slowNow } } : {},
@@ -144,7 +144,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
     ['where it was ordered', 0],
     ['at another replica', 1],
   ])(
-    'a used quote that the provider gives to one more client, asked for %s, is not handed out again',
+    'a used quote that the provider gives to another client, requested %s, is not served again',
     async (_where, asked) => {
       const { replicas, here, other } = await afterAnOrder()
       const first = replicas[asked] ?? here
@@ -158,7 +158,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
     },
   )
 
-  it('a used quote that the provider gives to one more client is not handed out at another replica', async () => {
+  it('a used quote that the provider gives to another client is not served by another replica', async () => {
     const { here, there, other } = await afterAnOrder()
     await ask(here.url, other)
     // The replica that fetched it knows of the order, the one that is asked now does not.
@@ -168,7 +168,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
 
   // The store knew what was used by its id alone, for as long as the key was busy: nothing was kept there any more.
   it.each([1, 2])(
-    'a new quote under a used id is kept by all after %d orders for the old one',
+    'a new quote under a used id is kept by all replicas after %d orders for the old quote',
     async (orders) => {
       const { upstream, here, there } = await replicaStage(2)
       let expiry = Date.now() + 60_000
@@ -199,7 +199,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
     ['live', 60_000, 201],
     ['expired', -10_000, 409],
   ])(
-    'a new one judges one that is %s, of a provider three minutes behind',
+    'a new replica judges a quote that is %s, of a provider three minutes behind',
     async (_state, leftMs, status) => {
       const { upstream, here, there } = await replicaStage(2)
       upstream.answer(({ method }, response) => {
@@ -217,7 +217,7 @@ describe.runIf(valkeyIsInstalled())('replicas', () => {
 })
 
 // A provider that gives one quote to all who ask the same: only the last place of it was remembered.
-it('a quote that an order used is gone from wherever it lay', async () => {
+it('a quote that an order used is removed from every cache key', async () => {
   const { order, provider, quote } = await orderStage({ TRUST_PROXY: 'loopback' })
   provider.quote = { id: 'one for all' }
   const from = (client: number) =>
@@ -233,7 +233,7 @@ it('a quote that an order used is gone from wherever it lay', async () => {
 it.each([
   ['two applications', ['0.1', 'wallet'], ['0.1', 'shop']],
   ['two amounts that the provider rounds to one', ['0.1', 'wallet'], ['0.100000001', 'wallet']],
-] as const)('a quote for %s is gone for both when an order has used it', async (_whom, first, second) => {
+] as const)('a quote for %s is removed for both when an order has used it', async (_whom, first, second) => {
   const { order, provider, quote } = await orderStage()
   const get = ([amount, application]: readonly [string, string]) =>
     quote(amount, { headers: ['App-Name', application] })
@@ -246,8 +246,8 @@ it.each([
   expect((await get(second)).id).not.toBe(given.id)
 })
 
-// The second order was all that was remembered, and what expired after it was taken for a new quote.
-it('a quote that two orders used is gone until the later of its expiries', async () => {
+// The second order was all that was remembered, and what expired after it counted as a new quote.
+it('a quote that two orders used is not served until the later of its expiries', async () => {
   const { order, provider, quote } = await orderStage()
   const get = (application: string) => quote('0.1', { headers: ['App-Name', application] })
   provider.quote = { id: 'one for both' }
@@ -264,7 +264,7 @@ it('a quote that two orders used is gone until the later of its expiries', async
 })
 
 // Of a provider that numbers its prices, not its quotes, none would be kept after the first order.
-it('a new quote under the id of a used one is kept as any other', async () => {
+it('a new quote under the id of a used one is cached like any other', async () => {
   const { clock, order, provider, quote, gateway } = await orderStage()
   provider.quote = { id: 'the price of ETH' }
   const given = await quote()
@@ -274,7 +274,7 @@ it('a new quote under the id of a used one is kept as any other', async () => {
   expect(cacheStatusOf(await ask(gateway.url))).toContain('hit')
 })
 
-it('a quote that was ordered while a refresh brought it again is not handed out again', async () => {
+it('a quote that was ordered while a refresh fetched it again is not served again', async () => {
   const held: ServerResponse[] = []
   const body = quoteBody({ id: 'used', expiry: Date.now() + 60_000 })
   let calls = 0
@@ -302,7 +302,7 @@ describe('a quote that cannot be read here', () => {
       'whose expiry is a text',
       (body: string) => [body.replace(/"expiry":(\d+)/, '"expiry":"$1"'), []] as const,
     ],
-  ])('%s is not taken for an older one of equal terms', async (_what, change) => {
+  ])('%s is not mistaken for an older quote of equal terms', async (_what, change) => {
     const clock = createTestClock()
     let changed = false
     const upstream = await recordingUpstream(({ method }, response) => {
@@ -327,7 +327,7 @@ describe('a quote that cannot be read here', () => {
     expectProblem(await order(gateway.url, terms), 409, 'quote-expired')
   })
 
-  it('since a proxy has changed it (203) is not taken for an older one either', async () => {
+  it('because a proxy has changed it (203) is not mistaken for an older quote either', async () => {
     const clock = createTestClock()
     const upstream = await recordingUpstream(({ method }, response) => {
       if (method === 'POST') return void response.writeHead(201).end('{}')
@@ -344,7 +344,7 @@ describe('a quote that cannot be read here', () => {
     expect((await order(gateway.url, terms)).status).toBe(201)
   })
 
-  it('is meant by an order that states the amount as the provider rounded it, too', async () => {
+  it('may be meant by an order that states the amount as the provider rounded it', async () => {
     const clock = createTestClock()
     let changed = false
     const upstream = await recordingUpstream(({ method }, response) => {
@@ -366,16 +366,16 @@ describe('a quote that cannot be read here', () => {
   })
 })
 
-it('what the team lends goes along on quotes whatever the key is made of', async () => {
+it('SWAP_AUTHORIZATION and SWAP_APP_VERSION are sent on quotes whatever QUOTE_KEY_HEADERS lists', async () => {
   const { quote, upstream } = await orderStage({
     QUOTE_KEY_HEADERS: 'app-name',
-    SWAP_AUTHORIZATION: 'Bearer lent',
+    SWAP_AUTHORIZATION: 'Bearer team',
   })
   await quote()
-  expect(upstream.requests[0]?.rawHeaders).toContain('Bearer lent')
+  expect(upstream.requests[0]?.rawHeaders).toContain('Bearer team')
 })
 
-it('no hint to a cache but our own goes out with a quote', async () => {
+it("a quote has only the gateway's own cache headers", async () => {
   const { provider, gateway } = await orderStage()
   provider.quoteHeaders = [
     'CDN-Cache-Control',
@@ -395,7 +395,7 @@ it('no hint to a cache but our own goes out with a quote', async () => {
 })
 
 it.each(['/V3/orders/float', '//v3/orders/float', '/v3%2Forders/float', '/%763/orders/float'])(
-  '%s is judged where PAYMENTS_PATHS is / and both upstreams are one',
+  '%s is judged if PAYMENTS_PATHS is / and both upstreams are the same',
   async (path) => {
     const { arrived, clock, order, quote, upstream } = await orderStage({
       PAYMENTS_PATHS: '/',

@@ -17,7 +17,7 @@ interface Begun {
 
 // V8 keeps a few shapes of object apart wherever Node reads one of its sockets or answers, and looks the rest up, which
 // costs a tenth of a hit. What an object is given, and in which order, must not depend on what was asked for.
-test('whatever comes first on a connection, the connection and its answers have one shape', async () => {
+test('connections and their answers have one hidden class, whatever the first request is', async () => {
   const gateway = await startGateway()
   const { port } = new URL(gateway.url)
   const seen: Begun[] = []

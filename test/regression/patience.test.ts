@@ -18,7 +18,7 @@ afterAll(() => gateway.close())
 
 const get = (target: string, headers = '') => `GET ${target} HTTP/1.1\r\nHost: gateway\r\n${headers}\r\n`
 const answered: Step = (socket) => new Promise((resolve) => socket.once('data', resolve))
-/** Far longer than anybody may take, in pieces that are never far apart; attack() stops at the other's end. */
+/** Far longer than any client may take, in pieces that are never far apart; attack() stops at the other's end. */
 const trickle = (bytes: string): Step[] => Array.from({ length: 400 }, () => [bytes, 50]).flat()
 
 // Slowloris: a byte now and then keeps an inactivity timer from ever running out, and the connection with it.
@@ -48,8 +48,8 @@ describe.concurrent('a request head that trickles in', () => {
     expectProblem(outcome.answers[1], 408, 'request-timeout')
   })
 
-  // A 408 that overtakes the answer in front of it would be taken for that answer.
-  it('gets its 408 behind the answer that is still being waited for', async () => {
+  // A 408 that overtakes the answer in front of it would be mistaken for that answer.
+  it('gets its 408 after the answer that is still pending', async () => {
     const slow = '/checkouts/1?delay=1500'
     const outcome = await attack(gateway.url, [`${get(slow)}GET /checkouts/2`, ...trickle('a')])
     expect(outcome.answers.map((answer) => answer.status)).toEqual([200, 408])
@@ -58,7 +58,7 @@ describe.concurrent('a request head that trickles in', () => {
 })
 
 // The deadline is for the head alone: an answer that takes longer is the upstream's matter.
-it.concurrent('waits longer than the deadline of a head for an answer', async () => {
+it.concurrent('an answer may take longer than the deadline of a request head', async () => {
   const { answers } = await attack(gateway.url, get('/checkouts/1?delay=1200', 'Connection: close\r\n'))
   expect(answers.map((answer) => answer.status)).toEqual([200])
 })

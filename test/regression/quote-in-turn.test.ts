@@ -58,7 +58,7 @@ describe('in a mounted app, a quote behind an answer that takes long', () => {
     }
   })
 
-  it('is judged there as everywhere: what is wrong with it is said in its turn', async () => {
+  it('is validated as everywhere: an error is answered in its turn', async () => {
     const { slow, url } = await mounted()
     const connection = new RawConnection(url)
     connection.write(get('/checkouts/slow') + get(`${quotePath}?amount=none`) + get('/checkouts/1'))
@@ -70,7 +70,7 @@ describe('in a mounted app, a quote behind an answer that takes long', () => {
 })
 
 describe('a quote that expires before it can be written', () => {
-  it('is asked for three times, and then the answer is a problem of its own', async () => {
+  it('is fetched three times, and then answered with its own problem', async () => {
     const { url, upstream, lifeMs } = await quotesThatExpireWaiting()
     const before = upstream.requests.length
     const { status, headers, body } = await ask(url, { path: `${quotePath}?amount=${lifeMs}` })
@@ -82,7 +82,7 @@ describe('a quote that expires before it can be written', () => {
     expect(upstream.requests.length - before).toBe(3)
   })
 
-  it('counts against the rate limit although the next one could not be asked for', async () => {
+  it('counts against the rate limit although the next call could not be made', async () => {
     const { url, upstream, lifeMs, give } = await quotesThatExpireWaiting({
       RATE_LIMIT_PER_MINUTE: 1_000,
       UPSTREAM_RETRIES: 0,

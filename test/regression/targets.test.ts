@@ -76,7 +76,7 @@ describe('passes legal targets on byte for byte', () => {
 })
 
 // "//host/path" looks like a URL without a scheme: joined to a base it names another host.
-it('never takes the first segment of "//host/checkouts" for a host', async () => {
+it('never reads the first segment of "//host/checkouts" as a host', async () => {
   const seenBefore = gateway.received.length
   const bytes = 'GET //evil.example/checkouts HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n'
   const { answers } = await attack(gateway.url, bytes)
@@ -85,7 +85,7 @@ it('never takes the first segment of "//host/checkouts" for a host', async () =>
 })
 
 // Express asks `url.parse`, which throws at these, and then answers with a page of HTML that is not counted.
-describe('an absolute-form target whose authority is none', () => {
+describe('an absolute-form target with an invalid authority', () => {
   it.each([
     ['GET', 'http://[::1/v3/pairs'],
     ['POST', 'http://[::1/v3/orders/float'],

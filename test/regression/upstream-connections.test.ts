@@ -9,7 +9,7 @@ import { edgeTo } from '../support/gateways/edge.ts'
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: g\r\n\r\n`
 
 // RFC 9112 6.1: HTTP/1.0 has no chunks, so something on the way does not know where such an answer ends. What follows it on
-// the connection may be the end of that answer, and would be taken for the next one.
+// the connection may be the end of that answer, and would be mistaken for the next one.
 describe('after an answer in HTTP/1.0 that has chunks', () => {
   const chunked = (version: string, piece: (bytes: string) => void) => {
     const answer = `HTTP/${version} 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n`
@@ -52,7 +52,7 @@ describe('after an answer in HTTP/1.0 that has chunks', () => {
 
 // All connections of a burst were renewed in one instant: a burst of handshakes every minute, each in front of a request.
 describe('the life of a connection', () => {
-  test('is between three quarters of the given one and all of it', () => {
+  test('is between three quarters of the limit and the limit', () => {
     fc.assert(
       fc.property(
         fc.nat({ max: 600_000 }),

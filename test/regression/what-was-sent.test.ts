@@ -6,7 +6,7 @@ import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 const closedPort = 'http://127.0.0.1:9'
 
 describe('a rate limit', () => {
-  it('does not count what was never sent: the breaker is open, or nothing listens', async () => {
+  it('does not count requests that were never sent: the breaker is open, or nothing listens', async () => {
     const gateway = await gatewayTo(closedPort, {
       RATE_LIMIT_PER_MINUTE: 2,
       BREAKER_FAILURES: 3,
@@ -26,7 +26,7 @@ describe('a rate limit', () => {
   })
 
   it.each(['/v3/pairs/ETH_USDC/quotes?amount=1', '/v3/pairs'])(
-    'is not walked round with a second App-Name: %s',
+    'cannot be evaded with a second App-Name: %s',
     async (path) => {
       const upstream = await recordingUpstream((_request, response) => giveQuote(response))
       const gateway = await gatewayTo(upstream.url, { RATE_LIMIT_PER_MINUTE: 2 })
@@ -37,13 +37,13 @@ describe('a rate limit', () => {
   )
 })
 
-test('quotes that the provider was not asked for are not quote calls', async () => {
+test('quotes that were not requested from the provider are not counted as quote calls', async () => {
   const gateway = await gatewayTo(closedPort, { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 60_000 })
   for (let count = 0; count < 5; count++) await asking(gateway.url, `${count + 1}`)
   expect(await gateway.metrics()).toContain('quotegate_quote_calls_total{pair="other"} 0')
 })
 
-test('what trusted peers say of the client is never sent to the provider, claimed or not', async () => {
+test('the headers in which trusted proxies describe the client are never sent to the provider', async () => {
   const upstream = await recordingUpstream((_request, response) => giveQuote(response))
   const gateway = await gatewayTo(upstream.url, {
     TRUST_PROXY: '10.0.0.1',

@@ -72,7 +72,7 @@ async function replica(server: ValkeyServer, between: () => Promise<void> = asyn
 }
 
 it.runIf(valkeyIsInstalled())(
-  'a quote that was evicted between the store and here is not taken, however late its answer comes',
+  "a quote that was evicted while the store's answer was on its way is not cached",
   async () => {
     const server = await valkey()
     const other = await replica(server)
@@ -93,7 +93,7 @@ it.runIf(valkeyIsInstalled())(
 )
 
 it.runIf(valkeyIsInstalled())(
-  'a quote that the provider gave twice and an order used is not kept where it came second',
+  'a quote that the provider gave twice and an order used is not kept by the replica that got it second',
   async () => {
     const server = await valkey()
     const [here, there] = [await replica(server), await replica(server)]
@@ -110,7 +110,7 @@ it.runIf(valkeyIsInstalled())(
 )
 
 it.runIf(valkeyIsInstalled())(
-  'what an outage leaves to be said is said after it, and is bounded',
+  'evictions during an outage are sent after it, and their number is bounded',
   async () => {
     const server = await valkey()
     const { evictions, isUp } = await replica(server)
@@ -129,8 +129,8 @@ it.runIf(valkeyIsInstalled())(
   },
 )
 
-// All at once they would miss the deadline of one call, and the store would be taken for dead.
-it('a quote that a thousand were given goes from fifty places at a time', async () => {
+// All at once they would miss the deadline of one call, and the store would count as down.
+it('a quote under a thousand cache keys is evicted from fifty at a time', async () => {
   let underWay = 0
   let most = 0
   let told = 0

@@ -51,7 +51,7 @@ async function order(url: string, quoteId: string): Promise<void> {
 }
 
 describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica', () => {
-  it('is handed out by no other, from a few milliseconds on', async () => {
+  it('is no longer served by others after a few milliseconds', async () => {
     const stage = await evictionStage(2)
     const { here, there } = stage
     const tookMs: number[] = []
@@ -76,7 +76,7 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
     process.stdout.write(`(median of 20; at most ${most.toFixed(1)} ms)\n`)
   })
 
-  describe('and that the provider gave to a client of another too, unknown to the one that had the order', () => {
+  describe("and that the provider gave to another replica's client too, unknown to the order's replica", () => {
     const askAs = (version: string, url: string) =>
       ask(url, { headers: ['App-Name', 'wallet', 'App-Version', version] })
 
@@ -100,12 +100,12 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
       return { ...stage, body }
     }
 
-    it('is not handed out by that one', async () => {
+    it('is not served by that replica', async () => {
       const { there } = await usedElsewhere()
       expect(idOf(await askAs('1', there.url))).toBe('b')
     })
 
-    it('goes from one that started later and was given it, once a replica that knows finds it in the store', async () => {
+    it('is evicted at a replica that started later, once a replica that knows of its use finds it in the store', async () => {
       const { store, upstream, here, body } = await usedElsewhere()
       upstream.answer((_request, response) => giveQuote(response, body))
       const later = await startGateway(replicaSettings(store, upstream))
@@ -120,7 +120,7 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
       expect(idOf(await askAs('3', later.url))).toBe('next')
     })
 
-    it('is not found in the store by one that starts later', async () => {
+    it('is not found in the store by a replica that starts later', async () => {
       const { store, upstream, there } = await usedElsewhere()
       await untilCounted(there, stored('quote-forget'), 1)
       const later = await startGateway(replicaSettings(store, upstream))
@@ -130,7 +130,7 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
     })
   })
 
-  it('is not found in the store by one that never had it', async () => {
+  it('is not found in the store by a replica that never had it', async () => {
     const stage = await evictionStage(2)
     const id = await sharedQuote(stage)
     await order(stage.there.url, id)
@@ -144,7 +144,7 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
     expect(stage.upstream.requests.length).toBe(asked + 1)
   })
 
-  it('does not take its successor with it', async () => {
+  it('does not evict its successor', async () => {
     const stage = await evictionStage(2)
     const { store, here, there } = stage
     const id = await sharedQuote(stage)
@@ -165,7 +165,7 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
 })
 
 describe.runIf(valkeyIsInstalled())('when messages may have been missed', () => {
-  it('no local copy is trusted, and each comes back from the store', async () => {
+  it('no local copy is trusted, and each is read from the store again', async () => {
     const stage = await evictionStage(2)
     const { store, here, upstream } = stage
     const id = await sharedQuote(stage)
@@ -178,7 +178,7 @@ describe.runIf(valkeyIsInstalled())('when messages may have been missed', () => 
     expect(upstream.requests.length).toBe(asked)
   })
 
-  it('as while the store was down, an eviction is made up for before anything is taken from there', async () => {
+  it('because the store was down, the eviction is repeated before anything is read from the store', async () => {
     const stage = await evictionStage(2, { VALKEY_TIMEOUT_MS: '200' })
     const { store, here, there } = stage
     const id = await sharedQuote(stage)
@@ -187,7 +187,7 @@ describe.runIf(valkeyIsInstalled())('when messages may have been missed', () => 
     await order(there.url, id)
     // The trade: what is here is served on, or a store that is down would stop the cache.
     expect(idOf(await ask(here.url, { path: path(1) }))).toBe(id)
-    // Where the order was made it is gone all the same, and no request fails.
+    // At the order's own replica it is still gone, and no request fails.
     expect(idOf(await ask(there.url, { path: path(1) }))).not.toBe(id)
     store.thaw()
     await eventually('it to be gone here', async () => idOf(await ask(here.url, { path: path(1) })) !== id)
@@ -199,15 +199,18 @@ describe.runIf(valkeyIsInstalled())('when messages may have been missed', () => 
   })
 })
 
-describe.runIf(valkeyIsInstalled())('what a person drops in the console of one replica', () => {
-  it.each([['drop'], ['drop-all']])('goes from the others and from the store (%s)', async (action) => {
-    const stage = await evictionStage(2)
-    const ids = [await sharedQuote(stage, 1), await sharedQuote(stage, 2)]
-    const answer = await act(stage.here, action, { id: ids[0] })
-    expect(JSON.parse(answer.body)).toEqual({ dropped: action === 'drop' ? 1 : 2 })
-    await untilCounted(stage.there, evictions('elsewhere'), action === 'drop' ? 1 : 2)
-    expect(idOf(await ask(stage.there.url, { path: path(1) }))).not.toBe(ids[0])
-    const second = idOf(await ask(stage.there.url, { path: path(2) }))
-    expect(second === ids[1]).toBe(action === 'drop')
-  })
+describe.runIf(valkeyIsInstalled())('a quote that is dropped in the console of one replica', () => {
+  it.each([['drop'], ['drop-all']])(
+    'is removed from the other replicas and from the store (%s)',
+    async (action) => {
+      const stage = await evictionStage(2)
+      const ids = [await sharedQuote(stage, 1), await sharedQuote(stage, 2)]
+      const answer = await act(stage.here, action, { id: ids[0] })
+      expect(JSON.parse(answer.body)).toEqual({ dropped: action === 'drop' ? 1 : 2 })
+      await untilCounted(stage.there, evictions('elsewhere'), action === 'drop' ? 1 : 2)
+      expect(idOf(await ask(stage.there.url, { path: path(1) }))).not.toBe(ids[0])
+      const second = idOf(await ask(stage.there.url, { path: path(2) }))
+      expect(second === ids[1]).toBe(action === 'drop')
+    },
+  )
 })

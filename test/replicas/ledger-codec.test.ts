@@ -21,7 +21,7 @@ const written = (noted: NotedQuote, steadyNowMs: number, storeNowMs: number) =>
   `${noted.expiresAtMs} ${storeNowMs} ${encodeNote(noted, steadyNowMs)}`
 
 describe('a note of a quote in the shared store', () => {
-  it('is the quote, and its own end goes on by the clock of the store', () => {
+  it("is the quote, and its own end is counted by the store's clock", () => {
     const note = written(quote, 5_000, 1_000_000)
     const read = (storeNowMs: number, steadyNowMs: number) =>
       decodeNote(note, { storeNowMs, nowMs: expiry, steadyNowMs })
@@ -53,7 +53,7 @@ describe('a note of a quote in the shared store', () => {
     ['an own end of one number', '[1]'],
     ['an own end of texts', '["1","2"]'],
     ['an own end that is an object', '{"0":1,"1":2}'],
-  ])('with %s is none', (_what, ownLeft) => {
+  ])('with %s is ignored', (_what, ownLeft) => {
     const note = written(quote, 0, 1).replace(/\[28000,30000\]/, ownLeft)
     expect(note).toContain(ownLeft)
     expect(decodeNote(note, { storeNowMs: 1, nowMs: expiry, steadyNowMs: 0 })).toBeUndefined()

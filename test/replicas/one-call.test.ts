@@ -49,8 +49,8 @@ describe.runIf(valkeyIsInstalled())('requests for a cold key over several replic
     expect(upstream.requests).toHaveLength(1)
   })
 
-  // Thawed, it lent the lock to the replica that had gone on alone, and all others waited for that replica.
-  it('do not wait for one who asked the store while it was frozen', async () => {
+  // Thawed, it gave the lock to the replica that had gone on alone, and all others waited for that replica.
+  it('do not wait for a replica that called the store while it was frozen', async () => {
     const { upstream, store, here, there } = await replicaStage(2, {
       VALKEY_TIMEOUT_MS: '300',
       VALKEY_LOCK_WAIT_MS: '20000',
@@ -85,7 +85,7 @@ describe.runIf(valkeyIsInstalled())('requests for a cold key over several replic
     expect(upstream.requests).toHaveLength(1)
   })
 
-  it('ask the store nothing once there is a local copy', async () => {
+  it('do not call the store once there is a local copy', async () => {
     const { store, here, upstream } = await replicaStage(1)
     upstream.answer((_request, response) => giveQuote(response))
     await ask(here.url)
@@ -105,7 +105,7 @@ describe.runIf(valkeyIsInstalled())('a replica that waits for another one', () =
       'an answer for one caller alone',
       (response: ServerResponse) => giveQuote(response, quoteBody(), ['Vary', '*']),
     ],
-  ])('makes a call of its own after %s, and does not wait for a third one', async (_what, fail) => {
+  ])('makes its own call after %s, and does not wait for a third replica', async (_what, fail) => {
     const unhandled = watchForUnhandled()
     const { upstream, replicas, waiting } = await replicaStage(3)
     const answers = replicas.map(({ url }) => ask(url))
@@ -121,7 +121,7 @@ describe.runIf(valkeyIsInstalled())('a replica that waits for another one', () =
     expect(unhandled).toEqual([])
   })
 
-  it('goes on by itself once VALKEY_LOCK_WAIT_MS is over, and both are answered', async () => {
+  it('calls by itself once VALKEY_LOCK_WAIT_MS is over, and both are answered', async () => {
     const { replicas, waiting } = await replicaStage(2, { VALKEY_LOCK_WAIT_MS: '300' })
     const answers = replicas.map(({ url }) => ask(url))
     await until(() => waiting.length === 1, 'the first call')
@@ -131,7 +131,7 @@ describe.runIf(valkeyIsInstalled())('a replica that waits for another one', () =
     expect((await Promise.all(answers)).map(idOf).sort()).toEqual(['first', 'second'])
   })
 
-  it('goes on by itself when the process that was asking is killed', async () => {
+  it('calls by itself if the process that made the call is killed', async () => {
     const { store, upstream, here, waiting } = await replicaStage(1, { VALKEY_LOCK_WAIT_MS: '700' })
     const doomed = await startGatewayProcess({
       ...replicaSettings(store, upstream),
@@ -178,7 +178,7 @@ describe.runIf(valkeyIsInstalled())('a replica that waits for another one', () =
 const gone = 'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
 
 describe.runIf(valkeyIsInstalled())('refresh-ahead over several replicas', () => {
-  it('is one call, and its quote comes to all of them', async () => {
+  it('is one call, and all replicas get its quote', async () => {
     const clock = createTestClock(Date.now())
     const bodyNow = () => quoteBody({ expiry: clock.nowMs() + 30_000 })
     const { upstream, replicas, waiting } = await replicaStage(
@@ -209,7 +209,7 @@ describe.runIf(valkeyIsInstalled())('refresh-ahead over several replicas', () =>
     expect(found).toBe(2)
   })
 
-  it('takes what another replica has fetched already', async () => {
+  it('uses the quote that another replica has fetched already', async () => {
     const clock = createTestClock(Date.now())
     const bodyNow = () => quoteBody({ expiry: clock.nowMs() + 30_000 })
     const { upstream, here, there } = await replicaStage(2, { QUOTE_REFRESH_AHEAD_MS: '10000' }, () => ({

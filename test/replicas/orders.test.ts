@@ -96,7 +96,7 @@ function problemOf({ status, body }: { status: number; body: Buffer | string }) 
 }
 
 describe.runIf(valkeyIsInstalled())('an order at one replica for a quote that another one served', () => {
-  it.each(waysToName)('goes on while the quote lives, named %s', async (_how, named) => {
+  it.each(waysToName)('is sent while the quote is live, named %s', async (_how, named) => {
     const { a, b, clock, quote, order, arrived } = await orderReplicas({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     const given = await quote(a)
     clock.advance(lifeMs - 1)
@@ -106,7 +106,7 @@ describe.runIf(valkeyIsInstalled())('an order at one replica for a quote that an
   })
 
   it.each(waysToName)(
-    'is refused as it would be there when the quote has expired, named %s',
+    'is refused if the quote has expired, as at the other replica, named %s',
     async (_how, named) => {
       const { a, b, clock, quote, order, arrived } = await orderReplicas()
       const given = await quote(a)
@@ -141,7 +141,7 @@ describe.runIf(valkeyIsInstalled())('an order at one replica for a quote that an
     expect(said).toMatchObject({ decision: 'forwarded-live', matchedBy: 'exact', quote: { id: given.id } })
   })
 
-  it('is sent to where float orders belong when it came to the other path', async () => {
+  it('is answered float-order-required if it came to the other path', async () => {
     const { a, b, quote, order, arrived } = await orderReplicas()
     const { id } = await quote(a)
     expect(problemOf(await order(b, { quoteId: id }, { path: '/v3/orders' }))).toMatchObject({
@@ -153,7 +153,7 @@ describe.runIf(valkeyIsInstalled())('an order at one replica for a quote that an
     expect(arrived()).toHaveLength(1)
   })
 
-  it('finds that quote, because its client does not have it before every replica can', async () => {
+  it('finds that quote at once, because the store has it before its client does', async () => {
     const { a, b, hold, store, quote, order } = await orderReplicas({
       ORDER_UNKNOWN_QUOTE: 'refuse',
       VALKEY_TIMEOUT_MS: '10000',
@@ -226,7 +226,7 @@ describe.runIf(valkeyIsInstalled())('while the store is down', () => {
   ] as const
 
   it.each(failures)(
-    '(%s) what is known here decides: live goes on, expired by its id is refused',
+    "(%s) the replica's own knowledge decides: live is sent, expired by its id is refused",
     async (_how, fail) => {
       const { a, clock, store, quote, order, untilUp } = await orderReplicas({ VALKEY_TIMEOUT_MS: '200' })
       const given = await quote(a)

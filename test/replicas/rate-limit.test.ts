@@ -47,7 +47,7 @@ async function untilUp(replicas: readonly RunningGateway[], up: 0 | 1): Promise<
 const times = (count: number, status: number) => Array.from({ length: count }, () => status)
 
 describe.runIf(valkeyIsInstalled())('a limit of two gateways', () => {
-  it('lets exactly as many through as are allowed, however they are spread', async () => {
+  it('allows exactly the set number of requests, however they are spread', async () => {
     const { statuses, upstream, replicas, ask } = await limitedReplicas()
     expect(await statuses(20)).toEqual([...times(perMinute, 200), ...times(20 - perMinute, 429)])
     expect(upstream.requests).toHaveLength(perMinute)
@@ -61,7 +61,7 @@ describe.runIf(valkeyIsInstalled())('a limit of two gateways', () => {
     ['dies', (store) => store.kill()],
     ['freezes', (store) => store.freeze()],
   ])(
-    'is each gateway for itself when the store %s, never a failure, and shared again after that',
+    'is kept by each gateway for itself while the store %s, fails no request, and is shared again after that',
     async (_how, fail) => {
       const { statuses, store, replicas } = await limitedReplicas()
       expect(await statuses(2)).toEqual(times(2, 200))

@@ -40,7 +40,7 @@ async function stage() {
 }
 
 it.runIf(valkeyIsInstalled())(
-  'a replica refuses nothing by its terms until a slow one has written again what the store lost',
+  'a replica refuses no order by its terms until a slow replica has written again what the store lost',
   async () => {
     const { clock, store, line, quick, slow, quote, order } = await stage()
     const older = await quote(quick, 0.1)

@@ -120,7 +120,7 @@ it('fills a store that came back empty, live quotes first, then the newest, sixt
   expect(await shared.recall(order, orderer)).toBe(true)
 })
 
-it('goes on after a write that the store refused, and tries that once more', async () => {
+it('continues after a write that the store refused, and tries that write once more', async () => {
   const { shared, give, writes, loseEverything } = replica()
   for (let index = 0; index < 20; index += 1) await give(60_000)
   loseEverything()
@@ -180,7 +180,7 @@ it('is over when no replica has its mark in the store any more, and the mark is 
   expect([await shared.recall(order, orderer), mark.looks]).toEqual([true, looks])
 })
 
-it('may be under way when a replica starts, which has nothing to write', async () => {
+it('may be in progress when a replica starts, which has nothing to write', async () => {
   const { shared, mark, loseEverything } = replica()
   mark.isThere = true
   expect(await shared.recall(order, orderer)).toBe(false)

@@ -133,7 +133,7 @@ function describeSharing(open: () => Promise<{ here: SharedStore; there: SharedS
       order({ ...terms, fromAmount: '0.10000000000000000001' }),
       'wallet',
     ],
-  ])('does not find it for %s', async (_what, asked, application) => {
+  ])('does not find a quote for %s', async (_what, asked, application) => {
     const { here, there } = await open()
     await replicaOn(here).note(quote())
     expect(await replicaOn(there).judge(asked, application)).toEqual({ othersKnown: true, state: 'unknown' })
@@ -196,7 +196,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
 
   describeSharing(open)
 
-  it('says neither in a key nor in a value who asked, and keeps each key as long as the quote is remembered', async () => {
+  it('identifies clients neither in keys nor in values, and keeps each key as long as the quote is remembered', async () => {
     const { here } = await open()
     await replicaOn(here).note(quote({ id: 'secret-id', application: 'wallet' }))
     const keys = await ledgerKeys()
@@ -208,7 +208,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     }
   })
 
-  it('notes and finds a quote while nothing is known of the time, and keeps no key forever', async () => {
+  it('notes and finds a quote while the time is unknown, and keeps no key forever', async () => {
     const { here, there } = await open()
     const clock = { providerNowMs: Number.NEGATIVE_INFINITY }
     const [a, b] = [replicaOn(here, clock), replicaOn(there, clock)]
@@ -268,7 +268,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     expect(sizes.every((size) => size === 1)).toBe(true)
   })
 
-  it('does not write a quote again that everybody knows', async () => {
+  it('does not write a quote again that all replicas know', async () => {
     const { here } = await open()
     const counted: string[] = []
     const counting: SharedStore = {
@@ -289,7 +289,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     expect(counted.slice(4)).toEqual(['ledger-refill', 'ledger-recall'])
   })
 
-  it('notes nothing twice here, however often an order names a quote that is long over', async () => {
+  it('notes a quote in memory once, however often orders name it after its expiry', async () => {
     const { here, there } = await open()
     const [a, b] = [replicaOn(here), replicaOn(there)]
     const over = quote()
@@ -309,12 +309,12 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     ['no list', `${expiry - 60_000} {"id":"x"}`],
     ['too short a list', `${expiry - 60_000} ["x"]`],
     ['numbers for texts', `${expiry - 60_000} [1,2,3,4,5,6,7,8]`],
-    ['amounts that are none', `${expiry - 60_000} ["x","ETH_USDC","a","b","c","wallet",1,"k"]`],
+    ['invalid amounts', `${expiry - 60_000} ["x","ETH_USDC","a","b","c","wallet",1,"k"]`],
     ['the note of other terms', `${expiry - 60_000} ["x","BTC_USDC","0.1","0.1","289.645","wallet",1,"k"]`],
     ['an expiry that never comes', `9999999999999999 ["x","ETH_USDC","0.1","0.1","289.645","wallet",1,"k"]`],
     ['a megabyte', `${expiry - 60_000} ["${'x'.repeat(1_000_000)}"]`],
     ['broken text', Buffer.from([0x31, 0x20, 0xff, 0xfe]).toString('latin1')],
-  ])('takes %s under its keys for nothing, and finds the live quote beside it', async (_what, garbage) => {
+  ])('ignores %s under its keys, and finds the live quote next to it', async (_what, garbage) => {
     const { here, there } = await open()
     await replicaOn(here).note(quote())
     for (const key of await ledgerKeys()) await server.ask('HSET', key, 'planted', garbage)
@@ -325,7 +325,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     expect(await replicaOn(there).judge(byTerms)).toMatchObject({ id: later.id })
   })
 
-  it('believes no note that lies where it does not belong', async () => {
+  it('ignores a note under a key where it does not belong', async () => {
     const { here, there } = await open()
     await replicaOn(here).note(quote())
     const planted = `${nowMs - 1} ["x","BTC_USDC","0.1","0.1","289.645","wallet",1,"k"]`
@@ -336,7 +336,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
     expect(b.ledger.size).toBe(1)
   })
 
-  it('does not take a key of another kind for knowledge', async () => {
+  it('ignores a key of another type', async () => {
     const { here, there } = await open()
     await replicaOn(here).note(quote())
     for (const key of await ledgerKeys()) await server.ask('SET', key, 'text')
@@ -361,7 +361,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on a Cluster of three', (
 })
 
 describe.runIf(valkeyIsInstalled())('when the store fails, the shared ledger', () => {
-  it('says that others may know more, and goes on with what is known here', async () => {
+  it('reports that others may know more, and uses its own memory', async () => {
     const server = await valkey()
     const [here, there] = [await storeAt(server.url), await storeAt(server.url)]
     const [a, b] = [replicaOn(here), replicaOn(there)]
@@ -380,7 +380,7 @@ describe.runIf(valkeyIsInstalled())('when the store fails, the shared ledger', (
     expect(await a.judge(order({ quoteId: seenHere.id }))).toMatchObject({ state: 'expired' })
   })
 
-  it('gives a store that lost everything what an order may still use, in the outage noted or before', async () => {
+  it('writes to an empty store all quotes that orders may still use, noted before or during the outage', async () => {
     const server = await valkey()
     const [here, there] = [await storeAt(server.url), await storeAt(server.url)]
     const [a, b] = [replicaOn(here), replicaOn(there)]
@@ -406,7 +406,7 @@ describe.runIf(valkeyIsInstalled())('when the store fails, the shared ledger', (
     await untilJudged(over.id, 'expired')
   })
 
-  it('takes it for ignorant for a while after its return, and for wise at a start', async () => {
+  it('treats the store as incomplete for a while after its return, and as complete at startup', async () => {
     const server = await valkey()
     const store = await storeAt(server.url, { mayBeDown: true })
     const a = replicaOn(store, { settleMs: 600_000 })

@@ -19,7 +19,7 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
   it.each([
     ['one server', valkey],
     ['a Cluster', valkeyCluster],
-  ])('allow exactly as many as one would, on %s', async (_kind, start) => {
+  ])('allow exactly as many requests as one replica would, on %s', async (_kind, start) => {
     const { here, there } = await twoOn((await start()).url)
     // Enough buckets for each server of a Cluster to have some.
     const buckets = Array.from({ length: 12 }, (_, index) => `203.0.113.${index}`)
@@ -41,7 +41,7 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
     }
   })
 
-  it('give the next one exactly what one of them takes back, refusals in between or not', async () => {
+  it('allow exactly one more request for each that is given back, with or without refusals between', async () => {
     const { here, there } = await twoOn((await valkey()).url)
     const taken = await here.take('a')
     for (let turn = 0; turn < perMinute + 4; turn += 1) await here.take('a')
@@ -50,7 +50,7 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
     expect(await there.take('a')).toMatchObject({ allowed: false, remaining: 0 })
   })
 
-  it('begin no minute by taking back after the end of one, and none with more than there is', async () => {
+  it('start no new minute by giving back, and never give back more than was taken', async () => {
     const server = await valkey()
     const { here, there } = await twoOn(server.url)
     const taken = await here.take('a')
@@ -76,7 +76,7 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
     expect(await here.take('a')).toMatchObject({ allowed: false })
   })
 
-  it('start again when the minute is over, and when its key was broken', async () => {
+  it('start again when the minute is over, and if its key was overwritten', async () => {
     const server = await valkey()
     const { here } = await twoOn(server.url)
     for (let turn = 0; turn < perMinute; turn += 1) await here.take('a')
@@ -102,7 +102,7 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
     expect(await server.ask('GET', key)).toBe('1')
   })
 
-  it('count for themselves while the store is down, and together again after that', async () => {
+  it('count separately while the store is down, and together again after that', async () => {
     const server = await valkey()
     const { stores, here, there } = await twoOn(server.url)
     await server.kill()
@@ -122,7 +122,7 @@ describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
     expect(await there.take('a')).toMatchObject({ allowed: false })
   })
 
-  it('give back to the counter that a request was taken from, whatever became of the store since', async () => {
+  it('give back to the counter that counted the request, even if the store went down or came back since', async () => {
     const server = await valkey()
     const { stores, here } = await twoOn(server.url)
     const [store] = stores

@@ -43,7 +43,7 @@ describe('a version other than /v3, however it is spelled', () => {
 
   // It went to the payments API, which has no such path, or, where both are one server, to the swap API without Forwarded.
   test.each(['/V3', '/V3/assets', '//v3/assets', '/%763', '/v3%2Fassets', '/v3.1', '/v3;a/assets'])(
-    'nor does %s, which is /v3 to some routers and not to the gateway',
+    '%s goes to no API either: it is /v3 to some routers and not to the gateway',
     (target) => {
       expect(reader(['/'])(target)).toMatchObject({ area: 'none', upstream: undefined })
     },

@@ -157,7 +157,7 @@ describe('a path that upstream routers may fold to an order path', () => {
     ['/v3/order', 'swap'],
     // Escaped twice is another path to everyone.
     ['/v3/%256frders', 'swap'],
-  ])('%s is judged as %s, and goes on as it came', (target, area) => {
+  ])('%s is judged as %s, and sent unchanged', (target, area) => {
     expect(read(target)).toMatchObject({ area, target })
   })
 
@@ -255,7 +255,7 @@ describe('a target that is refused', () => {
     )
   })
 
-  test('is none whose dots are only part of a segment', () => {
+  test('does not have dots as only a part of a segment', () => {
     for (const path of [
       '/checkouts/...',
       '/checkouts/.a',
@@ -270,7 +270,7 @@ describe('a target that is refused', () => {
   })
 })
 
-test('every legal target is either refused or goes on exactly as it came', () => {
+test('every legal target is either refused or sent unchanged', () => {
   const piece = fc.constantFrom(
     '/',
     '//',

@@ -12,7 +12,7 @@ describe('a trusted proxy whose header names no client', () => {
     ['Forwarded', 'for=203.0.113.7, for=unknown', 'no-client-named'],
     ['X-Forwarded-For', '203.0.113.7, rubbish', 'malformed-header'],
     ['CF-Connecting-IP', '', 'no-client-named'],
-  ])('has its users told as unknown, shares none of their quotes, and is counted: %s: %s', async (...row) => {
+  ])('makes its users unknown, shares none of their quotes, and is counted: %s: %s', async (...row) => {
     const [name, value, reason] = row
     const upstream = await recordingUpstream((_request, response) => giveQuote(response))
     const settings = { TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: name }
@@ -37,7 +37,7 @@ describe('a trusted proxy whose header names no client', () => {
         peer: '127.0.0.1',
         reason: 'malformed-header',
         msg:
-          '127.0.0.1 sent Forwarded in which no client can be read: the provider gets for=unknown, and the ' +
+          '127.0.0.1 sent Forwarded that cannot be read: the provider gets for=unknown, and the ' +
           'quote is not shared',
       },
     ])
@@ -60,7 +60,7 @@ describe('a trusted proxy whose header names no client', () => {
     ])
   })
 
-  it('shares nothing by its place either, which the provider does not see', async () => {
+  it('shares no quote by place either, because the provider does not see the place', async () => {
     const upstream = await recordingUpstream((_request, response) => giveQuote(response))
     const gateway = await gatewayTo(upstream.url, {
       TRUST_PROXY: 'loopback',

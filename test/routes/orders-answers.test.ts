@@ -7,7 +7,7 @@ import { rawUpstream } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 
 describe('an order whose quote has expired', () => {
-  it('says which quote, since when, and where to get a new one; the connection goes on', async () => {
+  it('is answered with the quote, since when it has expired, and where to get a new one; the connection stays open', async () => {
     const { arrived, clock, gateway, quote } = await orderStage()
     const given = await quote()
     clock.set(given.expiry + 1_234)
@@ -42,29 +42,26 @@ describe('an order whose quote has expired', () => {
     ['0.1', '" 0.1 "', '0.1'],
     ['0.10', undefined, '0.1'],
     ['0.10', '0', '0.1'],
-  ])(
-    'gets a new quote for %s where it is sent, in its own spelling: %s',
-    async (amount, spelled, requoted) => {
-      const { arrived, clock, order, provider, quote } = await orderStage()
-      provider.quote = { fromAmount: { assetId: 'ETH', value: amount } }
-      const given = await quote(amount)
-      clock.set(given.expiry)
-      const fromAmount = spelled === undefined ? '' : `,"fromAmount":${spelled}`
-      const refused = await order(`{"pairId":"ETH_USDC","quoteId":"${given.id}"${fromAmount}}`)
-      const requote = String(expectProblem(refused, 409, 'quote-expired').requote)
-      expect(requote).toBe(`/v3/pairs/ETH_USDC/quotes?amount=${requoted}`)
-      const next = await quote('', { path: requote })
-      expect(next.id).not.toBe(given.id)
-      expect((await order(`{"pairId":"ETH_USDC","quoteId":"${next.id}"}`)).status).toBe(201)
-      expect(arrived()).toHaveLength(1)
-    },
-  )
+  ])('gets a requote path for %s in its own spelling: %s', async (amount, spelled, requoted) => {
+    const { arrived, clock, order, provider, quote } = await orderStage()
+    provider.quote = { fromAmount: { assetId: 'ETH', value: amount } }
+    const given = await quote(amount)
+    clock.set(given.expiry)
+    const fromAmount = spelled === undefined ? '' : `,"fromAmount":${spelled}`
+    const refused = await order(`{"pairId":"ETH_USDC","quoteId":"${given.id}"${fromAmount}}`)
+    const requote = String(expectProblem(refused, 409, 'quote-expired').requote)
+    expect(requote).toBe(`/v3/pairs/ETH_USDC/quotes?amount=${requoted}`)
+    const next = await quote('', { path: requote })
+    expect(next.id).not.toBe(given.id)
+    expect((await order(`{"pairId":"ETH_USDC","quoteId":"${next.id}"}`)).status).toBe(201)
+    expect(arrived()).toHaveLength(1)
+  })
 
   it.each([
     ['A/B?c=d&e#f %g€', 'A%2FB%3Fc%3Dd%26e%23f%20%25g%E2%82%AC'],
     // JSON can spell half of a surrogate pair; its meaning is undefined.
     ['A\ud800_B', 'A%EF%BF%BD_B'],
-  ])('of a pair with an odd name gets a path that means it: %j', async (pairId, inPath) => {
+  ])('for a pair with an odd name gets a requote path for that pair: %j', async (pairId, inPath) => {
     const { clock, order, provider, quote } = await orderStage()
     provider.quote = { pairId }
     const given = await quote()
@@ -75,13 +72,13 @@ describe('an order whose quote has expired', () => {
   })
 })
 
-describe('an order that goes on', () => {
-  it('carries its own headers, the Forwarded of its client, Via, and what the team lends', async () => {
+describe('an order that is sent', () => {
+  it('carries its own headers, the Forwarded of its client, Via, and the SWAP_ settings', async () => {
     const { arrived, order } = await orderStage({
       ORDER_UNKNOWN_QUOTE: 'forward',
       SWAP_APP_NAME: 'ours',
       SWAP_APP_VERSION: '2',
-      SWAP_AUTHORIZATION: 'Bearer lent',
+      SWAP_AUTHORIZATION: 'Bearer team',
       TRUST_PROXY: 'loopback',
     })
     const own = ['App-Version: 1', 'X-Odd:  kept ', 'x-odd: twice', 'Via: 1.1 cdn']
@@ -99,7 +96,7 @@ describe('an order that goes on', () => {
     expect(withoutHopByHop(received?.rawHeaders ?? [], 'content-length')).toEqual([
       ...['App-Version', '1', 'X-Odd', 'kept', 'x-odd', 'twice', 'Via', '1.1 cdn'],
       ...['Content-Type', 'application/json', 'X-Request-Id', 'mine'],
-      ...['App-Name', 'ours', 'Authorization', 'Bearer lent'],
+      ...['App-Name', 'ours', 'Authorization', 'Bearer team'],
       ...['Forwarded', 'for=198.51.100.7', 'Via', '1.1 quotegate'],
     ])
   })
@@ -125,7 +122,7 @@ describe('an order that goes on', () => {
     ['HTTP/1.1 204 No Content', [date, 'ETag: "x"'], ''],
     ['HTTP/1.1 302 Found', [date, 'Location: http://elsewhere.example/', 'Content-Length: 0'], ''],
     ['HTTP/1.1 599 ', ['Content-Length: 1'], 'x'],
-  ])('gets the answer of the provider, untouched: %s', async (line, headers, body) => {
+  ])('gets the answer of the provider, unchanged: %s', async (line, headers, body) => {
     const upstream = await rawUpstream((socket) => {
       socket.write(Buffer.from(`${line}\r\n${headers.join('\r\n')}\r\n\r\n${body}`, 'latin1'))
     })
@@ -143,7 +140,7 @@ describe('an order that goes on', () => {
 
   // Behind a length Node would read it as UTF-8, and could not write this one.
   it.each(['\xfc', '\xc3\xbc', '\xe2\x82\xac'])(
-    'gets a file name with the bytes that it has: %j',
+    "gets the answer's file name with its original bytes: %j",
     async (name) => {
       const lines = `Content-Length: 2\r\nContent-Disposition: inline; filename="${name}"`
       const upstream = await rawUpstream((socket) => {
@@ -170,7 +167,7 @@ describe('an order that goes on', () => {
     await gateway.close()
   })
 
-  it('says of an answer that cannot be written that the order may have been carried out', async () => {
+  it('whose answer cannot be written gets a problem that says that it may have been carried out', async () => {
     const upstream = await rawUpstream((socket) => {
       socket.write(Buffer.from('HTTP/1.1 201 Cre\x01ated\r\nContent-Length: 2\r\n\r\n{}', 'latin1'))
     })
@@ -183,7 +180,7 @@ describe('an order that goes on', () => {
 })
 
 describe('the age of the quotes that orders use', () => {
-  it('is counted from when the quote was given first, for those that go on and those that are too late', async () => {
+  it('is counted from when the quote was first given, for live and late orders', async () => {
     const { clock, gateway, order, provider, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
     const ages = (what: string) => counted(gateway, `quotegate_float_order_quote_age_seconds_${what}`)
     provider.lifeMs = 60_000

@@ -38,19 +38,19 @@ describe('the bytes of an order', () => {
     ['what it is not an order without', '{}'],
   ]
 
-  it.each(bodies)('go on as they came: %s', async (_what, body) => {
+  it.each(bodies)('are sent unchanged: %s', async (_what, body) => {
     const { arrived, order } = await orderStage()
     expect((await order(body)).status).toBe(201)
     expect(arrived().map((request) => request.body.toString())).toEqual([body])
   })
 
-  it.each(bodies)('go on as they came in chunks, one byte each: %s', async (_what, body) => {
+  it.each(bodies)('are sent unchanged if they came in chunks of one byte: %s', async (_what, body) => {
     const { arrived, order } = await orderStage()
     expect((await order(inChunks(Buffer.from(body), 1), { headers: chunked })).status).toBe(201)
     expect(arrived().map((request) => request.body.toString())).toEqual([body])
   })
 
-  it('go on as they came slowly, in pieces that cut characters apart', async () => {
+  it('are sent unchanged if they came slowly, in pieces that split characters', async () => {
     const { arrived, gateway, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     await quote()
     const body = Buffer.from('{"note":"😀€","pairId":"ETH_USDC", "fromAmount":"0.10"}')
@@ -70,7 +70,7 @@ describe('the bytes of an order', () => {
     'application/vnd.api+json',
     'text/plain',
     undefined,
-  ])('count whatever they are said to be: %s', async (type) => {
+  ])('are judged whatever their Content-Type is: %s', async (type) => {
     const { arrived, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     await quote()
     const headers = ['App-Name: wallet', ...(type === undefined ? [] : [`Content-Type: ${type}`])]
@@ -78,7 +78,7 @@ describe('the bytes of an order', () => {
     expect(arrived()[0]?.headers['content-type']).toBe(type)
   })
 
-  it.each(['identity', 'Identity', ''])('may be said to have no coding: %j', async (coding) => {
+  it.each(['identity', 'Identity', ''])('may have the Content-Encoding %j', async (coding) => {
     const { arrived, order } = await orderStage()
     const headers = ['App-Name: wallet', `Content-Encoding: ${coding}`]
     expect((await order(plain, { headers })).status).toBe(201)
@@ -133,7 +133,7 @@ describe('an order that cannot be read', () => {
     ['is not UTF-8', Buffer.from('{"note":"\xff"}', 'latin1'), /UTF-8/],
     ['is UTF-16', utf16, /not valid JSON/],
     ['is UTF-16 with its mark', Buffer.concat([Buffer.from('\xff\xfe', 'latin1'), utf16]), /UTF-8/],
-  ])('because it %s, is refused, and the connection goes on', async (_what, body, detail) => {
+  ])('because it %s, is refused, and the connection stays open', async (_what, body, detail) => {
     const { arrived, gateway } = await orderStage()
     const client = new RawConnection(gateway.url)
     client.write(post(body))
@@ -143,13 +143,13 @@ describe('an order that cannot be read', () => {
     await expectToGoOn(client)
   })
 
-  it('is none that is 32 levels deep', async () => {
+  it('has more than 32 levels: 32 are accepted', async () => {
     const { order } = await orderStage()
     expect((await order(levels(32))).status).toBe(201)
   })
 
   it.each(['gzip', 'br', 'identity, gzip', 'x-unheard-of'])(
-    'because of its content coding %s, says that none is accepted, and the connection goes on',
+    'because of its content coding %s, is answered 415 with the accepted coding, and the connection stays open',
     async (coding) => {
       const { arrived, gateway } = await orderStage()
       const client = new RawConnection(gateway.url)

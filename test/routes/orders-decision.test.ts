@@ -112,7 +112,7 @@ describe('of several quotes', () => {
     expect(expectProblem(refused, 409, 'quote-expired').quoteId).toBe(first.id)
   })
 
-  it('that an order names one live quote is enough', async () => {
+  it('one live quote among those that an order names is enough', async () => {
     const { arrived, clock, order, provider, quote } = await orderStage({ QUOTE_MIN_VALIDITY_MS: 60_000 })
     provider.lifeMs = 1_000
     const { id: first } = await quote()
@@ -143,12 +143,15 @@ describe('the application', () => {
     ['another', ['App-Name: another']],
     ['none', []],
     ['one that only differs in case', ['App-Name: Wallet']],
-  ])('of an order that names none has to be the one that was given the quote: %s', async (_what, headers) => {
-    const { order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
-    const given = await quote()
-    expectProblem(await order(termsOf(given), { headers }), 409, 'quote-unknown')
-    expect((await order(termsOf(given))).status).toBe(201)
-  })
+  ])(
+    'of an order that names no quote must be the one that received the quote: %s',
+    async (_what, headers) => {
+      const { order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+      const given = await quote()
+      expectProblem(await order(termsOf(given), { headers }), 409, 'quote-unknown')
+      expect((await order(termsOf(given))).status).toBe(201)
+    },
+  )
 
   it('is SWAP_APP_NAME where the caller sends none, on the quote or on the order', async () => {
     const { clock, order, quote } = await orderStage({ SWAP_APP_NAME: 'ours', ORDER_UNKNOWN_QUOTE: 'refuse' })
@@ -160,7 +163,7 @@ describe('the application', () => {
     expectProblem(await order(termsOf(given), { headers: [] }), 409, 'quote-expired')
   })
 
-  it('is distinguished from another one though its name is thousands of bytes long', async () => {
+  it('is distinguished from another one even if its name is thousands of bytes long', async () => {
     const { order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     const name = 'n'.repeat(5_000)
     const given = await quote('0.1', { headers: ['App-Name', name] })

@@ -7,7 +7,7 @@ import { deferred } from '../support/clients/quotes.ts'
 const isHit = ({ cacheStatus }: { cacheStatus: string }) => /; hit;/.test(cacheStatus)
 
 describe('a quote that an order used', () => {
-  it.each([200, 201, 202, 204, 299])('is not handed out again after a %d', async (status) => {
+  it.each([200, 201, 202, 204, 299])('is not served again after a %d', async (status) => {
     const { order, provider, quote } = await orderStage()
     provider.takeOrder = (_request, response) => response.writeHead(status).end()
     const given = await quote()
@@ -19,7 +19,7 @@ describe('a quote that an order used', () => {
     expect((await quote()).id).toBe(next.id)
   })
 
-  it.each([302, 400, 404, 409, 422, 500, 503])('is handed out again after a %d', async (status) => {
+  it.each([302, 400, 404, 409, 422, 500, 503])('is served again after a %d', async (status) => {
     const { order, provider, quote } = await orderStage()
     provider.takeOrder = (_request, response) => response.writeHead(status).end()
     const given = await quote()
@@ -28,7 +28,7 @@ describe('a quote that an order used', () => {
     expect([next.id, isHit(next)]).toEqual([given.id, true])
   })
 
-  it('is handed out again where QUOTE_EVICT_ON_ORDER is false', async () => {
+  it('is served again if QUOTE_EVICT_ON_ORDER is false', async () => {
     const { order, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
     const given = await quote()
     expect((await order(termsOf(given))).status).toBe(201)
@@ -36,7 +36,7 @@ describe('a quote that an order used', () => {
     expect([next.id, isHit(next)]).toEqual([given.id, true])
   })
 
-  it('is known by its id, too, and leaves alone what was asked for otherwise', async () => {
+  it('is found by its id too, and other quotes stay in the cache', async () => {
     const { order, quote } = await orderStage()
     const first = await quote('0.1')
     const second = await quote('0.2')
@@ -45,7 +45,7 @@ describe('a quote that an order used', () => {
     expect((await quote('0.1')).id).not.toBe(first.id)
   })
 
-  it('is forgotten although its answer was cut short after a 201', async () => {
+  it("is evicted although the order's answer was cut short after a 201", async () => {
     const { order, provider, quote } = await orderStage()
     provider.takeOrder = (_request, response) => {
       response.writeHead(201, { 'Content-Length': 100 })
@@ -68,7 +68,7 @@ describe('a quote that an order used', () => {
     expect((await from('2')).id).not.toBe(second.id)
   })
 
-  it('does not take its successor with it', async () => {
+  it('does not evict its successor', async () => {
     const { clock, order, provider, quote } = await orderStage()
     const taken = deferred<ServerResponse>()
     provider.takeOrder = (_request, response) => taken.resolve(response)

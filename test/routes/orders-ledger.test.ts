@@ -20,7 +20,7 @@ describe('an order is judged by a quote that was', () => {
     await expectKnown(stage, await stage.quote())
   })
 
-  it('asked for with HEAD', async () => {
+  it('requested with HEAD', async () => {
     const stage = await orderStage()
     stage.provider.quote = { id: 'unseen' }
     await ask(stage.gateway.url, { method: 'HEAD' })
@@ -28,7 +28,7 @@ describe('an order is judged by a quote that was', () => {
     expect(stage.upstream.requests).toHaveLength(1)
   })
 
-  it('shared by several who asked at once', async () => {
+  it('shared by several requests at once', async () => {
     const stage = await orderStage()
     const given = await Promise.all([stage.quote(), stage.quote(), stage.quote()])
     expect(new Set(given.map(({ id }) => id)).size).toBe(1)
@@ -50,7 +50,7 @@ describe('an order is judged by a quote that was', () => {
     ['no-store', ['Cache-Control', 'no-store'], { QUOTE_OBEY_CACHE_CONTROL: true }],
     ['private', ['Cache-Control', 'private'], { QUOTE_OBEY_CACHE_CONTROL: true }],
     ['Vary: *', ['Vary', '*'], {}],
-  ])('not to be kept: %s', async (_why, quoteHeaders, settings) => {
+  ])('not to be cached: %s', async (_why, quoteHeaders, settings) => {
     const stage = await orderStage(settings)
     stage.provider.quoteHeaders = quoteHeaders
     const given = await stage.quote()
@@ -58,7 +58,7 @@ describe('an order is judged by a quote that was', () => {
     await expectKnown(stage, given)
   })
 
-  it('too large to be kept', async () => {
+  it('too large to be cached', async () => {
     const stage = await orderStage({ QUOTE_MAX_BYTES: 1_024 })
     stage.provider.quote = { note: 'x'.repeat(2_000) }
     const given = await stage.quote()
@@ -66,7 +66,7 @@ describe('an order is judged by a quote that was', () => {
     await expectKnown(stage, given)
   })
 
-  it('over when it arrived', async () => {
+  it('expired when it arrived', async () => {
     const stage = await orderStage()
     stage.provider.lifeMs = -1
     const given = await stage.quote()
@@ -121,7 +121,7 @@ describe('the ledger', () => {
     expect(await reach()).toBe(930)
   })
 
-  it('counts lookups of quotes alone', async () => {
+  it('counts only lookups of quotes', async () => {
     const stage = await orderStage()
     const given = await stage.quote()
     await stage.order(termsOf(given))

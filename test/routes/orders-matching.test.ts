@@ -81,7 +81,7 @@ describe('an order for 0.1 ETH at 289.645 USDC', () => {
     expect(await isFor('{"quoteId":"<id>","id":"<id>","quote":{"id":"<id>"}}', settings)).toBe(false)
   })
 
-  it('is not found in what every object has besides its keys', async () => {
+  it("is not found in an object's inherited properties", async () => {
     const settings = { ORDER_QUOTE_ID_FIELDS: 'constructor.name' }
     expect(await isFor('{"pairId":"X"}', settings, { quote: { id: 'Object' } })).toBe(false)
     expect(await isFor('{"constructor":{"name":"<id>"}}', settings)).toBe(true)
@@ -111,7 +111,7 @@ describe('amounts', () => {
     },
   )
 
-  it('that lie between the two are those of neither', async () => {
+  it('between the two match neither', async () => {
     expect(await isFor('{"pairId":"ETH_USDC","fromAmount":0.12345678}', {}, rounded)).toBe(false)
   })
 

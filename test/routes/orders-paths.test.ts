@@ -3,7 +3,7 @@ import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 
-describe('every way to the orders leads through the guard:', () => {
+describe('every path to the orders is judged:', () => {
   it.each([
     '/v3/orders/float',
     '/v3/orders/float/',
@@ -26,7 +26,7 @@ describe('every way to the orders leads through the guard:', () => {
     '/v3/orders/float?x=1',
     '/v3/orders/float?',
     '/v3/orders/float/?pairId=OTHER&%zz',
-  ])('%s is judged, and goes out as it came', async (path) => {
+  ])('%s is judged, and sent unchanged', async (path) => {
     const { arrived, clock, order, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
     const given = await quote()
     expect((await order(termsOf(given), { path })).status).toBe(201)
@@ -46,7 +46,7 @@ describe('every way to the orders leads through the guard:', () => {
   })
 
   it.each(['/V3/orders/float', '//v3/orders/float', '/%763/orders/float', '/x/v3/orders/float'])(
-    '%s leads nowhere',
+    '%s reaches no upstream',
     async (path) => {
       const { arrived, order, quote } = await orderStage()
       expectProblem(await order(termsOf(await quote()), { path }), 404, 'not-found')

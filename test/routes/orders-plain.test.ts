@@ -18,27 +18,30 @@ describe('POST /v3/orders that names a quote', () => {
     ['as quoteId', (id) => `{"quoteId":"${id}","pairId":"X"}`],
     ['as quote.id', (id) => ` { "quote" : { "id" : "${id}" } } `],
     ['as id', (id) => `{"id":"${id}"}`],
-    ['among ids that are none', (id) => `{"quoteId":"other","id":"${id}"}`],
+    ['among ids of no quote', (id) => `{"quoteId":"other","id":"${id}"}`],
     ['in a body of 65,536 bytes', (id) => `{"id":"${id}"}`.padEnd(65_536)],
-  ])('is sent where it belongs, live or expired (%s), and the connection goes on', async (_how, body) => {
-    const { arrived, clock, gateway, quote } = await orderStage()
-    const { id, expiry } = await quote()
-    const client = new RawConnection(gateway.url)
-    for (const nowMs of [expiry - 1, expiry]) {
-      clock.set(nowMs)
-      client.write(post(body(id), { path }))
-      expect(expectProblem(await client.answer(), 409, 'float-order-required')).toMatchObject({
-        quoteId: id,
-        use: '/v3/orders/float',
-      })
-    }
-    expect(arrived()).toHaveLength(0)
-    client.write(post('{}', { path }))
-    expect((await client.answer()).status).toBe(201)
-  })
+  ])(
+    'is answered float-order-required, live or expired (%s), and the connection stays open',
+    async (_how, body) => {
+      const { arrived, clock, gateway, quote } = await orderStage()
+      const { id, expiry } = await quote()
+      const client = new RawConnection(gateway.url)
+      for (const nowMs of [expiry - 1, expiry]) {
+        clock.set(nowMs)
+        client.write(post(body(id), { path }))
+        expect(expectProblem(await client.answer(), 409, 'float-order-required')).toMatchObject({
+          quoteId: id,
+          use: '/v3/orders/float',
+        })
+      }
+      expect(arrived()).toHaveLength(0)
+      client.write(post('{}', { path }))
+      expect((await client.answer()).status).toBe(201)
+    },
+  )
 
   it.each(['/v3/orders/', '/v3//orders', '/v3/Orders', '/v3/%6frders', '/v3/orders;a=b', '/v3/orders?x=1'])(
-    'is sent where it belongs by way of %s, too',
+    'is answered float-order-required also by way of %s',
     async (odd) => {
       const { arrived, order, quote } = await orderStage()
       const { id } = await quote()
@@ -49,7 +52,7 @@ describe('POST /v3/orders that names a quote', () => {
   )
 })
 
-describe('POST /v3/orders that names none passes', () => {
+describe('POST /v3/orders without a quote is relayed', () => {
   it.each<[string, string | Buffer, string[]]>([
     ['as it was spelled', ' {"b":1,\t"a":0.1000000000000000055, "é":"\\u00e9"}\n', []],
     ['with the terms of a quote', '{"pairId":"ETH_USDC","fromAmount":0.1,"toAmount":289.645}', []],
@@ -94,7 +97,7 @@ describe('POST /v3/orders that names none passes', () => {
     expect(arrived()[0]?.body.toString()).toBe('{"a": 1 }')
   })
 
-  it('in 30 MB of chunks, none of them kept', async () => {
+  it('in 30 MB of chunks, without buffering them', async () => {
     const digest = createHash('sha256')
     const upstream = await recordingUpstream(undefined, {
       listener(request, response) {

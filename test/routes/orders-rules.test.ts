@@ -72,9 +72,9 @@ describe('an order for an amount as a page shows it', () => {
     ['1234567.5', '1234567'],
     ['1234567.5', '1234568'],
     ['99999.6', '100000'],
-  ])('is found where rounding changes its digits: %s as %s', async (given, stated) => {
+  ])('is found if rounding changes its digits: %s as %s', async (given, stated) => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
-    // 0.9999 has four digits, so it is not a rounded amount; the order is the client's own all the same.
+    // 0.9999 has four digits, so it is not a rounded amount; the order is still the client's own.
     const rule = stated === '0.9999' ? 'pair-and-amount' : 'rounded'
     clock.set((await quoteFor('own', given)).expiry)
     expectProblem(await orderOf(stated), 409, 'quote-expired')
@@ -146,7 +146,7 @@ describe('an order whose toAmount matches no quote', () => {
     expectProblem(await orderOf(undefined), 409, 'quote-expired')
   })
 
-  it('goes on with a live quote of anybody', async () => {
+  it('is sent if any client has a matching live quote', async () => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
     clock.set((await quoteFor('own', '289.645')).expiry)
     await quoteFor('stranger', '290')
@@ -183,7 +183,7 @@ describe('a client without an address', () => {
 })
 
 describe('an id that is not known here', () => {
-  it('is another source’s quote, unless it is a bare id, which may be the client’s own number', async () => {
+  it('counts as another source’s quote, unless it is a bare id, which may be the client’s own number', async () => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
     clock.set((await quoteFor('own', '289.645')).expiry)
     expect((await orderOf('289.645', 'own', { quoteId: 'q' })).status).toBe(201)
@@ -193,7 +193,7 @@ describe('an id that is not known here', () => {
   })
 })
 
-describe('the quote of an order is its client’s own before anybody else’s', () => {
+describe('the quote of an order is its client’s own rather than another client’s', () => {
   it('in the refusal', async () => {
     const { clock, orderOf, quoteFor } = await stageOf()
     const own = await quoteFor('own', '289.645', 10_000)

@@ -62,13 +62,13 @@ describe('an older quote refuses its client’s order', () => {
     ['a list', plain(200, '[{"toAmount":"1"}]')],
     ['an error that has one', plain(500, '{"toAmount":"1"}')],
     ['a coded answer of another kind', plain(404, 'x', coded)],
-  ])('whatever came since that is not a quote: %s', async (_what, odd) => {
+  ])('even if a later answer was not a quote: %s', async (_what, odd) => {
     const { order, close } = await afterOddAnswer(odd)
     expectProblem(await order(), 409, 'quote-expired')
     await close()
   })
 
-  it('if another client had the odd answer', async () => {
+  it('if another client had the unreadable answer', async () => {
     const { order, close } = await afterOddAnswer(
       changed(({ expiry: _, ...quote }) => quote),
       'for=192.0.2.2',
@@ -89,7 +89,7 @@ describe('an answer that cannot be read, to a client without an address,', () =>
     await close()
   })
 
-  it('counts for all clients with QUOTE_PARTITION=none, and so does any other', async () => {
+  it('counts for all clients with QUOTE_PARTITION=none, like any other unreadable answer', async () => {
     const settings = { QUOTE_PARTITION: 'none' }
     for (const [to, from] of [
       ['for=unknown', 'for=192.0.2.1'],
@@ -103,7 +103,7 @@ describe('an answer that cannot be read, to a client without an address,', () =>
   })
 })
 
-describe('an answer that its client may take for a quote', () => {
+describe('an answer that its client may mistake for a quote', () => {
   it.each<[string, Give]>([
     ['without an expiry', changed(({ expiry: _, ...quote }) => quote)],
     ['whose expiry is in seconds', changed((quote) => ({ ...quote, expiry: 1_763_651_841 }))],
@@ -154,13 +154,16 @@ describe('an answer that its client may take for a quote', () => {
 it.each([
   ['an escape', 'ETH%3AUSDC', 'ETH:USDC'],
   ['other capitals', 'eth_usdc', 'ETH_USDC'],
-])('its pair is that of its body, though the path has %s', async (_what, inPath, pairId) => {
-  const { clock, order, provider, quote } = await orderStage()
-  const path = `/v3/pairs/${inPath}/quotes?amount=0.1`
-  provider.quote = { pairId }
-  const given = await quote('0.1', { path })
-  clock.set(given.expiry)
-  expectProblem(await order(termsOf(given)), 409, 'quote-expired')
-  provider.quote = { pairId, expiry: undefined }
-  expect((await order(termsOf(await quote('0.1', { path })))).status).toBe(201)
-})
+])(
+  'the pair of an unreadable quote is that of its body, though the path has %s',
+  async (_what, inPath, pairId) => {
+    const { clock, order, provider, quote } = await orderStage()
+    const path = `/v3/pairs/${inPath}/quotes?amount=0.1`
+    provider.quote = { pairId }
+    const given = await quote('0.1', { path })
+    clock.set(given.expiry)
+    expectProblem(await order(termsOf(given)), 409, 'quote-expired')
+    provider.quote = { pairId, expiry: undefined }
+    expect((await order(termsOf(await quote('0.1', { path })))).status).toBe(201)
+  },
+)

@@ -126,7 +126,7 @@ describe('the headers of a quote', () => {
     expect(valuesOf(hit.rawHeaders, 'x-request-id')).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
   })
 
-  it('are all there on the first answer, less cookies and what would say how long to keep it', async () => {
+  it("are complete on the first answer, except cookies and the provider's caching headers", async () => {
     const { gateway } = await serving([...lasting, ...passing, ...cookies], quoteBody())
     const first = await rawExchange(gateway.url, request)
     const kept = passing.filter((_, index) => {
@@ -162,7 +162,7 @@ describe('the headers of a quote', () => {
   })
 
   // RFC 9110 8.6: a client that believes the length waits for bytes that never come.
-  it.each([0, 5])('say nothing of a length of %d beside a 204', async (length) => {
+  it.each([0, 5])('do not include a length of %d with a 204', async (length) => {
     const upstream = await rawUpstream((socket) => {
       socket.end(`HTTP/1.1 204 No Content\r\nContent-Length: ${length}\r\nX-Stays: 1\r\n\r\n`)
     })
@@ -174,7 +174,7 @@ describe('the headers of a quote', () => {
 })
 
 describe('Cache-Control and Cache-Status', () => {
-  it('say the whole seconds left, rounded down, without Age, on every way to a quote', async () => {
+  it('say the whole seconds left, rounded down, without Age, for every source of a quote', async () => {
     const expiry = Date.now() + 20_900
     const { gateway } = await serving(['Age', '3'], quoteBody({ expiry }))
     for (const form of [/^quotegate; fwd=uri-miss; stored; ttl=(\d+)$/, /^quotegate; hit; ttl=(\d+)$/]) {
@@ -205,7 +205,7 @@ describe('Cache-Control and Cache-Status', () => {
     expect(second.body).toBe((await first).body)
   })
 
-  it('count each request once, by what became of it', async () => {
+  it('count each request once, by its outcome', async () => {
     const { gateway } = await serving([], quoteBody({ expiry: Date.now() + 30_000 }))
     await ask(gateway.url)
     await ask(gateway.url)
@@ -225,7 +225,7 @@ it.each([
     'a coding that was not requested around its chunks',
     'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n',
   ],
-])('an answer with %s is a 502, and nothing of it is kept', async (_what, head) => {
+])('an answer with %s is a 502, and is not cached', async (_what, head) => {
   const body = quoteBody()
   const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`
   const upstream = await rawUpstream((socket) =>
@@ -243,7 +243,7 @@ it.each([
 })
 
 // RFC 9110 8.6: the length of a 304 would be that of the quote which it does not hold.
-it('a 304 goes out as it came: with the length that it states, or with none', async () => {
+it('a 304 is relayed unchanged: with the length that it states, or without one', async () => {
   const lengths = ['Content-Length: 77\r\n', '']
   const upstream = await rawUpstream((socket) =>
     socket.write(`HTTP/1.1 304 Not Modified\r\nETag: "x"\r\n${lengths.shift()}\r\n`),

@@ -80,7 +80,7 @@ describe('a cached quote', () => {
     expect(upstream.requests).toHaveLength(2)
   })
 
-  it('is not believed for a moment after our own clock was set back: nothing is known until the next answer', async () => {
+  it('is not served after our own clock was set back, until the next answer measures the time', async () => {
     const { clock, how } = await timed()
     await how()
     clock.advance(-10_000)
@@ -91,7 +91,7 @@ describe('a cached quote', () => {
 
 describe("the provider's clock", () => {
   it.each([30_000, -30_000, 3_600_000, -3_600_000])(
-    'is the one that counts when it is %d ms ahead: never a quote past its true expiry, at most 1.5 s lost',
+    'decides when it is %d ms ahead: no quote is served past its true expiry, and at most 1.5 s are lost',
     async (offsetMs) => {
       const { clock, provider, gateway, expiries } = await timed()
       provider.offsetMs = offsetMs
@@ -122,7 +122,7 @@ describe("the provider's clock", () => {
     }
   })
 
-  it('is believed at once when it was 30 s off and is set right', async () => {
+  it('is followed at once when it was 30 s off and is corrected', async () => {
     const { clock, provider, gateway, offsetSeconds } = await timed()
     provider.offsetMs = 30_000
     await asking(gateway.url, '1')
@@ -134,7 +134,7 @@ describe("the provider's clock", () => {
   })
 
   it.each([1_600, -1_600, 800, -800])(
-    'is believed within a minute of answers when it was %d ms off and is set right',
+    'is followed within a minute of answers when it was %d ms off and is corrected',
     async (offsetMs) => {
       const { clock, provider, gateway, offsetSeconds } = await timed()
       provider.offsetMs = offsetMs
@@ -168,7 +168,7 @@ describe("the provider's clock", () => {
     }
   })
 
-  it('counts from the answer that carries the quote: one that is already over by it is not kept', async () => {
+  it('counts from the answer that carries the quote: a quote that has expired by it is not cached', async () => {
     const { provider, how, upstream } = await timed()
     provider.offsetMs = 60_000
     provider.lifeMs = -5_000

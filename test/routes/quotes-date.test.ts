@@ -42,9 +42,9 @@ describe("the provider's clock", () => {
 
   it.each([
     ['an Age above 0', (ms: number) => ['Date', utc(ms), 'Age', '1']],
-    ['a Date that is none', () => ['Date', 'now']],
+    ['an invalid Date', () => ['Date', 'now']],
   ])(
-    'is not told by %s: a metric, /status and a warning say so, but not before some answers came',
+    'is not known from %s: a metric, /status and a warning say so, but not before some answers came',
     async (_what, headersAt) => {
       const { gateway, ask, warnings, status } = await stage(headersAt)
       expect(await counted(gateway, unknown)).toBe(0)
@@ -59,7 +59,7 @@ describe("the provider's clock", () => {
     },
   )
 
-  it('is known for good from the first Date that can be read', async () => {
+  it('stays known from the first readable Date on', async () => {
     const { gateway, ask, provider, warnings } = await stage(() => ['Date', 'now'])
     for (const amount of ['1', '2', '3']) await ask(amount)
     provider.headersAt = (ms) => ['Date', utc(ms)]

@@ -53,7 +53,7 @@ describe('a quote call', () => {
     expect(upstream.requests[0]?.headers).toMatchObject({ 'x-request-id': 'first', traceparent: 'first' })
   })
 
-  it('has no body and no framing for one, whatever the client sent with its GET', async () => {
+  it('has no body and no framing headers, whatever the client sent with its GET', async () => {
     const { upstream, gateway } = await parts()
     await ask(gateway.url, {
       headers: ['App-Name', 'a', 'Content-Length', '0', 'Content-Type', 'text/plain'],
@@ -64,7 +64,7 @@ describe('a quote call', () => {
     expect(headers).not.toHaveProperty('content-type')
   })
 
-  it('supplies what SWAP_ settings lend, in the place of what is missing and of nothing else', async () => {
+  it('supplies the SWAP_ settings for missing headers only', async () => {
     const { upstream, gateway } = await parts({
       SWAP_APP_NAME: 'ours',
       SWAP_APP_VERSION: '9',
@@ -114,7 +114,7 @@ describe('QUOTE_KEY_HEADERS', () => {
     expect(await callsFor({}, [[name, '1'], [name, '2'], []])).toBe(1),
   )
 
-  it('makes a header of its list both forwarded and keyed, in any case, and one left out neither', async () => {
+  it('makes a listed header both forwarded and keyed, in any case, and an unlisted header neither', async () => {
     const { upstream, gateway } = await parts({ QUOTE_KEY_HEADERS: 'App-Name,X-Tier' })
     for (const headers of [
       ['X-Tier', 'gold'],
@@ -150,7 +150,7 @@ describe('QUOTE_KEY_HEADERS', () => {
     expect(lines).toEqual([['a', 'b'], ['a, b'], ['b', 'a']])
   })
 
-  it('moves no value from one header to the next', async () => {
+  it('does not confuse values of one header with those of the next', async () => {
     const requests = [
       ['App-Version', '1', 'User-Agent', '2'],
       ['App-Version', '2', 'User-Agent', '1'],
@@ -163,7 +163,7 @@ describe('QUOTE_KEY_HEADERS', () => {
 })
 
 describe('a Connection header', () => {
-  it('of a client removes no header that says who it is', async () => {
+  it('of a client cannot remove a header that identifies it', async () => {
     const { upstream, gateway } = await parts()
     const connection = 'App-Name, App-Version, User-Agent, Authorization, Forwarded, Via, close'
     const headers = ['App-Name', 'a', 'App-Version', '1', 'User-Agent', 'u', 'Authorization', 'k']
@@ -191,7 +191,7 @@ describe('a Connection header', () => {
 })
 
 describe('secrets', () => {
-  it('stand in no key, no log and no metric in clear', async () => {
+  it('appear in no key, log or metric in the clear', async () => {
     const upstream = await recordingUpstream((_request, response) => giveQuote(response))
     const log = await keptLog()
     const gateway = await startGateway(

@@ -111,7 +111,7 @@ describe('a 429 of the provider to a quote', () => {
     expect(seconds(await fresh())).toBe(expected)
   })
 
-  it('leaves live quotes, other applications, other credentials and other addresses alone', async () => {
+  it('does not affect live quotes, other applications, other credentials and other addresses', async () => {
     const { provider, upstream, fresh, gateway } = await stage()
     await asking(gateway.url, '0.5', from('192.0.2.1'))
     provider.limit = ['Retry-After', '9']
@@ -149,7 +149,7 @@ describe('a 429 of the provider to a quote', () => {
     expect(upstream.requests).toHaveLength(10)
   })
 
-  it('pauses what is refreshed ahead', async () => {
+  it('pauses refresh-ahead', async () => {
     const { clock, provider, upstream, gateway, fresh } = await stage({ QUOTE_REFRESH_AHEAD_MS: 50_000 })
     await asking(gateway.url, '0.5')
     provider.limit = ['Retry-After', '9']
@@ -195,7 +195,7 @@ describe('a second address that is refused', () => {
     expect((await fresh(from('192.0.2.9'))).status).toBe(200)
   })
 
-  it('is none where the same one is refused twice', async () => {
+  it('does not count if the same address is refused twice', async () => {
     const { clock, provider, fresh } = await stage()
     limit(provider)
     await fresh(from('192.0.2.1'))
@@ -206,7 +206,7 @@ describe('a second address that is refused', () => {
   })
 })
 
-it('a trial whose client leaves is for the next client', async () => {
+it('a trial whose client leaves passes to the next client', async () => {
   const { clock, provider, upstream, gateway, fresh } = await stage()
   provider.limit = ['Retry-After', '2']
   await fresh()
@@ -222,7 +222,7 @@ it('a trial whose client leaves is for the next client', async () => {
   await expect.poll(async () => (await fresh()).status).toBe(200)
 })
 
-it('a client that the limit of RATE_LIMIT_PER_MINUTE counts is not counted for what was not sent', async () => {
+it('RATE_LIMIT_PER_MINUTE does not count requests that were not sent because of a cool-down', async () => {
   const { clock, provider, fresh } = await stage({ RATE_LIMIT_PER_MINUTE: 2 })
   provider.limit = ['Retry-After', '2']
   await fresh()
@@ -233,7 +233,7 @@ it('a client that the limit of RATE_LIMIT_PER_MINUTE counts is not counted for w
   expect(typeOf(await fresh())).toBe('urn:quotegate:problem:rate-limited')
 })
 
-it('is counted, logged once each way, and shown in /status', async () => {
+it('a cool-down is counted, logged once at its start and end, and shown in /status', async () => {
   const { clock, provider, gateway, log, fresh } = await stage()
   const now = (scope: string) => counted(gateway, `quotegate_quote_cool_downs{scope="${scope}"}`)
   const begun = (scope: string) => counted(gateway, `quotegate_quote_cool_downs_total{scope="${scope}"}`)

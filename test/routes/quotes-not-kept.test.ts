@@ -108,7 +108,7 @@ describe('what is not a quote', () => {
     expect(await counted(gateway, 'quotegate_cache_entries')).toBe(0)
   })
 
-  it('may have an expiry up to 24 h ahead, and is a quote then', async () => {
+  it('does not include a quote with an expiry up to 24 h ahead', async () => {
     const { upstream, gateway } = await answering({
       body: quoteBody({ expiry: Date.now() + 24 * hour - 60_000 }),
     })
@@ -116,7 +116,7 @@ describe('what is not a quote', () => {
     expect(upstream.requests).toHaveLength(1)
   })
 
-  it('does not spoil the live quote that comes after it', async () => {
+  it('does not affect the live quote that comes after it', async () => {
     const { upstream, gateway } = await answering({ status: 500, body: 'no' })
     expect((await ask(gateway.url)).status).toBe(500)
     upstream.answer((_request, response) => giveQuote(response))
@@ -208,7 +208,7 @@ describe('a quote that is not kept', () => {
   )
 })
 
-it('tells the log once, not at each quote, that a no-store of the provider is not obeyed', async () => {
+it('logs once, not at each quote, that a no-store of the provider is not obeyed', async () => {
   const upstream = await recordingUpstream((_request, response) =>
     giveQuote(response, quoteBody(), ['Cache-Control', 'no-store']),
   )

@@ -60,7 +60,7 @@ describe('by ip, the default', () => {
     },
   )
 
-  it('believes of a trusted peer the one header of CLIENT_IP_HEADER, not its neighbours', async () => {
+  it('reads only the header of CLIENT_IP_HEADER from a trusted peer, not similar headers', async () => {
     const settings = { ...trusting, CLIENT_IP_HEADER: 'cf-connecting-ip' }
     const { letters } = await sharing(settings, [
       ['CF-Connecting-IP', '203.0.113.7', 'X-Forwarded-For', '203.0.113.8'],
@@ -70,7 +70,7 @@ describe('by ip, the default', () => {
     expect(letters).toBe('aab')
   })
 
-  it('believes the right-most address that is not trusted, not what a client wrote to its left', async () => {
+  it('uses the right-most address that is not trusted, not what a client wrote to its left', async () => {
     const { letters } = await sharing(trusting, [
       ['Forwarded', 'for=198.51.100.1, for=203.0.113.7'],
       ['Forwarded', 'for=198.51.100.2', 'Forwarded', 'for=203.0.113.7, for=127.0.0.5'],
@@ -81,7 +81,7 @@ describe('by ip, the default', () => {
 })
 
 describe('by prefix, which earlier versions knew', () => {
-  it('shares no more than by ip', async () => {
+  it('shares as little as ip does', async () => {
     const { letters } = await sharing({ ...trusting, QUOTE_PARTITION: 'prefix' }, [
       from('203.0.113.7'),
       from('203.0.113.255'),
@@ -94,7 +94,7 @@ describe('by prefix, which earlier versions knew', () => {
 describe('by header', () => {
   const settings = { ...trusting, QUOTE_PARTITION: 'header', QUOTE_PARTITION_HEADER: 'CF-IPCountry' }
 
-  it('shares a quote within a place that a trusted peer names, and asks the upstream once for it', async () => {
+  it('shares a quote within a place that a trusted peer names, and fetches it once', async () => {
     const { letters, upstream } = await sharing(settings, [
       from('203.0.113.7', 'CF-IPCountry', 'DE'),
       from('198.51.100.1', 'cf-ipcountry', 'DE'),
@@ -158,7 +158,7 @@ describe('by header', () => {
     expect(upstream.requests[0]?.headers).not.toHaveProperty('cf-ipcountry')
   })
 
-  it('never takes a place for an address or the other way round', async () => {
+  it('never confuses a place with an address', async () => {
     const { letters } = await sharing(settings, [
       from('203.0.113.7'),
       from('203.0.113.8', 'CF-IPCountry', '203.0.113.7'),
@@ -169,7 +169,7 @@ describe('by header', () => {
 })
 
 describe('none', () => {
-  it('shares a quote between everybody, but not across what is keyed', async () => {
+  it('shares a quote between all clients, but not across different keyed headers', async () => {
     const { letters } = await sharing({ ...trusting, QUOTE_PARTITION: 'none' }, [
       from('203.0.113.7'),
       from('198.51.100.1', 'Accept-Language', 'de'),

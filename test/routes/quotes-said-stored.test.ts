@@ -40,7 +40,7 @@ describe('Cache-Status says stored', () => {
     expect((await ask(gateway.url)).headers['cache-status']).toMatch(/; hit;/)
   })
 
-  it('of none that does not fit into QUOTE_CACHE_BYTES', async () => {
+  it('not of a quote that does not fit into QUOTE_CACHE_BYTES', async () => {
     const { gateway, called } = await stage({ QUOTE_CACHE_BYTES: 2_048 })
     for (let times = 1; times <= 2; times += 1) {
       const answer = ask(gateway.url)
@@ -51,7 +51,7 @@ describe('Cache-Status says stored', () => {
     expect(await counted(gateway, 'quotegate_cache_entries')).toBe(0)
   })
 
-  it('of none that an order used while it was on its way, whether it was fetched or waited for', async () => {
+  it('not of a quote that an order used while it was being fetched or waited for', async () => {
     const { gateway, called } = await stage()
     // The provider gives the same quote to another client, who orders it first.
     const body = quoteBody({ id: 'used' })

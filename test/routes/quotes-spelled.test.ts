@@ -24,7 +24,7 @@ async function gatewayOf(settings = {}) {
 }
 
 describe('a path that upstream routers may fold to that of a quote', () => {
-  it.each(spelled)('%s is asked for as received with our own headers, and cached', async (path) => {
+  it.each(spelled)('%s is sent as received, with our own headers, and cached', async (path) => {
     const { upstream, gateway } = await gatewayOf()
     const headers = ['App-Name', 'a', 'Accept-Encoding', 'gzip', 'Accept', 'text/html', 'X-Secret', '1']
     const target = `${path}?b=%20&amount=0.10`
@@ -43,7 +43,7 @@ describe('a path that upstream routers may fold to that of a quote', () => {
     expect(upstream.requests[0]?.headers).not.toHaveProperty('x-secret')
   })
 
-  it('is answered with the bytes of no other spelling', async () => {
+  it('is not answered with the bytes of another spelling', async () => {
     const { upstream, gateway } = await gatewayOf()
     const paths = ['/v3/pairs/DAI_USDC/quotes', ...spelled]
     const ask1 = async (path: string) =>
@@ -55,7 +55,7 @@ describe('a path that upstream routers may fold to that of a quote', () => {
     expect(upstream.requests).toHaveLength(paths.length)
   })
 
-  it('has its answers in order on one connection, whatever the methods, one by one and pipelined', async () => {
+  it('has its answers in order on one connection, for all methods, one by one and pipelined', async () => {
     const { gateway } = await gatewayOf()
     const connection = new RawConnection(gateway.url)
     const ways = ['HEAD', 'HEAD', 'GET', 'POST', 'OPTIONS', 'HEAD', 'GET'] as const

@@ -40,7 +40,7 @@ describe('App-Name', () => {
     [['App-Name', ' ']],
     [['App-Name', '', 'App-Name', '']],
     [['X-App-Name', 'a']],
-  ])('is asked for with 400 after %j, and the upstream sees nothing', async (headers) => {
+  ])('is required: a 400 after %j, and the upstream sees nothing', async (headers) => {
     const answer = await asking(gateway.url, '0.1', headers)
     expect(answer.status).toBe(400)
     expect(JSON.parse(answer.body)).toMatchObject({
@@ -126,14 +126,14 @@ describe('an amount', () => {
   })
 
   it.each(['1', '0.1', '.5', '5.', '1e3', '1E3', '1e-7', '1e%2B21', digits(80), `0.${digits(79)}`, '1e79'])(
-    'of %s is asked for',
+    'of %s is accepted',
     async (amount) => {
       expect((await raw(`?amount=${amount}`)).status).toBe(200)
       expect(upstream.requests).toHaveLength(1)
     },
   )
 
-  it('is one however it is spelled', async () => {
+  it('is the same in every spelling', async () => {
     const user = freshUser()
     const bodies = new Set<string>()
     for (const amount of ['0.1', '0.10', '00.1', '1e-1', '.1', '1E-1', '%30.1', '0.01e1', '10e-2'])
@@ -147,7 +147,7 @@ describe('an amount', () => {
     ['0.1', '0.1000000000000000055'],
     ['1e-79', '1e-78'],
     ['123456789.123456789', '123456789.12345679'],
-  ])('of %s is not one of %s', async (one, other) => {
+  ])('of %s is not the same as one of %s', async (one, other) => {
     const user = freshUser()
     const first = await asking(gateway.url, one, user)
     const second = await asking(gateway.url, other, user)
@@ -175,7 +175,7 @@ describe('the target', () => {
     '/v3/pairs/eth_usdc/quotes?amount=1',
     '/v3/pairs/ETH%2FUSDC/quotes?amount=1',
     '/v3/pairs/a;b=c/quotes?amount=1',
-  ])('%s goes out exactly as written, and its answer is kept for exactly it', async (target) => {
+  ])('%s is sent exactly as written, and its answer is cached for exactly that target', async (target) => {
     const head = `Host: g\r\nApp-Name: ${freshUser()[1]}\r\n\r\n`
     const first = await rawExchange(gateway.url, `GET ${target} HTTP/1.1\r\n${head}`)
     const second = await rawExchange(gateway.url, `GET ${target} HTTP/1.1\r\n${head}`)
@@ -196,7 +196,7 @@ describe('the target', () => {
     expect(upstream.requests).toHaveLength(paths.length)
   })
 
-  it('means the same with the amount before and behind the further parameters', async () => {
+  it('means the same with the amount before and after the other parameters', async () => {
     const user = freshUser()
     for (const query of ['amount=1&x=1&y=2', 'x=1&amount=1.0&y=2', 'x=1&y=2&amount=1e0'])
       await ask(gateway.url, { path: `${quotePath}?${query}`, headers: user })

@@ -80,7 +80,7 @@ describe('a quote names in Vary every header that chose it:', () => {
     expect(await varyOf(byIp.url)).toEqual(['stored', ['App-Name, X-Tier, X-Forwarded-For']])
   })
 
-  it('also where it is not kept', async () => {
+  it('also if it is not cached', async () => {
     const { url } = await quoting([], { TRUST_PROXY: 'loopback' })
     expect(await varyOf(url, request('GET', 'Forwarded: for=unknown'))).toEqual([
       'detail=unknown-client',

@@ -22,7 +22,7 @@ const problemType = async (response: Response) => ((await response.json()) as { 
 const rateLimited = 'urn:quotegate:problem:rate-limited'
 
 describe('orders under a rate limit', () => {
-  it('count, float orders and others alike, and are not sent past it', async () => {
+  it('count, both float and other orders, and are not sent beyond the limit', async () => {
     const { order, post, upstream } = await limited(2)
     expect(left(await order({ pairId: 'ETH_USDC' }))).toBe('1')
     expect(left(await post('/v3/orders', '{}'))).toBe('0')
@@ -33,7 +33,7 @@ describe('orders under a rate limit', () => {
     expect(upstream.requests).toHaveLength(2)
   })
 
-  it('are free when they are refused here: too late, unknown, unreadable, or at the wrong place', async () => {
+  it('are not counted if the gateway refuses them: late, unknown, unreadable, or at the wrong path', async () => {
     const { gateway, order, post, upstream } = await limited(3, { ORDER_UNKNOWN_QUOTE: 'refuse' })
     upstream.answer((_request, response) =>
       giveQuote(response, quoteBody({ id: 'late', expiry: Date.now() - 1 })),
@@ -53,7 +53,7 @@ describe('orders under a rate limit', () => {
     expect(upstream.requests).toHaveLength(3)
   })
 
-  it('are answered that their quote has expired even when their client has nothing left', async () => {
+  it('are answered that their quote has expired even if their client has reached the limit', async () => {
     const { gateway, order, upstream } = await limited(1)
     upstream.answer((_request, response) =>
       giveQuote(response, quoteBody({ id: 'late', expiry: Date.now() - 1 })),

@@ -27,7 +27,7 @@ const left = ({ headers }: Answered) => /r=(\d+)/.exec(String(headers.ratelimit)
 const hits = { RATE_LIMIT_HITS: 'true' }
 
 describe('quotes under a rate limit', () => {
-  it('count when the upstream is asked, and are free from the cache, even for one who has nothing left', async () => {
+  it('count if the upstream is called, and not if they are cached, even for a client at its limit', async () => {
     const { gateway, upstream } = await limited(2)
     expect(left(await asking(gateway.url, '1'))).toBe('1')
     for (let count = 0; count < 5; count++) {
@@ -49,7 +49,7 @@ describe('quotes under a rate limit', () => {
     expect((await ask(gateway.url, { path: '/v3/assets' })).status).toBe(429)
   })
 
-  it('cost a crowd that asks for the same one request in all', async () => {
+  it('count once for a crowd that requests the same quote', async () => {
     const { gateway, upstream } = await limited(1)
     const waiting: ServerResponse[] = []
     upstream.answer((_request, response) => waiting.push(response))
@@ -63,7 +63,7 @@ describe('quotes under a rate limit', () => {
     expect(upstream.requests).toHaveLength(1)
   })
 
-  it('count a further call for the one that joined first; if that one is refused, for the next', async () => {
+  it('count a further call for the request that joined first; if that is refused, for the next', async () => {
     const stage = await held({
       UPSTREAM_HEADERS_TIMEOUT_MS: '2000',
       RATE_LIMIT_PER_MINUTE: '1',
@@ -97,7 +97,7 @@ describe('quotes under a rate limit', () => {
     )
   })
 
-  it('are counted as one lookup each, however often one had to ask again because another was refused', async () => {
+  it('are counted as one lookup each, even if a request starts again because another was refused', async () => {
     const upstream = await recordingUpstream((_request, response) => giveQuote(response))
     const settings = {
       SWAP_BASE_URL: upstream.url,
@@ -135,7 +135,7 @@ describe('quotes under a rate limit', () => {
     expect(await counted(gateway, lookups('collapsed'))).toBe(8)
   })
 
-  it('that cannot be shared count for each who asks for one', async () => {
+  it('that cannot be shared count for each request', async () => {
     const { gateway, upstream } = await limited(2)
     const waiting: ServerResponse[] = []
     upstream.answer((_request, response) => waiting.push(response))
@@ -155,7 +155,7 @@ describe('quotes under a rate limit', () => {
     await until(() => upstream.requests.length === 2, 'the refresh')
   })
 
-  it('are refused alike with HEAD, without a body', async () => {
+  it('are refused with HEAD too, without a body', async () => {
     const { gateway } = await limited(1)
     await asking(gateway.url, '1')
     const path = '/v3/pairs/ETH_USDC/quotes?amount=2'
@@ -202,7 +202,7 @@ describe('with RATE_LIMIT_HITS', () => {
 })
 
 // The request was never answered, and where an order was to be given back the process ended.
-it('a limiter that the user supplies may take back however it likes', async () => {
+it('a custom limiter may implement giveBack in any way', async () => {
   const bucketsBack: string[] = []
   const rateLimiter = {
     perMinute: 5,

@@ -74,7 +74,7 @@ async function slowlyLimited(settings: Record<string, string> = {}, clock?: Cloc
 const statuses = (answers: { status: number }[]) => answers.map(({ status }) => status)
 
 describe('while a slow store counts', () => {
-  it('a crowd waits for the one that will ask the upstream, and is not counted', async () => {
+  it('a crowd waits for the request that will call the upstream, and is not counted', async () => {
     const { counting, countings, gateway, quoteFor, upstream } = await slowlyLimited()
     const crowd = Array.from({ length: 64 }, () => quoteFor('203.0.113.7'))
     await untilCounted(gateway, lookups('collapsed'), 63)
@@ -86,7 +86,7 @@ describe('while a slow store counts', () => {
     expect([countings.length, upstream.requests.length]).toEqual([1, 1])
   })
 
-  it('the refusal of the first is not that of the others: the next who may starts the call', async () => {
+  it("the first request's refusal does not refuse the others: the next allowed request starts the call", async () => {
     const { counting, countings, gateway, quoteFor, upstream } = await slowlyLimited()
     const first = quoteFor('203.0.113.1')
     expect((await counting(0)).bucket).toBe('203.0.113.1')
@@ -107,7 +107,7 @@ describe('while a slow store counts', () => {
     expect(new Set(countings.map(({ bucket }) => bucket)).size).toBe(3)
   })
 
-  it('and refuses all requests, each gets its own 429 and none waits on', async () => {
+  it('and refuses all requests, each gets its own 429 and none keeps waiting', async () => {
     const { counting, gateway, quoteFor, upstream } = await slowlyLimited()
     const crowd = Array.from({ length: 5 }, (_, index) => quoteFor(`203.0.113.${index}`))
     await untilCounted(gateway, lookups('collapsed'), 4)
@@ -116,7 +116,7 @@ describe('while a slow store counts', () => {
     expect(upstream.requests).toHaveLength(0)
   })
 
-  it('and everybody leaves, the upstream is not asked and the count is given back', async () => {
+  it('and all clients leave, the upstream is not called and the count is given back', async () => {
     const unhandled = watchForUnhandled()
     const { counting, gateway, givenBack, quoteFor, upstream } = await slowlyLimited()
     const leaving = new AbortController()

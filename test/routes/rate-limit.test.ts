@@ -36,7 +36,7 @@ const times = (count: number, request: () => Promise<Answered>) =>
   inTurn(Array.from({ length: count }, () => request))
 
 describe('what a client is answered', () => {
-  it('on every counted answer: the policy, and what is left for how long', async () => {
+  it('on every counted answer: the policy, and how much is left for how long', async () => {
     const { gateway } = await limited({ RATE_LIMIT_PER_MINUTE: 100 })
     const answers = [await passing(gateway.url), await asking(gateway.url, '1')]
     for (const [index, { headers }] of answers.entries()) {
@@ -48,7 +48,7 @@ describe('what a client is answered', () => {
     }
   })
 
-  it('when it has had its share: 429, when to come back, and that it may', async () => {
+  it('at the limit: 429 with Retry-After, and retryable', async () => {
     const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
     const [, refused] = await times(2, () => passing(gateway.url))
     expect(refused?.status).toBe(429)
@@ -65,7 +65,7 @@ describe('what a client is answered', () => {
     expect(upstream.requests).toHaveLength(1)
   })
 
-  it('of an upstream that fails: what is left all the same', async () => {
+  it('if the upstream fails: how much is left, too', async () => {
     const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 5 })
     upstream.answer((_request, response) => response.socket?.resetAndDestroy())
     const answers = [
@@ -81,7 +81,7 @@ describe('what a client is answered', () => {
   it.each([
     ['RateLimit', '"theirs";r=7;t=3'],
     ['RateLimit-Policy', '"theirs";q=9;w=30'],
-  ])("of an upstream that sends %s itself: the upstream's word, unchanged and alone", async (name, value) => {
+  ])("if the upstream sends %s itself: the upstream's fields only, unchanged", async (name, value) => {
     const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 5 })
     upstream.answer((_request, response) => giveQuote(response, undefined, [name, value]))
     const order = await fetch(`${gateway.url}/v3/orders/float`, { method: 'POST', body: '{"id":"none"}' })
@@ -95,7 +95,7 @@ describe('what a client is answered', () => {
     }
   })
 
-  it("of an upstream's refusal with the older fields: theirs and ours, each under its own name", async () => {
+  it('if the upstream refuses with the older fields: both, each under its own name', async () => {
     const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 5 })
     upstream.answer((_request, response) =>
       response.writeHead(429, { 'Retry-After': '9', 'X-RateLimit-Remaining': '0' }).end('slow down'),
@@ -121,10 +121,10 @@ describe('what a client is answered', () => {
   })
 })
 
-describe('who is one client', () => {
+describe('what counts as one client', () => {
   const one = { RATE_LIMIT_PER_MINUTE: 1 }
 
-  it('by default an App-Name, wherever it asks from', async () => {
+  it('by default an App-Name, from any address', async () => {
     const { gateway } = await limited(one)
     const answers = await inTurn([
       () => passing(gateway.url, ['App-Name', 'wallet', 'Forwarded', 'for=203.0.113.7']),
@@ -155,7 +155,7 @@ describe('who is one client', () => {
     expect(statuses(answers)).toEqual([200, 200, 429])
   })
 
-  it('by client-ip an address, however it is written and whatever it calls itself', async () => {
+  it('by client-ip an address, in any spelling and with any App-Name', async () => {
     const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip' })
     const answers = await inTurn([
       () => passing(gateway.url, ['App-Name', 'a', 'Forwarded', 'for="[2001:db8::1]"']),
@@ -165,7 +165,7 @@ describe('who is one client', () => {
     expect(statuses(answers)).toEqual([200, 429, 200])
   })
 
-  it('by client-ip cannot make itself another with an untrusted header', async () => {
+  it('by client-ip an address that an untrusted header cannot change', async () => {
     const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip', TRUST_PROXY: '192.0.2.1' })
     const answers = await inTurn(
       ['203.0.113.7', '203.0.113.8'].map((a) => () => passing(gateway.url, from(a))),
@@ -173,7 +173,7 @@ describe('who is one client', () => {
     expect(statuses(answers)).toEqual([200, 429])
   })
 
-  it('by client-ip everybody whose address is not known, together', async () => {
+  it('by client-ip all clients with unknown addresses, together', async () => {
     const { gateway } = await limited({ ...one, RATE_LIMIT_BY: 'client-ip' })
     const path = join(tmpdir(), `quotegate-${process.pid}-${Date.now()}.sock`)
     const server = createServer(gateway.listener).listen(path)
@@ -204,7 +204,7 @@ describe('who is one client', () => {
 })
 
 describe('what is not limited', () => {
-  it('payments and webhooks, whose answers say nothing of a limit either', async () => {
+  it('payments and webhooks, whose answers have no rate-limit fields either', async () => {
     const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
     await passing(gateway.url)
     for (const path of ['/checkouts', '/subscriptions/1', '/webhooks/in']) {
@@ -216,7 +216,7 @@ describe('what is not limited', () => {
     expect((await passing(gateway.url)).status).toBe(429)
   })
 
-  it('a request that is refused before it is anybody to the upstream', async () => {
+  it('a request that is refused before it reaches an upstream', async () => {
     const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
     const refused = await inTurn([
       () => asking(gateway.url, 'nonsense'),
@@ -259,7 +259,7 @@ describe('what is not limited', () => {
   })
 })
 
-it('counts what the upstream has seen, though its client left before the answer', async () => {
+it('a request that the upstream has seen counts, even if its client left before the answer', async () => {
   const { gateway, upstream } = await limited({ RATE_LIMIT_PER_MINUTE: 10 })
   upstream.answer(() => {})
   const leaving = new AbortController()
@@ -278,7 +278,7 @@ it('counts what the upstream has seen, though its client left before the answer'
   expect((await passing(gateway.url)).headers.ratelimit).toContain('r=7;')
 })
 
-it('counts refusals by part of the service', async () => {
+it('refusals are counted by route', async () => {
   const { gateway } = await limited({ RATE_LIMIT_PER_MINUTE: 1 })
   await times(3, () => passing(gateway.url))
   await asking(gateway.url, '1')

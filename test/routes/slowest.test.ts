@@ -12,7 +12,7 @@ function ended(id: string, nowMs: number, tookMs: number): [Exchange, Ended] {
   return [exchange as unknown as Exchange, { status: 200, durationMs: tookMs }]
 }
 
-test('the slowest request is forgotten within a minute, and the next slowest is there again', () => {
+test('the slowest request is forgotten within a minute, and the next slowest takes its place', () => {
   let now = 1_000_000
   const slowest = createSlowest(() => now)
   expect(slowest.find()).toBeUndefined()
@@ -27,7 +27,7 @@ test('the slowest request is forgotten within a minute, and the next slowest is 
   expect(slowest.find()).toBeUndefined()
 })
 
-test('/status shows it with its trace, and without what its client wrote', async () => {
+test("/status shows the slowest request with its trace, and without the client's own texts", async () => {
   const upstream = await recordingUpstream(async ({ target }, response) => {
     if (target.includes('amount=9')) await pause(300)
     giveQuote(response)

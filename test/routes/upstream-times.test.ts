@@ -27,7 +27,7 @@ test('the parts of a request make up all of its time, and none is negative', () 
   )
 })
 
-test('a request that asked no upstream has only its own time, unless it waited for the call of another', () => {
+test("a request without an upstream call has only the gateway's time, unless it joined another request's call", () => {
   const asked = { startedAtMs: 0, durationMs: 5, times: undefined }
   const none = { queueMs: null, upstreamMs: null, transferMs: null }
   expect(timeSpent({ ...asked, waitedForOther: false })).toEqual({ ...none, ownMs: 5 })

@@ -15,7 +15,7 @@ test.each([
   expect(msUntilNextJudgement(verdict, { providerClock, expiryMarginMs })).toBe(ms)
 })
 
-test('an order without a quote is judged every second, since its quote may become known', () => {
+test('an order without a quote is judged every second, because its quote may become known', () => {
   const providerClock = { orderLeftMs: () => 10 }
   const verdict = { state: 'unknown', rule: 'nothing' } as const
   expect(msUntilNextJudgement(verdict, { providerClock, expiryMarginMs: 0 })).toBe(1_000)

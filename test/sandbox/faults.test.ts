@@ -7,7 +7,7 @@ import { ask, askForQuote, ManualClock, pay, startedSandbox, startMs } from './s
 const setFaults = (sandbox: Sandbox, body: unknown) => ask(sandbox, 'PUT', '/sandbox/faults', { body })
 
 describe('setting faults', () => {
-  test('merges what is put with what is on, and shows it', async () => {
+  test('merges new faults with those that are on, and shows the result', async () => {
     const sandbox = await startedSandbox({ quoteLifetimeMs: 5000 })
     expect((await setFaults(sandbox, { latencyMs: 1 })).body).toMatchObject({
       latencyMs: 1,
@@ -51,7 +51,7 @@ describe('setting faults', () => {
     expect(sandbox.faults()).toEqual(before)
   })
 
-  test('refuses bad faults in code too', async () => {
+  test('refuses bad faults from code too', async () => {
     await expect(startedSandbox({ faults: { cutRate: -1 } })).rejects.toThrow(/cutRate/)
     const sandbox = await startedSandbox()
     expect(() => sandbox.faults({ cutRate: 7 })).toThrow(/cutRate/)

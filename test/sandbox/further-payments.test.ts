@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { ManualClock, pay, startedSandbox, startMs } from './support.ts'
 
 describe('payments', () => {
-  test('are made, listed and found', async () => {
+  test('are created, listed and found', async () => {
     const sandbox = await startedSandbox({ clock: new ManualClock() })
     const { status, body } = await pay(sandbox, 'POST', '/payments', { amount: '10.00' })
     expect(status).toBe(201)
@@ -62,7 +62,7 @@ test('charges are those of their merchant', async () => {
   expect(await listed('/merchants/m3/charges')).toEqual([])
 })
 
-test('settings are what was put there last', async () => {
+test('settings are those of the last PUT', async () => {
   const sandbox = await startedSandbox()
   expect((await pay(sandbox, 'GET', '/settings')).body).toEqual({})
   const put = await pay(sandbox, 'PUT', '/settings', { currency: 'USD' })

@@ -60,7 +60,7 @@ describe('a restricted place', () => {
     expect(body).toEqual({ code: 'RESTRICTED_GEOLOCATION' })
   })
 
-  test('may still ask where it is', async () => {
+  test('may still request its location', async () => {
     const sandbox = await startedSandbox()
     const { body } = await ask(sandbox, 'GET', '/v3/geolocation', { headers: restricted })
     expect(body).toEqual({ ip: '203.0.113.7', source: 'forwarded', allowed: false })

@@ -45,7 +45,7 @@ describe('GET /v3/pairs', () => {
     expect(await csv(`${sandbox.url}/v3/pairs?format=csv`, restricted)).toBe('')
   })
 
-  test('refuses a format that it has not', async () => {
+  test('refuses a format that it does not have', async () => {
     const sandbox = await startedSandbox()
     expect((await ask(sandbox, 'GET', '/v3/pairs?format=xml')).status).toBe(400)
   })
@@ -62,7 +62,7 @@ describe('GET /v3/assets', () => {
     expect(await assets('?query=usd&networks=solana')).toEqual([])
   })
 
-  test('is given page by page', async () => {
+  test('is paged', async () => {
     const sandbox = await startedSandbox()
     const assets = async (query: string) => idsOf((await ask(sandbox, 'GET', `/v3/assets${query}`)).body)
     expect(await assets('?limit=4')).toEqual(['BTC', 'ETH', 'LTC', 'SOL'])

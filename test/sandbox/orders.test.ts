@@ -87,7 +87,7 @@ describe('float orders', () => {
     expectRefused(await order(sandbox, { quote: { id: quote.id }, ...addresses }), /expired/)
   })
 
-  test('takes null and empty text for what an order does not say', async () => {
+  test('reads null and empty text as absent', async () => {
     const sandbox = await startedSandbox()
     const { body: quote } = await askForQuote(sandbox)
     const unsaid = { toAmount: null, toAddressTag: null, fromAddressTag: '' }
@@ -101,7 +101,7 @@ describe('float orders', () => {
     expect(body.rateId).toBe(quote.id)
   })
 
-  test('accepts terms that no quote has', async () => {
+  test('accepts terms that match no quote', async () => {
     const sandbox = await startedSandbox()
     const { status, body } = await order(sandbox, { pairId: 'ETH_USDC', fromAmount: 7, ...addresses })
     expect(status).toBe(201)

@@ -95,7 +95,7 @@ describe('quotes', () => {
 })
 
 describe('pairs, assets and rates', () => {
-  test('lists the pairs that people expect', async () => {
+  test('lists the common pairs', async () => {
     const sandbox = await startedSandbox()
     const { body } = await ask(sandbox, 'GET', '/v3/pairs')
     const ids = body.map(({ id }: { id: string }) => id)

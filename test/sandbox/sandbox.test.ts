@@ -53,7 +53,7 @@ describe('recorded requests', () => {
   })
 })
 
-describe('whatever is sent', () => {
+describe('for any request', () => {
   test.each([
     ['an unknown path', 'GET /nothing HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n', 404],
     ['a broken escape', 'GET /v3/pairs/%zz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n', 400],
@@ -68,7 +68,7 @@ describe('whatever is sent', () => {
     ['a wrong method', 'DELETE /v3/pairs HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n', 404],
     ['what is not HTTP', 'hello\r\n\r\n', 400],
     ['a huge header', `GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431],
-  ])('answers %s in JSON, dated and marked as the sandbox', async (_what, bytes, status) => {
+  ])('the sandbox answers %s in JSON, with a Date and its own name', async (_what, bytes, status) => {
     const sandbox = await startedSandbox({ clock: new ManualClock() })
     const received = await sendRaw(sandbox, bytes)
     expect(received).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))

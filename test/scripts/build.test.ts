@@ -57,7 +57,7 @@ async function contents(url: string, paths: readonly string[]): Promise<string[]
   return Promise.all(paths.map(async (path) => (await fetch(url + path)).text()))
 }
 
-test('a start builds where a source is newer, and that does a running gateway no harm', async () => {
+test('a startup builds if a source is newer, and that does not affect a running gateway', async () => {
   copyWhatABuildReads()
   const gateway = start()
   const [, trafficUrl = '', operationsUrl = ''] = await gateway.says(
@@ -93,7 +93,7 @@ test('a start builds where a source is newer, and that does a running gateway no
   expect((await gateway.exit).code).toBe(0)
 })
 
-test('a build that fails leaves what is there, and nothing is started', async () => {
+test('a build that fails leaves the old dist/ in place, and nothing is started', async () => {
   const before = chunks()
   writeFileSync(join(copy, 'src/mistake.ts'), 'export const mistake =\n')
   const failed = await start('--version').exit

@@ -32,13 +32,13 @@ test('a build that began after the last edit is kept', () => {
   expect(isStale(repository({ builtAt: 1_001 }).folder)).toBe(false)
 })
 
-test.each(sources)('an edit of %s after the build began asks for another one', (name) => {
+test.each(sources)('an edit of %s after the build began causes another build', (name) => {
   const { folder, at } = repository({ builtAt: 1_001 })
   at(name, 1_002)
   expect(isStale(folder)).toBe(true)
 })
 
-test('a source that was removed asks for another build', () => {
+test('a source that was removed causes another build', () => {
   const { folder } = repository({ builtAt: 1_001 })
   rmSync(join(folder, 'src/gateway/gateway.ts'))
   expect(isStale(folder)).toBe(true)
@@ -55,7 +55,7 @@ test('a build from a time that is still to come, because the clock was set back,
   expect(isStale(repository({ builtAt: Date.now() / 1_000 + 3_600 }).folder)).toBe(true)
 })
 
-test('what no build reads does not matter', () => {
+test('files that no build reads cause no build', () => {
   const { folder } = repository({ builtAt: 1_001 })
   writeFileSync(join(folder, 'README.md'), '')
   expect(isStale(folder)).toBe(false)

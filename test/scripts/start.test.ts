@@ -64,7 +64,7 @@ describe('npm start', () => {
   })
 
   // The terminal signals npm, the shell and the program, and npm signals again.
-  test('takes Ctrl-C for one signal: the request in flight is answered', async () => {
+  test('counts Ctrl-C as one signal: the request in flight is answered', async () => {
     const { npm, answer, reply } = await startedWithQuoteInFlight()
     signalGroup(npm.child, 'SIGINT')
     await npm.says(/"signal":"SIGINT".*"stopping: /)

@@ -15,6 +15,7 @@ describe('the check of words finds', () => {
     ['a line comment', '// nobody asks', '1: nobody'],
     ['a comment behind code', 'const a = 1 // asked in vain', '1: in vain'],
     ['a documenting comment', '/**\n * Somebody asks.\n */\nexport const a = 1', '2: Somebody'],
+    ['a noun that is missing', '// A node that is none is skipped.', '1: is none'],
     ['a string', "log.warn('the quote was fetched anew')", '1: anew'],
     ['a title of a test', "test('refuses nobody', () => {})", '1: nobody'],
     ['a template', 'const a = `the client is told §{b} of it`', '1: is told'],
@@ -40,13 +41,16 @@ describe('the check of words finds', () => {
   })
 })
 
-describe('the check of words leaves alone', () => {
+describe('the check of words accepts', () => {
   it.each([
     ['identifiers', 'const nobody = anew.strangers(whoever)\nfunction reckon(): void {}'],
     ['properties and regular expressions', 'const a = { mended: /is no number/ }'],
     ['names in strings', "headers['x-nobody'] = 'anew'\nimport './strangers.ts'"],
     ['code in the middle of a template', 'const a = `the answer §{nobody.mended} is there`'],
     ['code in a comment', '// Calls `anew()` first.'],
+    ['none, of things that there are not', '// undefined if there is none; it was none of these'],
+    ['no longer, and there is no', '// It is no longer sent, because there is no queue.'],
+    ['an idiom', '// Nothing is taken for granted.'],
     [
       'words that contain one of the list',
       '// The header is changed. It has no limit, and it is no more than a number.',

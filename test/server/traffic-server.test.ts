@@ -66,7 +66,7 @@ it('cuts a client that no longer takes its answer', async () => {
 })
 
 // The upstream has deadlines of its own, and they are longer than those for an idle client.
-it('leaves a client that is waiting for its answer alone', async () => {
+it('does not cut a client that is waiting for its answer', async () => {
   const url = await serve((_request, response) => {
     setTimeout(() => response.end('ok'), 1_500)
   })

@@ -22,7 +22,7 @@ async function filled(): Promise<string> {
 
 const setAside = (folder: string) => readdirSync(folder).filter((name) => name.startsWith('damaged-'))
 
-test('a store that is whole leaves nothing aside', async () => {
+test('a store that is whole sets nothing aside', async () => {
   const folder = await filled()
   const { restored } = await opened(folder)
   expect(restored.records).toHaveLength(count)
@@ -43,7 +43,7 @@ describe.each([
   ['a missing log', (store: string) => removeFirst(store, /\.log$/)],
   ['an empty store', removeAll],
 ])('%s', (_, damage) => {
-  test('is noticed, what is whole is read, and nothing is deleted', async () => {
+  test('is noticed, undamaged records are read, and nothing is deleted', async () => {
     const folder = await filled()
     damage(join(folder, 'store'))
     const damaged = readdirSync(join(folder, 'store')).filter((name) => !/^LO(?:CK|G)/.test(name))
@@ -87,14 +87,14 @@ test('most of what a damaged table has is read', async () => {
   expect(restored.records.length).toBeGreaterThan(count * 0.9)
 })
 
-test('all that a store without its CURRENT has is read', async () => {
+test('all records of a store without its CURRENT file are read', async () => {
   const folder = await filled()
   rmSync(join(folder, 'store', 'CURRENT'))
   const { restored } = await opened(folder)
   expect(restored.records).toHaveLength(count)
 })
 
-test('a store that is older than the last sync is damaged, though it adds up', async () => {
+test('a store that is older than the last sync is damaged, even if it is consistent', async () => {
   const folder = newFolder()
   const first = await opened(folder)
   first.note(record(1))
@@ -130,7 +130,7 @@ test('a damaged note of the last sync is noticed, and all is read', async () => 
 })
 
 describe('a folder without its note of the last sync', () => {
-  test('is damaged, though the store adds up: newer batches may be missing', async () => {
+  test('is damaged even if the store is consistent: newer batches may be missing', async () => {
     const folder = await filled()
     rmSync(join(folder, 'synced'))
     const { restored, state, lines } = await opened(folder)
@@ -140,7 +140,7 @@ describe('a folder without its note of the last sync', () => {
     expect(lines(levels.error)).toHaveLength(1)
   })
 
-  test('and without its store is damaged, and not taken for a new one', async () => {
+  test('and without its store is damaged, and not mistaken for a new folder', async () => {
     const folder = await filled()
     rmSync(join(folder, 'synced'))
     rmSync(join(folder, 'store'), { recursive: true })
@@ -166,7 +166,7 @@ test('an older note of a clean end does not make a later end clean', async () =>
   expect(restored.isClean).toBe(false)
 })
 
-test('damage is said before the damaged files get their new name, so that no end can come between', async () => {
+test('damage is logged before the damaged files are renamed, so that a crash cannot hide it', async () => {
   const folder = await filled()
   rmSync(join(folder, 'store', 'CURRENT'))
   const told: boolean[] = []
@@ -176,7 +176,7 @@ test('damage is said before the damaged files get their new name, so that no end
   expect(setAside(folder)).toHaveLength(1)
 })
 
-test('links that a killed start left go aside together with a folder whose own name is damaged', async () => {
+test('links that a killed startup left are set aside together with a folder whose about file is damaged', async () => {
   const folder = await filled()
   flipByte(folder, /^about$/)
   cpSync(join(folder, 'store'), join(folder, 'opening'), { recursive: true })
@@ -187,7 +187,7 @@ test('links that a killed start left go aside together with a folder whose own n
 })
 
 test.each(['damaged', 'missing'])(
-  'a folder whose own name is %s is set aside, because its salt is lost',
+  'a folder whose about file is %s is set aside, because its salt is lost',
   async (how) => {
     const folder = await filled()
     if (how === 'missing') rmSync(join(folder, 'about'))
@@ -196,7 +196,7 @@ test.each(['damaged', 'missing'])(
     expect(restored.records).toEqual([])
     expect(state.facts.setAside).toBe(1)
     expect(lines(levels.warn).map(({ msg }) => msg)).toEqual([
-      'STATE_DIRECTORY does not say any more which gateway wrote it: it is set aside, and the ledger starts empty',
+      'STATE_DIRECTORY no longer says which gateway wrote it: it is set aside, and the ledger starts empty',
     ])
     const [kept = ''] = setAside(folder)
     expect(existsSync(join(folder, kept, 'store'))).toBe(true)
@@ -213,7 +213,7 @@ describe('a start that was killed', () => {
     expect(state.facts.setAside).toBe(0)
   })
 
-  test('before all files were linked: the half of the links counts for nothing', async () => {
+  test('before all files were linked: the incomplete links are ignored', async () => {
     const folder = await filled()
     cpSync(join(folder, 'store'), join(folder, 'opening.part'), { recursive: true })
     removeFirst(join(folder, 'opening.part'), /\.ldb$/)
@@ -221,7 +221,7 @@ describe('a start that was killed', () => {
     expect(restored.records).toHaveLength(count)
   })
 
-  test('while what is whole of a damaged store was written: the next start begins again, and says so', async () => {
+  test('while it wrote the undamaged records: the next startup begins again, and logs that', async () => {
     const folder = await filled()
     removeFirst(join(folder, 'store'), /\.log$/)
     cpSync(join(folder, 'store'), join(folder, 'opening'), { recursive: true })
@@ -239,26 +239,30 @@ describe('a damaged folder with more quotes than memory is meant for', () => {
   test.each([
     ['whose quotes can all be read', (store: string) => rmSync(join(store, 'CURRENT')), 0],
     ['with a missing table', (store: string) => removeFirst(store, /\.ldb$/), count / 2],
-  ])('%s: those that expire last are read, and what was left out is not missing', async (_, damage, most) => {
-    const folder = await filled()
-    damage(join(folder, 'store'))
-    const { restored, state, lines } = await opened(folder, { maxQuotes })
-    const ids = idsOf(restored.records)
-    // Those that were noted last expire last.
-    for (let number = count - maxQuotes; number < count; number += 1) expect(ids).toContain(`quote-${number}`)
-    expect(ids.length).toBeLessThanOrEqual(maxQuotes * 1.25)
-    const { missing } = state.facts
-    expect(missing).toBeLessThanOrEqual(most)
-    expect(state.facts).toMatchObject({ restored: ids.length, records: ids.length, setAside: 1 })
-    expect(lines(levels.warn)).toMatchObject([
-      { level: levels.error, missing },
-      { level: levels.warn, leftOut: count - missing - ids.length },
-    ])
+  ])(
+    '%s: quotes that expire last are read, and the others do not count as missing',
+    async (_, damage, most) => {
+      const folder = await filled()
+      damage(join(folder, 'store'))
+      const { restored, state, lines } = await opened(folder, { maxQuotes })
+      const ids = idsOf(restored.records)
+      // Those that were noted last expire last.
+      for (let number = count - maxQuotes; number < count; number += 1)
+        expect(ids).toContain(`quote-${number}`)
+      expect(ids.length).toBeLessThanOrEqual(maxQuotes * 1.25)
+      const { missing } = state.facts
+      expect(missing).toBeLessThanOrEqual(most)
+      expect(state.facts).toMatchObject({ restored: ids.length, records: ids.length, setAside: 1 })
+      expect(lines(levels.warn)).toMatchObject([
+        { level: levels.error, missing },
+        { level: levels.warn, leftOut: count - missing - ids.length },
+      ])
 
-    await state.close()
-    const again = await opened(folder, { maxQuotes })
-    expect(idsOf(again.restored.records)).toEqual(ids)
-    expect(again.lines(levels.warn)).toEqual([])
-    expect(again.state.facts).toMatchObject({ missing: 0, setAside: 1 })
-  })
+      await state.close()
+      const again = await opened(folder, { maxQuotes })
+      expect(idsOf(again.restored.records)).toEqual(ids)
+      expect(again.lines(levels.warn)).toEqual([])
+      expect(again.state.facts).toMatchObject({ missing: 0, setAside: 1 })
+    },
+  )
 })

@@ -38,7 +38,7 @@ test('a disk that fills up costs no record once it has room again', async () => 
   expect(readFileSync(join(folder, 'synced'), 'utf8')).toContain('5000')
 }, 60_000)
 
-test('a disk that is full at the start refuses it', async () => {
+test('a startup with a full disk is refused', async () => {
   const folder = smallDisk()
   if (folder === undefined) return
   writeFileSync(join(folder, 'filler'), '')

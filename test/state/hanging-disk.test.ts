@@ -22,7 +22,7 @@ function hangSyncs(directory: string): () => void {
 }
 
 test.skipIf(process.platform === 'win32')(
-  'syncs of a disk that hangs hold one thread, so that what comes behind them is written',
+  'syncs of a disk that hangs hold one thread, so that later writes continue',
   async () => {
     const directory = newFolder()
     const state = await opened(directory)

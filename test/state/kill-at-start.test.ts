@@ -12,7 +12,7 @@ afterEach(killPrograms)
 const strangers = 3_000
 const swapBaseUrl = 'https://swap.example'
 
-test('kill -9 while a start removes its links to the files of the store costs no record', async () => {
+test("kill -9 while a startup removes its links to the store's files loses no record", async () => {
   const folder = newFolder()
   const first = await opened(folder, { swapBaseUrl })
   for (let number = 0; number < 100; number += 1) first.note(record(number))
@@ -71,7 +71,7 @@ test('a start that is refused for another reason does not count against the stor
   expect((await opened(folder, { swapBaseUrl })).restored.records).toHaveLength(1)
 })
 
-test('a damaged table lets the program start, at the fifth time at the latest', async () => {
+test('with a damaged table the program starts at the fifth try at the latest', async () => {
   const folder = newFolder()
   const first = await opened(folder, { swapBaseUrl })
   for (let number = 0; number < 1_500; number += 1) first.note(record(number))

@@ -32,7 +32,7 @@ test('a second process on the same folder is refused, and disturbs nothing', asy
   expect(idsOf((await opened(folder)).restored.records)).toEqual(['quote-1'])
 })
 
-test('a refused start lets go of the folder', async () => {
+test('a refused startup releases the folder', async () => {
   const folder = await used()
   const about = { layout: 2 }
   const files = await useFolder(folder)
@@ -43,7 +43,7 @@ test('a refused start lets go of the folder', async () => {
   expect((await opened(folder)).restored.records).toHaveLength(1)
 })
 
-test('a start that fails after the store was read lets go of the store too', async () => {
+test('a startup that fails after the store was read releases the store too', async () => {
   const folder = await used()
   const inTheWay = join(folder, 'synced.part')
   mkdirSync(inTheWay)
@@ -83,7 +83,7 @@ test('a folder that cannot be made or written is refused', async () => {
   await expect(refused).rejects.toThrow(`STATE_DIRECTORY=${join(file, 'below')} cannot be used: ENOTDIR`)
 })
 
-test('where the package has no build for the machine, a line says so', async () => {
+test('if the package has no build for the machine, a log line says so', async () => {
   const failing = () => Promise.reject(new Error('No native build was found'))
   await expect(loadLevel(failing)).rejects.toThrow(StateError)
   await expect(loadLevel(failing)).rejects.toThrow(

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { levels } from '../support/observing/log-lines.ts'
 import { asIfKilled, idsOf, newFolder, opened, quote, record, untilSynced, untilWritten } from './support.ts'
 
-test('what was noted is there again after a clean end, in its order, and what was forgotten is not', async () => {
+test('noted records are read again in order after a clean shutdown, and forgotten ones are not', async () => {
   const folder = newFolder()
   const first = await opened(folder)
   const serials = [1, 2, 3].map((number) => first.note(record(number)))
@@ -30,7 +30,7 @@ test('what was noted is there again after a clean end, in its order, and what wa
   expect(restored.isClean).toBe(true)
 })
 
-test('a first start finds nothing, and its end counts as clean', async () => {
+test('a first startup finds nothing, and counts as after a clean shutdown', async () => {
   const { restored, state, lines } = await opened(newFolder())
   expect(restored).toEqual({
     ...{ records: [], lastSerial: 0, isClean: true },
@@ -40,7 +40,7 @@ test('a first start finds nothing, and its end counts as clean', async () => {
   expect(lines()).toEqual([])
 })
 
-test('what was written before kill -9 is there again, and the end was not clean', async () => {
+test('records written before kill -9 are read again, and the shutdown was not clean', async () => {
   const folder = newFolder()
   const first = await opened(folder)
   for (let number = 0; number < 1_000; number += 1) first.note(record(number))
@@ -52,7 +52,7 @@ test('what was written before kill -9 is there again, and the end was not clean'
   expect(state.facts).toMatchObject({ restored: 1_000, missing: 0 })
 })
 
-test('numbers go on growing after a restart, so that no record takes the place of another', async () => {
+test('record numbers keep growing after a restart, so that no record replaces another', async () => {
   const folder = newFolder()
   const first = await opened(folder)
   first.note(record(1))
@@ -89,7 +89,7 @@ test("a quote's own end is kept in wall time, because the steady clock ends with
   expect(kept?.value).toMatchObject({ ownEnd: { fromMs: 19_100, untilMs: 21_100 } })
 })
 
-test('texts that are not UTF-8 survive, such as half of a surrogate pair', async () => {
+test('texts that are not valid UTF-8 survive, for example half of a surrogate pair', async () => {
   const folder = newFolder()
   const first = await opened(folder)
   const odd = quote(1, {
@@ -103,7 +103,7 @@ test('texts that are not UTF-8 survive, such as half of a surrogate pair', async
   expect((await opened(folder)).restored.records.map(([, { value }]) => value)).toEqual([odd])
 })
 
-test('files are for this user alone, and so is the directory where it was made here', async () => {
+test('only this user can read the files, and the directory if the gateway created it', async () => {
   const folder = join(newFolder(), 'made')
   const first = await opened(folder)
   for (let number = 0; number < 10; number += 1) first.note(record(number))
@@ -126,7 +126,7 @@ test('every folder has a salt of its own, which stays', async () => {
   expect((await opened(other)).state.salt).not.toBe(first.state.salt)
 })
 
-test('with a shared store its salt is used, and the folder does not have it in readable form', async () => {
+test("with a shared store the store's salt is used, and the folder does not contain it in readable form", async () => {
   const folder = newFolder()
   const { state } = await opened(folder, { salt: 'made-of-a-password' })
   expect(state.salt).toBe('made-of-a-password')

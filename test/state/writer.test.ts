@@ -4,7 +4,7 @@ import { levels } from '../support/observing/log-lines.ts'
 import { untilTrue } from './support.ts'
 import { recordsIn, stage } from './writer-stage.ts'
 
-test('what is noted at about the same time is written in one batch', async () => {
+test('records noted at about the same time are written in one batch', async () => {
   const { writer, note, calls } = await stage()
   for (let number = 0; number < 100; number += 1) note(number)
   await untilTrue(() => writer.backlog === 0, 'the batch')
@@ -18,7 +18,7 @@ test('a batch is so small that no request waits for it to be encoded', async () 
   expect(calls.filter((call) => call.startsWith('write'))).toEqual(Array(4).fill('write 250'))
 })
 
-test('a sync that takes long holds up nothing that is written behind it', async () => {
+test('a slow sync does not delay later writes', async () => {
   const { writer, note, calls, content, holdSync } = await stage()
   const release = holdSync()
   note(1)
@@ -31,7 +31,7 @@ test('a sync that takes long holds up nothing that is written behind it', async 
   await untilTrue(() => calls.filter((call) => call === 'sync').length === 2, 'the sync of the second batch')
 })
 
-test('a store that fails is counted, said once, opened again until it is well, and then has everything', async () => {
+test('a store that fails is counted, logged once, reopened until it works, and then has all records', async () => {
   const { writer, note, calls, content, faults, failures, lines } = await stage()
   faults.write = true
   faults.open = true
@@ -51,7 +51,7 @@ test('a store that fails is counted, said once, opened again until it is well, a
   expect(lines(levels.error)).toHaveLength(1)
 })
 
-test('a store that can be opened and not written is said once, and counts as down all the time', async () => {
+test('a store that can be opened and not written is logged once, and counts as down the whole time', async () => {
   const { writer, note, faults, failures, lines } = await stage()
   faults.write = true
   note(1)
@@ -65,7 +65,7 @@ test('a store that can be opened and not written is said once, and counts as dow
   await untilTrue(() => lines(levels.info).length === 2, 'the line that says so')
 })
 
-test('an end during a retry waits for it, and does not open the store a second time meanwhile', async () => {
+test('a shutdown during a retry waits for the retry, and does not open the store a second time', async () => {
   const { writer, note, calls, content, faults, holdOpen } = await stage()
   faults.write = true
   note(1)
@@ -81,7 +81,7 @@ test('an end during a retry waits for it, and does not open the store a second t
   expect(recordsIn(content)).toBe(1)
 })
 
-test('an end that waits for the disk says so', async () => {
+test('a shutdown that waits for the disk logs that', async () => {
   const { writer, note, calls, lines, holdSync } = await stage()
   const release = holdSync()
   note(1)
@@ -95,7 +95,7 @@ test('an end that waits for the disk says so', async () => {
   await closing
 })
 
-test('what waits while the store fails is no more than memory holds, and what it has to remove', async () => {
+test('changes that wait while the store fails are bounded by the records in memory and the removals', async () => {
   const { writer, note, faults, failures } = await stage()
   faults.write = true
   faults.open = true
@@ -105,7 +105,7 @@ test('what waits while the store fails is no more than memory holds, and what it
   expect(writer.backlog).toBe(1)
 })
 
-test('a batch that failed and was written all the same counts once', async () => {
+test('a batch that was written although its write failed counts once', async () => {
   const { writer, note, content, faults } = await stage()
   faults.write = true
   faults.writtenAllTheSame = true
@@ -118,7 +118,7 @@ test('a batch that failed and was written all the same counts once', async () =>
   expect(recordsIn(content)).toBe(0)
 })
 
-test('a batch that failed and was not written is written, less what was forgotten meanwhile', async () => {
+test('a batch that failed is written again, without the records forgotten meanwhile', async () => {
   const { writer, note, content, faults } = await stage()
   faults.write = true
   const serial = note(1)
@@ -131,7 +131,7 @@ test('a batch that failed and was not written is written, less what was forgotte
   expect(recordsIn(content)).toBe(1)
 })
 
-test('a store that lost what it had is written again out of memory', async () => {
+test('a store that lost its records is written again from memory', async () => {
   const { writer, note, content, faults, calls, marks } = await stage()
   for (let number = 0; number < 300; number += 1) note(number)
   await untilTrue(() => writer.backlog === 0 && calls.includes('mark'), 'the batches and their sync')
@@ -152,7 +152,7 @@ test('a store that lost what it had is written again out of memory', async () =>
   expect(marks.at(-1)).toEqual(writer.mark)
 })
 
-test('a sync that fails is a failure too', async () => {
+test('a sync that fails counts as a failure too', async () => {
   const { writer, note, faults, failures } = await stage()
   faults.sync = true
   note(1)

@@ -35,13 +35,13 @@ const settings = (url: string) => ({
   OTEL_BSP_SCHEDULE_DELAY: 20,
 })
 
-test('a collector that is down costs no request, and what it misses is counted', async () => {
+test('a collector that is down fails no request, and missed spans are counted', async () => {
   const gateway = await gatewayTo((await quotes()).url, settings('http://127.0.0.1:9'))
   for (let asked = 0; asked < 20; asked += 1) expect((await asking(gateway.url, '0.1')).status).toBe(200)
   await untilCounted(gateway, dropped, 1)
 }, 60_000)
 
-test('a collector that hangs holds up neither requests nor the end, and no more than 2048 spans wait for it', async () => {
+test('a collector that hangs holds up neither requests nor the shutdown, and at most 2048 spans wait for it', async () => {
   const gateway = await gatewayTo((await quotes()).url, settings((await hangingCollector()).url))
   const ask = () => Promise.all(Array.from({ length: 50 }, () => asking(gateway.url, '0.1')))
   for (let round = 0; round < 42; round += 1) for (const { status } of await ask()) expect(status).toBe(200)
@@ -52,7 +52,7 @@ test('a collector that hangs holds up neither requests nor the end, and no more 
   expect(performance.now() - beganMs).toBeLessThan(8_000)
 }, 120_000)
 
-test('a collector that answers 503 is asked again, and gets all', async () => {
+test('a collector that answers 503 is tried again, and gets all spans', async () => {
   let answers = 0
   const collector = await startCollector((response) => {
     answers += 1
@@ -133,7 +133,7 @@ test('an answer in chunks is read as well', async () => {
   expect(await counted(gateway, dropped)).toBe(3)
 })
 
-test('what waits is sent before the end', async () => {
+test('waiting spans are sent before the shutdown ends', async () => {
   const collector = await startCollector()
   const gateway = await gatewayTo((await quotes()).url, {
     ...tracedTo(collector),
@@ -145,7 +145,7 @@ test('what waits is sent before the end', async () => {
   expect(collector.spans()).toHaveLength(3)
 })
 
-test('the packages read nothing of the environment, and the program names no secret', async () => {
+test('the OpenTelemetry packages do not read the environment, and no secret is logged', async () => {
   const collector = await startCollector()
   const upstream = await quotes()
   const program = startProgram([], {

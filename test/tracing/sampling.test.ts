@@ -38,8 +38,8 @@ describe('the sampled flag', () => {
   test.each([
     ['of a trusted proxy decides: sampled', 'loopback', '01', 0, true],
     ['of a trusted proxy decides: not sampled', 'loopback', '00', 1, false],
-    ['of anybody else does not count, the ratio does: 0', '10.9.9.9', '01', 0, false],
-    ['of anybody else does not count, the ratio does: 1', '10.9.9.9', '00', 1, true],
+    ['of another client is ignored, the ratio decides: 0', '10.9.9.9', '01', 0, false],
+    ['of another client is ignored, the ratio decides: 1', '10.9.9.9', '00', 1, true],
   ])('%s', async (_what, trustProxy, flags, ratio, isSampled) => {
     const { collector, gateway, upstream } = await traced({
       ...parentbased,
@@ -67,7 +67,7 @@ test.each([
   ['of version ff', ['traceparent', traceparent('01').replace('00-', 'ff-')]],
   ['that came twice', ['traceparent', traceparent('01'), 'Traceparent', traceparent('01')]],
   ['of a later version, twice', ['traceparent', `01-${traceId}-${spanId}-01-x`, 'traceparent', 'x']],
-])('a traceparent %s begins a new trace, and its tracestate goes nowhere', async (_what, lines) => {
+])('a traceparent %s begins a new trace, and its tracestate is dropped', async (_what, lines) => {
   const { collector, gateway, upstream } = await traced({ TRUST_PROXY: 'loopback' })
   await asking(gateway.url, '0.1', headers(...lines, 'tracestate', 'a=1'))
   const own = sent(upstream.requests[0], 'traceparent')
@@ -87,7 +87,7 @@ test('a traceparent of a later version is read as one of version 00, with more b
     })
 })
 
-test('an order goes out with our own trace context, once, sampled or not', async () => {
+test('an order is sent with our own trace context, once, sampled or not', async () => {
   for (const OTEL_TRACES_SAMPLER of ['always_off', 'always_on']) {
     const { gateway, upstream } = await traced({ OTEL_TRACES_SAMPLER })
     const body = '{"pairId":"ETH_USDC","fromAmount":0.1}'
@@ -109,7 +109,7 @@ test('an order goes out with our own trace context, once, sampled or not', async
   }
 })
 
-test('without tracing, the trace context goes out as it came', async () => {
+test('without tracing, the trace context is sent unchanged', async () => {
   const { gateway, upstream } = await traced({ OTEL_EXPORTER_OTLP_ENDPOINT: '' })
   await asking(gateway.url, '0.1', headers('traceparent', 'anything', 'tracestate', 'a=1'))
   expect(sent(upstream.requests[0], 'traceparent')).toEqual(['anything'])
@@ -122,7 +122,7 @@ describe('a sampler', () => {
       .array(fc.constantFrom(...'0123456789abcdef'), { minLength: digits, maxLength: digits })
       .map((all) => all.join(''))
 
-  test('decides the same for a trace that it began and one that it is sent', () => {
+  test('decides the same for a trace that it began and one that it received', () => {
     fc.assert(
       fc.property(fc.double({ min: 0.001, max: 0.999, noNaN: true }), (ratio) => {
         const { newSampledId, newUnsampledId, samples } = createSampler('traceidratio', ratio)
@@ -150,7 +150,7 @@ describe('a sampler', () => {
     ['always_off', false],
     ['parentbased_always_on', true],
     ['parentbased_always_off', false],
-  ])('%s does what it says', (name, isSampled) => {
+  ])('%s samples as documented', (name, isSampled) => {
     const sampler = createSampler(name, 0.5)
     fc.assert(
       fc.property(hex(32), (id) => {

@@ -103,7 +103,7 @@ describe.each(['http/json', 'http/protobuf'])('by %s', (protocol) => {
   })
 })
 
-test('an order that is sent says what was decided, and goes out with the span of its call', async () => {
+test('an order that is sent records the decision, and carries the span of its call', async () => {
   const { collector, gateway, upstream } = await traced()
   await asking(gateway.url, '0.1')
   await collector.received(3)
@@ -197,7 +197,7 @@ test('a payment and a webhook show no query and go out as they came', async () =
     expect(Object.keys(sentHeaders(request as Recorded))).not.toContain('traceparent')
 })
 
-test('who waits for the call of another links to that request, in a trace of its own', async () => {
+test("a request that waits for another request's call links to that request, in its own trace", async () => {
   const { collector, gateway, upstream } = await traced()
   let answer = () => {}
   upstream.answer((_request, response) => {

@@ -106,7 +106,7 @@ describe('before a connection was there', () => {
     ['UND_ERR_NOT_SUPPORTED', 1, 'abandoned'],
     ['UND_ERR_DESTROYED', 1, 'abandoned'],
   ])(
-    '%s is tried %i times in all, and then it has %s for the connections and says nothing of its kind',
+    '%s is tried %i times in all, and then has %s for the connections and reports nothing for its kind',
     (code, tries, verdict) => {
       for (const method of ['GET', 'POST']) {
         const it = attempt({ method, body: method === 'POST' ? '{}' : null })
@@ -166,13 +166,13 @@ describe('once it was written', () => {
   })
 })
 
-test.each([0, 1, 2, 5])('UPSTREAM_RETRIES=%i is how often it is sent again at the most', (retries) => {
+test.each([0, 1, 2, 5])('a request is sent again at most UPSTREAM_RETRIES=%i times', (retries) => {
   const it = attempt({ retries })
   for (let count = 0; count <= retries; count += 1) it.fail(coded('ECONNREFUSED'))
   expect([it.tries.length, it.told, it.connecting]).toEqual([retries + 1, ['error'], ['failed']])
 })
 
-test('a request that tries whether an outage is over is one try', () => {
+test("a breaker's trial is not retried", () => {
   for (const kind of ['isTrial', 'isConnectionTrial']) {
     const it = attempt({ [kind]: true, retries: 5 })
     it.fail(coded('ECONNREFUSED'))
@@ -209,7 +209,7 @@ describe('for the breaker of its kind', () => {
     [new Error('no client waits any more'), 'abandoned'],
     [failure('http_response_timeout'), 'failed'],
     [failure('http_response_body_size'), 'succeeded'],
-  ])('what was given up because of %s has %s', (reason, verdict) => {
+  ])('a request that was given up because of %s has %s', (reason, verdict) => {
     const it = attempt()
     it.connect()
     it.giveUp(reason)
@@ -223,7 +223,7 @@ describe('for the breaker of its kind', () => {
     expect([it.verdicts, it.connecting]).toEqual([['failed'], ['connected']])
   })
 
-  test('a GET whose connection died and that then got none says nothing of its kind', () => {
+  test('a GET whose connection died and that then got no connection reports nothing for its kind', () => {
     const it = attempt()
     it.connect()
     it.fail(coded('ECONNRESET'))
@@ -232,7 +232,7 @@ describe('for the breaker of its kind', () => {
   })
 })
 
-test('whatever happens in whatever order: one report to the breaker, one end, no try too many', () => {
+test('for any events in any order: one report to the breaker, one end, no extra try', () => {
   const code = fc.constantFrom(
     'ECONNREFUSED',
     'ECONNRESET',

@@ -39,7 +39,7 @@ describe('a closed breaker', () => {
     expect(at.breaker.state).toBe('open')
   })
 
-  test('starts to count again after each success', () => {
+  test('resets its count after each success', () => {
     const at = breakerOf(3)
     for (let round = 0; round < 4; round += 1) {
       at.fail(2)
@@ -71,7 +71,7 @@ describe('an open breaker', () => {
     expect(at.breaker.retryAfterMs).toBe(1)
   })
 
-  test('then lets out one, and no other for BREAKER_OPEN_MS unless that one has reported', () => {
+  test('then lets out one request, and no other for BREAKER_OPEN_MS unless that one has reported', () => {
     const at = breakerOf(1)
     at.fail(1)
     at.advance(openMs)
@@ -84,7 +84,7 @@ describe('an open breaker', () => {
     expect(at.states).toEqual(['open', 'half-open'])
   })
 
-  test('closes when that one succeeds, and opens for as long again when it fails', () => {
+  test('closes when that request succeeds, and opens for the same time again when it fails', () => {
     const at = breakerOf(3)
     at.fail(3)
     at.advance(openMs)
@@ -97,7 +97,7 @@ describe('an open breaker', () => {
     expect(at.breaker.state).toBe('closed')
   })
 
-  test('closes as soon as a good answer to that one begins, however long the rest of it takes', () => {
+  test('closes as soon as a good answer to the trial begins, however long the rest of it takes', () => {
     const at = breakerOf(2)
     at.fail(2)
     at.advance(openMs)
@@ -110,7 +110,7 @@ describe('an open breaker', () => {
     expect(at.breaker.state).toBe('open')
   })
 
-  test('lets out another at once when the client of that one leaves', () => {
+  test('lets out another request at once if the client of the trial leaves', () => {
     const at = breakerOf(1)
     at.fail(1)
     at.advance(openMs)
@@ -118,7 +118,7 @@ describe('an open breaker', () => {
     expect(at.admitted().isTrial).toBe(true)
   })
 
-  test('is not closed by the late success of a request from before', () => {
+  test('is not closed by the late success of an earlier request', () => {
     const at = breakerOf(1)
     const early = at.admitted()
     at.fail(1)
@@ -126,7 +126,7 @@ describe('an open breaker', () => {
     expect(at.breaker.state).toBe('open')
   })
 
-  test('once closed again does not count the late failures of requests from before', () => {
+  test('once closed again does not count the late failures of earlier requests', () => {
     const at = breakerOf(2)
     const early = [at.admitted(), at.admitted(), at.admitted()]
     at.fail(2)
@@ -147,7 +147,7 @@ describe('a trial that took longer than BREAKER_OPEN_MS, so that a second one wa
     return { at, late, second: at.admitted() }
   }
 
-  test.each(['failed', 'abandoned'] as const)('says nothing when it has %s', (how) => {
+  test.each(['failed', 'abandoned'] as const)('changes nothing when it has %s', (how) => {
     const { at, late, second } = twoTrials()
     late[how]()
     expect([at.breaker.state, at.breaker.admit()]).toEqual(['half-open', undefined])
@@ -174,7 +174,7 @@ describe('a trial that took longer than BREAKER_OPEN_MS, so that a second one wa
   })
 
   test.each(['succeeded', 'answerBegan', 'failed', 'abandoned'] as const)(
-    'says nothing of a later outage when it has %s',
+    'changes nothing in a later outage when it has %s',
     (how) => {
       const { at, late, second } = twoTrials()
       second.succeeded()
@@ -186,7 +186,7 @@ describe('a trial that took longer than BREAKER_OPEN_MS, so that a second one wa
 })
 
 describe('closed by another request than its trial', () => {
-  test('it lets everybody out, and the end of its trial counts for nothing', () => {
+  test('it lets all requests out, and ignores the end of its trial', () => {
     const at = breakerOf(1)
     at.fail(1)
     at.advance(openMs)
@@ -233,7 +233,7 @@ const step = fc.oneof(
   }),
 )
 
-test('whatever the order of events, one more tries in each BREAKER_OPEN_MS, and no trial is ever lost', () => {
+test('in any order of events one more request tries in each BREAKER_OPEN_MS, and no trial is ever lost', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 120 }), (failures, steps) => {
       const at = breakerOf(failures)
@@ -273,7 +273,7 @@ test('whatever the order of events, one more tries in each BREAKER_OPEN_MS, and 
   )
 })
 
-test('it opens exactly when that many requests of one spell have failed in a row', () => {
+test('a breaker opens exactly when BREAKER_FAILURES requests have failed in a row', () => {
   const ending = fc.constantFrom<Ending>('succeeded', 'failed', 'failed', 'failed', 'abandoned')
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), fc.array(ending, { maxLength: 60 }), (failures, endings) => {

@@ -17,7 +17,7 @@ function handler(onComplete = () => {}): TryHandler {
 const get = { method: 'GET' as const, path: '/' }
 
 // A timer may fire a moment early, and the breaker may become due between two looks at the clock.
-test('a breaker that is due the moment after it refused keeps nothing waiting', async () => {
+test('a breaker that becomes due right after a refusal keeps no request waiting', async () => {
   const upstream = await recordingUpstream()
   let nowMs = 1_000
   let looks = 1

@@ -30,7 +30,7 @@ describe.skipIf(!hasOpenssl)('an upstream with an authority of its own', () => {
     expect(upstream.requests.map(({ target }) => target)).toEqual(['/v3/pairs'])
   })
 
-  it('the file replaces the authorities of the system', async () => {
+  it('SWAP_CA_FILE replaces the authorities of the system', async () => {
     const [identity, other] = [identityOf(), identityOf('other')]
     const url = `https://localhost:${(await tlsUpstream(identity)).port}`
     const gateway = await startGatewayProcess({
@@ -107,7 +107,7 @@ describe.skipIf(!hasOpenssl)('a start is stopped by', () => {
     })
   })
 
-  it('files that are missing, and files of something else', () => {
+  it('files that are missing, and files with other content', () => {
     const { certFile, keyFile } = identityOf()
     expect(problemsOf({ SWAP_CA_FILE: '/nowhere' })).toEqual({
       SWAP_CA_FILE: 'a file that quotegate can read (ENOENT)',
@@ -119,7 +119,7 @@ describe.skipIf(!hasOpenssl)('a start is stopped by', () => {
     })
   })
 
-  it('a list of authorities of which one cannot be read: Node would take it for a shorter list', () => {
+  it('a list of authorities of which one cannot be read: Node would use the rest', () => {
     const { cert, certFile } = identityOf()
     for (const broken of [cert.slice(0, -40), cert.replace(/MII/, 'AAA')]) {
       writeFileSync(certFile, cert + broken)

@@ -100,7 +100,7 @@ describe('the status line of an answer', () => {
     expect([answer.status, answer.reason, answer.body.toString()]).toEqual([status, reason, 'hi'])
   })
 
-  test('with a reason that is neither ASCII nor UTF-8 goes without one and keeps its status', async () => {
+  test('with a reason that is neither ASCII nor UTF-8 loses the reason and keeps its status', async () => {
     const answer = await relayed('HTTP/1.1 404 Non trouv\xe9\r\nContent-Length: 2\r\n\r\nhi')
     expect([answer.status, answer.reason, answer.body.toString()]).toEqual([404, '', 'hi'])
   })

@@ -29,20 +29,20 @@ const hopByHop = [
 ]
 
 describe('hop-by-hop headers', () => {
-  test.each(hopByHop)('%s of a request goes no further', async (line) => {
+  test.each(hopByHop)('%s of a request is not relayed', async (line) => {
     const got = await headersUpstream(`X-A: 1\r\n${line}\r\nX-B: 2\r\n`)
     expect(withoutHopByHop(got)).toEqual(['X-A', '1', 'X-B', '2'])
     expect(valuesOf(got, 'keep-alive')).toEqual([])
     expect(valuesOf(got, 'connection')).toEqual(['keep-alive'])
   })
 
-  test.each(hopByHop)('%s of an answer goes no further', async (line) => {
+  test.each(hopByHop)('%s of an answer is not relayed', async (line) => {
     const got = await headersClient(`X-A: 1\r\n${line}\r\nX-B: 2\r\n`)
     expect(withoutHopByHop(got)).toEqual(['X-A', '1', 'X-B', '2', 'Content-Length', '2'])
     expect(got).not.toContain('timeout=77')
   })
 
-  test('an offer to upgrade is not taken up, and the request goes on without it', async () => {
+  test('an offer to upgrade is ignored, and the request is relayed without it', async () => {
     const got = await headersUpstream(
       'Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: a2V5\r\nSec-WebSocket-Version: 13\r\n',
     )
@@ -91,7 +91,7 @@ describe('Connection', () => {
     expect(upstream.requests[0]?.body.toString()).toBe('ok')
   })
 
-  test('cannot remove what is set for the swap upstream', async () => {
+  test('cannot remove headers that the gateway sets for the swap upstream', async () => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url, { SWAP_APP_NAME: 'supplied' })
     await rawExchange(

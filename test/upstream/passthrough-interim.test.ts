@@ -39,7 +39,7 @@ describe('an interim answer', () => {
     },
   )
 
-  test('reaches its client before the answer is there', async () => {
+  test('reaches its client before the answer', async () => {
     let socket: Socket | undefined
     const upstream = await rawUpstream((accepted) => {
       socket = accepted
@@ -61,7 +61,7 @@ describe('an interim answer', () => {
     expect(received).toMatch(/^HTTP\/1\.1 199 Any Thing\r\nA: b\r\n\r\nHTTP\/1\.1 200 OK/)
   })
 
-  test('to a POST that was asked for its body comes after the 100', async () => {
+  test('to a POST with 100-continue comes after the 100', async () => {
     const upstream = await rawUpstream(say(hints + final))
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)
@@ -95,7 +95,7 @@ describe('an interim answer', () => {
     expect(statuses(received)).not.toContain(status)
   })
 
-  test('is not kept for a client that reads nothing', async () => {
+  test('is not buffered for a client that reads nothing', async () => {
     const long = `HTTP/1.1 103 Early Hints\r\nX-Long: ${'x'.repeat(8_000)}\r\n\r\n`
     const upstream = await rawUpstream((socket) => {
       for (let count = 0; count < 5_000; count += 1) socket.write(long)

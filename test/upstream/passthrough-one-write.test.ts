@@ -37,7 +37,7 @@ async function client(url: string) {
 const answer = 'HTTP/1.1 201 Created\r\nX-Kept: \xe9\r\nContent-Length: 4\r\n\r\n\x00\xff\x80!'
 const head = 'POST /checkouts HTTP/1.1\r\nHost: g\r\nContent-Length: 9\r\n\r\n'
 
-test('a small upload that came with its head goes on in one piece with it, and its answer comes in one', async () => {
+test('a small upload that came with its head is sent in one write, and its answer is sent in one write', async () => {
   const upstream = await listeningUpstream((socket) => socket.write(answer, 'latin1'))
   const gateway = await gatewayTo(upstream.url)
   const { socket, pieces } = await client(gateway.url)

@@ -35,7 +35,7 @@ describe('the request line on the payments side', () => {
     expect((await forwarded(`GET ${target} HTTP/1.1\r\nHost: g\r\n\r\n`)).target).toBe(target)
   })
 
-  test('a query with bytes that are not ASCII is refused whole, since Node cannot read it', async () => {
+  test('a query with bytes that are not ASCII is refused, because Node cannot read it', async () => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url)
     const answer = await rawExchange(gateway.url, 'GET /checkouts?name=\xe9 HTTP/1.1\r\nHost: g\r\n\r\n')
@@ -65,7 +65,7 @@ describe('the request line on the payments side', () => {
     expect(upstream.requests[0]?.headers.host).toBe(`127.0.0.1:${upstream.port}`)
   })
 
-  test('the absolute form goes on as its path, and its host chooses nothing', async () => {
+  test('the absolute form is sent as its path, and its host is ignored', async () => {
     const got = await forwarded(
       'GET http://evil.example/checkouts?a=b HTTP/1.1\r\nHost: evil.example\r\n\r\n',
     )
@@ -113,20 +113,20 @@ describe('the headers of a payments request', () => {
     ])
   })
 
-  test('are none but Host and Connection when the client sent none', async () => {
+  test('are only Host and Connection if the client sent none', async () => {
     const { rawHeaders } = await forwarded('GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
     expect(withoutHopByHop(rawHeaders)).toEqual([])
     expect(rawHeaders).toHaveLength(4)
   })
 
-  test('are not given a request id, not even when the client sent an unfit one', async () => {
+  test('get no request id, even if the client sent an invalid one', async () => {
     const { rawHeaders } = await forwarded(
       'GET /checkouts HTTP/1.1\r\nHost: g\r\nX-Request-Id: a b"c\r\n\r\n',
     )
     expect(withoutHopByHop(rawHeaders)).toEqual(['X-Request-Id', 'a b"c'])
   })
 
-  test('go to the webhook receiver untouched as well', async () => {
+  test('reach the webhook receiver unchanged as well', async () => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo('http://127.0.0.1:9', { WEBHOOKS_BASE_URL: `${upstream.url}/in` })
     await rawExchange(
@@ -199,12 +199,12 @@ describe('the body of a payments request', () => {
     expect(got.body).toHaveLength(0)
   })
 
-  test('of a DELETE that has none is not given one', async () => {
+  test('of a DELETE without a body stays absent', async () => {
     const got = await forwarded('DELETE /checkouts/1 HTTP/1.1\r\nHost: g\r\n\r\n')
     expect(withoutHopByHop(got.rawHeaders)).toEqual([])
   })
 
-  test('is asked for here when the client expects 100-continue, and the upstream sees no Expect', async () => {
+  test('is requested by the gateway if the client expects 100-continue, and the upstream sees no Expect', async () => {
     const upstream = await recordingUpstream()
     const gateway = await gatewayTo(upstream.url)
     const client = new RawConnection(gateway.url)

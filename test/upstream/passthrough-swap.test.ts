@@ -74,7 +74,7 @@ describe('Forwarded on the swap side', () => {
 })
 
 describe('Via on the swap side', () => {
-  test('is appended behind the lines that are there', async () => {
+  test('is appended after the existing lines', async () => {
     const got = await swapHeaders(['Via: 1.0 fred, 1.1 edge (quotegate)', 'X-A: 1', 'via: 2 cdn'])
     expect(valuesOf(got, 'via')).toEqual(['1.0 fred, 1.1 edge (quotegate)', '2 cdn', '1.1 quotegate'])
   })
@@ -97,7 +97,7 @@ describe('Via on the swap side', () => {
     },
   )
 
-  test('makes a gateway whose swap upstream is itself answer 508 rather than turn in circles', async () => {
+  test('makes a gateway whose swap upstream is itself answer 508 instead of looping', async () => {
     const second = await recordingUpstream()
     const inner = await gatewayTo(second.url)
     const outer = await gatewayTo(inner.url)
@@ -146,14 +146,14 @@ describe('what SWAP_ settings supply', () => {
 })
 
 describe('X-Request-Id on the swap side', () => {
-  test("is the caller's own, where it was, when it is fit to be logged", async () => {
+  test("is the caller's own, in its place, if it can be logged", async () => {
     const got = await swapHeaders(['x-request-ID: abc-1', 'X-A: 1'])
     expect(got.slice(0, 4)).toEqual(['x-request-ID', 'abc-1', 'X-A', '1'])
     expect(valuesOf(got, 'x-request-id')).toEqual(['abc-1'])
   })
 
   test.each([[['X-A: 1']], [['X-Request-Id: with "quotes"']], [['X-Request-Id: a', 'X-Request-Id: b']]])(
-    'is one of ours after %j',
+    "is replaced by the gateway's own after %j",
     async (lines) => {
       const ids = valuesOf(await swapHeaders(lines), 'x-request-id')
       expect(ids).toEqual([expect.stringMatching(/^[0-9a-f-]{36}$/)])
@@ -161,7 +161,7 @@ describe('X-Request-Id on the swap side', () => {
   )
 })
 
-test('a swap request keeps its other headers in order, with ours behind them', async () => {
+test("a swap request keeps its other headers in order, with the gateway's after them", async () => {
   const got = await swapHeaders([
     'Accept: */*',
     'user-agent: caf\xe9',
@@ -175,7 +175,7 @@ test('a swap request keeps its other headers in order, with ours behind them', a
   ])
 })
 
-test.each(['5', '1'])('OPTIONS passes on with Max-Forwards counted down from %s', async (count) => {
+test.each(['5', '1'])('OPTIONS is relayed with Max-Forwards counted down from %s', async (count) => {
   const upstream = await recordingUpstream()
   const gateway = await gatewayTo(upstream.url)
   await rawExchange(gateway.url, `OPTIONS /v3/pairs HTTP/1.1\r\nHost: g\r\nMax-Forwards: ${count}\r\n\r\n`)

@@ -31,7 +31,7 @@ test.each([
   expect(budget.taken(1_000)).toBe(retries)
 })
 
-test('what was taken is back after ten seconds, and not within nine', () => {
+test('used budget is available again after ten seconds, and not within nine', () => {
   const budget = budgetAt()
   expect(budget.taken(5)).toBe(3)
   budget.advance(9_000)
@@ -47,7 +47,7 @@ test('requests of more than ten seconds ago allow no retry', () => {
   expect(budget.taken(100)).toBe(3)
 })
 
-test('a silence of hours leaves nothing behind', () => {
+test('after hours without requests the budget is as at startup', () => {
   const budget = budgetAt()
   budget.requests(1_000)
   expect(budget.taken(100)).toBe(100)

@@ -65,7 +65,7 @@ const heads = [
 ]
 
 describe('an answer that its client has paused', () => {
-  test.each(heads)('is broken off by a reset, and nothing else is (%j)', async (head) => {
+  test.each(heads)('is broken off by a reset (%j)', async (head) => {
     const over = await pausedAnswer(
       (socket) => socket.write(`${head}short`),
       (socket) => setTimeout(() => socket.resetAndDestroy(), 50),
@@ -76,7 +76,7 @@ describe('an answer that its client has paused', () => {
   test.each([
     ['HTTP/1.1 200 OK\r\n\r\n'],
     ['HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 505\r\n\r\n'],
-  ])('is whole when its connection has ended behind what was left (%j)', async (head) => {
+  ])('is complete if its connection has ended after the unread rest (%j)', async (head) => {
     const over = await pausedAnswer(
       (socket) => socket.write(`${head}short`),
       (socket) => setTimeout(() => socket.end('a'.repeat(500)), 50),
@@ -155,7 +155,7 @@ describe('an answer that ends with its connection', () => {
   })
 })
 
-test('blanks behind a transfer coding are not part of it (RFC 9110 5.5)', async () => {
+test('blanks after a transfer coding are not part of it (RFC 9110 5.5)', async () => {
   const upstream = await rawUpstream((socket) =>
     socket.end('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked  \r\n\r\n2\r\nok\r\n0\r\n\r\n'),
   )

@@ -63,7 +63,7 @@ describe.skipIf(!hasOpenssl)('an https upstream behind UPSTREAM_PROXY', () => {
     await until(() => old.proxy.tunnels.size <= 1, 'the old tunnels to close')
   })
 
-  it('gets and gives long bodies byte for byte', async () => {
+  it('sends and receives long bodies byte for byte', async () => {
     const { upstream, edge } = await stage()
     const body = Buffer.alloc(3_000_000, 'abcdefg')
     const answer = await rawExchange(edge.url, post(body))
@@ -80,7 +80,7 @@ describe.skipIf(!hasOpenssl)('an https upstream behind UPSTREAM_PROXY', () => {
     expect([proxy.heads.length, upstream.requests.length]).toEqual([2, 2])
   })
 
-  it('whose tunnel is cut within an answer has not given it whole', async () => {
+  it('whose tunnel is cut within an answer: the answer does not look complete', async () => {
     identity ??= identityOf('upstream.test')
     const server = createTlsServer({ cert: identity.cert, key: identity.key }, (socket) => {
       socket
@@ -104,7 +104,7 @@ describe.skipIf(!hasOpenssl)('an https upstream behind UPSTREAM_PROXY', () => {
     expect([(await connection.answer()).whole, edge.outcomes]).toEqual([false, ['http_response_incomplete']])
   })
 
-  it('is not asked by a proxy whose certificate it is not', async () => {
+  it("is not called if the certificate behind the proxy is another host's", async () => {
     const { upstream, proxy, edge } = await stage()
     const other = await tlsUpstream(identityOf('other.test'))
     proxy.answer((socket) => {
@@ -145,8 +145,8 @@ describe.skipIf(!hasOpenssl)(
       ['a head without end', (socket) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`)],
       ['interim answers without end', says('HTTP/1.1 100 Continue\r\n\r\n'.repeat(2_000))],
       ['another protocol', says('SSH-2.0-OpenSSH_9.2\r\n')],
-      ['a status that is none', says('HTTP/1.1 2000 OK\r\n\r\n')],
-      ['a version that is none', says('HTTP/1.9 200 OK\r\n\r\n')],
+      ['an invalid status', says('HTTP/1.1 2000 OK\r\n\r\n')],
+      ['an invalid version', says('HTTP/1.9 200 OK\r\n\r\n')],
       [
         'bytes behind its 200',
         says('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake'),
@@ -275,7 +275,7 @@ describe.skipIf(!hasOpenssl)('a gateway with UPSTREAM_PROXY', () => {
     expect(log.text()).not.toMatch(/hunter|m%40e|m@e/)
   })
 
-  it('shows its credentials nowhere', async () => {
+  it("shows the proxy's credentials nowhere", async () => {
     const proxy = await connectProxy()
     proxy.answer(says('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'))
     const { gateway, log } = await gatewayBehind(proxy, (await recordingUpstream()).url)

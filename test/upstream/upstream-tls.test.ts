@@ -58,7 +58,7 @@ describe.skipIf(!hasOpenssl)('an upstream that speaks TLS', () => {
     expect((await get()).status).toBe(200)
   })
 
-  it('with a certificate that is meant for clients is reported as what it is', async () => {
+  it('with a certificate for clients is reported as such', async () => {
     const unfit = certificateFor('localhost', ['extendedKeyUsage=clientAuth'])
     const port = await listening(createServer(unfit, (_request, response) => response.end('ok')))
     const { url } = await startGatewayProcess({
@@ -139,7 +139,7 @@ describe.skipIf(!hasOpenssl)('an upstream whose TLS breaks within a connection',
   it.each([
     ['stays open', false],
     ['is ended behind that', true],
-  ])('and %s: its answer is not whole, and no client waits until its time is up', async (_case, ends) => {
+  ])('and %s: its answer is incomplete, and no client waits until its timeout', async (_case, ends) => {
     const { url } = await gatewayToBreaking((socket, broken) => {
       socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf')
       setTimeout(() => broken(ends), 50)

@@ -10,7 +10,7 @@ export const clientAddressSettings = {
   CLIENT_IP_HEADER: clientIpHeader.prefault('forwarded').register(facts, {
     meaning:
       'The one client-IP header that trusted proxies send: forwarded, x-forwarded-for, or a one-address header ' +
-      'such as cf-connecting-ip. Where it names no client, the provider gets for=unknown and the quote is not ' +
+      'such as cf-connecting-ip. If it names no client, the provider gets for=unknown and the quote is not ' +
       'shared, unless QUOTE_PARTITION=none shares all quotes.',
   }),
 }

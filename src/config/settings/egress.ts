@@ -23,7 +23,7 @@ function tlsRows(): Record<TlsFileSetting, z.ZodType<string | undefined>> {
       ),
       row(
         cert,
-        `PEM file of our certificate for ${setting}, with its intermediates (mutual TLS). Needs ${key}.`,
+        `PEM file of the gateway's certificate for ${setting}, with its intermediates (mutual TLS). Needs ${key}.`,
       ),
       row(key, `PEM file of the private key of ${cert}, without a passphrase.`, 'unless-path'),
     ]

@@ -13,8 +13,8 @@ export const limitSettings = {
     .register(facts, {
       meaning:
         "Time from the end of the request's body to the head of the upstream's answer. It may take up to one " +
-        'second longer. What is neither a quote nor a float order also waits at most this long for a free connection, ' +
-        'then it gets 503.',
+        'second longer. Requests other than quotes and float orders also wait at most this long for a free ' +
+        'connection, and then get 503.',
     }),
   UPSTREAM_BODY_TIMEOUT_MS: milliseconds()
     .prefault('30000')
@@ -27,15 +27,15 @@ export const limitSettings = {
     .prefault('128')
     .register(facts, {
       meaning:
-        'Max connections per upstream. Of those to the swap API an eighth, and at least one of several, is for float ' +
-        'orders alone. Requests whose body streams have at most a quarter, and at least one.',
+        'Max connections per upstream. An eighth of those to the swap API (at least one, if there are several) is ' +
+        'reserved for float orders. Requests with a streamed body use at most a quarter, and at least one.',
     }),
   UPSTREAM_QUEUE: wholeNumber(0, 1_000_000)
     .prefault('1024')
     .register(facts, {
       meaning:
         'Max requests per upstream that wait for a connection; a further one gets 503 with Retry-After at once. Float ' +
-        'orders go first, and others that wait keep none out. Requests whose body streams fill at most a quarter.',
+        'orders go first, and have places of their own. Requests with a streamed body fill at most a quarter.',
     }),
   UPSTREAM_RETRIES: wholeNumber(0, 5)
     .prefault('1')
@@ -48,8 +48,8 @@ export const limitSettings = {
     .prefault('5')
     .register(facts, {
       meaning:
-        'Failures in a row after which requests are not sent for BREAKER_OPEN_MS. Failed connections stop all that ' +
-        'goes to that upstream. Resets, timeouts, 502, 503 and 504 of the swap API stop their own kind: orders, ' +
+        'Failures in a row after which requests are not sent for BREAKER_OPEN_MS. Failed connections stop all requests ' +
+        'to that upstream. Resets, timeouts, 502, 503 and 504 of the swap API stop their own kind: orders, ' +
         'quotes of one pair, or the rest; quotes of that many pairs without a success between stop all quotes.',
     }),
   BREAKER_OPEN_MS: milliseconds().prefault('5000').register(facts, {
@@ -63,14 +63,14 @@ export const limitSettings = {
     .register(facts, {
       meaning:
         'Requests a minute that one client may send to the swap upstream; past it: 429 with Retry-After. The ' +
-        'limit protects the upstream, so these are free: quotes from the cache or from a call in flight, orders ' +
-        'refused here, and requests that could not be sent. Payments and webhooks never count. 0: no limit.',
+        'limit protects the upstream, so these do not count: quotes from the cache or from a call in flight, ' +
+        'refused orders, and requests that could not be sent. Neither do payments and webhooks. 0: no limit.',
     }),
   RATE_LIMIT_BY: oneOf(['app-name', 'client-ip', 'both'])
     .prefault('app-name')
     .register(facts, {
       meaning:
-        'What counts as one client: an App-Name (SWAP_APP_NAME where there is none), a client address ' +
+        'What counts as one client: an App-Name (SWAP_APP_NAME for requests without one), a client address ' +
         '(see TRUST_PROXY; requests of unknown address share one limit), or an App-Name at an address.',
     }),
   RATE_LIMIT_HITS: onOrOff.prefault('false').register(facts, {

@@ -8,7 +8,7 @@ export const orderSettings = {
     .prefault('forward')
     .register(facts, {
       meaning:
-        'Float orders that match no quote seen here: forward them, or refuse them with 409 quote-unknown. While ' +
+        'Float orders that match no quote of this gateway: forward them, or refuse them with 409 quote-unknown. While ' +
         'the shared store is down they are forwarded, because another replica may have served the quote.',
     }),
   ORDER_EXPIRY_MARGIN_MS: milliseconds(0)
@@ -20,8 +20,8 @@ export const orderSettings = {
     }),
   ORDER_QUOTE_ID_FIELDS: quoteIdFields.prefault('quoteId,quote.id,id').register(facts, {
     meaning:
-      'Where an order may name its quote: member names, with dots into nested objects. An id that is not known here, in ' +
-      'any field but a bare id, makes the order unknown: it is not judged by its terms.',
+      'Where an order may name its quote: member names, with dots into nested objects. An unknown id in any ' +
+      'of these fields except a bare id makes the order unknown: it is not judged by its terms.',
   }),
   LEDGER_ENTRIES: wholeNumber(1, 10_000_000).prefault('200000').register(facts, {
     defaultText: '200000, fewer under a small heap limit',
@@ -32,8 +32,8 @@ export const orderSettings = {
   }),
   STATE_DIRECTORY: directory.optional().register(facts, {
     meaning:
-      'A folder where the ledger and the uses of quotes are kept, so that they survive a restart, a crash and a kill. One ' +
-      'process alone can use it. It is made if it is not there. Without it, a restart forgets the ledger, and late orders ' +
+      'A folder for the ledger and the record of used quotes, so that they survive a restart, a crash and a kill. Only one ' +
+      'process can use it; it is created if it is missing. Without it, a restart forgets the ledger, and late orders ' +
       'for older quotes are sent.',
   }),
 }

@@ -25,8 +25,8 @@ export const quoteSettings = {
     meaning:
       "Headers in which a trusted proxy names the client's place, such as cf-ipcountry, or several joined into one " +
       'place: cloudfront-viewer-country,cloudfront-viewer-country-region. A region needs a country beside it, in a ' +
-      'header whose name ends in country, country-code or country-name. Where one of them is absent, repeated, no ' +
-      'place (such as XX, T1, EU, - or unknown) or sent by an untrusted peer, the request is partitioned by ip. They ' +
+      'header whose name ends in country, country-code or country-name. If one of them is absent, repeated, a ' +
+      'placeholder (such as XX, T1, EU, - or unknown) or sent by an untrusted peer, the request is partitioned by ip. They ' +
       'are never sent to the provider.',
   }),
   QUOTE_KEY_HEADERS: quoteKeyHeaders
@@ -34,7 +34,7 @@ export const quoteSettings = {
     .register(facts, {
       meaning:
         'Request headers that the provider sees on a quote. Each is part of the cache key; no other header of ' +
-        'the client is forwarded, trace context aside. Must include app-name.',
+        'the client is forwarded, except the trace context. Must include app-name.',
     }),
   QUOTE_CACHE_ENTRIES: wholeNumber(1, 10_000_000).prefault('100000').register(facts, {
     defaultText: '100000, fewer under a small heap limit',
@@ -62,8 +62,7 @@ export const quoteSettings = {
         'clients of a busy pair see no miss. Off at 0, and at no more than QUOTE_MIN_VALIDITY_MS.',
     }),
   QUOTE_EVICT_ON_ORDER: onOrOff.prefault('true').register(facts, {
-    meaning:
-      'A quote that an order used is not served again, nor one whose order may have been accepted (504, reset).',
+    meaning: 'A quote is not served again once an order has used it, or may have used it (504, reset).',
   }),
   METRICS_PAIRS: metricsPairs.optional().register(facts, {
     meaning:

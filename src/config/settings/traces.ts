@@ -33,7 +33,7 @@ export const traceSettings = {
   }),
   OTEL_RESOURCE_ATTRIBUTES: pairList.optional().register(facts, {
     meaning:
-      'What all spans say of this process, such as deployment.environment.name=production; separated by commas, ' +
+      'Attributes of this process in every span, such as deployment.environment.name=production; separated by commas, ' +
       'values percent-encoded.',
   }),
   OTEL_TRACES_SAMPLER: oneOf(samplers)
@@ -48,6 +48,6 @@ export const traceSettings = {
   }),
   OTEL_BSP_SCHEDULE_DELAY: milliseconds().prefault('5000').register(facts, {
     meaning:
-      'Longest time in milliseconds that a span waits before it is sent. 2048 may wait; more are dropped.',
+      'Longest time in milliseconds that a span waits before it is sent. At most 2048 spans wait; more are dropped.',
   }),
 }

@@ -10,7 +10,7 @@ const isNoTimeout = (line: string) => !line.includes('no answer within')
 
 describe.skipIf(!valkeyIsInstalled())('a store that', () => {
   // The connection breaks first, whatever is the matter: on call one needs to know what keeps the store down.
-  test('stays down for another reason than it went: the log names that one too, once', async () => {
+  test('stays down for another reason than the first: the log names the second reason too, once', async () => {
     const server = await valkey()
     const { store, complaints } = await watched(server.url)
     await set(store)
@@ -24,7 +24,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(store.up).toBe(false)
   })
 
-  test('is not there at the start is taken in as soon as it is', async () => {
+  test('is not reachable at startup is used as soon as it is', async () => {
     const port = await freePort()
     const { store, complaints } = await watched(`redis://127.0.0.1:${port}`, { mayBeDown: true })
     expect(store.up).toBe(false)
@@ -39,7 +39,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(await set(store)).toBe('OK')
   })
 
-  test('is frozen at the start is taken in when it thaws', async () => {
+  test('is frozen at startup is used when it thaws', async () => {
     const server = await valkey()
     server.freeze()
     const { store, complaints } = await watched(server.url, { mayBeDown: true })
@@ -55,8 +55,12 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
       (url: string) => url.replace(/:[^/]*@/, ''),
       /requires a password, and VALKEY_URL has none/,
     ],
-    ['a wrong one', (url: string) => url.replace('hunter2', 'hunter3'), /refuses the user or the password/],
-  ])('is given %s is down, and the log says why, once and without it', async (_, changed, reason) => {
+    [
+      'a wrong password',
+      (url: string) => url.replace('hunter2', 'hunter3'),
+      /refuses the user or the password/,
+    ],
+  ])('gets %s is down, and the log says why, once and without the password', async (_, changed, reason) => {
     const server = await valkey({ password: 'hunter2' })
     const { store, log, complaints } = await watched(changed(server.url), { mayBeDown: true })
     await until(() => complaints().length > 0, 'a line about it')
@@ -82,7 +86,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(await server.ask('EXISTS', 'quotegate:key')).toBe(0)
   })
 
-  test('became a replica is down for writes and reads alike, and back when it is a master again', async () => {
+  test('became a replica is down for writes and reads, and up when it is a master again', async () => {
     const server = await valkey()
     const { store, complaints } = await watched(server.url)
     await set(store)
@@ -94,7 +98,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     await server.ask('REPLICAOF', 'NO', 'ONE')
     await until(() => store.up, 'a store that may be written again', 10_000)
     expect(complaints().filter(isNoTimeout)).toEqual([
-      expect.stringContaining('a replica that takes no writes'),
+      expect.stringContaining('a replica that accepts no writes'),
     ])
   })
 
@@ -103,7 +107,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     const { store, complaints } = await watched(server.url)
     await server.ask('CONFIG', 'SET', 'maxmemory', '1')
     await until(() => !store.up, 'a store that is full')
-    expect(complaints().filter(isNoTimeout)).toEqual([expect.stringMatching(/takes no writes \(OOM/)])
+    expect(complaints().filter(isNoTimeout)).toEqual([expect.stringMatching(/accepts no writes \(OOM/)])
     await server.ask('CONFIG', 'SET', 'maxmemory', '0')
     await until(() => store.up, 'a store that has room', 10_000)
   })
@@ -120,7 +124,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(store.up).toBe(true)
   })
 
-  test('refuses every command of ours is left alone', async () => {
+  test('refuses every command of ours is skipped', async () => {
     const { store, outcomes } = await watched((await valkey()).url)
     await set(store)
     for (let turn = 0; turn < 20; turn++) {

@@ -4,7 +4,7 @@ import { valkey, valkeyIsInstalled } from '../../support/stores/valkey.ts'
 import { get, lineTo, set, watched } from '../../support/stores/watched-store.ts'
 
 describe.skipIf(!valkeyIsInstalled())('a store that', () => {
-  test('is killed fails nothing, is not asked while it is away, and is shared again when it is back', async () => {
+  test('is killed fails no request, is skipped while it is down, and is shared again when it is back', async () => {
     const server = await valkey()
     const { store, outcomes, complaints, log } = await watched(server.url)
     await set(store)
@@ -25,7 +25,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
 
   // A length that no list can have; lists without a name, which only a connection that listens takes amiss.
   test.each(['*99999999999\r\n', '*0\r\n', '*2\r\n$-1\r\n$0\r\n\r\n'])(
-    'says %j, which is not an answer, ends nothing, and is asked over a new connection',
+    'sends %j, which is not an answer, ends no process, and is asked over a new connection',
     async (bytes) => {
       const line = await lineTo((await valkey()).port)
       const { store } = await watched(line.url)
@@ -39,7 +39,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     },
   )
 
-  test('moved behind a connection that leads nowhere any more is found over a new one', async () => {
+  test('moved while an old connection leads nowhere is reached over a new connection', async () => {
     const line = await lineTo((await valkey()).port)
     const { store } = await watched(line.url)
     await set(store)

@@ -41,7 +41,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(complaints()).toEqual([expect.stringContaining('no answer within 50 ms (VALKEY_TIMEOUT_MS)')])
   })
 
-  test('is too slow is left alone until it is fast again', async () => {
+  test('is too slow is skipped until it is fast again', async () => {
     const line = await lineTo((await valkey()).port)
     const { store, outcomes } = await watched(line.url)
     expect(await set(store)).toBe('OK')
@@ -77,7 +77,7 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(store.up).toBe(true)
   })
 
-  test('is closed while it is frozen does not hold up the end', async () => {
+  test('is frozen does not hold up the shutdown', async () => {
     const server = await valkey()
     const { store } = await watched(server.url)
     store.subscribe('quotegate:news', { onMessage() {}, onGap() {} })

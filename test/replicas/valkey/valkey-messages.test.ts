@@ -21,7 +21,7 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
   const publish = (store: SharedStore, message: string) =>
     store.run('quote-forget', (client) => client.publish('quotegate:news', message))
 
-  test('a store that is restarted come again, after word of the gap', async () => {
+  test('a store that is restarted resume, after a notice of the gap', async () => {
     const server = await valkey()
     const state = await listening(server.url)
     await server.restartEmpty()
@@ -31,7 +31,7 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     expect(state.heard).toEqual(['after'])
   })
 
-  test('a connection that was cut alone come again, after word of the gap', async () => {
+  test('a single connection that was cut resume, after a notice of the gap', async () => {
     const server = await valkey()
     const state = await listening(server.url)
     await server.ask('CLIENT', 'KILL', 'TYPE', 'pubsub')
@@ -41,7 +41,7 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     await until(() => state.heard.length === 1, 'the message')
   })
 
-  test('a connection that had been heard for a while and was cut come again without a pause', async () => {
+  test('a connection that worked for a while and was cut resume without a pause', async () => {
     const server = await valkey()
     const state = await listening(server.url)
     const pausesMs: number[] = []
@@ -104,7 +104,7 @@ describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
     40_000,
   )
 
-  test('a store that was frozen come again, after word of the gap', async () => {
+  test('a store that was frozen resume, after a notice of the gap', async () => {
     const server = await valkey()
     const state = await listening(server.url)
     server.freeze()

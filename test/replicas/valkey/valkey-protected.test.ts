@@ -37,14 +37,17 @@ test.each<[string, (socket: Socket) => void]>([
       }, 20)
     },
   ],
-])('a store in protected mode refuses us %s: the log says so in its words', async (_when, refuse) => {
-  const { store, complaints } = await watched(await refusingServer(refuse), { mayBeDown: true })
-  await until(() => complaints().length > 0, 'a line about it')
-  await pause(1_500)
-  expect(complaints()).toEqual([
-    expect.stringMatching(
-      /protected mode and refuses .* \(DENIED Redis is running .* loopback interface\.\)/,
-    ),
-  ])
-  expect(store.up).toBe(false)
-})
+])(
+  "a store in protected mode refuses the gateway %s: the log has the store's own words",
+  async (_when, refuse) => {
+    const { store, complaints } = await watched(await refusingServer(refuse), { mayBeDown: true })
+    await until(() => complaints().length > 0, 'a line about it')
+    await pause(1_500)
+    expect(complaints()).toEqual([
+      expect.stringMatching(
+        /protected mode and refuses .* \(DENIED Redis is running .* loopback interface\.\)/,
+      ),
+    ])
+    expect(store.up).toBe(false)
+  },
+)

@@ -17,7 +17,7 @@ function openConnectionsTo(port: number): string[] {
 }
 
 describe.skipIf(!valkeyIsInstalled())('of several servers', () => {
-  test('one of a Cluster is frozen: nothing waits for it more than once, and it is taken in again', async () => {
+  test('one of a Cluster is frozen: nothing waits for it more than once, and it is used again afterwards', async () => {
     const { url, servers } = await valkeyCluster()
     const { store, outcomes } = await watched(url)
     const [frozen] = servers
@@ -56,7 +56,7 @@ describe.skipIf(!valkeyIsInstalled())('of several servers', () => {
     expect(Math.min(...counts)).toBeLessThanOrEqual(2)
   }, 90_000)
 
-  test('the master dies: the one that Sentinels name next is used', async () => {
+  test('the master dies: the master that the Sentinels name next is used', async () => {
     const { url, master, replica } = await valkeySentinels()
     const { store } = await watched(url)
     await set(store)

@@ -6,7 +6,7 @@ import { privateCertificate, valkey, valkeyIsInstalled } from '../../support/sto
 
 // That it is refused without the authority: valkey-down.test.ts.
 test.skipIf(!valkeyIsInstalled())(
-  'a store is trusted by an authority that NODE_EXTRA_CA_CERTS names',
+  'a store whose authority NODE_EXTRA_CA_CERTS names is trusted',
   async () => {
     const tls = privateCertificate()
     const server = await valkey({ tls, password: 'secret' })

@@ -79,22 +79,25 @@ test.skipIf(!valkeyIsInstalled()).each([
   },
 )
 
-test.skipIf(!valkeyIsInstalled())('on a Cluster it may also ask which server has what', async () => {
-  const { url, servers } = await valkeyCluster()
-  for (const server of servers) await server.ask('ACL', ...recommendedUser(), '+cluster|slots')
-  const store = await storeAt(url.replace('//', '//quotegate:password@'))
-  let heard = false
-  store.subscribe('quotegate:news', {
-    onMessage() {
-      heard = true
-    },
-    onGap() {},
-  })
-  // A new Cluster may lose what is said before its servers have all found each other.
-  const saying = setInterval(
-    () => void store.run('quote-forget', (client) => client.publish('quotegate:news', 'heard')),
-    100,
-  )
-  onTestFinished(() => clearInterval(saying))
-  await until(() => heard, 'a message')
-})
+test.skipIf(!valkeyIsInstalled())(
+  'on a Cluster the user may also ask which server has which keys',
+  async () => {
+    const { url, servers } = await valkeyCluster()
+    for (const server of servers) await server.ask('ACL', ...recommendedUser(), '+cluster|slots')
+    const store = await storeAt(url.replace('//', '//quotegate:password@'))
+    let heard = false
+    store.subscribe('quotegate:news', {
+      onMessage() {
+        heard = true
+      },
+      onGap() {},
+    })
+    // A new Cluster may lose what is said before its servers have all found each other.
+    const saying = setInterval(
+      () => void store.run('quote-forget', (client) => client.publish('quotegate:news', 'heard')),
+      100,
+    )
+    onTestFinished(() => clearInterval(saying))
+    await until(() => heard, 'a message')
+  },
+)
