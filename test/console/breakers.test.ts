@@ -47,10 +47,10 @@ describeInBrowser('the console', () => {
         headers: { 'App-Name': 'demo', Forwarded: `for=${address}` },
       })
     await askFrom('192.0.2.1')
-    await expect.poll(shown).toMatch(/429: no quote asked for 1 client, for .+ at most/)
+    await expect.poll(shown).toMatch(/429: quotes of 1 client not requested for .+ at most/)
     expect(await item.locator('.dot').getAttribute('class')).toBe('dot warn')
     await askFrom('192.0.2.2')
-    await expect.poll(shown).toMatch(/429: no quote asked for 1 application, for .+ at most/)
+    await expect.poll(shown).toMatch(/429: quotes of 1 application not requested for .+ at most/)
     expectPeace({ page, ...watched }, gateway.operationsUrl)
   })
 })

@@ -173,7 +173,7 @@ describeInBrowser('the console', () => {
     for (const application of ['a', 'b', 'c']) await quote(gateway, { application })
     await expect.poll(count, { timeout: 10_000 }).toBe('3 live')
     for (let number = 0; number < 100; number += 1) await quote(gateway, { application: `more-${number}` })
-    await expect.poll(count, { timeout: 10_000 }).toBe('the 100 asked for most')
+    await expect.poll(count, { timeout: 10_000 }).toBe('the 100 most requested')
     expect(await page.locator('#quotes tbody tr').count()).toBe(100)
   })
 })

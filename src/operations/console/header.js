@@ -72,7 +72,7 @@ export function createHeader() {
   function coolDownText({ addresses, applications, longestLeftMs }) {
     if (addresses + applications === 0) return undefined
     const whose = applications > 0 ? counted(applications, 'application') : counted(addresses, 'client')
-    return `429: no quote asked for ${whose}, for ${span(longestLeftMs)} at most`
+    return `429: quotes of ${whose} not requested for ${span(longestLeftMs)} at most`
   }
 
   const counted = (number, what) => `${count(number)} ${what}${number === 1 ? '' : 's'}`
@@ -116,11 +116,11 @@ export function createHeader() {
     }
     set('store', {
       name: `store: ${health.store.kind}${health.store.up ? '' : ', down'}`,
-      value: `${count(health.cache.entries)} quotes, ${bytes(health.cache.bytes)}; ledger ${count(health.ledger.entries)}`,
+      value: `${counted(health.cache.entries, 'quote')}, ${bytes(health.cache.bytes)}; ledger ${count(health.ledger.entries)}`,
       tone: health.store.up ? 'good' : 'bad',
       title: health.store.up
         ? ''
-        : 'VALKEY_URL does not answer: this replica goes on by itself, out of its own memory',
+        : 'VALKEY_URL does not answer: this replica works on its own, with its own memory',
     })
     if (health.state !== null) set('state', stateChip(health.state))
     if (health.slowest !== null) set('slowest', slowestChip(health.slowest))

@@ -169,7 +169,7 @@ export function createQuotes({ say, isFull, isPaused }) {
 
   function tell() {
     const shown = [...rows.values()].filter(({ node }) => !node.hidden).length
-    const all = isWhole ? `${rows.size} live` : `the ${rows.size} asked for most`
+    const all = isWhole ? `${rows.size} live` : `the ${rows.size} most requested`
     setText(part(panel, 'count'), shown === rows.size ? all : `${shown} of ${all}`)
     part(panel, 'empty').hidden = rows.size > 0
     dropAll.hidden = !isFull() || rows.size === 0

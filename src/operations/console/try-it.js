@@ -164,8 +164,8 @@ export function createTryIt() {
       setText(
         hint,
         traffic.loopbackTrusted
-          ? `The address is sent as ${traffic.clientIpHeader}, which this gateway believes.`
-          : 'With TRUST_PROXY=loopback the gateway would believe a client address from here; now it changes nothing.',
+          ? `The address is sent as ${traffic.clientIpHeader}, which this gateway trusts.`
+          : 'Without TRUST_PROXY=loopback the gateway ignores a client address from here.',
       )
     },
     tick() {},
