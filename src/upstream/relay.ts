@@ -72,7 +72,6 @@ interface AnswerHead {
 }
 
 const noBytes = Buffer.alloc(0)
-
 const sendHeadAlone = (relay: Relay) => relay.sendHeadAlone()
 
 class Relay implements UpstreamHandler {
@@ -180,9 +179,10 @@ class Relay implements UpstreamHandler {
     }
     this.#bodyBegan = true
     this.#writeHead()
-    const { response } = this.#options
+    const { response, upstream } = this.#options
     const taken = response.write(chunk)
     if (!taken) {
+      upstream.slowReaders.heldUp(response, chunk.length)
       response.once('drain', () => this.#control?.resume())
       this.#startStallTimer()
     }
