@@ -180,9 +180,11 @@ class Relay implements UpstreamHandler {
     }
     this.#bodyBegan = true
     this.#writeHead()
-    const { response } = this.#options
+    const { request, response, upstream } = this.#options
     const taken = response.write(chunk)
     if (!taken) {
+      // Any other answer may say what became of a payment.
+      if (request.method === 'GET') upstream.slowReaders.heldUp(response, chunk.length)
       response.once('drain', () => this.#control?.resume())
       this.#startStallTimer()
     }

@@ -3,6 +3,7 @@ import type { UpstreamName } from '../http/upstreams.ts'
 import type { BreakerState } from './breaker.ts'
 import type { BreakerName, Breakers } from './breakers.ts'
 import type { RequestBody } from './request-body.ts'
+import type { SlowReaders } from './slow-readers.ts'
 import type { RequestTrace } from './try-trace.ts'
 
 export interface UpstreamLimits {
@@ -114,6 +115,7 @@ export interface Upstream {
   /** Requests that failed so far; one whose client left did not. */
   readonly failures: number
   readonly connections: ConnectionCounts
+  readonly slowReaders: Pick<SlowReaders, 'heldUp'>
   /** Why such a request would be refused now, which counts as a refusal; undefined: it would be accepted. */
   refusal(kind: RequestKind, options?: { bodyStreams: boolean }): UpstreamFailure | undefined
   dispatch(request: UpstreamRequest, handler: UpstreamHandler): InFlightRequest

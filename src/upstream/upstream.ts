@@ -10,6 +10,7 @@ import { Connections, type TryHandler } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
 import { RequestBody } from './request-body.ts'
 import { createRetryBudget } from './retry-budget.ts'
+import { SlowReaders } from './slow-readers.ts'
 import { TryTrace } from './try-trace.ts'
 import type {
   LastFailure,
@@ -49,6 +50,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const basePath = pathname.replace(/\/+$/, '')
   const byKind = upstreamTable[name].requests === 'by-kind'
   const reserved = byKind ? reservedForFloatOrders(limits.connections) : 0
+  const maxSlow = connectionsForStreams(limits.connections)
   const breakers = createBreakers({
     byKind,
     failures: limits.breakerFailures,
@@ -60,7 +62,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     origin,
     max: limits.connections,
     reserved,
-    streams: connectionsForStreams(limits.connections),
+    streams: maxSlow,
     breaker: breakers.connections,
     maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
     connectTimeoutMs: limits.connectTimeoutMs,
@@ -76,6 +78,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       maxHeaderSize: maxAnswerHeadBytes,
     },
   })
+  const slowReaders = new SlowReaders({ max: maxSlow, othersWait: () => connections.stats.waiting > 0 })
   const capacity = createCapacity({ connections: limits.connections, reserved, queue: limits.queue })
   const budget = createRetryBudget(() => performance.now())
   let failures = 0
@@ -155,6 +158,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     name,
     breakers,
     lastFailures,
+    slowReaders,
     get inFlight() {
       return capacity.inFlight
     },
