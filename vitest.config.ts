@@ -68,7 +68,7 @@ export default defineConfig({
     hookTimeout: 60_000,
     pool: 'forks',
     // More than there are processors: most of a test's time is spent waiting for a deadline or another process.
-    maxWorkers: 4,
+    maxWorkers: 5,
     maxConcurrency: 32,
     sequence: { sequencer: LongFilesFirst },
     projects: [
