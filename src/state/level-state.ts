@@ -28,7 +28,7 @@ const bytesPerRead = 2 ** 20
 /** Nothing is read twice. */
 const cacheBytes = 65_536
 /** LevelDB's log grows to this size before it becomes a table. Of 4 MiB, its default, a small ledger would fill a part. */
-const writeBufferBytes = 2 ** 20
+const writeBufferBytes = 2 ** 19
 
 /** Loaded only where STATE_DIRECTORY is set. It is optional, and compiled for some machines only. */
 export async function loadLevel(
