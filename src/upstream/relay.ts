@@ -14,7 +14,7 @@ import { Problem } from '../http/problem.ts'
 import { type Interruptible, interrupted } from '../http/problem-response.ts'
 import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/whole-response.ts'
-import { PatientTimer } from '../process/patient-timer.ts'
+import { ClientPace } from './client-pace.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
 import type { RequestTrace } from './try-trace.ts'
@@ -88,12 +88,13 @@ class Relay implements UpstreamHandler {
   #bodyBegan = false
   #statedLength: number | undefined
   #wholeBody: Buffer | undefined
-  #stallTimer: PatientTimer | undefined
+  /** Undefined while the client takes its answer as fast as it comes. */
+  #pace: ClientPace | undefined
 
   constructor(options: RelayOptions) {
     this.#options = options
     const giveUp = () => {
-      this.#stallTimer?.clear()
+      this.#pace?.clear()
       if (this.#ended) return
       this.#clientGone = true
       this.#dropBody()
@@ -180,25 +181,13 @@ class Relay implements UpstreamHandler {
     }
     this.#bodyBegan = true
     this.#writeHead()
-    const { request, response, upstream } = this.#options
+    const { response, stallMs, upstream } = this.#options
     const taken = response.write(chunk)
     if (!taken) {
-      // Any other answer may say what became of a payment.
-      if (request.method === 'GET') upstream.slowReaders.heldUp(response, chunk.length)
-      response.once('drain', () => this.#control?.resume())
-      this.#startStallTimer()
+      this.#pace ??= new ClientPace({ response, stallMs, slowReaders: upstream.slowReaders })
+      this.#pace.heldUp(chunk.length, () => this.#control?.resume())
     }
     return taken
-  }
-
-  /** undici's body timeout stops while an answer is paused, so a client that never reads needs a timer here. */
-  #startStallTimer(): void {
-    const { response, stallMs } = this.#options
-    if (this.#stallTimer) this.#stallTimer.refresh()
-    else
-      this.#stallTimer = new PatientTimer(stallMs, () => {
-        if (response.writableNeedDrain) response.destroy()
-      })
   }
 
   onComplete(): void {

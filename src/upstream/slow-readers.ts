@@ -12,9 +12,9 @@ export interface SlowReadersOptions {
 }
 
 /**
- * Clients that read large answers to GETs slowly. Each holds a connection to the upstream, and a client that never stops reading
- * altogether could hold it without end. So while other requests wait, at most `max` of these clients are left: those
- * that have read slowly for longest are cut.
+ * Clients that read large answers to GETs slowly. Each holds a connection to the upstream, and a client that never stops
+ * reading altogether could hold it without end. So while other requests wait, at most `max` of these clients are left:
+ * those that have read slowly for longest are cut.
  */
 export class SlowReaders {
   readonly #options: SlowReadersOptions
@@ -28,6 +28,8 @@ export class SlowReaders {
 
   /** The client has to take these bytes before more of its answer is read from the upstream. */
   heldUp(response: ServerResponse, bytes: number): void {
+    // Any other answer may say what became of a payment.
+    if (response.req.method !== 'GET') return
     const taken = this.#taken.get(response)
     if (taken === undefined) response.once('close', () => this.#taken.delete(response))
     // The first look may come at once, so no client is slow at it.

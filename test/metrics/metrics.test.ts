@@ -60,7 +60,7 @@ describe('before anything has happened', () => {
   })
 })
 
-test('every operation of the store has a series for each outcome, and there are no others', async () => {
+test('the store has one series for each operation and outcome, and no other series', async () => {
   const { series = [] } = readPage(await fresh().render()).get('quotegate_store_operations_total') ?? {}
   const quotes = ['quote-get', 'quote-set', 'quote-forget', 'unlock']
   const operations = [...quotes, 'ledger-note', 'ledger-recall', 'ledger-refill', 'rate-limit']

@@ -84,7 +84,7 @@ describe('a quote of a provider whose clock is ours', () => {
     expect(clock.orderLeftMs(quote)).toBe(Number.POSITIVE_INFINITY)
   })
 
-  it('has only its instant if there is no interval', () => {
+  it('without an interval, has its instant alone', () => {
     const { time, clock, quote } = clocks()
     time.steadyMs += 10
     time.nowMs += 10

@@ -1,6 +1,8 @@
+import { appHeaders, quoteTarget } from '../../shared/backend-requests.ts'
 import type { Contender } from '../../shared/contender.ts'
-import type { Figures } from '../../shared/load-server.ts'
-import type { Stage } from '../../shared/stage.ts'
+import { type Figures, loadServer } from '../../shared/load-server.ts'
+import { type Placed, type Stage, stopAll } from '../../shared/stage.ts'
+import { checkHit } from '../check-answers.ts'
 import type { CaseResult } from '../result.ts'
 import { interleave, type Row } from '../rounds.ts'
 
@@ -49,6 +51,19 @@ export async function measureWarm(loadables: readonly Loadable[], context: CaseC
     },
   }))
   return interleave(variants, rounds, progress)
+}
+
+/** Rounds of the cached quote, which 200 clients ask for over 64 connections, at servers that then are stopped. */
+export async function measureHits(placed: readonly Placed[], context: CaseContext): Promise<Row[]> {
+  for (const one of placed) await checkHit(one, context.stage)
+  const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
+  const loadables = placed.map((one) => ({
+    name: one.contender.name,
+    load: (seconds: number) => loadServer(one, { ...load, seconds }),
+  }))
+  const rows = await measureWarm(loadables, context)
+  await stopAll(placed)
+  return rows
 }
 
 /** The contenders with a skill, and behind the gateway its other builds. */

@@ -1,23 +1,12 @@
-import { appHeaders, quoteTarget } from '../../shared/backend-requests.ts'
 import { gatewayName } from '../../shared/contender.ts'
-import { loadServer } from '../../shared/load-server.ts'
-import { stopAll } from '../../shared/stage.ts'
-import { checkHit } from '../check-answers.ts'
 import { bareName, fastifyLruName, nginxName } from '../contenders/contenders.ts'
-import { type BenchCase, measureWarm, throughputColumns, withOtherBuilds } from './case.ts'
+import { type BenchCase, measureHits, throughputColumns, withOtherBuilds } from './case.ts'
 
 /** One cached quote, which 200 clients ask for over 64 connections. */
 export const cachedHit: BenchCase = async (context) => {
   const { stage, otherBuilds } = context
   const placed = await stage.placeAll(withOtherBuilds(context, 'hit'))
-  for (const one of placed) await checkHit(one, stage)
-  const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
-  const loadables = placed.map((one) => ({
-    name: one.contender.name,
-    load: (seconds: number) => loadServer(one, { ...load, seconds }),
-  }))
-  const rows = await measureWarm(loadables, context)
-  await stopAll(placed)
+  const rows = await measureHits(placed, context)
   const promise = {
     what: 'cached hit, requests per second of processor time',
     figure: 'requestsPerCpuSecond',

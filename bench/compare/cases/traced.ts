@@ -1,9 +1,5 @@
-import { appHeaders, quoteTarget } from '../../shared/backend-requests.ts'
 import { gateway } from '../../shared/contender.ts'
-import { loadServer } from '../../shared/load-server.ts'
-import { stopAll } from '../../shared/stage.ts'
-import { checkHit } from '../check-answers.ts'
-import { type BenchCase, measureWarm, throughputColumns } from './case.ts'
+import { type BenchCase, measureHits, throughputColumns } from './case.ts'
 
 const offName = 'tracing off'
 const shares = [
@@ -23,14 +19,7 @@ export const tracedHit: BenchCase = async (context) => {
     gateway(offName),
     ...shares.map(([name, share]) => gateway(name, { settings: tracedBy(share) })),
   ])
-  for (const one of placed) await checkHit(one, stage)
-  const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
-  const loadables = placed.map((one) => ({
-    name: one.contender.name,
-    load: (seconds: number) => loadServer(one, { ...load, seconds }),
-  }))
-  const rows = await measureWarm(loadables, context)
-  await stopAll(placed)
+  const rows = await measureHits(placed, context)
   const promise = {
     what: 'traced hit, requests per second of processor time',
     figure: 'requestsPerCpuSecond',
