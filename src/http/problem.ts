@@ -104,6 +104,8 @@ export class Problem extends Error {
     this.retryable = options.retryable ?? type.retryable ?? false
     this.members = options.members ?? {}
     this.headers = options.headers ?? {}
+    // The frames of a stack keep what their functions work on. Under attack, refused orders held each other's bodies.
+    this.stack = String(this)
   }
 }
 

@@ -9,7 +9,11 @@ export class PatientTimer {
 
   constructor(ms: number, onTime: () => void) {
     this.#timer = setTimeout(() => {
-      this.#lastLook = setImmediate(onTime)
+      this.#lastLook = setImmediate(() => {
+        // Node never unlinks one that has run from its neighbours and their arguments.
+        this.#lastLook = undefined
+        onTime()
+      })
     }, ms)
   }
 

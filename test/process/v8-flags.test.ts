@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { growthFlag, v8Flags } from '../../src/process/v8-flags.ts'
+import { v8Flags } from '../../src/process/v8-flags.ts'
 
 const flagsFor = (heapMiB: number, processMiB: number) =>
   v8Flags({ heapBytes: heapMiB * 2 ** 20, processBytes: processMiB * 2 ** 20 })
@@ -27,12 +27,6 @@ test.each([
     '--no-memory-reducer',
     '--heap-growing-percent=300',
   ])
-})
-
-test('what uses more than a quarter of the heap limit may double at most, and buffers count too', () => {
-  const limits = { heapBytes: 560 * 2 ** 20 }
-  expect(growthFlag(140 * 2 ** 20, limits)).toBe('--heap-growing-percent=300')
-  expect(growthFlag(141 * 2 ** 20, limits)).toBe('--heap-growing-percent=100')
 })
 
 test('V8 is not told to grow where a full heap leaves no room for the rest', () => {
