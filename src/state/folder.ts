@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, copyFile, link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { BatchMark } from './batch.ts'
 import { syncPath } from './level-state.ts'
-import { type BatchMark, seal, unseal } from './record-codec.ts'
+import { seal, unseal } from './seal.ts'
 
 /** Which folder it is; written once. */
 export interface About {

@@ -3,14 +3,16 @@ import { join } from 'node:path'
 import type { ClassicLevel } from 'classic-level'
 import { StateError } from '../process/state-error.ts'
 
-export type Operation =
-  | { readonly type: 'put'; readonly key: string; readonly value: string }
-  | { readonly type: 'del'; readonly key: string }
+/** What is written together. */
+export interface Batch {
+  put(key: string, value: string): void
+  del(key: string): void
+}
 
 /** One LevelDB. Once an operation has failed, all fail until it is opened again. */
 export interface LevelStore {
-  /** All operations or none of them. They survive the process, not yet the machine. */
-  write(operations: Operation[]): Promise<void>
+  /** All that `fill` adds or nothing of it. It survives the process, not yet the machine. */
+  write(fill: (batch: Batch) => void): Promise<void>
   /** Makes what was written survive the machine. Writes go on meanwhile. */
   sync(): Promise<void>
   get(key: string): Promise<string | undefined>
@@ -60,7 +62,11 @@ export async function openLevel(folder: string): Promise<LevelStore> {
     throw (cause as { code?: string }).code === 'LEVEL_LOCKED' ? new StoreInUse(folder, { cause }) : cause
   }
   return {
-    write: (operations) => level.batch(operations),
+    async write(fill) {
+      const batch = level.batch()
+      fill(batch)
+      await batch.write()
+    },
     sync: () => (process.platform === 'win32' ? syncByStore(level) : syncFiles(folder)),
     get: (key) => level.get(key),
     async read(visit) {

@@ -1,7 +1,7 @@
+import type { BatchMark } from './batch.ts'
 import { type Folder, makeFolder, type SyncMark } from './folder.ts'
 import { type LevelStore, openLevel, StoreInUse } from './level-state.ts'
 import { isOfTheSystem, type OpenedStore } from './open-store.ts'
-import type { BatchMark } from './record-codec.ts'
 import type { MirroredMemory, Restored, State, StateTools } from './state.ts'
 import { createWriter, type Writer } from './writer.ts'
 

@@ -4,11 +4,12 @@ import { mkdir, rm } from 'node:fs/promises'
 import { type Clock, steadyMsOf } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import { StateError } from '../process/state-error.ts'
+import { emptyMark } from './batch.ts'
 import { type About, type Folder, newSalt, type SyncMark, useFolder } from './folder.ts'
 import { type LevelStore, openLevel, StoreInUse } from './level-state.ts'
 import { createState } from './mirrored-state.ts'
 import { isOfTheSystem, openStore } from './open-store.ts'
-import { emptyMark, layoutVersion } from './record-codec.ts'
+import { layoutVersion } from './record-codec.ts'
 import type { State, StateObserver } from './state.ts'
 
 export interface StateOptions {

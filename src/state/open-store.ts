@@ -1,25 +1,10 @@
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
+import { type BatchMark, decodeEntry, emptyMark, newestOf, putMark } from './batch.ts'
 import { type Folder, linkFiles, makeFolder, type SyncMark } from './folder.ts'
 import { createFoundRecords, type FoundRecords } from './found-records.ts'
-import {
-  type LevelStore,
-  type Operation,
-  openLevel,
-  repairLevel,
-  StoreInUse,
-  syncPath,
-} from './level-state.ts'
-import {
-  type BatchMark,
-  decodeMark,
-  decodeRecord,
-  emptyMark,
-  encodeMark,
-  encodeRecord,
-  keyOf,
-  markKey,
-} from './record-codec.ts'
+import { type LevelStore, openLevel, repairLevel, StoreInUse, syncPath } from './level-state.ts'
+import { encodeRecord, keyOf } from './record-codec.ts'
 import type { RestoredRecord } from './state.ts'
 
 export interface OpenedStore {
@@ -137,14 +122,12 @@ async function openAndRead(
   })
   await store
     ?.read((key, value) => {
-      if (key === markKey) {
-        contents.mark = decodeMark(value)
-        if (contents.mark === undefined) contents.damaged += 1
-        return
+      const entry = decodeEntry(key, value, aheadMs)
+      if (entry === undefined) contents.damaged += 1
+      else {
+        if (entry.record !== undefined) records.add(entry.record)
+        contents.mark = newestOf(contents.mark, entry.mark)
       }
-      const record = decodeRecord(key, value, aheadMs)
-      if (record === undefined) contents.damaged += 1
-      else records.add(record)
     })
     .catch(async (error) => {
       if (isOfTheSystem(error)) {
@@ -187,8 +170,9 @@ async function rescue(found: readonly Contents[], options: OpenStoreOptions): Pr
   const tooMany = found.flatMap(({ records: { tooMany } }) => tooMany)
   const leftOut = records.tooMany.length + new Set(tooMany.filter((serial) => !whole.has(serial))).size
   const marks = [synced, ...found.map(({ mark }) => mark)].flatMap((mark) => mark ?? [])
-  const newest = marks.reduce<BatchMark>((best, mark) => (mark.number > best.number ? mark : best), emptyMark)
+  const newest = marks.reduce(newestOf, emptyMark)
   const mark: BatchMark = {
+    ...emptyMark,
     number: newest.number + 1,
     count: records.count,
     nextSerial: Math.max(newest.nextSerial, lastSerial + 1),
@@ -230,15 +214,15 @@ async function writeWhole(
   await makeFolder(path)
   const store = await openLevel(path)
   try {
-    let batch: Operation[] = []
-    for (const record of records) {
-      const key = keyOf(record.serial)
-      batch.push({ type: 'put', key, value: encodeRecord(key, record, wallAheadMs) })
-      if (batch.length < recordsPerWrite) continue
-      await store.write(batch)
-      batch = []
+    for (let from = 0; from < records.length; from += recordsPerWrite) {
+      await store.write((batch) => {
+        for (const record of records.slice(from, from + recordsPerWrite)) {
+          const key = keyOf(record.serial)
+          batch.put(key, encodeRecord(key, record, wallAheadMs))
+        }
+      })
     }
-    await store.write([...batch, { type: 'put', key: markKey, value: encodeMark(mark) }])
+    await store.write((batch) => putMark(batch, mark))
     await store.sync()
   } finally {
     await store.close()

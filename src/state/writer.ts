@@ -1,6 +1,6 @@
+import { type BatchMark, decodeEntry, fillBatch, markAfter } from './batch.ts'
 import { createDiskWatch } from './disk-watch.ts'
 import type { LevelStore } from './level-state.ts'
-import { type BatchMark, decodeMark, encodeBatch, markAfter, markKey } from './record-codec.ts'
 import type { NumberedRecord, StateRecord, StateTools } from './state.ts'
 import { type Changes, createWaitingChanges } from './waiting-changes.ts'
 
@@ -47,7 +47,7 @@ export function createWriter(options: WriterOptions): Writer {
   let { nextSerial } = mark
   const waiting = createWaitingChanges()
   /** The batch that is being written. One whose write failed may still be in the store. */
-  let underWay: { batch: Changes; after: BatchMark } | undefined
+  let underWay: { changes: Changes; after: BatchMark } | undefined
   let batchTimer: NodeJS.Timeout | undefined
   let syncTimer: NodeJS.Timeout | undefined
   let retryTimer: NodeJS.Timeout | undefined
@@ -81,11 +81,12 @@ export function createWriter(options: WriterOptions): Writer {
   async function writeBatches(): Promise<void> {
     let isBehind = waiting.size > 0
     while (isBehind && !isFailed) {
-      const batch = waiting.take(maxBatch)
-      const after = markAfter(mark, { batch, nextSerial, writtenAtMs: nowMs() })
-      underWay = { batch, after }
+      const changes = waiting.take(maxBatch)
+      const after = markAfter(mark, { changes, nextSerial, writtenAtMs: nowMs() })
+      underWay = { changes, after }
+      const wallAheadMs = options.wallAheadMs()
       try {
-        await disk.watch(store.write(encodeBatch(batch, after, options.wallAheadMs())))
+        await disk.watch(store.write((batch) => fillBatch(batch, { changes, after, wallAheadMs })))
         mark = after
         underWay = undefined
       } catch (error) {
@@ -171,18 +172,24 @@ export function createWriter(options: WriterOptions): Writer {
     isFailed = false
   }
 
+  /** Whether the store has what was written in that batch. */
+  async function has(opened: LevelStore | undefined, { key, number }: BatchMark): Promise<boolean> {
+    const value = await opened?.get(key)
+    const found = value === undefined ? undefined : decodeEntry(key, value, 0)
+    return opened !== undefined && (found?.mark?.number ?? 0) === number
+  }
+
   async function reopen(): Promise<void> {
     const again = await options.openAgain()
-    const found = again && (decodeMark((await again.get(markKey)) ?? '')?.number ?? 0)
     if (again !== undefined) store = again
     const doubted = underWay
     underWay = undefined
-    if (doubted !== undefined && found === doubted.after.number) {
+    if (doubted !== undefined && (await has(again, doubted.after))) {
       mark = doubted.after
       return
     }
-    if (doubted !== undefined) waiting.giveBack(doubted.batch)
-    if (found === mark.number) return
+    if (doubted !== undefined) waiting.giveBack(doubted.changes)
+    if (await has(again, mark)) return
     await store.close()
     waiting.replace(options.everything())
     // After an end in the middle the next start finds that records are missing: no batch reaches this number.
@@ -196,7 +203,7 @@ export function createWriter(options: WriterOptions): Writer {
 
   return {
     get backlog() {
-      return waiting.size + (underWay?.batch.size ?? 0)
+      return waiting.size + (underWay?.changes.size ?? 0)
     },
     get isWriting() {
       return !isDown && !disk.isHanging

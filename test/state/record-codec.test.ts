@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { decodeRecord, encodeRecord, keyOf } from '../../src/state/record-codec.ts'
+import { decodeEntry, emptyMark, fillBatch, markAfter, newestOf } from '../../src/state/batch.ts'
+import { encodeRecord, keyOf } from '../../src/state/record-codec.ts'
 import type { StateRecord } from '../../src/state/state.ts'
 import { quote } from './support.ts'
 
@@ -26,8 +27,8 @@ test('a quote is read back as it was written', () => {
   fc.assert(
     fc.property(quotes, serials, (record, serial) => {
       const key = keyOf(serial)
-      const read = decodeRecord(key, encodeRecord(key, record, 5_000), 5_000)
-      expect(read).toEqual({ ...record, serial, value: { ...record.value, serial } })
+      const read = decodeEntry(key, encodeRecord(key, record, 5_000), 5_000)
+      expect(read?.record).toEqual({ ...record, serial, value: { ...record.value, serial } })
     }),
   )
 })
@@ -41,13 +42,44 @@ test('with one changed character in its key or its content, no record is read', 
         const index = at % text.length
         return `${text.slice(0, index)}${String.fromCharCode(text.charCodeAt(index) ^ (1 << bit))}${text.slice(index + 1)}`
       }
-      expect(decodeRecord(changed(key), written, 0)).toBeUndefined()
+      expect(decodeEntry(changed(key), written, 0)).toBeUndefined()
       const checksum = written.slice(0, 7)
-      expect(decodeRecord(key, checksum + changed(written.slice(7)), 0)).toBeUndefined()
+      expect(decodeEntry(key, checksum + changed(written.slice(7)), 0)).toBeUndefined()
       // Another spelling of the same checksum does no harm.
-      const spelled = decodeRecord(key, changed(checksum) + written.slice(7), 0)
-      expect([undefined, serial]).toContain(spelled?.serial)
+      const spelled = decodeEntry(key, changed(checksum) + written.slice(7), 0)
+      expect([undefined, serial]).toContain(spelled?.record?.serial)
     }),
     { numRuns: 1_000 },
+  )
+})
+
+test('the newest mark that is found is that of the last batch, whatever the batches wrote and removed', () => {
+  const changes = fc.uniqueArray(fc.tuple(fc.nat(20), fc.option(quotes, { nil: undefined })), {
+    selector: ([serial]) => serial,
+    minLength: 1,
+  })
+  fc.assert(
+    fc.property(fc.array(changes, { minLength: 1, maxLength: 8 }), (batches) => {
+      const content = new Map<string, string>()
+      const batch = {
+        put: (key: string, value: string) => content.set(key, value),
+        del: (key: string) => content.delete(key),
+      }
+      let mark = emptyMark
+      for (const one of batches) {
+        const changed = new Map(one)
+        mark = markAfter(mark, { changes: changed, nextSerial: 21, writtenAtMs: 7 })
+        fillBatch(batch, { changes: changed, after: mark, wallAheadMs: 0 })
+      }
+      const entries = Array.from(content, ([key, value]) => decodeEntry(key, value, 0))
+      expect(
+        entries.reduce((newest, entry) => newestOf(newest, entry?.mark ?? emptyMark), emptyMark),
+      ).toEqual(mark)
+      const live = new Map(batches.flat().map(([serial, record]) => [keyOf(serial), record]))
+      const found = entries.flatMap((entry) => entry?.record?.serial ?? [])
+      expect(found.map(keyOf).toSorted()).toEqual(
+        [...live].flatMap(([key, record]) => (record === undefined ? [] : [key])).toSorted(),
+      )
+    }),
   )
 })

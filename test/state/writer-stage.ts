@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest'
+import { type BatchMark, emptyMark } from '../../src/state/batch.ts'
 import type { LevelStore } from '../../src/state/level-state.ts'
-import { type BatchMark, emptyMark } from '../../src/state/record-codec.ts'
 import type { StateRecord } from '../../src/state/state.ts'
 import { createWriter } from '../../src/state/writer.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
@@ -18,15 +18,17 @@ export async function stage() {
   let isBroken = false
   const broken = () => Promise.reject(new Error('IO error: No space left on device'))
   const store: LevelStore = {
-    async write(operations) {
-      calls.push(`write ${operations.length - 1}`)
+    async write(fill) {
+      const changes: { key: string; value?: string }[] = []
+      fill({ put: (key, value) => changes.push({ key, value }), del: (key) => changes.push({ key }) })
+      calls.push(`write ${changes.filter(({ key }) => key !== markKey).length}`)
       const isRefused = isBroken || faults.write
       // A LevelDB that failed stays failed until it is opened again.
       isBroken ||= faults.write
       if (!isRefused || faults.writtenAllTheSame) {
-        for (const operation of operations) {
-          if (operation.type === 'put') content.set(operation.key, operation.value)
-          else content.delete(operation.key)
+        for (const { key, value } of changes) {
+          if (value === undefined) content.delete(key)
+          else content.set(key, value)
         }
       }
       await writing
@@ -107,5 +109,7 @@ function held() {
   return { promise, release }
 }
 
+/** Of a batch that has no record to stand at. */
+const markKey = emptyMark.key
 /** What is in the store besides the mark. */
-export const recordsIn = (content: Map<string, string>) => content.size - Number(content.has('!'))
+export const recordsIn = (content: Map<string, string>) => content.size - Number(content.has(markKey))

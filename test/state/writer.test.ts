@@ -131,6 +131,25 @@ test('a batch that failed is written again, without the records forgotten meanwh
   expect(recordsIn(content)).toBe(1)
 })
 
+test('after a failure the store is known by the record that has its mark, or by the mark of a removal', async () => {
+  const { writer, note, content, faults, calls } = await stage()
+  async function failAndRecover() {
+    faults.write = true
+    const serial = note(1)
+    await untilTrue(() => !writer.isWriting, 'the failure')
+    faults.write = false
+    await untilTrue(() => writer.isWriting && writer.backlog === 0, 'the store to be well')
+    return serial
+  }
+  await failAndRecover()
+  const written = await failAndRecover()
+  writer.forget(written)
+  await untilTrue(() => writer.backlog === 0, 'the removal')
+  await failAndRecover()
+  expect(calls).not.toContain('replace')
+  expect(recordsIn(content)).toBe(2)
+})
+
 test('a store that lost its records is written again from memory', async () => {
   const { writer, note, content, faults, calls, marks } = await stage()
   for (let number = 0; number < 300; number += 1) note(number)
