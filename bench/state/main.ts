@@ -1,5 +1,5 @@
 // What STATE_DIRECTORY costs: the start with a full folder, a noted quote, the event loop, the disk, and what kill -9 takes.
-// The sides take turns, because other programs may want the machine: npm run bench:state -- [start] [cost] [disk] [kill]
+// The sides take turns, because other programs may want the machine: npm run bench:state -- [start] [note] [cost] [disk] [kill]
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -10,9 +10,11 @@ import type { StateRecord } from '../../src/state/state.ts'
 import { table } from '../shared/generated.ts'
 import { describeMachine } from '../shared/machine.ts'
 import { clientsAtOnce, closeUpstream, idOf, type RunningGateway, startGateway } from './gateway.ts'
+import { noteCost } from './note.ts'
 import { entries, openFolder, quoteRecord, restore, sizeOf } from './records.ts'
 
 const startRounds = 6
+const noteRounds = 6
 const costRounds = 8
 const requestsPerRound = 3_000
 const kills = 25
@@ -64,6 +66,20 @@ async function start(): Promise<string> {
     'processor time once its modules are loaded, ms',
   ]
   return table(head, rows)
+}
+
+async function note(): Promise<string> {
+  const folder = join(folders, 'note')
+  const sides = [
+    { side: 'without STATE_DIRECTORY', folder: undefined, removes: false, costs: [] as number[] },
+    { side: 'noted', folder, removes: false, costs: [] as number[] },
+    { side: 'noted, and later removed', folder, removes: true, costs: [] as number[] },
+  ]
+  for (let round = 0; round < noteRounds; round += 1) {
+    for (const { folder, removes, costs } of sides) costs.push(await noteCost(folder, removes))
+  }
+  const rows = sides.map(({ side, costs }) => [side, spread(costs, 1)])
+  return table(['a quote, without its request', 'processor time of all threads, µs'], rows)
 }
 
 let nextAmount = 1
@@ -203,7 +219,7 @@ const { processor, cores, node } = describeMachine(undefined)
 process.stdout.write(
   `${processor}, ${cores} cores, Node ${node}, ${new Date().toISOString().slice(0, 10)}; median (least to most)\n\n`,
 )
-for (const [name, part] of Object.entries({ start, cost, disk, kill })) {
+for (const [name, part] of Object.entries({ start, note, cost, disk, kill })) {
   if (wanted.length === 0 || wanted.includes(name)) process.stdout.write(`${await part()}\n\n`)
 }
 closeUpstream()
