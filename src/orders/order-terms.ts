@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { LosslessNumber, parse } from 'lossless-json'
+import { flatText } from '../process/flat-text.ts'
 import { isZero, parseDecimal } from '../quotes/decimal.ts'
 
 export interface AmountClaim {
@@ -84,23 +85,24 @@ function readTerms(json: object, options: OrderOptions): OrderTerms {
   const pair = ownProperty(json, 'pairId')
   const toAmount = amountIn(json, 'toAmount')
   const toAddress = ownProperty(json, 'toAddress')
+  // The order keeps these until it is answered, and the parser joins each text from its characters.
   return {
     quoteIds: options.quoteIdFields.flatMap((path) => {
       const id = readId(json, path)
       return id === undefined ? [] : { id, isBare: path === 'id' }
     }),
-    pair: typeof pair === 'string' && pair !== '' ? pair : undefined,
+    pair: typeof pair === 'string' && pair !== '' ? flatText(pair) : undefined,
     fromAmount: readAmount(amountIn(json, 'fromAmount')),
     toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
-    toAddress: typeof toAddress === 'string' && toAddress !== '' ? toAddress : undefined,
+    toAddress: typeof toAddress === 'string' && toAddress !== '' ? flatText(toAddress) : undefined,
   }
 }
 
 function readId(json: object, path: string): string | undefined {
   let value: unknown = json
   for (const name of path.split('.')) value = isObject(value) ? ownProperty(value, name) : undefined
-  if (value instanceof LosslessNumber) return value.value
-  return typeof value === 'string' && value !== '' ? value : undefined
+  if (value instanceof LosslessNumber) return flatText(value.value)
+  return typeof value === 'string' && value !== '' ? flatText(value) : undefined
 }
 
 /** The order states no amount if the member is missing or `null`. */

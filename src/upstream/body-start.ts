@@ -141,7 +141,9 @@ class SlowStart {
   begin(chunks: readonly Buffer[]): void {
     const request = this.#request
     ;(this.#options.response as Interruptible)[interrupted] = () => {
-      if (this.#stop()) this.#held.release()
+      if (!this.#stop()) return
+      this.#held.release()
+      this.#bytes = noBytes
     }
     request
       .on('data', this.#onData)
@@ -179,7 +181,9 @@ class SlowStart {
   readonly #onEnd = (): void => {
     if (!this.#stop()) return
     this.#held.release()
-    this.#take(undefined, wholeBody(this.#request, this.#received))
+    const received = this.#received
+    this.#bytes = noBytes
+    this.#take(undefined, wholeBody(this.#request, received))
   }
 
   readonly #onGone = (): void => {
@@ -207,6 +211,7 @@ class SlowStart {
     const { idleTimeoutMs } = this.#options
     this.#held.streams()
     const begun = { bytes: this.#received, held: this.#held }
+    this.#bytes = noBytes
     this.#take(undefined, {
       whole: undefined,
       body: new RequestBody(this.#request, { idleTimeoutMs, begun }),

@@ -13,6 +13,7 @@ import { createRetryBudget } from './retry-budget.ts'
 import { SlowReaders } from './slow-readers.ts'
 import { TryTrace } from './try-trace.ts'
 import type {
+  InFlightRequest,
   LastFailure,
   RequestKind,
   Upstream,
@@ -175,7 +176,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       if (failure !== undefined) {
         // Called after dispatch has returned, as with any other failure.
         process.nextTick(() => handler.onError(failure))
-        return { isWaiting: false, withdraw() {} }
+        return neverSent
       }
       const permit = breakers.admit(request.kind)
       const startedAtMs = performance.now()
@@ -186,6 +187,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     close: () => connections.close(),
   }
 }
+
+/** Made outside `dispatch`: made there, it would keep the failure alive, and with its stack what the frames work on. */
+const neverSent: InFlightRequest = { isWaiting: false, withdraw() {} }
 
 function laneOf({ kind, body }: UpstreamRequest): Lane {
   return laneOfKind(kind, body instanceof RequestBody)

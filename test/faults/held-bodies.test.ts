@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest'
+import type { RequestListener } from 'node:http'
+import { expect, onTestFinished, test } from 'vitest'
 import { expectProblem } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
@@ -18,8 +19,8 @@ const upload = (line: string, body: string) =>
 const orderLine = 'POST /v3/orders/float'
 
 /** A gateway that holds 8 to 12 MiB of unfinished bodies. */
-async function small() {
-  const upstream = await recordingUpstream()
+async function small({ listener }: { listener?: RequestListener } = {}) {
+  const upstream = await recordingUpstream(undefined, listener && { listener })
   const gateway = await startGatewayProcess({
     // Newer versions of Node have a larger space for new objects, which counts to the limit.
     NODE_OPTIONS: '--max-old-space-size=96 --max-semi-space-size=16',
@@ -148,6 +149,35 @@ test(
     expect(staying.every(({ received, socket }) => received.length > 0 && !socket.destroyed)).toBe(true)
     // It was 126 MB; of 2,000 orders, 120 MB have come.
     expect(mostBytes).toBeLessThan(70e6)
+  },
+  processMs,
+)
+
+// What had come of a body stayed with its request after it was passed on, as long as the client went on sending.
+test(
+  'what had come of a body is gone after an early answer, though its client goes on',
+  async () => {
+    const { heldOutsideTheHeap, slow } = await small({
+      listener: (request, response) => {
+        request.resume()
+        response.writeHead(403, { 'Content-Length': 2 }).end('no')
+      },
+    })
+    const before = await heldOutsideTheHeap()
+    const clients = slow('PUT /checkouts', 500)
+    const ticks = setInterval(() => {
+      for (const { socket } of clients) socket.write('x')
+    }, 500)
+    onTestFinished(() => clearInterval(ticks))
+    await until(() => clients.every(({ received }) => received.length > 0), 'all to be answered', 30_000)
+    let leastBytes = Number.POSITIVE_INFINITY
+    for (let look = 0; look < 20; look += 1) {
+      await pause(100)
+      leastBytes = Math.min(leastBytes, (await heldOutsideTheHeap()) - before)
+    }
+    expect(clients.every(({ socket }) => !socket.destroyed)).toBe(true)
+    // It was 30 MB: all that had come.
+    expect(leastBytes).toBeLessThan(15e6)
   },
   processMs,
 )
