@@ -10,6 +10,8 @@ export interface BatchMark {
   readonly number: number
   /** How many records the store holds after it. */
   readonly count: number
+  /** Of their serials: as many may be lost as come back, when damage makes LevelDB forget a table. */
+  readonly sum: number
   /** The serial of the next record. */
   readonly nextSerial: number
   /** Our wall clock. */
@@ -22,7 +24,14 @@ export interface BatchMark {
 }
 
 const markKey = '!'
-export const emptyMark: BatchMark = { number: 0, count: 0, nextSerial: 1, writtenAtMs: 0, key: markKey }
+export const emptyMark: BatchMark = {
+  number: 0,
+  count: 0,
+  sum: 0,
+  nextSerial: 1,
+  writtenAtMs: 0,
+  key: markKey,
+}
 
 export function newestOf<Mark extends BatchMark | undefined>(one: Mark, other: Mark): Mark {
   return (other?.number ?? 0) > (one?.number ?? 0) ? other : one
@@ -32,14 +41,20 @@ export function markAfter(
   before: BatchMark,
   { changes, ...since }: { changes: Changes } & Pick<BatchMark, 'nextSerial' | 'writtenAtMs'>,
 ): BatchMark {
-  let { count } = before
+  let { count, sum } = before
   let lastNoted: number | undefined
   for (const [serial, to] of changes) {
-    count += to === undefined ? -1 : 1
-    if (to !== undefined) lastNoted = serial
+    if (to === undefined) {
+      count -= 1
+      sum -= serial
+    } else {
+      count += 1
+      sum += serial
+      lastNoted = serial
+    }
   }
   const key = lastNoted === undefined ? markKey : keyOf(lastNoted)
-  return { number: before.number + 1, count, ...since, key }
+  return { number: before.number + 1, count, sum, ...since, key }
 }
 
 export function fillBatch(
@@ -63,11 +78,11 @@ export function putMark(batch: Batch, mark: BatchMark): void {
   batch.put(markKey, seal(markKey, JSON.stringify([membersOfMark(mark)])))
 }
 
-function membersOfMark({ number, count, nextSerial, writtenAtMs }: BatchMark): WrittenMark {
-  return [number, count, nextSerial, writtenAtMs]
+function membersOfMark({ number, count, sum, nextSerial, writtenAtMs }: BatchMark): WrittenMark {
+  return [number, count, sum, nextSerial, writtenAtMs]
 }
 
-type WrittenMark = [number: number, count: number, nextSerial: number, writtenAtMs: number]
+type WrittenMark = [number: number, count: number, sum: number, nextSerial: number, writtenAtMs: number]
 
 /** What one entry of the store holds: a record, the mark of its batch, or both. */
 export interface Entry {
@@ -85,6 +100,6 @@ export function decodeEntry(key: string, written: string, wallAheadMs: number): 
   return record && { record, mark }
 }
 
-function markOf([number, count, nextSerial, writtenAtMs]: WrittenMark, key: string): BatchMark {
-  return { number, count, nextSerial, writtenAtMs, key }
+function markOf([number, count, sum, nextSerial, writtenAtMs]: WrittenMark, key: string): BatchMark {
+  return { number, count, sum, nextSerial, writtenAtMs, key }
 }

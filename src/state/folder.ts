@@ -30,9 +30,9 @@ interface Tries {
  * - `store/`: LevelDB.
  * - `synced`: what the store held at the last sync.
  * - `lock/`: an empty LevelDB, whose lock says which process owns the folder.
- * - `opening/`: links to the files of the store as they were before it was opened, until all that was read is in `store/`.
- * - `opening.part/`: such links before they are complete, or after their last use.
- * - `rescue/`: such links while they are repaired.
+ * - `opening/`: the files of the store as they were before it was opened, until all that was read is in `store/`.
+ * - `opening.part/`: such files before they are complete, or after their last use.
+ * - `rescue/`: such files while they are repaired.
  * - `tries`: how many starts in a row did not come to the end of opening the store.
  * - `damaged-…/`, `set-aside-…/`: what nothing reads any more.
  */
@@ -119,15 +119,42 @@ export async function makeFolder(path: string): Promise<void> {
   await mkdir(path, { mode: 0o700 })
 }
 
-/** LevelDB never changes a file of a table or an old log in place, so that links to them stay as they are. */
-export async function linkFiles(from: string, to: string): Promise<void> {
+/**
+ * Keeps the files of a store as they are, whatever LevelDB does when it opens the store: by links to those that it can only
+ * read or delete, and by copies of those that it may write over. After damage to its MANIFEST it may count from too low a
+ * number, and then a new file gets the name of one that exists; but it never counts from below the MANIFEST's own number.
+ */
+export async function keepFiles(from: string, to: string): Promise<void> {
   await makeFolder(to)
-  for (const name of await readdir(from)) {
-    if (name === 'LOCK' || name.startsWith('LOG')) continue
-    // Some file systems have no links.
-    await link(join(from, name), join(to, name)).catch(() => copyFile(join(from, name), join(to, name)))
+  const current = await readFile(join(from, 'CURRENT'), 'latin1').catch(() => '')
+  const lowestNew = numberIn(current) ?? 0
+  const keep = async (name: string) => {
+    if (name === 'LOCK' || name.startsWith('LOG')) return
+    const [file, kept] = [join(from, name), join(to, name)]
+    const mayBeReplaced = (numberIn(name) ?? -1) >= lowestNew
+    // A full disk has room for a link, and some file systems have no links.
+    const isCopied = mayBeReplaced && (await copyWhole(file, kept))
+    if (!isCopied) await link(file, kept).catch(() => copyFile(file, kept))
   }
+  await Promise.all((await readdir(from)).map(keep))
   await syncPath(to)
+}
+
+async function copyWhole(file: string, copy: string): Promise<boolean> {
+  try {
+    await copyFile(file, copy)
+    await syncPath(copy)
+    return true
+  } catch {
+    await rm(copy, { force: true })
+    return false
+  }
+}
+
+/** LevelDB numbers all its files but CURRENT, LOCK and LOG. */
+function numberIn(name: string): number | undefined {
+  const digits = /\d+/.exec(name)?.[0]
+  return digits === undefined ? undefined : Number(digits)
 }
 
 function freeName(directory: string, name: string): string {

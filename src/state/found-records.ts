@@ -5,6 +5,8 @@ export interface FoundRecords {
   readonly count: number
   /** In the order in which they were added. */
   readonly all: readonly RestoredRecord[]
+  /** The sum of the serials of all that were added. */
+  readonly serialSum: number
   /** The serials of quotes that were whole and are too many. */
   readonly tooMany: readonly number[]
   add(record: RestoredRecord): void
@@ -19,6 +21,7 @@ export function createFoundRecords(maxQuotes: number): FoundRecords {
   let all: RestoredRecord[] = []
   const tooMany: number[] = []
   let quotes = 0
+  let serialSum = 0
 
   /** As in the ledger, the quotes that expire first go: no live one goes while there is one that has expired. */
   function makeRoom(): void {
@@ -37,9 +40,13 @@ export function createFoundRecords(maxQuotes: number): FoundRecords {
     get all() {
       return all
     },
+    get serialSum() {
+      return serialSum
+    },
     tooMany,
     add(record) {
       all.push(record)
+      serialSum += record.serial
       if (record.kind !== 'quote') return
       quotes += 1
       if (quotes > slack * maxQuotes) makeRoom()

@@ -90,7 +90,7 @@ async function open(options: StateOptions): Promise<State> {
 
 const unsynced: SyncMark = { ...emptyMark, providerAheadMs: 0, isClean: true }
 
-/** The store itself cannot be the lock: before it is opened, links are made to its files, and it may be set aside. */
+/** The store itself cannot be the lock: before it is opened, its files are kept aside, and it may be set aside. */
 async function takeLock(folder: Folder, directory: string): Promise<LevelStore> {
   const refused = (error: unknown) => {
     if (!(error instanceof StoreInUse)) throw error

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { type BatchMark, decodeEntry, emptyMark, newestOf, putMark } from './batch.ts'
-import { type Folder, linkFiles, makeFolder, type SyncMark } from './folder.ts'
+import { type Folder, keepFiles, makeFolder, type SyncMark } from './folder.ts'
 import { createFoundRecords, type FoundRecords } from './found-records.ts'
 import { type LevelStore, openLevel, repairLevel, StoreInUse, syncPath } from './level-state.ts'
 import { encodeRecord, keyOf } from './record-codec.ts'
@@ -54,7 +54,7 @@ const triesToRead = 4
 
 /**
  * Opens the store and reads it once. LevelDB deletes files that it considers obsolete, and after damage that can be
- * all of them. So links to the files are kept until what was read adds up. This can end at any moment: the next start
+ * all of them. So the files are kept aside until what was read adds up. This can end at any moment: the next start
  * then begins again. A damaged store that ends every start is given up after a few of them, unread.
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
@@ -72,13 +72,13 @@ async function tryToOpen(options: OpenStoreOptions, tries: number): Promise<Open
   const { folder, synced } = options
   await takeUp(folder)
   if (!existsSync(folder.store)) await makeFolder(folder.store)
-  await linkFiles(folder.store, `${folder.opening}.part`)
+  await keepFiles(folder.store, `${folder.opening}.part`)
   await rename(`${folder.opening}.part`, folder.opening)
   if (tries > triesToRead) return rescue([], options)
   const opened = await openAndRead(folder.store, options)
   const { contents } = opened
   if (opened.store !== undefined && addsUp(contents, synced)) {
-    await dropLinks(folder)
+    await dropKept(folder)
     return {
       store: opened.store,
       mark: contents.mark ?? emptyMark,
@@ -97,13 +97,13 @@ async function takeUp({ store, opening, rescue }: Folder): Promise<void> {
   await rm(`${opening}.part`, { recursive: true, force: true })
   await rm(rescue, { recursive: true, force: true })
   if (!existsSync(opening)) return
-  // LevelDB may have deleted files of the store since these links were made.
+  // LevelDB may have deleted files of the store since these were kept.
   await rm(store, { recursive: true, force: true })
   await rename(opening, store)
 }
 
-/** Renamed first: after an end in the middle, the next start would take the links that are left for the whole store. */
-async function dropLinks({ opening }: Folder): Promise<void> {
+/** Renamed first: after an end in the middle, the next start would take the files that are left for the whole store. */
+async function dropKept({ opening }: Folder): Promise<void> {
   await rename(opening, `${opening}.part`)
   await rm(`${opening}.part`, { recursive: true })
 }
@@ -150,8 +150,9 @@ export function isOfTheSystem(error: unknown): boolean {
 
 function addsUp({ mark, records, isReadable, damaged }: Contents, synced: SyncMark | undefined): boolean {
   if (!isReadable || damaged > 0 || synced === undefined) return false
-  const { number, count } = mark ?? emptyMark
-  return number >= synced.number && records.count + records.tooMany.length === count
+  const { number, count, sum } = mark ?? emptyMark
+  const isWhole = records.count + records.tooMany.length === count && records.serialSum === sum
+  return number >= synced.number && isWhole
 }
 
 /**
@@ -175,6 +176,7 @@ async function rescue(found: readonly Contents[], options: OpenStoreOptions): Pr
     ...emptyMark,
     number: newest.number + 1,
     count: records.count,
+    sum: records.all.reduce((sum, { serial }) => sum + serial, 0),
     nextSerial: Math.max(newest.nextSerial, lastSerial + 1),
     writtenAtMs: Math.max(...marks.map(({ writtenAtMs }) => writtenAtMs), 0),
   }
@@ -193,7 +195,7 @@ async function rescue(found: readonly Contents[], options: OpenStoreOptions): Pr
 /** Where damage made LevelDB forget tables, its repair finds what is in them. */
 async function readRepaired(options: OpenStoreOptions): Promise<Contents> {
   const { opening, rescue } = options.folder
-  await linkFiles(opening, rescue)
+  await keepFiles(opening, rescue)
   await repairLevel(rescue).catch(() => {})
   const { store, contents } = await openAndRead(rescue, options)
   await store?.close()

@@ -183,8 +183,10 @@ export function createWriter(options: WriterOptions): Writer {
     const again = await options.openAgain()
     if (again !== undefined) store = again
     const doubted = underWay
+    const isWritten = doubted !== undefined && (await has(again, doubted.after))
+    // Only now, because a read that fails leaves the doubt.
     underWay = undefined
-    if (doubted !== undefined && (await has(again, doubted.after))) {
+    if (isWritten) {
       mark = doubted.after
       return
     }
@@ -198,7 +200,7 @@ export function createWriter(options: WriterOptions): Writer {
       false,
     )
     store = await options.replaceStore()
-    mark = { ...mark, count: 0 }
+    mark = { ...mark, count: 0, sum: 0 }
   }
 
   return {

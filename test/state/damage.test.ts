@@ -1,7 +1,19 @@
-import { appendFileSync, cpSync, existsSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { hash } from 'node:crypto'
+import {
+  appendFileSync,
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { silentLogger } from '../../src/process/logger.ts'
+import { pause } from '../support/gateways/between.ts'
 import { levels } from '../support/observing/log-lines.ts'
 import { asIfKilled, flipByte, idsOf, newFolder, opened, record, untilSynced } from './support.ts'
 
@@ -70,6 +82,40 @@ describe.each([
     expect(again.state.facts).toMatchObject({ missing: 0, setAside: 1 })
   })
 })
+
+// A ledger at its bound removes as many records as it notes. LevelDB takes a torn end of its MANIFEST for the end of the
+// file and forgets the newest table: what that table noted is missing, and as many that it removed come back. Then it
+// writes the log into a new table, under the name of the forgotten one.
+test('a forgotten table is noticed though as many records come back, and its records are read', async () => {
+  const folder = newFolder()
+  const state = await opened(folder)
+  const kept = 3_000
+  for (let number = 0; number < 14_000; number += 1) {
+    const serial = state.note(record(number))
+    if (serial > kept) state.forget(serial - kept)
+    if (number % 500 === 0) await pause(10)
+  }
+  await untilSynced(state, folder)
+  const killed = asIfKilled(folder)
+  const store = join(killed, 'store')
+  const [manifest = ''] = readdirSync(store).filter((name) => name.startsWith('MANIFEST'))
+  truncateSync(join(store, manifest), statSync(join(store, manifest)).size - 10)
+  const before = contentsOf(store)
+
+  const { restored, state: reopened, lines } = await opened(killed)
+  expect(lines(levels.error)).toHaveLength(1)
+  expect(reopened.facts.setAside).toBe(1)
+  const ids = new Set(idsOf(restored.records))
+  for (let number = 14_000 - kept; number < 14_000; number += 1) expect(ids).toContain(`quote-${number}`)
+  const [aside = ''] = setAside(killed)
+  expect(contentsOf(join(killed, aside, 'opening'))).toEqual(before)
+})
+
+/** By their names; LOCK and LOG hold nothing that was noted. */
+function contentsOf(store: string): Map<string, string> {
+  const names = readdirSync(store).filter((name) => !/^LO(?:CK|G)/.test(name))
+  return new Map(names.map((name) => [name, hash('sha256', readFileSync(join(store, name)))]))
+}
 
 function removeAll(store: string): void {
   for (const name of readdirSync(store)) rmSync(join(store, name))

@@ -9,7 +9,7 @@ import { record } from './support.ts'
 /** A writer over a store in memory that can be made to fail. */
 export async function stage() {
   const content = new Map<string, string>()
-  const faults = { write: false, open: false, sync: false, writtenAllTheSame: false }
+  const faults = { write: false, open: false, get: false, sync: false, writtenAllTheSame: false }
   const calls: string[] = []
   let writing = Promise.resolve()
   let syncing = Promise.resolve()
@@ -39,7 +39,10 @@ export async function stage() {
       await syncing
       if (faults.sync) return broken()
     },
-    get: async (key) => content.get(key),
+    async get(key) {
+      if (faults.get) return broken()
+      return content.get(key)
+    },
     read: async () => {},
     async close() {
       calls.push('close')

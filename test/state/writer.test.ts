@@ -131,6 +131,28 @@ test('a batch that failed is written again, without the records forgotten meanwh
   expect(recordsIn(content)).toBe(1)
 })
 
+test.each([
+  ['was written', true],
+  ['was not written', false],
+])(
+  'a batch that %s is not forgotten if the store cannot be read when it is opened again',
+  async (_what, isWritten) => {
+    const { writer, note, content, faults, failures } = await stage()
+    note(1)
+    await untilTrue(() => writer.backlog === 0, 'the first batch')
+    faults.write = true
+    faults.writtenAllTheSame = isWritten
+    faults.get = true
+    note(2)
+    await untilTrue(() => failures.includes('open'), 'the failed read')
+    faults.write = false
+    faults.get = false
+    await untilTrue(() => writer.isWriting && writer.backlog === 0, 'the store to be well')
+    expect(recordsIn(content)).toBe(2)
+    expect(writer.mark).toMatchObject({ count: 2, sum: 3 })
+  },
+)
+
 test('after a failure the store is known by the record that has its mark, or by the mark of a removal', async () => {
   const { writer, note, content, faults, calls } = await stage()
   async function failAndRecover() {
