@@ -51,7 +51,7 @@ export function membersOf({ kind, value }: StateRecord, wallAheadMs: number): un
   return members
 }
 
-/** Undefined: there is no such record. */
+/** Undefined: the kind is unknown. */
 export function recordOf(
   members: unknown[],
   serial: number,
