@@ -69,6 +69,17 @@ test('an upstream that hangs without opening a breaker pages once', () => {
   expect(notInhibited(clientsWait).map(({ alertname }) => alertname)).toEqual(['QuotegateProviderErrors'])
 })
 
+test("a breaker of one upstream hides that upstream's slowness, and not another's", () => {
+  const [slowSwap, slowPayments] = ['swap', 'payments'].map((upstream): Labels => {
+    return { alertname: 'QuotegateProviderSlow', job: 'quotegate', severity: 'warning', upstream }
+  }) as [Labels, Labels]
+  const breaker: Labels = {
+    ...{ alertname: 'QuotegateBreakerOpen', job: 'quotegate', instance: 'a', severity: 'critical' },
+    ...{ upstream: 'swap', breaker: 'connections' },
+  }
+  expect(notInhibited([breaker, slowSwap, slowPayments])).toEqual([breaker, slowPayments])
+})
+
 test('a defect that fails every request of one route pages once', () => {
   const critical = { job: 'quotegate', severity: 'critical' }
   const firing: Labels[] = [
