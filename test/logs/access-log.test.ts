@@ -96,6 +96,7 @@ describe('with ACCESS_LOG=on, there is one line for', () => {
     await expect(left).rejects.toThrow()
     const [line] = await accessLines(gateway, 1)
     expect(line).toMatchObject({ status: 0, path: '/checkouts/hang', client: '127.0.0.x' })
+    expect(line?.upstreamMs).toBeLessThanOrEqual(Number(line?.durationMs))
   })
 })
 
