@@ -80,6 +80,17 @@ test("a breaker of one upstream hides that upstream's slowness, and not another'
   expect(notInhibited([breaker, slowSwap, slowPayments])).toEqual([breaker, slowPayments])
 })
 
+test("the provider's limit of a whole application explains quotes that do not come and hits that are missing", () => {
+  const warning = { job: 'quotegate', severity: 'warning' }
+  const limit: Labels = { alertname: 'QuotegateProviderLimits', instance: 'a', ...warning }
+  const because: Labels[] = ['NoQuotes', 'HitRatioCollapsed'].map((alert) => {
+    return { alertname: `Quotegate${alert}`, ...warning }
+  })
+  const refused: Labels = { alertname: 'QuotegateOrdersRefused', ...warning }
+  expect(notInhibited([limit, ...because, refused])).toEqual([limit, refused])
+  expect(notInhibited(because)).toEqual(because)
+})
+
 test('a defect that fails every request of one route pages once', () => {
   const critical = { job: 'quotegate', severity: 'critical' }
   const firing: Labels[] = [
