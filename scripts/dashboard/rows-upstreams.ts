@@ -1,6 +1,9 @@
 import { of, quantile, type Row, rate, redFrom } from './panel.ts'
 import { thresholds } from './thresholds.ts'
 
+/** Of all instances of a job together. */
+const recorded = 'quotegate:upstream_duration_seconds:p95_10m{job=~"$job"}'
+
 export const upstreams: Row = {
   title: 'Upstreams',
   panels: [
@@ -34,6 +37,20 @@ export const upstreams: Row = {
       ],
       least: 0,
       runbook: 'it-is-slow',
+    },
+    {
+      title: 'Upstream p95 against the last day',
+      description:
+        'The p95 of ten minutes, as a multiple of its median over a day; both by the recording rule of alerts.yml. ' +
+        'Good: about 1. From 2 on, and with half a second more: the alert.',
+      kind: 'timeseries',
+      unit: 'none',
+      queries: [
+        { expr: `${recorded} / quantile_over_time(0.5, ${recorded}[1d])`, legend: '{{job}}: {{upstream}}' },
+      ],
+      least: 0,
+      steps: redFrom(thresholds.slowerThanUsual),
+      runbook: 'quotegateproviderslow',
     },
     {
       title: 'Upstream requests in flight',

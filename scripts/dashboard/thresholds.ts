@@ -20,6 +20,8 @@ export const thresholds = {
   noQuoteShare: 0.5,
   /** Of the float orders. */
   refusedShare: 0.2,
+  /** Times the p95 of the last day, if it is half a second more as well. */
+  slowerThanUsual: 2,
   /** Of the float orders, if it is twice the share of the last day as well. */
   unknownShare: 0.1,
   /** Of the float orders, whatever the last day was like. */

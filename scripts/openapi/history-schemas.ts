@@ -13,12 +13,12 @@ export const shownCalls = z.object({
 
 export const outage = z.object({
   id: z.number(),
-  what: z.enum(['upstream', 'pairs', 'store', 'clock', 'trust-proxy', 'unknown-orders']),
+  what: z.enum(['upstream', 'pairs', 'slow', 'store', 'clock', 'trust-proxy', 'unknown-orders']),
   isSevere: z.boolean(),
   since: z
     .number()
     .describe(
-      'When its first failure ended, in milliseconds since the epoch; of the clock, TRUST_PROXY and unknown orders: when it was first seen.',
+      'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY and unknown orders: when it was first seen.',
     ),
   until: z.number().nullable().describe('Null: it goes on.'),
   requests: z.number().describe('How many requests it has concerned since then; `concerned` says how.'),
@@ -44,6 +44,8 @@ export const outage = z.object({
   offsetMs: z.number().optional().describe('The provider’s clock less this one; absent: unknown.'),
   share: z.number().optional().describe('Of the float orders of 30 min: those forwarded as unknown.'),
   usualShare: z.number().optional().describe('The same over a day.'),
+  p95Ms: z.number().optional().describe('Of a slow upstream: the p95 of its calls of the last ten minutes.'),
+  usualP95Ms: z.number().optional().describe('The median of that figure over the last day.'),
 })
 
 export const savings = z

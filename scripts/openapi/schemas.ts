@@ -171,9 +171,9 @@ const failedRequest = z.object({
   durationMs: z.number(),
   queueMs: partOfTime.describe('It waited for a connection.'),
   upstreamMs: partOfTime.describe(
-    'The upstream took so long; to the first byte of an answer that is streamed.',
+    'From the sending to the head of the answer; without one, until the upstream failed or the request ended.',
   ),
-  transferMs: partOfTime.describe('From the first to the last byte of an answer that is streamed.'),
+  transferMs: partOfTime.describe('From the head to the last byte of the answer.'),
   ownMs: partOfTime.describe('All else; null: it waited for the call of another request.'),
   requestId: z.string(),
   client: z.string().describe('The client’s address, masked.'),

@@ -23,7 +23,7 @@ export function createConsoleHistory(metrics: Metrics, clock: Clock): ConsoleHis
     ),
     provider: 'swap',
     nowMs: clock.nowMs,
-    steadyMs: () => performance.now(),
+    steadyMs: clock.steadyMs ?? (() => performance.now()),
   })
   const { exchanges } = metrics
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { UnknownOrders } from '../operations/history.ts'
+import type { History, UnknownOrders } from '../operations/history.ts'
 import type { Subject, Trouble } from '../operations/outages.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { SharedStore } from '../replicas/store.ts'
@@ -9,6 +9,7 @@ import type { BreakerName } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/types.ts'
 import { failureText } from './failure-text.ts'
 import type { RefusalCounts } from './refusal-counts.ts'
+import { createSlowSubjects } from './slow-subjects.ts'
 
 export interface SubjectParts {
   clock: Clock
@@ -19,6 +20,7 @@ export interface SubjectParts {
   metrics: Pick<Metrics, 'requestCounts' | 'quoteCounts'>
   untrustedPeers: ReadonlySet<string>
   unknownOrders(): UnknownOrders
+  slownessOf: History['slownessOf']
 }
 
 const maxNames = 20
@@ -141,6 +143,7 @@ export function createSubjects(parts: SubjectParts): Subject[] {
       ),
       ofPairs(upstream),
     ]),
+    ...createSlowSubjects(parts),
     ofStore,
     ofClock,
     ofProxies,

@@ -106,6 +106,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       providerClock,
       untrustedPeers: exchanges.untrustedPeers,
       unknownOrders: () => parts.consoleHistory.history.unknownOrders,
+      slownessOf: parts.consoleHistory.history.slownessOf,
     }),
     slowest() {
       const found = exchanges.slowest.find()

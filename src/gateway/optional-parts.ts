@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import type { ApplicationOf } from '../client/application.ts'
 import type { ReadClientAddress } from '../client/client-address.ts'
 import type { RateLimiter, TracedRateLimiter } from '../client/rate-limiter.ts'
@@ -46,6 +47,7 @@ export async function tracingIfSet(
   })
   return createOtlpTracing({
     ...traces,
+    resource: { 'service.version': version, 'service.instance.id': randomUUID(), ...traces.resource },
     version,
     log,
     observer: metrics.traces,

@@ -116,11 +116,11 @@ export function createRequestMetrics(
       untrustedHeaders: addressNotes['untrusted-header'].value,
     }),
     exchanges: {
-      ended({ area, outcome, upstreamMs, request: { method = '' } }, { status, durationMs }) {
+      ended({ area, outcome, upstreamTimes, request: { method = '' } }, { status, durationMs }) {
         if (status >= 500) {
           const isOwn = outcome?.how === 'problem' && ownProblems.has(outcome.problem)
           serverErrors[isOwn ? 'gateway' : 'provider'].inc()
-        } else if (area === 'quote' && status === 200) latency(outcome, durationMs, upstreamMs)
+        } else if (area === 'quote' && status === 200) latency(outcome, durationMs, upstreamTimes?.wholeMs)
         const { byMethod, others, duration } = byArea[area]
         const byStatus = byMethod.get(method) ?? others
         // A status that HTTP does not have counts against us.
@@ -146,7 +146,7 @@ export function createRequestMetrics(
 /** A quote of another client's call is not counted: how long the provider took is known for the one that made the call. */
 function createLatency(
   registry: Registry,
-): (outcome: Outcome | undefined, durationMs: number, upstreamMs: number | undefined) => void {
+): (outcome: Outcome | undefined, durationMs: number, providerMs: number | undefined) => void {
   const [hitMet, hitMissed, missMet, missMissed] = createTallies(
     {
       registry,
@@ -160,10 +160,10 @@ function createLatency(
       { how: 'miss', objective: 'missed' },
     ],
   ) as [Tally, Tally, Tally, Tally]
-  return (outcome, durationMs, upstreamMs) => {
+  return (outcome, durationMs, providerMs) => {
     if (outcome?.how === 'hit') (durationMs <= hitMs ? hitMet : hitMissed).inc()
-    else if (upstreamMs !== undefined)
-      (durationMs <= upstreamMs + missOverheadMs ? missMet : missMissed).inc()
+    else if (providerMs !== undefined)
+      (durationMs <= providerMs + missOverheadMs ? missMet : missMissed).inc()
   }
 }
 

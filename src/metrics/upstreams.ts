@@ -28,7 +28,10 @@ const outcomes: readonly Outcome[] = [
 const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
 const breakerNames: readonly BreakerName[] = ['connections', 'orders', 'rest', 'quotes']
 
-const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30]
+/** From half a second on each is less than twice the one before: QuotegateProviderSlow fires at twice the usual p95. */
+const durationBounds = [
+  0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 0.75, 1, 1.5, 2.5, 4, 5, 7.5, 10, 15, 25, 30,
+]
 
 const connectionStates = ['busy', 'idle'] as const
 

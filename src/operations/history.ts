@@ -1,6 +1,7 @@
 import { LatencyHistogram } from './latency-histogram.ts'
 import { type CallEnd, RecentCalls, type ShownCalls } from './recent-calls.ts'
 import { Ring, type Sums, sums } from './ring.ts'
+import { type Slowness, UpstreamPace } from './upstream-pace.ts'
 
 /** All that was counted since the start, and what is under way. */
 export interface Counts {
@@ -43,6 +44,8 @@ export interface History {
   readonly recent: { readonly p95Ms: number | null; readonly seconds: number }
   readonly savings: Savings
   readonly unknownOrders: UnknownOrders
+  /** Undefined: the upstream takes about as long as usual, or too little is known of it. */
+  slownessOf(upstream: string): Slowness | undefined
 }
 
 export interface HistoryOptions {
@@ -71,6 +74,7 @@ export function createHistory({ traffic, provider, nowMs, steadyMs }: HistoryOpt
       new Map(kinds.map((kind) => [kind, new RecentCalls(kind)])),
     ]),
   )
+  const paces = new Map(Object.keys(traffic).map((upstream) => [upstream, new UpstreamPace()]))
   let before = zeros()
 
   function totals(slots?: number) {
@@ -83,7 +87,9 @@ export function createHistory({ traffic, provider, nowMs, steadyMs }: HistoryOpt
     minutes,
     callEnded(upstream, kind, end) {
       byUpstream.get(upstream)?.get(kind)?.ended(end, nowMs())
-      if (upstream === provider && end.durationMs !== undefined) calls.add(end.durationMs)
+      if (end.durationMs === undefined) return
+      if (upstream === provider) calls.add(end.durationMs)
+      paces.get(upstream)?.callEnded(end.durationMs)
     },
     tick({ sums: counted, inFlight }) {
       const passed = { sums: difference(counted, before), inFlight, answers, calls }
@@ -96,6 +102,7 @@ export function createHistory({ traffic, provider, nowMs, steadyMs }: HistoryOpt
       calls.clear()
       recentAnswers.secondPassed()
       for (const kinds of byUpstream.values()) for (const recent of kinds.values()) recent.secondPassed()
+      for (const pace of paces.values()) pace.tick(at)
     },
     trafficOf: (upstream) => [...(byUpstream.get(upstream)?.values() ?? [])].map((recent) => recent.shown()),
     get recent() {
@@ -115,6 +122,7 @@ export function createHistory({ traffic, provider, nowMs, steadyMs }: HistoryOpt
     get unknownOrders() {
       return { recent: totals(recentMinutes), day: totals() }
     },
+    slownessOf: (upstream) => paces.get(upstream)?.slowness,
   }
 }
 

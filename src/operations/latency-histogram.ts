@@ -9,6 +9,10 @@ export class LatencyHistogram {
   readonly #buckets = new Uint32Array(bucketCount)
   #total = 0
 
+  get count(): number {
+    return this.#total
+  }
+
   add(durationMs: number): void {
     const index = durationMs <= minMs ? 0 : Math.ceil(Math.log(durationMs / minMs) / logGrowth)
     const bucket = Math.min(index, bucketCount - 1)

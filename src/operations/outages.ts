@@ -2,7 +2,7 @@ import type { Events } from './events.ts'
 
 /** What is wrong with one part now. */
 export interface Trouble {
-  readonly what: 'upstream' | 'pairs' | 'store' | 'clock' | 'trust-proxy' | 'unknown-orders'
+  readonly what: 'upstream' | 'pairs' | 'slow' | 'store' | 'clock' | 'trust-proxy' | 'unknown-orders'
   readonly isSevere: boolean
   /** When its first failure ended; undefined: since it was first seen. */
   readonly since?: number | undefined
@@ -21,6 +21,9 @@ export interface Trouble {
   /** Of the orders: those forwarded as unknown, lately and in a day. */
   readonly share?: number
   readonly usualShare?: number
+  /** Of a slow upstream: the p95 of ten minutes, and what it usually is. */
+  readonly p95Ms?: number
+  readonly usualP95Ms?: number
 }
 
 /** A part that may be in trouble. */
@@ -111,12 +114,14 @@ export function createOutages(
   }
 }
 
-function beginOf({ what, lastFailure, howMany, offsetMs }: Trouble): string {
+function beginOf({ what, lastFailure, howMany, offsetMs, p95Ms = 0, usualP95Ms = 0 }: Trouble): string {
   switch (what) {
     case 'upstream':
       return `stopped, the last failure was ${lastFailure ?? 'not kept'}`
     case 'pairs':
       return `${howMany} stopped, the last failure was ${lastFailure ?? 'not kept'}`
+    case 'slow':
+      return `p95 of 10 min is ${p95Ms} ms, usually ${usualP95Ms} ms`
     case 'store':
       return `down, ${lastFailure ?? 'it does not answer'}`
     case 'clock':

@@ -9,6 +9,7 @@ import type { TargetReading } from './area.ts'
 import type { ExchangeWatcher, Outcome } from './exchange.ts'
 import { shownTarget } from './exchange-log.ts'
 import { loggedText } from './logged-text.ts'
+import { timeSpent } from './upstream-times.ts'
 
 export interface AccessLogOptions {
   log: Logger
@@ -42,7 +43,8 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
 
   return {
     ended(exchange, { status, durationMs }) {
-      const { request, reading, outcome, upstreamMs } = exchange
+      const { request, reading, outcome, startedAtMs, upstreamTimes: times, missed } = exchange
+      const { upstreamMs } = timeSpent({ startedAtMs, durationMs, times, waitedForOther: missed })
       const { rawHeaders, socket } = request
       // Not `exchange.client`, because reading that is counted, and only where a route needs it.
       const client = exchange.clientRead ?? readClientAddress(socket.remoteAddress, rawHeaders)
@@ -58,7 +60,7 @@ export function createAccessLog(options: AccessLogOptions): AccessLog {
           cache: cacheOf(outcome),
           upstream: 'upstream' in reading ? reading.upstream : undefined,
           durationMs: rounded(durationMs),
-          upstreamMs: upstreamMs === undefined ? undefined : rounded(upstreamMs),
+          upstreamMs: upstreamMs === null ? undefined : rounded(upstreamMs),
           application: applicationOf(reading, rawHeaders),
           client: loggedAddress(client.address),
         },

@@ -4,12 +4,14 @@ import { hasBegun } from '../http/whole-response.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { Ended, Exchange } from './exchange.ts'
+import { shownQuery } from './shown-query.ts'
 
-/** The target, as logs, the console and traces show it: a query of payments may hold anything, one of orders an address. */
+/** The target, as logs, the console and traces show it: of quotes and the rest of the swap API alone with a query. */
 export function shownTarget({ reading }: Pick<Exchange, 'reading'>): string | undefined {
   if (!('target' in reading)) return undefined
-  const { area } = reading
-  return area === 'quote' || area === 'swap' ? reading.target : reading.path
+  const { area, path, target } = reading
+  const hasShownQuery = (area === 'quote' || area === 'swap') && target.length > path.length
+  return hasShownQuery ? `${path}?${shownQuery(target.slice(path.length + 1))}` : path
 }
 
 export function logEnd(log: Logger, exchange: Exchange, { status, durationMs }: Ended): void {
@@ -40,6 +42,8 @@ export function logProblem(log: SummedLog, exchange: Exchange, problem: Problem)
       upstream: failure?.upstream,
       fault: failure?.fault,
       breaker: failure?.breaker,
+      // An expired certificate and a wrong name are two outages.
+      code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
       // One defect must not hide another.
       at: problem.slug === 'internal-error' ? placeOf(cause) : undefined,
     },
@@ -52,6 +56,12 @@ export function logProblem(log: SummedLog, exchange: Exchange, problem: Problem)
     status: problem.status,
     cause,
   }))
+}
+
+/** Such as CERT_HAS_EXPIRED, by Node or OpenSSL; its message may hold what the upstream sent. */
+function codeOf(error: unknown): string | undefined {
+  const { code } = (error ?? {}) as { code?: unknown }
+  return typeof code === 'string' ? code : undefined
 }
 
 /** The first line of the stack: where in the code an error was thrown. */

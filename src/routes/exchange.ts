@@ -43,7 +43,6 @@ export interface Exchange {
   outcome: Outcome | undefined
   /** A quote that was not in memory, whatever became of the request. */
   missed: boolean
-  upstreamMs: number | undefined
   /** Undefined: it did not ask its upstream, or waits for a call of another request. */
   upstreamTimes: UpstreamTimes | undefined
   /** Undefined: the request is not sampled, or OTEL_EXPORTER_OTLP_ENDPOINT is not set. Decided when it is first needed. */
@@ -115,7 +114,6 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
     readonly startedAtMs = performance.now()
     outcome: Outcome | undefined = undefined
     missed = false
-    upstreamMs: number | undefined = undefined
     upstreamTimes: UpstreamTimes | undefined = undefined
     rateLimit: RateLimitStanding | undefined = undefined
     readonly isTracing = tracing !== undefined

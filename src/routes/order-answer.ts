@@ -26,7 +26,6 @@ export function mayBeAccepted(status: number): boolean {
 export function relayAnswer(exchange: Exchange, answer: WholeAnswer): void {
   const { status, reason, rawHeaders, body } = answer
   const { response } = exchange
-  exchange.upstreamMs = answer.receivedAtMs - answer.sentAtMs
   const headers = answerHeaders(status, rawHeaders)
   headers.push(...ownRequestId(headers, exchange.id))
   addLength(headers, { status, body })

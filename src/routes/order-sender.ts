@@ -107,6 +107,7 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
     /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
     answerBegan(head: AnswerHead): void {
       this.#status = head.status
+      this.#exchange.upstreamTimes?.began()
       // A refusal may come from an edge server with another clock.
       if (isAccepted(head.status)) providerClock.observe(head)
       if (mayBeAccepted(head.status)) this.#useQuote()

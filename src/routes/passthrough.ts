@@ -62,8 +62,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
       sent() {
         exchange.upstreamTimes?.sent()
       },
-      answerBegan(upstreamMs) {
-        exchange.upstreamMs = upstreamMs
+      answerBegan() {
         exchange.upstreamTimes?.began()
       },
       failed(error) {

@@ -1,4 +1,4 @@
-import { type Clock, steadyMsOf } from '../clock.ts'
+import type { Clock } from '../clock.ts'
 import { formatForwarded } from '../http/forwarded.ts'
 import { lineBreak } from '../http/headers.ts'
 import type { AskedAs, CoolDowns, Pass } from '../quotes/cool-downs.ts'
@@ -123,14 +123,8 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
         },
         sender: new QuoteSender(request.pair, { pass, times }, options),
       })
-      call.answer.then(
-        (whole) => {
-          // To its last byte, which is what a client waits for.
-          exchange.upstreamMs = steadyMsOf(clock) - whole.sentSteadyMs
-          times?.settled()
-        },
-        () => times?.settled(),
-      )
+      const settled = () => times?.settled()
+      call.answer.then(settled, settled)
       return { answer: options.readAnswer(call, request, exchange.span), abort: call.abort }
     }
 
@@ -185,6 +179,7 @@ class QuoteSender implements Sender {
    * been set back. Only a 200 is read: a refusal may be an edge's, by another clock.
    */
   answerBegan(head: AnswerHead): void {
+    this.#times?.began()
     this.#pass.answered(answeredBy(head))
     if (head.status === 200) this.#options.providerClock.observe(head)
   }

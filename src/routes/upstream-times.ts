@@ -1,8 +1,8 @@
-/** When an exchange asked its upstream, by `performance.now()`. Only the console shows it. */
+/** When an exchange asked its upstream, by `performance.now()`, which goes on evenly when the wall clock is set. */
 export class UpstreamTimes {
   readonly askedAtMs = performance.now()
   sentAtMs: number | undefined = undefined
-  /** The first bytes of an answer that is streamed. */
+  /** The head of the answer was received. */
   beganAtMs: number | undefined = undefined
   /** The upstream has answered, or failed; undefined for an answer that is streamed. */
   settledAtMs: number | undefined = undefined
@@ -19,15 +19,22 @@ export class UpstreamTimes {
   settled(): void {
     this.settledAtMs = performance.now()
   }
+
+  /** From the sending to the last byte of an answer that is read whole; undefined: there is none. */
+  get wholeMs(): number | undefined {
+    const { sentAtMs, beganAtMs, settledAtMs } = this
+    const isWhole = sentAtMs !== undefined && beganAtMs !== undefined && settledAtMs !== undefined
+    return isWhole ? settledAtMs - sentAtMs : undefined
+  }
 }
 
 /** Where the time of a request went. Null: no time is known to have gone there. */
 export interface TimeSpent {
   /** It waited for a connection. */
   readonly queueMs: number | null
-  /** To the last byte of an answer that is read whole, to the first of one that is streamed. */
+  /** From the sending to the head of the answer; without one, until the upstream failed or the request ended. */
   readonly upstreamMs: number | null
-  /** From the first to the last byte of an answer that is streamed. */
+  /** From the head to the last byte of the answer. */
   readonly transferMs: number | null
   readonly ownMs: number | null
 }

@@ -33,8 +33,8 @@ export interface RelayOwner {
   ownHeaders: ((received: readonly string[]) => readonly string[]) | undefined
   /** Called for each try, just before its first byte is written. */
   sent(): void
-  /** Called when the head of the answer has come, with the time since the request went out. */
-  answerBegan(upstreamMs: number): void
+  /** Called when the head of the answer has come. */
+  answerBegan(): void
   /** Called when the client will not get the upstream's answer. The error is a ClientGone if the client left. */
   failed(error: unknown): void
 }
@@ -82,7 +82,6 @@ class Relay implements UpstreamHandler {
   #control: RequestControl | undefined
   #clientGone = false
   #ended = false
-  #sentAtMs = 0
   /** Not written until it is known whether the body comes with the head. */
   #head: AnswerHead | undefined
   #bodyBegan = false
@@ -113,7 +112,6 @@ class Relay implements UpstreamHandler {
     // The client left while its request waited for a connection, so the request is not sent.
     if (this.#clientGone || this.#ended) throw this.#clientGoneError()
     this.#control = control
-    this.#sentAtMs = performance.now()
     this.#options.owner.sent()
   }
 
@@ -125,7 +123,7 @@ class Relay implements UpstreamHandler {
       if (kind === 'other') relayInterim(request, response, { status, reason, rawHeaders })
       return
     }
-    owner.answerBegan(performance.now() - this.#sentAtMs)
+    owner.answerBegan()
     if (hasForeignTransferCoding(rawHeaders)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }

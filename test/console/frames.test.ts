@@ -126,7 +126,10 @@ describeInBrowser('what the console says', () => {
     const peers = outage({ id: 2, what: 'trust-proxy', names: many, howMany: 7, since: now, requests: 1 })
     const unknown = outage({ id: 3, what: 'unknown-orders', share: 1, usualShare: 1, since: now })
     const store = outage({ id: 4, what: 'store', lastFailure: 'refused', since: now, requests: 2 })
-    restart({ ...hello, outages: [pairs, peers, unknown, store] })
+    const slow = outage({
+      ...{ id: 6, what: 'slow', upstream: 'swap', p95Ms: 2_612, usualP95Ms: 102, since: now },
+    })
+    restart({ ...hello, outages: [pairs, peers, unknown, store, slow] })
     const { page } = await openPage(url)
     const said = (what: string) => page.locator(`[data-outage="${what}"]`).textContent()
     const five = many.slice(0, 5).map((name) => `${name.slice(0, 40)}…`)
@@ -138,6 +141,9 @@ describeInBrowser('what the console says', () => {
     )
     expect(await said('unknown-orders')).toMatch(
       /^100% of the float orders .+, which is more than half of them\.$/,
+    )
+    expect(await said('slow')).toMatch(
+      /^The swap API answers slowly since .+: its p95 of 10 min is 2,612 ms, usually 102 ms\.$/,
     )
     expect(await said('store')).toContain(
       '2 orders forwarded that would have been refused as expired, it is tried',

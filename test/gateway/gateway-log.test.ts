@@ -42,14 +42,16 @@ async function requestLines({ log }: Started, count: number): Promise<LogLine[]>
 describe('what is said of a request', () => {
   test('is one line at debug', async () => {
     const running = await started()
-    await (await fetch(`${running.gateway.url}/v3/pairs?x=1`, { headers: { 'X-Request-Id': 'id-1' } })).text()
+    await (
+      await fetch(`${running.gateway.url}/v3/pairs?page=1`, { headers: { 'X-Request-Id': 'id-1' } })
+    ).text()
     const lines = await requestLines(running, 1)
     expect(running.log.lines()).toHaveLength(1)
     expect(lines[0]).toMatchObject({
       requestId: 'id-1',
       area: 'swap',
       method: 'GET',
-      path: '/v3/pairs?x=1',
+      path: '/v3/pairs?page=1',
       status: 200,
       durationMs: expect.any(Number),
     })

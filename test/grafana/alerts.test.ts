@@ -13,6 +13,7 @@ import {
   alertTests,
   anchorsOf,
   readGrafana,
+  recordingRules,
 } from '../support/observing/grafana.ts'
 
 const grafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url))
@@ -92,6 +93,9 @@ describe.skipIf(!isInstalled('promtool'))('promtool', () => {
 
   test('accepts the rules, and prometheus.yml with them', () => {
     const { status, output } = promtool(['check', 'config', grafana('prometheus.yml')])
-    expect([status, output]).toEqual([0, expect.stringContaining(`${alertRules.length} rules found`)])
+    expect([status, output]).toEqual([
+      0,
+      expect.stringContaining(`${alertRules.length + recordingRules.length} rules found`),
+    ])
   })
 })

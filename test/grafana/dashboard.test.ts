@@ -75,9 +75,13 @@ describe.each(panels.map((panel) => [panel.title, panel] as const))('the panel "
 
   test('asks for the chosen jobs and instances only', () => {
     for (const { expr } of panel.targets ?? []) {
-      const selectors = expr.match(/\b(?:quotegate_|nodejs_|process_|up\{)[\w{]*[^}]*\}/g) ?? []
+      const selectors = expr.match(/\b(?:quotegate[_:]|nodejs_|process_|up\{)[\w:{]*[^}]*\}/g) ?? []
       expect(selectors.length).toBeGreaterThan(0)
-      for (const selector of selectors) expect(selector).toContain('{job=~"$job",instance=~"$instance"')
+      for (const selector of selectors) {
+        // What a rule records is of all instances of a job.
+        const isRecorded = selector.startsWith('quotegate:')
+        expect(selector).toContain(isRecorded ? '{job=~"$job"' : '{job=~"$job",instance=~"$instance"')
+      }
     }
   })
 
@@ -153,6 +157,11 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     panels: ['Breakers not closed', 'Breakers not closed, by upstream'],
     threshold: thresholds.breakersNotClosed + 1,
     inRule: `> ${thresholds.breakersNotClosed}`,
+  },
+  QuotegateProviderSlow: {
+    panels: ['Upstream p95 against the last day'],
+    threshold: thresholds.slowerThanUsual,
+    inRule: `>= ${thresholds.slowerThanUsual} *`,
   },
   QuotegateProviderLimits: {
     panels: ['Limited by the provider'],

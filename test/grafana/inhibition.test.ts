@@ -69,6 +69,28 @@ test('an upstream that hangs without opening a breaker pages once', () => {
   expect(notInhibited(clientsWait).map(({ alertname }) => alertname)).toEqual(['QuotegateProviderErrors'])
 })
 
+test("a breaker of one upstream hides that upstream's slowness, and not another's", () => {
+  const [slowSwap, slowPayments] = ['swap', 'payments'].map((upstream): Labels => {
+    return { alertname: 'QuotegateProviderSlow', job: 'quotegate', severity: 'warning', upstream }
+  }) as [Labels, Labels]
+  const breaker: Labels = {
+    ...{ alertname: 'QuotegateBreakerOpen', job: 'quotegate', instance: 'a', severity: 'critical' },
+    ...{ upstream: 'swap', breaker: 'connections' },
+  }
+  expect(notInhibited([breaker, slowSwap, slowPayments])).toEqual([breaker, slowPayments])
+})
+
+test("the provider's limit of a whole application explains quotes that do not come and hits that are missing", () => {
+  const warning = { job: 'quotegate', severity: 'warning' }
+  const limit: Labels = { alertname: 'QuotegateProviderLimits', instance: 'a', ...warning }
+  const because: Labels[] = ['NoQuotes', 'HitRatioCollapsed'].map((alert) => {
+    return { alertname: `Quotegate${alert}`, ...warning }
+  })
+  const refused: Labels = { alertname: 'QuotegateOrdersRefused', ...warning }
+  expect(notInhibited([limit, ...because, refused])).toEqual([limit, refused])
+  expect(notInhibited(because)).toEqual(because)
+})
+
 test('a defect that fails every request of one route pages once', () => {
   const critical = { job: 'quotegate', severity: 'critical' }
   const firing: Labels[] = [

@@ -96,7 +96,24 @@ describe('with ACCESS_LOG=on, there is one line for', () => {
     await expect(left).rejects.toThrow()
     const [line] = await accessLines(gateway, 1)
     expect(line).toMatchObject({ status: 0, path: '/checkouts/hang', client: '127.0.0.x' })
+    expect(line?.upstreamMs).toBeLessThanOrEqual(Number(line?.durationMs))
   })
+})
+
+test('of a query on /v3 no line shows a value but those of harmless parameters, at any level', async () => {
+  const gateway = await started({ LOG_LEVEL: 'trace' })
+  const query = `amount=1&toAddress=0x${secret}&${secret}.with.a.name.that.is.long=1`
+  for (const path of ['/v3/pairs/ETH_USDC/quotes', '/v3/pairs/ETH_USDC/quotes;x', '/v3/rates'])
+    await ask(gateway.url, { path: `${path}?${query}` })
+  // Its problem is logged too.
+  await ask(gateway.url, { path: `/v3/pairs/ETH_USDC/quotes?amount=much&toAddress=0x${secret}` })
+  const lines = await accessLines(gateway, 4)
+  expect(lines.map(({ path }) => String(path).split('?')[1])).toEqual([
+    ...Array(3).fill('amount=1&toAddress=…&…=…'),
+    'amount=much&toAddress=…',
+  ])
+  await gateway.stopped()
+  expect(gateway.text()).not.toContain(secret)
 })
 
 test('without ACCESS_LOG successful requests are not logged', async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { isInstalled } from '../support/machine/tools.ts'
-import { alertRules, dashboard, panels, substitute } from '../support/observing/grafana.ts'
+import { alertRules, dashboard, panels, recordingRules, substitute } from '../support/observing/grafana.ts'
 import { parseQuery } from '../support/observing/promql.ts'
 import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 import { type Stage, setStage } from './stage.ts'
@@ -29,7 +29,8 @@ describe.skipIf(!isInstalled('prometheus') || !valkeyIsInstalled())(
     test('evaluates every rule', async () => {
       const rules = await stage.prometheus.rules()
       const healths = rules.map(({ name, health }) => `${name} ${health}`)
-      expect(healths.sort()).toEqual(alertRules.map(({ alert }) => `${alert} ok`).sort())
+      const names = [...alertRules.map(({ alert }) => alert), ...recordingRules.map(({ record }) => record)]
+      expect(healths.sort()).toEqual(names.map((name) => `${name} ok`).sort())
     })
 
     test.each(

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { version } from '../../src/process/package-info.ts'
 import { ask, asking, giveQuote, lookups, quoteBody, untilCounted } from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { type Collector, startCollector, tracedTo, treeOf } from '../support/observing/collector.ts'
@@ -96,6 +97,8 @@ describe.each(['http/json', 'http/protobuf'])('by %s', (protocol) => {
     expect(batch?.scope).toBe('quotegate')
     expect(batch?.resource).toEqual({
       'service.name': 'gate',
+      'service.version': version,
+      'service.instance.id': expect.stringMatching(/^[\da-f]{8}-[\da-f-]{27}$/),
       'deployment.environment.name': 'test',
       note: 'a,b',
     })
@@ -168,6 +171,28 @@ test('an upstream that refuses connections shows in each try, and in the request
     '  connect internal type=connection_refused',
     '  GET client resend_count=1 type=connection_refused',
   ])
+})
+
+test('OTEL_RESOURCE_ATTRIBUTES names the version and the instance, if they are in it', async () => {
+  const { collector, gateway } = await traced({
+    OTEL_RESOURCE_ATTRIBUTES: 'service.version=abc123,service.instance.id=pod-7',
+  })
+  await asking(gateway.url, '0.1')
+  await collector.received(3)
+  expect(collector.batches[0]?.resource).toEqual({
+    'service.name': 'quotegate',
+    'service.version': 'abc123',
+    'service.instance.id': 'pod-7',
+  })
+})
+
+test('of the rest of the swap API a trace shows the values of harmless parameters alone', async () => {
+  const { collector, gateway } = await traced()
+  await ask(gateway.url, { path: '/v3/rates?from=ETH&toAddress=0xsecret' })
+  await collector.received(3)
+  const [server] = collector.spans().filter(({ kind }) => kind === 'server')
+  expect(server?.attributes['url.query']).toBe('from=ETH&toAddress=…')
+  expect(JSON.stringify(collector.batches)).not.toContain('0xsecret')
 })
 
 test('a payment and a webhook show no query and go out as they came', async () => {

@@ -1,5 +1,5 @@
 import { element, setText } from './dom.js'
-import { clockTime, count, listed, percent, span } from './format.js'
+import { clockTime, count, listed, milliseconds, percent, span } from './format.js'
 
 const kinds = {
   quotes: 'Quotes of the',
@@ -81,6 +81,12 @@ function sentence(outage, now) {
         how: failure,
         now: `; ${refused(outage)}, ${nextTry(outage)}.`,
         served,
+      }
+    case 'slow':
+      return {
+        what: `The ${names[outage.upstream] ?? outage.upstream} answers slowly`,
+        since,
+        how: `: its p95 of 10 min is ${milliseconds(outage.p95Ms)} ms, usually ${milliseconds(outage.usualP95Ms)} ms.`,
       }
     case 'store':
       return {

@@ -5,8 +5,8 @@ import { milliseconds } from './format.js'
 const sources = { provider: "the provider's", gateway: "the gateway's own", client: "the client's" }
 const partsOfTime = [
   { key: 'queueMs', name: 'queue', text: 'Waited for a connection' },
-  { key: 'upstreamMs', name: 'upstream', text: 'Upstream' },
-  { key: 'transferMs', name: 'transfer', text: 'Passed the answer on' },
+  { key: 'upstreamMs', name: 'upstream', text: 'Upstream, to the head of its answer' },
+  { key: 'transferMs', name: 'transfer', text: 'Body of the answer' },
   { key: 'ownMs', name: 'own', text: 'The gateway itself' },
 ]
 

@@ -42,9 +42,16 @@ export interface AlertRule {
   annotations: { summary?: string; description?: string; dashboard_url?: string; runbook_url?: string }
 }
 
-export const alertRules = (
-  parse(readGrafana('alerts.yml')) as { groups: { rules: AlertRule[] }[] }
-).groups.flatMap(({ rules }) => rules)
+export interface RecordingRule {
+  record: string
+  expr: string
+}
+
+const rules = (
+  parse(readGrafana('alerts.yml')) as { groups: { rules: (AlertRule | RecordingRule)[] }[] }
+).groups.flatMap((group) => group.rules)
+export const alertRules = rules.filter((rule) => 'alert' in rule)
+export const recordingRules = rules.filter((rule) => 'record' in rule)
 
 export interface AlertTest {
   name: string
@@ -63,6 +70,7 @@ export const queries = [
     targets.map(({ expr, legendFormat }) => ({ where: `${title}: ${legendFormat}`, expr })),
   ),
   ...alertRules.map(({ alert, expr }) => ({ where: alert, expr })),
+  ...recordingRules.map(({ record, expr }) => ({ where: record, expr })),
   ...dashboard.annotations.list.map(({ expr }) => ({ where: 'annotation', expr })),
 ]
 

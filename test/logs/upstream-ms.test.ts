@@ -1,0 +1,74 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { ask, quotePath } from '../support/clients/quotes.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
+
+const headAfterMs = 300
+const bodyTakesMs = 1_500
+
+interface Shown {
+  route: string
+  upstreamMs: number
+  transferMs: number
+}
+
+const terms = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: '0.1' })
+const requests = [
+  { route: 'quote', path: `${quotePath}?amount=0.1`, method: 'GET' },
+  { route: 'float-order', path: '/v3/orders/float', method: 'POST', body: terms },
+  { route: 'order', path: '/v3/orders', method: 'POST', body: terms },
+  { route: 'swap', path: '/v3/pairs', method: 'GET' },
+  { route: 'payments', path: '/checkouts', method: 'POST', body: '{}' },
+]
+
+test.each(requests)(
+  "upstreamMs of $route is the time to the answer's head, in the log and the console, though our clock is set back",
+  async ({ route, ...asked }) => {
+    let setBackMs = 0
+    const clock = { nowMs: () => Date.now() - setBackMs, steadyMs: () => performance.now() }
+    const upstream = await recordingUpstream(async (_request, response) => {
+      setBackMs += 3_600_000
+      await sleep(headAfterMs)
+      // The console keeps what failed.
+      response.writeHead(500).write('first')
+      await sleep(bodyTakesMs)
+      response.end('last')
+    })
+    const log = await keptLog('info')
+    const gateway = await startGateway(
+      { SWAP_BASE_URL: upstream.url, PAYMENTS_BASE_URL: upstream.url, ACCESS_LOG: 'on' },
+      { clock, logger: log.logger },
+    )
+    onTestFinished(() => gateway.close())
+    expect((await ask(gateway.url, asked)).status).toBe(500)
+
+    const logged = () => log.lines().filter((line) => line.log === 'access')
+    await vi.waitFor(() => expect(logged()).toHaveLength(1), 10_000)
+    const { upstreamMs, durationMs } = logged()[0] as unknown as { upstreamMs: number; durationMs: number }
+    expect(upstreamMs).toBeGreaterThanOrEqual(headAfterMs - 5)
+    expect(upstreamMs).toBeLessThan(durationMs - bodyTakesMs / 2)
+    const status = await (await fetch(`${gateway.operationsUrl}/status`)).json()
+    const [shown] = (status as { lastFailures: Shown[] }).lastFailures
+    expect(shown).toMatchObject({ route, upstreamMs })
+    expect(shown?.transferMs).toBeGreaterThan(bodyTakesMs / 2)
+  },
+)
+
+test('a quote whose body the provider sends slowly has not missed the objective of the gateway', async () => {
+  const upstream = await recordingUpstream(async (_request, response) => {
+    const body = JSON.stringify({ id: 'q', pairId: 'ETH_USDC', expiry: Date.now() + 30_000 })
+    response.writeHead(200, { 'Content-Type': 'application/json' }).write(body.slice(0, 5))
+    await sleep(bodyTakesMs)
+    response.end(body.slice(5))
+  })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url })
+  onTestFinished(() => gateway.close())
+  // A loaded machine may add its own 50 ms to one of them.
+  for (let amount = 1; amount <= 3; amount += 1)
+    expect((await ask(gateway.url, { path: `${quotePath}?amount=${amount}` })).status).toBe(200)
+  const met = async () =>
+    /quote_latency_total\{how="miss",objective="met"\} (\d+)/.exec(await gateway.metrics())?.[1]
+  await expect.poll(async () => Number(await met())).toBeGreaterThanOrEqual(1)
+})
