@@ -27,7 +27,9 @@ export const outage = z.object({
   traffic: z
     .enum(['connections', 'orders', 'rest', 'quotes'])
     .optional()
-    .describe('What has stopped: with connections everything, else requests of one kind.'),
+    .describe(
+      'What has stopped: with connections everything, else requests of one kind; of quotes, those of the pairs in `names`.',
+    ),
   lastFailure: z.string().optional().describe('Such as `connection refused`, `503` or `timeout after 10 s`.'),
   retryInMs: z
     .number()

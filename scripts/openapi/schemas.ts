@@ -75,8 +75,10 @@ export const readiness = z.object({ status: z.enum(['ready', 'not ready']), degr
 
 const shownBreaker = z.object({
   name: z
-    .enum(['connections', 'orders', 'rest', 'quotes'])
-    .describe('What it stops: with connections everything, else requests of one kind. Only swap has kinds.'),
+    .enum(['connections', 'orders', 'rest'])
+    .describe(
+      'What it stops: with connections everything, else requests of one kind. Only swap has kinds; `openPairs` are its quotes.',
+    ),
   state: z.enum(['closed', 'open', 'half-open']),
   retryAfterMs: z.number().describe('How long until one request may try; 0 while the breaker is closed.'),
 })

@@ -26,7 +26,7 @@ const outcomes: readonly Outcome[] = [
   ...refusals,
 ]
 const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
-const breakerNames: readonly BreakerName[] = ['connections', 'orders', 'rest', 'quotes']
+const breakerNames: readonly BreakerName[] = ['connections', 'orders', 'rest']
 
 const durationBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30]
 

@@ -7,7 +7,7 @@ export interface Trouble {
   /** When its first failure ended; undefined: since it was first seen. */
   readonly since?: number | undefined
   readonly upstream?: string
-  /** What has stopped: `connections`, and with them everything, or `quotes`, `orders` or `rest`. */
+  /** What has stopped: `connections`, and with them everything, `orders` or `rest`; `quotes`: of the pairs in `names`. */
   readonly traffic?: string
   readonly lastFailure?: string | undefined
   /** 0: the next request tries; undefined: a request is trying, or nothing is tried. */

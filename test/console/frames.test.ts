@@ -143,8 +143,8 @@ describeInBrowser('what the console says', () => {
       '2 orders forwarded that would have been refused as expired, it is tried',
     )
 
-    const quotes = outage({ ...pairs, id: 5, what: 'upstream' })
-    restart({ ...hello, outages: [quotes, pairs, { ...unknown, usualShare: 0.2, requests: 9 }] })
+    const all = outage({ ...pairs, id: 5, what: 'upstream', traffic: 'connections' })
+    restart({ ...hello, outages: [all, pairs, { ...unknown, usualShare: 0.2, requests: 9 }] })
     await page.locator('[data-outage="upstream"]').waitFor()
     expect(await page.locator('[data-outage="pairs"]').count()).toBe(0)
     expect(await said('unknown-orders')).toMatch(/, more than the usual 20%; 9 since then\.$/)

@@ -2,7 +2,6 @@ import { element, setText } from './dom.js'
 import { clockTime, count, listed, percent, span } from './format.js'
 
 const kinds = {
-  quotes: 'Quotes of the',
   orders: 'Orders to the',
   rest: 'Requests other than quotes and orders to the',
 }
@@ -54,11 +53,10 @@ function keyOf({ id, what, upstream, traffic }) {
   return [id, what, upstream, traffic].join(' ')
 }
 
-/** Single pairs say nothing more where all quotes of their upstream have stopped. */
+/** Single pairs say nothing more where there is no connection to their upstream. */
 function isNews({ what, upstream }, _index, outages) {
   if (what !== 'pairs') return true
-  const stopsAll = ({ traffic }) => traffic === 'connections' || traffic === 'quotes'
-  return !outages.some((other) => other.what === 'upstream' && other.upstream === upstream && stopsAll(other))
+  return !outages.some((other) => other.traffic === 'connections' && other.upstream === upstream)
 }
 
 function sentence(outage, now) {
