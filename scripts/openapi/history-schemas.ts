@@ -4,7 +4,7 @@ export const shownCalls = z.object({
   traffic: z.enum(['quotes', 'orders', 'rest']),
   seconds: z.number().describe('How far the figures reach back: 50 to 60, or less after the start.'),
   callsPerSecond: z.number(),
-  failedShare: z.number().nullable().describe('Of the calls that were sent; null: none was.'),
+  failedShare: z.number().nullable().describe('Of all requests, those that were not sent included; null: there was none.'),
   notSent: z.number().describe('Requests that a breaker refused, or that no connection became free for.'),
   p50Ms: z.number().nullable(),
   p95Ms: z.number().nullable(),
