@@ -169,6 +169,10 @@ const failedRequest = z.object({
   path: z.string(),
   status: z.number().describe('0: the client left, or the answer broke off.'),
   source: z.enum(['provider', 'gateway', 'client']).nullable().describe('Who caused the error.'),
+  notSent: z
+    .enum(['breaker', 'saturated'])
+    .nullable()
+    .describe('Why it was not sent: a breaker was open, or no connection became free.'),
   cacheStatus: z.string().nullable(),
   durationMs: z.number(),
   queueMs: partOfTime.describe('It waited for a connection.'),

@@ -1,4 +1,5 @@
 import type { Events } from './events.ts'
+import { runbookOf } from './runbook.ts'
 
 /** What is wrong with one part now. */
 export interface Trouble {
@@ -41,6 +42,8 @@ export interface Outage extends Trouble {
   readonly until: number | null
   readonly requests: number
   readonly concerned: Subject['concerned']
+  /** Where the runbook says what to do. */
+  readonly runbook: string
 }
 
 export interface Outages {
@@ -87,6 +90,7 @@ export function createOutages(
       until: null,
       requests: count - one.countBefore,
       concerned: subject.concerned,
+      runbook: runbookOf(trouble),
     }
   }
 

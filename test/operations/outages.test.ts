@@ -1,10 +1,13 @@
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Outage } from '../../src/operations/outages.ts'
+import { runbookOf, runbookSections } from '../../src/operations/runbook.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { aSecond, pause, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
+import { anchorsOf } from '../support/observing/grafana.ts'
 import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
 import { act, ask, floatOrder, gatewayWith, production, quote } from './support.ts'
 
@@ -283,6 +286,15 @@ describe('other things that can be wrong', () => {
       .poll(() => outagesOf(gateway), { timeout: 10_000 })
       .toMatchObject([{ what: 'unknown-orders', isSevere: false, share: 1, usualShare: 1 }])
   })
+})
+
+test('each thing that can be wrong has a section of the runbook', () => {
+  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const anchors = anchorsOf(page)
+  expect(runbookSections.length).toBeGreaterThan(5)
+  expect(runbookSections.filter((section) => !anchors.has(section))).toEqual([])
+  expect(runbookOf({ what: 'clock' })).toMatch(/\/docs\/operations\.md#quotegateclockunknown$/)
+  expect(runbookOf({ what: 'clock', offsetMs: 3_000 })).toMatch(/#quotegateclockoffset$/)
 })
 
 test('events tell of a start, of quotes that were dropped and of faults of the sandbox', async () => {

@@ -22,8 +22,9 @@ export function createOutages() {
       now: element('span', { 'aria-live': 'off' }),
       served: element('span', { class: 'served' }),
     }
-    const node = element('p', { 'data-outage': outage.what }, ...Object.values(parts))
-    const made = { node, ...parts }
+    const runbook = element('a', { target: '_blank', rel: 'noopener noreferrer', text: 'What to do' })
+    const node = element('p', { 'data-outage': outage.what }, ...Object.values(parts), ' ', runbook)
+    const made = { node, runbook, parts }
     section.append(node)
     shown.set(key, made)
     return made
@@ -37,8 +38,9 @@ export function createOutages() {
       shown.delete(key)
     }
     for (const [key, outage] of wanted) {
-      const { node, ...parts } = shown.get(key) ?? add(key, outage)
+      const { node, runbook, parts } = shown.get(key) ?? add(key, outage)
       node.className = `outage ${outage.isSevere ? 'bad' : 'warn'}`
+      runbook.href = outage.runbook
       const said = sentence(outage, now)
       for (const [name, part] of Object.entries(parts)) setText(part, said[name] ?? '')
     }
