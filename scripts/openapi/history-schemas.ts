@@ -4,7 +4,10 @@ export const shownCalls = z.object({
   traffic: z.enum(['quotes', 'orders', 'rest']),
   seconds: z.number().describe('How far the figures reach back: 50 to 60, or less after the start.'),
   callsPerSecond: z.number(),
-  failedShare: z.number().nullable().describe('Of the calls that were sent; null: none was.'),
+  failedShare: z
+    .number()
+    .nullable()
+    .describe('Of all requests, those that were not sent included; null: there was none.'),
   notSent: z.number().describe('Requests that a breaker refused, or that no connection became free for.'),
   p50Ms: z.number().nullable(),
   p95Ms: z.number().nullable(),
@@ -23,11 +26,14 @@ export const outage = z.object({
   until: z.number().nullable().describe('Null: it goes on.'),
   requests: z.number().describe('How many requests it has concerned since then; `concerned` says how.'),
   concerned: z.enum(['refused', 'forwarded', 'misplaced', 'none']),
+  runbook: z.string().describe('The section of the runbook that says what to do.'),
   upstream: z.string().optional(),
   traffic: z
     .enum(['connections', 'orders', 'rest', 'quotes'])
     .optional()
-    .describe('What has stopped: with connections everything, else requests of one kind.'),
+    .describe(
+      'What has stopped: with connections everything, else requests of one kind; of quotes, those of the pairs in `names`.',
+    ),
   lastFailure: z.string().optional().describe('Such as `connection refused`, `503` or `timeout after 10 s`.'),
   retryInMs: z
     .number()

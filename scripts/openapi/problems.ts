@@ -81,7 +81,7 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
   'upstream-timeout': outcome,
   'breaker-open': {
     breaker: z
-      .enum(['connections', 'orders', 'pair', 'quotes', 'rest'])
+      .enum(['connections', 'orders', 'pair', 'rest'])
       .describe('What is not sent for a moment: all that needs a connection, or requests of one kind.'),
   },
 }

@@ -75,8 +75,10 @@ export const readiness = z.object({ status: z.enum(['ready', 'not ready']), degr
 
 const shownBreaker = z.object({
   name: z
-    .enum(['connections', 'orders', 'rest', 'quotes'])
-    .describe('What it stops: with connections everything, else requests of one kind. Only swap has kinds.'),
+    .enum(['connections', 'orders', 'rest'])
+    .describe(
+      'What it stops: with connections everything, else requests of one kind. Only swap has kinds; `openPairs` are its quotes.',
+    ),
   state: z.enum(['closed', 'open', 'half-open']),
   retryAfterMs: z.number().describe('How long until one request may try; 0 while the breaker is closed.'),
 })
@@ -167,6 +169,10 @@ const failedRequest = z.object({
   path: z.string(),
   status: z.number().describe('0: the client left, or the answer broke off.'),
   source: z.enum(['provider', 'gateway', 'client']).nullable().describe('Who caused the error.'),
+  notSent: z
+    .enum(['breaker', 'saturated'])
+    .nullable()
+    .describe('Why it was not sent: a breaker was open, or no connection became free.'),
   cacheStatus: z.string().nullable(),
   durationMs: z.number(),
   queueMs: partOfTime.describe('It waited for a connection.'),

@@ -39,6 +39,7 @@ function seen(exchange: Exchange, ended: Ended, is: Pick<SeenRequest, 'number' |
     path: short(shownTarget(exchange) ?? ''),
     status,
     source: sourceOf(exchange, status),
+    notSent: notSentOf(exchange),
     cacheStatus,
     durationMs: rounded(durationMs),
     ...spent(exchange, durationMs),
@@ -75,6 +76,12 @@ function sourceOf({ outcome }: Exchange, status: number): ErrorSource | null {
   if (status === 0) return problem === undefined ? 'client' : 'provider'
   const isProvidersLimit = status === 429 && problem !== 'rate-limited'
   return status >= 500 || isProvidersLimit ? 'provider' : 'client'
+}
+
+function notSentOf({ outcome }: Exchange): SeenRequest['notSent'] {
+  const problem = outcome?.how === 'problem' ? outcome.problem : undefined
+  if (problem === 'breaker-open') return 'breaker'
+  return problem === 'saturated' ? 'saturated' : null
 }
 
 function rounded(ms: number): number {

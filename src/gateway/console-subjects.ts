@@ -33,8 +33,8 @@ export function createSubjects(parts: SubjectParts): Subject[] {
   const { clock, upstreams, refusals, providerClock, sharedStore, metrics, untrustedPeers } = parts
   const wallOf = (monotonicMs: number) => Math.round(clock.nowMs() - (performance.now() - monotonicMs))
 
-  function lastFailureOf({ lastFailures }: Upstream, breaker: BreakerName): string | undefined {
-    const last = lastFailures[breaker]
+  function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes'): string | undefined {
+    const last = lastFailures[what]
     return last && failureText(last.failure, last.afterMs)
   }
 
@@ -165,10 +165,10 @@ export function troubleOf({ recent, day }: UnknownOrders): Trouble | undefined {
 function stillServed(upstreams: readonly Upstream[], quotes = 'quotes'): string[] {
   return upstreams.flatMap(({ name, breakers: { states } }) => {
     const isConnected = states.connections?.state === 'closed'
-    if (states.quotes === undefined) return isConnected ? [name] : []
+    if (states.orders === undefined) return isConnected ? [name] : []
     const goes = (breaker: BreakerName) => isConnected && states[breaker]?.state === 'closed'
     return [
-      goes('quotes') ? quotes : 'cached quotes until they expire',
+      isConnected ? quotes : 'cached quotes until they expire',
       ...(goes('orders') ? ['orders'] : []),
       ...(goes('rest') ? ['the rest of the swap API'] : []),
     ]

@@ -37,7 +37,6 @@ const detailOfBreaker: Record<OpenBreaker, string> = {
   connections: 'Connections to the API keep failing.',
   orders: 'Orders keep failing at the API; other requests are not affected.',
   rest: 'Requests other than quotes and orders keep failing at the API; quotes and orders are not affected.',
-  quotes: 'Quotes of several pairs keep failing at the API; orders are not affected.',
   pair: 'Quotes of this pair keep failing at the API; other pairs and orders are not affected.',
 }
 

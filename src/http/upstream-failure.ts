@@ -46,4 +46,4 @@ export class UpstreamFailure extends Error {
 }
 
 /** What kept failing, so that this request was not sent: connections, or requests of one kind, or quotes of one pair. */
-export type OpenBreaker = 'connections' | 'orders' | 'rest' | 'quotes' | 'pair'
+export type OpenBreaker = 'connections' | 'orders' | 'rest' | 'pair'

@@ -26,7 +26,7 @@ const outcomes: readonly Outcome[] = [
   ...refusals,
 ]
 const breakerStates: readonly BreakerState[] = ['closed', 'open', 'half-open']
-const breakerNames: readonly BreakerName[] = ['connections', 'orders', 'rest', 'quotes']
+const breakerNames: readonly BreakerName[] = ['connections', 'orders', 'rest']
 
 /** From half a second on each is less than twice the one before: QuotegateProviderSlow fires at twice the usual p95. */
 const durationBounds = [

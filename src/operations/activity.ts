@@ -14,6 +14,8 @@ export interface SeenRequest {
   readonly status: number
   /** Who caused an error; null: there is none. */
   readonly source: ErrorSource | null
+  /** What kept it from being sent to its upstream; null: it was sent, or was not to be. */
+  readonly notSent: 'breaker' | 'saturated' | null
   readonly cacheStatus: string | null
   readonly durationMs: number
   /** Where the time went: waiting for a connection, the upstream's answer, passing it on, and all else. */

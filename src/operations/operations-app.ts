@@ -103,6 +103,8 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   app.use('/actions', createActions(view, access, recorder))
   app.get(['/', '/:file'], async (request: Request, response: Response, next: NextFunction) => {
     const { file: name = 'index.html' } = request.params
+    const place = request.path === '/' ? placeWithSlash(request.originalUrl) : undefined
+    if (place !== undefined) return response.redirect(301, place)
     const file = typeof name === 'string' ? await fileOf(name) : undefined
     if (file === undefined) next()
     else response.type(file.type).send(file.body)
@@ -136,6 +138,16 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
 }
 
 const unreadable = json(400, { error: 'The request cannot be read.' })
+
+/**
+ * Where another app has mounted this one, the page may be asked for without the slash that ends its path. A browser would
+ * then look for its files beside it. Relative, because a proxy in front may have removed the beginning of the path.
+ */
+function placeWithSlash(originalUrl: string): string | undefined {
+  const [path = ''] = originalUrl.split('?', 1)
+  const last = path.slice(path.lastIndexOf('/') + 1)
+  return last === '' ? undefined : `./${last}/${originalUrl.slice(path.length)}`
+}
 
 function readiness(ready: boolean, storeUp: boolean): Page {
   return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', degraded: !storeUp })

@@ -1,4 +1,5 @@
 import type { Events } from './events.ts'
+import { runbookOf } from './runbook.ts'
 
 /** What is wrong with one part now. */
 export interface Trouble {
@@ -7,7 +8,7 @@ export interface Trouble {
   /** When its first failure ended; undefined: since it was first seen. */
   readonly since?: number | undefined
   readonly upstream?: string
-  /** What has stopped: `connections`, and with them everything, or `quotes`, `orders` or `rest`. */
+  /** What has stopped: `connections`, and with them everything, `orders` or `rest`; `quotes`: of the pairs in `names`. */
   readonly traffic?: string
   readonly lastFailure?: string | undefined
   /** 0: the next request tries; undefined: a request is trying, or nothing is tried. */
@@ -44,6 +45,8 @@ export interface Outage extends Trouble {
   readonly until: number | null
   readonly requests: number
   readonly concerned: Subject['concerned']
+  /** Where the runbook says what to do. */
+  readonly runbook: string
 }
 
 export interface Outages {
@@ -90,6 +93,7 @@ export function createOutages(
       until: null,
       requests: count - one.countBefore,
       concerned: subject.concerned,
+      runbook: runbookOf(trouble),
     }
   }
 

@@ -6,7 +6,7 @@ export interface ShownCalls {
   /** How long the figures reach back. */
   readonly seconds: number
   readonly callsPerSecond: number
-  /** Of the calls that were sent; null: none was. */
+  /** Of all requests: for its client, one that was not sent has failed too. null: there was none. */
   readonly failedShare: number | null
   /** Requests that were not sent, because a breaker was open or no connection became free. */
   readonly notSent: number
@@ -82,11 +82,12 @@ export class RecentCalls {
     }
     const inStep = this.#secondsPassed % stepSeconds
     const seconds = Math.max(1, Math.min(this.#secondsPassed, (steps - 1) * stepSeconds + inStep))
+    const asked = total.calls + total.notSent
     return {
       traffic: this.#traffic,
       seconds,
       callsPerSecond: Number((total.calls / seconds).toFixed(2)),
-      failedShare: total.calls === 0 ? null : Number((total.failures / total.calls).toFixed(4)),
+      failedShare: asked === 0 ? null : Number(((total.failures + total.notSent) / asked).toFixed(4)),
       notSent: total.notSent,
       p50Ms: digits(total.durations.quantile(0.5)),
       p95Ms: digits(total.durations.quantile(0.95)),

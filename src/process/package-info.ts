@@ -6,7 +6,12 @@ export const programFolder = new URL(
   import.meta.url,
 )
 
-/** The version in package.json, which is one folder up from `src/` and `dist/`. */
-export const version: string = JSON.parse(
+interface Manifest {
+  version: string
+  homepage?: string
+}
+
+/** Of package.json, which is one folder up from `src/` and `dist/`. */
+export const { version, homepage }: Manifest = JSON.parse(
   readFileSync(new URL('../package.json', programFolder), 'utf8'),
-).version
+)

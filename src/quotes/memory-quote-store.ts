@@ -8,11 +8,13 @@ export interface MemoryQuoteStore extends QuoteStore {
   /** False: the quote does not fit. */
   set(key: string, quote: StoredQuote): boolean
   forget(key: string, quoteId: string): boolean
+  /** The quote of this key is served. Not counted by `get`, which also finds quotes that have expired. */
+  countHit(key: string): void
   readonly entries: number
   readonly bytes: number
 }
 
-/** For the console and for evictions: lists and drops entries without counting hits. */
+/** For the console and for evictions: lists and drops entries. */
 export interface QuoteListing {
   /** Most recently used first. Iterating does not change that order. */
   kept(): Iterable<KeptQuote>
@@ -58,11 +60,10 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
   }
 
   return {
-    get(key) {
-      const kept = quotes.get(key)
-      if (kept === undefined) return undefined
-      kept.hits += 1
-      return kept.quote
+    get: (key) => quotes.get(key)?.quote,
+    countHit(key) {
+      const kept = quotes.peek(key)
+      if (kept !== undefined) kept.hits += 1
     },
     set(key, quote) {
       const before = quotes.peek(key)

@@ -89,8 +89,13 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
   function live(key: string, at: Moment): StoredQuote | undefined {
     const quote = find(key, at)
-    if (quote !== undefined) observer.lookedUp('hit')
+    if (quote !== undefined) countHit(key)
     return quote
+  }
+
+  function countHit(key: string): void {
+    observer.lookedUp('hit')
+    store.countHit(key)
   }
 
   function isRefreshDue(key: string, quote: StoredQuote): boolean {
@@ -159,7 +164,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     const count = again ? countNothing : (result: Lookup) => observer.lookedUp(result)
     const quote = find(key, at)
     if (quote !== undefined) {
-      count('hit')
+      if (!again) countHit(key)
       if (isRefreshDue(key, quote)) refresh(key, quote, source)
       return { served: Promise.resolve({ how: 'hit', quote }), leave: () => {} }
     }

@@ -1,8 +1,10 @@
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
 export interface BreakerOptions {
-  /** How many failures in a row open the breaker. */
+  /** How many failures in a row open the breaker, once the first of them is `minFailingMs` old. */
   failures: number
+  /** Failures are often faster than successes: that many in a row, all at once, may be a small share of the requests. */
+  minFailingMs: number
   /** How long the breaker stays open before it admits one trial request. */
   openMs: number
   /** Must be monotonic: if a wall clock were set back, the breaker would stay open that much longer. */
@@ -17,46 +19,34 @@ export interface Permit {
   /** A good answer has begun. The outage is over, however long the rest of the answer takes. */
   answerBegan(): void
   succeeded(): void
-  /** Failures of one `source` count once in a row. Without a source, each failure counts. */
-  failed(source?: object): void
+  failed(): void
   /** The client left or the request was never sent, so its end says nothing about the upstream. */
   abandoned(): void
 }
 
-export interface AdmitOptions {
-  /** It is expected to fail, so that its failure says little. As a trial it keeps only its like waiting. */
-  isDoubtful: boolean
-}
-
 export interface Breaker {
   readonly state: BreakerState
-  /** Whether a request has failed since the last one that succeeded. */
-  readonly isFailing: boolean
   /** When the first of the failures in a row ended, by `nowMs`; undefined: none has failed since one succeeded. */
   readonly failingSinceMs: number | undefined
   /** How long to wait before the next request can be admitted; 0 while the breaker is closed. */
   readonly retryAfterMs: number
   /** Whether `admit` would give a permit now. */
-  admits(options?: AdmitOptions): boolean
+  admits(): boolean
   /**
    * A permit to send a request, or undefined. While half-open, one request at a time gets a permit; but one that takes
    * longer than `openMs`, such as an upload, keeps the next one waiting no longer.
    */
-  admit(options?: AdmitOptions): Permit | undefined
+  admit(): Permit | undefined
   /** Ends the row of failures, and the outage if there is one: some request has shown that the upstream works. */
   close(): void
 }
-
-const anyRequest: AdmitOptions = { isDoubtful: false }
 
 /** Stops sending to a failing upstream: callers get their error at once, and the upstream has time to recover. */
 export function createBreaker(options: BreakerOptions): Breaker {
   let state: BreakerState = 'closed'
   let failuresInARow = 0
   let failingSinceMs: number | undefined
-  let sourcesInTheRow = new WeakSet<object>()
   let nextTrialAtMs = 0
-  let nextDoubtfulTrialAtMs = 0
   /** The latest, if it has not ended. */
   let trial: Permit | undefined
   let ordinary = ordinaryPermit()
@@ -67,21 +57,14 @@ export function createBreaker(options: BreakerOptions): Breaker {
     options.onChange?.(next)
   }
 
-  function open(admitted = anyRequest): void {
-    wait(admitted)
+  function open(): void {
+    nextTrialAtMs = options.nowMs() + options.openMs
     change('open')
   }
 
-  function wait({ isDoubtful }: AdmitOptions, untilMs = options.nowMs() + options.openMs): void {
-    nextDoubtfulTrialAtMs = untilMs
-    if (!isDoubtful) nextTrialAtMs = untilMs
-  }
-
   function endRow(): void {
-    if (failuresInARow === 0) return
     failuresInARow = 0
     failingSinceMs = undefined
-    sourcesInTheRow = new WeakSet()
   }
 
   function close(): void {
@@ -102,19 +85,19 @@ export function createBreaker(options: BreakerOptions): Breaker {
       succeeded() {
         if (isCurrent()) endRow()
       },
-      failed(source = {}) {
-        if (!isCurrent() || sourcesInTheRow.has(source)) return
-        sourcesInTheRow.add(source)
+      failed() {
+        if (!isCurrent()) return
+        const nowMs = options.nowMs()
         failuresInARow += 1
-        failingSinceMs ??= options.nowMs()
-        if (failuresInARow >= options.failures) open()
+        failingSinceMs ??= nowMs
+        if (failuresInARow >= options.failures && nowMs - failingSinceMs >= options.minFailingMs) open()
       },
       abandoned() {},
     }
     return permit
   }
 
-  function trialPermit(admitted: AdmitOptions): Permit {
+  function trialPermit(): Permit {
     const beforeOutage = ordinary
     /** Takes the reports of this request once its good answer has begun and closed the breaker. */
     let permitSinceClose: Permit | undefined
@@ -139,19 +122,20 @@ export function createBreaker(options: BreakerOptions): Breaker {
         if (permitSinceClose) permitSinceClose.succeeded()
         else endOutage()
       },
-      failed(source) {
-        if (permitSinceClose) permitSinceClose.failed(source)
-        else endTrial(() => open(admitted))
+      failed() {
+        if (permitSinceClose) permitSinceClose.failed()
+        else endTrial(open)
       },
       abandoned() {
-        endTrial(() => wait(admitted, 0))
+        endTrial(() => {
+          nextTrialAtMs = 0
+        })
       },
     }
     return permit
   }
 
-  const isDue = ({ isDoubtful }: AdmitOptions) =>
-    options.nowMs() >= (isDoubtful ? nextDoubtfulTrialAtMs : nextTrialAtMs)
+  const isDue = () => options.nowMs() >= nextTrialAtMs
 
   return {
     get state() {
@@ -160,18 +144,15 @@ export function createBreaker(options: BreakerOptions): Breaker {
     get retryAfterMs() {
       return state === 'open' ? Math.max(0, nextTrialAtMs - options.nowMs()) : 0
     },
-    get isFailing() {
-      return failuresInARow > 0
-    },
     get failingSinceMs() {
       return failingSinceMs
     },
-    admits: (asked = anyRequest) => state === 'closed' || isDue(asked),
-    admit(asked = anyRequest) {
+    admits: () => state === 'closed' || isDue(),
+    admit() {
       if (state === 'closed') return ordinary
-      if (!isDue(asked)) return undefined
-      trial = trialPermit(asked)
-      wait(asked)
+      if (!isDue()) return undefined
+      trial = trialPermit()
+      nextTrialAtMs = options.nowMs() + options.openMs
       change('half-open')
       return trial
     },

@@ -1,18 +1,20 @@
 import type { OpenBreaker } from '../http/upstream-failure.ts'
-import { type AdmitOptions, type Breaker, type BreakerState, createBreaker, type Permit } from './breaker.ts'
+import {
+  type Breaker,
+  type BreakerOptions,
+  type BreakerState,
+  createBreaker,
+  type Permit,
+} from './breaker.ts'
 import { createQuoteBreakers, type StoppedPair } from './quote-breakers.ts'
 import type { RequestKind, Traffic } from './types.ts'
 
 /** `orders`: those that create an order. `rest`: everything that is neither such an order nor a quote. */
 export type BreakerName = Exclude<OpenBreaker, 'pair'>
 
-export interface BreakersOptions {
+export interface BreakersOptions extends Omit<BreakerOptions, 'onChange'> {
   /** False: only failures to connect count. */
   byKind: boolean
-  failures: number
-  openMs: number
-  /** Must be monotonic. */
-  nowMs(): number
   onChange(name: BreakerName, state: BreakerState): void
 }
 
@@ -24,12 +26,12 @@ export interface Refusal {
 
 /**
  * The breakers of one upstream, in three layers, so that what fails stops alone: connections (nothing can be sent),
- * kinds of requests (what fails once there is a connection), and quotes by pair.
+ * kinds of requests (what fails once there is a connection), and, of quotes, each pair.
  */
 export interface Breakers {
   readonly connections: Breaker
   readonly states: Readonly<Partial<Record<BreakerName, Breaker>>>
-  /** The pairs whose quotes are refused now, though other quotes may be sent; named as in `quoteOf`. */
+  /** The pairs whose quotes are refused now; named as in `quoteOf`. */
   refusedPairs(): readonly string[]
   /** The pairs whose breakers have opened, and that had no quote since; named as in `quoteOf`. */
   stoppedPairs(): readonly StoppedPair[]
@@ -48,10 +50,9 @@ const uncounted: Permit = {
 }
 
 export function createBreakers(options: BreakersOptions): Breakers {
-  const { byKind, failures, openMs, nowMs } = options
-  const limits = { failures, openMs, nowMs }
+  const { byKind, onChange, ...limits } = options
   const create = (name: BreakerName) =>
-    createBreaker({ ...limits, onChange: (state) => options.onChange(name, state) })
+    createBreaker({ ...limits, onChange: (state) => onChange(name, state) })
 
   const connections = create('connections')
   if (!byKind) {
@@ -65,25 +66,26 @@ export function createBreakers(options: BreakersOptions): Breakers {
     }
   }
   const ofKind = { orders: create('orders'), rest: create('rest') }
-  const quotes = createQuoteBreakers(create('quotes'), limits)
+  const quotes = createQuoteBreakers(limits)
+  function ownOf(kind: RequestKind): { name: OpenBreaker; breaker: Breaker } {
+    if (typeof kind === 'object') return { name: 'pair', breaker: quotes.of(kind.quoteOf) }
+    const name = trafficOf(kind)
+    return { name, breaker: ofKind[name] }
+  }
 
   return {
     connections,
-    states: { connections, ...ofKind, quotes: quotes.whole },
+    states: { connections, ...ofKind },
     refusedPairs: quotes.refusedPairs,
     stoppedPairs: quotes.stoppedPairs,
     refusal(kind) {
       const unconnected = refusalOf(connections, 'connections')
       if (unconnected !== undefined) return unconnected
-      if (typeof kind === 'object') {
-        const own = quotes.of(kind.quoteOf)
-        return refusalOf(quotes.whole, 'quotes', { isDoubtful: own.isFailing }) ?? refusalOf(own, 'pair')
-      }
-      const name = trafficOf(kind)
-      return refusalOf(ofKind[name], name)
+      const { name, breaker } = ownOf(kind)
+      return refusalOf(breaker, name)
     },
     admit(kind) {
-      const permit = typeof kind === 'object' ? quotes.admit(kind.quoteOf) : ofKind[trafficOf(kind)].admit()
+      const permit = ownOf(kind).breaker.admit()
       if (permit === undefined) throw new TypeError('a refused request has no permit')
       return permit
     },
@@ -98,6 +100,6 @@ export function trafficOf(kind: RequestKind): Traffic {
   return kind === 'other' ? 'rest' : 'orders'
 }
 
-function refusalOf(breaker: Breaker, name: Refusal['breaker'], asked?: AdmitOptions): Refusal | undefined {
-  return breaker.admits(asked) ? undefined : { breaker: name, retryAfterMs: breaker.retryAfterMs }
+function refusalOf(breaker: Breaker, name: OpenBreaker): Refusal | undefined {
+  return breaker.admits() ? undefined : { breaker: name, retryAfterMs: breaker.retryAfterMs }
 }

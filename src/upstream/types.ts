@@ -15,6 +15,8 @@ export interface UpstreamLimits {
   queue: number
   retries: number
   breakerFailures: number
+  /** How old the first failure in a row has to be before a breaker opens. Default: a second. */
+  breakerMinFailingMs?: number
   breakerOpenMs: number
 }
 
@@ -108,8 +110,8 @@ export interface ConnectionCounts {
 export interface Upstream {
   readonly name: UpstreamName
   readonly breakers: Pick<Breakers, 'states' | 'refusedPairs' | 'stoppedPairs'>
-  /** By the breaker that counted it; those of pairs are among `quotes`. */
-  readonly lastFailures: Readonly<Partial<Record<BreakerName, LastFailure>>>
+  /** By what failed: connections, or requests that had one. */
+  readonly lastFailures: Readonly<Partial<Record<'connections' | Traffic, LastFailure>>>
   /** How many requests have a connection or wait for one. */
   readonly inFlight: number
   /** Requests that failed so far; one whose client left did not. */

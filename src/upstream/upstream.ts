@@ -16,6 +16,7 @@ import type {
   InFlightRequest,
   LastFailure,
   RequestKind,
+  Traffic,
   Upstream,
   UpstreamLimits,
   UpstreamObserver,
@@ -29,6 +30,8 @@ const maxIdleMs = 60_000
 /** Connections are replaced at this age, so that the gateway follows a change in DNS even under constant load. */
 const defaultConnectionLifeMs = 60_000
 const maxAnswerHeadBytes = 65_536
+/** Longer than most answers take, so that successes have come by then, if there are any. */
+const minFailingMs = 1_000
 
 export interface UpstreamOptions {
   name: UpstreamName
@@ -55,6 +58,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const breakers = createBreakers({
     byKind,
     failures: limits.breakerFailures,
+    minFailingMs: limits.breakerMinFailingMs ?? minFailingMs,
     openMs: limits.breakerOpenMs,
     nowMs: () => performance.now(),
     onChange: onBreakerChange,
@@ -84,7 +88,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const budget = createRetryBudget(() => performance.now())
   let failures = 0
   let isTryingToConnect = false
-  const lastFailures: Partial<Record<BreakerName, LastFailure>> = {}
+  const lastFailures: Partial<Record<'connections' | Traffic, LastFailure>> = {}
 
   function onBreakerChange(breaker: BreakerName, state: BreakerState): void {
     observer.breakerChanged(breaker, state, lastFailures[breaker]?.failure)
@@ -145,8 +149,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     connected: breakers.connections.close,
     onRetry: () => observer.retried(),
     onFailure(failure, { request, startedAtMs }, hadConnection) {
-      const breaker = hadConnection ? trafficOf(request.kind) : 'connections'
-      lastFailures[breaker] = { failure, afterMs: performance.now() - startedAtMs }
+      const what = hadConnection ? trafficOf(request.kind) : 'connections'
+      lastFailures[what] = { failure, afterMs: performance.now() - startedAtMs }
     },
     onEnd(outcome, { request, startedAtMs }, status) {
       capacity.ended(laneOf(request))

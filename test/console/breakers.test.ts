@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { gatewayWith } from '../operations/support.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
+import { aSecond, recordingUpstream } from '../support/gateways/between.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
 
 useBrowser()
@@ -19,7 +19,9 @@ describeInBrowser('the console', () => {
     const tone = () => item.locator('.dot').getAttribute('class')
     const headers = { 'App-Name': 'demo' }
     const fail = async (path: string) => {
-      for (const amount of [1, 2]) await fetch(`${gateway.url}${path}?amount=${amount}`, { headers })
+      await fetch(`${gateway.url}${path}?amount=1`, { headers })
+      await aSecond()
+      await fetch(`${gateway.url}${path}?amount=2`, { headers })
     }
     await expect.poll(shown).toContain('breakers closed')
     await fail('/v3/pairs/ETH_USDC/quotes')

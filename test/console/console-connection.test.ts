@@ -1,3 +1,6 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import express from 'express'
 import { expect, onTestFinished, test } from 'vitest'
 import { gatewayWith, production, quote } from '../operations/support.ts'
 import { until } from '../support/gateways/between.ts'
@@ -20,6 +23,22 @@ describeInBrowser('the console', () => {
     await page.locator('#connection[data-state="live"]').waitFor()
     await quote(second, { pair: 'BTC_USDC' })
     await page.locator('#quotes tbody tr[data-pair="BTC_USDC"]').waitFor()
+  })
+
+  test('works below a path of another app, also where the final slash is left out', async () => {
+    const gateway = await gatewayWith()
+    const outer = createServer(express().use('/tools/console', gateway.operations))
+    await new Promise<void>((resolve) => outer.listen(0, '127.0.0.1', resolve))
+    onTestFinished(() => {
+      outer.close()
+      outer.closeAllConnections()
+    })
+    const origin = `http://127.0.0.1:${(outer.address() as AddressInfo).port}`
+    const { page, ...watched } = await openPage(`${origin}/tools/console`)
+    expect(page.url()).toBe(`${origin}/tools/console/`)
+    await page.getByRole('button', { name: 'Ask for a quote' }).click()
+    await page.locator('#quotes tbody tr[data-pair="ETH_USDC"]').waitFor()
+    expectPeace({ page, ...watched }, origin)
   })
 
   test('stops while it is paused, and then shows the current state', async () => {

@@ -140,7 +140,7 @@ describeInBrowser('what the console says', () => {
       /^7 peers \(.+, and more\) sent a client-address header but are not/,
     )
     expect(await said('unknown-orders')).toMatch(
-      /^100% of the float orders .+, which is more than half of them\.$/,
+      /^100% of the float orders .+, which is more than half of them\. What to do$/,
     )
     expect(await said('slow')).toMatch(
       /^The swap API answers slowly since .+: its p95 of 10 min is 2,612 ms, usually 102 ms\.$/,
@@ -149,11 +149,11 @@ describeInBrowser('what the console says', () => {
       '2 orders forwarded that would have been refused as expired, it is tried',
     )
 
-    const quotes = outage({ ...pairs, id: 5, what: 'upstream' })
-    restart({ ...hello, outages: [quotes, pairs, { ...unknown, usualShare: 0.2, requests: 9 }] })
+    const all = outage({ ...pairs, id: 5, what: 'upstream', traffic: 'connections' })
+    restart({ ...hello, outages: [all, pairs, { ...unknown, usualShare: 0.2, requests: 9 }] })
     await page.locator('[data-outage="upstream"]').waitFor()
     expect(await page.locator('[data-outage="pairs"]').count()).toBe(0)
-    expect(await said('unknown-orders')).toMatch(/, more than the usual 20%; 9 since then\.$/)
+    expect(await said('unknown-orders')).toMatch(/, more than the usual 20%; 9 since then\. What to do$/)
   })
 
   test('shows by its number each character that would turn round or hide what follows', async () => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { act, floatOrder, gatewayWith, quote } from '../operations/support.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { pause, recordingUpstream } from '../support/gateways/between.ts'
+import { aSecond, pause, recordingUpstream } from '../support/gateways/between.ts'
 import { expectAccessible } from './axe.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
 
@@ -22,17 +22,13 @@ async function gatewayInAnOutage() {
   })
   await quote(gateway)
   isDown = true
-  for (const pair of [
-    'BTC_USDC',
-    'SOL_USDC',
-    'SOL_ETH',
-    'BTC_ETH',
-    'ETH_BTC',
-    'ETH_SOL',
-    'BTC_SOL',
-    'DAI_ETH',
-  ])
-    await quote(gateway, { pair })
+  const askForAll = async () => {
+    for (const pair of ['BTC_USDC', 'SOL_USDC', 'SOL_ETH', 'BTC_ETH']) await quote(gateway, { pair })
+  }
+  await askForAll()
+  await aSecond()
+  await askForAll()
+  await askForAll()
   return gateway
 }
 
@@ -45,14 +41,14 @@ describeInBrowser('the console in an outage', () => {
         viewport: { width, height: 900 },
         colorScheme: 'dark',
       })
-      const banner = page.locator('[data-outage="upstream"]')
+      const banner = page.locator('[data-outage="pairs"]')
       await expect
         .poll(() => banner.textContent(), { timeout: 15_000 })
         .toMatch(
-          /^Quotes of the swap API have failed since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 6 requests refused meanwhile, the next try is in \d+ min\. Still served: cached quotes until they expire, orders and the rest of the swap API\.$/,
+          /^Quotes of 4 pairs \(BTC_ETH, BTC_USDC, SOL_ETH, SOL_USDC\) have failed since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 4 requests refused meanwhile, the next try is in \d+ min\. Still served: quotes of other pairs, orders and the rest of the swap API\. What to do$/,
         )
-      for (const _ of Array(8)) await quote(gateway, { pair: 'X_Y' })
-      await expect.poll(() => banner.textContent(), { timeout: 15_000 }).toContain('14 requests refused')
+      for (const _ of Array(8)) await quote(gateway, { pair: 'SOL_ETH' })
+      await expect.poll(() => banner.textContent(), { timeout: 15_000 }).toContain('12 requests refused')
       await expect
         .poll(() => page.locator('#requests tbody tr').count(), { timeout: 15_000 })
         .toBeGreaterThanOrEqual(6)
@@ -89,11 +85,13 @@ describeInBrowser('the console in an outage', () => {
       return answer.status
     }
     await ask()
+    await aSecond()
+    await ask()
     const { page, ...watched } = await openPage(gateway.operationsUrl)
     await page
       .locator('[data-outage="upstream"]', { hasText: 'Requests other than quotes and orders' })
       .waitFor()
-    await page.locator('[data-traffic="rest"]', { hasText: '502, just now' }).waitFor()
+    await page.locator('[data-traffic="rest"]', { hasText: /502, \d+ s ago/ }).waitFor()
     // The history has no slot yet for an outage that is over within the first second of the process.
     await page.waitForTimeout(2_000)
     isDown = false
@@ -125,12 +123,18 @@ describeInBrowser('the console in an outage', () => {
       await sentence('trust-proxy')
         .filter({
           hasText:
-            /^127\.0\.0\.1 sent a client-address header but is not in TRUST_PROXY since .+ 1 request so far\.$/,
+            /^127\.0\.0\.1 sent a client-address header but is not in TRUST_PROXY since .+ 1 request so far\. What to do$/,
         })
         .waitFor()
       await sentence('unknown-orders')
         .filter({ hasText: /^100% of the float orders of the last 30 min were forwarded as unknown/ })
         .waitFor()
+      const links = await page.evaluate(
+        `[...document.querySelectorAll('#outages a')].map(({ href }) => href)`,
+      )
+      const runbook =
+        /\/docs\/operations\.md#(quotegateclockoffset|users-look-as-if-they-were-one|quotegateordersunknown)$/
+      expect(links).toEqual(Array(3).fill(expect.stringMatching(runbook)))
       await expectAccessible(page)
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)
       expectPeace({ page, ...watched }, gateway.operationsUrl)
@@ -157,6 +161,27 @@ describeInBrowser('the overview', () => {
     await page.locator('#events li', { hasText: 'start of version' }).waitFor()
     expectPeace({ page, ...watched }, gateway.operationsUrl)
   })
+
+  test.each([1280, 1600])(
+    'shows the events below the upstreams, on the first screen: %d px',
+    async (width) => {
+      const gateway = await gatewayWith()
+      const { page } = await openPage(gateway.operationsUrl, { viewport: { width, height: 900 } })
+      await page.locator('#events li', { hasText: 'start of version' }).waitFor()
+      const [upstreams, events] = await Promise.all(
+        ['#upstreams', '#events'].map((panel) => page.locator(panel).boundingBox()),
+      )
+      expect(events?.x).toBe(upstreams?.x)
+      expect((events?.y ?? 0) - (upstreams?.y ?? 0) - (upstreams?.height ?? 0)).toBeLessThan(20)
+      expect((await page.locator('#events li').last().boundingBox())?.y).toBeLessThan(880)
+      // Both columns end at the same height, so that none is half blank.
+      const bottom = async (panel: string) => {
+        const box = await page.locator(panel).boundingBox()
+        return (box?.y ?? 0) + (box?.height ?? 0)
+      }
+      expect(await bottom('#quotes')).toBeCloseTo(await bottom('#try'), 0)
+    },
+  )
 
   test('changes from 15 min to 24 h by keyboard', async () => {
     const gateway = await gatewayWith()

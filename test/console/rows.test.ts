@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { floatOrder, gatewayWith, production, quote } from '../operations/support.ts'
@@ -64,6 +65,47 @@ describeInBrowser('the console', () => {
     expect(await detail.count()).toBe(0)
     expect(await button.evaluate((node) => node === node.ownerDocument.activeElement)).toBe(true)
     expectPeace(watched, gateway.operationsUrl)
+  })
+
+  test('says of a 503 whether the provider answered it or it was not sent, and why', async () => {
+    let held: ServerResponse | undefined
+    const upstream = await recordingUpstream((request, response) => {
+      if (request.target.startsWith('/checkouts')) held = response
+      else response.writeHead(503).end()
+    })
+    const gateway = await gatewayTo(upstream.url, {
+      BREAKER_FAILURES: 2,
+      BREAKER_OPEN_MS: 600_000,
+      UPSTREAM_CONNECTIONS: 1,
+      UPSTREAM_QUEUE: 0,
+    })
+    const askForQuote = async () => {
+      const answer = await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {
+        headers: { 'App-Name': 'web' },
+      })
+      return answer.text()
+    }
+    // The breaker may take a second to open.
+    await expect.poll(askForQuote, { timeout: 15_000 }).toContain('breaker-open')
+    const first = fetch(`${gateway.url}/checkouts`)
+    await expect.poll(() => held, { timeout: 10_000 }).toBeDefined()
+    const saturated = await fetch(`${gateway.url}/checkouts`)
+    expect(await saturated.text()).toContain('saturated')
+    held?.end()
+    await first
+    const { page } = await openPage(gateway.operationsUrl)
+    const chips = async () => {
+      const texts = await page.locator('#requests tbody tr td:nth-child(4)').allTextContents()
+      return new Set(texts)
+    }
+    await expect.poll(chips).toEqual(new Set(['not sent: saturated', 'not sent: breaker', 'provider']))
+    expect(await page.locator('#requests tbody tr td:nth-child(4)', { hasText: 'provider' }).count()).toBe(
+      upstream.requests.filter(({ target }) => target.startsWith('/v3')).length,
+    )
+    await page.locator('#requests [data-role="filter"]').fill('not sent: breaker')
+    expect(await rowsOf(page, '#requests').count()).toBe(1)
+    await rowsOf(page, '#requests').first().locator('button.open').click()
+    expect(await page.locator('#requests .detail').textContent()).toContain('the breaker was open')
   })
 
   test('keeps an open row in its place while new rows arrive', async () => {

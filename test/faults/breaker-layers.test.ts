@@ -38,12 +38,6 @@ describe('what fails on the swap side stops alone', () => {
     ['orders, float or not', [order, plainOrder, order], [order, plainOrder], 'orders'],
     ['everything that is neither order nor quote', ['/a', '/b', '/c'], ['/a', '/d'], 'rest'],
     ['the quotes of one pair', [quoteOf('A'), quoteOf('A'), quoteOf('A')], [quoteOf('A')], 'pair'],
-    [
-      'all quotes, once those of several pairs fail',
-      [quoteOf('A'), quoteOf('B'), quoteOf('C')],
-      [quoteOf('A'), quoteOf('D')],
-      'quotes',
-    ],
   ])('%s', async (_what, failing, refused, breaker) => {
     const upstream = await failingAt(...failing)
     const edge = await edgeTo(upstream.url, limits)
@@ -51,79 +45,54 @@ describe('what fails on the swap side stops alone', () => {
     expect(await statusesOf(edge.url, ...refused)).toEqual(refused.map(() => `refused: ${breaker}`))
     const others = [order, '/x', quoteOf('X')].filter((path) => {
       if (breaker === 'pair') return true
-      return !path.startsWith({ orders: '/kind', rest: '/x', quotes: '/quote-of' }[breaker] ?? '')
+      return !path.startsWith({ orders: '/kind', rest: '/x' }[breaker] ?? '')
     })
     expect(await statusesOf(edge.url, ...others)).toEqual(others.map(() => '200'))
     expect(edge.states).toEqual(breaker === 'pair' ? [] : [`${breaker} open`])
     expect(edge.upstream.breakers.refusedPairs()).toEqual(breaker === 'pair' ? ['A'] : [])
   })
 
-  test('a successful quote of any pair resets the count of failing pairs', async () => {
-    const upstream = await failingAt('A', 'B', 'C')
+  // Five failing pairs used to stop the quotes of all.
+  test('any number of failing pairs stops no other pair', async () => {
+    const upstream = await failingAt('BAD')
     const edge = await edgeTo(upstream.url, limits)
-    await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('X'), quoteOf('C'), quoteOf('A'))
+    const bad = Array.from({ length: 20 }, (_none, index) => quoteOf(`BAD${index}`))
+    for (let failure = 1; failure <= 3; failure += 1) {
+      expect(await statusesOf(edge.url, ...bad)).toEqual(bad.map(() => '503'))
+    }
+    expect(await statusesOf(edge.url, ...bad)).toEqual(bad.map(() => 'refused: pair'))
+    expect(await statusesOf(edge.url, quoteOf('X'), quoteOf('Y'))).toEqual(['200', '200'])
+    expect(edge.upstream.breakers.refusedPairs()).toHaveLength(20)
     expect(edge.states).toEqual([])
-    await statusOf(edge.url, quoteOf('B'))
-    expect(edge.states).toEqual(['quotes open'])
   })
 
-  test('after BREAKER_OPEN_MS one quote of any pair tries for all, and the rest wait for it', async () => {
-    const upstream = await failingAt('A', 'B', 'C')
-    const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })
-    await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('C'))
+  test('after BREAKER_OPEN_MS one quote of each stopped pair tries, and the rest of that pair waits for it', async () => {
+    const upstream = await failingAt('A', 'B')
+    const edge = await edgeTo(upstream.url, { ...limits, breakerFailures: 2, breakerOpenMs: 300 })
+    await statusesOf(edge.url, ...['A', 'A', 'B', 'B'].map(quoteOf))
+    expect(edge.upstream.breakers.refusedPairs()).toEqual(['A', 'B'])
     await pause(350)
     const held: (() => void)[] = []
-    upstream.answer((_request, response) => held.push(() => response.end('it')))
-    const trial = statusOf(edge.url, quoteOf('X'))
+    upstream.answer(({ target }, response) => {
+      if (target.endsWith('A')) held.push(() => response.end('it'))
+      else response.end('it')
+    })
+    const trial = statusOf(edge.url, quoteOf('A'))
     await until(() => held.length === 1, 'the one that tries')
-    expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('Y'))).toEqual([
-      'refused: quotes',
-      'refused: quotes',
+    expect(await statusesOf(edge.url, ...['A', 'B', 'B'].map(quoteOf))).toEqual([
+      'refused: pair',
+      '200',
+      '200',
     ])
     held[0]?.()
     expect(await trial).toBe('200')
-    expect(edge.states).toEqual(['quotes open', 'quotes half-open', 'quotes closed'])
+    expect(edge.upstream.breakers.refusedPairs()).toEqual([])
   })
 
-  test('a trial of all quotes that fails is one failure of its own pair', async () => {
-    const upstream = await failingAt('/quote-of')
+  test('a trial whose client leaves lets another of its pair try', async () => {
+    const upstream = await failingAt('A')
     const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })
-    await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('C'))
-    for (const pair of ['A', 'A']) {
-      await pause(350)
-      expect(await statusOf(edge.url, quoteOf(pair))).toBe('503')
-    }
-    expect(edge.states.at(-1)).toBe('quotes open')
-    expect(edge.upstream.breakers.refusedPairs()).toEqual(['A'])
-  })
-
-  test('a failing pair that tries for all does not stop a pair that did not fail from trying', async () => {
-    const upstream = await failingAt('A', 'B', 'C')
-    const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })
-    await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('C'))
-    await pause(350)
-    expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('X'))).toEqual(['503', '200'])
-    expect(edge.states.at(-1)).toBe('quotes closed')
-  })
-
-  test('pairs that are stopped already do not stop the others by failing once more', async () => {
-    const upstream = await failingAt('A', 'B')
-    const edge = await edgeTo(upstream.url, { ...limits, breakerFailures: 2, breakerOpenMs: 300 })
-    for (const pair of ['A', 'A', 'B', 'B']) await statusesOf(edge.url, quoteOf(pair), quoteOf('X'))
-    expect(edge.upstream.breakers.refusedPairs()).toEqual(['A', 'B'])
-    await pause(350)
-    expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('B'), quoteOf('X'))).toEqual([
-      '503',
-      '503',
-      '200',
-    ])
-    expect(edge.states).toEqual([])
-  })
-
-  test('a trial whose client leaves lets another try, for its pair and for all', async () => {
-    const upstream = await failingAt('A', 'B', 'C')
-    const edge = await edgeTo(upstream.url, { ...limits, breakerOpenMs: 300 })
-    await statusesOf(edge.url, quoteOf('A'), quoteOf('A'), quoteOf('A'), quoteOf('B'), quoteOf('C'))
+    await statusesOf(edge.url, quoteOf('A'), quoteOf('A'), quoteOf('A'))
     upstream.failing.clear()
     await pause(350)
     const held: string[] = []
@@ -134,7 +103,7 @@ describe('what fails on the swap side stops alone', () => {
     client.socket.destroy()
     await until(() => edge.upstream.inFlight === 0, 'it to be given up')
     upstream.answer((_request, response) => response.end('it'))
-    expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('B'))).toEqual(['200', '200'])
+    expect(await statusesOf(edge.url, quoteOf('A'), quoteOf('A'))).toEqual(['200', '200'])
   })
 
   test('long and many invented pair names do not fill memory', async () => {

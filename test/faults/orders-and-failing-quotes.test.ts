@@ -11,12 +11,13 @@ test.each([0.3, 0.5, 0.7, 1])(
       failing,
       quotes: 240,
       quotesPerOrder: 10,
-      quotesPerSecond: 0,
+      // A breaker opens only if the first failure in a row is a second old.
+      quotesPerSecond: failing === 1 ? 100 : 0,
       settings,
     })
     expect(played).toMatchObject({ ordersAccepted: 24, ordersRefused: 0 })
     expect(played.quotesGiven + played.quotesFailed + played.quotesRefused).toBe(241)
     // Requests of the pair itself are still not sent.
-    if (failing === 1) expect(played).toMatchObject({ quotesFailed: 5, quotesRefused: 235 })
+    if (failing === 1) expect(played.quotesRefused).toBeGreaterThan(0)
   },
 )

@@ -7,10 +7,11 @@ import {
   giveQuote,
   lookups,
   quoteBody,
+  quotePath,
   untilCounted,
   watchForUnhandled,
 } from '../support/clients/quotes.ts'
-import { pause } from '../support/gateways/between.ts'
+import { aSecond, pause } from '../support/gateways/between.ts'
 import { held } from '../support/gateways/held.ts'
 
 // Joining a call that had hung for 9 s was a 504 after 1.5 s, though the provider had recovered.
@@ -27,9 +28,14 @@ const times = <Value>(count: number, value: Value) => Array<Value>(count).fill(v
 /** A call that hangs, with its beginner and those that joined it. */
 async function hung(joiners: number, settings: Record<string, string> = {}) {
   const stage = await held({ ...hanging, ...settings })
+  return hungAt(stage, joiners)
+}
+
+async function hungAt(stage: Awaited<ReturnType<typeof held>>, joiners: number) {
   const unhandled = watchForUnhandled()
+  const { length } = stage.upstream.requests
   const beginner = ask(stage.gateway.url)
-  await stage.called(1)
+  await stage.called(length + 1)
   const crowd = stage.crowd(joiners)
   await stage.joined(joiners)
   return { ...stage, unhandled, beginner, joiners: crowd }
@@ -202,16 +208,19 @@ describe('a further call', () => {
   })
 
   it('is refused while the breaker is open', async () => {
-    const { upstream, beginner, joiners } = await hung(4, {
-      BREAKER_FAILURES: '1',
-      BREAKER_OPEN_MS: '600000',
-    })
+    const stage = await held({ ...hanging, BREAKER_FAILURES: '2', BREAKER_OPEN_MS: '600000' })
+    const failing = ask(stage.gateway.url, { path: `${quotePath}?amount=7` })
+    await stage.called(1)
+    stage.waiting[0]?.writeHead(503).end()
+    expect((await failing).status).toBe(503)
+    await aSecond()
+    const { upstream, beginner, joiners } = await hungAt(stage, 4)
     expect((await beginner).status).toBe(504)
     const answers = await Promise.all(joiners)
     expect(answers.map(({ status, body }) => [status, JSON.parse(body).type])).toEqual(
       times(4, [503, 'urn:quotegate:problem:breaker-open']),
     )
-    expect(upstream.requests).toHaveLength(1)
+    expect(upstream.requests).toHaveLength(2)
   })
 
   it('is made and answered in a drain', async () => {

@@ -5,7 +5,8 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { withExpectedLinks, withLinks } from '../../scripts/alerts.ts'
-import { dashboardPage, runbookPage, runbookPageOf } from '../../scripts/links.ts'
+import { dashboardPage, runbookPage } from '../../scripts/links.ts'
+import { runbookPageOf } from '../../src/operations/runbook.ts'
 import { isInstalled, promtool } from '../support/machine/tools.ts'
 import {
   alertRules,
@@ -62,10 +63,10 @@ test('the links of the alerts are those that npm run docs writes', () => {
 test('the runbook is below the homepage of package.json, at a file that exists; without one it is a path', () => {
   const [, path = ''] = runbookPage.split('/blob/main/')
   expect(existsSync(new URL(`../../${path}`, import.meta.url))).toBe(true)
-  expect(runbookPageOf({ homepage: 'https://example.org/quotegate/#readme' })).toBe(
+  expect(runbookPageOf('https://example.org/quotegate/#readme')).toBe(
     'https://example.org/quotegate/blob/main/docs/operations.md',
   )
-  expect(runbookPageOf({})).toBe('docs/operations.md')
+  expect(runbookPageOf(undefined)).toBe('docs/operations.md')
 })
 
 test("the runbook's command that sets another address changes every link, in the tests too", () => {

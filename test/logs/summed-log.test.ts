@@ -5,7 +5,7 @@ import { afterEach, describe, expect, onTestFinished, test, vi } from 'vitest'
 import { createSummedLog } from '../../src/process/summed-log.ts'
 import { ask } from '../support/clients/quotes.ts'
 import { sendRaw } from '../support/clients/raw-client.ts'
-import { recordingUpstream } from '../support/gateways/between.ts'
+import { aSecond, recordingUpstream } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { killPrograms } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
@@ -113,7 +113,9 @@ test('the line of a breaker says why it opened', async () => {
   const closed = `http://127.0.0.1:${await freePort()}`
   const settings = { BREAKER_FAILURES: '2', UPSTREAM_RETRIES: '0', PAYMENTS_BASE_URL: closed }
   const gateway = await startLogged({ SWAP_BASE_URL: failing.url, ...settings })
-  for (const path of ['/v3/pairs', '/v3/pairs', '/checkouts', '/checkouts']) await ask(gateway.url, { path })
+  for (const path of ['/v3/pairs', '/checkouts']) await ask(gateway.url, { path })
+  await aSecond()
+  for (const path of ['/v3/pairs', '/checkouts']) await ask(gateway.url, { path })
   const opened = (await gateway.stopped()).filter(({ state }) => state === 'open')
   expect(opened).toMatchObject([
     { level: 'warn', upstream: 'swap', breaker: 'rest', failure: 503, msg: expect.stringContaining('503') },

@@ -43,8 +43,8 @@ describe('before anything has happened', () => {
     expect(notZero.map(({ name, labels }) => [name, labels.state])).toEqual([
       ['quotegate_build_info', undefined],
       ['quotegate_memory_limit_bytes', undefined],
-      // Four of swap, one each of payments and webhooks.
-      ...Array(6).fill(['quotegate_breaker_state', 'closed']),
+      // Three of swap, one each of payments and webhooks.
+      ...Array(5).fill(['quotegate_breaker_state', 'closed']),
       ['quotegate_store_up', undefined],
       ['quotegate_state_up', undefined],
     ])
@@ -191,7 +191,7 @@ describe('an upstream', () => {
       ),
     )
     expect(states).toEqual([0, 0, 1])
-    for (const breaker of ['connections', 'orders', 'rest', 'quotes']) {
+    for (const breaker of ['connections', 'orders', 'rest']) {
       const swap = `quotegate_breaker_state{upstream="swap",breaker="${breaker}",state="closed"}`
       expect(await reading(metrics, swap)).toBe(1)
     }

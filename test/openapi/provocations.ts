@@ -9,7 +9,7 @@ import { startSandbox } from '../../src/sandbox/sandbox.ts'
 import { post } from '../support/clients/orders.ts'
 import { ask, asking, createTestClock } from '../support/clients/quotes.ts'
 import { type ParsedAnswer, RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
-import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
+import { aSecond, gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { quotesThatExpireWaiting } from '../support/gateways/short-lived-quotes.ts'
 import type { Call } from './support.ts'
@@ -208,6 +208,8 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   },
   async 'breaker-open'() {
     const url = await allTo(await nowhere(), { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 600_000 })
+    for (const path of ofEachUpstream) await ask(url, { path })
+    await aSecond()
     for (const path of ofEachUpstream) await ask(url, { path })
     return (call) => send(url, call)
   },

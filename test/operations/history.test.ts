@@ -4,7 +4,7 @@ import { createEvents } from '../../src/operations/events.ts'
 import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
 import { RecentCalls } from '../../src/operations/recent-calls.ts'
 import { type Passed, Ring, type ShownSlots, type Sum, sums } from '../../src/operations/ring.ts'
-import { pause } from '../support/gateways/between.ts'
+import { pause, recordingUpstream } from '../support/gateways/between.ts'
 import { ask, floatOrder, gatewayWith, look, quote, type Viewer } from './support.ts'
 
 const zeros = Object.fromEntries(sums.map((name) => [name, 0])) as Record<Sum, number>
@@ -82,7 +82,8 @@ test('the calls of the last minute are forgotten after it, and the last error is
   expect(calls.shown()).toMatchObject({
     seconds: 5,
     callsPerSecond: 2,
-    failedShare: 0.2,
+    // Three of eleven: the one that was not sent failed for its client too.
+    failedShare: 0.2727,
     notSent: 1,
     lastError: { what: '503', at: 2_000 },
   })
@@ -96,6 +97,25 @@ test('the calls of the last minute are forgotten after it, and the last error is
     p95Ms: null,
     lastError: { what: '503', at: 2_000 },
   })
+})
+
+test('requests that are not sent count as failed', async () => {
+  const upstream = await recordingUpstream()
+  const gateway = await gatewayWith({
+    SWAP_BASE_URL: upstream.url,
+    BREAKER_FAILURES: 1,
+    BREAKER_OPEN_MS: 600_000,
+  })
+  const askOnce = async () => (await fetch(`${gateway.url}/v3/assets`)).text()
+  for (let good = 1; good <= 4; good += 1) await askOnce()
+  upstream.answer((_request, response) => response.writeHead(503).end())
+  await expect.poll(askOnce, { timeout: 15_000 }).toContain('breaker-open')
+  for (let refused = 2; refused <= 15; refused += 1) await askOnce()
+  const failed = upstream.requests.length - 4 + 15
+  const { body } = await ask(`${gateway.operationsUrl}/status`)
+  const [{ traffic }] = JSON.parse(body).upstreams
+  const failedShare = Number((failed / (failed + 4)).toFixed(4))
+  expect(traffic).toContainEqual(expect.objectContaining({ traffic: 'rest', failedShare, notSent: 15 }))
 })
 
 test('the last two hundred events are kept', () => {

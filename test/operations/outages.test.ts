@@ -1,10 +1,13 @@
+import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import type { Outage } from '../../src/operations/outages.ts'
+import { runbookOf, runbookSections } from '../../src/operations/runbook.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
-import { pause, recordingUpstream } from '../support/gateways/between.ts'
+import { aSecond, pause, recordingUpstream } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
+import { anchorsOf } from '../support/observing/grafana.ts'
 import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
 import { act, ask, floatOrder, gatewayWith, production, quote } from './support.ts'
 
@@ -61,7 +64,7 @@ describe('an outage of an upstream', () => {
     const before = Date.now()
     await get(gateway, '/v3/pairs')
     const after = Date.now()
-    await pause(200)
+    await aSecond()
     await get(gateway, '/v3/pairs')
     for (let trial = 1; trial <= 3; trial += 1) {
       await pause(100)
@@ -104,6 +107,7 @@ describe('an outage of an upstream', () => {
     })
     upstream.fail(503)
     await get(gateway, '/v3/pairs')
+    await aSecond()
     await get(gateway, '/v3/pairs')
     await Promise.all(Array.from({ length: 30 }, () => get(gateway, '/v3/pairs')))
     const outages = await outagesOf(gateway)
@@ -131,6 +135,8 @@ describe('an outage of an upstream', () => {
     for (let outage = 1; outage <= 2; outage += 1) {
       upstream.fail(502)
       expect(await get(gateway, '/v3/pairs')).toBe(502)
+      await aSecond()
+      expect(await get(gateway, '/v3/pairs')).toBe(502)
       expect(await get(gateway, '/v3/pairs')).toBe(503)
       expect(await outagesOf(gateway)).toMatchObject([{ requests: 1, lastFailure: '502' }])
       upstream.fail('nothing')
@@ -148,6 +154,7 @@ describe('an outage of an upstream', () => {
       UPSTREAM_HEADERS_TIMEOUT_MS: 1_000,
     })
     await get(gateway, '/v3/pairs')
+    await get(gateway, '/v3/pairs')
     const [outage] = await outagesOf(gateway)
     const [, seconds] = /^timeout after ([\d.]+) s$/.exec(outage?.lastFailure ?? '') ?? []
     expect(Number(seconds)).toBeGreaterThanOrEqual(1)
@@ -159,6 +166,8 @@ describe('an outage of an upstream', () => {
       if (!hangs) response.writeHead(503).end()
     })
     const gateway = await gatewayWith({ SWAP_BASE_URL: url, BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 1_000 })
+    await get(gateway, '/v3/pairs')
+    await aSecond()
     await get(gateway, '/v3/pairs')
     hangs = true
     const leaving = new AbortController()
@@ -182,8 +191,11 @@ describe('an outage of an upstream', () => {
       BREAKER_OPEN_MS: 600_000,
     })
     upstream.fail(504)
-    for (const pair of ['ETH_USDC', 'BTC_USDC'])
-      for (let failure = 1; failure <= 3; failure += 1) await get(gateway, quoteOf(pair))
+    const bothFail = () => Promise.all(['ETH_USDC', 'BTC_USDC'].map((pair) => get(gateway, quoteOf(pair))))
+    await bothFail()
+    await bothFail()
+    await aSecond()
+    await bothFail()
     for (let refused = 1; refused <= 4; refused += 1) await get(gateway, quoteOf('ETH_USDC'))
     expect(await outagesOf(gateway)).toMatchObject([
       {
@@ -203,6 +215,8 @@ describe('an outage of an upstream', () => {
     const upstream = await upstreamThatFails()
     const gateway = await gatewayWith({ ...production, SWAP_BASE_URL: upstream.url, BREAKER_FAILURES: 1 })
     upstream.fail(503)
+    await get(gateway, quoteOf('SECRET_PAIR'))
+    await aSecond()
     await get(gateway, quoteOf('SECRET_PAIR'))
     const { body } = await ask(`${gateway.operationsUrl}/status`)
     expect(JSON.parse(body).outages).toContainEqual(
@@ -272,6 +286,15 @@ describe('other things that can be wrong', () => {
       .poll(() => outagesOf(gateway), { timeout: 10_000 })
       .toMatchObject([{ what: 'unknown-orders', isSevere: false, share: 1, usualShare: 1 }])
   })
+})
+
+test('each thing that can be wrong has a section of the runbook', () => {
+  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const anchors = anchorsOf(page)
+  expect(runbookSections.length).toBeGreaterThan(5)
+  expect(runbookSections.filter((section) => !anchors.has(section))).toEqual([])
+  expect(runbookOf({ what: 'clock' })).toMatch(/\/docs\/operations\.md#quotegateclockunknown$/)
+  expect(runbookOf({ what: 'clock', offsetMs: 3_000 })).toMatch(/#quotegateclockoffset$/)
 })
 
 test('events tell of a start, of quotes that were dropped and of faults of the sandbox', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { settingNames } from '../../src/config/settings.ts'
+import { aSecond } from '../support/gateways/between.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
 import { act, ask, floatOrder, gatewayWith, production, quote } from './support.ts'
@@ -32,9 +33,7 @@ describe('/status', () => {
     const swap = status.upstreams.find(({ name }: { name: string }) => name === 'swap')
     expect(swap).toMatchObject({ inFlight: 0, connectionsMost: 7, queueMost: 9, openPairs: 0 })
     const closed = { state: 'closed', retryAfterMs: 0 }
-    expect(swap.breakers).toEqual(
-      ['connections', 'orders', 'rest', 'quotes'].map((name) => ({ name, ...closed })),
-    )
+    expect(swap.breakers).toEqual(['connections', 'orders', 'rest'].map((name) => ({ name, ...closed })))
     const payments = status.upstreams.find(({ name }: { name: string }) => name === 'payments')
     expect(payments.breakers).toEqual([{ name: 'connections', ...closed }])
     expect(status.settings.map(({ name }: { name: string }) => name)).toEqual(settingNames)
@@ -60,6 +59,8 @@ describe('/status', () => {
       BREAKER_FAILURES: 1,
       UPSTREAM_RETRIES: 0,
     })
+    await quote(gateway)
+    await aSecond()
     await quote(gateway)
     const { upstreams } = await statusOf(gateway.operationsUrl)
     const open = { name: 'connections', state: 'open', retryAfterMs: expect.any(Number) }

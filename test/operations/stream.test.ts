@@ -8,7 +8,8 @@ import { createLiveStream } from '../../src/operations/live-stream.ts'
 import { createRecorder } from '../../src/operations/recorder.ts'
 import type { ShownSlots } from '../../src/operations/ring.ts'
 import type { OperationsView } from '../../src/operations/view.ts'
-import { pause, until } from '../support/gateways/between.ts'
+import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
+import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { floatOrder, gatewayWith, look, production, quote } from './support.ts'
 
@@ -57,6 +58,29 @@ test('begins with the whole state, then sends once a second what is new', async 
   await pause(2_500)
   expect(viewer.frames.length - before).toBeGreaterThanOrEqual(2)
   expect(viewer.frames.length - before).toBeLessThanOrEqual(3)
+  await viewer.leave()
+})
+
+test('counts a hit of a quote only when it is served, not when it is found expired', async () => {
+  let expiresAt = 0
+  const upstream = await recordingUpstream((_request, response) =>
+    giveQuote(response, quoteBody({ expiry: expiresAt })),
+  )
+  const gateway = await gatewayTo(upstream.url)
+  expiresAt = Date.now() + 200
+  await quote(gateway)
+  await pause(300)
+  // Each look-up now finds the expired quote, and the provider has no other.
+  upstream.answer((_request, response) => response.writeHead(404).end())
+  for (let look = 1; look <= 3; look += 1) await quote(gateway).catch(() => {})
+  expiresAt = Date.now() + 600_000
+  upstream.answer((_request, response) => giveQuote(response, quoteBody({ expiry: expiresAt })))
+  await quote(gateway)
+  const viewer = await look(gateway.operationsUrl)
+  await until(() => viewer.frames.length >= 1, 'the first frame')
+  expect(viewer.frames[0]?.data).toMatchObject({ quotes: [{ pair: 'ETH_USDC', hits: 0 }] })
+  await quote(gateway)
+  await until(() => ticksOf(viewer).at(-1)?.quotes[0]?.hits === 1, 'the hit')
   await viewer.leave()
 })
 

@@ -5,6 +5,7 @@ import { createBreakers } from '../../src/upstream/breakers.ts'
 import type { RequestKind } from '../../src/upstream/types.ts'
 
 const openMs = 5_000
+const minFailingMs = 1_000
 const pairs = ['A', 'B', 'C', 'D', 'E']
 const kinds: readonly RequestKind[] = [
   'float-order',
@@ -16,13 +17,13 @@ const kinds: readonly RequestKind[] = [
 /** The rule of one breaker, written down once more: which failures are in the row, until when it is open, who tries. */
 class ModelBreaker {
   readonly #failures: number
-  #row: string[] = []
+  /** When each failure in the row ended. */
+  #row: number[] = []
   #isOpen = false
   /** The latest, if it has not ended. */
-  #trial: { request: object; isDoubtful: boolean } | undefined
-  /** Until when no request may try, and until when none that is expected to fail. */
+  #trial: object | undefined
+  /** Until when no request may try. */
   #waitMs = 0
-  #doubtfulWaitMs = 0
   /** All who tried since it last opened out of closed. */
   #tried = new Set<object>()
   /** Who was admitted since it last closed. */
@@ -31,25 +32,15 @@ class ModelBreaker {
   constructor(failures: number) {
     this.#failures = failures
   }
-  get isOpen(): boolean {
-    return this.#isOpen
+  admits(nowMs: number): boolean {
+    return !this.#isOpen || nowMs >= this.#waitMs
   }
-  get isFailing(): boolean {
-    return this.#row.length > 0
-  }
-  admits(nowMs: number, isDoubtful = false): boolean {
-    return !this.#isOpen || nowMs >= (isDoubtful ? this.#doubtfulWaitMs : this.#waitMs)
-  }
-  admit(request: object, nowMs: number, isDoubtful = false): void {
+  admit(request: object, nowMs: number): void {
     if (this.#isOpen) {
-      this.#trial = { request, isDoubtful }
-      this.#wait(nowMs + openMs, isDoubtful)
+      this.#trial = request
+      this.#waitMs = nowMs + openMs
       this.#tried.add(request)
     } else this.#current.add(request)
-  }
-  #wait(untilMs: number, isDoubtful: boolean): void {
-    this.#doubtfulWaitMs = untilMs
-    if (!isDoubtful) this.#waitMs = untilMs
   }
   close(): void {
     if (this.#isOpen) this.#current = new Set()
@@ -62,18 +53,19 @@ class ModelBreaker {
     if (this.#tried.has(request)) this.close()
     else if (!this.#isOpen && this.#current.has(request)) this.#row = []
   }
-  bad(request: object, nowMs: number, source: string): void {
-    const isTrial = this.#trial?.request === request
+  bad(request: object, nowMs: number): void {
+    const isTrial = this.#trial === request
     if (!isTrial && (this.#isOpen || !this.#current.has(request))) return
-    this.#row.push(source)
-    if (!isTrial && new Set(this.#row).size < this.#failures) return
-    this.#wait(nowMs + openMs, this.#trial?.isDoubtful ?? false)
+    this.#row.push(nowMs)
+    const [firstMs = nowMs] = this.#row
+    if (!isTrial && (this.#row.length < this.#failures || nowMs - firstMs < minFailingMs)) return
+    this.#waitMs = nowMs + openMs
     this.#isOpen = true
     this.#trial = undefined
   }
   neither(request: object): void {
-    if (this.#trial?.request !== request) return
-    this.#wait(0, this.#trial.isDoubtful)
+    if (this.#trial !== request) return
+    this.#waitMs = 0
     this.#trial = undefined
   }
 }
@@ -82,52 +74,36 @@ interface Underway {
   kind: RequestKind
   permit: Permit
   connecting: Permit | undefined
-  /** A quote of a pair that is stopped, while quotes as a whole are not. */
-  isNothingNew: boolean
   phase: 'waits' | 'connects' | 'is connected'
 }
 
 class World {
   nowMs = 1_000_000
   underway: Underway[] = []
-  failures = 0
   readonly breakers
   readonly connections
   readonly orders
   readonly rest
-  readonly quotes
   readonly pairs
 
   constructor(failures: number) {
     const create = () => new ModelBreaker(failures)
-    this.breakers = createBreakers({ byKind: true, failures, openMs, nowMs: () => this.nowMs, onChange() {} })
+    const limits = { failures, minFailingMs, openMs, nowMs: () => this.nowMs }
+    this.breakers = createBreakers({ byKind: true, ...limits, onChange() {} })
     this.connections = create()
     this.orders = create()
     this.rest = create()
-    this.quotes = create()
     this.pairs = new Map(pairs.map((pair) => [pair, create()]))
   }
 
-  modelsOf(kind: RequestKind): [string, ModelBreaker][] {
-    if (typeof kind === 'object') {
-      return [
-        ['quotes', this.quotes],
-        ['pair', this.pairs.get(kind.quoteOf) as ModelBreaker],
-      ]
-    }
-    return kind === 'other' ? [['rest', this.rest]] : [['orders', this.orders]]
-  }
-
-  /** A quote of a failing pair, to quotes as a whole. */
-  isDoubtful(kind: RequestKind, breaker: string): boolean {
-    return (
-      breaker === 'quotes' && typeof kind === 'object' && (this.pairs.get(kind.quoteOf)?.isFailing ?? false)
-    )
+  modelOf(kind: RequestKind): [string, ModelBreaker] {
+    if (typeof kind === 'object') return ['pair', this.pairs.get(kind.quoteOf) as ModelBreaker]
+    return kind === 'other' ? ['rest', this.rest] : ['orders', this.orders]
   }
 
   expectedRefusal(kind: RequestKind): string | undefined {
-    const all: [string, ModelBreaker][] = [['connections', this.connections], ...this.modelsOf(kind)]
-    return all.find(([name, model]) => !model.admits(this.nowMs, this.isDoubtful(kind, name)))?.[0]
+    const both: [string, ModelBreaker][] = [['connections', this.connections], this.modelOf(kind)]
+    return both.find(([, model]) => !model.admits(this.nowMs))?.[0]
   }
 
   compare(): void {
@@ -140,17 +116,9 @@ class World {
 
   begin(kind: RequestKind): void {
     if (this.breakers.refusal(kind) !== undefined) return
-    const isQuote = typeof kind === 'object'
-    const request: Underway = {
-      kind,
-      permit: this.breakers.admit(kind),
-      connecting: undefined,
-      isNothingNew: isQuote && (this.pairs.get(kind.quoteOf)?.isOpen ?? false) && !this.quotes.isOpen,
-      phase: 'waits',
-    }
-    for (const [name, model] of this.modelsOf(kind).toReversed()) {
-      model.admit(request, this.nowMs, this.isDoubtful(kind, name))
-    }
+    const permit = this.breakers.admit(kind)
+    const request: Underway = { kind, permit, connecting: undefined, phase: 'waits' }
+    this.modelOf(kind)[1].admit(request, this.nowMs)
     this.underway.push(request)
   }
 
@@ -168,17 +136,12 @@ class World {
     const isConnected = request.phase === 'is connected'
     if (request.phase === 'connects') {
       request.connecting?.[how === 'bad' ? 'failed' : 'abandoned']()
-      if (how === 'bad') this.connections.bad(request, this.nowMs, `${this.failures++}`)
+      if (how === 'bad') this.connections.bad(request, this.nowMs)
       else this.connections.neither(request)
     }
     const ofKind = isConnected ? how : 'neither'
     request.permit[({ good: 'succeeded', bad: 'failed', neither: 'abandoned' } as const)[ofKind]]()
-    for (const [name, model] of this.modelsOf(request.kind)) {
-      const { kind } = request
-      const isWhole = name === 'quotes' && typeof kind === 'object'
-      if (isWhole && request.isNothingNew && ofKind === 'bad') continue
-      model[ofKind](request, this.nowMs, isWhole ? kind.quoteOf : `${this.failures++}`)
-    }
+    this.modelOf(request.kind)[1][ofKind](request, this.nowMs)
   }
 }
 
@@ -206,7 +169,7 @@ const step = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       what: fc.constant('wait' as const),
-      ms: fc.constantFrom(1, openMs - 1, openMs, 2 * openMs),
+      ms: fc.constantFrom(1, minFailingMs - 1, minFailingMs, openMs - 1, openMs, 2 * openMs),
     }),
   },
 )

@@ -1,7 +1,7 @@
 import { describe, expect, it, test } from 'vitest'
 import { attack, expectRefusal } from '../support/clients/attack.ts'
 import { ask, asking, giveQuote } from '../support/clients/quotes.ts'
-import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { aSecond, gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 
 const closedPort = 'http://127.0.0.1:9'
 
@@ -13,6 +13,7 @@ describe('a rate limit', () => {
       BREAKER_OPEN_MS: 60_000,
     })
     for (let count = 0; count < 4; count++) {
+      if (count === 2) await aSecond()
       expect((await asking(gateway.url, `${count + 1}`)).status).toBeGreaterThanOrEqual(502)
       expect((await ask(gateway.url, { path: '/v3/pairs' })).status).toBeGreaterThanOrEqual(502)
       const order = await fetch(`${gateway.url}/v3/orders/float`, {
@@ -39,7 +40,9 @@ describe('a rate limit', () => {
 
 test('quotes that were not requested from the provider are not counted as quote calls', async () => {
   const gateway = await gatewayTo(closedPort, { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 60_000 })
-  for (let count = 0; count < 5; count++) await asking(gateway.url, `${count + 1}`)
+  await asking(gateway.url, '1')
+  await aSecond()
+  for (let count = 2; count <= 5; count++) await asking(gateway.url, `${count}`)
   expect(await gateway.metrics()).toContain('quotegate_quote_calls_total{pair="other"} 0')
 })
 

@@ -4,11 +4,12 @@ import { type BreakerState, createBreaker, type Permit } from '../../src/upstrea
 
 const openMs = 5_000
 
-function breakerOf(failures: number) {
+function breakerOf(failures: number, minFailingMs = 0) {
   let nowMs = 1_000_000
   const states: BreakerState[] = []
   const breaker = createBreaker({
     failures,
+    minFailingMs,
     openMs,
     nowMs: () => nowMs,
     onChange: (state) => states.push(state),
@@ -37,6 +38,47 @@ describe('a closed breaker', () => {
     expect(at.breaker.state).toBe('closed')
     at.fail(1)
     expect(at.breaker.state).toBe('open')
+  })
+
+  test('opens only once the first failure in a row is a second old, however many there are', () => {
+    const at = breakerOf(3, 1_000)
+    at.fail(100)
+    at.advance(999)
+    at.fail(100)
+    expect(at.breaker.state).toBe('closed')
+    at.advance(1)
+    at.fail(1)
+    expect(at.breaker.state).toBe('open')
+  })
+
+  test('counts that second from the end of the first failure, not from the last success', () => {
+    const at = breakerOf(3, 1_000)
+    at.fail(1)
+    at.advance(5_000)
+    at.admitted().succeeded()
+    at.advance(5_000)
+    at.fail(100)
+    expect(at.breaker.state).toBe('closed')
+  })
+
+  test('is not opened by failures that all end within a second while successes come between', () => {
+    const at = breakerOf(5, 1_000)
+    for (let burst = 0; burst < 100; burst += 1) {
+      at.fail(6)
+      at.advance(100)
+      at.admitted().succeeded()
+      at.advance(900)
+    }
+    expect(at.breaker.state).toBe('closed')
+  })
+
+  test('opens with the last of BREAKER_FAILURES failures that are rare', () => {
+    const at = breakerOf(3, 1_000)
+    for (const expected of ['closed', 'closed', 'open']) {
+      at.advance(60_000)
+      at.fail(1)
+      expect(at.breaker.state).toBe(expected)
+    }
   })
 
   test('resets its count after each success', () => {
@@ -209,18 +251,6 @@ describe('closed by another request than its trial', () => {
   })
 })
 
-test('failures of one source count once in a row, and again in the next', () => {
-  const at = breakerOf(2)
-  const [one, other] = [{}, {}]
-  for (let count = 0; count < 5; count += 1) at.admitted().failed(one)
-  expect(at.breaker.state).toBe('closed')
-  at.admitted().succeeded()
-  at.admitted().failed(one)
-  expect(at.breaker.state).toBe('closed')
-  at.admitted().failed(other)
-  expect(at.breaker.state).toBe('open')
-})
-
 type Ending = 'succeeded' | 'failed' | 'abandoned'
 const step = fc.oneof(
   fc.record({ what: fc.constant('admit' as const) }),
@@ -273,18 +303,28 @@ test('in any order of events one more request tries in each BREAKER_OPEN_MS, and
   )
 })
 
-test('a breaker opens exactly when BREAKER_FAILURES requests have failed in a row', () => {
-  const ending = fc.constantFrom<Ending>('succeeded', 'failed', 'failed', 'failed', 'abandoned')
+test('a breaker opens exactly when BREAKER_FAILURES requests have failed in a row, the first a second before the last', () => {
+  const ending = fc.record({
+    how: fc.constantFrom<Ending>('succeeded', 'failed', 'failed', 'failed', 'failed', 'failed', 'abandoned'),
+    afterMs: fc.constantFrom(0, 100, 400),
+  })
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), fc.array(ending, { maxLength: 60 }), (failures, endings) => {
-      const at = breakerOf(failures)
-      const telling = endings.filter((how) => how !== 'abandoned')
-      const expected = telling.some((_, index) => {
-        const run = telling.slice(index, index + failures)
-        return run.length === failures && run.every((how) => how === 'failed')
-      })
-      for (const how of endings) at.breaker.admit()?.[how]()
-      expect(at.breaker.state).toBe(expected ? 'open' : 'closed')
+      const at = breakerOf(failures, 1_000)
+      let row: number[] = []
+      let sinceMs = 0
+      let isOpen = false
+      for (const { how, afterMs } of endings) {
+        at.advance(afterMs)
+        sinceMs += afterMs
+        at.breaker.admit()?.[how]()
+        if (how === 'succeeded') row = []
+        if (how === 'failed') row.push(sinceMs)
+        const [first = sinceMs] = row
+        isOpen ||= how === 'failed' && row.length >= failures && sinceMs - first >= 1_000
+        expect(at.breaker.state === 'closed').toBe(!isOpen)
+        if (isOpen) return
+      }
     }),
     { numRuns: 2_000 },
   )

@@ -23,6 +23,7 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
   let looks = 1
   const breaker = createBreaker({
     failures: 1,
+    minFailingMs: 0,
     openMs: 5_000,
     nowMs() {
       looks += 1

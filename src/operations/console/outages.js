@@ -2,7 +2,6 @@ import { element, setText } from './dom.js'
 import { clockTime, count, listed, milliseconds, percent, span } from './format.js'
 
 const kinds = {
-  quotes: 'Quotes of the',
   orders: 'Orders to the',
   rest: 'Requests other than quotes and orders to the',
 }
@@ -23,8 +22,9 @@ export function createOutages() {
       now: element('span', { 'aria-live': 'off' }),
       served: element('span', { class: 'served' }),
     }
-    const node = element('p', { 'data-outage': outage.what }, ...Object.values(parts))
-    const made = { node, ...parts }
+    const runbook = element('a', { target: '_blank', rel: 'noopener noreferrer', text: 'What to do' })
+    const node = element('p', { 'data-outage': outage.what }, ...Object.values(parts), ' ', runbook)
+    const made = { node, runbook, parts }
     section.append(node)
     shown.set(key, made)
     return made
@@ -38,8 +38,9 @@ export function createOutages() {
       shown.delete(key)
     }
     for (const [key, outage] of wanted) {
-      const { node, ...parts } = shown.get(key) ?? add(key, outage)
+      const { node, runbook, parts } = shown.get(key) ?? add(key, outage)
       node.className = `outage ${outage.isSevere ? 'bad' : 'warn'}`
+      runbook.href = outage.runbook
       const said = sentence(outage, now)
       for (const [name, part] of Object.entries(parts)) setText(part, said[name] ?? '')
     }
@@ -54,11 +55,10 @@ function keyOf({ id, what, upstream, traffic }) {
   return [id, what, upstream, traffic].join(' ')
 }
 
-/** Single pairs say nothing more where all quotes of their upstream have stopped. */
+/** Single pairs say nothing more where there is no connection to their upstream. */
 function isNews({ what, upstream }, _index, outages) {
   if (what !== 'pairs') return true
-  const stopsAll = ({ traffic }) => traffic === 'connections' || traffic === 'quotes'
-  return !outages.some((other) => other.what === 'upstream' && other.upstream === upstream && stopsAll(other))
+  return !outages.some((other) => other.traffic === 'connections' && other.upstream === upstream)
 }
 
 function sentence(outage, now) {

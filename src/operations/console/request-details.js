@@ -3,6 +3,7 @@ import { element, facts } from './dom.js'
 import { milliseconds } from './format.js'
 
 const sources = { provider: "the provider's", gateway: "the gateway's own", client: "the client's" }
+const notSent = { breaker: 'the breaker was open', saturated: 'no connection became free' }
 const partsOfTime = [
   { key: 'queueMs', name: 'queue', text: 'Waited for a connection' },
   { key: 'upstreamMs', name: 'upstream', text: 'Upstream, to the head of its answer' },
@@ -22,6 +23,7 @@ export function requestDetails(request) {
       ['Route', request.route],
       ['Why', request.why || whyOf(request)],
       ['Error', sources[request.source]],
+      ['Not sent', notSent[request.notSent]],
       ['Cache-Status', request.cacheStatus],
       ['Took', `${milliseconds(request.durationMs)} ms`],
       ...parts.map(({ key, text }) => [text, `${milliseconds(request[key])} ms`]),

@@ -59,11 +59,11 @@ export function createRequests({ isFull }) {
       element('td', { class: 'dim at', text: clockTime(request.at) }),
       element('td', { class: 'path' }, button),
       element('td', { class: `status ${statusClass(request.status)}`, text: status }),
-      element('td', {}, cacheChip(request) ?? sourceChip(request)),
+      element('td', {}, sourceChip(request) ?? cacheChip(request)),
       element('td', { class: 'number last', text: milliseconds(request.durationMs) }),
       element('td', { class: 'mono dim minor', title: request.requestId, text: tailOf(request.requestId) }),
     )
-    const text = `${request.method} ${request.path} ${status} ${request.route} ${request.application} ${request.requestId}`
+    const text = `${request.method} ${request.path} ${status} ${request.route} ${request.application} ${request.requestId} ${sourceText(request)}`
     const describe = () => requestDetails(request)
     const shown = createOpenRow({ row: node, button, columns, describe })
     const row = { request, shown, text: text.toLowerCase(), isWanted: true }
@@ -133,7 +133,17 @@ function cacheChip({ cacheStatus }) {
   return element('span', { class: `chip ${kind === 'hit' ? 'hit' : ''}`, text: kind, title: cacheStatus })
 }
 
-function sourceChip({ source, status }) {
-  if (source === null) return undefined
-  return element('span', { class: `chip status ${statusClass(status)}`, text: source })
+/** An error says whose it is. An answer of the provider and one that is made here in its place differ. */
+function sourceChip(request) {
+  if (request.source === null) return undefined
+  const { status, cacheStatus } = request
+  return element('span', {
+    class: `chip status ${statusClass(status)}`,
+    text: sourceText(request),
+    title: cacheStatus ?? undefined,
+  })
+}
+
+function sourceText({ source, notSent }) {
+  return notSent ? `not sent: ${notSent}` : (source ?? '')
 }

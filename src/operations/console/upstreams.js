@@ -74,5 +74,6 @@ function fill({ cells: [rate, failed, p50, p95], error }, calls, now) {
 }
 
 function since(at, now) {
-  return now - at < 60_000 ? 'just now' : clockTime(at)
+  const seconds = Math.max(0, Math.round((now - at) / 1_000))
+  return seconds < 60 ? `${seconds} s ago` : clockTime(at)
 }

@@ -45,6 +45,11 @@ export async function until(holds: () => boolean, what: string, withinMs = 15_00
   }
 }
 
+/** Between two failures: a breaker opens only if the first failure in a row is a second old. */
+export function aSecond(): Promise<void> {
+  return pause(1_050)
+}
+
 export function pause(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms))
 }

@@ -26,6 +26,7 @@ const patient: UpstreamLimits = {
   queue: 1_000,
   retries: 1,
   breakerFailures: 1_000_000,
+  breakerMinFailingMs: 0,
   breakerOpenMs: 5_000,
 }
 
