@@ -20,16 +20,24 @@ export function quoteBody(changes: Record<string, unknown> = {}): string {
   })
 }
 
-/** Answers with a fresh quote, or the given body, and with exactly these headers besides the framing. */
+/** A body for 0.1 ETH becomes one for the amount that was asked for: a quote for another amount is not kept. */
+export function forAskedAmount(body: string, target: string | undefined): string {
+  const asked = /[?&]amount=([^&]+)/.exec(target ?? '')?.[1] ?? '0.1'
+  const amount = (value: string) => JSON.stringify({ assetId: 'ETH', value })
+  return body.replace(amount('0.1'), () => amount(decodeURIComponent(asked)))
+}
+
+/** Answers with a fresh quote, or the given body, for the amount that was asked for, and with exactly these headers besides the framing. */
 export function giveQuote(
   response: ServerResponse,
   body: string | Buffer = quoteBody(),
   headers: readonly string[] = ['Content-Type', 'application/json'],
 ): void {
   response.sendDate = !headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'date')
-  response.writeHead(200, [...headers, 'Content-Length', String(Buffer.byteLength(body))])
   // A string would take the head with it into UTF-8.
-  response.end(typeof body === 'string' ? Buffer.from(body) : body)
+  const bytes = typeof body === 'string' ? Buffer.from(forAskedAmount(body, response.req.url)) : body
+  response.writeHead(200, [...headers, 'Content-Length', String(bytes.length)])
+  response.end(bytes)
 }
 
 export interface Answered {
