@@ -44,6 +44,27 @@ export interface QuoteAnswer {
   shared: boolean
 }
 
+/** What the provider can tell two calls for the same quote apart by. */
+export interface Asker {
+  readonly target: string
+  /** Undefined: the provider receives `unknown`, from all clients without an address alike. */
+  readonly address: string | undefined
+}
+
+/** Whether a client that waited for another client's call may have its answer. */
+export function isAnswerFor(client: Asker, { status, notKept }: QuoteAnswer, caller: Asker): boolean {
+  // Another spelling of the amount may be read as the right amount, or not be refused.
+  if (notKept !== 'other-amount' && !isRefusal(status)) return true
+  if (client.target !== caller.target) return false
+  // Whether a client is refused may depend on its place.
+  return notKept === 'other-amount' || client.address === caller.address
+}
+
+/** 408 and 429 say that the call was too slow or one too many, and nothing of the client. */
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429
+}
+
 /** Records the quotes that clients receive, so that orders can be matched with them. */
 export interface QuoteRecorder {
   /** Records a readable quote, even if it has expired. The answer is not served before this has settled. */

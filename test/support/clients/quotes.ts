@@ -2,6 +2,7 @@ import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'n
 import { onTestFinished } from 'vitest'
 import type { Gateway } from '../../../src/gateway/types.ts'
 import type { Call, QuoteSource } from '../../../src/quotes/flight.ts'
+import type { Asker } from '../../../src/quotes/quote-answer.ts'
 
 export const quotePath = '/v3/pairs/ETH_USDC/quotes'
 
@@ -137,8 +138,8 @@ export function watchForUnhandled(): unknown[] {
 }
 
 /** A source whose background calls are as its others. */
-export function sourceOf(call: () => Call, found: QuoteSource['found'] = () => {}): QuoteSource {
-  return { call, refresh: call, refreshPauses: false, found }
+export function sourceOf(call: () => Call, asker: Asker = { target: '/', address: undefined }): QuoteSource {
+  return { asker, call, refresh: call, refreshPauses: false, found() {} }
 }
 
 /** A wall clock that stands still until the test moves it. */
