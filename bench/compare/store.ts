@@ -56,7 +56,7 @@ const readAnswer = createQuoteReader({
 async function storedQuote(number: number): Promise<StoredQuote> {
   const id = number.toString(16).padStart(64, 'f')
   const body = Buffer.from(
-    `{"fromAmount":{"assetId":"ETH","value":"0.1"},"id":"${id}","pairId":"ETH_USDC",` +
+    `{"fromAmount":{"assetId":"ETH","value":"${number}"},"id":"${id}","pairId":"ETH_USDC",` +
       `"toAmount":{"assetId":"USDC","value":"289.645"},"expiry":${expiresAtMs}}`,
   )
   const date = new Date().toUTCString()

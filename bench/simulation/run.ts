@@ -174,7 +174,8 @@ function createReplica(parts: {
       const upstreamCall = () => callFor(request)
       const call = store === undefined ? upstreamCall : () => store.before(key, upstreamCall)
       // First memory, then the call, as in the gateway.
-      const source: QuoteSource = { call, refresh: call, refreshPauses: false, found() {} }
+      const asker = { target: request.target, address }
+      const source: QuoteSource = { asker, call, refresh: call, refreshPauses: false, found() {} }
       const live = cache.live(key, providerClock.moment())
       if (live !== undefined) {
         if (cache.isRefreshDue(key, live)) cache.refresh(key, live, source)

@@ -53,16 +53,19 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
       if (quote === undefined) return
       sharedLedger.noteHere({ ...toNoted(quote, request), ownEnd, notedAtMs: expiresAtMs - lifeMs })
     },
-    recordUnreadable(request, pairId) {
-      // The order repeats the pair that the answer names; where that is not known, what the path means.
-      for (const pair of new Set([pairId ?? decoded(request.pair), request.pair])) {
-        ledger.noteUnreadable({
-          pairId: flatText(briefText(pair)),
-          application: applicationAmong(request.keyedHeaders),
-          partition: markOf(request.partition),
-          requestedAmount: flatText(request.canonicalAmount),
-          relayedAtMs: clock.nowMs(),
-        })
+    recordUnreadable({ pair, canonicalAmount, keyedHeaders, partition }, { pairId, fromAmount }) {
+      const whose = { application: applicationAmong(keyedHeaders), partition: markOf(partition) }
+      // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
+      // amount that was asked for, or the one that the answer states.
+      for (const name of new Set([pairId ?? decoded(pair), pair])) {
+        for (const amount of new Set([canonicalAmount, fromAmount ?? canonicalAmount])) {
+          ledger.noteUnreadable({
+            ...whose,
+            pairId: flatText(briefText(name)),
+            requestedAmount: flatText(amount),
+            relayedAtMs: clock.nowMs(),
+          })
+        }
       }
     },
   }

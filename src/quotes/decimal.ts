@@ -42,6 +42,25 @@ function writeOut(digits: string, pointIndex: number): string | undefined {
   return `${digits.slice(0, pointIndex)}.${digits.slice(pointIndex)}`
 }
 
+/** Whether a canonical decimal differs from another one by more than a hundredth of that one. */
+export function differsByOverAHundredth(canonical: string, from: string): boolean {
+  if (canonical === from) return false
+  const scale = Math.max(decimalsOf(canonical), decimalsOf(from))
+  const [value, base] = [scaled(canonical, scale), scaled(from, scale)]
+  const difference = value > base ? value - base : base - value
+  return difference * 100n > base
+}
+
+function decimalsOf(canonical: string): number {
+  const point = canonical.indexOf('.')
+  return point === -1 ? 0 : canonical.length - point - 1
+}
+
+/** A canonical decimal, in units of its last of `scale` decimals. */
+function scaled(canonical: string, scale: number): bigint {
+  return BigInt(canonical.replace('.', '') + '0'.repeat(scale - decimalsOf(canonical)))
+}
+
 export function isZero(canonical: string): boolean {
   return canonical === '0'
 }

@@ -1,6 +1,6 @@
 import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
 import type { Span } from '../tracing/observer.ts'
-import type { NotKeptReason, QuoteAnswer } from './quote-answer.ts'
+import type { Asker, NotKeptReason, QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
 /** A call to the upstream that can be given up. */
@@ -11,6 +11,8 @@ export interface Call {
 
 /** Brings the quote of one key, on behalf of one client. */
 export interface QuoteSource {
+  /** This client, as the provider sees it. */
+  readonly asker: Asker
   /** Asks the provider, for this client. */
   call(): Call
   /** Asks the provider in the background, to replace a quote that is still live. */
@@ -28,16 +30,21 @@ export type SharedAnswer = QuoteAnswer | { found: true; stored: StoredQuote; not
 
 export interface SharedCall {
   answer: Promise<SharedAnswer>
+  /** Once it is answered: whether another replica's call was waited for first. */
+  readonly waited?: boolean
   abort(): void
 }
 
-/** Makes one call of what several replicas call. `known`: the quote that a refresh is to replace. */
-export type Share = (
-  key: string,
-  call: () => Call,
-  known: StoredQuote | undefined,
-  span?: Span | undefined,
-) => SharedCall
+export interface ShareOptions {
+  /** The quote that a refresh is to replace. */
+  known?: StoredQuote | undefined
+  /** False: a quote that is in the store is used, but another replica's call is not waited for. */
+  waits?: boolean
+  span?: Span | undefined
+}
+
+/** Makes one call of what several replicas call. */
+export type Share = (key: string, call: () => Call, options?: ShareOptions) => SharedCall
 
 const timeFaults: ReadonlySet<UpstreamFault> = new Set(['connection_timeout', 'http_response_timeout'])
 
@@ -61,6 +68,10 @@ export class Flight {
   answer: Promise<SharedAnswer>
   /** Why its quote is not in memory, once it has landed. */
   notKept: NotKeptReason | undefined = undefined
+  /** Whether it waited for another replica's call first, once it has landed. */
+  waited = false
+  /** On whose behalf the call is made. */
+  readonly caller: Asker
   /** Of the request that caused the call. */
   span: Span | undefined
   #abort: () => void
@@ -74,9 +85,10 @@ export class Flight {
   /** `takeOut` takes the flight out of the table. */
   constructor(
     call: SharedCall,
-    { isRefresh, span, takeOut }: { isRefresh: boolean; span: Span | undefined; takeOut: () => void },
+    { source, isRefresh, takeOut }: { source: QuoteSource; isRefresh: boolean; takeOut: () => void },
   ) {
-    this.span = span
+    this.caller = source.asker
+    this.span = source.span
     this.answer = call.answer
     this.#abort = call.abort
     this.#isRefresh = isRefresh

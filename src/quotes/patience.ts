@@ -16,6 +16,7 @@ export class Patience {
   #timer: PatientTimer | undefined
   #failure: Error | undefined
   #tookFurtherCall = false
+  #sharedAfterRefusal = false
 
   constructor(options: PatienceOptions) {
     this.#options = options
@@ -38,6 +39,13 @@ export class Patience {
     if (this.#tookFurtherCall || !this.hasTimeAfter(failure)) return false
     this.#tookFurtherCall = true
     return true
+  }
+
+  /** Whether the client, which another client's refusal does not concern, shares a further call. True at most once. */
+  shareAfterRefusal(): boolean {
+    const isFirst = !this.#sharedAfterRefusal
+    this.#sharedAfterRefusal = true
+    return isFirst
   }
 
   /** The client waits no more: it was answered, or has left. */

@@ -14,6 +14,7 @@ export const notKeptReasons = [
   'status',
   'not-json',
   'not-a-quote',
+  'other-amount',
   'no-expiry',
   'expiry-in-seconds',
   'expiry-too-far',
@@ -43,6 +44,27 @@ export interface QuoteAnswer {
   shared: boolean
 }
 
+/** What the provider can tell two calls for the same quote apart by. */
+export interface Asker {
+  readonly target: string
+  /** Undefined: the provider receives `unknown`, from all clients without an address alike. */
+  readonly address: string | undefined
+}
+
+/** Whether a client that waited for another client's call may have its answer. */
+export function isAnswerFor(client: Asker, { status, notKept }: QuoteAnswer, caller: Asker): boolean {
+  // Another spelling of the amount may be read as the right amount, or not be refused.
+  if (notKept !== 'other-amount' && !isRefusal(status)) return true
+  if (client.target !== caller.target) return false
+  // Whether a client is refused may depend on its place.
+  return notKept === 'other-amount' || client.address === caller.address
+}
+
+/** 408 and 429 say that the call was too slow or one too many, and nothing of the client. */
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429
+}
+
 /** Records the quotes that clients receive, so that orders can be matched with them. */
 export interface QuoteRecorder {
   /** Records a readable quote, even if it has expired. The answer is not served before this has settled. */
@@ -50,7 +72,7 @@ export interface QuoteRecorder {
   /** Records a quote that another replica has fetched, and has recorded for all replicas. */
   recordFound(stored: StoredQuote, request: QuoteRequest): void
   /** Records that an answer was relayed which its client may take for a quote, but which the ledger cannot keep. */
-  recordUnreadable(request: QuoteRequest, pairId: string | undefined): void
+  recordUnreadable(request: QuoteRequest, lookalike: QuoteLookalike): void
 }
 
 export interface QuoteReaderOptions {
@@ -87,7 +109,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
       return { ...base, notKept: 'content-coding', shared: false }
     }
 
-    const reading = read(answer)
+    const reading = read(answer, request.canonicalAmount)
     if (reading.quote !== undefined) await recorder.record(reading.quote, request, span)
     else recordLookalike(request, readLookalike(body))
     if (reading.reason !== undefined)
@@ -100,9 +122,9 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     return { status, reason, headers, body, quote, stored, notKept: undefined, shared: true }
   }
 
-  function read(answer: WholeAnswer): QuoteReading {
+  function read(answer: WholeAnswer, asked: string): QuoteReading {
     const at = providerClock.moment()
-    const { quote, reason } = readQuote(answer.body, at.latestMs)
+    const { quote, reason } = readQuote(answer.body, at.latestMs, asked)
     if (quote === undefined) return { reason }
     const { expiryMs: expiresAtMs } = quote
     quote.ownEnd = ownEndOf(answer, expiresAtMs)
@@ -111,7 +133,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
   }
 
   function recordLookalike(request: QuoteRequest, lookalike: QuoteLookalike | undefined): void {
-    if (lookalike !== undefined) recorder.recordUnreadable(request, lookalike.pairId)
+    if (lookalike !== undefined) recorder.recordUnreadable(request, lookalike)
   }
 
   /** Why only the client that asked may get the answer; undefined if others may get it too. */
@@ -143,7 +165,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
 }
 
 /** Its body is not read. */
-const coded: QuoteLookalike = { pairId: undefined }
+const coded: QuoteLookalike = { pairId: undefined, fromAmount: undefined }
 
 // No cookie is ever sent on a quote call, so no quote depends on one.
 const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])

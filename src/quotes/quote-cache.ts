@@ -5,11 +5,12 @@ import {
   type QuoteSource,
   type Share,
   type SharedAnswer,
+  type SharedCall,
 } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { Patience } from './patience.ts'
 import type { Moment, ProviderClock } from './provider-clock.ts'
-import type { NotKeptReason, QuoteAnswer } from './quote-answer.ts'
+import { isAnswerFor, type NotKeptReason, type QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
 /** How one client came by its answer. */
@@ -51,7 +52,7 @@ export interface AskOptions {
   /** Now, if the caller has just looked. */
   at?: Moment | undefined
   /** Of this client, the same at each of its requests. Without it, the client's time is not counted. */
-  patience?: Pick<Patience, 'takeFurtherCall' | 'hasTimeAfter'> | undefined
+  patience?: Pick<Patience, 'takeFurtherCall' | 'shareAfterRefusal' | 'hasTimeAfter'> | undefined
 }
 
 interface Waiting extends Pick<AskOptions, 'patience'> {
@@ -127,10 +128,10 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   /** Looks for a flight and enters its own without an await between: two clients must never both find none. */
   function takeOff(key: string, source: QuoteSource, { replaces }: { replaces?: StoredQuote } = {}): Flight {
     const call = () => (replaces === undefined ? source.call() : source.refresh())
-    const shared = options.share?.(key, call, replaces, source.span) ?? call()
+    const shared: SharedCall = options.share?.(key, call, { known: replaces, span: source.span }) ?? call()
     const flight = new Flight(shared, {
+      source,
       isRefresh: replaces !== undefined,
-      span: source.span,
       takeOut() {
         if (flights.get(key) === flight) flights.delete(key)
       },
@@ -138,13 +139,18 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     flights.set(key, flight)
     flight.answer.then(
       (answer) => {
-        if ('found' in answer) source.found(answer.stored)
-        flight.notKept = keep(key, answer)
+        flight.notKept = receive(key, source, answer)
+        flight.waited = shared.waited ?? false
         flight.land()
       },
       () => flight.land(),
     )
     return flight
+  }
+
+  function receive(key: string, source: QuoteSource, answer: SharedAnswer): NotKeptReason | undefined {
+    if ('found' in answer) source.found(answer.stored)
+    return keep(key, answer)
   }
 
   /** Returns why the answer was not kept. */
@@ -198,12 +204,27 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     function onAnswer(answer: SharedAnswer): Served | Promise<Served> {
       if ('found' in answer) return { how: 'hit', quote: answer.stored }
       const { notKept } = flight
-      if (answer.shared || left) return { how, answer, notKept }
+      if (left) return { how, answer, notKept }
+      if (!isAnswerFor(source.asker, answer, flight.caller)) return askInstead()
+      if (answer.shared) return { how, answer, notKept }
       // The answer is for one client alone: the first that is still here. Each other client asks for itself.
       if (flight.claim()) return { how: 'fetched', answer, notKept }
       const failure = failureByTime('the answer of the call that it waited for may not be shared')
       if (patience?.hasTimeAfter(failure) === false) throw failure
       return waitInsteadFor(callFor(source, (answered) => keep(key, answered)))
+    }
+
+    /**
+     * After an answer that concerns another client alone. If that were the answer to all, one refused client that asks in
+     * a loop would take a pair from all that share quotes with it. The first of the others makes a further call, which the
+     * rest of them share, as after a call that failed by time. If that one is refused as well, each of them makes its own.
+     */
+    function askInstead(): Promise<Served> {
+      const failure = failureByTime('the calls that it waited for were refused to other clients')
+      if (patience?.hasTimeAfter(failure) === false) throw failure
+      const isFirst = patience?.shareAfterRefusal() ?? false
+      if (isFirst && !flight.waited) return waitInsteadFor(getOrFetch(key, source, { again: true, patience }))
+      return waitInsteadFor(fetchOwn(key, source))
     }
 
     /**
@@ -232,6 +253,21 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
       if (notKept !== undefined) observer.notKept(notKept)
       return notKept
     })
+  }
+
+  /** No other client joins this call, but its quote is for all. */
+  function fetchOwn(key: string, source: QuoteSource): Asking {
+    const quote = find(key, providerClock.moment())
+    if (quote !== undefined) return { served: Promise.resolve({ how: 'hit', quote }), leave: () => {} }
+    const call = () => source.call()
+    const { answer, abort }: SharedCall =
+      options.share?.(key, call, { waits: false, span: source.span }) ?? call()
+    function toServed(whole: SharedAnswer): Served {
+      const notKept = receive(key, source, whole)
+      if ('found' in whole) return { how: 'hit', quote: whole.stored }
+      return { how: 'fetched', answer: whole, notKept }
+    }
+    return { served: answer.then(toServed), leave: abort }
   }
 
   function callFor(

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
-import { isZero, parseDecimal } from './decimal.ts'
+import { differsByOverAHundredth, isZero, parseDecimal } from './decimal.ts'
 
 export interface Amount {
   assetId: string
@@ -25,7 +25,13 @@ export interface Quote {
   ownEnd?: OwnEnd | undefined
 }
 
-type UnusableReason = 'not-json' | 'not-a-quote' | 'no-expiry' | 'expiry-in-seconds' | 'expiry-too-far'
+type UnusableReason =
+  | 'not-json'
+  | 'not-a-quote'
+  | 'other-amount'
+  | 'no-expiry'
+  | 'expiry-in-seconds'
+  | 'expiry-too-far'
 
 export type QuoteReading =
   | { quote: Quote; reason?: undefined }
@@ -47,14 +53,18 @@ export const quoteWithoutExpiry = z.object({
   expiry: z.unknown().optional(),
 })
 
-/** `nowMs` is the provider's clock as far as it is known, since that is what `expiry` is compared with. */
-export function readQuote(body: Buffer, nowMs: number): QuoteReading {
+/**
+ * `nowMs` is the provider's clock as far as it is known, since that is what `expiry` is compared with. `asked`: the
+ * canonical amount that the quote was asked for; without it, the quote may be for any amount.
+ */
+export function readQuote(body: Buffer, nowMs: number, asked?: string): QuoteReading {
   const json = parseJson(body)
   if (json === undefined) return { reason: 'not-json' }
   const parsed = quoteWithoutExpiry.safeParse(json)
   if (!parsed.success) return { reason: 'not-a-quote' }
 
   const { id, pairId, fromAmount, toAmount, expiry } = parsed.data
+  if (asked !== undefined && isForOtherAmount(fromAmount, asked)) return { reason: 'other-amount' }
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0) return { reason: 'no-expiry' }
   if (expiry < minExpiryMs) return { reason: 'expiry-in-seconds' }
   if (expiry - nowMs > dayMs) return { reason: 'expiry-too-far' }
@@ -62,17 +72,34 @@ export function readQuote(body: Buffer, nowMs: number): QuoteReading {
   return isExpired(expiry, nowMs) ? { quote, reason: 'expired' } : { quote }
 }
 
+/** Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`. */
+function isForOtherAmount({ value }: Amount, asked: string): boolean {
+  const stated = parseDecimal(value)
+  return stated !== undefined && differsByOverAHundredth(stated, asked)
+}
+
 /** An answer that a client may use as a quote, though it cannot be kept: an object with a toAmount. */
 export interface QuoteLookalike {
   /** Undefined: it names no pair. */
   pairId: string | undefined
+  /** Canonical. Undefined: it states no fromAmount that can be read. */
+  fromAmount: string | undefined
 }
 
 export function readLookalike(body: Buffer): QuoteLookalike | undefined {
   const json = parseJson(body)
   if (typeof json !== 'object' || json === null || !('toAmount' in json) || json.toAmount === null)
     return undefined
-  return { pairId: 'pairId' in json && typeof json.pairId === 'string' ? json.pairId : undefined }
+  return {
+    pairId: 'pairId' in json && typeof json.pairId === 'string' ? json.pairId : undefined,
+    fromAmount: 'fromAmount' in json ? amountIn(json.fromAmount) : undefined,
+  }
+}
+
+/** Of an Amount, or of a number or text in its place. */
+function amountIn(stated: unknown): string | undefined {
+  const value = typeof stated === 'object' && stated !== null && 'value' in stated ? stated.value : stated
+  return typeof value === 'string' || typeof value === 'number' ? parseDecimal(String(value)) : undefined
 }
 
 /** Of an answer that was just read. Serving and ordering ask the provider's clock how much of a quote is left. */

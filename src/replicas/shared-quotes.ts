@@ -43,10 +43,11 @@ const maxLookups = 3
 export function createSharedQuotes(options: SharedQuotesOptions): Share {
   const { store, evictions, providerClock, minValidityMs, lockWaitMs, observer } = options
 
-  return function share(key, call, known, span) {
+  return function share(key, call, { known, waits = true, span } = {}) {
     const token = randomBytes(12).toString('base64url')
     let ownCall: Call | undefined
     let aborted = false
+    let waited = false
 
     async function getOrLock(): Promise<QuoteOrLock | undefined> {
       // A quote that was used while the store was down must be evicted from the store before it is read.
@@ -84,8 +85,10 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
         if (result.lockHolder === token) return counted(result, awaited === undefined ? 'fetched' : 'alone')
         const isOtherHolder = awaited !== undefined && result.lockHolder !== awaited
         // The awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
-        if (isOtherHolder || performance.now() - startedAtMs >= lockWaitMs) return counted(result, 'alone')
+        if (!waits || isOtherHolder || performance.now() - startedAtMs >= lockWaitMs)
+          return counted(result, 'alone')
         awaited = result.lockHolder
+        waited = true
         await options.pause(pauseMs)
       }
       return undefined
@@ -134,6 +137,9 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
 
     return {
       answer: takeOrFetch(),
+      get waited() {
+        return waited
+      },
       abort() {
         aborted = true
         ownCall?.abort()

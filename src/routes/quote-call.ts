@@ -4,7 +4,7 @@ import { lineBreak } from '../http/headers.ts'
 import type { AskedAs, CoolDowns, Pass } from '../quotes/cool-downs.ts'
 import type { Call, QuoteSource } from '../quotes/flight.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
-import type { QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
+import type { Asker, QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { foldPair } from '../quotes/quote-target.ts'
@@ -68,6 +68,10 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
       const asked = askedAs(this.#request, headers, this.#exchange.client.address)
       this.#made = { headers, asked }
       return this.#made
+    }
+
+    get asker(): Asker {
+      return { target: this.#request.target, address: this.#exchange.client.address }
     }
 
     get span(): Span | undefined {

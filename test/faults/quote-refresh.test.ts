@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import {
   type Answered,
+  type Ask,
   ask,
   counted,
   createTestClock,
@@ -11,6 +12,7 @@ import {
   untilCounted,
   watchForUnhandled,
 } from '../support/clients/quotes.ts'
+import { at, refuse, refusedAddress, sharedBy } from '../support/clients/refusals.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 
@@ -19,7 +21,7 @@ const aheadMs = 10_000
 const refreshes = (outcome: string) => `quotegate_quote_refreshes_total{outcome="${outcome}"}`
 
 /** A gateway with one quote in its cache, whose later upstream calls are answered by the test. */
-async function withOneQuote(settings: Record<string, string> = {}, life = lifeMs) {
+async function withOneQuote(settings: Record<string, string> = {}, life = lifeMs, asked: Ask = {}) {
   const clock = createTestClock()
   const bodyNow = () => quoteBody({ expiry: clock.nowMs() + life })
   const undated = ['Date', 'none']
@@ -36,7 +38,7 @@ async function withOneQuote(settings: Record<string, string> = {}, life = lifeMs
   )
   onTestFinished(() => gateway.close())
   const startMs = clock.nowMs()
-  const first = await ask(gateway.url)
+  const first = await ask(gateway.url, asked)
   upstream.answer((_request, response) => waiting.push(response))
   const give = (index: number) => giveQuote(waiting[index] as ServerResponse, bodyNow(), undated)
   return { clock, startMs, upstream, gateway, waiting, first, give }
@@ -157,6 +159,23 @@ describe('refresh-ahead', () => {
     // 8 s of hits, and one call more for the very first.
     expect(upstream.requests.length).toBeGreaterThanOrEqual(3)
     expect(upstream.requests.length).toBeLessThanOrEqual(6)
+  })
+
+  it('that is refused to one client is followed by a further call for the others that waited for it', async () => {
+    const from = (address: string) => ({ headers: at(address) })
+    const stage = await withOneQuote(sharedBy.header, lifeMs, from('198.51.100.1'))
+    const { clock, startMs, gateway, waiting, give } = stage
+    clock.set(startMs + lifeMs - 1)
+    expect(how(await ask(gateway.url, from(refusedAddress)))).toBe('hit')
+    await until(() => waiting.length === 1, 'the background fetch')
+    clock.set(startMs + lifeMs)
+    const joiners = [refusedAddress, '198.51.100.1', '198.51.100.2'].map((one) => ask(gateway.url, from(one)))
+    await untilCounted(gateway, lookups('collapsed'), 3)
+    refuse(waiting[0] as ServerResponse)
+    await until(() => waiting.length === 2, 'the further call')
+    give(1)
+    expect((await Promise.all(joiners)).map(({ status }) => status)).toEqual([403, 200, 200])
+    expect(await counted(gateway, refreshes('failed'))).toBe(1)
   })
 
   it('that fails by time is followed by one further call for those that waited for it', async () => {

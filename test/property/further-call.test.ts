@@ -5,7 +5,7 @@ import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { Patience } from '../../src/quotes/patience.ts'
 import { createProviderClock } from '../../src/quotes/provider-clock.ts'
-import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
+import type { Asker, QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import { createQuoteCache } from '../../src/quotes/quote-cache.ts'
 import { createTestClock, deferred, sourceOf } from '../support/clients/quotes.ts'
 
@@ -25,7 +25,12 @@ const step = fc.record({
     'fail',
     'answer',
     'mine',
+    'refuse',
+    'refuse',
+    'amount',
   ),
+  address: fc.constantFrom('x', 'y', 'z'),
+  target: fc.constantFrom('1000', '1000', '1e3'),
   key: fc.constantFrom('a', 'a', 'a', 'b'),
   pick: fc.nat(7),
   waitMs: fc.constantFrom(1, 49, 50, 300, 950, 951, 1_000),
@@ -33,8 +38,9 @@ const step = fc.record({
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 type End = Exclude<Step['doing'], 'ask' | 'leave' | 'wait'>
 
-interface Client {
+interface Client extends Asker {
   key: string
+  sharedAfterRefusal: boolean
   endsAtMs: number
   tookFurther: boolean
   /** It waits for a second call, and only until `endsAtMs`. */
@@ -82,10 +88,24 @@ function createModel() {
     land(call)
   }
 
+  /** Neither another client's refusal, nor a quote for the amount as another spelling was read. */
+  function isFor(client: Client, how: End, { target, address }: Client): boolean {
+    if (how === 'refuse') return client.target === target && client.address === address
+    return how !== 'amount' || client.target === target
+  }
+
   function end(call: ModelCall, how: End, nowMs: number): void {
     for (const [index, client] of land(call).entries()) {
       const hasTime = client.endsAtMs - nowMs >= minLeftMs
-      if (how === 'mine' && index > 0) {
+      if (!isFor(client, how, call.beginner)) {
+        client.isLimited = true
+        if (!hasTime) client.fate = 'over'
+        else if (client.sharedAfterRefusal) begin(client)
+        else {
+          client.sharedAfterRefusal = true
+          ask(client)
+        }
+      } else if (how === 'mine' && index > 0) {
         client.isLimited = true
         if (hasTime) begin(client)
         else client.fate = 'over'
@@ -130,15 +150,10 @@ function createStage() {
         const cause = `${how} ${number}`
         if (how === 'time' || how === 'fail')
           reject(new UpstreamFailure('swap', { fault, maybeSeen: true, cause }))
-        const base = {
-          status: 200,
-          reason: '',
-          headers: [],
-          quote: undefined,
-          stored: undefined,
-          notKept: undefined,
-        }
-        resolve({ ...base, body: Buffer.from(cause), shared: how === 'answer' })
+        const status = how === 'refuse' ? ([400, 403, 404, 451][number % 4] as number) : 200
+        const notKept = how === 'amount' ? 'other-amount' : undefined
+        const base = { reason: '', headers: [], quote: undefined, stored: undefined }
+        resolve({ ...base, status, notKept, body: Buffer.from(cause), shared: how !== 'mine' })
       },
     }
     calls.push(call)
@@ -151,7 +166,7 @@ function createStage() {
     }
   }
 
-  function ask(key: string): void {
+  function ask(key: string, asker: Asker): void {
     const client = fates.length
     fates.push('')
     const settle = (fate: string) => {
@@ -164,7 +179,7 @@ function createStage() {
     })
     const asking = cache.getOrFetch(
       key,
-      sourceOf(() => callFor(client)),
+      sourceOf(() => callFor(client), asker),
       { patience },
     )
     leaves.push((fate) => {
@@ -185,18 +200,21 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 it('the clients of each call are those that the promise names, and every client gets the right answer', async () => {
   let furtherCalls = 0
+  let afterRefusals = 0
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 40, maxLength: 100 }), async (steps) => {
       const model = createModel()
       const real = createStage()
       const clients: Client[] = []
-      for (const { doing, key, pick, waitMs } of steps) {
+      for (const { doing, key, address, target, pick, waitMs } of steps) {
         const nowMs = performance.now()
         if (doing === 'ask') {
-          const client = { key, endsAtMs: nowMs + totalMs, tookFurther: false, isLimited: false, fate: '' }
+          const asker = { address, target }
+          const fresh = { tookFurther: false, sharedAfterRefusal: false, isLimited: false, fate: '' }
+          const client = { key, ...asker, endsAtMs: nowMs + totalMs, ...fresh }
           clients.push(client)
           model.ask(client)
-          real.ask(key)
+          real.ask(key, asker)
         } else if (doing === 'leave') {
           const client = clients.at(-1 - pick)
           if (client !== undefined) {
@@ -224,6 +242,7 @@ it('the clients of each call are those that the promise names, and every client 
       }
       expect(real.calls.map(({ aborted }) => aborted)).toEqual(model.calls.map(({ aborted }) => aborted))
       furtherCalls += model.calls.filter(({ beginner }) => beginner.tookFurther).length
+      afterRefusals += model.calls.filter(({ beginner }) => beginner.sharedAfterRefusal).length
       // With all clients gone, no call and no timer is left.
       for (const leave of real.leaves) leave('left')
       await turn()
@@ -234,4 +253,5 @@ it('the clients of each call are those that the promise names, and every client 
   )
   // The steps met each other, or nothing has been shown.
   expect(furtherCalls).toBeGreaterThan(100)
+  expect(afterRefusals).toBeGreaterThan(100)
 })

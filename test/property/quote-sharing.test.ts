@@ -142,6 +142,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
             let taken = 0
             const patience = {
               hasTimeAfter: () => true,
+              shareAfterRefusal: () => false,
               takeFurtherCall() {
                 taken += 1
                 if (taken === 1) furtherTakers += 1

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isZero, parseDecimal, sameAsDouble } from '../../src/quotes/decimal.ts'
+import { differsByOverAHundredth, isZero, parseDecimal, sameAsDouble } from '../../src/quotes/decimal.ts'
 
 describe('parseDecimal', () => {
   it.each(['0.1', '0.10', '00.1', '.1', '1e-1', '1E-1', '10e-2', '0.01e1', '0.01e+1', '0.100e-0'])(
@@ -97,6 +97,25 @@ describe('parseDecimal', () => {
     const startMs = performance.now()
     expect(parseDecimal('1'.repeat(1_000_000))).toBeUndefined()
     expect(performance.now() - startMs).toBeLessThan(2_000)
+  })
+})
+
+describe('differsByOverAHundredth', () => {
+  it.each([
+    ['1000', '1000', false],
+    ['1010', '1000', false],
+    ['1010.000000000000000000001', '1000', true],
+    ['990', '1000', false],
+    ['989.999999999999999999999', '1000', true],
+    ['1', '1000', true],
+    ['1000', '1', true],
+    ['0.000000000000000001', '0.000000000000000001', false],
+    ['0.000000000000000101', '0.0000000000000001', false],
+    // Doubles cannot tell these two apart.
+    ['9090909090909090.909', '9000900090009000.9', false],
+    ['9090909090909090.91', '9000900090009000.9', true],
+  ])('%s from %s: %s', (value, from, expected) => {
+    expect(differsByOverAHundredth(String(parseDecimal(value)), String(parseDecimal(from)))).toBe(expected)
   })
 })
 

@@ -17,6 +17,13 @@ function patient(leftMs: number) {
   return { patience, ended }
 }
 
+it('shares one further call after the refusal of another client, besides one after a call that failed by time', () => {
+  const { patience } = patient(1_000)
+  expect([patience.shareAfterRefusal(), patience.shareAfterRefusal()]).toEqual([true, false])
+  expect(patience.takeFurtherCall(failure)).toBe(true)
+  patience.end()
+})
+
 it('waits for one further call, until its own time is over', () => {
   const { patience, ended } = patient(1_000)
   vi.advanceTimersByTime(400)

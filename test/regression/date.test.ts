@@ -34,7 +34,7 @@ test("every answer that the gateway makes has one Date, from the gateway's clock
     ['a quote from the provider', quote],
     ['a quote from memory', quote],
     ['the head of one', quote.replace('GET', 'HEAD')],
-    ['a quote that is not kept', get(`${quotePath}?amount=0.2`, 'Forwarded: for=unknown\r\n')],
+    ['a quote that is not kept', get(`${quotePath}?amount=0.10`, 'Forwarded: for=unknown\r\n')],
     ['a quote without an amount', get(quotePath)],
     ['an unknown path', get('/nowhere')],
     ['options', 'OPTIONS * HTTP/1.1\r\nHost: g\r\n\r\n'],

@@ -108,6 +108,7 @@ describe('an answer that its client may mistake for a quote', () => {
     ['without an expiry', changed(({ expiry: _, ...quote }) => quote)],
     ['whose expiry is in seconds', changed((quote) => ({ ...quote, expiry: 1_763_651_841 }))],
     ['whose expiry is not believed', changed((quote) => ({ ...quote, expiry: Number(quote.expiry) * 2 }))],
+    ['for another amount', changed((quote) => ({ ...quote, fromAmount: { assetId: 'ETH', value: '100' } }))],
     ['that names no id', changed(({ id: _, ...quote }) => quote)],
     ['with another status', changed((quote) => quote, 203)],
     ['in a content coding', plain(200, 'bytes', coded)],
@@ -128,6 +129,19 @@ describe('an answer that its client may mistake for a quote', () => {
     expect((await order()).status).toBe(201)
     expectProblem(await order({ ...termsOf(given), fromAmount: 7 }), 409, 'quote-unknown')
     await close()
+  })
+
+  it('does so for the amount that it states, besides the one that was asked for, and refuses none itself', async () => {
+    const { clock, order, provider, quote } = await orderStage()
+    const given = await quote('1')
+    clock.set(given.expiry)
+    expectProblem(await order(termsOf(given)), 409, 'quote-expired')
+    provider.quote = { fromAmount: given.fromAmount }
+    const odd = await quote('1e3')
+    expect(odd.cacheStatus).toBe('quotegate; fwd=bypass; detail=other-amount')
+    expect((await order(termsOf(odd))).status).toBe(201)
+    clock.set(odd.expiry)
+    expect((await order({ ...termsOf(odd), quoteId: odd.id })).status).toBe(201)
   })
 
   it('does so for as long as the longest of the last quotes lived', async () => {

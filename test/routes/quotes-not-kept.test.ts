@@ -66,6 +66,18 @@ describe('what is not a quote', () => {
     ['not-a-quote', 'an error that says 200', () => ({ body: '{"code":"NO_LIQUIDITY"}' })],
     ['not-a-quote', 'a quote without an id', () => ({ body: quoteBody({ id: undefined }) })],
     ['not-a-quote', 'amounts that are numbers', () => ({ body: quoteBody({ fromAmount: 0.1 }) })],
+    ...['0.101000000000000000001', '0.098999999999999999999', '1', '1e-4'].map(
+      (value): (typeof cases)[number] => [
+        'other-amount',
+        `a quote for ${value} where 0.1 was asked for`,
+        () => ({ body: quoteBody({ fromAmount: { assetId: 'ETH', value } }) }),
+      ],
+    ),
+    [
+      'other-amount',
+      'a quote for 1 that has no expiry besides',
+      () => ({ body: JSON.stringify({ ...withoutExpiry, fromAmount: { assetId: 'ETH', value: '1' } }) }),
+    ],
     ['no-expiry', 'a quote without an expiry', () => ({ body: JSON.stringify(withoutExpiry) })],
     ['no-expiry', 'an expiry that is text', () => ({ body: quoteBody({ expiry: String(soon()) }) })],
     ['no-expiry', 'an expiry of null', () => ({ body: quoteBody({ expiry: null }) })],
@@ -107,6 +119,17 @@ describe('what is not a quote', () => {
     }
     expect(await counted(gateway, 'quotegate_cache_entries')).toBe(0)
   })
+
+  it.each(['0.101', '0.099', '0.10', '1e-1'])(
+    'does not include a quote for %s where 0.1 was asked for',
+    async (value) => {
+      const { upstream, gateway } = await answering({
+        body: quoteBody({ fromAmount: { assetId: 'ETH', value } }),
+      })
+      for (let times = 0; times < 2; times += 1) await ask(gateway.url)
+      expect(upstream.requests).toHaveLength(1)
+    },
+  )
 
   it('does not include a quote with an expiry up to 24 h ahead', async () => {
     const { upstream, gateway } = await answering({

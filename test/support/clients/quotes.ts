@@ -2,6 +2,7 @@ import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'n
 import { onTestFinished } from 'vitest'
 import type { Gateway } from '../../../src/gateway/types.ts'
 import type { Call, QuoteSource } from '../../../src/quotes/flight.ts'
+import type { Asker } from '../../../src/quotes/quote-answer.ts'
 
 export const quotePath = '/v3/pairs/ETH_USDC/quotes'
 
@@ -20,16 +21,24 @@ export function quoteBody(changes: Record<string, unknown> = {}): string {
   })
 }
 
-/** Answers with a fresh quote, or the given body, and with exactly these headers besides the framing. */
+/** A body for 0.1 ETH becomes one for the amount that was asked for: a quote for another amount is not kept. */
+export function forAskedAmount(body: string, target: string | undefined): string {
+  const asked = /[?&]amount=([^&]+)/.exec(target ?? '')?.[1] ?? '0.1'
+  const amount = (value: string) => JSON.stringify({ assetId: 'ETH', value })
+  return body.replace(amount('0.1'), () => amount(decodeURIComponent(asked)))
+}
+
+/** Answers with a fresh quote, or the given body, for the amount that was asked for, and with exactly these headers besides the framing. */
 export function giveQuote(
   response: ServerResponse,
   body: string | Buffer = quoteBody(),
   headers: readonly string[] = ['Content-Type', 'application/json'],
 ): void {
   response.sendDate = !headers.some((name, index) => index % 2 === 0 && name.toLowerCase() === 'date')
-  response.writeHead(200, [...headers, 'Content-Length', String(Buffer.byteLength(body))])
   // A string would take the head with it into UTF-8.
-  response.end(typeof body === 'string' ? Buffer.from(body) : body)
+  const bytes = typeof body === 'string' ? Buffer.from(forAskedAmount(body, response.req.url)) : body
+  response.writeHead(200, [...headers, 'Content-Length', String(bytes.length)])
+  response.end(bytes)
 }
 
 export interface Answered {
@@ -129,8 +138,8 @@ export function watchForUnhandled(): unknown[] {
 }
 
 /** A source whose background calls are as its others. */
-export function sourceOf(call: () => Call, found: QuoteSource['found'] = () => {}): QuoteSource {
-  return { call, refresh: call, refreshPauses: false, found }
+export function sourceOf(call: () => Call, asker: Asker = { target: '/', address: undefined }): QuoteSource {
+  return { asker, call, refresh: call, refreshPauses: false, found() {} }
 }
 
 /** A wall clock that stands still until the test moves it. */

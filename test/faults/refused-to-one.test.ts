@@ -1,0 +1,274 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import {
+  type Answered,
+  ask,
+  asking,
+  counted,
+  giveQuote,
+  lookups,
+  notKept,
+  quoteBody,
+  untilCounted,
+  watchForUnhandled,
+} from '../support/clients/quotes.ts'
+import { at, refuse, refusedAddress, refusedInALoop, sharedBy } from '../support/clients/refusals.ts'
+import { pause } from '../support/gateways/between.ts'
+import { held } from '../support/gateways/held.ts'
+
+// One client that was refused for its place, and asked in a loop, gave its refusal to 296 of 330 requests of its country.
+
+const others = ['198.51.100.1', '198.51.100.2', '198.51.100.3', '198.51.100.4', '198.51.100.5']
+const statuses = async (answers: Promise<Answered>[]) =>
+  (await Promise.all(answers)).map(({ status }) => status)
+const ended = (outcome: string) => `quotegate_upstream_requests_total{upstream="swap",outcome="${outcome}"}`
+const given = (response: ServerResponse | undefined) => response as ServerResponse
+
+/** A refused client has begun a call, and these addresses have joined it. */
+async function joinedBy(addresses: readonly string[], settings: Record<string, string> = sharedBy.header) {
+  const stage = await held(settings)
+  const unhandled = watchForUnhandled()
+  const from = (address: string, amount = '0.1') => asking(stage.gateway.url, amount, at(address))
+  const beginner = from(refusedAddress)
+  await stage.called(1)
+  const joiners: Promise<Answered>[] = []
+  for (const address of addresses) {
+    joiners.push(from(address))
+    await stage.joined(joiners.length)
+  }
+  return { ...stage, from, beginner, joiners, unhandled }
+}
+
+describe('the refusal of one client', () => {
+  it.each(Object.entries(sharedBy))(
+    'goes to no other that waits for its call: the others share one further call (by %s)',
+    async (_by, settings) => {
+      const { upstream, gateway, waiting, called, beginner, joiners, unhandled } = await joinedBy(
+        [others[0] as string, refusedAddress, ...others.slice(1)],
+        settings,
+      )
+      refuse(given(waiting[0]))
+      const [own, alike] = await Promise.all([beginner, joiners.splice(1, 1)[0] as Promise<Answered>])
+      expect([own.status, own.body]).toEqual([403, `refused to for=${refusedAddress}`])
+      // Another request of the same client: it would be asked for in the very same words.
+      expect([alike.status, alike.body]).toEqual([403, own.body])
+      await called(2)
+      const body = quoteBody()
+      giveQuote(given(waiting[1]), body)
+      for (const answer of await Promise.all(joiners))
+        expect([answer.status, answer.body]).toEqual([200, body])
+      expect(upstream.requests.map(({ headers }) => headers.forwarded)).toEqual([
+        `for=${refusedAddress}`,
+        `for=${others[0]}`,
+      ])
+      // Each request is one lookup.
+      expect(await counted(gateway, lookups('miss'))).toBe(1)
+      expect(await counted(gateway, lookups('collapsed'))).toBe(6)
+      expect((await asking(gateway.url, '0.1', at(others[3] as string))).headers['cache-status']).toContain(
+        'hit',
+      )
+      expect(unhandled).toEqual([])
+    },
+  )
+
+  it('goes to no other spelling of its amount, not even of the same client', async () => {
+    const { upstream, waiting, called, joined, from, beginner } = await joinedBy([], {})
+    const [alike, other] = [from(refusedAddress), from(refusedAddress, '0.10')]
+    await joined(2)
+    refuse(given(waiting[0]), 400)
+    expect(await statuses([beginner, alike])).toEqual([400, 400])
+    await called(2)
+    giveQuote(given(waiting[1]))
+    expect((await other).status).toBe(200)
+    expect(upstream.requests.map(({ target }) => target.split('amount=')[1])).toEqual(['0.1', '0.10'])
+  })
+
+  it.each([302, 408, 429, 500, 503])('is not what %i is: that goes to all that wait', async (status) => {
+    const { upstream, waiting, beginner, joiners } = await joinedBy(others)
+    refuse(given(waiting[0]), status)
+    expect(await statuses([beginner, ...joiners])).toEqual(Array(6).fill(status))
+    expect(upstream.requests).toHaveLength(1)
+  })
+
+  it('heard a second time in the further call is followed by a call of its own for each', async () => {
+    const { upstream, waiting, called, joined, from, beginner, joiners, unhandled } = await joinedBy(others)
+    refuse(given(waiting[0]))
+    expect((await beginner).status).toBe(403)
+    await called(2)
+    const late = from('198.51.100.99')
+    await joined(6)
+    refuse(given(waiting[1]), 451)
+    expect(await statuses([joiners[0] as Promise<Answered>])).toEqual([451])
+    // Four calls of their own, and one for the client that heard of no other refusal before.
+    await called(7)
+    const calledBy = waiting.slice(2).map(({ req }) => req.headers.forwarded)
+    expect(calledBy.sort()).toEqual([...others.slice(1), '198.51.100.99'].map((address) => `for=${address}`))
+    for (const response of waiting.slice(2)) giveQuote(response)
+    const answers = await Promise.all([...joiners.slice(1), late])
+    expect(answers.map(({ status }) => status)).toEqual(Array(5).fill(200))
+    expect(new Set(answers.map(({ body }) => body)).size).toBe(5)
+    expect(upstream.requests).toHaveLength(7)
+    expect(unhandled).toEqual([])
+  })
+
+  it('is its own for each client of a country that is refused whole, after three calls at most', async () => {
+    const { waiting, called, beginner, joiners } = await joinedBy(others)
+    refuse(given(waiting[0]))
+    await called(2)
+    refuse(given(waiting[1]))
+    await called(6)
+    for (const response of waiting.slice(2)) refuse(response)
+    const bodies = (await Promise.all([beginner, ...joiners])).map(({ body }) => body)
+    expect(bodies).toEqual([refusedAddress, ...others].map((address) => `refused to for=${address}`))
+    expect(waiting).toHaveLength(6)
+  })
+
+  it('that asks in a loop costs the other clients of its country no quote', async () => {
+    const times = { clients: 6, rounds: 6, pauseMs: 120, callMs: 40, lifeMs: 400 }
+    const { refused, all, calls } = await refusedInALoop({ settings: sharedBy.header, ...times })
+    expect(all).toEqual({ quotes: 36, own: 0, others: 0, failed: 0 })
+    expect([refused.others, refused.failed]).toEqual([0, 0])
+    // After each refusal one further call at most, and none but the others' own without one.
+    expect(calls).toBeLessThanOrEqual(2 * refused.own + 36)
+  })
+})
+
+describe('a further call after a refusal', () => {
+  it("ends for each waiting request when that request's own time is over", async () => {
+    const settings = { ...sharedBy.header, UPSTREAM_TOTAL_TIMEOUT_MS: '4000' }
+    const {
+      gateway,
+      waiting,
+      called,
+      ended: closed,
+      beginner,
+      joiners,
+      unhandled,
+    } = await joinedBy(others.slice(0, 2), settings)
+    await pause(1_000)
+    refuse(given(waiting[0]))
+    await beginner
+    await called(2)
+    const answers = await Promise.all(joiners)
+    expect(answers.map(({ status, body }) => [status, JSON.parse(body).type])).toEqual(
+      Array(2).fill([504, 'urn:quotegate:problem:upstream-timeout']),
+    )
+    // A second before its own time was over.
+    await closed(waiting[1])
+    expect(await counted(gateway, ended('given-up'))).toBe(1)
+    expect(await counted(gateway, ended('http_response_timeout'))).toBe(0)
+    expect(unhandled).toEqual([])
+  })
+
+  it('is given up when the last client that waits for it leaves, and so is a call of its own', async () => {
+    const { gateway, waiting, called, joined, ended: closed, beginner, from, unhandled } = await joinedBy([])
+    const leaving = [new AbortController(), new AbortController()]
+    const left: Promise<unknown>[] = []
+    for (const [index, { signal }] of leaving.entries()) {
+      const headers = at(others[index] as string)
+      const path = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
+      left.push(ask(gateway.url, { path, headers, signal }).catch(() => 'left'))
+      await joined(index + 1)
+    }
+    refuse(given(waiting[0]))
+    await beginner
+    await called(2)
+    leaving[0]?.abort()
+    await untilCounted(gateway, aborted, 1)
+    expect(waiting[1]?.socket?.destroyed).toBe(false)
+    refuse(given(waiting[1]))
+    await called(3)
+    leaving[1]?.abort()
+    await closed(waiting[2])
+    expect(await Promise.all(left)).toEqual(['left', 'left'])
+    const newcomer = from(others[0] as string)
+    await called(4)
+    giveQuote(given(waiting[3]))
+    expect((await newcomer).status).toBe(200)
+    expect(unhandled).toEqual([])
+  })
+
+  it('counts for the client that makes it, and not for those that share it', async () => {
+    const limits = { RATE_LIMIT_PER_MINUTE: '1', RATE_LIMIT_BY: 'client-ip' }
+    const { waiting, called, from, beginner, joiners } = await joinedBy(others.slice(0, 3), {
+      ...sharedBy.header,
+      ...limits,
+    })
+    refuse(given(waiting[0]))
+    expect((await beginner).status).toBe(403)
+    await called(2)
+    giveQuote(given(waiting[1]))
+    expect(await statuses(joiners)).toEqual([200, 200, 200])
+    expect((await from(others[0] as string, '0.2')).status).toBe(429)
+    const counted = from(others[1] as string, '0.2')
+    await called(3)
+    giveQuote(given(waiting[2]))
+    expect((await counted).status).toBe(200)
+  })
+
+  it('is made by the next client where the first has used up its rate limit', async () => {
+    const limits = { RATE_LIMIT_PER_MINUTE: '1', RATE_LIMIT_BY: 'client-ip' }
+    const { gateway, waiting, called, joined, from } = await joinedBy([], { ...sharedBy.header, ...limits })
+    giveQuote(given(waiting[0]))
+    const spent = from(others[0] as string, '0.3')
+    await called(2)
+    refuse(given(waiting[1]), 500)
+    await spent
+    const beginner = from(others[4] as string, '0.2')
+    await called(3)
+    const joiners = [from(others[0] as string, '0.2')]
+    await joined(1)
+    joiners.push(from(others[1] as string, '0.2'))
+    await joined(2)
+    refuse(given(waiting[2]))
+    expect((await beginner).status).toBe(403)
+    await called(4)
+    giveQuote(given(waiting[3]))
+    expect(await statuses(joiners)).toEqual([429, 200])
+    expect(await counted(gateway, 'quotegate_rate_limited_total{route="quote"}')).toBe(1)
+  })
+
+  it('that the provider answers with 429 is followed by no other until its Retry-After is over', async () => {
+    const { upstream, waiting, called, from, beginner, joiners } = await joinedBy(others)
+    refuse(given(waiting[0]))
+    await beginner
+    await called(2)
+    given(waiting[1]).writeHead(429, { 'Retry-After': '30' }).end('slow down')
+    expect(await statuses(joiners)).toEqual(Array(5).fill(429))
+    const next = await from(others[0] as string)
+    expect([next.status, JSON.parse(next.body).type]).toEqual([429, 'urn:quotegate:problem:provider-limit'])
+    expect(upstream.requests).toHaveLength(2)
+  })
+})
+
+const aborted = 'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
+
+describe('a quote for another amount than was asked for', () => {
+  const amountOf = (value: string) => ({ fromAmount: { assetId: 'ETH', value } })
+
+  it('goes to those who asked in the same words, and is not kept: 1e3 that is read as 1, and 1000', async () => {
+    const { gateway, waiting, called, joined } = await held(sharedBy.none)
+    const from = (amount: string, address: string) => asking(gateway.url, amount, at(address))
+    const [short, long] = [[from('1e3', others[0] as string)], [] as Promise<Answered>[]]
+    await called(1)
+    long.push(from('1000', others[1] as string), from('1000', others[2] as string))
+    await joined(2)
+    // Another client, but the same words.
+    short.push(from('1e3', others[3] as string))
+    await joined(3)
+    const wrong = quoteBody(amountOf('1'))
+    giveQuote(given(waiting[0]), wrong)
+    for (const answer of await Promise.all(short)) {
+      expect([answer.status, answer.body]).toEqual([200, wrong])
+      expect(answer.headers['cache-status']).toBe('quotegate; fwd=bypass; detail=other-amount')
+    }
+    await called(2)
+    const right = quoteBody(amountOf('1000'))
+    giveQuote(given(waiting[1]), right)
+    for (const answer of await Promise.all(long)) expect([answer.status, answer.body]).toEqual([200, right])
+    // From now on all have the right one.
+    expect((await from('1e3', others[0] as string)).body).toBe(right)
+    expect(waiting).toHaveLength(2)
+    expect(await counted(gateway, notKept('other-amount'))).toBe(1)
+  })
+})
