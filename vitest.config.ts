@@ -1,5 +1,8 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
+import { environment } from './test/support/machine/environment.ts'
+import { programTags } from './test/support/machine/missing-programs.ts'
+import { SkippedTests } from './test/support/machine/skipped-tests.ts'
 
 /**
  * These change their process in a way that cannot be undone (a mocked module, a flag of V8), or count all of its timers,
@@ -71,6 +74,13 @@ export default defineConfig({
     maxWorkers: 5,
     maxConcurrency: 32,
     sequence: { sequencer: LongFilesFirst },
+    tags: await programTags(),
+    // The second is vitest's own choice where GitHub runs it.
+    reporters: [
+      'default',
+      ...(environment().GITHUB_ACTIONS === 'true' ? ['github-actions'] : []),
+      new SkippedTests(),
+    ],
     projects: [
       {
         extends: true,

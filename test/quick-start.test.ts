@@ -34,7 +34,9 @@ async function stage() {
   return { clock, url: gateway.url }
 }
 
-test('the answers in the quick start are those of the gateway and its sandbox', async () => {
+test('the answers in the quick start are those of the gateway and its sandbox', {
+  tags: ['curl'],
+}, async () => {
   const { clock, url } = await stage()
   const [start, ...blocks] = blocksOf(page)
   expect(start?.text).toBe('npm ci && npm start\n')

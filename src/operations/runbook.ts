@@ -12,6 +12,7 @@ export function runbookPageOf(homepage: string | undefined): string {
 const sections: Readonly<Record<Trouble['what'] | 'clock-unknown', string>> = {
   upstream: 'quotegatebreakeropen',
   pairs: 'quotegatepairsstopped',
+  slow: 'quotegateproviderslow',
   store: 'quotegatestoredown',
   clock: 'quotegateclockoffset',
   'clock-unknown': 'quotegateclockunknown',

@@ -1,49 +1,20 @@
-import { existsSync } from 'node:fs'
-import {
-  type Browser,
-  type BrowserContextOptions,
-  chromium,
-  type LaunchOptions,
-  type Page,
-} from 'playwright-core'
+import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, onTestFinished } from 'vitest'
-import { environment } from '../support/machine/environment.ts'
+import { findBrowser } from '../support/machine/browser.ts'
 
-/** CHROMIUM_PATH, then the browsers that playwright finds by itself, then Debian's package. */
-async function findBrowser(): Promise<LaunchOptions | undefined> {
-  const { CHROMIUM_PATH } = environment()
-  if (CHROMIUM_PATH !== undefined) return { executablePath: CHROMIUM_PATH }
-  for (const options of [{ channel: 'chromium' }, { channel: 'chrome' }, { channel: 'msedge' }]) {
-    // The only way to ask is to start one.
-    const found = await chromium.launch(options).catch(() => undefined)
-    await found?.close()
-    if (found !== undefined) return options
-  }
-  const executablePath = '/usr/bin/chromium'
-  return existsSync(executablePath) ? { executablePath } : undefined
-}
-
-const found = await findBrowser()
-if (found === undefined) {
-  process.stderr.write(
-    'SKIPPED: the tests of the console need a browser (apt-get install chromium, Chrome, or CHROMIUM_PATH)\n',
-  )
-}
-
-/** Tests in a real browser; without one they are skipped, and it is said. */
+/** Tests in a real browser. */
 export function describeInBrowser(name: string, tests: () => void): void {
   // A page takes seconds to load on a machine that is busy.
-  describe.skipIf(found === undefined)(name, { timeout: 90_000 }, tests)
+  describe(name, { tags: ['chromium'], timeout: 90_000 }, tests)
 }
 
 let browser: Browser | undefined
 
 /** One browser for the tests of a file, with a new profile. */
 export function useBrowser(): void {
-  if (found === undefined) return
   beforeAll(async () => {
     browser = await chromium.launch({
-      ...found,
+      ...(await findBrowser()),
       args: [
         '--headless',
         '--no-sandbox',

@@ -6,7 +6,7 @@ import { gatewayWith, production, quote } from '../operations/support.ts'
 import { until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
-import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { valkey } from '../support/stores/valkey.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
 
 useBrowser()
@@ -105,18 +105,17 @@ describeInBrowser('the console', () => {
       .waitFor()
   })
 
-  test.skipIf(!valkeyIsInstalled())(
-    'shows in its header that the shared store is down, and when it is back',
-    async () => {
-      const port = await freePort()
-      const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${port}` })
-      const watched = await openPage(gateway.operationsUrl)
-      await watched.page.getByText('store: valkey, down').waitFor()
-      await valkey({ port })
-      await watched.page.getByText('store: valkey', { exact: true }).waitFor()
-      expectPeace(watched, gateway.operationsUrl)
-    },
-  )
+  test('shows in its header that the shared store is down, and when it is back', {
+    tags: ['redis-server'],
+  }, async () => {
+    const port = await freePort()
+    const gateway = await gatewayWith({ VALKEY_URL: `redis://127.0.0.1:${port}` })
+    const watched = await openPage(gateway.operationsUrl)
+    await watched.page.getByText('store: valkey, down').waitFor()
+    await valkey({ port })
+    await watched.page.getByText('store: valkey', { exact: true }).waitFor()
+    expectPeace(watched, gateway.operationsUrl)
+  })
 
   test('sends no more requests a while after its tab was hidden', async () => {
     const gateway = await gatewayWith()

@@ -4,7 +4,7 @@ import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import { createSharedQuotes } from '../../src/replicas/shared-quotes.ts'
 import { createValkeyQuoteStore, type QuoteOrLock } from '../../src/replicas/valkey/quote-store.ts'
 import { pause } from '../support/gateways/between.ts'
-import { startValkey, storeAt, type ValkeyServer, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { startValkey, storeAt, type ValkeyServer } from '../support/stores/valkey.ts'
 import { storedQuote } from './quote-store.ts'
 
 const keyPrefix = 'test:'
@@ -12,7 +12,7 @@ const storeKey = `${keyPrefix}quote:key`
 const token = 'a'
 const wanted = { expiresAfterMs: 0, minLeftMs: -1e15, token, lockMs: 10_000 }
 
-describe.runIf(valkeyIsInstalled())('the interval in which a quote ends, in the shared store', () => {
+describe('the interval in which a quote ends, in the shared store', { tags: ['redis-server'] }, () => {
   let server: ValkeyServer
 
   beforeAll(async () => {

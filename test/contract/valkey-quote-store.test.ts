@@ -12,7 +12,6 @@ import {
   storeAt,
   type ValkeyCluster,
   type ValkeyServer,
-  valkeyIsInstalled,
 } from '../support/stores/valkey.ts'
 import { describeQuoteStore, storedQuote } from './quote-store.ts'
 
@@ -41,7 +40,7 @@ const wanted = (changes = {}) => ({
   ...changes,
 })
 
-describe.runIf(valkeyIsInstalled())('with a real server', () => {
+describe('with a real server', { tags: ['redis-server'] }, () => {
   let server: ValkeyServer
 
   beforeAll(async () => {
@@ -238,7 +237,7 @@ describe.runIf(valkeyIsInstalled())('with a real server', () => {
   })
 })
 
-describe.runIf(valkeyIsInstalled())('with a real Cluster of three', () => {
+describe('with a real Cluster of three', { tags: ['redis-server'] }, () => {
   let cluster: ValkeyCluster
 
   beforeAll(async () => {

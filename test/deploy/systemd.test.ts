@@ -15,12 +15,8 @@ const environment = Object.fromEntries(
     .map((pair) => pair.split('=')),
 )
 
-test('systemd accepts the unit without a warning', () => {
+test('systemd accepts the unit without a warning', { tags: ['systemd-analyze'] }, () => {
   const verified = spawnSync('systemd-analyze', ['verify', '--man=no', unit], { encoding: 'utf8' })
-  if (verified.error !== undefined) {
-    process.stderr.write('systemd-analyze is not here, so the unit was not checked\n')
-    return
-  }
   expect(`${verified.status} ${verified.stderr}`).toBe('0 ')
 })
 

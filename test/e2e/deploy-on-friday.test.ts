@@ -4,7 +4,7 @@ import { giveQuote, quoteBody, quotePath } from '../support/clients/quotes.ts'
 import { type Backend, startBalancer } from '../support/gateways/balancer.ts'
 import { pause, recordingUpstream } from '../support/gateways/between.ts'
 import { killPrograms, type RunningProgram, startProgram } from '../support/gateways/program.ts'
-import { type ValkeyServer, valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { type ValkeyServer, valkey } from '../support/stores/valkey.ts'
 
 afterEach(killPrograms)
 
@@ -75,65 +75,64 @@ async function provider() {
   })
 }
 
-it.runIf(valkeyIsInstalled())(
-  'three replicas are replaced under load and then the store is restarted: no request fails, no order is misjudged',
-  async () => {
-    const store = await valkey()
-    const upstream = await provider()
-    const old = await Promise.all([1, 2, 3].map(() => startInstance(upstream.url, store)))
-    const balancer = await startBalancer(new Set(old))
-    onTestFinished(balancer.close)
+it('three replicas are replaced under load and then the store is restarted: no request fails, no order is misjudged', {
+  tags: ['redis-server'],
+  timeout: 120_000,
+}, async () => {
+  const store = await valkey()
+  const upstream = await provider()
+  const old = await Promise.all([1, 2, 3].map(() => startInstance(upstream.url, store)))
+  const balancer = await startBalancer(new Set(old))
+  onTestFinished(balancer.close)
 
-    const outcomes = new Map<string, number>()
-    const ordered: string[] = []
-    let running = true
-    const clients = Array.from({ length: 9 }, async (_, client) => {
-      // Two in three keep their connection, as pools do; the others open a new one each time.
-      const agent = client % 3 === 0 ? false : new Agent({ keepAlive: true, maxSockets: 1 })
-      const count = ({ outcome }: Answer) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
-      for (let turn = 0; running; turn += 1) {
-        const quoted = await send(balancer.url, agent, quoteFor(`${(turn % 5) + 1}`))
-        count(quoted)
-        if (turn % 4 !== 0 || quoted.body === '') continue
-        const reference = `${client}/${turn}`
-        ordered.push(reference)
-        count(await send(balancer.url, agent, orderFor(quoted.body, reference)))
-      }
-      if (agent) agent.destroy()
-    })
-
-    const [first] = old as [Instance]
-    const live = await send(first.url, false, quoteFor('55'))
-    const short = await send(first.url, false, quoteFor('66'))
-    const replaced: Instance[] = []
-    for (const instance of old) {
-      const next = await startInstance(upstream.url, store)
-      balancer.backends.add(next)
-      replaced.push(next)
-      instance.program.child.kill('SIGTERM')
-      expect((await instance.program.exit).code).toBe(0)
-      balancer.backends.delete(instance)
+  const outcomes = new Map<string, number>()
+  const ordered: string[] = []
+  let running = true
+  const clients = Array.from({ length: 9 }, async (_, client) => {
+    // Two in three keep their connection, as pools do; the others open a new one each time.
+    const agent = client % 3 === 0 ? false : new Agent({ keepAlive: true, maxSockets: 1 })
+    const count = ({ outcome }: Answer) => outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1)
+    for (let turn = 0; running; turn += 1) {
+      const quoted = await send(balancer.url, agent, quoteFor(`${(turn % 5) + 1}`))
+      count(quoted)
+      if (turn % 4 !== 0 || quoted.body === '') continue
+      const reference = `${client}/${turn}`
+      ordered.push(reference)
+      count(await send(balancer.url, agent, orderFor(quoted.body, reference)))
     }
+    if (agent) agent.destroy()
+  })
 
-    const [, , latest] = replaced as [Instance, Instance, Instance]
-    expect((await send(latest.url, false, orderFor(live.body, 'live'))).outcome).toBe('POST 201')
-    const refused = await send(latest.url, false, orderFor(short.body, 'late'))
-    expect([refused.outcome, JSON.parse(refused.body).type]).toEqual([
-      'POST 409',
-      'urn:quotegate:problem:quote-expired',
-    ])
+  const [first] = old as [Instance]
+  const live = await send(first.url, false, quoteFor('55'))
+  const short = await send(first.url, false, quoteFor('66'))
+  const replaced: Instance[] = []
+  for (const instance of old) {
+    const next = await startInstance(upstream.url, store)
+    balancer.backends.add(next)
+    replaced.push(next)
+    instance.program.child.kill('SIGTERM')
+    expect((await instance.program.exit).code).toBe(0)
+    balancer.backends.delete(instance)
+  }
 
-    await store.restartEmpty()
-    await pause(2_000)
-    running = false
-    await Promise.all(clients)
+  const [, , latest] = replaced as [Instance, Instance, Instance]
+  expect((await send(latest.url, false, orderFor(live.body, 'live'))).outcome).toBe('POST 201')
+  const refused = await send(latest.url, false, orderFor(short.body, 'late'))
+  expect([refused.outcome, JSON.parse(refused.body).type]).toEqual([
+    'POST 409',
+    'urn:quotegate:problem:quote-expired',
+  ])
 
-    expect([...outcomes.keys()].sort()).toEqual(['GET 200', 'POST 201'])
-    const arrived = upstream.requests.flatMap(({ method, body }) =>
-      method === 'POST' ? [JSON.parse(body.toString()).reference] : [],
-    )
-    expect(arrived.sort()).toEqual([...ordered, 'live'].sort())
-    for (const instance of [...old, ...replaced]) expect(balancer.given.get(instance)).toBeGreaterThan(0)
-  },
-  120_000,
-)
+  await store.restartEmpty()
+  await pause(2_000)
+  running = false
+  await Promise.all(clients)
+
+  expect([...outcomes.keys()].sort()).toEqual(['GET 200', 'POST 201'])
+  const arrived = upstream.requests.flatMap(({ method, body }) =>
+    method === 'POST' ? [JSON.parse(body.toString()).reference] : [],
+  )
+  expect(arrived.sort()).toEqual([...ordered, 'live'].sort())
+  for (const instance of [...old, ...replaced]) expect(balancer.given.get(instance)).toBeGreaterThan(0)
+})

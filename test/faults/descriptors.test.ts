@@ -56,7 +56,9 @@ test('a process with few file descriptors accepts fewer clients, logs that, and 
   expect((await program.exit).code).toBe(0)
 })
 
-test('out of descriptors: connected clients are served, a new upstream connection is a 503, and the gateway recovers', async () => {
+test('out of descriptors: connected clients are served, a new upstream connection is a 503, and the gateway recovers', {
+  tags: ['prlimit'],
+}, async () => {
   const { program, pid, url } = await startGatewayProgram({ QUOTE_PARTITION: 'none' })
   const kept = new RawConnection(url)
   kept.write(get('/v3/pairs'))

@@ -113,7 +113,9 @@ async function lineThatRepeats(port: number, first: string, before: string): Pro
   return `redis://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
-it('a store that sends one answer twice does not make a replica serve the quote of another pair', async () => {
+it('a store that sends one answer twice does not make a replica serve the quote of another pair', {
+  tags: ['redis-server'],
+}, async () => {
   const expiry = Date.now() + 60_000
   const upstream = await recordingUpstream((request, response) => {
     const pairId = request.target.split('/')[3]

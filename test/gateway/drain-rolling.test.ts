@@ -49,38 +49,36 @@ test(
 // between the last accept and the close of the listener is reset by the kernel. nginx sends a GET again and a POST not.
 // Of few restarts two may be unlucky.
 const mostLost = Math.max(2, Math.ceil(restarts / 10))
-test(
-  `behind nginx without health checks, ${restarts} restarts fail no GET, and at most ${mostLost} POSTs`,
-  async () => {
-    const upstream = await rollingUpstream()
-    const ports = [await freePort(), await freePort()]
-    const start = (port: number) =>
-      startInstance(upstream.url, { DRAIN_DELAY_MS: '1000', PORT: String(port) })
-    const instances = await Promise.all(ports.map(start))
-    const nginx = await startNginx(ports)
-    const load = startLoad(nginx.url)
+test(`behind nginx without health checks, ${restarts} restarts fail no GET, and at most ${mostLost} POSTs`, {
+  tags: ['nginx'],
+  timeout: testMs,
+}, async () => {
+  const upstream = await rollingUpstream()
+  const ports = [await freePort(), await freePort()]
+  const start = (port: number) => startInstance(upstream.url, { DRAIN_DELAY_MS: '1000', PORT: String(port) })
+  const instances = await Promise.all(ports.map(start))
+  const nginx = await startNginx(ports)
+  const load = startLoad(nginx.url)
 
-    await pause(500)
-    for (let count = 0; count < restarts; count += 1) {
-      const turn = count % 2
-      instances[turn]?.program.child.kill('SIGTERM')
-      expect((await instances[turn]?.program.exit)?.code).toBe(0)
-      instances[turn] = await start(ports[turn] ?? 0)
-    }
-    await pause(500)
-    const outcomes = await load.end()
+  await pause(500)
+  for (let count = 0; count < restarts; count += 1) {
+    const turn = count % 2
+    instances[turn]?.program.child.kill('SIGTERM')
+    expect((await instances[turn]?.program.exit)?.code).toBe(0)
+    instances[turn] = await start(ports[turn] ?? 0)
+  }
+  await pause(500)
+  const outcomes = await load.end()
 
-    const failed = [...outcomes].filter(([outcome]) => outcome !== 'GET 200' && outcome !== 'POST 201')
-    const causes = nginx.errors().filter((line) => !line.includes('Connection refused'))
-    process.stdout.write(
-      `${restarts} restarts behind nginx: ${JSON.stringify([...outcomes])}\n${causes.join('\n')}\n`,
-    )
-    expect(failed.filter(([outcome]) => outcome.startsWith('GET'))).toEqual([])
-    const lost = failed.reduce((sum, [, count]) => sum + count, 0)
-    expect(lost).toBeLessThanOrEqual(mostLost)
-    // Each has its cause in the log of nginx, and so have the GETs that it sent again.
-    expect(causes.length).toBeLessThanOrEqual(2 * mostLost)
-    expect(causes.filter((line) => line.includes('POST')).length).toBeGreaterThanOrEqual(lost)
-  },
-  testMs,
-)
+  const failed = [...outcomes].filter(([outcome]) => outcome !== 'GET 200' && outcome !== 'POST 201')
+  const causes = nginx.errors().filter((line) => !line.includes('Connection refused'))
+  process.stdout.write(
+    `${restarts} restarts behind nginx: ${JSON.stringify([...outcomes])}\n${causes.join('\n')}\n`,
+  )
+  expect(failed.filter(([outcome]) => outcome.startsWith('GET'))).toEqual([])
+  const lost = failed.reduce((sum, [, count]) => sum + count, 0)
+  expect(lost).toBeLessThanOrEqual(mostLost)
+  // Each has its cause in the log of nginx, and so have the GETs that it sent again.
+  expect(causes.length).toBeLessThanOrEqual(2 * mostLost)
+  expect(causes.filter((line) => line.includes('POST')).length).toBeGreaterThanOrEqual(lost)
+})

@@ -7,7 +7,6 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { withExpectedLinks, withLinks } from '../../scripts/alerts.ts'
 import { dashboardPage, runbookPage } from '../../scripts/links.ts'
 import { runbookPageOf } from '../../src/operations/runbook.ts'
-import { isInstalled, promtool } from '../support/machine/tools.ts'
 import {
   alertRules,
   alertTestFiles,
@@ -16,6 +15,7 @@ import {
   readGrafana,
   recordingRules,
 } from '../support/observing/grafana.ts'
+import { promtool } from '../support/observing/promtool.ts'
 
 const grafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url))
 const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
@@ -80,7 +80,7 @@ test("the runbook's command that sets another address changes every link, in the
   expect(left.stdout).toBe('')
 })
 
-describe.skipIf(!isInstalled('promtool'))('promtool', () => {
+describe('promtool', { tags: ['promtool'] }, () => {
   test.each(alertTestFiles)(
     'passes every case of %s',
     (file) => {

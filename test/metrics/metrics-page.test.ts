@@ -3,8 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { asking, counted, quotePath, untilCounted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
-import { isInstalled, promtool } from '../support/machine/tools.ts'
 import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
+import { promtool } from '../support/observing/promtool.ts'
 
 let gateway: RunningGateway
 const page = async () => (await fetch(`${gateway.operationsUrl}/metrics`)).text()
@@ -101,7 +101,7 @@ test('a quote is counted with its pair when it is fetched, and when it is served
   ])
 })
 
-describe.skipIf(!isInstalled('promtool'))('promtool', () => {
+describe('promtool', { tags: ['promtool'] }, () => {
   test('accepts the page of a gateway that has served requests', async () => {
     await asking(gateway.url, '3')
     expect(promtool(['check', 'metrics'], await page())).toEqual({ status: 0, output: '' })

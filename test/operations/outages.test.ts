@@ -8,7 +8,7 @@ import { aSecond, pause, recordingUpstream } from '../support/gateways/between.t
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { freePort } from '../support/machine/free-port.ts'
 import { anchorsOf } from '../support/observing/grafana.ts'
-import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { valkey } from '../support/stores/valkey.ts'
 import { act, ask, floatOrder, gatewayWith, production, quote } from './support.ts'
 
 interface Status {
@@ -228,26 +228,25 @@ describe('an outage of an upstream', () => {
 })
 
 describe('other things that can be wrong', () => {
-  test.skipIf(!valkeyIsInstalled())(
-    'the store: since when, the failure, and how many expired orders were forwarded because of it',
-    async () => {
-      const store = await valkey()
-      const gateway = await gatewayWith({ VALKEY_URL: store.url, ORDER_EXPIRY_MARGIN_MS: 60_000 })
-      await quote(gateway)
-      await expect
-        .poll(async () => (await ask(`${gateway.operationsUrl}/readyz`)).body, { timeout: 10_000 })
-        .toContain('"degraded":false')
-      await expect.poll(() => outagesOf(gateway), { timeout: 10_000 }).toEqual([])
-      const before = Date.now()
-      await store.kill()
-      await expect
-        .poll(() => outagesOf(gateway), { timeout: 15_000 })
-        .toMatchObject([{ what: 'store', isSevere: true, lastFailure: expect.any(String), requests: 0 }])
-      expect((await outagesOf(gateway))[0]?.since).toBeGreaterThanOrEqual(before - 2)
-      await floatOrder(gateway)
-      expect(await outagesOf(gateway)).toMatchObject([{ requests: 1, concerned: 'forwarded' }])
-    },
-  )
+  test('the store: since when, the failure, and how many expired orders were forwarded because of it', {
+    tags: ['redis-server'],
+  }, async () => {
+    const store = await valkey()
+    const gateway = await gatewayWith({ VALKEY_URL: store.url, ORDER_EXPIRY_MARGIN_MS: 60_000 })
+    await quote(gateway)
+    await expect
+      .poll(async () => (await ask(`${gateway.operationsUrl}/readyz`)).body, { timeout: 10_000 })
+      .toContain('"degraded":false')
+    await expect.poll(() => outagesOf(gateway), { timeout: 10_000 }).toEqual([])
+    const before = Date.now()
+    await store.kill()
+    await expect
+      .poll(() => outagesOf(gateway), { timeout: 15_000 })
+      .toMatchObject([{ what: 'store', isSevere: true, lastFailure: expect.any(String), requests: 0 }])
+    expect((await outagesOf(gateway))[0]?.since).toBeGreaterThanOrEqual(before - 2)
+    await floatOrder(gateway)
+    expect(await outagesOf(gateway)).toMatchObject([{ requests: 1, concerned: 'forwarded' }])
+  })
 
   test("the provider's clock, as soon as it is more than two seconds off", async () => {
     const gateway = await gatewayWith()

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { settingNames } from '../../src/config/settings.ts'
 import { aSecond } from '../support/gateways/between.ts'
 import { freePort } from '../support/machine/free-port.ts'
-import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { valkey } from '../support/stores/valkey.ts'
 import { act, ask, floatOrder, gatewayWith, production, quote } from './support.ts'
 
 async function statusOf(operationsUrl: string, headers: Record<string, string> = {}) {
@@ -130,7 +130,7 @@ describe('a gateway with a store that replicas share', () => {
   const storeUp = async (gateway: { metrics(): Promise<string> }) =>
     /^quotegate_store_up (\d)$/m.exec(await gateway.metrics())?.[1]
 
-  test.skipIf(!valkeyIsInstalled())('says that it has one, and no password of it', async () => {
+  test('says that it has one, and no password of it', { tags: ['redis-server'] }, async () => {
     const { url } = await valkey({ password: 'hunter2' })
     const gateway = await gatewayWith({ VALKEY_URL: url })
     await expect

@@ -1,6 +1,6 @@
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { install, pack, root, runIn } from './tarball.ts'
 
@@ -11,9 +11,12 @@ const { version } = JSON.parse(read('package.json'))
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 180_000 })
 
 const folder = mkdtempSync(join(tmpdir(), 'quotegate-examples-'))
-let tarball: string
+/** A clone in which `npm ci && npm run build` was done, as far as an example sees it: what is packed, and its packages. */
+const clone = join(folder, 'package')
 beforeAll(async () => {
-  tarball = await pack(folder)
+  const tarball = await pack(folder)
+  expect((await runIn(folder, 'tar', ['-xzf', basename(tarball)])).stderr).toBe('')
+  await install(clone, ['--omit=dev'])
 })
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -22,16 +25,24 @@ test('docs/library.md installs the tarball of this version', () => {
 })
 
 describe.each(readdirSync(join(root, 'examples')))('examples/%s', (name) => {
-  test('requires the current version', () => {
+  // No registry has quotegate.
+  test('takes quotegate from the clone that it is in, and says what to do before', () => {
     const example = JSON.parse(read(join('examples', name, 'package.json')))
-    expect(example.devDependencies.quotegate).toBe(`^${version}`)
+    expect(example.devDependencies.quotegate).toBe('file:../..')
+    const commands = ['(cd ../.. && npm ci && npm run build)', 'npm install', 'npm test']
+    expect(read(join('examples', name, 'README.md'))).toContain(
+      commands.map((line) => `    ${line}\n`).join(''),
+    )
   })
 
-  // As docs/library.md says, as long as no registry has quotegate. Jest runs without a flag of Node.
-  test('passes, installed from the tarball', async () => {
-    const copy = join(folder, name)
-    cpSync(join(root, 'examples', name), copy, { recursive: true })
-    await install(copy, ['--save-dev', tarball])
+  // Jest runs without a flag of Node.
+  test('passes', async () => {
+    const copy = join(clone, 'examples', name)
+    cpSync(join(root, 'examples', name), copy, {
+      recursive: true,
+      filter: (path) => basename(path) !== 'node_modules',
+    })
+    await install(copy, [])
     const { code, stdout, stderr } = await runIn(copy, 'npm', ['test', '--silent'])
     expect(`${code} ${stdout}${stderr}`).toMatch(/^0 /)
     expect(stdout + stderr).toMatch(/^(?:(?:#|ℹ) pass 3|Tests: +3 passed, 3 total)$/m)

@@ -2,6 +2,8 @@ import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { blockOf } from '../../scripts/bare.mjs'
+import { debianPackageOf, programs } from '../support/machine/programs.ts'
 
 const root = new URL('../../', import.meta.url)
 const read = (path: string) => readFileSync(fileURLToPath(new URL(path, root)), 'utf8')
@@ -72,6 +74,32 @@ describe.each(['ci', 'release'])('.github/workflows/%s.yml', (name) => {
     const checkouts = steps.filter(({ uses = '' }) => uses.startsWith('actions/checkout@'))
     expect(checkouts.length).toBeGreaterThan(0)
     for (const one of checkouts) expect(one).toMatchObject({ with: { 'persist-credentials': false } })
+  })
+})
+
+describe('.ci/run', () => {
+  const run = read('.ci/run').split('\n')
+
+  test('runs the block of tests of the README as it stands', () => {
+    expect(blockOf(read('README.md'))).toBe('npm ci && npm test\n')
+    expect(run).toContain('recorded bare.json node scripts/bare.mjs')
+  })
+
+  test('runs everything that npm run check runs, and then the tests that were skipped', () => {
+    const parts: string[] = scripts.check.split(' && ')
+    expect(parts).toContain('npm test')
+    expect(run).toEqual(
+      expect.arrayContaining(parts.filter((part) => part !== 'npm test').map((part) => `step ${part}`)),
+    )
+    expect(run).toContain('recorded skipped.json npx tsx scripts/ci/run-skipped.ts "$records/bare.json"')
+  })
+
+  test('installs the packages that CONTRIBUTING.md names, and those that every Debian has', () => {
+    const [, named = ''] = /`apt-get install ([^`]+)`/.exec(read('CONTRIBUTING.md')) ?? []
+    const everywhere = ['bash', 'bsdutils', 'util-linux']
+    expect([...named.split(' '), ...everywhere].sort()).toEqual(
+      [...new Set(programs.map(debianPackageOf))].sort(),
+    )
   })
 })
 

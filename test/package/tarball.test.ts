@@ -187,7 +187,7 @@ describe('npx quotegate', () => {
   test.each([
     ['starts', [], '/v3/pairs/ETH_USDC/quotes?amount=1'],
     ['starts the sandbox alone', ['--sandbox'], '/v3/pairs'],
-  ])('%s, serves, and stops at a signal', async (_what, flags, path) => {
+  ])('%s, serves, and stops at a signal', { tags: ['curl'] }, async (_what, flags, path) => {
     const PORT = String(await freePort())
     // Through sh, so that the pid of the program itself is known; npx is a process of its own in front of it.
     const script = `node_modules/.bin/quotegate ${flags.join(' ')} & pid=$!

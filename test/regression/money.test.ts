@@ -16,7 +16,6 @@ import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { cacheStatusOf, eventually, idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
-import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
 const unreadable = (body: string) => body.replace(/"expiry":(\d+)/, '"expiry":"$1"')
@@ -86,7 +85,7 @@ it('an answer with a slow body does not override newer answers about the clock',
   expect(idOf(await ask(gateway.url))).not.toBe(idOf(first))
 })
 
-describe.runIf(valkeyIsInstalled())('replicas', () => {
+describe('replicas', { tags: ['redis-server'] }, () => {
   // Reads are answered still, and one that only reads never noticed.
   it('a store that accepts no writes is down for a replica that only judges orders, too', async () => {
     const { store, there, upstream } = await replicaStage(2)

@@ -8,7 +8,7 @@ import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/replica
 import { storedQuote } from '../contract/quote-store.ts'
 import { pause, until } from '../support/gateways/between.ts'
 import { eventually } from '../support/gateways/replicas.ts'
-import { storeAt, type ValkeyServer, valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { storeAt, type ValkeyServer, valkey } from '../support/stores/valkey.ts'
 
 const providerClock = createProviderClock({ clock: { nowMs: Date.now }, log: silentLogger() })
 const answer = {
@@ -71,63 +71,60 @@ async function replica(server: ValkeyServer, between: () => Promise<void> = asyn
   return { store, memory, evictions, fetch, sharings, calls: () => calls, isUp: () => sharedStore.up }
 }
 
-it.runIf(valkeyIsInstalled())(
-  "a quote that was evicted while the store's answer was on its way is not cached",
-  async () => {
-    const server = await valkey()
-    const other = await replica(server)
-    await other.store.set('key', storedQuote({ id: 'used' }))
-    let times = 0
-    const heard: string[] = []
-    const here = await replica(server, async () => {
-      times += 1
-      if (times > 1) return
-      // The answer with the quote is there; before it is looked at, its eviction passes.
-      other.evictions.evict('key', storedQuote({ id: 'used' }))
-      await until(() => heard.length > 0, 'the message')
-    })
-    here.store.subscribe({ onEvicted: (_key, id) => heard.push(id), onGap() {}, onUp() {} })
-    expect(await here.fetch()).toMatchObject({ stored: { id: 'fetched' } })
-    expect([here.calls(), here.sharings]).toEqual([1, ['fetched']])
-  },
-)
+it("a quote that was evicted while the store's answer was on its way is not cached", {
+  tags: ['redis-server'],
+}, async () => {
+  const server = await valkey()
+  const other = await replica(server)
+  await other.store.set('key', storedQuote({ id: 'used' }))
+  let times = 0
+  const heard: string[] = []
+  const here = await replica(server, async () => {
+    times += 1
+    if (times > 1) return
+    // The answer with the quote is there; before it is looked at, its eviction passes.
+    other.evictions.evict('key', storedQuote({ id: 'used' }))
+    await until(() => heard.length > 0, 'the message')
+  })
+  here.store.subscribe({ onEvicted: (_key, id) => heard.push(id), onGap() {}, onUp() {} })
+  expect(await here.fetch()).toMatchObject({ stored: { id: 'fetched' } })
+  expect([here.calls(), here.sharings]).toEqual([1, ['fetched']])
+})
 
-it.runIf(valkeyIsInstalled())(
-  'a quote that the provider gave twice and an order used is not kept by the replica that got it second',
-  async () => {
-    const server = await valkey()
-    const [here, there] = [await replica(server), await replica(server)]
-    let heard = false
-    here.store.subscribe({ onEvicted: () => (heard = true), onGap() {}, onUp() {} })
-    there.evictions.evict('key', storedQuote({ id: 'fetched' }))
-    await until(() => heard, 'the message')
-    // As the cache does it: the answer is kept at once, and written to the store behind the client's back.
-    const brought = await here.fetch()
-    if (brought.stored !== undefined) here.memory.set('key', brought.stored)
-    await until(() => here.memory.get('key') === undefined, 'it to go')
-    expect(await here.store.get('key')).toBeUndefined()
-  },
-)
+it('a quote that the provider gave twice and an order used is not kept by the replica that got it second', {
+  tags: ['redis-server'],
+}, async () => {
+  const server = await valkey()
+  const [here, there] = [await replica(server), await replica(server)]
+  let heard = false
+  here.store.subscribe({ onEvicted: () => (heard = true), onGap() {}, onUp() {} })
+  there.evictions.evict('key', storedQuote({ id: 'fetched' }))
+  await until(() => heard, 'the message')
+  // As the cache does it: the answer is kept at once, and written to the store behind the client's back.
+  const brought = await here.fetch()
+  if (brought.stored !== undefined) here.memory.set('key', brought.stored)
+  await until(() => here.memory.get('key') === undefined, 'it to go')
+  expect(await here.store.get('key')).toBeUndefined()
+})
 
-it.runIf(valkeyIsInstalled())(
-  'evictions during an outage are sent after it, and their number is bounded',
-  async () => {
-    const server = await valkey()
-    const { evictions, isUp } = await replica(server)
-    await server.kill()
-    await until(() => !isUp(), 'it to be down')
-    const count = 10_050
-    const used = (id: string) => ({ id, expiresAtMs: Date.now() + 60_000 })
-    for (let index = 0; index < count; index += 1) evictions.evict(`key ${index}`, used('used'))
-    for (let index = 0; index < 50; index += 1) evictions.evict(`key ${count - 1}`, used(`used ${index}`))
-    await server.restartEmpty()
-    const keys = async () => ((await server.ask('KEYS', 'quotegate:quote:*')) as string[]).length
-    await eventually('all to be said', async () => (await keys()) === 10_000)
-    await eventually('the last one', async () => (await usedOf(server, `key ${count - 1}`)).length === 4)
-    // The first are the first to expire.
-    expect(await usedOf(server, 'key 0')).toEqual([])
-  },
-)
+it('evictions during an outage are sent after it, and their number is bounded', {
+  tags: ['redis-server'],
+}, async () => {
+  const server = await valkey()
+  const { evictions, isUp } = await replica(server)
+  await server.kill()
+  await until(() => !isUp(), 'it to be down')
+  const count = 10_050
+  const used = (id: string) => ({ id, expiresAtMs: Date.now() + 60_000 })
+  for (let index = 0; index < count; index += 1) evictions.evict(`key ${index}`, used('used'))
+  for (let index = 0; index < 50; index += 1) evictions.evict(`key ${count - 1}`, used(`used ${index}`))
+  await server.restartEmpty()
+  const keys = async () => ((await server.ask('KEYS', 'quotegate:quote:*')) as string[]).length
+  await eventually('all to be said', async () => (await keys()) === 10_000)
+  await eventually('the last one', async () => (await usedOf(server, `key ${count - 1}`)).length === 4)
+  // The first are the first to expire.
+  expect(await usedOf(server, 'key 0')).toEqual([])
+})
 
 // All at once they would miss the deadline of one call, and the store would count as down.
 it('a quote under a thousand cache keys is evicted from fifty at a time', async () => {

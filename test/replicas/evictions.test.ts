@@ -14,7 +14,6 @@ import {
   replicaStage,
   stored,
 } from '../support/gateways/replicas.ts'
-import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const evictions = (reason: string) => `quotegate_cache_evictions_total{reason="${reason}"}`
 const path = (amount: number) => `${quotePath}?amount=${amount}`
@@ -50,7 +49,7 @@ async function order(url: string, quoteId: string): Promise<void> {
   expect((await rawExchange(url, post(JSON.stringify({ quoteId })))).status).toBe(201)
 }
 
-describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica', () => {
+describe('a quote that an order used at one replica', { tags: ['redis-server'] }, () => {
   it('stops being served by other replicas within milliseconds', async () => {
     const stage = await evictionStage(2)
     const { here, there } = stage
@@ -164,7 +163,7 @@ describe.runIf(valkeyIsInstalled())('a quote that an order used at one replica',
   })
 })
 
-describe.runIf(valkeyIsInstalled())('when messages may have been missed', () => {
+describe('when messages may have been missed', { tags: ['redis-server'] }, () => {
   it('no local copy is trusted, and each is read from the store again', async () => {
     const stage = await evictionStage(2)
     const { store, here, upstream } = stage
@@ -199,7 +198,7 @@ describe.runIf(valkeyIsInstalled())('when messages may have been missed', () => 
   })
 })
 
-describe.runIf(valkeyIsInstalled())('a quote that is dropped in the console of one replica', () => {
+describe('a quote that is dropped in the console of one replica', { tags: ['redis-server'] }, () => {
   it.each([['drop'], ['drop-all']])(
     'is removed from the other replicas and from the store (%s)',
     async (action) => {

@@ -3,11 +3,10 @@ import { describe, expect, it } from 'vitest'
 import { ask, giveQuote, lookups, untilCounted, watchForUnhandled } from '../support/clients/quotes.ts'
 import { until } from '../support/gateways/between.ts'
 import { cacheStatusOf, idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
-import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const hanging = { UPSTREAM_HEADERS_TIMEOUT_MS: '3000' }
 
-describe.runIf(valkeyIsInstalled())('after a call that failed by time, a replica', () => {
+describe('after a call that failed by time, a replica', { tags: ['redis-server'] }, () => {
   it('makes one further call at once for those that joined, and shares its quote with the others', async () => {
     const unhandled = watchForUnhandled()
     const { upstream, here, there, waiting } = await replicaStage(2, hanging)

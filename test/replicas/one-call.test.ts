@@ -22,12 +22,11 @@ import {
   sharing,
   stored,
 } from '../support/gateways/replicas.ts'
-import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const refreshes = (outcome: string) => `quotegate_quote_refreshes_total{outcome="${outcome}"}`
 const first = (waiting: readonly ServerResponse[]) => waiting[0] as ServerResponse
 
-describe.runIf(valkeyIsInstalled())('requests for a cold key over several replicas', () => {
+describe('requests for a cold key over several replicas', { tags: ['redis-server'] }, () => {
   it.each([2, 4])('make one upstream call: %d replicas, 60 requests', async (count) => {
     const { upstream, replicas, waiting } = await replicaStage(count)
     const answers = Array.from({ length: 60 }, (_, index) => ask(replicas[index % count]?.url ?? ''))
@@ -97,7 +96,7 @@ describe.runIf(valkeyIsInstalled())('requests for a cold key over several replic
   })
 })
 
-describe.runIf(valkeyIsInstalled())('a replica that waits for another one', () => {
+describe('a replica that waits for another one', { tags: ['redis-server'] }, () => {
   it.each([
     ['an error', (response: ServerResponse) => response.writeHead(503).end('busy')],
     ['a reset', (response: ServerResponse) => response.socket?.resetAndDestroy()],
@@ -177,7 +176,7 @@ describe.runIf(valkeyIsInstalled())('a replica that waits for another one', () =
 
 const gone = 'quotegate_http_requests_total{route="quote",method="GET",status_class="aborted"}'
 
-describe.runIf(valkeyIsInstalled())('refresh-ahead over several replicas', () => {
+describe('refresh-ahead over several replicas', { tags: ['redis-server'] }, () => {
   it('is one call, and all replicas get its quote', async () => {
     const clock = createTestClock(Date.now())
     const bodyNow = () => quoteBody({ expiry: clock.nowMs() + 30_000 })

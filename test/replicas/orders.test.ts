@@ -15,7 +15,7 @@ import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 import { eventually, stored } from '../support/gateways/replicas.ts'
-import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { valkey } from '../support/stores/valkey.ts'
 
 const lifeMs = 30_000
 const decided = (decision: string, reason: string) =>
@@ -95,7 +95,7 @@ function problemOf({ status, body }: { status: number; body: Buffer | string }) 
   return { status, ...members }
 }
 
-describe.runIf(valkeyIsInstalled())('an order at one replica for a quote that another one served', () => {
+describe('an order at one replica for a quote that another one served', { tags: ['redis-server'] }, () => {
   it.each(waysToName)('is sent while the quote is live, named %s', async (_how, named) => {
     const { a, b, clock, quote, order, arrived } = await orderReplicas({ ORDER_UNKNOWN_QUOTE: 'refuse' })
     const given = await quote(a)
@@ -183,7 +183,7 @@ describe.runIf(valkeyIsInstalled())('an order at one replica for a quote that an
   })
 })
 
-describe.runIf(valkeyIsInstalled())('a live order is not refused', () => {
+describe('a live order is not refused', { tags: ['redis-server'] }, () => {
   it('at a replica that only knows an older quote of equal terms, which has expired', async () => {
     const { a, b, clock, quote, order } = await orderReplicas()
     const older = await quote(a)
@@ -219,7 +219,7 @@ describe.runIf(valkeyIsInstalled())('a live order is not refused', () => {
   })
 })
 
-describe.runIf(valkeyIsInstalled())('while the store is down', () => {
+describe('while the store is down', { tags: ['redis-server'] }, () => {
   const failures = [
     ['dead', 'kill'],
     ['frozen', 'freeze'],
@@ -296,7 +296,7 @@ describe.runIf(valkeyIsInstalled())('while the store is down', () => {
   })
 })
 
-describe.runIf(valkeyIsInstalled())('after the store has come back, empty', () => {
+describe('after the store has come back, empty', { tags: ['redis-server'] }, () => {
   it('no live order is refused, and within seconds expired ones are again', async () => {
     const { a, b, clock, store, quote, order, untilUp } = await orderReplicas({
       ORDER_UNKNOWN_QUOTE: 'refuse',
@@ -315,7 +315,7 @@ describe.runIf(valkeyIsInstalled())('after the store has come back, empty', () =
   })
 })
 
-describe.runIf(valkeyIsInstalled())('what it costs', () => {
+describe('what it costs', { tags: ['redis-server'] }, () => {
   it('is four writes for a quote that was fetched, and three to five reads for an order', async () => {
     const { a, b, quote, order } = await orderReplicas()
     const spent = async () => ({

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { ask, giveQuote, lookups, quotePath, untilCounted } from '../support/clients/quotes.ts'
 import { replicaStage } from '../support/gateways/replicas.ts'
-import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const from = (address: string) => ['App-Name', 'web', 'Forwarded', `for=${address}`]
 
-describe.runIf(valkeyIsInstalled())('a client whose quotes the provider limits', () => {
+describe('a client whose quotes the provider limits', { tags: ['redis-server'] }, () => {
   it('does not keep another client from its quote, who waited for the same call', async () => {
     const { here, store, upstream } = await replicaStage(1, {
       TRUST_PROXY: 'loopback',

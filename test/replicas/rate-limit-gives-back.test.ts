@@ -3,7 +3,7 @@ import { ask, counted, giveQuote } from '../support/clients/quotes.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { eventually } from '../support/gateways/replicas.ts'
-import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { valkey } from '../support/stores/valkey.ts'
 
 // A request that never reached the provider is given back. When the store came or went between the two, it was given
 // back to a counter that had never counted it, and its client got more than its limit.
@@ -43,7 +43,7 @@ async function stage() {
   return { store, upstream, gateway, waiting, storeIs, statusOf, left }
 }
 
-describe.runIf(valkeyIsInstalled())('a request that was never sent is given back', () => {
+describe('a request that was never sent is given back', { tags: ['redis-server'] }, () => {
   it.each<['went' | 'came']>([['went'], ['came']])('to its own counter after the store %s', async (what) => {
     const { store, waiting, gateway, storeIs, statusOf, left, upstream } = await stage()
     await storeIs(1)

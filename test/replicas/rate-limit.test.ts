@@ -3,7 +3,7 @@ import { asking, counted, giveQuote } from '../support/clients/quotes.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 import { eventually } from '../support/gateways/replicas.ts'
-import { type ValkeyServer, valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { type ValkeyServer, valkey } from '../support/stores/valkey.ts'
 
 const perMinute = 6
 
@@ -46,7 +46,7 @@ async function untilUp(replicas: readonly RunningGateway[], up: 0 | 1): Promise<
 
 const times = (count: number, status: number) => Array.from({ length: count }, () => status)
 
-describe.runIf(valkeyIsInstalled())('a limit of two gateways', () => {
+describe('a limit of two gateways', { tags: ['redis-server'] }, () => {
   it('allows exactly the set number of requests, however they are spread', async () => {
     const { statuses, upstream, replicas, ask } = await limitedReplicas()
     expect(await statuses(20)).toEqual([...times(perMinute, 200), ...times(20 - perMinute, 429)])

@@ -5,7 +5,7 @@ import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream } from '../support/gateways/between.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 import { eventually } from '../support/gateways/replicas.ts'
-import { valkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { valkey } from '../support/stores/valkey.ts'
 import { lineTo } from '../support/stores/watched-store.ts'
 
 const lifeMs = 600_000
@@ -39,28 +39,27 @@ async function stage() {
   return { clock, store, line, quick, slow, quote, order }
 }
 
-it.runIf(valkeyIsInstalled())(
-  'a replica refuses no order by its terms until a slow replica has written again what the store lost',
-  async () => {
-    const { clock, store, line, quick, slow, quote, order } = await stage()
-    const older = await quote(quick, 0.1)
-    clock.advance(lifeMs)
-    expect(await order(quick, older)).toBe(409)
-    // The quote that is meant is the oldest of those that live, so it is written last: after 8 s at least.
-    const meant = await quote(slow, 0.1)
-    const others = Array.from({ length: 400 }, (_, index) => quote(slow, index + 1))
-    await Promise.all(others)
-    line.delayMs = 300
-    await store.restartEmpty()
-    const statuses = new Set<number>()
-    while ((await counted(quick, live)) === 0) {
-      statuses.add(await order(quick, meant))
-      await pause(50)
-    }
-    expect([...statuses]).toEqual([201])
-    line.delayMs = 0
-    clock.advance(lifeMs)
-    await eventually('the guard', async () => (await order(quick, meant)) === 409)
-  },
-  120_000,
-)
+it('a replica refuses no order by its terms until a slow replica has written again what the store lost', {
+  tags: ['redis-server'],
+  timeout: 120_000,
+}, async () => {
+  const { clock, store, line, quick, slow, quote, order } = await stage()
+  const older = await quote(quick, 0.1)
+  clock.advance(lifeMs)
+  expect(await order(quick, older)).toBe(409)
+  // The quote that is meant is the oldest of those that live, so it is written last: after 8 s at least.
+  const meant = await quote(slow, 0.1)
+  const others = Array.from({ length: 400 }, (_, index) => quote(slow, index + 1))
+  await Promise.all(others)
+  line.delayMs = 300
+  await store.restartEmpty()
+  const statuses = new Set<number>()
+  while ((await counted(quick, live)) === 0) {
+    statuses.add(await order(quick, meant))
+    await pause(50)
+  }
+  expect([...statuses]).toEqual([201])
+  line.delayMs = 0
+  clock.advance(lifeMs)
+  await eventually('the guard', async () => (await order(quick, meant)) === 409)
+})

@@ -12,7 +12,6 @@ import { at, refuse, refusedAddress, sharedBy } from '../support/clients/refusal
 import { until } from '../support/gateways/between.ts'
 import type { RunningGateway } from '../support/gateways/gateway.ts'
 import { idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
-import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const [a1, a2, b1, b2, b3] = [1, 2, 3, 4, 5].map((last) => `198.51.100.${last}`) as [
   string,
@@ -46,7 +45,7 @@ async function refusedAtOneReplica() {
   return { here, waiting, callOf, called, refused, atHere, atThere, unhandled }
 }
 
-describe.runIf(valkeyIsInstalled())('the refusal of a client at one replica', () => {
+describe('the refusal of a client at one replica', { tags: ['redis-server'] }, () => {
   it('goes to no client at another replica that waits for its call', async () => {
     const { waiting, callOf, called, refused, atHere, atThere, unhandled } = await refusedAtOneReplica()
     refuse(callOf(refusedAddress))

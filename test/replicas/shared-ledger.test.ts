@@ -13,7 +13,6 @@ import {
   type ValkeyCluster,
   type ValkeyServer,
   valkey,
-  valkeyIsInstalled,
 } from '../support/stores/valkey.ts'
 
 const keyPrefix = 'test:'
@@ -180,7 +179,7 @@ function describeSharing(open: () => Promise<{ here: SharedStore; there: SharedS
   })
 }
 
-describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
+describe('the shared ledger on one server', { tags: ['redis-server'] }, () => {
   let server: ValkeyServer
   beforeAll(async () => {
     server = await startValkey()
@@ -344,7 +343,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on one server', () => {
   })
 })
 
-describe.runIf(valkeyIsInstalled())('the shared ledger on a Cluster of three', () => {
+describe('the shared ledger on a Cluster of three', { tags: ['redis-server'] }, () => {
   let cluster: ValkeyCluster
   beforeAll(async () => {
     cluster = await startValkeyCluster()
@@ -360,7 +359,7 @@ describe.runIf(valkeyIsInstalled())('the shared ledger on a Cluster of three', (
   })
 })
 
-describe.runIf(valkeyIsInstalled())('when the store fails, the shared ledger', () => {
+describe('when the store fails, the shared ledger', { tags: ['redis-server'] }, () => {
   it('reports that others may know more, and uses its own memory', async () => {
     const server = await valkey()
     const [here, there] = [await storeAt(server.url), await storeAt(server.url)]

@@ -3,7 +3,7 @@ import { createMemoryRateLimiter } from '../../src/client/memory-rate-limiter.ts
 import { createSharedRateLimiter } from '../../src/replicas/shared-rate-limiter.ts'
 import type { SharedStore } from '../../src/replicas/store.ts'
 import { pause, until } from '../support/gateways/between.ts'
-import { storeAt, valkey, valkeyCluster, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { storeAt, valkey, valkeyCluster } from '../support/stores/valkey.ts'
 
 const perMinute = 10
 
@@ -15,7 +15,7 @@ async function twoOn(url: string) {
   return { stores, here: limiterOn(stores[0]), there: limiterOn(stores[1]) }
 }
 
-describe.runIf(valkeyIsInstalled())('two replicas that share a limit', () => {
+describe('two replicas that share a limit', { tags: ['redis-server'] }, () => {
   it.each([
     ['one server', valkey],
     ['a Cluster', valkeyCluster],

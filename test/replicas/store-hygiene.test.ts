@@ -3,7 +3,6 @@ import { post } from '../support/clients/orders.ts'
 import { ask, giveQuote, quotePath, untilCounted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { idOf, replicaStage, stored } from '../support/gateways/replicas.ts'
-import { valkeyIsInstalled } from '../support/stores/valkey.ts'
 
 const address = '198.51.100.77'
 const secret = 's3cret-key-of-a-client'
@@ -20,54 +19,53 @@ async function contentOf(ask: (...command: string[]) => Promise<unknown>, key: s
   return JSON.stringify(await ask(...(commands[String(await ask('TYPE', key))] ?? ['GET', key])))
 }
 
-it.runIf(valkeyIsInstalled())(
-  'the store holds no address and no secret of a client, and nothing without a time to live',
-  async () => {
-    const { store, upstream, here, there } = await replicaStage(2, {
-      TRUST_PROXY: 'loopback',
-      VALKEY_KEY_PREFIX: 'stage-1:',
-      RATE_LIMIT_PER_MINUTE: '1000',
-      RATE_LIMIT_BY: 'both',
-    })
-    upstream.answer(({ method }, response) => {
-      if (method === 'POST') response.writeHead(201).end('{}')
-      else giveQuote(response)
-    })
-    const headers = [
-      'App-Name',
-      'wallet',
-      'Authorization',
-      `Bearer ${secret}`,
-      'Forwarded',
-      `for=${address}`,
-      'User-Agent',
-      'agent-of-a-client',
-    ]
-    const path = (amount: number) => `${quotePath}?amount=${amount}&toAddress=0xfeed`
-    const ids: string[] = []
-    for (let amount = 1; amount <= 5; amount += 1) {
-      ids.push(idOf(await ask(here.url, { path: path(amount), headers })))
-      await ask(there.url, { path: path(amount), headers })
-    }
-    await untilCounted(here, stored('quote-set'), 5)
-    await rawExchange(
-      here.url,
-      post(JSON.stringify({ quoteId: ids[0] }), {
-        headers: ['App-Name: wallet', `Authorization: Bearer ${secret}`, `Forwarded: for=${address}`],
-      }),
-    )
-    await untilCounted(here, stored('quote-forget'), 1)
+it('the store holds no address and no secret of a client, and nothing without a time to live', {
+  tags: ['redis-server'],
+}, async () => {
+  const { store, upstream, here, there } = await replicaStage(2, {
+    TRUST_PROXY: 'loopback',
+    VALKEY_KEY_PREFIX: 'stage-1:',
+    RATE_LIMIT_PER_MINUTE: '1000',
+    RATE_LIMIT_BY: 'both',
+  })
+  upstream.answer(({ method }, response) => {
+    if (method === 'POST') response.writeHead(201).end('{}')
+    else giveQuote(response)
+  })
+  const headers = [
+    'App-Name',
+    'wallet',
+    'Authorization',
+    `Bearer ${secret}`,
+    'Forwarded',
+    `for=${address}`,
+    'User-Agent',
+    'agent-of-a-client',
+  ]
+  const path = (amount: number) => `${quotePath}?amount=${amount}&toAddress=0xfeed`
+  const ids: string[] = []
+  for (let amount = 1; amount <= 5; amount += 1) {
+    ids.push(idOf(await ask(here.url, { path: path(amount), headers })))
+    await ask(there.url, { path: path(amount), headers })
+  }
+  await untilCounted(here, stored('quote-set'), 5)
+  await rawExchange(
+    here.url,
+    post(JSON.stringify({ quoteId: ids[0] }), {
+      headers: ['App-Name: wallet', `Authorization: Bearer ${secret}`, `Forwarded: for=${address}`],
+    }),
+  )
+  await untilCounted(here, stored('quote-forget'), 1)
 
-    const keys = (await store.ask('KEYS', '*')) as string[]
-    expect(keys.filter((key) => key.includes('quote:'))).toHaveLength(5)
-    for (const key of keys) {
-      expect(key).toMatch(/^stage-1:/)
-      expect(Number(await store.ask('PTTL', key)), key).toBeGreaterThan(0)
-      const all = key + (await contentOf(store.ask, key))
-      for (const hidden of [address, secret, 'agent-of-a-client', '0xfeed']) {
-        expect(all).not.toContain(hidden)
-        expect(all).not.toContain(Buffer.from(hidden).toString('base64url'))
-      }
+  const keys = (await store.ask('KEYS', '*')) as string[]
+  expect(keys.filter((key) => key.includes('quote:'))).toHaveLength(5)
+  for (const key of keys) {
+    expect(key).toMatch(/^stage-1:/)
+    expect(Number(await store.ask('PTTL', key)), key).toBeGreaterThan(0)
+    const all = key + (await contentOf(store.ask, key))
+    for (const hidden of [address, secret, 'agent-of-a-client', '0xfeed']) {
+      expect(all).not.toContain(hidden)
+      expect(all).not.toContain(Buffer.from(hidden).toString('base64url'))
     }
-  },
-)
+  }
+})

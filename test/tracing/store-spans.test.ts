@@ -2,57 +2,56 @@ import { expect, onTestFinished, test } from 'vitest'
 import { ask, asking, giveQuote } from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 import { startCollector, tracedTo, treeOf } from '../support/observing/collector.ts'
-import { startValkey, valkeyIsInstalled } from '../support/stores/valkey.ts'
+import { startValkey } from '../support/stores/valkey.ts'
 
-test.runIf(valkeyIsInstalled())(
-  'the operations of the shared store are spans of the request, without keys',
-  async () => {
-    const store = await startValkey()
-    onTestFinished(() => store.end())
-    const collector = await startCollector()
-    const upstream = await recordingUpstream(({ target }, response) => {
-      if (target.includes('/quotes')) giveQuote(response)
-      else response.end('{}')
-    })
-    const gateway = await gatewayTo(upstream.url, {
-      ...tracedTo(collector),
-      VALKEY_URL: store.url,
-      VALKEY_TIMEOUT_MS: 5_000,
-      RATE_LIMIT_PER_MINUTE: 100,
-    })
-    await asking(gateway.url, '0.1')
-    const body = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 })
-    const headers = ['App-Name', 'wallet', 'Content-Type', 'application/json']
-    const { status } = await ask(gateway.url, { path: '/v3/orders/float', method: 'POST', headers, body })
-    expect(status).toBe(200)
-    await gateway.close()
-    const lines = treeOf(collector.spans())
-    const operations = (name: string) => {
-      const server = collector.spans().find((span) => span.name.startsWith(name))
-      const children = collector.spans().filter(({ parentSpanId }) => parentSpanId === server?.spanId)
-      return [...new Set(children.map((span) => `${span.name} ${span.kind}`))].sort()
-    }
-    expect(operations('GET /v3/pairs')).toEqual(
-      [
-        'GET client',
-        'connect internal',
-        'ledger-note client',
-        'quote-get client',
-        'quote-set client',
-        'rate-limit client',
-      ].sort(),
-    )
-    expect(operations('POST /v3/orders/float')).toEqual(
-      expect.arrayContaining([
-        'POST client',
-        'ledger-recall client',
-        'quote-forget client',
-        'rate-limit client',
-      ]),
-    )
-    expect(lines.filter((line) => !line.startsWith(' '))).toHaveLength(2)
-    for (const { name, attributes } of collector.spans())
-      if (name.startsWith('quote-')) expect(attributes).toEqual({ 'db.system.name': 'redis' })
-  },
-  60_000,
-)
+test('the operations of the shared store are spans of the request, without keys', {
+  tags: ['redis-server'],
+  timeout: 60_000,
+}, async () => {
+  const store = await startValkey()
+  onTestFinished(() => store.end())
+  const collector = await startCollector()
+  const upstream = await recordingUpstream(({ target }, response) => {
+    if (target.includes('/quotes')) giveQuote(response)
+    else response.end('{}')
+  })
+  const gateway = await gatewayTo(upstream.url, {
+    ...tracedTo(collector),
+    VALKEY_URL: store.url,
+    VALKEY_TIMEOUT_MS: 5_000,
+    RATE_LIMIT_PER_MINUTE: 100,
+  })
+  await asking(gateway.url, '0.1')
+  const body = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 })
+  const headers = ['App-Name', 'wallet', 'Content-Type', 'application/json']
+  const { status } = await ask(gateway.url, { path: '/v3/orders/float', method: 'POST', headers, body })
+  expect(status).toBe(200)
+  await gateway.close()
+  const lines = treeOf(collector.spans())
+  const operations = (name: string) => {
+    const server = collector.spans().find((span) => span.name.startsWith(name))
+    const children = collector.spans().filter(({ parentSpanId }) => parentSpanId === server?.spanId)
+    return [...new Set(children.map((span) => `${span.name} ${span.kind}`))].sort()
+  }
+  expect(operations('GET /v3/pairs')).toEqual(
+    [
+      'GET client',
+      'connect internal',
+      'ledger-note client',
+      'quote-get client',
+      'quote-set client',
+      'rate-limit client',
+    ].sort(),
+  )
+  expect(operations('POST /v3/orders/float')).toEqual(
+    expect.arrayContaining([
+      'POST client',
+      'ledger-recall client',
+      'quote-forget client',
+      'rate-limit client',
+    ]),
+  )
+  expect(lines.filter((line) => !line.startsWith(' '))).toHaveLength(2)
+  for (const { name, attributes } of collector.spans())
+    if (name.startsWith('quote-')) expect(attributes).toEqual({ 'db.system.name': 'redis' })
+})

@@ -9,11 +9,11 @@ import { ask } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo } from '../support/gateways/between.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
-import { hasOpenssl, identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
+import { identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
 
 const checkout = post('{"amount":"1.00"}', { path: '/checkouts' })
 
-describe.skipIf(!hasOpenssl)('an upstream with an authority of its own', () => {
+describe('an upstream with an authority of its own', { tags: ['openssl'] }, () => {
   it('is reached with SWAP_CA_FILE, and refused without', async () => {
     const identity = identityOf()
     const upstream = await tlsUpstream(identity)
@@ -45,7 +45,7 @@ describe.skipIf(!hasOpenssl)('an upstream with an authority of its own', () => {
   })
 })
 
-describe.skipIf(!hasOpenssl)('an upstream that asks for a certificate', () => {
+describe('an upstream that asks for a certificate', { tags: ['openssl'] }, () => {
   it('gets that of its own settings, also on a connection that resumes a session', async () => {
     const [identity, payer, receiver] = [identityOf(), identityOf('payer'), identityOf('receiver')]
     const upstream = await tlsUpstream(identity, {
@@ -90,7 +90,7 @@ function problemsOf(given: Record<string, SettingValue>): Record<string, string>
   return {}
 }
 
-describe.skipIf(!hasOpenssl)('a start is stopped by', () => {
+describe('a start is stopped by', { tags: ['openssl'] }, () => {
   it('a key of another certificate', () => {
     const [one, other] = [identityOf(), identityOf()]
     expect(problemsOf({ SWAP_CERT_FILE: one.certFile, SWAP_KEY_FILE: one.keyFile })).toEqual({})
@@ -139,8 +139,9 @@ describe.skipIf(!hasOpenssl)('a start is stopped by', () => {
   })
 })
 
-it.skipIf(!hasOpenssl).each([{ SWAP_BASE_URL: 'sandbox' }, { SWAP_BASE_URL: 'http://127.0.0.1:9000' }])(
+it.each([{ SWAP_BASE_URL: 'sandbox' }, { SWAP_BASE_URL: 'http://127.0.0.1:9000' }])(
   'files for an upstream without TLS are warned of: %j',
+  { tags: ['openssl'] },
   (given) => {
     const { certFile, keyFile } = identityOf()
     const files = { SWAP_CA_FILE: certFile, SWAP_CERT_FILE: certFile, SWAP_KEY_FILE: keyFile }

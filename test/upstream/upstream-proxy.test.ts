@@ -10,7 +10,7 @@ import { edgeTo } from '../support/gateways/edge.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { keptLog } from '../support/observing/log-lines.ts'
 import { type ConnectProxy, connectProxy } from '../support/upstreams/connect-proxy.ts'
-import { hasOpenssl, type Identity, identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
+import { type Identity, identityOf, tlsUpstream } from '../support/upstreams/tls-upstream.ts'
 
 const get = 'GET / HTTP/1.1\r\nHost: g\r\n\r\n'
 
@@ -33,7 +33,7 @@ async function stage(limits: Partial<UpstreamLimits> = {}, more: { connectionLif
   return { upstream, proxy, edge, asked }
 }
 
-describe.skipIf(!hasOpenssl)('an https upstream behind UPSTREAM_PROXY', () => {
+describe('an https upstream behind UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
   it('is reached by CONNECT, which alone has the credentials; the proxy resolves its name', async () => {
     const { upstream, proxy, edge, asked } = await stage()
     const { status, body } = await rawExchange(edge.url, post('{"amount":"1.00"}'))
@@ -131,110 +131,106 @@ type Answer = (socket: Socket) => void
 const says = (bytes: string) => (socket: Socket) => void socket.write(bytes, 'latin1')
 const ends = (bytes: string) => (socket: Socket) => void socket.end(bytes, 'latin1')
 
-describe.skipIf(!hasOpenssl)(
-  'a proxy that opens no tunnel: nothing was sent, and it can be sent again',
-  () => {
-    const unavailable: readonly [string, Answer][] = [
-      ['407', says('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 4\r\n\r\nwhy?')],
-      ['502', says('HTTP/1.1 502 Bad Gateway\r\n\r\n')],
-      ['301', says('HTTP/1.1 301 Moved\r\nLocation: https://evil.example\r\n\r\n')],
-      ['101', says('HTTP/1.1 101 Switching\r\n\r\nHTTP/1.1 403 Forbidden\r\n\r\n')],
-      ['an end without an answer', ends('')],
-      ['an end within its head', ends('HTTP/1.1 200 Conn')],
-      ['a reset', (socket) => void socket.resetAndDestroy()],
-      ['a head without end', (socket) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`)],
-      ['interim answers without end', says('HTTP/1.1 100 Continue\r\n\r\n'.repeat(2_000))],
-      ['another protocol', says('SSH-2.0-OpenSSH_9.2\r\n')],
-      ['an invalid status', says('HTTP/1.1 2000 OK\r\n\r\n')],
-      ['an invalid version', says('HTTP/1.9 200 OK\r\n\r\n')],
-      [
-        'bytes behind its 200',
-        says('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake'),
-      ],
-    ]
+describe('a proxy that opens no tunnel: nothing was sent, and it can be sent again', {
+  tags: ['openssl'],
+}, () => {
+  const unavailable: readonly [string, Answer][] = [
+    ['407', says('HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 4\r\n\r\nwhy?')],
+    ['502', says('HTTP/1.1 502 Bad Gateway\r\n\r\n')],
+    ['301', says('HTTP/1.1 301 Moved\r\nLocation: https://evil.example\r\n\r\n')],
+    ['101', says('HTTP/1.1 101 Switching\r\n\r\nHTTP/1.1 403 Forbidden\r\n\r\n')],
+    ['an end without an answer', ends('')],
+    ['an end within its head', ends('HTTP/1.1 200 Conn')],
+    ['a reset', (socket) => void socket.resetAndDestroy()],
+    ['a head without end', (socket) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`)],
+    ['interim answers without end', says('HTTP/1.1 100 Continue\r\n\r\n'.repeat(2_000))],
+    ['another protocol', says('SSH-2.0-OpenSSH_9.2\r\n')],
+    ['an invalid status', says('HTTP/1.1 2000 OK\r\n\r\n')],
+    ['an invalid version', says('HTTP/1.9 200 OK\r\n\r\n')],
+    ['bytes behind its 200', says('HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfake')],
+  ]
 
-    it.each(unavailable)('%s is reported as destination_unavailable', async (_case, answer) => {
-      const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 60_000 })
-      proxy.answer(answer)
-      const got = await rawExchange(edge.url, post('{}'))
-      expect(told(got)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
-      expect([upstream.requests, edge.outcomes]).toEqual([[], ['destination_unavailable']])
-      await until(() => proxy.tunnels.size === 0, 'no tunnel')
+  it.each(unavailable)('%s is reported as destination_unavailable', async (_case, answer) => {
+    const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 60_000 })
+    proxy.answer(answer)
+    const got = await rawExchange(edge.url, post('{}'))
+    expect(told(got)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
+    expect([upstream.requests, edge.outcomes]).toEqual([[], ['destination_unavailable']])
+    await until(() => proxy.tunnels.size === 0, 'no tunnel')
+  })
+
+  it.each<[string, Answer]>([
+    ['504', says('HTTP/1.1 504 Gateway Timeout\r\n\r\n')],
+    ['no answer at all', () => {}],
+    [
+      'an answer that comes in drops',
+      (socket) => {
+        const drops = setInterval(() => socket.write('x'), 20)
+        socket.write('HTTP/1.1 200 OK\r\nX-Slow: ')
+        socket.on('close', () => clearInterval(drops))
+      },
+    ],
+    ['a tunnel to nowhere, in which TLS never begins', says('HTTP/1.1 200 OK\r\n\r\n')],
+  ])('%s is reported as connection_timeout', async (_case, answer) => {
+    const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 300 })
+    const closed: boolean[] = []
+    proxy.answer((socket) => {
+      socket.on('close', () => closed.push(true))
+      answer(socket)
     })
+    const got = await rawExchange(edge.url, post('{}'))
+    expect(told(got)).toEqual([504, true, 'quotegate; error=connection_timeout'])
+    expect(upstream.requests).toEqual([])
+    await until(() => closed.length === 1, 'the connection to the proxy to be closed')
+  })
 
-    it.each<[string, Answer]>([
-      ['504', says('HTTP/1.1 504 Gateway Timeout\r\n\r\n')],
-      ['no answer at all', () => {}],
-      [
-        'an answer that comes in drops',
-        (socket) => {
-          const drops = setInterval(() => socket.write('x'), 20)
-          socket.write('HTTP/1.1 200 OK\r\nX-Slow: ')
-          socket.on('close', () => clearInterval(drops))
-        },
-      ],
-      ['a tunnel to nowhere, in which TLS never begins', says('HTTP/1.1 200 OK\r\n\r\n')],
-    ])('%s is reported as connection_timeout', async (_case, answer) => {
-      const { upstream, proxy, edge } = await stage({ connectTimeoutMs: 300 })
-      const closed: boolean[] = []
-      proxy.answer((socket) => {
-        socket.on('close', () => closed.push(true))
-        answer(socket)
-      })
-      const got = await rawExchange(edge.url, post('{}'))
-      expect(told(got)).toEqual([504, true, 'quotegate; error=connection_timeout'])
-      expect(upstream.requests).toEqual([])
-      await until(() => closed.length === 1, 'the connection to the proxy to be closed')
+  // The upstream refused nothing, and its name was not looked up.
+  it.each([
+    ['one that refuses connections', '127.0.0.2'],
+    ['one whose name cannot be resolved', 'proxy.test'],
+  ])('%s is reported as destination_unavailable', async (_case, host) => {
+    const { port } = await recordingUpstream()
+    const options = { proxy: { host, port, authorization: undefined }, lookup: noSuchName }
+    const edge = await edgeTo('https://upstream.test', { retries: 0 }, options)
+    const answer = await rawExchange(edge.url, post('{}'))
+    expect(told(answer)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
+    const { detail } = JSON.parse(answer.body.toString())
+    expect(detail).toMatch(/^No network path leads to the swap API/)
+  })
+
+  it('for the first time: a POST is sent on a second tunnel, once', async () => {
+    const { upstream, proxy, edge } = await stage({ retries: 1 })
+    proxy.answer((socket, open) => {
+      if (proxy.heads.length > 1) open()
+      else ends('HTTP/1.1 502 Bad Gateway\r\n\r\n')(socket)
     })
+    expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
+    expect([upstream.requests.length, edge.retries]).toEqual([1, 1])
+  })
 
-    // The upstream refused nothing, and its name was not looked up.
-    it.each([
-      ['one that refuses connections', '127.0.0.2'],
-      ['one whose name cannot be resolved', 'proxy.test'],
-    ])('%s is reported as destination_unavailable', async (_case, host) => {
-      const { port } = await recordingUpstream()
-      const options = { proxy: { host, port, authorization: undefined }, lookup: noSuchName }
-      const edge = await edgeTo('https://upstream.test', { retries: 0 }, options)
-      const answer = await rawExchange(edge.url, post('{}'))
-      expect(told(answer)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
-      const { detail } = JSON.parse(answer.body.toString())
-      expect(detail).toMatch(/^No network path leads to the swap API/)
-    })
+  it('again and again opens the breaker of connections, which closes once there is a tunnel', async () => {
+    const { proxy, edge } = await stage({ breakerFailures: 2, breakerOpenMs: 200 })
+    proxy.answer(says('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'))
+    for (let times = 0; times < 3; times += 1) await rawExchange(edge.url, post('{}'))
+    expect([proxy.heads.length, edge.states]).toEqual([2, ['connections open']])
+    proxy.answer((_socket, open) => open())
+    await pause(250)
+    expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
+    expect(edge.states.at(-1)).toBe('connections closed')
+  })
+})
 
-    it('for the first time: a POST is sent on a second tunnel, once', async () => {
-      const { upstream, proxy, edge } = await stage({ retries: 1 })
-      proxy.answer((socket, open) => {
-        if (proxy.heads.length > 1) open()
-        else ends('HTTP/1.1 502 Bad Gateway\r\n\r\n')(socket)
-      })
-      expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
-      expect([upstream.requests.length, edge.retries]).toEqual([1, 1])
-    })
-
-    it('again and again opens the breaker of connections, which closes once there is a tunnel', async () => {
-      const { proxy, edge } = await stage({ breakerFailures: 2, breakerOpenMs: 200 })
-      proxy.answer(says('HTTP/1.1 407 Proxy Authentication Required\r\n\r\n'))
-      for (let times = 0; times < 3; times += 1) await rawExchange(edge.url, post('{}'))
-      expect([proxy.heads.length, edge.states]).toEqual([2, ['connections open']])
-      proxy.answer((_socket, open) => open())
-      await pause(250)
-      expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
-      expect(edge.states.at(-1)).toBe('connections closed')
-    })
-  },
-)
-
-it.skipIf(!hasOpenssl).each([
+it.each([
   ['any 2xx, with a length that means nothing', 'HTTP/1.0 204 Done\r\nContent-Length: 5\r\n\r\n'],
   ['no reason', 'HTTP/1.1 200\r\n\r\n'],
   ['an interim answer before it', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n'],
-])('a tunnel is opened by %s', async (_case, head) => {
+])('a tunnel is opened by %s', { tags: ['openssl'] }, async (_case, head) => {
   const { proxy, edge } = await stage()
   proxy.answer((_socket, open) => open(head))
   expect((await rawExchange(edge.url, post('{}'))).status).toBe(200)
 })
 
-describe.skipIf(!hasOpenssl)('a gateway with UPSTREAM_PROXY', () => {
+describe('a gateway with UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
   async function gatewayBehind(proxy: ConnectProxy, paymentsUrl: string) {
     const identity = identityOf()
     const upstream = await tlsUpstream(identity)

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import {
@@ -20,8 +19,6 @@ import { edgeTo } from '../support/gateways/edge.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 import { privateCertificate } from '../support/stores/valkey.ts'
 
-const hasOpenssl = spawnSync('openssl', ['version']).status === 0
-
 function certificateFor(name: string, extensions: string[] = []): { key: Buffer; cert: Buffer } {
   const { certificate, key } = privateCertificate(name, extensions)
   return { key: readFileSync(key), cert: readFileSync(certificate) }
@@ -42,7 +39,7 @@ async function listening(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port
 }
 
-describe.skipIf(!hasOpenssl)('an upstream that speaks TLS', () => {
+describe('an upstream that speaks TLS', { tags: ['openssl'] }, () => {
   it('with a certificate for another name is reported each time, and works once it is fixed', async () => {
     const [wrong, right] = [certificateFor('wrong.example'), certificateFor('localhost')]
     const upstream = createServer(wrong, (_request, response) => response.end('ok'))
@@ -135,7 +132,7 @@ describe.skipIf(!hasOpenssl)('an upstream that speaks TLS', () => {
  * A record that was changed on its way, or a fatal alert: Node tells the error, and leaves the socket open. Undici
  * relies on the end of it.
  */
-describe.skipIf(!hasOpenssl)('an upstream whose TLS breaks within a connection', () => {
+describe('an upstream whose TLS breaks within a connection', { tags: ['openssl'] }, () => {
   it.each([
     ['stays open', false],
     ['is ended behind that', true],

@@ -2,13 +2,13 @@ import { connect } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { pause, until } from '../../support/gateways/between.ts'
 import { freePort } from '../../support/machine/free-port.ts'
-import { privateCertificate, valkey, valkeyIsInstalled } from '../../support/stores/valkey.ts'
+import { privateCertificate, valkey } from '../../support/stores/valkey.ts'
 import { get, set, watched } from '../../support/stores/watched-store.ts'
 
 /** On a loaded machine a store that is down may also be late. */
 const isNoTimeout = (line: string) => !line.includes('no answer within')
 
-describe.skipIf(!valkeyIsInstalled())('a store that', () => {
+describe('a store that', { tags: ['redis-server'] }, () => {
   // The connection breaks first, whatever is the matter: on call one needs to know what keeps the store down.
   test('stays down for another reason than the first: the log names the second reason too, once', async () => {
     const server = await valkey()
@@ -133,7 +133,9 @@ describe.skipIf(!valkeyIsInstalled())('a store that', () => {
     expect(outcomes).toContain('skipped')
   })
 
-  test('answers to TLS with a certificate of an unknown authority is down, and the log says what to do', async () => {
+  test('answers to TLS with a certificate of an unknown authority is down, and the log says what to do', {
+    tags: ['openssl'],
+  }, async () => {
     const server = await valkey({ tls: privateCertificate() })
     const { store, complaints } = await watched(server.url, { mayBeDown: true })
     await until(() => complaints().length > 0, 'a line about it')

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { pause, until } from '../../support/gateways/between.ts'
-import { valkey, valkeyIsInstalled } from '../../support/stores/valkey.ts'
+import { valkey } from '../../support/stores/valkey.ts'
 import { get, lineTo, set, watched } from '../../support/stores/watched-store.ts'
 
-describe.skipIf(!valkeyIsInstalled())('a store that', () => {
+describe('a store that', { tags: ['redis-server'] }, () => {
   test('is frozen holds up one call, and only that long; none while it stays frozen', async () => {
     const server = await valkey()
     const { store, outcomes, complaints } = await watched(server.url)

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { SharedStore } from '../../../src/replicas/store.ts'
 import { pause, until } from '../../support/gateways/between.ts'
-import { storeAt, valkey, valkeyIsInstalled } from '../../support/stores/valkey.ts'
+import { storeAt, valkey } from '../../support/stores/valkey.ts'
 import { lineTo, set, watched } from '../../support/stores/watched-store.ts'
 
-describe.skipIf(!valkeyIsInstalled())('the messages of', () => {
+describe('the messages of', { tags: ['redis-server'] }, () => {
   async function listening(url: string) {
     const { store, complaints } = await watched(url, { timeoutMs: 1_000 })
     const heard: string[] = []

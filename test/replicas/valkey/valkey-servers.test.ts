@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { pause, until } from '../../support/gateways/between.ts'
-import { valkeyCluster, valkeyIsInstalled, valkeySentinels } from '../../support/stores/valkey.ts'
+import { valkeyCluster, valkeySentinels } from '../../support/stores/valkey.ts'
 import { get, set, watched } from '../../support/stores/watched-store.ts'
 
 /** The near ends of this machine's connections to a port of it. */
@@ -16,7 +16,7 @@ function openConnectionsTo(port: number): string[] {
     .map(([, local = '']) => local)
 }
 
-describe.skipIf(!valkeyIsInstalled())('of several servers', () => {
+describe('of several servers', { tags: ['redis-server'] }, () => {
   test('one of a Cluster is frozen: nothing waits for it more than once, and it is used again afterwards', async () => {
     const { url, servers } = await valkeyCluster()
     const { store, outcomes } = await watched(url)

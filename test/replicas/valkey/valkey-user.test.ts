@@ -5,7 +5,7 @@ import { pause, until } from '../../support/gateways/between.ts'
 import { startGateway } from '../../support/gateways/gateway.ts'
 import { keptLog, levels } from '../../support/observing/log-lines.ts'
 import { everyKindOfRequest } from '../../support/stores/store-users.ts'
-import { storeAt, valkey, valkeyCluster, valkeyIsInstalled } from '../../support/stores/valkey.ts'
+import { storeAt, valkey, valkeyCluster } from '../../support/stores/valkey.ts'
 
 /** The one that the runbook recommends. */
 function recommendedUser(): string[] {
@@ -14,50 +14,50 @@ function recommendedUser(): string[] {
   return command.split(' ')
 }
 
-test.skipIf(!valkeyIsInstalled())(
-  'the user that the runbook recommends may do all that a gateway does',
-  async () => {
-    const server = await valkey()
-    await server.ask('ACL', ...recommendedUser())
-    const sandbox = await startSandbox()
-    onTestFinished(() => sandbox.close())
-    const url = server.url.replace('//', '//quotegate:password@')
-    const replica = async () => {
-      const gateway = await startGateway({
-        SWAP_BASE_URL: sandbox.url,
-        PAYMENTS_BASE_URL: sandbox.url,
-        VALKEY_URL: url,
-        VALKEY_TIMEOUT_MS: 2_000,
-        RATE_LIMIT_PER_MINUTE: 1_000,
-      })
-      onTestFinished(() => gateway.close())
-      return gateway
-    }
-    const replicas = [await replica(), await replica()]
-    let pages = ''
-    for (const gateway of replicas) {
-      await expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
-      expect((await everyKindOfRequest(gateway)).filter(({ good }) => !good)).toEqual([])
-      pages += await gateway.metrics()
-    }
-    expect(await server.ask('ACL', 'LOG')).toEqual([])
-    const total = (outcome: string) =>
-      [...pages.matchAll(/^quotegate_store_operations_total\{op="([\w-]+)",outcome="(\w+)"\} (\d+)$/gm)]
-        .filter(([, , is]) => is === outcome)
-        .reduce((sum, [, , , count]) => sum + Number(count), 0)
-    expect(total('failed')).toBe(0)
-    expect(total('failed')).toBe(0)
-    expect(total('ok')).toBeGreaterThan(0)
-  },
-)
+test('the user that the runbook recommends may do all that a gateway does', {
+  tags: ['redis-server'],
+}, async () => {
+  const server = await valkey()
+  await server.ask('ACL', ...recommendedUser())
+  const sandbox = await startSandbox()
+  onTestFinished(() => sandbox.close())
+  const url = server.url.replace('//', '//quotegate:password@')
+  const replica = async () => {
+    const gateway = await startGateway({
+      SWAP_BASE_URL: sandbox.url,
+      PAYMENTS_BASE_URL: sandbox.url,
+      VALKEY_URL: url,
+      VALKEY_TIMEOUT_MS: 2_000,
+      RATE_LIMIT_PER_MINUTE: 1_000,
+    })
+    onTestFinished(() => gateway.close())
+    return gateway
+  }
+  const replicas = [await replica(), await replica()]
+  let pages = ''
+  for (const gateway of replicas) {
+    await expect.poll(gateway.metrics, { timeout: 10_000 }).toMatch(/^quotegate_store_up 1$/m)
+    expect((await everyKindOfRequest(gateway)).filter(({ good }) => !good)).toEqual([])
+    pages += await gateway.metrics()
+  }
+  expect(await server.ask('ACL', 'LOG')).toEqual([])
+  const total = (outcome: string) =>
+    [...pages.matchAll(/^quotegate_store_operations_total\{op="([\w-]+)",outcome="(\w+)"\} (\d+)$/gm)]
+      .filter(([, , is]) => is === outcome)
+      .reduce((sum, [, , , count]) => sum + Number(count), 0)
+  expect(total('failed')).toBe(0)
+  expect(total('failed')).toBe(0)
+  expect(total('ok')).toBeGreaterThan(0)
+})
 
 /** What `+@all` alone leaves out since Redis 7, a command of the listener, and one of the scripts. */
-test.skipIf(!valkeyIsInstalled()).each([
+test.each([
   ['no channel', ['resetchannels', '+@all']],
   ['no SUBSCRIBE', ['&*', '+@all', '-subscribe']],
   ['no PUBLISH', ['&*', '+@all', '-publish']],
 ])(
   'a store whose user may use %s is down: replicas that share quotes must learn which were used',
+  { tags: ['redis-server'] },
   async (_, may) => {
     const server = await valkey()
     await server.ask('ACL', 'SETUSER', 'limited', 'on', '>password', '~*', ...may)
@@ -79,25 +79,24 @@ test.skipIf(!valkeyIsInstalled()).each([
   },
 )
 
-test.skipIf(!valkeyIsInstalled())(
-  'on a Cluster the user may also ask which server has which keys',
-  async () => {
-    const { url, servers } = await valkeyCluster()
-    for (const server of servers) await server.ask('ACL', ...recommendedUser(), '+cluster|slots')
-    const store = await storeAt(url.replace('//', '//quotegate:password@'))
-    let heard = false
-    store.subscribe('quotegate:news', {
-      onMessage() {
-        heard = true
-      },
-      onGap() {},
-    })
-    // A new Cluster may lose what is said before its servers have all found each other.
-    const saying = setInterval(
-      () => void store.run('quote-forget', (client) => client.publish('quotegate:news', 'heard')),
-      100,
-    )
-    onTestFinished(() => clearInterval(saying))
-    await until(() => heard, 'a message')
-  },
-)
+test('on a Cluster the user may also ask which server has which keys', {
+  tags: ['redis-server'],
+}, async () => {
+  const { url, servers } = await valkeyCluster()
+  for (const server of servers) await server.ask('ACL', ...recommendedUser(), '+cluster|slots')
+  const store = await storeAt(url.replace('//', '//quotegate:password@'))
+  let heard = false
+  store.subscribe('quotegate:news', {
+    onMessage() {
+      heard = true
+    },
+    onGap() {},
+  })
+  // A new Cluster may lose what is said before its servers have all found each other.
+  const saying = setInterval(
+    () => void store.run('quote-forget', (client) => client.publish('quotegate:news', 'heard')),
+    100,
+  )
+  onTestFinished(() => clearInterval(saying))
+  await until(() => heard, 'a message')
+})

@@ -1,13 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { SharedStore } from '../../../src/replicas/store.ts'
 import { until } from '../../support/gateways/between.ts'
-import {
-  storeAt,
-  valkey,
-  valkeyCluster,
-  valkeyIsInstalled,
-  valkeySentinels,
-} from '../../support/stores/valkey.ts'
+import { storeAt, valkey, valkeyCluster, valkeySentinels } from '../../support/stores/valkey.ts'
 
 async function expectToShare(store: SharedStore, other: SharedStore): Promise<void> {
   // Enough keys for every server of a Cluster to have some.
@@ -29,7 +23,7 @@ async function expectToShare(store: SharedStore, other: SharedStore): Promise<vo
   expect(heard.sort()).toEqual(['one', 'two'])
 }
 
-describe.skipIf(!valkeyIsInstalled())('two replicas share what one store keeps', () => {
+describe('two replicas share what one store keeps', { tags: ['redis-server'] }, () => {
   test('a single server', async () => {
     const { url } = await valkey()
     await expectToShare(await storeAt(url), await storeAt(url))

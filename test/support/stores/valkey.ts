@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -10,22 +10,7 @@ import type { SharedStore } from '../../../src/replicas/store.ts'
 import { createValkey, type ValkeyOptions } from '../../../src/replicas/valkey/valkey.ts'
 import { until } from '../gateways/between.ts'
 import { freePort } from '../machine/free-port.ts'
-
-const serverProgram = ['redis-server', 'valkey-server'].find(isThere)
-
-function isThere(program: string): boolean {
-  return spawnSync(program, ['--version']).status === 0
-}
-
-/** Whether a store can be started here; says so loudly when not. */
-export function valkeyIsInstalled(): boolean {
-  if (serverProgram === undefined) {
-    process.stderr.write(
-      '\nSKIPPED: no redis-server or valkey-server here. apt-get install -y redis-server\n\n',
-    )
-  }
-  return serverProgram !== undefined
-}
+import { pathOf } from '../machine/programs.ts'
 
 export interface ValkeyServer {
   readonly url: string
@@ -101,7 +86,7 @@ export async function startValkey(options: ServerOptions = {}): Promise<ValkeySe
   async function start(): Promise<void> {
     writeFileSync(file, `${lines.join('\n')}\n`)
     const started = spawn(
-      serverProgram ?? 'redis-server',
+      pathOf('redis-server') ?? 'redis-server',
       [file, ...(options.sentinel ? ['--sentinel'] : [])],
       {
         stdio: 'ignore',

@@ -1,12 +1,9 @@
-import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import type { TLSSocket, TlsOptions } from 'node:tls'
 import { onTestFinished } from 'vitest'
 import { privateCertificate } from '../stores/valkey.ts'
-
-export const hasOpenssl = spawnSync('openssl', ['version']).status === 0
 
 /** Paths of PEM files, and their texts. The certificate vouches for itself. */
 export interface Identity {

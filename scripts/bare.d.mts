@@ -1,0 +1,1 @@
+export declare function blockOf(readme: string): string

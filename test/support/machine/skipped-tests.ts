@@ -1,0 +1,85 @@
+import { writeFileSync } from 'node:fs'
+import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node'
+import { environment } from './environment.ts'
+import { debianPackageOf, type Program, programs } from './programs.ts'
+
+/** What `.ci/run` counts, by vitest's ids, which are those of the same test in every run. */
+export interface TestRecord {
+  passed: string[]
+  failed: string[]
+  skipped: { id: string; file: string; name: string; missing: Program[] }[]
+}
+
+/**
+ * Says at the end of a run what it skipped: how many tests for which missing program, and which Debian packages they need.
+ * Where TESTS_RECORD names a file, the outcome of each test is written there.
+ */
+export class SkippedTests implements Reporter {
+  private vitest: Vitest | undefined
+
+  onInit(vitest: Vitest): void {
+    this.vitest = vitest
+  }
+
+  onTestRunEnd(modules: readonly TestModule[]): void {
+    const tests = modules.flatMap((module) => [...module.children.allTests()])
+    const missing = this.missingPrograms()
+    const needs = ({ tags }: TestCase) => missing.filter((program) => tags.includes(program))
+    // Tests that a filter of the command line leaves out have the same state as those that are skipped.
+    const { tagsFilter, testNamePattern } = this.vitest?.config ?? {}
+    const isFiltered = tagsFilter !== undefined || testNamePattern !== undefined
+    const having = (state: string) => tests.filter((test) => test.result().state === state)
+    const skipped = having('skipped').filter((test) => !isFiltered || needs(test).length > 0)
+
+    const { TESTS_RECORD } = environment()
+    if (TESTS_RECORD !== undefined) {
+      const record: TestRecord = {
+        passed: having('passed').map(({ id }) => id),
+        failed: having('failed').map(({ id }) => id),
+        skipped: skipped.map((test) => ({
+          id: test.id,
+          file: test.module.relativeModuleId,
+          name: test.fullName,
+          missing: needs(test),
+        })),
+      }
+      writeFileSync(TESTS_RECORD, JSON.stringify(record))
+    }
+    const lines = summaryOf(skipped.map((test) => ({ name: test.fullName, missing: needs(test) })))
+    if (lines.length > 0) this.vitest?.logger.log(`${lines.join('\n')}\n`)
+  }
+
+  private missingPrograms(): Program[] {
+    const skippedTags = (this.vitest?.config.tags ?? []).filter(({ skip }) => skip).map(({ name }) => name)
+    return programs.filter((program) => skippedTags.includes(program))
+  }
+}
+
+/** For people: which programs are missing, how many tests were skipped for each, and how to get them. */
+export function summaryOf(skipped: readonly { name: string; missing: readonly Program[] }[]): string[] {
+  const lines: string[] = []
+  const counts = new Map<string, number>()
+  for (const { missing } of skipped)
+    for (const program of missing) counts.set(program, (counts.get(program) ?? 0) + 1)
+  const byProgram = programs.filter((program) => counts.has(program))
+  const forPrograms = skipped.filter(({ missing }) => missing.length > 0)
+  if (byProgram.length > 0) {
+    const packages = [...new Set(byProgram.map(debianPackageOf))]
+    lines.push(
+      `Skipped ${forPrograms.length} tests, because these programs are not installed:`,
+      ...byProgram.map((program) => {
+        const count = counts.get(program)
+        return `  ${program.padEnd(16)} ${count} ${count === 1 ? 'test' : 'tests'} (Debian package ${debianPackageOf(program)})`
+      }),
+      `Debian has all of them: apt-get install ${packages.join(' ')}`,
+    )
+  }
+  const others = skipped.filter(({ missing }) => missing.length === 0)
+  if (others.length > 0) {
+    lines.push(
+      `Skipped ${others.length} tests for reasons that their files give:`,
+      ...others.map(({ name }) => `  ${name}`),
+    )
+  }
+  return lines
+}
