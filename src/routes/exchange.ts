@@ -83,6 +83,8 @@ export interface Exchanges {
   readonly slowest: Pick<Slowest, 'find'>
   /** Peers that sent a client-address header without being trusted proxies. */
   readonly untrustedPeers: ReadonlySet<string>
+  /** Trusted proxies that sent another client-address header than CLIENT_IP_HEADER, each with that header. */
+  readonly otherHeaderPeers: ReadonlyMap<string, string>
 }
 
 export interface ExchangesOptions {
@@ -95,6 +97,8 @@ export interface ExchangesOptions {
   readClientAddress: ReadClientAddress
   /** QUOTE_PARTITION=none. */
   allShareQuotes: boolean
+  /** CLIENT_IP_HEADER. */
+  clientIpHeader: string
   /** Undefined: nothing is traced. */
   tracing: Tracing | undefined
 }
@@ -202,6 +206,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
   const exchanges: Exchanges = {
     slowest,
     untrustedPeers: addressNotes.untrustedPeers,
+    otherHeaderPeers: addressNotes.otherHeaderPeers,
     get inFlight() {
       return inFlight
     },
