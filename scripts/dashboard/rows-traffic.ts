@@ -196,7 +196,8 @@ export const traffic: Row = {
       title: 'Client-address headers ignored',
       description:
         'Good: 0. untrusted-header: a peer in our own network is not in TRUST_PROXY, and all its users look like that ' +
-        'peer to the provider. malformed-header, no-client-named: a trusted proxy names no client, and the provider is ' +
+        'peer to the provider. other-header: so do those of a trusted proxy that does not send CLIENT_IP_HEADER but another ' +
+        'such header. malformed-header, no-client-named: a trusted proxy names no client, and the provider is ' +
         'told for=unknown.',
       kind: 'timeseries',
       unit: 'reqps',

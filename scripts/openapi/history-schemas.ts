@@ -16,12 +16,21 @@ export const shownCalls = z.object({
 
 export const outage = z.object({
   id: z.number(),
-  what: z.enum(['upstream', 'pairs', 'slow', 'store', 'clock', 'trust-proxy', 'unknown-orders']),
+  what: z.enum([
+    'upstream',
+    'pairs',
+    'slow',
+    'store',
+    'clock',
+    'trust-proxy',
+    'client-ip-header',
+    'unknown-orders',
+  ]),
   isSevere: z.boolean(),
   since: z
     .number()
     .describe(
-      'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY and unknown orders: when it was first seen.',
+      'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY, CLIENT_IP_HEADER and unknown orders: when it was first seen.',
     ),
   until: z.number().nullable().describe('Null: it goes on.'),
   requests: z.number().describe('How many requests it has concerned since then; `concerned` says how.'),
@@ -44,9 +53,11 @@ export const outage = z.object({
     .array(z.string())
     .optional()
     .describe(
-      'The pairs that fail, or the peers that are not trusted: 20 at most, none without the ADMIN_TOKEN.',
+      'The pairs that fail, or the peers whose client-address header is not read: 20 at most, none without the ADMIN_TOKEN.',
     ),
   howMany: z.number().optional(),
+  headers: z.array(z.string()).optional().describe('What these peers send in place of CLIENT_IP_HEADER.'),
+  clientIpHeader: z.string().optional(),
   offsetMs: z.number().optional().describe('The provider’s clock less this one; absent: unknown.'),
   share: z.number().optional().describe('Of the float orders of 30 min: those forwarded as unknown.'),
   usualShare: z.number().optional().describe('The same over a day.'),

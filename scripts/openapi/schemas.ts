@@ -256,6 +256,9 @@ export const status = z
       .array(failedRequest)
       .describe('The last 50 requests that failed, the newest first. Empty without full rights.'),
     untrustedPeers: z.object({ count: z.number(), peers: z.array(z.string()) }),
+    otherHeaderPeers: z
+      .object({ count: z.number(), peers: z.array(z.string()), headers: z.array(z.string()) })
+      .describe('Trusted proxies that sent another client-address header than CLIENT_IP_HEADER.'),
     settings: z
       .array(z.object({ name: z.string(), value: z.string(), source: z.string() }))
       .describe('The settings in effect, secrets masked.'),

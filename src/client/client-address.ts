@@ -1,4 +1,8 @@
-import { claimsClientAddress, shortestClientAddressHeader } from '../http/client-address-headers.ts'
+import {
+  claimsClientAddress,
+  namesClientAddress,
+  shortestClientAddressHeader,
+} from '../http/client-address-headers.ts'
 import { normalizeAddress } from '../http/ip-address.ts'
 import { memoize } from '../http/memoize.ts'
 import { createNamedClientReader, type NoClientReason } from './address-walk.ts'
@@ -11,8 +15,11 @@ export interface ClientAddressOptions {
   ipHeader: string
 }
 
-/** Why a client-address header says nothing: it names no client, or its peer is not a trusted proxy. */
-export type AddressNote = NoClientReason | 'untrusted-header'
+/**
+ * Why a client-address header says nothing: it names no client, its peer is not a trusted proxy, or its peer is one and
+ * sends it in place of CLIENT_IP_HEADER.
+ */
+export type AddressNote = NoClientReason | 'untrusted-header' | 'other-header'
 
 /** Whose request it is. Addresses are canonical. */
 export interface ClientAddress {
@@ -48,7 +55,10 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
     const { plain, inOwnNetwork } = peerAddress === undefined ? unknownPeer : knownPeer(peerAddress)
     if (plain.peerTrusted) {
       const received = receivedHeader(rawHeaders, options.ipHeader)
-      if (received === undefined) return plain
+      if (received === undefined) {
+        const other = otherHeader(rawHeaders)
+        return other === undefined ? plain : { ...plain, note: 'other-header', noteHeader: other }
+      }
       const { name, lines } = received
       const { address, reason } = lines.length === 1 ? readLine(lines[0] ?? '') : readLines(lines)
       if (reason === undefined) return { ...plain, address }
@@ -100,4 +110,16 @@ function claimingHeader(rawHeaders: readonly string[]): string | undefined {
     if (claimsClientAddress(name.toLowerCase())) return name
   }
   return undefined
+}
+
+/** A header with an address. Of several, the one into which most proxies write: its name is the advice to the operator. */
+function otherHeader(rawHeaders: readonly string[]): string | undefined {
+  let first: string | undefined
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] ?? ''
+    if (name.length < shortestClientAddressHeader || !namesClientAddress(name)) continue
+    if (name.toLowerCase() === 'x-forwarded-for') return name
+    first ??= name
+  }
+  return first
 }

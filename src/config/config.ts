@@ -41,6 +41,8 @@ export interface LoadOptions {
   nearMisses?: 'warn' | 'error'
   /** For settings and values of earlier versions. */
   retired?: 'warn' | 'error'
+  /** False: HOST may never be used, because the gateway may be mounted in another app. */
+  listens?: boolean
   /** Those of this process, if not given. */
   memory?: MemoryLimits
   /** Reads the files that settings name. From the file system, if not given. */
@@ -197,6 +199,7 @@ export function loadConfig(
   {
     nearMisses = 'error',
     retired = 'warn',
+    listens = true,
     memory = memoryLimits(),
     readFile = readSystemFile,
   }: LoadOptions = {},
@@ -214,6 +217,7 @@ export function loadConfig(
   const wrongNames = new Set([...unreadable, ...wrong].map(({ name }) => name))
   const findings = crossCheck(values, {
     isSet,
+    listens,
     isWrong: (name) => wrongNames.has(name),
   })
   for (const { name, expected } of [...secrets.problems, ...unfitTlsFiles, ...findings.problems]) {

@@ -2,7 +2,7 @@ import { networkInterfaces } from 'node:os'
 import { canonicalHost, isLoopback, isWildcard } from '../http/ip-address.ts'
 import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import type { SettingName, SettingValues } from './settings.ts'
-import { warningsFor } from './warnings.ts'
+import { type WarningContext, warningsFor } from './warnings.ts'
 import { withoutEffect } from './without-effect.ts'
 
 interface Listener {
@@ -21,8 +21,7 @@ export interface Findings {
   warnings: string[]
 }
 
-export interface GivenSettings {
-  isSet: (name: SettingName) => boolean
+export interface GivenSettings extends WarningContext {
   /** Its value was reported already and its default is in place: nothing is reported of that default. */
   isWrong: (name: SettingName) => boolean
 }
@@ -129,6 +128,6 @@ export function crossCheck(values: SettingValues, given: GivenSettings): Finding
   ]
   return {
     problems: problems.filter(({ name }) => !given.isWrong(name)),
-    warnings: [...warningsFor(values), ...withoutEffect(values, given.isSet)],
+    warnings: [...warningsFor(values, given), ...withoutEffect(values, given.isSet)],
   }
 }

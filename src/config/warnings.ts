@@ -1,10 +1,22 @@
-import { isLoopback, parseAddressBlock } from '../http/ip-address.ts'
-import { type UpstreamFacts, upstreamNames, upstreamTable } from '../http/upstreams.ts'
-import type { SettingValues } from './settings.ts'
+import { isLoopback } from '../http/ip-address.ts'
+import { type PathsSetting, type UpstreamFacts, upstreamNames, upstreamTable } from '../http/upstreams.ts'
+import { addressWarnings } from './address-warnings.ts'
+import type { SettingName, SettingValues } from './settings.ts'
+
+export interface WarningContext {
+  isSet: (name: SettingName) => boolean
+  /** False: HOST may never be used, because the gateway may be mounted in another app. */
+  listens: boolean
+}
 
 /** What is legal and probably not meant. Each warning says what is set, what follows from it, and what to do. */
-export function warningsFor(values: SettingValues): string[] {
-  const warnings = [...addressWarnings(values), ...listenerWarnings(values), ...upstreamWarnings(values)]
+export function warningsFor(values: SettingValues, context: WarningContext): string[] {
+  const warnings = [
+    ...addressWarnings(values, context),
+    ...listenerWarnings(values),
+    ...sandboxWarnings(values, context),
+    ...upstreamWarnings(values),
+  ]
   if (values.QUOTE_PARTITION === 'header' && values.TRUST_PROXY === undefined) {
     warnings.push(
       'QUOTE_PARTITION=header needs TRUST_PROXY, which is not set: all requests are partitioned by ip.',
@@ -101,33 +113,21 @@ function listenerWarnings(values: SettingValues): string[] {
   return warnings
 }
 
-/** Which proxies are trusted, and which clients share quotes. */
-function addressWarnings({ TRUST_PROXY: trusted, ...values }: SettingValues): string[] {
-  const warnings: string[] = []
-  if (values.NODE_ENV === 'production' && trusted === undefined) {
-    warnings.push(
-      'TRUST_PROXY is not set in production: the provider sees the IP of your ' +
-        'backend or load balancer for every user. Set TRUST_PROXY to their addresses.',
-    )
-  }
-  if (trusted?.some(isEverybody)) {
-    warnings.push(
-      `TRUST_PROXY=${trusted} trusts every address: any client can claim any address, and ` +
-        'with it any place. List only your own proxies.',
-    )
-  }
-  if (values.QUOTE_PARTITION === 'none') {
-    warnings.push(
-      'QUOTE_PARTITION=none shares quotes among all clients: a client may get a quote that the provider does not ' +
-        'offer in its place. Set QUOTE_PARTITION to ip or header, unless the provider never refuses by place.',
-    )
-  }
-  return warnings
-}
-
-function isEverybody(entry: string): boolean {
-  const block = parseAddressBlock(entry)
-  return 'prefix' in block && block.prefix === 0
+/** An empty ${SWAP_URL} of a compose file counts as unset. */
+function sandboxWarnings(values: SettingValues, { isSet }: WarningContext): string[] {
+  const { HOST: host, PAYMENTS_BASE_URL: payments } = values
+  if (values.SWAP_BASE_URL !== 'sandbox' || isSet('SWAP_BASE_URL')) return []
+  // Production refuses the sandbox.
+  if (values.NODE_ENV === 'production') return []
+  const signs = [
+    ...(payments === undefined || payments === 'sandbox' ? [] : [`PAYMENTS_BASE_URL=${payments} is not`]),
+    ...(isLoopback(host) ? [] : [`HOST=${host} is reachable from other machines`]),
+  ]
+  if (signs.length === 0) return []
+  return [
+    'SWAP_BASE_URL is not set, or empty, so /v3 goes to the built-in sandbox, whose prices are invented; ' +
+      `${signs.join(', and ')}. Set SWAP_BASE_URL to the swap API, or to sandbox if that is meant.`,
+  ]
 }
 
 function upstreamWarnings(values: SettingValues): string[] {
@@ -138,8 +138,11 @@ function upstreamWarnings(values: SettingValues): string[] {
     const url = values[setting]
     if (url === undefined || url === 'sandbox') continue
     const { hostname, pathname } = new URL(url)
-    const doubled =
-      'setting' in paths ? undefined : paths.find((path) => pathname.toLowerCase().endsWith(path))
+    const prefixes = 'setting' in paths ? values[paths.setting as PathsSetting] : paths
+    // The prefix / means every path.
+    const doubled = prefixes
+      .filter((path) => path !== '/')
+      .find((path) => pathname.toLowerCase().endsWith(path.toLowerCase()))
     if (doubled !== undefined) {
       warnings.push(
         `${setting}=${url} ends in ${doubled}, and the paths appended to it begin with ${doubled} too: a request for ${doubled} is sent as ` +

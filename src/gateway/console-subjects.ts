@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { History, UnknownOrders } from '../operations/history.ts'
 import type { Subject, Trouble } from '../operations/outages.ts'
+import type { OtherHeaderPeers } from '../operations/view.ts'
 import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Breaker } from '../upstream/breaker.ts'
@@ -19,6 +20,9 @@ export interface SubjectParts {
   sharedStore: SharedStore | undefined
   metrics: Pick<Metrics, 'requestCounts' | 'quoteCounts'>
   untrustedPeers: ReadonlySet<string>
+  otherHeaderPeers(): OtherHeaderPeers
+  /** CLIENT_IP_HEADER. */
+  clientIpHeader: string
   unknownOrders(): UnknownOrders
   slownessOf: History['slownessOf']
 }
@@ -129,6 +133,26 @@ export function createSubjects(parts: SubjectParts): Subject[] {
     },
   }
 
+  const ofIpHeader: Subject = {
+    name: 'CLIENT_IP_HEADER',
+    concerned: 'misplaced',
+    count: () => metrics.requestCounts().otherHeaders,
+    trouble() {
+      const { peers, headers } = parts.otherHeaderPeers()
+      if (peers.length === 0) return undefined
+      const { clientIpHeader } = parts
+      const names = peers.slice(0, maxNames)
+      return {
+        what: 'client-ip-header',
+        isSevere: false,
+        names,
+        howMany: peers.length,
+        headers,
+        clientIpHeader,
+      }
+    },
+  }
+
   const ofUnknownOrders: Subject = {
     name: 'unknown orders',
     concerned: 'forwarded',
@@ -147,6 +171,7 @@ export function createSubjects(parts: SubjectParts): Subject[] {
     ofStore,
     ofClock,
     ofProxies,
+    ofIpHeader,
     ofUnknownOrders,
   ]
 }

@@ -3,7 +3,13 @@ import type { LoadedConfig } from '../config/config.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { Explanation, OperationsView, ShownSetting, UpstreamState } from '../operations/view.ts'
+import type {
+  Explanation,
+  OperationsView,
+  OtherHeaderPeers,
+  ShownSetting,
+  UpstreamState,
+} from '../operations/view.ts'
 import type { NotedQuote } from '../orders/ledger.ts'
 import { isInDoubt, type Verdict } from '../orders/matching.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
@@ -17,6 +23,9 @@ import type { ConsoleHistory } from './console-history.ts'
 import { createSubjects } from './console-subjects.ts'
 import type { Swap } from './swap.ts'
 import type { Upstreams } from './upstreams.ts'
+
+/** A proxy may spell one name in several ways. */
+const maxHeaders = 5
 
 export interface ConsoleViewParts {
   loaded: Pick<LoadedConfig, 'config' | 'sources'>
@@ -58,6 +67,11 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       connectionsMost: config.upstream.connections,
       queueMost: config.upstream.queue,
     }
+  }
+
+  function otherHeaderPeers(): OtherHeaderPeers {
+    const { otherHeaderPeers: headerOf } = exchanges
+    return { peers: [...headerOf.keys()], headers: [...new Set(headerOf.values())].slice(0, maxHeaders) }
   }
 
   return {
@@ -105,6 +119,8 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       refusals: parts.consoleHistory.refusals,
       providerClock,
       untrustedPeers: exchanges.untrustedPeers,
+      otherHeaderPeers,
+      clientIpHeader: config.client.ipHeader,
       unknownOrders: () => parts.consoleHistory.history.unknownOrders,
       slownessOf: parts.consoleHistory.history.slownessOf,
     }),
@@ -127,6 +143,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
         leftMs: Math.round(leftMs),
       })),
     untrustedPeers: () => [...exchanges.untrustedPeers],
+    otherHeaderPeers,
     async explainOrder(body, application) {
       const explained = await swap.orders.explain(Buffer.from(body), swap.inside.ordererTyped(application))
       if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }

@@ -49,7 +49,7 @@ export async function createGateway(
   overrides: GatewayOverrides = {},
 ): Promise<Gateway> {
   checkArguments(settings, overrides)
-  return buildGateway(loadConfig({ ...settings }), overrides)
+  return buildGateway(loadConfig({ ...settings }, { listens: false }), overrides)
 }
 
 export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverrides = {}): Promise<Gateway> {
@@ -95,6 +95,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     readTarget,
     readClientAddress,
     allShareQuotes: config.quotes.partition.mode === 'none',
+    clientIpHeader: config.client.ipHeader,
   })
   metrics.watchRequests(exchanges)
   const sharedStore = await storeIfSet(config, { metrics, log })

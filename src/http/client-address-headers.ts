@@ -10,6 +10,12 @@ export const clientAddressHeaders: ReadonlySet<string> = new Set(
   ali-cdn-real-ip cdn-src-ip x-host-ip x-originating-ip x-remote-ip x-remote-addr`.split(/\s+/),
 )
 
+/** Those of them that name an address. What else begins with `x-forwarded-` says how the client asked, not from where. */
+export function namesClientAddress(name: string): boolean {
+  const lowerCaseName = name.toLowerCase().replaceAll('_', '-')
+  return lowerCaseName === 'x-forwarded-for' || clientAddressHeaders.has(lowerCaseName)
+}
+
 /** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
 export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
 

@@ -41,6 +41,7 @@ export interface RequestCounts {
   readonly requests: number
   /** Client-address headers of private peers outside TRUST_PROXY. */
   readonly untrustedHeaders: number
+  readonly otherHeaders: number
 }
 
 export interface RequestMetrics {
@@ -104,16 +105,17 @@ export function createRequestMetrics(
     {
       registry,
       name: 'quotegate_client_address_headers_ignored_total',
-      help: 'Client-address headers that gave no client: malformed, naming none, or of a private peer outside TRUST_PROXY',
+      help: 'Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a private peer outside TRUST_PROXY',
     },
     'reason',
-    ['malformed-header', 'no-client-named', 'untrusted-header'],
+    ['malformed-header', 'no-client-named', 'untrusted-header', 'other-header'],
   )
 
   return {
     requestCounts: () => ({
       requests: tallies.reduce((sum, { value }) => sum + value, 0),
       untrustedHeaders: addressNotes['untrusted-header'].value,
+      otherHeaders: addressNotes['other-header'].value,
     }),
     exchanges: {
       ended({ area, outcome, upstreamTimes, request: { method = '' } }, { status, durationMs }) {

@@ -3,7 +3,15 @@ import { runbookOf } from './runbook.ts'
 
 /** What is wrong with one part now. */
 export interface Trouble {
-  readonly what: 'upstream' | 'pairs' | 'slow' | 'store' | 'clock' | 'trust-proxy' | 'unknown-orders'
+  readonly what:
+    | 'upstream'
+    | 'pairs'
+    | 'slow'
+    | 'store'
+    | 'clock'
+    | 'trust-proxy'
+    | 'client-ip-header'
+    | 'unknown-orders'
   readonly isSevere: boolean
   /** When its first failure ended; undefined: since it was first seen. */
   readonly since?: number | undefined
@@ -14,9 +22,12 @@ export interface Trouble {
   /** 0: the next request tries; undefined: a request is trying, or nothing is tried. */
   readonly retryInMs?: number | undefined
   readonly stillServed?: readonly string[]
-  /** The pairs that fail, or the peers that are not trusted; not all if there are many. */
+  /** The pairs that fail, or the peers whose client-address header is not read; not all if there are many. */
   readonly names?: readonly string[]
   readonly howMany?: number
+  /** What those peers send in place of CLIENT_IP_HEADER. */
+  readonly headers?: readonly string[]
+  readonly clientIpHeader?: string
   /** The provider's clock minus ours; undefined: it is unknown. */
   readonly offsetMs?: number | undefined
   /** Of the orders: those forwarded as unknown, lately and in a day. */
@@ -132,6 +143,8 @@ function beginOf({ what, lastFailure, howMany, offsetMs, p95Ms = 0, usualP95Ms =
       return offsetMs === undefined ? 'unknown' : `${durationText(Math.abs(offsetMs))} off`
     case 'trust-proxy':
       return 'a peer sent a client-address header and is not in TRUST_PROXY'
+    case 'client-ip-header':
+      return 'a trusted peer sent another client-address header than CLIENT_IP_HEADER'
     case 'unknown-orders':
       return 'more orders than usual are forwarded as unknown'
   }

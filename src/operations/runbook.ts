@@ -17,6 +17,7 @@ const sections: Readonly<Record<Trouble['what'] | 'clock-unknown', string>> = {
   clock: 'quotegateclockoffset',
   'clock-unknown': 'quotegateclockunknown',
   'trust-proxy': 'users-look-as-if-they-were-one',
+  'client-ip-header': 'users-look-as-if-they-were-one',
   'unknown-orders': 'quotegateordersunknown',
 }
 

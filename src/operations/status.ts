@@ -14,6 +14,8 @@ export interface StatusParts {
   isReady(): boolean
 }
 
+const maxShown = 20
+
 /** The current state of the gateway. Who may not see requests gets no details of any. */
 export function healthOf({ view, recorder, isReady }: StatusParts, level: Level) {
   const store = view.store()
@@ -53,7 +55,8 @@ export function statusOf(parts: StatusParts, level: Level) {
     refusedByApplication: shownApplications(parts, level),
     lastFailures: shownFailures(parts, level),
     coolDowns: { ...summed(view.coolDowns()), shown: shownCoolDowns(view.coolDowns(), level) },
-    untrustedPeers: shownPeers(view, level),
+    untrustedPeers: shownPeers(view.untrustedPeers(), level),
+    otherHeaderPeers: shownOtherHeaders(view, level),
     settings: view.settings.map(({ name, value, source }) => ({ name, value, source })),
   }
 }
@@ -109,12 +112,16 @@ function summed(coolDowns: readonly ShownCoolDown[]) {
 }
 
 function shownCoolDowns(coolDowns: readonly ShownCoolDown[], level: Level): readonly ShownCoolDown[] {
-  const some = coolDowns.slice(0, 20)
+  const some = coolDowns.slice(0, maxShown)
   return level === 'full' ? some : some.map((one) => ({ ...one, application: '', address: null }))
 }
 
 /** Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses. */
-export function shownPeers(view: OperationsView, level: Level) {
-  const peers = view.untrustedPeers()
-  return { count: peers.length, peers: level === 'full' ? peers.slice(0, 20) : [] }
+function shownPeers(peers: readonly string[], level: Level) {
+  return { count: peers.length, peers: level === 'full' ? peers.slice(0, maxShown) : [] }
+}
+
+function shownOtherHeaders(view: OperationsView, level: Level) {
+  const { peers, headers } = view.otherHeaderPeers()
+  return { ...shownPeers(peers, level), headers }
 }

@@ -112,6 +112,12 @@ export interface SandboxControl {
   set(next: object): object
 }
 
+/** Trusted proxies that sent another client-address header than CLIENT_IP_HEADER, and what they sent. */
+export interface OtherHeaderPeers {
+  readonly peers: readonly string[]
+  readonly headers: readonly string[]
+}
+
 /**
  * All that the status page and the console know of the rest of the gateway. The composition root supplies it, so
  * that nothing here imports a route or a store.
@@ -147,6 +153,7 @@ export interface OperationsView {
   coolDowns(): readonly ShownCoolDown[]
   /** Peers that sent a client-address header but are not trusted proxies. */
   untrustedPeers(): readonly string[]
+  otherHeaderPeers(): OtherHeaderPeers
   /** Without side effects. */
   explainOrder(body: string, application: string): Promise<Explanation>
   readonly sandbox: SandboxControl | undefined

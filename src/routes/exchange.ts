@@ -82,6 +82,8 @@ export interface Exchanges {
   readonly slowest: Pick<Slowest, 'find'>
   /** Peers that sent a client-address header without being trusted proxies. */
   readonly untrustedPeers: ReadonlySet<string>
+  /** Trusted proxies that sent another client-address header than CLIENT_IP_HEADER, each with that header. */
+  readonly otherHeaderPeers: ReadonlyMap<string, string>
 }
 
 export interface ExchangesOptions {
@@ -94,6 +96,8 @@ export interface ExchangesOptions {
   readClientAddress: ReadClientAddress
   /** QUOTE_PARTITION=none. */
   allShareQuotes: boolean
+  /** CLIENT_IP_HEADER. */
+  clientIpHeader: string
   /** Undefined: nothing is traced. */
   tracing: Tracing | undefined
 }
@@ -200,6 +204,7 @@ export function createExchanges(options: ExchangesOptions): Exchanges {
   const exchanges: Exchanges = {
     slowest,
     untrustedPeers: addressNotes.untrustedPeers,
+    otherHeaderPeers: addressNotes.otherHeaderPeers,
     get inFlight() {
       return inFlight
     },

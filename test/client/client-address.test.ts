@@ -80,11 +80,22 @@ const nobody = { address: undefined, peer: proxy, peerTrusted: true, note: expec
 
 describe('behind trusted peers', () => {
   test('without the header the client is the peer', () => {
-    expect(reader()(proxy, ['X-Forwarded-For', client, 'X-Real-IP', client])).toEqual({
-      address: proxy,
-      peer: proxy,
-      peerTrusted: true,
-    })
+    expect(reader()(proxy, ['Host', 'x'])).toEqual(named(proxy))
+  })
+
+  test.each([
+    [['X-Forwarded-For', client, 'X-Real-IP', client], 'X-Forwarded-For'],
+    [['X-Real-IP', client, 'x-FORWARDED-for', client], 'x-FORWARDED-for'],
+    [['True-Client-IP', client, 'X-Real-IP', client], 'True-Client-IP'],
+    [['X_Real_IP', client], 'X_Real_IP'],
+  ])('another header than its own changes nothing, and is noted: %j', (headers, noteHeader) => {
+    expect(reader()(proxy, headers)).toEqual({ ...named(proxy), note: 'other-header', noteHeader })
+    expect(reader()(proxy, [...headers, 'Forwarded', `for=${client}`])).toEqual(named(client))
+  })
+
+  test('what says how a client asked, and not from where, is not noted', () => {
+    const headers = ['X-Forwarded-Proto', 'https', 'X-Forwarded-Host', client, 'X-Forwarded-Port', '443']
+    expect(reader()(proxy, headers)).toEqual(named(proxy))
   })
 
   test('the right-most address that is not trusted counts, not what the client put to its left', () => {

@@ -4,6 +4,7 @@ import { loadConfig } from '../../src/config/config.ts'
 import { namesOf } from './support.ts'
 
 const swap = 'https://swap.example'
+const trusting = { TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'forwarded' }
 
 describe('cross-checks of settings', () => {
   test('in production the gateway does not start without a swap upstream, or with a sandbox', () => {
@@ -122,7 +123,7 @@ describe('cross-checks of settings', () => {
 
   describe('a region without its country', () => {
     const warnings = (names: string, mode = 'header') =>
-      loadConfig({ TRUST_PROXY: 'loopback', QUOTE_PARTITION: mode, QUOTE_PARTITION_HEADER: names }).warnings
+      loadConfig({ ...trusting, QUOTE_PARTITION: mode, QUOTE_PARTITION_HEADER: names }).warnings
 
     test.each([
       'CloudFront-Viewer-Country-Region',
@@ -156,7 +157,7 @@ describe('cross-checks of settings', () => {
 
   test('SWAP_AUTHORIZATION on a listener beyond loopback is warned about', () => {
     const key = { SWAP_AUTHORIZATION: 'Bearer hidden' }
-    const console = { ADMIN_HOST: 'localhost' }
+    const console = { SWAP_BASE_URL: swap, ADMIN_HOST: 'localhost' }
     expect(loadConfig({ ...key, ...console, HOST: '0.0.0.0' }).warnings).toEqual([
       expect.stringContaining('SWAP_AUTHORIZATION'),
     ])

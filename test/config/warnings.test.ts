@@ -4,7 +4,8 @@ import { startGateway } from '../support/gateways/gateway.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 const swap = 'https://swap.example'
-const production = { NODE_ENV: 'production', SWAP_BASE_URL: swap, TRUST_PROXY: '10.0.0.1' }
+const trusting = { TRUST_PROXY: '10.0.0.1', CLIENT_IP_HEADER: 'x-forwarded-for', HOST: '0.0.0.0' }
+const production = { NODE_ENV: 'production', SWAP_BASE_URL: swap, ...trusting }
 
 const warnings = (given: Record<string, string>) => loadConfig(given).warnings
 
@@ -16,6 +17,18 @@ describe('a start warns of', () => {
       { WEBHOOKS_BASE_URL: 'https://hooks.example/webhooks' },
       'a request for /webhooks is sent as /webhooks/webhooks',
     ],
+    [
+      { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'https://pay.example/api/Checkouts' },
+      'a request for /checkouts is sent as /checkouts/checkouts',
+    ],
+    [
+      {
+        SWAP_BASE_URL: swap,
+        PAYMENTS_BASE_URL: 'https://pay.example/pay/in',
+        PAYMENTS_PATHS: '/pay/in,/refunds',
+      },
+      'a request for /pay/in is sent as /pay/in/pay/in',
+    ],
   ])('a base URL that ends in the prefix of its paths: %j', (given, text) => {
     expect(warnings(given)).toEqual([expect.stringContaining(text)])
   })
@@ -24,7 +37,9 @@ describe('a start warns of', () => {
     { SWAP_BASE_URL: `${swap}/v3/proxy` },
     { SWAP_BASE_URL: 'https://v3' },
     // Its paths begin with /checkouts and the like.
-    { PAYMENTS_BASE_URL: 'https://pay.example/v3' },
+    { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'https://pay.example/v3' },
+    { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'https://pay.example/mycheckouts' },
+    { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'https://pay.example/checkouts', PAYMENTS_PATHS: '/' },
   ])('no other base URL: %j', (given) => expect(warnings(given)).toEqual([]))
 
   test.each(['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL'])(
@@ -40,7 +55,7 @@ describe('a start warns of', () => {
   )
 
   test('production without TRUST_PROXY', () => {
-    const { TRUST_PROXY: _, ...without } = production
+    const { TRUST_PROXY: _, CLIENT_IP_HEADER: __, ...without } = production
     expect(warnings(without)).toEqual([expect.stringContaining('TRUST_PROXY is not set in production')])
     expect(warnings(production)).toEqual([])
     expect(warnings({ SWAP_BASE_URL: swap })).toEqual([])
@@ -49,14 +64,76 @@ describe('a start warns of', () => {
   test.each(['0.0.0.0/0', '::/0', '10.1.2.3/0', '::ffff:0.0.0.0/96', '10.0.0.1,::/0'])(
     'a TRUST_PROXY that trusts every address: %s',
     (trusted) => {
-      expect(warnings({ TRUST_PROXY: trusted })).toEqual([
+      expect(warnings({ ...production, TRUST_PROXY: trusted })).toEqual([
         expect.stringContaining(`TRUST_PROXY=${trusted} trusts every address`),
       ])
     },
   )
 
   test.each(['0.0.0.0/1', 'loopback', '::ffff:10.0.0.0/104', '::'])('no other TRUST_PROXY: %s', (trusted) =>
-    expect(warnings({ TRUST_PROXY: trusted })).toEqual([]),
+    expect(warnings({ ...production, TRUST_PROXY: trusted })).toEqual([]),
+  )
+
+  test.each([{}, { CLIENT_IP_HEADER: '' }])(
+    'TRUST_PROXY beside a forgotten CLIENT_IP_HEADER: %j',
+    (given) => {
+      const text = 'TRUST_PROXY is set and CLIENT_IP_HEADER is not: only the header Forwarded'
+      expect(warnings({ TRUST_PROXY: 'loopback', ...given })).toEqual([expect.stringContaining(text)])
+      expect(warnings({ TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'forwarded' })).toEqual([])
+    },
+  )
+
+  test.each([
+    '10.0.0.0/8',
+    'uniquelocal,linklocal',
+    '::ffff:10.0.0.1',
+    '2001:db8::/32',
+    '126.0.0.0/8,128.0.0.0/1',
+  ])('a HOST that none of the trusted proxies can reach: %s', (trusted) => {
+    const given = { CLIENT_IP_HEADER: 'forwarded', TRUST_PROXY: trusted }
+    const text = `TRUST_PROXY=${trusted} names other machines alone, and HOST=127.0.0.1 accepts`
+    expect(warnings(given)).toEqual([expect.stringContaining(text)])
+    expect(warnings({ ...given, HOST: 'localhost' })).toEqual([expect.stringContaining('HOST=localhost')])
+    const open = { HOST: '0.0.0.0', ADMIN_HOST: '127.0.0.1', SWAP_BASE_URL: swap }
+    expect(warnings({ ...given, ...open })).toEqual([])
+  })
+
+  test.each([
+    '10.0.0.0/8,loopback',
+    'Loopback',
+    '127.0.0.1',
+    '127.8.0.0/16',
+    '::1',
+    '::ffff:127.0.0.0/104',
+    '0.0.0.0/1',
+    '::/8',
+  ])('a HOST on loopback that one of the trusted proxies may reach: %s: nothing', (trusted) => {
+    expect(warnings({ CLIENT_IP_HEADER: 'forwarded', TRUST_PROXY: trusted })).toEqual([])
+  })
+
+  test.each([
+    [{ PAYMENTS_BASE_URL: 'https://pay.example' }, ['PAYMENTS_BASE_URL=https://pay.example']],
+    [
+      { SWAP_BASE_URL: '', PAYMENTS_BASE_URL: 'https://pay.example' },
+      ['PAYMENTS_BASE_URL=https://pay.example'],
+    ],
+    [{ SWAP_BASE_URL: ' ', HOST: '0.0.0.0' }, ['HOST=0.0.0.0']],
+    [{ HOST: '::', PAYMENTS_BASE_URL: 'https://pay.example' }, ['HOST=::', 'PAYMENTS_BASE_URL=']],
+  ])('invented prices beside what is real: %j', (given: Record<string, string>, named) => {
+    const beside = { ADMIN_HOST: '127.0.0.1', NODE_ENV: 'staging', ...given }
+    const [warning = '', ...more] = warnings(beside)
+    expect(more).toEqual([])
+    expect(warning).toMatch(
+      /^SWAP_BASE_URL is not set, or empty, so \/v3 goes to the built-in sandbox, whose prices/,
+    )
+    for (const name of named) expect(warning).toContain(name)
+    expect(warnings({ ...beside, SWAP_BASE_URL: 'sandbox' })).toEqual([])
+    expect(warnings({ ...beside, SWAP_BASE_URL: swap })).toEqual([])
+  })
+
+  test.each([{}, { HOST: '::1' }, { PAYMENTS_BASE_URL: 'sandbox' }])(
+    'nothing for a sandbox that is tried on one machine: %j',
+    (given) => expect(warnings(given)).toEqual([]),
   )
 
   test.each([
@@ -64,14 +141,15 @@ describe('a start warns of', () => {
     [{ HOST: '::' }, 'HOST=:: is reachable'],
     [{ ADMIN_HOST: '10.0.0.1' }, 'ADMIN_HOST=10.0.0.1 is reachable'],
   ])('a console that is open to other machines: %j', (given, text) => {
-    expect(warnings(given)).toEqual([expect.stringContaining(text)])
-    expect(warnings({ ...given, ADMIN_TOKEN: 'a-token-of-16-characters' })).toEqual([])
+    const beside = { SWAP_BASE_URL: swap, ...given }
+    expect(warnings(beside)).toEqual([expect.stringContaining(text)])
+    expect(warnings({ ...beside, ADMIN_TOKEN: 'a-token-of-16-characters' })).toEqual([])
     // There it is read-only without a token, and shows no requests.
-    expect(warnings({ ...given, ...production })).toEqual([])
+    expect(warnings({ ...production, ...given })).toEqual([])
   })
 
   test('nothing if only the traffic listener is open to other machines', () => {
-    expect(warnings({ HOST: '0.0.0.0', ADMIN_HOST: '127.0.0.1' })).toEqual([])
+    expect(warnings({ SWAP_BASE_URL: swap, HOST: '0.0.0.0', ADMIN_HOST: '127.0.0.1' })).toEqual([])
   })
 
   test('quotes that all clients share', () => {
@@ -155,7 +233,10 @@ describe('a setting without effect is named with the reason', () => {
 
 test('a startup logs each warning once', async () => {
   const log = await keptLog()
-  const given = { QUOTE_PARTITION: 'none', https_proxy: 'http://proxy.example', TRUST_PROXY: '::/0' }
+  const given = {
+    ...{ QUOTE_PARTITION: 'none', https_proxy: 'http://proxy.example' },
+    ...{ TRUST_PROXY: '::/0', CLIENT_IP_HEADER: 'forwarded' },
+  }
   const gateway = await startGateway(given, { logger: log.logger })
   await gateway.close()
   const said = log.lines(levels.warn).map(({ msg }) => msg.split(/[ =]/)[0])

@@ -105,6 +105,20 @@ describeInBrowser('the console', () => {
       .waitFor()
   })
 
+  test('tells a new team that its trusted proxy sends another header than CLIENT_IP_HEADER', async () => {
+    const gateway = await gatewayWith({ TRUST_PROXY: 'loopback' })
+    const { page } = await openPage(gateway.operationsUrl)
+    await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {
+      headers: { 'App-Name': 'demo', 'X-Forwarded-For': '198.51.100.7' },
+    })
+    await page
+      .locator('.outage', {
+        hasText:
+          /^127\.0\.0\.1 is trusted and sends X-Forwarded-For, but CLIENT_IP_HEADER is forwarded since .+ 1 request so far\.$/i,
+      })
+      .waitFor()
+  })
+
   test('shows in its header that the shared store is down, and when it is back', {
     tags: ['redis-server'],
   }, async () => {

@@ -124,12 +124,16 @@ describeInBrowser('what the console says', () => {
       ...{ lastFailure: '503', retryInMs: 0, stillServed: ['quotes of other pairs'] },
     })
     const peers = outage({ id: 2, what: 'trust-proxy', names: many, howMany: 7, since: now, requests: 1 })
+    const misled = outage({
+      ...{ id: 6, what: 'client-ip-header', names: many, howMany: 7, since: now, requests: 2 },
+      ...{ headers: ['X-Forwarded-For', 'x-real-ip'], clientIpHeader: 'forwarded' },
+    })
     const unknown = outage({ id: 3, what: 'unknown-orders', share: 1, usualShare: 1, since: now })
     const store = outage({ id: 4, what: 'store', lastFailure: 'refused', since: now, requests: 2 })
     const slow = outage({
-      ...{ id: 6, what: 'slow', upstream: 'swap', p95Ms: 2_612, usualP95Ms: 102, since: now },
+      ...{ id: 7, what: 'slow', upstream: 'swap', p95Ms: 2_612, usualP95Ms: 102, since: now },
     })
-    restart({ ...hello, outages: [pairs, peers, unknown, store, slow] })
+    restart({ ...hello, outages: [pairs, peers, misled, unknown, store, slow] })
     const { page } = await openPage(url)
     const said = (what: string) => page.locator(`[data-outage="${what}"]`).textContent()
     const five = many.slice(0, 5).map((name) => `${name.slice(0, 40)}…`)
@@ -138,6 +142,9 @@ describeInBrowser('what the console says', () => {
     )
     expect(await said('trust-proxy')).toMatch(
       /^7 peers \(.+, and more\) sent a client-address header but are not/,
+    )
+    expect(await said('client-ip-header')).toMatch(
+      /^7 peers \(.+, and more\) are trusted and send X-Forwarded-For and x-real-ip, but CLIENT_IP_HEADER is forwarded/,
     )
     expect(await said('unknown-orders')).toMatch(
       /^100% of the float orders .+, which is more than half of them\. What to do$/,

@@ -60,6 +60,7 @@ describe('the settings', () => {
 
   it('name the trusted proxies and the shared store', () => {
     expect(config().client.trustProxy).not.toEqual([])
+    expect(settings.CLIENT_IP_HEADER).toBe('x-forwarded-for')
     expect(secrets.VALKEY_URL).toBeDefined()
     // With several replicas, a quote that was served by another one may be unknown here while the store is down.
     expect(config().orders.unknownQuote).toBe('forward')

@@ -44,9 +44,32 @@ describe.each(everyWay)('the new team, through %s,', (_way, open) => {
     expect(await gateway.metrics()).toContain(ignored)
   })
 
-  test('sets TRUST_PROXY, and the log says nothing more', async () => {
+  test('sets TRUST_PROXY and forgets CLIENT_IP_HEADER: the log says so at the start and with the first user', async () => {
     const log = await keptLog('info')
-    const settings = { TRUST_PROXY: 'loopback' }
+    const { sandbox, gateway } = await setStage(
+      { TRUST_PROXY: 'loopback' },
+      { overrides: { logger: log.logger } },
+    )
+    // A user in a restricted place, who looks like the proxy to the provider.
+    for (const user of ['203.0.113.7', '203.0.113.8']) {
+      const request = open(gateway)('get', quoteTarget).set('App-Name', 'demo').set('X-Forwarded-For', user)
+      expect((await request).status).toBe(200)
+    }
+    for (const { rawHeaders } of sandbox.requests)
+      expect(valuesOf(rawHeaders, 'Forwarded')).toEqual(['for=127.0.0.1'])
+    expect(log.lines(levels.warn).map(({ msg }) => msg)).toEqual([
+      expect.stringMatching(/^TRUST_PROXY is set and CLIENT_IP_HEADER is not: /),
+      expect.stringMatching(
+        /^127\.0\.0\.1 is trusted and sends X-Forwarded-For, but CLIENT_IP_HEADER is forwarded: /,
+      ),
+    ])
+    const ignored = 'quotegate_client_address_headers_ignored_total{reason="other-header"} 2'
+    expect(await gateway.metrics()).toContain(ignored)
+  })
+
+  test('sets both, and the log says nothing more', async () => {
+    const log = await keptLog('info')
+    const settings = { TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'forwarded' }
     const { sandbox, gateway } = await setStage(settings, { overrides: { logger: log.logger } })
     await open(gateway)('get', quoteTarget).set('App-Name', 'demo').set('Forwarded', 'for=198.51.100.7')
     expect(valuesOf(sandbox.requests[0]?.rawHeaders, 'Forwarded')).toEqual(['for=198.51.100.7'])

@@ -172,6 +172,7 @@ test('lists nothing and records no request while no console is open: only the co
     inFlight: () => 0,
     coolDowns: () => [],
     untrustedPeers: () => [],
+    otherHeaderPeers: () => ({ peers: [], headers: [] }),
     settings: [],
     subjects: [],
     counts: () => ({ sums: {}, inFlight: 0 }),

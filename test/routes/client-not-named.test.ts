@@ -4,6 +4,7 @@ import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
+const trusting = { TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'forwarded' }
 const noted = (reason: string) => `quotegate_client_address_headers_ignored_total{reason="${reason}"}`
 
 describe('a trusted proxy whose header names no client', () => {
@@ -28,7 +29,7 @@ describe('a trusted proxy whose header names no client', () => {
   it('is named once in the log, with its header', async () => {
     const log = await keptLog('info')
     const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-    const settings = { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback' }
+    const settings = { SWAP_BASE_URL: upstream.url, ...trusting }
     await using gateway = await startGateway(settings, { logger: log.logger })
     for (const value of ['for="', 'for=unknown', 'for=203.0.113.7'])
       await ask(gateway.url, { headers: ['App-Name', 'a', 'Forwarded', value] })
@@ -46,7 +47,7 @@ describe('a trusted proxy whose header names no client', () => {
   it('shares with all clients with QUOTE_PARTITION=none, and the log says so', async () => {
     const log = await keptLog('info')
     const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-    const settings = { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback', QUOTE_PARTITION: 'none' }
+    const settings = { SWAP_BASE_URL: upstream.url, ...trusting, QUOTE_PARTITION: 'none' }
     await using gateway = await startGateway(settings, { logger: log.logger })
     const ids = new Set<string>()
     for (const client of ['for=unknown', 'for=203.0.113.7', 'for=unknown'])

@@ -9,8 +9,9 @@ export const clientAddressSettings = {
   }),
   CLIENT_IP_HEADER: clientIpHeader.prefault('forwarded').register(facts, {
     meaning:
-      'The one client-IP header that trusted proxies send: forwarded, x-forwarded-for, or a one-address header ' +
-      'such as cf-connecting-ip. If it names no client, the provider gets for=unknown and the quote is not ' +
+      'The one client-IP header that trusted proxies send: forwarded, x-forwarded-for (most proxies), or a one-address ' +
+      'header such as cf-connecting-ip. If they send another one in its place, the provider sees the proxy for all its ' +
+      'users, and the log names both. If it names no client, the provider gets for=unknown and the quote is not ' +
       'shared, unless QUOTE_PARTITION=none shares all quotes.',
   }),
 }

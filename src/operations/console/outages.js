@@ -105,6 +105,13 @@ function sentence(outage, now) {
         how: ': to the provider, all users behind it look like one',
         now: `; ${many(outage.requests, 'request')} so far.`,
       }
+    case 'client-ip-header':
+      return {
+        what: otherHeader(outage),
+        since,
+        how: ': to the provider, all users of these requests look like one',
+        now: `; ${many(outage.requests, 'request')} so far.`,
+      }
     case 'unknown-orders':
       return {
         what: `${percent(outage.share, 0)} of the float orders of the last 30 min were forwarded as unknown`,
@@ -132,6 +139,11 @@ function pairs({ names: named, howMany }) {
 function peers({ names: named, howMany }) {
   if (named.length === 0) return many(howMany, 'peer')
   return howMany <= maxNames ? listed(named) : `${many(howMany, 'peer')} (${some(named, howMany)})`
+}
+
+function otherHeader(outage) {
+  const verbs = outage.howMany === 1 ? 'is trusted and sends' : 'are trusted and send'
+  return `${peers(outage)} ${verbs} ${listed(outage.headers)}, but CLIENT_IP_HEADER is ${outage.clientIpHeader}`
 }
 
 function some(named, howMany) {

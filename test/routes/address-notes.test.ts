@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest'
+import type { AddressNote } from '../../src/client/client-address.ts'
+import { createAddressNotes } from '../../src/routes/address-notes.ts'
+import { keptLog, levels } from '../support/observing/log-lines.ts'
+
+async function notes() {
+  const { logger, lines } = await keptLog('info')
+  const counts = new Map<AddressNote, number>()
+  const observer = {
+    addressNoted: (note: AddressNote) => void counts.set(note, (counts.get(note) ?? 0) + 1),
+  }
+  const kept = createAddressNotes({
+    log: logger,
+    observer,
+    allShareQuotes: false,
+    clientIpHeader: 'forwarded',
+  })
+  const take = (note: AddressNote, peer: string, noteHeader = 'X-Real-IP') =>
+    kept.take({ address: peer, peer, peerTrusted: note !== 'untrusted-header', note, noteHeader })
+  return { kept, take, counts, warned: () => lines(levels.warn) }
+}
+
+it('each peer is named once for each way in which its header is not read', async () => {
+  const { take, warned } = await notes()
+  for (const peer of ['10.0.0.1', '10.0.0.2', '10.0.0.1']) {
+    take('other-header', peer)
+    take('untrusted-header', peer)
+    take('malformed-header', peer)
+  }
+  expect(warned().map(({ peer, reason }) => `${peer} ${reason}`)).toEqual(
+    ['10.0.0.1', '10.0.0.2'].flatMap((peer) =>
+      ['other-header', 'untrusted-header', 'malformed-header'].map((reason) => `${peer} ${reason}`),
+    ),
+  )
+})
+
+it('a peer is kept with the first header that it sent in place of CLIENT_IP_HEADER', async () => {
+  const { kept, take } = await notes()
+  take('other-header', '10.0.0.1', 'X-Forwarded-For')
+  take('other-header', '10.0.0.1', 'True-Client-IP')
+  expect([...kept.otherHeaderPeers]).toEqual([['10.0.0.1', 'X-Forwarded-For']])
+})
+
+it.each(['other-header', 'untrusted-header'] as const)(
+  'a thousand peers are named and kept, and the requests of all are counted: %s',
+  async (note) => {
+    const { kept, take, counts, warned } = await notes()
+    for (let peer = 0; peer < 1_500; peer += 1) take(note, `10.0.${peer >> 8}.${peer & 255}`)
+    expect(counts.get(note)).toBe(1_500)
+    expect(kept.otherHeaderPeers.size + kept.untrustedPeers.size).toBe(1_000)
+    expect(warned()).toHaveLength(1_000)
+  },
+)
