@@ -6,9 +6,10 @@ import type { Logger } from '../process/logger.ts'
 import { closeServer } from '../server/close-server.ts'
 import { listen } from '../server/listen.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
+import { listenBacklog } from './max-connections.ts'
 
 export interface LifecycleParts {
-  config: Pick<Config, 'traffic' | 'admin' | 'drain'>
+  config: Pick<Config, 'traffic' | 'admin' | 'drain' | 'requests'>
   log: Logger
   traffic: TrafficServer
   operations: Server
@@ -59,12 +60,11 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     const onLateError = (error: Error) =>
       log.error({ cause: error }, 'a listener could not accept a connection')
     const operationsUrl = await listen(operations, config.admin, { setting: 'ADMIN_PORT', onLateError })
-    const trafficUrl = await listen(traffic, config.traffic, { setting: 'PORT', onLateError }).catch(
-      async (error) => {
-        await closeOperations()
-        throw error
-      },
-    )
+    const at = { ...config.traffic, backlog: listenBacklog(config, log) }
+    const trafficUrl = await listen(traffic, at, { setting: 'PORT', onLateError }).catch(async (error) => {
+      await closeOperations()
+      throw error
+    })
     urls = { trafficUrl, operationsUrl }
     ready = closing === undefined
     return urls

@@ -1,5 +1,6 @@
 import type { Config } from '../config/config.ts'
 import { maxClientConnections } from '../process/fd-limit.ts'
+import { maxListenBacklog } from '../process/listen-backlog.ts'
 import type { Logger } from '../process/logger.ts'
 
 /** CLIENT_CONNECTIONS, or fewer if the process may have too few descriptors for them. */
@@ -13,4 +14,19 @@ export function maxConnections(config: Config, log: Logger): number {
     )
   }
   return Math.min(connections, possible)
+}
+
+/**
+ * Connections that may wait until they are accepted: as many as may be open, so that clients that come all at once are
+ * answered, with 503 at the worst. Past the backlog the kernel drops them, and each tries again after a second.
+ */
+export function listenBacklog({ requests: { connections } }: Pick<Config, 'requests'>, log: Logger): number {
+  const possible = maxListenBacklog() ?? connections
+  if (possible < connections) {
+    log.warn(
+      { backlog: possible },
+      `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of clients that connect all at once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`,
+    )
+  }
+  return connections
 }

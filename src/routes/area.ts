@@ -118,19 +118,31 @@ function isUnder(path: string, prefix: string): boolean {
   return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
 }
 
-// Many routers take what follows a last dot for the format of the answer, some again and again.
-const extension = /\/?\.[a-z]{1,8}$/
-const longestExtension = '/.'.length + 8
 // Where a server written in C sees the end of a decoded path.
-const endOfText = /%00.*$/
+const endOfText = '%00'
+// Routers trim these, or drop them wherever they stand.
+const encodedBlanks = /%(?:[01][0-9a-f]|20)/gi
 
-/** One after the other, at the end alone: one expression for all took a fifth of a second for a path of 8 KiB. */
-function withoutExtensions(path: string): string {
-  let end = path.length
+/** The paths that upstream routers may take the path of an order for. */
+function foldOrderPath(path: string): readonly string[] {
+  const textEnd = path.indexOf(endOfText)
+  const texts = textEnd === -1 ? [path] : [path, path.slice(0, textEnd)]
+  return texts.flatMap((text) => foldPath(text.replace(encodedBlanks, '')).map(withoutFormats))
+}
+
+/**
+ * Many routers take what follows a dot of the last segment for the format of the answer, and drop a final dot. A segment
+ * that is nothing else goes, and the one before it is the last.
+ */
+function withoutFormats(path: string): string {
+  let rest = path
   for (;;) {
-    const last = extension.exec(path.slice(Math.max(0, end - longestExtension), end))
-    if (last === null) return path.slice(0, end)
-    end -= last[0].length
+    const segment = rest.slice(rest.lastIndexOf('/') + 1)
+    const dotAt = segment.indexOf('.')
+    if (dotAt === -1) return rest
+    const kept = rest.slice(0, rest.length - segment.length + dotAt)
+    if (dotAt > 0) return kept
+    rest = kept.slice(0, -1)
   }
 }
 
@@ -138,9 +150,7 @@ function swapArea(path: string): Area {
   // Every path that an upstream router could read as a quote's or an order's is treated as one, so that no odd spelling
   // bypasses the guard. The target goes out unchanged.
   if (readQuotePath(path) !== undefined) return 'quote'
-  const readings = foldPath(path.replace(endOfText, '')).map((reading) =>
-    withoutExtensions(reading.toLowerCase()),
-  )
+  const readings = foldOrderPath(path).map((reading) => reading.toLowerCase())
   if (readings.includes('/v3/orders/float')) return 'float-order'
   if (readings.includes('/v3/orders')) return 'order'
   return 'swap'

@@ -5,7 +5,8 @@ import { listenError } from '../process/listen-error.ts'
 /** Resolves to the URL that the server can be reached at. */
 export function listen(
   server: Server,
-  at: { host: string; port: number },
+  /** Without a `backlog` it is Node's, 511. */
+  at: { host: string; port: number; backlog?: number },
   { setting, onLateError }: { setting: 'PORT' | 'ADMIN_PORT'; onLateError(error: Error): void },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -24,6 +25,6 @@ export function listen(
     }
     server.once('error', onError)
     server.once('listening', onListening)
-    server.listen(at.port, at.host)
+    server.listen(at)
   })
 }

@@ -141,16 +141,54 @@ describe('a path that upstream routers may fold to an order path', () => {
     ['/v3/orders/float.tar.gz', 'float-order'],
     ['/v3/Orders.json.xml', 'order'],
     [`/v3/orders${'.a'.repeat(4_000)}`, 'order'],
-    [`/v3/orders${'.a'.repeat(4_000)}!`, 'swap'],
+    [`/v3/orders${'.a'.repeat(4_000)}!`, 'order'],
+    [`/v3/orders${'/.a'.repeat(2_700)}`, 'order'],
     ['/v3/orders/float%00x', 'float-order'],
     ['/v3/orders%00/1', 'order'],
     ['/v3/orders/1%00', 'swap'],
-    ['/v3/orders/float.7z', 'swap'],
+    ['/v3/orders/float.7z', 'float-order'],
     ['/v3/orders/1.json.gz', 'swap'],
     ['/v3//Orders/%66loat.abcdefgh/', 'float-order'],
-    ['/v3/orders/float.abcdefghi', 'swap'],
-    ['/v3/orders/float.j2', 'swap'],
-    ['/v3/orders/float.', 'swap'],
+    ['/v3/orders/float.abcdefghi', 'float-order'],
+    ['/v3/orders/float.j2', 'float-order'],
+    ['/v3/orders/float.v1', 'float-order'],
+    ['/v3/orders/float.json5', 'float-order'],
+    ['/v3/orders/float.~!%c3%a9', 'float-order'],
+    ['/v3/orders/float.', 'float-order'],
+    ['/v3/orders/float...', 'float-order'],
+    ['/v3/orders/float/...', 'float-order'],
+    ['/v3/orders/float.json.', 'float-order'],
+    ['/v3/orders/float%2E', 'float-order'],
+    ['/v3/orders/float%20', 'float-order'],
+    ['/v3/orders/float%09', 'float-order'],
+    ['/v3/orders/float%0a', 'float-order'],
+    ['/v3/orders/float%1F', 'float-order'],
+    ['/v3/orders/%20float', 'float-order'],
+    ['/v3/or%0dders/%0AFl%20oat', 'float-order'],
+    ['/v3/orders/%20/float', 'float-order'],
+    ['/v3/orders%5cfloat', 'float-order'],
+    ['/v3/orders/float%5C', 'float-order'],
+    ['/v3/orders/float%20.json', 'float-order'],
+    ['/v3/orders/float.json%0a', 'float-order'],
+    ['/v3/orders/float;x=1.json/', 'float-order'],
+    ['/v3/orders/float%5c.json', 'float-order'],
+    ['/v3/orders%00/float', 'float-order'],
+    ['/v3/orders.v1', 'order'],
+    ['/v3/orders.', 'order'],
+    ['/v3/orders%20', 'order'],
+    ['/v3/orders%5c', 'order'],
+    ['/v3/orders/%09', 'order'],
+    ['/v3/orders/float2', 'swap'],
+    ['/v3/orders/float2.json', 'swap'],
+    ['/v3/orders/float%21', 'swap'],
+    ['/v3/orders/float%7f', 'swap'],
+    ['/v3/orders/float.json/1', 'swap'],
+    ['/v3/orders/float%20/1', 'swap'],
+    ['/v3/orders/1.', 'swap'],
+    ['/v3/orders/1%20', 'swap'],
+    ['/v3/orders/1%5c2', 'swap'],
+    ['/v3/orders/6f1c2b9e-0d7a-4f7e-9a53-2f6f0f0f0f0f', 'swap'],
+    ['/v3/orders/0x1f.a', 'swap'],
     ['/v3/orders/1.json', 'swap'],
     ['/v3/orders/1;float', 'swap'],
     ['/v3/orders%252Ffloat', 'swap'],
@@ -176,6 +214,59 @@ describe('a path that upstream routers may fold to an order path', () => {
         expect(read(target)).toMatchObject({ area, target })
       }),
     )
+  })
+
+  // Each of these is dropped, or taken for a slash, by some router.
+  const dropped = fc.oneof(
+    fc.constantFrom('.', '...', '%2e', '.v1', '.mp4', '.json5', '.json', '%2eTar.gz', '.~!$@%c3%a9'),
+    fc.constantFrom('%20', '%09', '%0a', '%0D', '%00', '%1f'),
+    fc.constantFrom('/', '//', '%2f', '%5c', '%5C', ';', ';x=1', '%3bx=1', ';a%2fb', ';a%5cb'),
+  )
+
+  test.each([
+    ['/v3/orders/float', 'float-order'],
+    ['/v3/orders', 'order'],
+  ])(
+    '%s is judged, or refused, with any suffix that routers drop, and with any row of them',
+    (path, area) => {
+      fc.assert(
+        fc.property(fc.array(dropped, { maxLength: 6 }), (suffix) => {
+          const target = `${path}${suffix.join('')}`
+          const reading = read(target)
+          // A dot segment is refused.
+          if ('problem' in reading) return
+          expect(reading).toMatchObject({ area, target })
+        }),
+        { numRuns: 5_000 },
+      )
+    },
+  )
+
+  test('an order that is looked up by its id is not taken for a new order, whatever stands behind its id', () => {
+    const id = fc.stringMatching(/^[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,40}$/)
+    fc.assert(
+      fc.property(id, fc.array(dropped, { maxLength: 3 }), (name, suffix) => {
+        fc.pre(!/^float(?:$|[.])/i.test(name))
+        const reading = read(`/v3/orders/${name}${suffix.join('')}`)
+        if (!('problem' in reading)) expect(reading).toMatchObject({ area: 'swap' })
+      }),
+    )
+  })
+})
+
+describe('a quote has no format', () => {
+  test.each(['.json', '.v1', '.', '%20', '%0a'])(
+    '/v3/pairs/ETH_USDC/quotes%s is the rest of /v3',
+    (suffix) => {
+      expect(areaOf(`/v3/pairs/ETH_USDC/quotes${suffix}`)).toBe('swap')
+    },
+  )
+
+  test('a backslash that is escaped is a slash', () => {
+    expect(read('/v3/pairs%5cETH_USDC/quotes%5C')).toMatchObject({
+      area: 'quote',
+      quote: { pair: 'ETH_USDC' },
+    })
   })
 })
 

@@ -40,16 +40,25 @@ describe('POST /v3/orders that names a quote', () => {
     },
   )
 
-  it.each(['/v3/orders/', '/v3//orders', '/v3/Orders', '/v3/%6frders', '/v3/orders;a=b', '/v3/orders?x=1'])(
-    'is answered float-order-required also by way of %s',
-    async (odd) => {
-      const { arrived, order, quote } = await orderStage()
-      const { id } = await quote()
-      expectProblem(await order({ quoteId: id }, { path: odd }), 409, 'float-order-required')
-      expect((await order({ quoteId: 'other' }, { path: odd })).status).toBe(201)
-      expect(arrived().map(({ target }) => target)).toEqual([odd])
-    },
-  )
+  it.each([
+    '/v3/orders/',
+    '/v3//orders',
+    '/v3/Orders',
+    '/v3/%6frders',
+    '/v3/orders;a=b',
+    '/v3/orders?x=1',
+    '/v3/orders.v1',
+    '/v3/orders.',
+    '/v3/orders%20',
+    '/v3/orders%0a/',
+    '/v3/orders%5c',
+  ])('is answered float-order-required also by way of %s', async (odd) => {
+    const { arrived, order, quote } = await orderStage()
+    const { id } = await quote()
+    expectProblem(await order({ quoteId: id }, { path: odd }), 409, 'float-order-required')
+    expect((await order({ quoteId: 'other' }, { path: odd })).status).toBe(201)
+    expect(arrived().map(({ target }) => target)).toEqual([odd])
+  })
 })
 
 describe('POST /v3/orders without a quote is relayed', () => {

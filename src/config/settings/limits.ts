@@ -55,9 +55,13 @@ export const limitSettings = {
   BREAKER_OPEN_MS: milliseconds().prefault('5000').register(facts, {
     meaning: 'How long an open breaker stops requests (503 with Retry-After) before one request may try.',
   }),
-  CLIENT_CONNECTIONS: wholeNumber(1, 1_000_000).prefault('10000').register(facts, {
-    meaning: 'Max client connections; a further one is answered with 503 and Retry-After and closed.',
-  }),
+  CLIENT_CONNECTIONS: wholeNumber(1, 1_000_000)
+    .prefault('10000')
+    .register(facts, {
+      meaning:
+        'Max client connections; a further one is answered with 503 and Retry-After and closed. Also the listen backlog, ' +
+        'which Linux cuts to net.core.somaxconn.',
+    }),
   RATE_LIMIT_PER_MINUTE: wholeNumber(0, 10_000_000)
     .prefault('0')
     .register(facts, {

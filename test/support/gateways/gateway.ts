@@ -1,11 +1,15 @@
 import type { SettingValue } from '../../../src/config/parse.ts'
 import { createGateway } from '../../../src/gateway/gateway.ts'
 import type { Gateway, GatewayOverrides } from '../../../src/gateway/types.ts'
+import { maxListenBacklog } from '../../../src/process/listen-backlog.ts'
 
 export interface RunningGateway extends Gateway {
   url: string
   operationsUrl: string
 }
+
+/** As many as the kernel lets wait: more are warned of, and a test that reads the log expects what it provoked. */
+const connections = { CLIENT_CONNECTIONS: Math.min(10_000, maxListenBacklog() ?? 10_000) }
 
 /** A test that provokes failures on end must not have them answered by the breaker, whose own tests set it. */
 const noBreaker = { BREAKER_FAILURES: 1_000_000 }
@@ -15,7 +19,10 @@ export async function startGateway(
   settings: Record<string, SettingValue | undefined> = {},
   overrides: GatewayOverrides = {},
 ): Promise<RunningGateway> {
-  const gateway = await createGateway({ PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...settings }, overrides)
+  const gateway = await createGateway(
+    { PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...connections, ...settings },
+    overrides,
+  )
   const { trafficUrl, operationsUrl } = await gateway.listen()
   return { ...gateway, url: trafficUrl, operationsUrl }
 }
