@@ -20,10 +20,6 @@ export interface SyncMark extends BatchMark {
   readonly isClean: boolean
 }
 
-interface Tries {
-  readonly tries: number
-}
-
 /**
  * The folder of STATE_DIRECTORY:
  * - `about`: the layout, SWAP_BASE_URL and the salt.
@@ -32,8 +28,7 @@ interface Tries {
  * - `lock/`: an empty LevelDB, whose lock says which process owns the folder.
  * - `opening/`: the files of the store as they were before it was opened, until all that was read is in `store/`.
  * - `opening.part/`: such files before they are complete, or after their last use.
- * - `rescue/`: such files while they are repaired.
- * - `tries`: how many starts in a row did not come to the end of opening the store.
+ * - `rescue/`: such files while a process of its own tries or repairs them.
  * - `damaged-…/`, `set-aside-…/`: what nothing reads any more.
  */
 export interface Folder {
@@ -45,9 +40,6 @@ export interface Folder {
   writeAbout(about: About): Promise<void>
   readSyncMark(): Promise<SyncMark | 'none' | 'damaged'>
   writeSyncMark(mark: SyncMark): Promise<void>
-  /** Counts a start that begins to open the store, and returns how many in a row have not come to its end. */
-  countTry(): Promise<number>
-  endTries(): Promise<void>
   /** A name that is free, with the date in it. */
   nameAside(prefix: 'damaged' | 'set-aside', nowMs: number): string
   /** Moves these entries, one after the other, into a new folder of this name. */
@@ -79,13 +71,6 @@ export async function useFolder(directory: string): Promise<Folder> {
     writeAbout: (about) => writeSealed(directory, 'about', about),
     readSyncMark: () => readSealed<SyncMark>(directory, 'synced'),
     writeSyncMark: (mark) => writeSealed(directory, 'synced', mark),
-    async countTry() {
-      const before = await readSealed<Tries>(directory, 'tries')
-      const tries = (typeof before === 'object' ? before.tries : 0) + 1
-      await writeSealed(directory, 'tries', { tries })
-      return tries
-    },
-    endTries: () => rm(path('tries'), { force: true }),
     nameAside: (prefix, nowMs) =>
       freeName(directory, `${prefix}-${new Date(nowMs).toISOString().replaceAll(':', '-')}`),
     async setAside(name, entries) {

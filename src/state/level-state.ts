@@ -87,11 +87,6 @@ export async function openLevel(folder: string): Promise<LevelStore> {
   }
 }
 
-/** Reads what can be read of a damaged store, and writes its tables again. */
-export async function repairLevel(folder: string): Promise<void> {
-  await (await loadLevel()).repair(folder)
-}
-
 /**
  * LevelDB's own sync would hold up the writes that come behind it. What is in no log any more is in a table, and
  * LevelDB syncs tables itself.

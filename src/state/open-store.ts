@@ -3,7 +3,8 @@ import { rename, rm } from 'node:fs/promises'
 import { type BatchMark, decodeEntry, emptyMark, newestOf, putMark } from './batch.ts'
 import { type Folder, keepFiles, makeFolder, type SyncMark } from './folder.ts'
 import { createFoundRecords, type FoundRecords } from './found-records.ts'
-import { type LevelStore, openLevel, repairLevel, StoreInUse, syncPath } from './level-state.ts'
+import { type LevelStore, openLevel, StoreInUse, syncPath } from './level-state.ts'
+import { type Trial, tryLevel } from './level-trial.ts'
 import { encodeRecord, keyOf } from './record-codec.ts'
 import type { RestoredRecord } from './state.ts'
 
@@ -48,33 +49,18 @@ interface Contents {
   damaged: number
 }
 
-/** LevelDB ends the process when it repairs or compacts a table whose keys are out of order. */
-const triesWithRepair = 2
-const triesToRead = 4
-
 /**
  * Opens the store and reads it once. LevelDB deletes files that it considers obsolete, and after damage that can be
  * all of them. So the files are kept aside until what was read adds up. This can end at any moment: the next start
- * then begins again. A damaged store that ends every start is given up after a few of them, unread.
+ * then begins again, however often. Only a store at which LevelDB itself ends the process is given up unread.
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenedStore> {
-  const { folder } = options
-  const tries = await folder.countTry()
-  try {
-    return await tryToOpen(options, tries)
-  } finally {
-    // A disk that is full, for example, says nothing about the store.
-    await folder.endTries()
-  }
-}
-
-async function tryToOpen(options: OpenStoreOptions, tries: number): Promise<OpenedStore> {
   const { folder, synced } = options
-  await takeUp(folder)
+  const isBegunAgain = await takeUp(folder)
   if (!existsSync(folder.store)) await makeFolder(folder.store)
   await keepFiles(folder.store, `${folder.opening}.part`)
   await rename(`${folder.opening}.part`, folder.opening)
-  if (tries > triesToRead) return rescue([], options)
+  if (isBegunAgain && (await tryKept(folder)) === 'asserts') return rescue([], options)
   const opened = await openAndRead(folder.store, options)
   const { contents } = opened
   if (opened.store !== undefined && addsUp(contents, synced)) {
@@ -89,17 +75,26 @@ async function tryToOpen(options: OpenStoreOptions, tries: number): Promise<Open
     }
   }
   await opened.store?.close()
-  return rescue(tries > triesWithRepair ? [contents] : [await readRepaired(options), contents], options)
+  return rescue([...(await readRepaired(options)), contents], options)
 }
 
-/** Completes, or begins again, what an earlier start did not come to the end of. */
-async function takeUp({ store, opening, rescue }: Folder): Promise<void> {
+/** Completes, or begins again, what an earlier start did not come to the end of. Returns whether there was one. */
+async function takeUp({ store, opening, rescue }: Folder): Promise<boolean> {
   await rm(`${opening}.part`, { recursive: true, force: true })
   await rm(rescue, { recursive: true, force: true })
-  if (!existsSync(opening)) return
+  if (!existsSync(opening)) return false
   // LevelDB may have deleted files of the store since these were kept.
   await rm(store, { recursive: true, force: true })
   await rename(opening, store)
+  return true
+}
+
+/** Whether the earlier start may have ended by the store itself. */
+async function tryKept({ opening, rescue }: Folder): Promise<Trial> {
+  await keepFiles(opening, rescue)
+  const trial = await tryLevel(rescue, { repairs: false })
+  await rm(rescue, { recursive: true, force: true })
+  return trial
 }
 
 /** Renamed first: after an end in the middle, the next start would take the files that are left for the whole store. */
@@ -192,15 +187,20 @@ async function rescue(found: readonly Contents[], options: OpenStoreOptions): Pr
   return { store, mark, records, leftOut, tooMany: [], damage }
 }
 
-/** Where damage made LevelDB forget tables, its repair finds what is in them. */
-async function readRepaired(options: OpenStoreOptions): Promise<Contents> {
+/** Where damage made LevelDB forget tables, its repair finds what is in them. Nothing, if LevelDB asserts at it. */
+async function readRepaired(options: OpenStoreOptions): Promise<Contents[]> {
   const { opening, rescue } = options.folder
   await keepFiles(opening, rescue)
-  await repairLevel(rescue).catch(() => {})
-  const { store, contents } = await openAndRead(rescue, options)
-  await store?.close()
+  const trial = await tryLevel(rescue, { repairs: true })
+  if (trial === 'killed') throw new Error('its repair was killed: start again')
+  const found: Contents[] = []
+  if (trial !== 'asserts') {
+    const { store, contents } = await openAndRead(rescue, options)
+    await store?.close()
+    found.push(contents)
+  }
   await rm(rescue, { recursive: true, force: true })
-  return contents
+  return found
 }
 
 const recordsPerWrite = 1_000
