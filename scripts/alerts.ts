@@ -28,6 +28,24 @@ export function withLinks(rules: string): string {
     .join('\n')
 }
 
+/** The same rules for the Prometheus operator: a PrometheusRule, which holds them as they stand in grafana/alerts.yml. */
+export function prometheusRule(rules: string): string {
+  const groups = rules.slice(rules.indexOf('\ngroups:') + 1)
+  return `${ruleHead}${groups.replace(/^(?=.)/gm, '  ')}`
+}
+
+const ruleHead = `# Made of grafana/alerts.yml by \`npm run docs\`. Not in kustomization.yaml, because only the Prometheus operator defines its
+# kind.
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: quotegate
+  namespace: quotegate
+  labels:
+    app.kubernetes.io/name: quotegate
+spec:
+`
+
 /** What promtool wants to see word for word of each alert that a case expects: all but its summary. */
 export function withExpectedLinks(cases: string, rules: string): string {
   const { groups } = parse(rules) as { groups: { rules: Rule[] }[] }

@@ -6,6 +6,7 @@ import type { IContainer } from 'kubernetes-models/v1/Container'
 import type { IProbe } from 'kubernetes-models/v1/Probe'
 import type { ISecret } from 'kubernetes-models/v1/Secret'
 import type { IService } from 'kubernetes-models/v1/Service'
+import type { IServiceAccount } from 'kubernetes-models/v1/ServiceAccount'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
 import { factsOf, isSettingName, settingNames } from '../../src/config/settings.ts'
@@ -21,9 +22,24 @@ const container = pod?.spec?.containers[0] as IContainer
 const settings = readEnvFile('settings.env')
 const secrets = secret.stringData ?? {}
 
+/** Of the Prometheus operator, which has no schema here. */
+interface PodMonitor {
+  metadata: { namespace: string }
+  spec: {
+    selector: { matchLabels: object }
+    jobLabel: string
+    podMetricsEndpoints: { port: string; path: string }[]
+  }
+}
+
 /** As a pod sees them. */
 function config() {
   return loadConfig({ ...imageEnv(), ...settings, ...secrets }).config
+}
+
+const mebibytes = (quantity: unknown) => {
+  const [, number = 'NaN', unit] = /^(\d+)([MG])i$/.exec(String(quantity)) ?? []
+  return Number(number) * (unit === 'G' ? 1_024 : 1)
 }
 
 const portNamed = (name: string | number | undefined) =>
@@ -132,6 +148,43 @@ describe('the Deployment', () => {
     expect(pod?.spec?.volumes).toEqual([{ name: 'ledger', emptyDir: { sizeLimit: '512Mi' } }])
   })
 
+  it('asks for the storage that its ledger and its log may take, and has a limit above both', () => {
+    const { requests, limits } = container.resources ?? {}
+    // The kubelet keeps five files of 10 MiB of a container's log (containerLogMaxSize, containerLogMaxFiles).
+    const neededMi = 512 + 50
+    expect(mebibytes(requests?.['ephemeral-storage'])).toBeGreaterThanOrEqual(neededMi)
+    expect(mebibytes(limits?.['ephemeral-storage'])).toBeGreaterThan(
+      mebibytes(requests?.['ephemeral-storage']),
+    )
+  })
+
+  it('has no two pods more on one host than on another, among those where a pod may run', () => {
+    const spread = pod?.spec?.topologySpreadConstraints ?? []
+    expect(spread.map(({ topologyKey, whenUnsatisfiable }) => [topologyKey, whenUnsatisfiable])).toEqual([
+      ['kubernetes.io/hostname', 'DoNotSchedule'],
+      ['topology.kubernetes.io/zone', 'ScheduleAnyway'],
+    ])
+    for (const constraint of spread)
+      expect(constraint).toMatchObject({
+        maxSkew: 1,
+        matchLabelKeys: ['pod-template-hash'],
+        nodeTaintsPolicy: 'Honor',
+      })
+  })
+
+  it('has an account of its own, without a token', () => {
+    const account = readManifest<IServiceAccount>('service-account.yaml')
+    expect(account.automountServiceAccountToken).toBe(false)
+    expect(pod?.spec?.serviceAccountName).toBe(account.metadata?.name)
+    expect(account.metadata?.name).not.toBe('default')
+  })
+
+  it('counts a pod as available once it has stayed ready for longer than its probes need to see an end', () => {
+    const { periodSeconds = 10, failureThreshold = 3, timeoutSeconds = 1 } = container.readinessProbe ?? {}
+    const noticedAfterS = periodSeconds * failureThreshold + timeoutSeconds
+    expect(deployment.spec?.minReadySeconds).toBeGreaterThan(noticedAfterS)
+  })
+
   it('has the annotations that lead Prometheus to the metrics', () => {
     expect(pod?.metadata?.annotations).toEqual({
       'prometheus.io/scrape': 'true',
@@ -179,7 +232,7 @@ describe('what selects the pods', () => {
       readManifest<IService>('service.yaml').spec?.selector,
       readManifest<IService>('service-operations.yaml').spec?.selector,
       readManifest<INetworkPolicy>('network-policy.yaml').spec?.podSelector?.matchLabels,
-      readManifest<INetworkPolicy>('network-policy-egress.example.yaml').spec?.podSelector?.matchLabels,
+      readManifest<INetworkPolicy>('network-policy-egress.yaml').spec?.podSelector?.matchLabels,
       readManifest<IPodDisruptionBudget>('pod-disruption-budget.yaml').spec?.selector?.matchLabels,
       ...(pod?.spec?.topologySpreadConstraints ?? []).map(({ labelSelector }) => labelSelector?.matchLabels),
     ]
@@ -203,6 +256,50 @@ describe('what selects the pods', () => {
     const rules = readManifest<INetworkPolicy>('network-policy.yaml').spec?.ingress ?? []
     expect(rules.map(({ ports }) => ports?.map(({ port }) => port))).toEqual([['http'], ['operations']])
     for (const { from = [] } of rules) expect(from).not.toEqual([])
+  })
+
+  it('the egress NetworkPolicy denies all but names, the ports of the upstreams and of the store', () => {
+    const policy = readManifest<INetworkPolicy>('network-policy-egress.yaml').spec
+    expect(policy?.policyTypes).toEqual(['Egress'])
+    const portOf = (url: string | undefined, usual: number) => Number(new URL(url ?? '').port || usual)
+    const { SWAP_BASE_URL, PAYMENTS_BASE_URL } = settings
+    const [dns, upstreams, store, ...others] = (policy?.egress ?? []).map(({ to, ports }) => {
+      expect(to?.length).toBeGreaterThan(0)
+      return ports?.map(({ port }) => port)
+    })
+    expect(others).toEqual([])
+    expect(dns).toEqual([53, 53])
+    expect(upstreams).toEqual([...new Set([portOf(SWAP_BASE_URL, 443), portOf(PAYMENTS_BASE_URL, 443)])])
+    expect(store).toEqual([portOf(secrets.VALKEY_URL, 6_379)])
+  })
+
+  it('the upstreams are not among the addresses of private networks and of cloud metadata', () => {
+    const [, upstreams] = readManifest<INetworkPolicy>('network-policy-egress.yaml').spec?.egress ?? []
+    const [four] = (upstreams?.to ?? []).map(({ ipBlock }) => ipBlock)
+    expect(four?.cidr).toBe('0.0.0.0/0')
+    expect(four?.except).toEqual(expect.arrayContaining(['10.0.0.0/8', '169.254.0.0/16', '192.168.0.0/16']))
+  })
+
+  it('the PodMonitor asks these pods, at the path and port of the metrics, under the job that the rules expect', async () => {
+    const monitor = readManifest<PodMonitor>('pod-monitor.yaml')
+    expect(monitor).toMatchObject({ apiVersion: 'monitoring.coreos.com/v1', kind: 'PodMonitor' })
+    expect(monitor.metadata.namespace).toBe(kustomization.namespace)
+    expect(monitor.spec.selector.matchLabels).toEqual(labels)
+    expect(labels[monitor.spec.jobLabel]).toBe('quotegate')
+    const [endpoint] = monitor.spec.podMetricsEndpoints
+    expect(portNamed(endpoint?.port)).toBe(config().admin.port)
+    expect(endpoint?.path).toBe(pod?.metadata?.annotations?.['prometheus.io/path'])
+  })
+
+  it('the autoscaler goes up at once and down slowly, one pod at a time', () => {
+    const { scaleUp, scaleDown } =
+      readManifest<IHorizontalPodAutoscaler>('horizontal-pod-autoscaler.yaml').spec?.behavior ?? {}
+    expect(scaleUp?.stabilizationWindowSeconds).toBe(0)
+    expect(scaleDown?.stabilizationWindowSeconds).toBeGreaterThanOrEqual(300)
+    expect(scaleDown?.policies?.map(({ type, value }) => [type, value])).toEqual([['Pods', 1]])
+    // The one before has drained by then.
+    const [{ periodSeconds } = { periodSeconds: 0 }] = scaleDown?.policies ?? []
+    expect(periodSeconds).toBeGreaterThan(pod?.spec?.terminationGracePeriodSeconds ?? 0)
   })
 
   it('the autoscaler scales this Deployment, which sets no number of replicas', () => {

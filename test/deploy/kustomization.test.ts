@@ -25,12 +25,8 @@ describe('kustomization.yaml', () => {
       ...kustomization.resources,
       ...kustomization.configMapGenerator.flatMap(({ envs }) => envs),
     ]
-    const others = [
-      'README.md',
-      'kustomization.yaml',
-      'network-policy-egress.example.yaml',
-      'secret.example.yaml',
-    ]
+    const ofTheOperator = ['pod-monitor.yaml', 'prometheus-rule.yaml']
+    const others = ['README.md', 'kustomization.yaml', 'secret.example.yaml', ...ofTheOperator]
     expect([...listed, ...others].sort()).toEqual(readdirSync(folder).sort())
   })
 
@@ -43,7 +39,7 @@ describe('kustomization.yaml', () => {
   })
 
   it('has only objects and fields that Kubernetes defines', () => {
-    const files = [...kustomization.resources, 'secret.example.yaml', 'network-policy-egress.example.yaml']
+    const files = [...kustomization.resources, 'secret.example.yaml']
     const objects = files.map((name) => readManifest<Manifest>(name))
     expect(typeErrors(objects)).toEqual([])
     expect(schemaErrors(objects)).toEqual([])

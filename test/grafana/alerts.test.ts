@@ -72,7 +72,9 @@ test('the runbook is below the homepage of package.json, at a file that exists; 
 test("the runbook's command that sets another address changes every link, in the tests too", () => {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-links-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
+  const ofKubernetes = 'deploy/kubernetes/prometheus-rule.yaml'
   cpSync(grafana(''), join(folder, 'grafana'), { recursive: true })
+  cpSync(grafana(`../${ofKubernetes}`), join(folder, ofKubernetes))
   const [command = 'false'] = runbook.match(/^sed -i .*$/m) ?? []
   expect(spawnSync('sh', ['-c', command], { cwd: folder }).status).toBe(0)
   const standIns = [runbookPage, dashboardPage].flatMap((page) => ['-e', new URL(page).host])
