@@ -67,8 +67,9 @@ class LongFilesFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    testTimeout: 90_000,
-    hookTimeout: 60_000,
+    // What is slow on a machine that has other things to do is no failure.
+    testTimeout: 180_000,
+    hookTimeout: 120_000,
     pool: 'forks',
     // More than there are processors: most of a test's time is spent waiting for a deadline or another process.
     maxWorkers: 5,

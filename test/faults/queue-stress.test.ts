@@ -41,16 +41,35 @@ function request(id: number): string {
   return `POST ${kind}/post-${id} HTTP/1.1\r\nHost: g\r\nContent-Length: ${size}\r\n\r\n${'x'.repeat(sent)}`
 }
 
+/** What has to be seen, or less was tried than the title says. */
+const expected = [
+  'answered',
+  'failed-status',
+  'given-up',
+  'connection_terminated',
+  'breaker_open',
+  'closed again',
+]
+
 test('200 clients at a time through an upstream that fails at random: nothing hangs, nothing leaks, no POST twice', async () => {
+  const seen = new Set<string>()
+  // A loaded machine answers little within a fifth of a second, and is late for what is open for 20 ms.
+  for (let slower = 1; slower <= 16 && !expected.every((what) => seen.has(what)); slower *= 2)
+    for (const what of await storm(slower)) seen.add(what)
+  expect([...seen]).toEqual(expect.arrayContaining(expected))
+})
+
+/** With limits so many times as long. */
+async function storm(slower: number): Promise<string[]> {
   const escaped = escapedErrors()
   const upstream = await misbehaving()
   const edge = await edgeTo(upstream.url, {
     connections: 40,
     queue: 100,
-    headersTimeoutMs: 200,
-    bodyTimeoutMs: 200,
+    headersTimeoutMs: 200 * slower,
+    bodyTimeoutMs: 200 * slower,
     breakerFailures: 4,
-    breakerOpenMs: 20,
+    breakerOpenMs: 20 * slower,
   })
   const endsAt = performance.now() + forMs
   let sent = 0
@@ -71,7 +90,7 @@ test('200 clients at a time through an upstream that fails at random: nothing ha
   )
   await until(() => edge.upstream.inFlight === 0, 'every request to have ended')
   upstream.answer((_request, response) => response.end('fine'))
-  await pause(60)
+  await pause(60 * slower)
   // The breaker may still be open or half-open; one request settles it.
   await rawExchange(edge.url, 'GET /settle HTTP/1.1\r\nHost: g\r\n\r\n')
   const last = await Promise.all(
@@ -81,11 +100,10 @@ test('200 clients at a time through an upstream that fails at random: nothing ha
   expect(edge.upstream.inFlight).toBe(0)
   const posts = upstream.requests.map(({ target }) => target).filter((target) => target.includes('/post-'))
   expect(new Set(posts).size).toBe(posts.length)
-  const outcomes = new Set(edge.outcomes)
-  for (const outcome of ['answered', 'failed-status', 'given-up', 'connection_terminated', 'breaker_open']) {
-    expect(outcomes).toContain(outcome)
-  }
-  expect(edge.states.some((state) => state.endsWith('closed'))).toBe(true)
   expect(escaped).toEqual([])
   process.stdout.write(`stress: ${sent} requests, ${answered} answered, ${edge.retries} sent again\n`)
-})
+  return [
+    ...edge.outcomes,
+    ...edge.states.filter((state) => state.endsWith('closed')).map(() => 'closed again'),
+  ]
+}

@@ -117,7 +117,7 @@ export async function untilCounted(
   series: string,
   value: number,
 ): Promise<void> {
-  const deadline = performance.now() + 15_000
+  const deadline = performance.now() + 60_000
   for (;;) {
     const now = await counted(gateway, series)
     if (now >= value) return

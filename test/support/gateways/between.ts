@@ -37,7 +37,7 @@ export async function gatewayTo(
 }
 
 /** Waits for something that has no event of its own. */
-export async function until(holds: () => boolean, what: string, withinMs = 15_000): Promise<void> {
+export async function until(holds: () => boolean, what: string, withinMs = 60_000): Promise<void> {
   const deadline = performance.now() + withinMs
   while (!holds()) {
     if (performance.now() > deadline) throw new Error(`still waiting after ${withinMs} ms: ${what}`)
