@@ -81,13 +81,13 @@ function texts() {
 async function runGateway(loaded: LoadedConfig): Promise<void> {
   const { config } = loaded
   const logger = await createLogger(config.log)
-  const gateway = await buildGateway(loaded, { logger })
+  const gateway = await buildGateway(loaded, { logger }, { operationsFirst: true })
   const close = () => gateway.close(config.drain)
   shutDownOnSignal({ log: logger, close })
   shutDownOnUnhandledError({ log: logger, close })
   const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
     // Otherwise the next startup would treat this as a crash.
-    await gateway.close()
+    await gateway.close().catch((cause) => logger.error({ cause }, 'a part could not be closed'))
     throw error
   })
   logger.info(

@@ -1,4 +1,3 @@
-import { createServer } from 'node:http'
 import { createApplicationOf } from '../client/application.ts'
 import { createClientAddress } from '../client/client-address.ts'
 import { createLoggedAddress } from '../client/logged-address.ts'
@@ -9,7 +8,7 @@ import { forEachUpstream, upstreamNames } from '../http/upstreams.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { createActivity } from '../operations/activity.ts'
 import { createOperationsApp } from '../operations/operations-app.ts'
-import { completeLogger, silentLogger } from '../process/logger.ts'
+import { completeLogger, type Logger, silentLogger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { createSummedLog } from '../process/summed-log.ts'
@@ -22,11 +21,13 @@ import { createSwapHeaders, suppliedHeaders } from '../routes/swap-headers.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
 import { HeldBodies, maxHeldBytes } from '../upstream/held-bodies.ts'
 import { checkArguments } from './arguments.ts'
+import { closeAll, closeParts, type OpenedParts } from './close-all.ts'
 import { createConsoleFeed } from './console-feed.ts'
 import { createConsoleHistory } from './console-history.ts'
 import { createConsoleView } from './console-view.ts'
 import { createLifecycle, type Lifecycle } from './lifecycle.ts'
 import { maxConnections } from './max-connections.ts'
+import { createOperationsListener, type OperationsListener } from './operations-listener.ts'
 import {
   accessLogIfSet,
   rateLimitIfSet,
@@ -52,9 +53,46 @@ export async function createGateway(
   return buildGateway(loadConfig({ ...settings }, { listens: false }), overrides)
 }
 
-export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverrides = {}): Promise<Gateway> {
-  const { config } = loaded
+export interface BuildOptions {
+  /** Answers probes before the ledger is read, which may take longer than a supervisor waits for any answer. */
+  operationsFirst?: boolean
+}
+
+/** If a part fails, what was opened before it is closed. */
+export async function buildGateway(
+  loaded: LoadedConfig,
+  overrides: GatewayOverrides = {},
+  { operationsFirst = false }: BuildOptions = {},
+): Promise<Gateway> {
   const log = overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
+  const onLateError = (error: Error) =>
+    log.error({ cause: error }, 'a listener could not accept a connection')
+  const listener = createOperationsListener(loaded.config.admin, onLateError)
+  const opened: OpenedParts = {}
+  try {
+    if (operationsFirst) await listener.listen()
+    return await build(loaded, overrides, { log, onLateError, listener, opened })
+  } catch (error) {
+    const onFailedClose = (cause: unknown) => log.error({ cause }, 'a part could not be closed')
+    await closeAll([() => closeParts(opened, 0), listener.close]).catch(onFailedClose)
+    throw error
+  }
+}
+
+interface BuildTools {
+  log: Logger
+  onLateError(error: Error): void
+  listener: OperationsListener
+  /** Each part that has to be closed is entered here as soon as it is open. */
+  opened: OpenedParts
+}
+
+async function build(
+  loaded: LoadedConfig,
+  overrides: GatewayOverrides,
+  { log, onLateError, listener: operationsListener, opened }: BuildTools,
+): Promise<Gateway> {
+  const { config } = loaded
   for (const warning of loaded.warnings) log.warn({}, warning)
   if (overrides.rateLimiter !== undefined && config.rateLimit.perMinute === 0) log.warn({}, idleRateLimiter)
   const summedLog = createSummedLog(log)
@@ -70,12 +108,15 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   })
   const readClientAddress = createClientAddress(config.client)
   const tracing = await tracingIfSet(config, { metrics, log: summedLog, readClientAddress })
+  opened.tracing = tracing
   const sandbox = await sandboxIfNeeded(config, clock)
+  opened.sandbox = sandbox
   const activity = createActivity()
   const consoleHistory = createConsoleHistory(metrics, clock)
   const { history } = consoleHistory
   const breakerChanged = () => operations.look()
   const upstreams = createUpstreams(config, { sandbox, metrics, log, summedLog, history, breakerChanged })
+  opened.upstreams = upstreams
   const applicationOf = createApplicationOf(config.swap.appName)
 
   const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
@@ -99,10 +140,9 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
   })
   metrics.watchRequests(exchanges)
   const sharedStore = await storeIfSet(config, { metrics, log })
-  const state = await stateIfSet(config, { clock, metrics, log, sharedStore }).catch(async (error) => {
-    await closeUpstreams()
-    throw error
-  })
+  opened.sharedStore = sharedStore
+  const state = await stateIfSet(config, { clock, metrics, log, sharedStore })
+  opened.state = state
   const rateLimit = await rateLimitIfSet(config, {
     metrics,
     applicationOf,
@@ -142,13 +182,8 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     state,
     rateLimit,
   })
+  opened.swap = swap
   const { listener, messages } = createApp(exchanges, { ...swap, passThrough })
-
-  async function closeUpstreams(): Promise<void> {
-    await Promise.all(Object.values(upstreams).map((upstream) => upstream?.close()))
-    await sharedStore?.close()
-    await sandbox?.close()
-  }
 
   const operations = createOperationsApp({
     page: metrics,
@@ -172,6 +207,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
       trafficUrl: () => lifecycle.trafficUrl,
     }),
   })
+  opened.operations = operations
   const trafficServer = createTrafficServer({
     listener,
     messages,
@@ -185,20 +221,14 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     config,
     log,
     traffic: trafficServer,
-    operations: createServer(operations.listener),
+    operations: operationsListener,
+    onLateError,
     inFlight: () => exchanges.inFlight,
     ordersSent: () => swap.orders.sent,
     opensAfter: Promise.all([sharedStore?.firstProbe, operations.filesRead]),
-    async closeUpstreams(leftMs) {
-      const endsAtMs = performance.now() + leftMs
-      await closeUpstreams()
-      swap.stop()
-      await state?.close()
-      await tracing?.close(Math.max(0, endsAtMs - performance.now()))
-      summedLog.flush()
-    },
-    beforeOperationsClose: operations.close,
+    closeParts: (leftMs) => closeAll([() => closeParts(opened, leftMs), summedLog.flush]),
   })
+  operationsListener.serve(operations.listener)
 
   return {
     app: listener,

@@ -1,18 +1,20 @@
-import type { Server } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { ListenError } from '../process/listen-error.ts'
 import type { Logger } from '../process/logger.ts'
 import { closeServer } from '../server/close-server.ts'
-import { listen } from '../server/listen.ts'
+import { listen, type OnLateError } from '../server/listen.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
+import { closeAll } from './close-all.ts'
 import { listenBacklog } from './max-connections.ts'
+import type { OperationsListener } from './operations-listener.ts'
 
 export interface LifecycleParts {
-  config: Pick<Config, 'traffic' | 'admin' | 'drain' | 'requests'>
+  config: Pick<Config, 'traffic' | 'drain' | 'requests'>
   log: Logger
   traffic: TrafficServer
-  operations: Server
+  operations: OperationsListener
+  onLateError: OnLateError
   /** Requests without a complete answer, those that came through an app mounted elsewhere too. */
   inFlight(): number
   /** Orders that were sent and have no whole answer yet. Their clients may have left. */
@@ -20,9 +22,7 @@ export interface LifecycleParts {
   /** What a start waits for; it never rejects. */
   opensAfter: Promise<unknown>
   /** What is behind the traffic listener, ended after it. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment more. */
-  closeUpstreams(leftMs: number): Promise<void>
-  /** Ends what would hold up the operations listener, which goes last, so that the end can be watched. */
-  beforeOperationsClose(): void
+  closeParts(leftMs: number): Promise<void>
 }
 
 export interface Urls {
@@ -38,8 +38,6 @@ export interface Lifecycle {
   close(options?: { delayMs?: number }): Promise<void>
 }
 
-/** Enough for a scrape that is being answered. */
-const operationsCloseWithinMs = 2_000
 const lookEveryMs = 20
 /** Lets requests notice that their connection was cut; otherwise the closing of the upstreams counts as failures. */
 const noticeCutMs = 200
@@ -53,16 +51,13 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   let urls: Urls | undefined
   let ready = false
 
-  const closeOperations = () => closeServer(operations, { timeoutMs: operationsCloseWithinMs })
-
   async function open(): Promise<Urls> {
     await parts.opensAfter
-    const onLateError = (error: Error) =>
-      log.error({ cause: error }, 'a listener could not accept a connection')
-    const operationsUrl = await listen(operations, config.admin, { setting: 'ADMIN_PORT', onLateError })
+    const operationsUrl = await operations.listen()
+    const { onLateError } = parts
     const at = { ...config.traffic, backlog: listenBacklog(config, log) }
     const trafficUrl = await listen(traffic, at, { setting: 'PORT', onLateError }).catch(async (error) => {
-      await closeOperations()
+      await operations.close()
       throw error
     })
     urls = { trafficUrl, operationsUrl }
@@ -77,9 +72,8 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     traffic.cutConnections()
   }
 
-  async function end(delayMs: number): Promise<void> {
-    await opening?.catch(() => {})
-    await setTimeout(delayMs, undefined, { signal: drainDelay.signal }).catch(() => {})
+  /** Answers or cuts what is in flight. Returns how long what is behind it may take. */
+  async function drain(): Promise<number> {
     const startedAtMs = performance.now()
     await closeServer(traffic, {
       timeoutMs: config.drain.timeoutMs,
@@ -92,9 +86,14 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     const leftMs = Math.max(0, config.drain.timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
     const isBusy = () => parts.inFlight() > 0 || parts.ordersSent() > 0
     while (isBusy() && performance.now() - closedAtMs < leftMs) await setTimeout(lookEveryMs)
-    await parts.closeUpstreams(Math.max(noticeCutMs, closedAtMs + leftMs - performance.now()))
-    parts.beforeOperationsClose()
-    await closeOperations()
+    return Math.max(noticeCutMs, closedAtMs + leftMs - performance.now())
+  }
+
+  async function end(delayMs: number): Promise<void> {
+    await opening?.catch(() => {})
+    await setTimeout(delayMs, undefined, { signal: drainDelay.signal }).catch(() => {})
+    const leftMs = await drain()
+    await closeAll([() => parts.closeParts(leftMs), operations.close])
   }
 
   return {

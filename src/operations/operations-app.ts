@@ -7,7 +7,7 @@ import { createActions } from './actions.ts'
 import { createConsoleFiles, pageHeaders, readAtStart } from './console-files.ts'
 import type { History } from './history.ts'
 import { createLiveStream } from './live-stream.ts'
-import { answerProbe, failure, json, type Page, type Probe } from './probes.ts'
+import { answerProbe, failure, healthy, json, type Probe, readiness } from './probes.ts'
 import { createRecorder } from './recorder.ts'
 import { historyOf, type StatusParts, statusOf } from './status.ts'
 
@@ -47,8 +47,8 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   openApi ??= readAtStart(() => readFile(openApiDocument))
   const [fileOf, document] = [files, openApi]
   const probes: ReadonlyMap<string, Probe> = new Map<string, Probe>([
-    ['/healthz', () => json(200, { status: 'ok' })],
-    ['/readyz', () => readiness(isReady(), view.store().up)],
+    ['/healthz', () => healthy],
+    ['/readyz', () => readiness({ ready: isReady(), storeUp: view.store().up })],
     ['/metrics', async () => ({ status: 200, type: page.contentType, body: await page.render() })],
   ])
   const app = express()
@@ -147,8 +147,4 @@ function placeWithSlash(originalUrl: string): string | undefined {
   const [path = ''] = originalUrl.split('?', 1)
   const last = path.slice(path.lastIndexOf('/') + 1)
   return last === '' ? undefined : `./${last}/${originalUrl.slice(path.length)}`
-}
-
-function readiness(ready: boolean, storeUp: boolean): Page {
-  return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', degraded: !storeUp })
 }

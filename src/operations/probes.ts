@@ -17,6 +17,12 @@ export async function answerProbe(probe: Probe, response: ServerResponse): Promi
   response.end(body)
 }
 
+export const healthy = json(200, { status: 'ok' })
+
+export function readiness({ ready, storeUp }: { ready: boolean; storeUp: boolean }): Page {
+  return json(ready ? 200 : 503, { status: ready ? 'ready' : 'not ready', degraded: !storeUp })
+}
+
 export const failure = json(500, { error: 'The operations listener failed.' })
 
 export function json(status: number, content: unknown): Page {

@@ -2,12 +2,14 @@ import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { listenError } from '../process/listen-error.ts'
 
+export type OnLateError = (error: Error) => void
+
 /** Resolves to the URL that the server can be reached at. */
 export function listen(
   server: Server,
   /** Without a `backlog` it is Node's, 511. */
   at: { host: string; port: number; backlog?: number },
-  { setting, onLateError }: { setting: 'PORT' | 'ADMIN_PORT'; onLateError(error: Error): void },
+  { setting, onLateError }: { setting: 'PORT' | 'ADMIN_PORT'; onLateError: OnLateError },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const onError = (error: Error) => {

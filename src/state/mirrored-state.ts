@@ -89,9 +89,15 @@ export async function createState(parts: StateParts): Promise<State> {
     return writer
   }
 
+  /** As it was found, because nothing was noted: a part that failed later ended this start. */
+  async function closeUnused(): Promise<void> {
+    await opened.store.close()
+    if (restoredFrom().isClean) await folder.writeSyncMark(synced)
+  }
+
   async function close(): Promise<void> {
     try {
-      if (writer === undefined) await opened.store.close()
+      if (writer === undefined) await closeUnused()
       else await writer.close()
     } finally {
       await lock.close()
