@@ -67,7 +67,7 @@ class LongFilesFirst extends BaseSequencer {
 
 export default defineConfig({
   test: {
-    // What is slow on a machine that has other things to do is no failure.
+    // A machine that has other things to do may be slow.
     testTimeout: 180_000,
     hookTimeout: 120_000,
     pool: 'forks',
