@@ -44,7 +44,10 @@ async function main(environment: NodeJS.ProcessEnv): Promise<void> {
   if (flag.help) return print(`${usage}\n${(await texts()).helpText()}`)
   if (flag.version) return print(version)
   const asChecked = flag['check-config'] ? 'error' : 'warn'
-  const loaded = loadConfig(environment, { nearMisses: asChecked, retired: asChecked })
+  const loaded = loadConfig(environment, {
+    ...{ nearMisses: asChecked, unknownNames: asChecked, retired: asChecked },
+    ...(flag['check-config'] && { tryDirectory: (await checks()).tryDirectory }),
+  })
   if (flag['print-config'] || flag['check-config']) {
     for (const warning of loaded.warnings) printError(`warning: ${warning}`)
     if (flag['print-config']) print((await texts()).printConfig(loaded))
@@ -76,6 +79,10 @@ function isNear(given: string, flag: string): boolean {
 
 function texts() {
   return import('./config/render.ts')
+}
+
+function checks() {
+  return import('./config/try-directory.ts')
 }
 
 async function runGateway(loaded: LoadedConfig): Promise<void> {

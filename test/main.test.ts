@@ -1,7 +1,9 @@
-import { readFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, describe, expect, onTestFinished, test } from 'vitest'
 import { settingNames } from '../src/config/settings.ts'
 import { killPrograms, startProgram } from './support/gateways/program.ts'
 
@@ -73,6 +75,38 @@ describe('--check-config', () => {
     const { code, stderr } = await run(['--check-config'], { SWAP_BASEURL: 'https://swap.example' })
     expect(code).toBe(1)
     expect(stderr).toContain('SWAP_BASEURL is not a setting. Did you mean SWAP_BASE_URL?')
+  })
+
+  test('treats a name that begins as settings do as an error, and a start warns of it', async () => {
+    const settings = { STATE_DIR: '/var/lib/quotegate', SWAP_SERVICE_HOST: '10.0.0.1' }
+    const { code, stderr } = await run(['--check-config'], settings)
+    expect(code).toBe(1)
+    expect(stderr).toContain('There is a problem with the settings:')
+    expect(stderr).toContain('STATE_DIR is not a setting. Did you mean STATE_DIRECTORY?')
+    const started = startProgram([], { ...settings, PORT: '0', ADMIN_PORT: '0' })
+    await started.says(/quotegate is listening/)
+    expect(started.stdout()).toContain('STATE_DIR is not a setting. Did you mean STATE_DIRECTORY?')
+  })
+
+  test('tries STATE_DIRECTORY, also while a gateway uses it, and leaves nothing behind', async () => {
+    const parent = mkdtempSync(join(tmpdir(), 'check-config-'))
+    onTestFinished(() => rmSync(parent, { recursive: true, force: true }))
+    const settings = { STATE_DIRECTORY: join(parent, 'state') }
+    expect((await run(['--check-config'], settings)).code).toBe(0)
+    expect(readdirSync(parent)).toEqual([])
+    const gateway = startProgram([], { ...settings, PORT: '0', ADMIN_PORT: '0' })
+    await gateway.says(/quotegate is listening/)
+    const before = readdirSync(settings.STATE_DIRECTORY)
+    const { code, stderr } = await run(['--check-config'], settings)
+    expect([code, stderr]).toEqual([0, ''])
+    expect(readdirSync(settings.STATE_DIRECTORY)).toEqual(before)
+    writeFileSync(join(parent, 'file'), '')
+    const wrong = await run(['--check-config'], { STATE_DIRECTORY: join(parent, 'file'), PORT: '-1' })
+    expect(wrong.code).toBe(1)
+    expect(wrong.stderr).toContain('There are 2 problems')
+    expect(wrong.stderr).toMatch(
+      /^ {2}STATE_DIRECTORY=.*file - expected: a folder that quotegate can create/m,
+    )
   })
 })
 

@@ -17,6 +17,8 @@ import { asProblemOfFile, readSecretFiles, type SecretsRead } from './secret-fil
 import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings.ts'
 import { readTlsFiles, type TlsFilesRead } from './tls-files.ts'
 import { tracesOf } from './traces.ts'
+import type { TryDirectory } from './try-directory.ts'
+import { unknownNameProblems } from './unknown-names.ts'
 import { proxyOfOthers } from './warnings.ts'
 
 /** The settings as the code reads them, frozen. */
@@ -39,6 +41,8 @@ export interface LoadedConfig {
 export interface LoadOptions {
   /** For names that are nearly a setting's. */
   nearMisses?: 'warn' | 'error'
+  /** For other names that begin as settings do. */
+  unknownNames?: 'warn' | 'error'
   /** For settings and values of earlier versions. */
   retired?: 'warn' | 'error'
   /** False: HOST may never be used, because the gateway may be mounted in another app. */
@@ -47,6 +51,8 @@ export interface LoadOptions {
   memory?: MemoryLimits
   /** Reads the files that settings name. From the file system, if not given. */
   readFile?: ReadFile
+  /** Tries the folder of STATE_DIRECTORY. If not given, the folder is not touched. */
+  tryDirectory?: TryDirectory
 }
 
 /** The sandbox is behind payments too, unless PAYMENTS_BASE_URL says otherwise, while it is behind swap. */
@@ -193,15 +199,25 @@ function textOf(value: SettingValues[SettingName]): string {
   return String(value)
 }
 
+function findDirectoryProblems(
+  { STATE_DIRECTORY: directory }: SettingValues,
+  tryDirectory: TryDirectory | undefined,
+): { name: SettingName; expected: string }[] {
+  const expected = directory && tryDirectory?.(directory)
+  return expected === undefined ? [] : [{ name: 'STATE_DIRECTORY', expected }]
+}
+
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
 export function loadConfig(
   given: Record<string, SettingValue | undefined>,
   {
     nearMisses = 'error',
+    unknownNames = 'warn',
     retired = 'warn',
     listens = true,
     memory = memoryLimits(),
     readFile = readSystemFile,
+    tryDirectory,
   }: LoadOptions = {},
 ): LoadedConfig {
   const { texts: written, problems: unreadable } = readGiven(given)
@@ -220,17 +236,21 @@ export function loadConfig(
     listens,
     isWrong: (name) => wrongNames.has(name),
   })
-  for (const { name, expected } of [...secrets.problems, ...unfitTlsFiles, ...findings.problems]) {
+  const directoryProblems = findDirectoryProblems(values, tryDirectory)
+  const found = [...secrets.problems, ...unfitTlsFiles, ...findings.problems, ...directoryProblems]
+  for (const { name, expected } of found) {
     const text = texts.get(name)
     problems.push({ name, value: text && displaySetting(name, text), expected })
   }
 
   const warnings = [...findings.warnings, ...proxyOfOthers(texts), ...memoryWarnings(values, isSet, memory)]
-  const report = (how: 'warn' | 'error', found: readonly Required<SettingProblem>[]) => {
-    if (how === 'warn') warnings.push(...found.map(({ message }) => message))
-    else problems.push(...found)
+  const report = (how: 'warn' | 'error', more: readonly Required<SettingProblem>[]) => {
+    if (how === 'warn') warnings.push(...more.map(({ message }) => message))
+    else problems.push(...more)
   }
-  report(nearMisses, nearMissProblems(texts))
+  const misspelt = nearMissProblems(texts)
+  report(nearMisses, misspelt)
+  report(unknownNames, unknownNameProblems(texts, misspelt))
   report(retired, retiredProblems)
   if (problems.length > 0) throw new SettingsError(problems)
   return {

@@ -66,7 +66,9 @@ Every setting is an environment variable with a default that works; only \`SWAP_
 in production. Settings are checked at startup: a wrong value stops it, and the error lists all problems, each
 with its value and what would be right. An empty value counts as unset. A default of none means unset; do not
 write the word. \`on\`, \`true\` and \`1\` are the same, and so are \`off\`, \`false\` and \`0\`. A name that is nearly
-a setting's is a warning at startup and an error of \`--check-config\`. A setting that is legal and probably not meant,
+a setting's, or that is not a setting and begins as settings do (\`SWAP_\`, \`ORDER_\`, \`STATE_\` and so on), is a warning at
+startup and an error of \`--check-config\`; what Kubernetes sets for a Service of such a name (\`…_SERVICE_HOST\`, \`…_PORT\`) is
+not. \`--check-config\` also tries \`STATE_DIRECTORY\`, and leaves nothing behind. A setting that is legal and probably not meant,
 or that has no effect beside the others, is a warning of both.
 
 \`quotegate --print-config\` shows each value in effect and where it comes from, secrets masked.

@@ -30,7 +30,7 @@ export function milliseconds(minimum = 1) {
 export const port = z
   .string()
   // Kubernetes sets ADMIN_PORT=tcp://10.0.0.1:80 in every pod beside a service named "admin".
-  .refine((text) => !text.startsWith('tcp://'), {
+  .refine((text) => !/^(?:tcp|udp|sctp):\/\//.test(text), {
     error: "a port number; this one was set by Kubernetes' service links (enableServiceLinks: false)",
     abort: true,
   })

@@ -40,6 +40,7 @@ describe('a start warns of', () => {
     { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'https://pay.example/v3' },
     { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'https://pay.example/mycheckouts' },
     { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'https://pay.example/checkouts', PAYMENTS_PATHS: '/' },
+    { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: 'https://pay.example', PAYMENTS_PATHS: '/' },
   ])('no other base URL: %j', (given) => expect(warnings(given)).toEqual([]))
 
   test.each(['SWAP_BASE_URL', 'PAYMENTS_BASE_URL', 'WEBHOOKS_BASE_URL'])(

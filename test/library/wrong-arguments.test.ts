@@ -121,6 +121,28 @@ test('createGateway() finds a name that is nearly a setting, whatever its value 
 })
 
 test.each([
+  ['ORDER_MARGIN_MS', 500, 'Did you mean ORDER_EXPIRY_MARGIN_MS?'],
+  ['EVICT_ON_ORDER', false, 'Did you mean QUOTE_EVICT_ON_ORDER?'],
+  ['QUOTE_TTL_MS', 5_000, 'The settings that begin with QUOTE_ are '],
+  ['LEDGER_SIZE', 1_000, 'The settings that begin with LEDGER_ are LEDGER_ENTRIES and LEDGER_RETENTION_MS.'],
+  ['STATE_DIR', new URL('file:///var/lib/quotegate'), 'Did you mean STATE_DIRECTORY?'],
+])('createGateway() warns of a name that begins as settings do: %s', async (name, value, hint) => {
+  const warned: string[] = []
+  const logger = { ...console, warn: (_members: object, text: string) => void warned.push(text) }
+  const gateway = await createGateway({ [name]: value } as GatewaySettings, { logger })
+  await gateway.close()
+  expect(warned).toEqual([expect.stringContaining(`${name} is not a setting. ${hint}`)])
+})
+
+test('createGateway() does not warn of a HOST that it may never use: its app may be mounted in another', async () => {
+  const warned: string[] = []
+  const logger = { ...console, warn: (_members: object, text: string) => void warned.push(text) }
+  const settings = { TRUST_PROXY: '10.0.0.0/8', CLIENT_IP_HEADER: 'x-forwarded-for' }
+  await (await createGateway(settings, { logger })).close()
+  expect(warned).toEqual([])
+})
+
+test.each([
   [0, [expect.stringMatching(/^The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0/)]],
   [60, []],
 ])('createGateway() warns of a rateLimiter beside RATE_LIMIT_PER_MINUTE=%i: %j', async (perMinute, said) => {

@@ -1,0 +1,41 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+
+/** Says what would be right if files cannot be kept in the directory; undefined: they can. */
+export type TryDirectory = (path: string) => string | undefined
+
+/** Tries what a start does with STATE_DIRECTORY, and leaves nothing behind. A gateway may be using it meanwhile. */
+export const tryDirectory: TryDirectory = (written) => {
+  const path = resolve(written)
+  const missing = missingFolders(path)
+  const file = join(path, `check-config-${randomUUID()}`)
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 })
+    // A disk that is full accepts an empty file.
+    writeFileSync(file, 'quotegate --check-config', { flag: 'wx', mode: 0o600 })
+    return undefined
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    return `a folder that quotegate can create and write to (${code ?? message})`
+  } finally {
+    withoutFailing(() => rmSync(file, { force: true }))
+    // One that is not empty is in use: a gateway has started meanwhile.
+    for (const folder of missing) withoutFailing(() => rmdirSync(folder))
+  }
+}
+
+/** The deepest first. */
+function missingFolders(path: string): string[] {
+  const missing: string[] = []
+  for (let folder = path; !existsSync(folder); folder = dirname(folder)) missing.push(folder)
+  return missing
+}
+
+function withoutFailing(step: () => void): void {
+  try {
+    step()
+  } catch {
+    // What could not be created cannot be removed.
+  }
+}
