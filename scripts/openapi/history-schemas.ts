@@ -55,9 +55,15 @@ export const outage = z.object({
     .describe(
       'The pairs that fail, or the peers whose client-address header is not read: 20 at most, none without the ADMIN_TOKEN.',
     ),
-  howMany: z.number().optional(),
+  howMany: z.number().optional().describe('Such pairs or peers.'),
   headers: z.array(z.string()).optional().describe('What these peers send in place of CLIENT_IP_HEADER.'),
   clientIpHeader: z.string().optional(),
+  askedFor: z
+    .number()
+    .optional()
+    .describe(
+      'No quote has succeeded since the first failure: how many pairs were asked for. Absent: some have.',
+    ),
   offsetMs: z.number().optional().describe('The provider’s clock less this one; absent: unknown.'),
   share: z.number().optional().describe('Of the float orders of 30 min: those forwarded as unknown.'),
   usualShare: z.number().optional().describe('The same over a day.'),
@@ -109,6 +115,10 @@ export const history = z
           at: z.number(),
           tone: z.enum(['good', 'warn', 'bad', 'note']),
           text: z.string(),
+          replaces: z
+            .number()
+            .optional()
+            .describe('The id of an earlier event that said the same of a moment before.'),
         }),
       )
       .describe('The last 200, the oldest first.'),

@@ -87,7 +87,7 @@ const upstreamState = z.object({
   name: z.enum(['swap', 'payments', 'webhooks']),
   sandbox: z.boolean(),
   breakers: z.array(shownBreaker),
-  openPairs: z.number().describe('Pairs whose quotes are not asked for now, because they keep failing.'),
+  openPairs: z.number().describe('Pairs whose quotes keep failing, so that only a try is sent now and then.'),
   inFlight: z.number(),
   connections: z
     .object({ busy: z.number(), idle: z.number(), waiting: z.number() })

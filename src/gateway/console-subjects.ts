@@ -9,6 +9,7 @@ import type { Breaker } from '../upstream/breaker.ts'
 import type { BreakerName } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/types.ts'
 import { failureText } from './failure-text.ts'
+import { createHitWatch } from './hit-watch.ts'
 import type { RefusalCounts } from './refusal-counts.ts'
 import { createSlowSubjects } from './slow-subjects.ts'
 
@@ -35,11 +36,27 @@ const maxClockOffsetMs = 2_000
 /** All that the console may have to say is wrong. */
 export function createSubjects(parts: SubjectParts): Subject[] {
   const { clock, upstreams, refusals, providerClock, sharedStore, metrics, untrustedPeers } = parts
+  const wasServedFromCache = createHitWatch(metrics)
   const wallOf = (monotonicMs: number) => Math.round(clock.nowMs() - (performance.now() - monotonicMs))
 
   function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes'): string | undefined {
     const last = lastFailures[what]
     return last && failureText(last.failure, last.afterMs)
+  }
+
+  /** Only what has succeeded since the first failure, and is not stopped. */
+  function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
+    const fromCache = wasServedFromCache(sinceMs)
+    return upstreams.flatMap(({ name, successes, breakers: { states } }) => {
+      const succeeded = successes.since(sinceMs)
+      if (states.orders === undefined) return succeeded.length > 0 ? [name] : []
+      const cached = fromCache ? ['cached quotes until they expire'] : []
+      return [
+        ...(succeeded.includes('quotes') ? [quotes] : cached),
+        ...(succeeded.includes('orders') ? ['orders'] : []),
+        ...(succeeded.includes('rest') ? ['the rest of the swap API'] : []),
+      ]
+    })
   }
 
   function ofBreaker(upstream: Upstream, name: BreakerName, breaker: Breaker): Subject {
@@ -59,7 +76,7 @@ export function createSubjects(parts: SubjectParts): Subject[] {
           lastFailure: lastFailureOf(upstream, name),
           // Half-open without a request that tries: the client of the last one left.
           retryInMs: state === 'half-open' && !breaker.admits() ? undefined : Math.round(retryAfterMs),
-          stillServed: stillServed(upstreams),
+          stillServed: stillServed(failingSinceMs ?? performance.now()),
         }
       },
     }
@@ -67,26 +84,28 @@ export function createSubjects(parts: SubjectParts): Subject[] {
 
   function ofPairs(upstream: Upstream): Subject {
     return {
-      name: `${upstream.name} quotes of single pairs`,
+      name: `${upstream.name} quotes`,
       concerned: 'refused',
       count: () => refusals.count(upstream.name, 'pair'),
       trouble() {
-        const stopped = upstream.breakers.stoppedPairs()
-        if (stopped.length === 0) return undefined
+        const outage = upstream.successes.quotesOutage()
+        if (outage === undefined) return undefined
+        const { stopped, sinceMs, askedFor } = outage
         return {
           what: 'pairs',
-          isSevere: false,
-          since: wallOf(Math.min(...stopped.map(({ failingSinceMs }) => failingSinceMs))),
+          isSevere: askedFor !== undefined,
+          since: wallOf(sinceMs),
           upstream: upstream.name,
           traffic: 'quotes',
           lastFailure: lastFailureOf(upstream, 'quotes'),
           retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
-          stillServed: stillServed(upstreams, 'quotes of other pairs'),
+          stillServed: stillServed(sinceMs, 'quotes of other pairs'),
           names: stopped
             .map(({ pair }) => pair)
             .sort()
             .slice(0, maxNames),
           howMany: stopped.length,
+          askedFor,
         }
       },
     }
@@ -184,18 +203,4 @@ export function troubleOf({ recent, day }: UnknownOrders): Trouble | undefined {
   const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
   if (!isUnusual && share <= unknownShare.always) return undefined
   return { what: 'unknown-orders', isSevere: false, share, usualShare }
-}
-
-/** What goes on, whatever is stopped. */
-function stillServed(upstreams: readonly Upstream[], quotes = 'quotes'): string[] {
-  return upstreams.flatMap(({ name, breakers: { states } }) => {
-    const isConnected = states.connections?.state === 'closed'
-    if (states.orders === undefined) return isConnected ? [name] : []
-    const goes = (breaker: BreakerName) => isConnected && states[breaker]?.state === 'closed'
-    return [
-      isConnected ? quotes : 'cached quotes until they expire',
-      ...(goes('orders') ? ['orders'] : []),
-      ...(goes('rest') ? ['the rest of the swap API'] : []),
-    ]
-  })
 }

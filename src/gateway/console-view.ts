@@ -61,7 +61,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
         state,
         retryAfterMs: Math.round(retryAfterMs),
       })),
-      openPairs: breakers.refusedPairs().length,
+      openPairs: breakers.stoppedPairs().length,
       inFlight,
       connections: { ...upstream.connections },
       connectionsMost: config.upstream.connections,

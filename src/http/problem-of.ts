@@ -1,7 +1,8 @@
+import { nameOfApi, outageText, servedText } from './outage-text.ts'
 import { Problem, type ProblemSlug, problemTypes } from './problem.ts'
-import { type OpenBreaker, UpstreamFailure, type UpstreamFault } from './upstream-failure.ts'
+import { UpstreamFailure, type UpstreamFault } from './upstream-failure.ts'
 
-/** In `detail`, `API` stands for the name of the upstream. */
+/** In `detail`, `API` stands for the name of the upstream, here and in outage-text.ts. */
 const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string }> = {
   connection_refused: { slug: 'upstream-unreachable', detail: 'The API refused the connection.' },
   destination_unavailable: { slug: 'upstream-unreachable', detail: 'No network path leads to the API.' },
@@ -27,19 +28,6 @@ const problemOfFault: Record<UpstreamFault, { slug: ProblemSlug; detail: string 
   connection_limit_reached: { slug: 'saturated', detail: 'All connections to the API are busy.' },
 }
 
-const nameOfApi: Readonly<Record<string, string>> = {
-  swap: 'swap API',
-  payments: 'payments API',
-  webhooks: 'webhook receiver',
-}
-
-const detailOfBreaker: Record<OpenBreaker, string> = {
-  connections: 'Connections to the API keep failing.',
-  orders: 'Orders keep failing at the API; other requests are not affected.',
-  rest: 'Requests other than quotes and orders keep failing at the API; quotes and orders are not affected.',
-  pair: 'Quotes of this pair keep failing at the API; other pairs and orders are not affected.',
-}
-
 const safeMethods = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /** Turns any thrown error into the problem that the client receives, without internal details. */
@@ -47,14 +35,14 @@ export function problemOf(error: unknown, method: string): Problem {
   if (error instanceof Problem) return error
   if (error instanceof UpstreamFailure) {
     const { slug, detail: ofFault } = problemOfFault[error.fault]
-    const detail = error.breaker === undefined ? ofFault : detailOfBreaker[error.breaker]
+    const detail = (outageText(error) ?? ofFault).replace('API', nameOfApi[error.upstream] ?? 'upstream')
     const isRetryable = !error.maybeSeen || safeMethods.has(method)
     const retryAfter =
       problemTypes[slug].status === 503
         ? String(Math.max(1, Math.ceil(error.retryAfterMs / 1_000)))
         : undefined
     return new Problem(slug, {
-      detail: `${detail.replace('API', nameOfApi[error.upstream] ?? 'upstream')} ${adviceOf(error, { isRetryable, retryAfter })}`,
+      detail: `${detail}${servedText(error)} ${adviceOf(error, { isRetryable, retryAfter })}`,
       headers: {
         'Proxy-Status': `quotegate; error=${error.fault === 'breaker_open' ? 'destination_unavailable' : error.fault}`,
         ...(retryAfter === undefined ? {} : { 'Retry-After': retryAfter }),

@@ -15,6 +15,16 @@ export type UpstreamFault =
   /** Our own type: the request was not sent, because the upstream kept failing. Sent as destination_unavailable. */
   | 'breaker_open'
 
+/** What can be said of an outage besides which breaker is open. */
+export interface OutageFacts {
+  /** How many pairs have stopped. */
+  readonly stoppedPairs: number
+  /** No quote has succeeded since the outage began: how many pairs were asked for. Undefined: some have, or it is not of quotes. */
+  readonly pairsAskedFor: number | undefined
+  /** What has succeeded since then and is not stopped. */
+  readonly stillServed: readonly ('quotes' | 'orders' | 'rest')[]
+}
+
 /** An upstream gave no answer that could be passed on. */
 export class UpstreamFailure extends Error {
   override readonly name = 'UpstreamFailure'
@@ -25,6 +35,8 @@ export class UpstreamFailure extends Error {
   readonly retryAfterMs: number
   /** With `breaker_open`: which of the upstream's breakers it was. */
   readonly breaker: OpenBreaker | undefined
+  /** With `breaker_open`. */
+  readonly outage: OutageFacts | undefined
 
   constructor(
     upstream: string,
@@ -34,6 +46,7 @@ export class UpstreamFailure extends Error {
       cause?: unknown
       retryAfterMs?: number
       breaker?: OpenBreaker
+      outage?: OutageFacts
     },
   ) {
     super(`${upstream} upstream: ${options.fault}`, { cause: options.cause })
@@ -42,6 +55,7 @@ export class UpstreamFailure extends Error {
     this.maybeSeen = options.maybeSeen
     this.retryAfterMs = options.retryAfterMs ?? 0
     this.breaker = options.breaker
+    this.outage = options.outage
   }
 }
 

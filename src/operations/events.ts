@@ -7,10 +7,13 @@ export interface SeenEvent {
   readonly at: number
   readonly tone: EventTone
   readonly text: string
+  /** The event whose place it takes, because it says the same of a later moment. */
+  readonly replaces?: number | undefined
 }
 
 export interface Events {
-  add(tone: EventTone, text: string): void
+  /** Returns its id. */
+  add(tone: EventTone, text: string, replaces?: number): number
   /** Those that came after this id, the oldest first. */
   after(id: number): readonly SeenEvent[]
 }
@@ -23,10 +26,13 @@ export function createEvents(nowMs: () => number): Events {
   const events: SeenEvent[] = []
   let lastId = 0
   return {
-    add(tone, text) {
+    add(tone, text, replaces) {
       lastId += 1
-      events.push({ id: lastId, at: nowMs(), tone, text: text.slice(0, maxLength) })
+      const replaced = events.findIndex(({ id }) => id === replaces)
+      if (replaced !== -1) events.splice(replaced, 1)
+      events.push({ id: lastId, at: nowMs(), tone, text: text.slice(0, maxLength), replaces })
       if (events.length > maxEvents) events.shift()
+      return lastId
     },
     after: (id) => events.filter((event) => event.id > id),
   }

@@ -1,3 +1,4 @@
+import { pairsText } from '../http/outage-text.ts'
 import type { Events } from './events.ts'
 import { runbookOf } from './runbook.ts'
 
@@ -28,6 +29,8 @@ export interface Trouble {
   /** What those peers send in place of CLIENT_IP_HEADER. */
   readonly headers?: readonly string[]
   readonly clientIpHeader?: string
+  /** No quote has succeeded since the first failure: how many pairs were asked for. Undefined: some have. */
+  readonly askedFor?: number | undefined
   /** The provider's clock minus ours; undefined: it is unknown. */
   readonly offsetMs?: number | undefined
   /** Of the orders: those forwarded as unknown, lately and in a day. */
@@ -74,29 +77,41 @@ interface Kept {
   subject: Subject
   outage: Outage | undefined
   countBefore: number
+  /** The event that says how many pairs have stopped by now, if they were not as many at first. */
+  numberEvent: number | undefined
 }
 
 export function createOutages(
   subjects: readonly Subject[],
   { nowMs, events }: { nowMs: () => number; events: Events },
 ): Outages {
-  const kept: Kept[] = subjects.map((subject) => ({ subject, outage: undefined, countBefore: 0 }))
+  const kept: Kept[] = subjects.map((subject) => ({
+    subject,
+    outage: undefined,
+    countBefore: 0,
+    numberEvent: undefined,
+  }))
   const past: Outage[] = []
   let lastId = 0
 
   function lookAt(one: Kept): void {
-    const { subject, outage: known } = one
+    const { subject } = one
     const trouble = subject.trouble()
     const count = subject.count()
+    // All quotes that fail are another outage than single pairs: with a beginning and a count of its own.
+    if (one.outage !== undefined && one.outage.isSevere !== trouble?.isSevere) {
+      end(one, one.outage, { requests: count - one.countBefore, isWorse: trouble?.isSevere === true })
+      one.countBefore = count
+    }
     if (trouble === undefined) {
-      if (known !== undefined) end(one, known, count - one.countBefore)
       one.countBefore = count
       return
     }
+    const known = one.outage
     if (known === undefined) {
       lastId += 1
       events.add(trouble.isSevere ? 'bad' : 'warn', `${subject.name}: ${beginOf(trouble)}`)
-    }
+    } else if (trouble.what === 'pairs') noteNumber(one, known, trouble)
     one.outage = {
       ...trouble,
       id: known?.id ?? lastId,
@@ -108,11 +123,24 @@ export function createOutages(
     }
   }
 
-  function end(one: Kept, known: Outage, requests: number): void {
+  /** One event has the number of now, so that many pairs which stop one after the other push no other events out. */
+  function noteNumber(one: Kept, known: Outage, trouble: Trouble): void {
+    if (trouble.howMany === known.howMany && trouble.askedFor === known.askedFor) return
+    const text = `${one.subject.name}: ${beginOf(trouble)}`
+    one.numberEvent = events.add(trouble.isSevere ? 'bad' : 'warn', text, one.numberEvent)
+  }
+
+  function end(
+    one: Kept,
+    known: Outage,
+    { requests, isWorse }: { requests: number; isWorse: boolean },
+  ): void {
     const until = nowMs()
     past.push({ ...known, until, requests, retryInMs: undefined, names: [] })
     if (past.length > maxPast) past.shift()
     one.outage = undefined
+    one.numberEvent = undefined
+    if (isWorse) return
     const lasted = `over after ${durationText(until - known.since)}`
     const suffered = requests > 0 && known.concerned !== 'none' ? `, ${requests} ${known.concerned}` : ''
     events.add('good', `${one.subject.name}: ${lasted}${suffered}`)
@@ -129,12 +157,13 @@ export function createOutages(
   }
 }
 
-function beginOf({ what, lastFailure, howMany, offsetMs, p95Ms = 0, usualP95Ms = 0 }: Trouble): string {
+function beginOf(trouble: Trouble): string {
+  const { what, lastFailure, howMany = 0, askedFor, offsetMs, p95Ms = 0, usualP95Ms = 0 } = trouble
   switch (what) {
     case 'upstream':
       return `stopped, the last failure was ${lastFailure ?? 'not kept'}`
     case 'pairs':
-      return `${howMany} stopped, the last failure was ${lastFailure ?? 'not kept'}`
+      return `${stoppedPairs(howMany, askedFor)}, the last failure was ${lastFailure ?? 'not kept'}`
     case 'slow':
       return `p95 of 10 min is ${p95Ms} ms, usually ${usualP95Ms} ms`
     case 'store':
@@ -148,6 +177,11 @@ function beginOf({ what, lastFailure, howMany, offsetMs, p95Ms = 0, usualP95Ms =
     case 'unknown-orders':
       return 'more orders than usual are forwarded as unknown'
   }
+}
+
+function stoppedPairs(howMany: number, askedFor: number | undefined): string {
+  if (askedFor !== undefined) return `all that were asked for fail (${pairsText(howMany, askedFor)})`
+  return `${howMany} pair${howMany === 1 ? '' : 's'} stopped`
 }
 
 /** As a person says it. */

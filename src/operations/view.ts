@@ -21,7 +21,7 @@ export interface UpstreamState {
   readonly name: string
   readonly sandbox: boolean
   readonly breakers: readonly ShownBreaker[]
-  /** Pairs whose quotes are not asked for now, because they keep failing. */
+  /** Pairs whose quotes keep failing, so that only a try is sent now and then. */
   readonly openPairs: number
   readonly inFlight: number
   /** Connections in use and idle, and requests that wait for one. */

@@ -22,6 +22,8 @@ export interface BreakersOptions extends Omit<BreakerOptions, 'onChange'> {
 export interface Refusal {
   breaker: OpenBreaker
   retryAfterMs: number
+  /** When the first of the failures in a row ended. Monotonic. */
+  failingSinceMs: number
 }
 
 /**
@@ -35,6 +37,8 @@ export interface Breakers {
   refusedPairs(): readonly string[]
   /** The pairs whose breakers have opened, and that had no quote since; named as in `quoteOf`. */
   stoppedPairs(): readonly StoppedPair[]
+  /** How many pairs were asked for since then, or have stopped before. Monotonic. */
+  pairsAskedFor(sinceMs: number): number
   /** What keeps a request of this kind from being sent, if anything does. */
   refusal(kind: RequestKind): Refusal | undefined
   /** The permit of the request's kind, once nothing refuses it. Connections are asked when a request gets one. */
@@ -61,6 +65,7 @@ export function createBreakers(options: BreakersOptions): Breakers {
       states: { connections },
       refusedPairs: () => [],
       stoppedPairs: () => [],
+      pairsAskedFor: () => 0,
       refusal: () => refusalOf(connections, 'connections'),
       admit: () => uncounted,
     }
@@ -78,6 +83,7 @@ export function createBreakers(options: BreakersOptions): Breakers {
     states: { connections, ...ofKind },
     refusedPairs: quotes.refusedPairs,
     stoppedPairs: quotes.stoppedPairs,
+    pairsAskedFor: quotes.askedFor,
     refusal(kind) {
       const unconnected = refusalOf(connections, 'connections')
       if (unconnected !== undefined) return unconnected
@@ -101,5 +107,9 @@ export function trafficOf(kind: RequestKind): Traffic {
 }
 
 function refusalOf(breaker: Breaker, name: OpenBreaker): Refusal | undefined {
-  return breaker.admits() ? undefined : { breaker: name, retryAfterMs: breaker.retryAfterMs }
+  return breaker.admits() ? undefined : refusalBy(breaker, name)
+}
+
+export function refusalBy({ retryAfterMs, failingSinceMs }: Breaker, name: OpenBreaker): Refusal {
+  return { breaker: name, retryAfterMs, failingSinceMs: failingSinceMs ?? Number.POSITIVE_INFINITY }
 }

@@ -4,6 +4,7 @@ import type { BreakerState } from './breaker.ts'
 import type { BreakerName, Breakers } from './breakers.ts'
 import type { RequestBody } from './request-body.ts'
 import type { SlowReaders } from './slow-readers.ts'
+import type { Successes } from './successes.ts'
 import type { RequestTrace } from './try-trace.ts'
 
 export interface UpstreamLimits {
@@ -112,6 +113,7 @@ export interface Upstream {
   readonly breakers: Pick<Breakers, 'states' | 'refusedPairs' | 'stoppedPairs'>
   /** By what failed: connections, or requests that had one. */
   readonly lastFailures: Readonly<Partial<Record<'connections' | Traffic, LastFailure>>>
+  readonly successes: Pick<Successes, 'since' | 'quotesOutage'>
   /** How many requests have a connection or wait for one. */
   readonly inFlight: number
   /** Requests that failed so far; one whose client left did not. */

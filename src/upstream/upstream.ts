@@ -4,13 +4,14 @@ import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { Attempt, type AttemptContext } from './attempt.ts'
 import type { BreakerState } from './breaker.ts'
-import { type BreakerName, createBreakers, type Refusal, trafficOf } from './breakers.ts'
+import { type BreakerName, createBreakers, type Refusal, refusalBy, trafficOf } from './breakers.ts'
 import { connectionsForStreams, createCapacity, type Lane, reservedForFloatOrders } from './capacity.ts'
 import { Connections, type TryHandler } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
 import { RequestBody } from './request-body.ts'
 import { createRetryBudget } from './retry-budget.ts'
 import { SlowReaders } from './slow-readers.ts'
+import { createSuccesses } from './successes.ts'
 import { TryTrace } from './try-trace.ts'
 import type {
   InFlightRequest,
@@ -84,6 +85,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     },
   })
   const slowReaders = new SlowReaders({ max: maxSlow, othersWait: () => connections.stats.waiting > 0 })
+  const successes = createSuccesses(breakers, () => performance.now())
   const capacity = createCapacity({ connections: limits.connections, reserved, queue: limits.queue })
   const budget = createRetryBudget(() => performance.now())
   let failures = 0
@@ -95,16 +97,20 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     if (breaker !== 'connections') return
     if (state === 'closed') connections.serve()
     // Requests that waited for the trial have waited long enough: the outage may last.
-    if (state === 'open' && isTryingToConnect) connections.refuseWaiting(refused(connectionsRefusal()))
+    if (state === 'open' && isTryingToConnect)
+      connections.refuseWaiting(refused(refusalBy(breakers.connections, 'connections')))
     isTryingToConnect = state === 'half-open'
   }
 
-  function connectionsRefusal(): Refusal {
-    return { breaker: 'connections', retryAfterMs: breakers.connections.retryAfterMs }
-  }
-
-  function refused({ breaker, retryAfterMs }: Refusal): UpstreamFailure {
-    return new UpstreamFailure(name, { fault: 'breaker_open', maybeSeen: false, retryAfterMs, breaker })
+  function refused({ breaker, retryAfterMs, failingSinceMs }: Refusal): UpstreamFailure {
+    const quotes = breaker === 'pair' ? successes.quotesOutage() : undefined
+    const outage = {
+      stoppedPairs: quotes?.stopped.length ?? 0,
+      pairsAskedFor: quotes?.askedFor,
+      stillServed: successes.since(quotes?.askedFor === undefined ? failingSinceMs : quotes.sinceMs),
+    }
+    const how = { fault: 'breaker_open', maybeSeen: false, retryAfterMs, breaker, outage } as const
+    return new UpstreamFailure(name, how)
   }
 
   function traceTry({ trace, method }: UpstreamRequest, resends: number): TryTrace | undefined {
@@ -155,6 +161,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     onEnd(outcome, { request, startedAtMs }, status) {
       capacity.ended(laneOf(request))
       if (outcome !== 'answered' && outcome !== 'given-up') failures += 1
+      if (outcome === 'answered' && status < 400) successes.note(trafficOf(request.kind))
       observer.requestEnded(outcome, performance.now() - startedAtMs, trafficOf(request.kind), status)
     },
   }
@@ -163,6 +170,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     name,
     breakers,
     lastFailures,
+    successes,
     slowReaders,
     get inFlight() {
       return capacity.inFlight

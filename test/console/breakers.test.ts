@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { gatewayWith } from '../operations/support.ts'
+import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { aSecond, recordingUpstream } from '../support/gateways/between.ts'
 import { describeInBrowser, expectPeace, openPage, useBrowser } from './browser.ts'
 
@@ -7,7 +8,10 @@ useBrowser()
 
 describeInBrowser('the console', () => {
   test('says what an open breaker stops: single pairs or one kind, and nothing that is still sent', async () => {
-    const upstream = await recordingUpstream((_request, response) => response.writeHead(503).end())
+    const upstream = await recordingUpstream(({ target }, response) => {
+      if (target.includes('BTC_USDC')) giveQuote(response, quoteBody({ expiry: Date.now() + 600_000 }))
+      else response.writeHead(503).end()
+    })
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
       BREAKER_FAILURES: 2,
@@ -25,6 +29,9 @@ describeInBrowser('the console', () => {
     }
     await expect.poll(shown).toContain('breakers closed')
     await fail('/v3/pairs/ETH_USDC/quotes')
+    await expect.poll(shown).toContain('all quotes fail (1 of 1 pair)')
+    expect(await tone()).toBe('dot bad')
+    await fetch(`${gateway.url}/v3/pairs/BTC_USDC/quotes?amount=1`, { headers })
     await expect.poll(shown).toContain('1 pair stopped')
     expect(await tone()).toBe('dot warn')
     await fail('/v3/assets')

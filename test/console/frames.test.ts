@@ -120,7 +120,16 @@ describeInBrowser('what the console says', () => {
     const { now } = hello.health
     const many = Array.from({ length: 7 }, (_, index) => `${index}${'x'.repeat(200)}`)
     const pairs = outage({
-      ...{ id: 1, what: 'pairs', upstream: 'swap', traffic: 'quotes', names: many, howMany: 7, since: now },
+      ...{
+        isSevere: false,
+        id: 1,
+        what: 'pairs',
+        upstream: 'swap',
+        traffic: 'quotes',
+        names: many,
+        howMany: 7,
+        since: now,
+      },
       ...{ lastFailure: '503', retryInMs: 0, stillServed: ['quotes of other pairs'] },
     })
     const peers = outage({ id: 2, what: 'trust-proxy', names: many, howMany: 7, since: now, requests: 1 })
@@ -161,6 +170,44 @@ describeInBrowser('what the console says', () => {
     await page.locator('[data-outage="upstream"]').waitFor()
     expect(await page.locator('[data-outage="pairs"]').count()).toBe(0)
     expect(await said('unknown-orders')).toMatch(/, more than the usual 20%; 9 since then\. What to do$/)
+  })
+
+  test('says the same number of pairs at the top, in the sentence and in the events, of which one is replaced', async () => {
+    const { url, hello, tick, restart, send } = await stageFrames()
+    const { now } = hello.health
+    const allOf = (howMany: number, askedFor: number) =>
+      outage({
+        ...{
+          what: 'pairs',
+          upstream: 'swap',
+          traffic: 'quotes',
+          howMany,
+          askedFor,
+          since: now,
+          retryInMs: 0,
+        },
+        ...{ runbook: 'https://example.org/runbook#pairs' },
+      })
+    const event = { at: now, tone: 'bad' }
+    const events = [
+      { ...event, id: 1, text: 'began (1 of 1 pair)' },
+      { ...event, id: 2, text: 'now (2 of 3 pairs stopped)' },
+    ]
+    restart({ ...hello, outages: [allOf(2, 3)], history: { ...hello.history, events } })
+    const { page } = await openPage(url)
+    const sentence = page.locator('[data-outage="pairs"]')
+    const chip = page.locator('[data-item="upstream-swap"]')
+    await sentence
+      .filter({ hasText: /^All quotes that were asked for fail \(2 of 3 pairs stopped\), since / })
+      .waitFor()
+    expect(await chip.textContent()).toContain('all quotes fail (2 of 3 pairs stopped)')
+    expect(await sentence.getByRole('link').getAttribute('href')).toBe('https://example.org/runbook#pairs')
+    const next = { ...event, id: 3, text: 'now (4 of 4 pairs)', replaces: 2 }
+    send('tick', { ...tick, outages: [allOf(4, 4)], events: [next] })
+    await sentence.filter({ hasText: '(4 of 4 pairs), since' }).waitFor()
+    expect(await chip.textContent()).toContain('all quotes fail (4 of 4 pairs)')
+    const texts = await page.locator('#events li span:last-child').allTextContents()
+    expect(texts).toEqual(['now (4 of 4 pairs)', 'began (1 of 1 pair)'])
   })
 
   test('shows by its number each character that would turn round or hide what follows', async () => {

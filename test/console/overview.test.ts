@@ -45,8 +45,14 @@ describeInBrowser('the console in an outage', () => {
       await expect
         .poll(() => banner.textContent(), { timeout: 15_000 })
         .toMatch(
-          /^Quotes of 4 pairs \(BTC_ETH, BTC_USDC, SOL_ETH, SOL_USDC\) have failed since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 4 requests refused meanwhile, the next try is in \d+ min\. Still served: quotes of other pairs, orders and the rest of the swap API\. What to do$/,
+          /^All quotes that were asked for fail \(4 of 4 pairs\), since \d\d:\d\d:\d\d \(.+ s\); the last failure was 503; 4 requests refused meanwhile, the next try is in \d+ min\. What to do$/,
         )
+      expect(await banner.getAttribute('class')).toBe('outage bad')
+      const chip = page.locator('[data-item="upstream-swap"]')
+      expect(await chip.textContent()).toContain('all quotes fail (4 of 4 pairs)')
+      expect(await chip.locator('.dot').getAttribute('class')).toBe('dot bad')
+      const event = 'swap quotes: all that were asked for fail (4 of 4 pairs), the last failure was 503'
+      await page.locator('#events li', { hasText: event }).waitFor()
       for (const _ of Array(8)) await quote(gateway, { pair: 'SOL_ETH' })
       await expect.poll(() => banner.textContent(), { timeout: 15_000 }).toContain('12 requests refused')
       await expect

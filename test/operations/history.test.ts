@@ -127,6 +127,16 @@ test('the last two hundred events are kept', () => {
   expect(events.after(998).map(({ id }) => id)).toEqual([999, 1_000])
 })
 
+test('an event that says the same of a later moment takes the place of the one before', () => {
+  const events = createEvents(() => 1_000)
+  events.add('warn', '1 pair')
+  const second = events.add('warn', '2 pairs')
+  events.add('note', 'other')
+  events.add('warn', '3 pairs', second)
+  expect(events.after(0).map(({ text }) => text)).toEqual(['1 pair', 'other', '3 pairs'])
+  expect(events.after(second).at(-1)).toMatchObject({ replaces: second })
+})
+
 describe('the history of a gateway', () => {
   const sumOf = (slots: ShownSlots, name: 'requests' | 'quotes' | 'hits' | 'saved') =>
     slots.values[name].reduce<number>((sum, count) => sum + (count ?? 0), 0)

@@ -28,9 +28,20 @@ async function historyOf({ operationsUrl }: RunningGateway) {
 const outagesOf = async (gateway: RunningGateway) => (await statusOf(gateway)).outages
 
 async function get({ url }: RunningGateway, target: string): Promise<number> {
-  const answer = await fetch(url + target, { headers: { 'App-Name': 'demo' } })
+  const headers = { 'App-Name': 'demo', Authorization: 'Bearer key' }
+  const answer = await fetch(url + target, { headers })
   await answer.arrayBuffer()
   return answer.status
+}
+
+async function openPairsOf({ operationsUrl }: RunningGateway): Promise<number> {
+  return JSON.parse((await ask(`${operationsUrl}/status`)).body).upstreams[0].openPairs
+}
+
+/** The detail of the problem that the client receives. */
+async function detailOf({ url }: RunningGateway, target: string): Promise<string> {
+  const answer = await fetch(url + target, { headers: { 'App-Name': 'demo' } })
+  return ((await answer.json()) as { detail: string }).detail
 }
 
 const quoteOf = (pair: string) => `/v3/pairs/${pair}/quotes?amount=1`
@@ -79,8 +90,10 @@ describe('an outage of an upstream', () => {
       isSevere: true,
       lastFailure: 'connection refused',
       until: null,
-      stillServed: ['cached quotes until they expire', 'payments'],
+      stillServed: [],
     })
+    await get(gateway, '/checkouts?limit=1')
+    expect((await outagesOf(gateway))[0]?.stillServed).toEqual(['payments'])
     // The wall clock and the monotonic one are read one after the other.
     expect(outage?.since).toBeGreaterThanOrEqual(before - 2)
     expect(outage?.since).toBeLessThanOrEqual(after + 2)
@@ -110,6 +123,8 @@ describe('an outage of an upstream', () => {
     await aSecond()
     await get(gateway, '/v3/pairs')
     await Promise.all(Array.from({ length: 30 }, () => get(gateway, '/v3/pairs')))
+    upstream.fail('nothing')
+    await get(gateway, quoteOf('ETH_USDC'))
     const outages = await outagesOf(gateway)
     expect(outages).toMatchObject([
       {
@@ -118,7 +133,7 @@ describe('an outage of an upstream', () => {
         lastFailure: '503',
         requests: 30,
         concerned: 'refused',
-        stillServed: ['quotes', 'orders'],
+        stillServed: ['quotes'],
       },
     ])
     expect(outages[0]?.retryInMs).toBeGreaterThan(300_000)
@@ -196,6 +211,10 @@ describe('an outage of an upstream', () => {
     await bothFail()
     await aSecond()
     await bothFail()
+    upstream.fail('nothing')
+    await get(gateway, quoteOf('SOL_USDC'))
+    await get(gateway, '/v3/pairs')
+    expect(await outagesOf(gateway)).toMatchObject([{ requests: 0 }])
     for (let refused = 1; refused <= 4; refused += 1) await get(gateway, quoteOf('ETH_USDC'))
     expect(await outagesOf(gateway)).toMatchObject([
       {
@@ -206,9 +225,99 @@ describe('an outage of an upstream', () => {
         lastFailure: '504',
         requests: 4,
         retryInMs: expect.any(Number),
-        stillServed: ['quotes of other pairs', 'orders', 'the rest of the swap API'],
+        stillServed: ['quotes of other pairs', 'the rest of the swap API'],
       },
     ])
+  })
+
+  test('of all quotes that are asked for says so, of how many pairs, and names only what has succeeded since', async () => {
+    const upstream = await upstreamThatFails()
+    const gateway = await gatewayWith({
+      SWAP_BASE_URL: upstream.url,
+      PAYMENTS_BASE_URL: 'sandbox',
+      BREAKER_FAILURES: 2,
+      BREAKER_OPEN_MS: 600_000,
+    })
+    const pairs = ['A_B', 'C_D', 'E_F', 'G_H']
+    const askForAll = () =>
+      Promise.all([...pairs.map(quoteOf), '/v3/pairs'].map((target) => get(gateway, target)))
+    // What has succeeded before says nothing.
+    for (const target of [quoteOf('I_J'), '/v3/pairs', '/checkouts?limit=1']) await get(gateway, target)
+    upstream.fail(503)
+    await askForAll()
+    await aSecond()
+    await askForAll()
+    await askForAll()
+    const swap = { upstream: 'swap', isSevere: true, lastFailure: '503' }
+    const allFail = { ...swap, what: 'pairs', howMany: 4, askedFor: 4, requests: 4 }
+    expect(await outagesOf(gateway)).toMatchObject([
+      { ...swap, what: 'upstream', traffic: 'rest', stillServed: [] },
+      { ...allFail, stillServed: [] },
+    ])
+    expect(await openPairsOf(gateway)).toBe(4)
+    expect(await detailOf(gateway, quoteOf('A_B'))).toMatch(
+      /^All quotes that were asked for fail at the swap API \(4 of 4 pairs\)\. Nothing was sent: /,
+    )
+    expect(await detailOf(gateway, '/v3/pairs')).toMatch(
+      /^Requests other than quotes and orders keep failing at the swap API\. Nothing was sent: /,
+    )
+    const texts = async () => (await historyOf(gateway)).events.map(({ text }) => text)
+    const swapQuotes = 'swap quotes: all that were asked for fail (4 of 4 pairs), the last failure was 503'
+    await expect.poll(texts, { timeout: 10_000 }).toContain(swapQuotes)
+
+    await get(gateway, '/checkouts?limit=1')
+    const stillServed = async () => (await outagesOf(gateway))[1]?.stillServed
+    expect(await stillServed()).toEqual(['payments'])
+    const servedAfterAHit = async () => {
+      await get(gateway, quoteOf('I_J'))
+      return stillServed()
+    }
+    await expect
+      .poll(servedAfterAHit, { timeout: 10_000 })
+      .toEqual(['cached quotes until they expire', 'payments'])
+
+    upstream.fail('nothing')
+    await get(gateway, quoteOf('K_L'))
+    expect((await outagesOf(gateway))[1]).toMatchObject({
+      ...{ what: 'pairs', isSevere: false, howMany: 4, requests: 0 },
+      stillServed: ['quotes of other pairs', 'payments'],
+    })
+    expect(await detailOf(gateway, quoteOf('A_B'))).toMatch(
+      /^Quotes of this pair keep failing at the swap API\. Still served: quotes of other pairs\. Nothing was sent: /,
+    )
+    expect((await texts()).slice(-2)).toEqual([
+      expect.stringMatching(/^swap quotes: over after .+, 5 refused$/),
+      'swap quotes: 4 pairs stopped, the last failure was 503',
+    ])
+  })
+
+  test('of all quotes begins after the last success, though a pair has failed for longer', async () => {
+    const upstream = await upstreamThatFails()
+    const gateway = await gatewayWith({
+      SWAP_BASE_URL: upstream.url,
+      BREAKER_FAILURES: 2,
+      BREAKER_OPEN_MS: 600_000,
+    })
+    const stop = async (pair: string) => {
+      upstream.fail(503)
+      await get(gateway, quoteOf(pair))
+      await aSecond()
+      await get(gateway, quoteOf(pair))
+    }
+    await stop('OLD_PAIR')
+    upstream.fail('nothing')
+    await get(gateway, quoteOf('A_B'))
+    const [before] = await outagesOf(gateway)
+    expect(before).toMatchObject({ what: 'pairs', isSevere: false, howMany: 1 })
+    await aSecond()
+    await stop('C_D')
+    const [outage, ...others] = await outagesOf(gateway)
+    expect(others).toEqual([])
+    expect(outage).toMatchObject({ what: 'pairs', isSevere: true, howMany: 2, askedFor: 2 })
+    expect(outage?.since).toBeGreaterThan((before?.since ?? 0) + 1_000)
+    const { events } = await historyOf(gateway)
+    // That it became worse is not the end of what was before.
+    expect(events.map(({ tone }) => tone).slice(-2)).toEqual(['warn', 'bad'])
   })
 
   test('names no pair to viewers without the token', async () => {

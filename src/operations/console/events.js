@@ -9,13 +9,14 @@ export function createEvents() {
   const list = panel.querySelector('ol')
   let lastId = 0
 
-  function add({ id, at, tone, text }) {
+  function add({ id, at, tone, text, replaces }) {
     if (id <= lastId) return
     lastId = id
+    list.querySelector(`[data-event="${replaces}"]`)?.remove()
     list.prepend(
       element(
         'li',
-        {},
+        { 'data-event': String(id) },
         element('time', { class: 'dim', datetime: new Date(at).toISOString(), text: clockTime(at) }),
         element('span', { class: `dot ${tone}`, 'aria-hidden': 'true' }),
         element('span', { text }),

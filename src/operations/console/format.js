@@ -54,6 +54,12 @@ export function statusClass(status) {
   return status >= 400 ? 'warn' : 'good'
 }
 
+/** `4 of 4 pairs`: of the pairs that all fail, those that have stopped. */
+export function pairsOf({ howMany, askedFor }) {
+  const pairs = `${count(howMany)} of ${count(askedFor)} pair${askedFor === 1 ? '' : 's'}`
+  return howMany < askedFor ? `${pairs} stopped` : pairs
+}
+
 /** `last 4 s`, `last 12 min`, `last 24 h`. */
 export function reach(seconds) {
   if (seconds < 120) return `last ${Math.max(1, Math.round(seconds))} s`

@@ -1,6 +1,6 @@
 import { copyableId, tailOf } from './copy.js'
 import { element, setText, visible } from './dom.js'
-import { bytes, count, span } from './format.js'
+import { bytes, count, pairsOf, span } from './format.js'
 
 /** The line at the top: the gateway's mode, version and state, and the state of its upstreams. */
 export function createHeader() {
@@ -56,10 +56,10 @@ export function createHeader() {
     trace.replaceChildren(...(shown ? [shown] : []))
   }
 
-  function upstreamText({ breakers, inFlight, openPairs, sandbox }, coolDowns) {
+  function upstreamText({ breakers, inFlight, sandbox }, pairs, coolDowns) {
     const troubles = breakers.filter(({ state }) => state !== 'closed').map(breakerText)
     if (coolDowns !== undefined) troubles.push(coolDowns)
-    if (openPairs > 0) troubles.push(`${counted(openPairs, 'pair')} stopped`)
+    if (pairs !== undefined) troubles.push(pairsText(pairs))
     if (troubles.length > 0) return troubles.join('; ')
     return `${sandbox ? 'sandbox, ' : ''}breakers closed${inFlight > 0 ? `, ${inFlight} in flight` : ''}`
   }
@@ -67,6 +67,9 @@ export function createHeader() {
   function breakerText({ name, state, retryAfterMs }) {
     return state === 'open' ? `${name} stopped, next try in ${span(retryAfterMs)}` : `${name}: trying again`
   }
+
+  const pairsText = (pairs) =>
+    pairs.isSevere ? `all quotes fail (${pairsOf(pairs)})` : `${counted(pairs.howMany, 'pair')} stopped`
 
   /** The provider answered 429; undefined if it has not. */
   function coolDownText({ addresses, applications, longestLeftMs }) {
@@ -78,10 +81,10 @@ export function createHeader() {
   const counted = (number, what) => `${count(number)} ${what}${number === 1 ? '' : 's'}`
 
   /** Red if anything but single pairs is stopped. */
-  function upstreamTone({ breakers, openPairs }, coolDowns) {
+  function upstreamTone({ breakers }, pairs, coolDowns) {
     const states = breakers.map(({ state }) => state)
-    if (states.includes('open')) return 'bad'
-    return states.includes('half-open') || openPairs > 0 || coolDowns !== undefined ? 'warn' : 'good'
+    if (states.includes('open') || pairs?.isSevere) return 'bad'
+    return states.includes('half-open') || pairs !== undefined || coolDowns !== undefined ? 'warn' : 'good'
   }
 
   function clockText({ estimateMs, lowMs, unknown }) {
@@ -95,7 +98,7 @@ export function createHeader() {
     }
   }
 
-  function show({ health }) {
+  function show({ health, outages }) {
     current = new Set()
     setText(mode, health.mode)
     mode.className = `badge ${health.mode.toLowerCase()}`
@@ -107,10 +110,12 @@ export function createHeader() {
     })
     for (const upstream of health.upstreams) {
       const coolDowns = upstream.name === 'swap' ? coolDownText(health.coolDowns) : undefined
+      // Out of the same outage as the sentence below, so that both say the same number.
+      const pairs = outages.find((outage) => outage.what === 'pairs' && outage.upstream === upstream.name)
       set(`upstream-${upstream.name}`, {
         name: upstream.name,
-        value: upstreamText(upstream, coolDowns),
-        tone: upstreamTone(upstream, coolDowns),
+        value: upstreamText(upstream, pairs, coolDowns),
+        tone: upstreamTone(upstream, pairs, coolDowns),
         title: `At most ${upstream.connectionsMost} connections, and ${upstream.queueMost} that wait for one`,
       })
     }

@@ -1,5 +1,5 @@
 import { element, setText } from './dom.js'
-import { clockTime, count, listed, milliseconds, percent, span } from './format.js'
+import { clockTime, count, listed, milliseconds, pairsOf, percent, span } from './format.js'
 
 const kinds = {
   orders: 'Orders to the',
@@ -76,8 +76,10 @@ function sentence(outage, now) {
       }
     case 'pairs':
       return {
-        what: `Quotes of ${pairs(outage)} have failed`,
-        since,
+        what: outage.isSevere
+          ? `All quotes that were asked for fail (${pairsOf(outage)})`
+          : `Quotes of ${pairs(outage)} have failed`,
+        since: outage.isSevere ? `,${since}` : since,
         how: failure,
         now: `; ${refused(outage)}, ${nextTry(outage)}.`,
         served,

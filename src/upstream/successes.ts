@@ -1,0 +1,60 @@
+import type { Breakers } from './breakers.ts'
+import type { StoppedPair } from './quote-breakers.ts'
+import type { Traffic } from './types.ts'
+
+/** The pairs whose quotes keep failing. */
+export interface QuotesOutage {
+  readonly stopped: readonly StoppedPair[]
+  /** When the first failure ended. Monotonic. */
+  readonly sinceMs: number
+  /** No quote has succeeded since then: how many pairs were asked for. Undefined: some quotes have succeeded. */
+  readonly askedFor: number | undefined
+}
+
+/** What has succeeded at one upstream. A sentence about an outage names nothing else as still served. */
+export interface Successes {
+  note(traffic: Traffic): void
+  /** What has succeeded since then and is not stopped. */
+  since(sinceMs: number): readonly Traffic[]
+  quotesOutage(): QuotesOutage | undefined
+}
+
+const kinds: readonly Traffic[] = ['quotes', 'orders', 'rest']
+
+export function createSuccesses(
+  breakers: Pick<Breakers, 'states' | 'stoppedPairs' | 'pairsAskedFor'>,
+  nowMs: () => number,
+): Successes {
+  const lastMs: Partial<Record<Traffic, number>> = {}
+  const hasSucceeded = (traffic: Traffic, sinceMs: number) =>
+    (lastMs[traffic] ?? Number.NEGATIVE_INFINITY) >= sinceMs
+
+  function isStopped(traffic: Traffic): boolean {
+    const { connections, ...ofKind } = breakers.states
+    const own = traffic === 'quotes' ? undefined : ofKind[traffic]
+    return connections?.state !== 'closed' || (own !== undefined && own.state !== 'closed')
+  }
+
+  return {
+    note(traffic) {
+      lastMs[traffic] = nowMs()
+    },
+    since: (sinceMs) => kinds.filter((traffic) => hasSucceeded(traffic, sinceMs) && !isStopped(traffic)),
+    quotesOutage() {
+      const stopped = breakers.stoppedPairs()
+      if (stopped.length === 0) return undefined
+      // A pair that has failed for days says nothing of an outage of all pairs that began a minute ago.
+      const sinceSuccess = stopped.filter(({ failingSinceMs }) => !hasSucceeded('quotes', failingSinceMs))
+      if (sinceSuccess.length === 0) return { stopped, sinceMs: earliest(stopped), askedFor: undefined }
+      const sinceMs = earliest(sinceSuccess)
+      return { stopped, sinceMs, askedFor: breakers.pairsAskedFor(sinceMs) }
+    },
+  }
+}
+
+function earliest(pairs: readonly StoppedPair[]): number {
+  return pairs.reduce(
+    (least, { failingSinceMs }) => Math.min(least, failingSinceMs),
+    Number.POSITIVE_INFINITY,
+  )
+}
