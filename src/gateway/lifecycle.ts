@@ -6,7 +6,7 @@ import type { Logger } from '../process/logger.ts'
 import { closeServer } from '../server/close-server.ts'
 import { listen } from '../server/listen.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
-import { listenBacklog } from './max-connections.ts'
+import { listenBacklog, warnOfCutBacklog } from './max-connections.ts'
 
 export interface LifecycleParts {
   config: Pick<Config, 'traffic' | 'admin' | 'drain' | 'requests'>
@@ -60,11 +60,12 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     const onLateError = (error: Error) =>
       log.error({ cause: error }, 'a listener could not accept a connection')
     const operationsUrl = await listen(operations, config.admin, { setting: 'ADMIN_PORT', onLateError })
-    const at = { ...config.traffic, backlog: listenBacklog(config, log) }
+    const at = { ...config.traffic, backlog: listenBacklog(config.requests) }
     const trafficUrl = await listen(traffic, at, { setting: 'PORT', onLateError }).catch(async (error) => {
       await closeOperations()
       throw error
     })
+    warnOfCutBacklog(config.requests, log)
     urls = { trafficUrl, operationsUrl }
     ready = closing === undefined
     return urls
