@@ -6,7 +6,7 @@ import { closeServer } from '../server/close-server.ts'
 import { listen, type OnLateError } from '../server/listen.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
 import { closeAll } from './close-all.ts'
-import { listenBacklog } from './max-connections.ts'
+import { listenBacklog, warnOfCutBacklog } from './max-connections.ts'
 import type { OperationsListener } from './operations-listener.ts'
 
 export interface LifecycleParts {
@@ -55,11 +55,12 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     await parts.opensAfter
     const operationsUrl = await operations.listen()
     const { onLateError } = parts
-    const at = { ...config.traffic, backlog: listenBacklog(config, log) }
+    const at = { ...config.traffic, backlog: listenBacklog(config.requests) }
     const trafficUrl = await listen(traffic, at, { setting: 'PORT', onLateError }).catch(async (error) => {
       await operations.close()
       throw error
     })
+    warnOfCutBacklog(config.requests, log)
     urls = { trafficUrl, operationsUrl }
     ready = closing === undefined
     return urls

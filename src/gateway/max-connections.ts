@@ -16,17 +16,22 @@ export function maxConnections(config: Config, log: Logger): number {
   return Math.min(connections, possible)
 }
 
+/** What Node asks for. A shorter one would have clients dropped that are to be refused with 503. */
+const minBacklog = 511
+
 /**
- * Connections that may wait until they are accepted: as many as may be open, so that clients that come all at once are
- * answered, with 503 at the worst. Past the backlog the kernel drops them, and each tries again after a second.
+ * How many connections may wait until they are accepted: as many as may be open, so that clients that come all at once
+ * are answered. Those that the kernel drops past that try again after a second.
  */
-export function listenBacklog({ requests: { connections } }: Pick<Config, 'requests'>, log: Logger): number {
+export function listenBacklog({ connections }: Config['requests']): number {
+  return Math.max(minBacklog, connections)
+}
+
+export function warnOfCutBacklog({ connections }: Config['requests'], log: Logger): void {
   const possible = maxListenBacklog() ?? connections
-  if (possible < connections) {
-    log.warn(
-      { backlog: possible },
-      `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of clients that connect all at once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`,
-    )
-  }
-  return connections
+  if (possible >= connections) return
+  log.warn(
+    { backlog: possible },
+    `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of clients that connect all at once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`,
+  )
 }

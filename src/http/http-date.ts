@@ -3,7 +3,7 @@
 
 const time = String.raw`(?<hours>\d\d):(?<minutes>\d\d):(?<seconds>\d\d)`
 const zone = String.raw`(?:GMT|(?<sign>[+-])(?<zoneHours>\d\d)(?<zoneMinutes>\d\d))`
-const forms = [
+export const dateForms = [
   // Sun, 06 Nov 1994 08:49:37 GMT
   String.raw`(?<weekday>[a-z]{3}), (?<day>\d\d) (?<month>[a-z]{3}) (?<year>\d{4}) ${time} ${zone}`,
   // Sunday, 06-Nov-94 08:49:37 GMT
@@ -18,7 +18,7 @@ const yearsAhead = 50
 
 /** Milliseconds since the epoch; undefined: this is not a date, or not one of the calendar. `nowMs` tells the century. */
 export function readHttpDate(text: string, nowMs: number): number | undefined {
-  for (const form of forms) {
+  for (const form of dateForms) {
     const fields = form.exec(text)?.groups
     if (fields !== undefined) return instantOf(fields, nowMs)
   }

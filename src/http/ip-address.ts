@@ -131,7 +131,7 @@ function ipv6Text(groups: readonly number[]): string {
 export function maskedAddress(text: string | undefined): string {
   const address = text && normalizeAddress(text)
   if (!address) return 'unknown'
-  if (isIPv4(address)) return address.replace(/\d+$/, 'x')
+  if (isIPv4(address)) return address.replace(/\d{1,3}$/, 'x')
   const network = ipv6Groups(address).slice(0, 4)
   return `${network.map((group) => group.toString(16)).join(':')}:x`
 }
@@ -139,7 +139,7 @@ export function maskedAddress(text: string | undefined): string {
 /** The canonical spelling of a host: a normalized address, or a name in lower case without a final dot. */
 export function canonicalHost(host: string): string {
   const bare = host.toLowerCase().replace(/^\[|\]$/g, '')
-  return normalizeAddress(bare) ?? bare.replace(/%.*$/, '').replace(/\.$/, '')
+  return normalizeAddress(bare) ?? bare.replace(/%.*$/s, '').replace(/\.$/, '')
 }
 
 export function isWildcard(host: string): boolean {

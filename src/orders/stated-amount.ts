@@ -74,12 +74,15 @@ function lessOneUnit(canonical: string, decimals: number): string | undefined {
   return parseDecimal(`${digits.slice(0, pointAt)}.${digits.slice(pointAt)}`)
 }
 
+// Without the look behind, each zero of a long row would be tried as the first.
+const finalZeros = /(?<!0)0+$/
+
 /** The value is `0.digits` times ten to the exponent, and the digits begin and end with another digit than 0. */
 function significanceOf(canonical: string): { digits: string; exponent: number } {
   const [integer = '', fraction = ''] = canonical.split('.')
   const all = integer + fraction
   const digits = all.replace(/^0+/, '')
-  return { digits: digits.replace(/0+$/, ''), exponent: integer.length - (all.length - digits.length) }
+  return { digits: digits.replace(finalZeros, ''), exponent: integer.length - (all.length - digits.length) }
 }
 
 const groupDigits = 5

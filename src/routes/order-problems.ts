@@ -40,7 +40,10 @@ export function unknownProblem(): Problem {
 }
 
 export function hasCoding(rawHeaders: readonly string[]): boolean {
-  return headerValues(rawHeaders, 'content-encoding').some((coding) => !/^\s*(?:identity)?\s*$/i.test(coding))
+  return headerValues(rawHeaders, 'content-encoding').some((line) => {
+    const coding = line.trim().toLowerCase()
+    return coding !== '' && coding !== 'identity'
+  })
 }
 
 export function refuseCoding(rawHeaders: readonly string[]): void {

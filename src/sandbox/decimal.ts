@@ -26,7 +26,7 @@ export function parseDecimal(text: string): Decimal | undefined {
 export function formatDecimal({ digits, scale }: Decimal): string {
   const padded = digits.toString().padStart(scale + 1, '0')
   const whole = padded.slice(0, padded.length - scale)
-  const fraction = padded.slice(padded.length - scale).replace(/0+$/, '')
+  const fraction = padded.slice(padded.length - scale).replace(/(?<!0)0+$/, '')
   return fraction === '' ? whole : `${whole}.${fraction}`
 }
 

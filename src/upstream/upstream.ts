@@ -52,7 +52,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const { name, limits, observer } = options
   const url = new URL(options.baseUrl)
   const { origin, pathname } = url
-  const basePath = pathname.replace(/\/+$/, '')
+  const basePath = pathname.replace(/(?<!\/)\/+$/, '')
   const byKind = upstreamTable[name].requests === 'by-kind'
   const reserved = byKind ? reservedForFloatOrders(limits.connections) : 0
   const maxSlow = connectionsForStreams(limits.connections)

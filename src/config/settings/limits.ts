@@ -59,8 +59,8 @@ export const limitSettings = {
     .prefault('10000')
     .register(facts, {
       meaning:
-        'Max client connections; a further one is answered with 503 and Retry-After and closed. Also the listen backlog, ' +
-        'which Linux cuts to net.core.somaxconn.',
+        'Max client connections; a further one is answered with 503 and Retry-After and closed. The listen backlog is ' +
+        'as long, at least 511; Linux cuts it to net.core.somaxconn.',
     }),
   RATE_LIMIT_PER_MINUTE: wholeNumber(0, 10_000_000)
     .prefault('0')
