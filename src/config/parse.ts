@@ -62,7 +62,10 @@ export function readGiven(given: Record<string, SettingValue | undefined>): Give
   return { texts, problems }
 }
 
-/** Reads each setting on its own. For a wrong value it returns a problem, and the default in its place. */
+/**
+ * Reads each setting on its own. For a wrong value it returns a problem, and the default in its place.
+ * @internal
+ */
 export function readValues(texts: ReadonlyMap<string, string>): {
   values: SettingValues
   problems: SettingProblem[]

@@ -12,4 +12,5 @@ export interface SettingFacts {
   secret?: 'whole' | 'in-url' | 'unless-path'
 }
 
+/** @internal */
 export const facts = z.registry<SettingFacts>()

@@ -11,7 +11,10 @@ import { replicaSettings } from './settings/replicas.ts'
 import { traceSettings } from './settings/traces.ts'
 import { upstreamSettings } from './settings/upstreams.ts'
 
-/** Every setting: how it is read, its default, what it means. All texts about settings are made from this table. */
+/**
+ * Every setting: how it is read, its default, what it means. All texts about settings are made from this table.
+ * @internal
+ */
 export const settings = z.object({
   ...listenerSettings,
   ...upstreamSettings,
@@ -25,10 +28,12 @@ export const settings = z.object({
   ...traceSettings,
 })
 
-export type SettingName = keyof typeof settings.shape
+/** @internal */
 export type SettingValues = z.output<typeof settings>
 
-export const settingNames: readonly SettingName[] = settings.keyof().options
+// Without a type of its own, so that the declarations of the package list the names, and need no zod.
+export const settingNames = settings.keyof().options
+export type SettingName = (typeof settingNames)[number]
 
 export interface SettingGroup {
   readonly title: string

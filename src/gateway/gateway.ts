@@ -53,12 +53,15 @@ export async function createGateway(
   return buildGateway(loadConfig({ ...settings }, { listens: false }), overrides)
 }
 
-export interface BuildOptions {
+interface BuildOptions {
   /** Answers probes before the ledger is read, which may take longer than a supervisor waits for any answer. */
   operationsFirst?: boolean
 }
 
-/** If a part fails, what was opened before it is closed. */
+/**
+ * If a part fails, what was opened before it is closed.
+ * @internal
+ */
 export async function buildGateway(
   loaded: LoadedConfig,
   overrides: GatewayOverrides = {},
