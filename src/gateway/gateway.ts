@@ -119,6 +119,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     heldBodies,
     stallMs: config.upstream.bodyTimeoutMs,
+    orderWaitMs: Math.min(config.upstream.headersTimeoutMs, config.upstream.totalTimeoutMs / 2),
     rateLimit,
     exchanges,
   })
