@@ -163,6 +163,7 @@ async function build(
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     heldBodies,
     stallMs: config.upstream.bodyTimeoutMs,
+    orderWaitMs: Math.min(config.upstream.headersTimeoutMs, config.upstream.totalTimeoutMs / 2),
     rateLimit,
     exchanges,
   })

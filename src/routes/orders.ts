@@ -78,6 +78,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       idleTimeoutMs: options.bodyIdleTimeoutMs,
       held: options.heldBodies,
     })
+    const readAtMs = performance.now()
     if (bytes === undefined) {
       // Otherwise it would keep the refusal from reading the rest of the request.
       if (body instanceof RequestBody) body.destroy()
@@ -103,6 +104,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       upstream,
       clock,
       totalTimeoutMs: options.totalTimeoutMs,
+      beganAtMs: readAtMs,
       request: {
         kind: 'float-order',
         method: 'POST',

@@ -22,6 +22,8 @@ export interface PassThroughRouteOptions {
   bodyIdleTimeoutMs: number
   heldBodies: HeldBodies
   stallMs: number
+  /** How long POST /v3/orders may wait for a connection. */
+  orderWaitMs: number
   /** Of the swap side; undefined: none. */
   rateLimit: RateLimit | undefined
   exchanges: Pick<Exchanges, 'fail'>
@@ -39,7 +41,7 @@ export type PassThroughRoute = (
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
-  const { bodyIdleTimeoutMs, exchanges, heldBodies, stallMs, swapHeaders } = options
+  const { bodyIdleTimeoutMs, exchanges, heldBodies, orderWaitMs, stallMs, swapHeaders } = options
 
   return function passThroughRoute(exchange, body, explain = unchanged) {
     const { request, response, reading } = exchange
@@ -74,7 +76,9 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     const trace = traceOf(exchange, isOrder)
     function send(sent: SentBody | null): void {
       exchange.upstreamTimes = new UpstreamTimes()
-      relay({ upstream, request, response, kind, target, headers, stallMs, owner, trace, body: sent })
+      const connectByMs = isOrder ? performance.now() + orderWaitMs : undefined
+      const how = { kind, target, headers, connectByMs, stallMs, owner, trace, body: sent } as const
+      relay({ upstream, request, response, ...how })
     }
     function readAndSend(): void {
       if (body !== undefined || !hasBody(request)) {

@@ -30,9 +30,9 @@ type EndedAttempt = Pick<AttemptOptions, 'request' | 'startedAtMs'>
 /** What all attempts to one upstream share. */
 export interface AttemptContext {
   retries: number
-  /** How long a request whose caller sets no deadline of its own may wait for a connection to be free. */
+  /** How long a request without `connectByMs` may wait for a connection to be free. */
   maxWaitMs: number
-  /** What a request ends with that waited for so long. */
+  /** What a request ends with that waited for too long. */
   waitedTooLong(): UpstreamFailure
   send(request: UpstreamRequest, handler: TryHandler, traced: TryTrace | undefined): Try
   /** Undefined: the request is not sampled. */
@@ -66,6 +66,8 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
   #resends = 0
   #traced: TryTrace | undefined
   #waitTimer: PatientTimer | undefined
+  /** Whether any try had to wait for a connection to be free. */
+  #waited = false
   /** Of the connections' breaker, while the current try has no connection. */
   #connectPermit: Permit | undefined
   /** Whether the current try has a connection. */
@@ -87,10 +89,6 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     this.#send()
   }
 
-  get isWaiting(): boolean {
-    return this.#try?.isWaiting ?? false
-  }
-
   #send(): void {
     const { request, startedAtMs } = this.#options
     const { maxWaitMs, send, traceTry, waitedTooLong } = this.#context
@@ -98,8 +96,9 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     this.#try = send(request, this, this.#traced)
     if (!this.#try.isWaiting) return
     this.#traced?.waits()
-    if (hasOwnDeadline(request)) return
-    const leftMs = Math.max(0, startedAtMs + maxWaitMs - performance.now())
+    this.#waited = true
+    const { connectByMs = startedAtMs + maxWaitMs } = request
+    const leftMs = Math.max(0, connectByMs - performance.now())
     this.#waitTimer = new PatientTimer(leftMs, () => this.withdraw(waitedTooLong()))
   }
 
@@ -128,6 +127,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     this.#context.connected()
     this.#traced?.connected()
     try {
+      if (this.#isTooLate()) throw this.#context.waitedTooLong()
       this.#options.handler.onConnect(this)
     } catch (error) {
       // As in `withdraw`: a request whose deadline passed before it had a connection was not given up by its client.
@@ -137,6 +137,12 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
       throw error
     }
     this.#began = true
+  }
+
+  /** After a pause of this process a connection may become free before the timer runs. Making one takes time, too. */
+  #isTooLate(): boolean {
+    const { connectByMs } = this.#options.request
+    return this.#waited && connectByMs !== undefined && performance.now() > connectByMs
   }
 
   abort(reason: Error): void {
@@ -233,11 +239,6 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     this.#options.permit[verdict]()
     this.#context.onEnd(outcome, this.#options, this.#status)
   }
-}
-
-/** Quotes and float orders have one deadline for all that they take. */
-function hasOwnDeadline({ kind }: UpstreamRequest): boolean {
-  return kind === 'float-order' || typeof kind === 'object'
 }
 
 function isCausedByClient(error: Error): boolean {

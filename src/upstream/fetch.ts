@@ -41,6 +41,8 @@ export interface FetchOptions {
   request: UpstreamRequest
   clock: Clock
   totalTimeoutMs: number
+  /** Since when that counts, by `performance.now()`. Default: now. */
+  beganAtMs?: number
   sender?: Sender
 }
 
@@ -56,8 +58,11 @@ const noBytes = Buffer.alloc(0)
 
 /** Sends one request and reads its answer to the end. For quotes and orders, which are small and have one deadline. */
 export function fetchWhole(options: FetchOptions): Fetch {
-  const reader = new Reader(options)
-  reader.request = options.upstream.dispatch(options.request, reader)
+  const beganAtMs = options.beganAtMs ?? performance.now()
+  const reader = new Reader(options, beganAtMs)
+  // Past capacity each request would otherwise get its connection when hardly any of its time is left, and be cut.
+  const connectByMs = beganAtMs + options.totalTimeoutMs / 2
+  reader.request = options.upstream.dispatch({ ...options.request, connectByMs }, reader)
   reader.askWhileWaiting()
   return { answer: reader.answer, abort: () => reader.abort() }
 }
@@ -82,24 +87,21 @@ class Reader implements UpstreamHandler {
   #chunks: Buffer[] = []
   #bytes = 0
 
-  constructor(options: FetchOptions) {
+  constructor(options: FetchOptions, beganAtMs: number) {
     this.#options = options
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve
       this.#reject = reject
     })
-    this.#deadlineAtMs = performance.now() + options.totalTimeoutMs
-    this.#deadline = new PatientTimer(options.totalTimeoutMs, () => this.#onDeadline())
+    this.#deadlineAtMs = beganAtMs + options.totalTimeoutMs
+    const leftMs = Math.max(0, this.#deadlineAtMs - performance.now())
+    this.#deadline = new PatientTimer(leftMs, () => this.#onDeadline())
   }
 
   #onDeadline(): void {
-    const { totalTimeoutMs } = this.#options
-    this.#giveUp(this.#failure(this.#lateness(), new Error(`no whole answer in ${totalTimeoutMs} ms`)))
-  }
-
-  #lateness(): UpstreamFailure['fault'] {
-    if (this.#control !== undefined) return 'http_response_timeout'
-    return this.request?.isWaiting ? 'connection_limit_reached' : 'connection_timeout'
+    const fault = this.#control === undefined ? 'connection_timeout' : 'http_response_timeout'
+    const cause = new Error(`no whole answer in ${this.#options.totalTimeoutMs} ms`)
+    this.#giveUp(this.#failure(fault, cause))
   }
 
   /** Refused as soon as its sender objects, so that its client need not wait until a connection is there. */

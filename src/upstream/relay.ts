@@ -48,6 +48,7 @@ export interface RelayOptions {
   /** The request's headers as they are sent to the upstream. */
   headers: string[]
   body: SentBody | null
+  connectByMs: number | undefined
   /** How long a client may stop reading its answer. Meanwhile the answer holds a connection to the upstream. */
   stallMs: number
   owner: RelayOwner
@@ -57,10 +58,10 @@ export interface RelayOptions {
 
 /** Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions. */
 export function relay(options: RelayOptions): void {
-  const { body, headers, kind, request, target, trace, upstream } = options
+  const { body, connectByMs, headers, kind, request, target, trace, upstream } = options
   const handler = new Relay(options)
   handler.inFlight = upstream.dispatch(
-    { kind, method: request.method ?? 'GET', target, headers, body, trace },
+    { kind, method: request.method ?? 'GET', target, headers, body, connectByMs, trace },
     handler,
   )
 }

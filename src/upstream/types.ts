@@ -65,6 +65,11 @@ export interface UpstreamRequest {
   target: string
   headers: string[]
   body: SentBody | null
+  /**
+   * By when it must have a connection if it has to wait for one, by `performance.now()`. Undefined: it may wait for one
+   * to be free for UPSTREAM_HEADERS_TIMEOUT_MS.
+   */
+  connectByMs?: number | undefined
   /** Undefined: it is not sampled. */
   trace?: RequestTrace | undefined
 }
@@ -91,8 +96,6 @@ export interface UpstreamHandler {
 
 /** A request that the upstream has accepted. */
 export interface InFlightRequest {
-  /** Whether it waits for a connection to be free. */
-  readonly isWaiting: boolean
   /**
    * Removes the request from the queue if it still waits for a connection, and calls its handler's `onError` with the
    * reason. A request that has its connection is not affected.

@@ -201,7 +201,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 }
 
 /** Made outside `dispatch`: made there, it would keep the failure alive, and with its stack what the frames work on. */
-const neverSent: InFlightRequest = { isWaiting: false, withdraw() {} }
+const neverSent: InFlightRequest = { withdraw() {} }
 
 function laneOf({ kind, body }: UpstreamRequest): Lane {
   return laneOfKind(kind, body instanceof RequestBody)

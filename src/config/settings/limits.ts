@@ -2,9 +2,13 @@ import { facts } from '../setting-facts.ts'
 import { milliseconds, oneOf, onOrOff, wholeNumber } from '../value-schemas.ts'
 
 export const limitSettings = {
-  UPSTREAM_TOTAL_TIMEOUT_MS: milliseconds().prefault('15000').register(facts, {
-    meaning: 'Quotes and orders: time from the request to the last byte of the answer.',
-  }),
+  UPSTREAM_TOTAL_TIMEOUT_MS: milliseconds()
+    .prefault('15000')
+    .register(facts, {
+      meaning:
+        'Quotes and float orders: time from the last byte of the request to the last byte of the answer. They, and ' +
+        'POST /v3/orders, wait for a free connection for at most half of it, and then get 503 unsent.',
+    }),
   UPSTREAM_CONNECT_TIMEOUT_MS: milliseconds().prefault('3000').register(facts, {
     meaning: 'Time to connect to an upstream, TLS included.',
   }),
@@ -14,7 +18,7 @@ export const limitSettings = {
       meaning:
         "Time from the end of the request's body to the head of the upstream's answer. It may take up to one " +
         'second longer. Requests other than quotes and float orders also wait at most this long for a free ' +
-        'connection, and then get 503.',
+        'connection, and then get 503 unsent.',
     }),
   UPSTREAM_BODY_TIMEOUT_MS: milliseconds()
     .prefault('30000')

@@ -66,6 +66,7 @@ export async function edgeTo(
       kind: kindOf(request.url ?? '/'),
       target: request.url ?? '/',
       headers: [],
+      connectByMs: undefined,
       body: hasBody(request) ? new RequestBody(request, { idleTimeoutMs: 30_000 }) : null,
       stallMs: 30_000,
       owner: {

@@ -1,0 +1,24 @@
+import { expect, test } from 'vitest'
+import { type Load, playPastCapacity } from '../support/clients/past-capacity.ts'
+
+// At twice what its connections could take, quotes and orders got theirs when hardly any of their time was left: 0 to 0.2
+// of 2 requests a second were answered for 40 s, and 29 of 143 sent orders were cut: their outcome was unknown.
+const loads: Load[] = ['quotes', 'float orders', 'quotes and float orders']
+
+test.each(loads)(
+  'at twice what the connections can take, %s are refused unsent, and all that are sent are answered',
+  async (load) => {
+    // The connections can take 10 a second, or 7.5 if none is a float order. If none was refused, the last would wait for 6 s.
+    const { ended, sent } = await playPastCapacity({
+      load,
+      connections: 4,
+      callMs: 400,
+      totalTimeoutMs: 4_000,
+      requestsPerSecond: 25,
+      requests: 100,
+    })
+    const statuses = ended.map(({ status }) => (status < 300 ? 'answered' : `${status}`))
+    expect(new Set(statuses)).toEqual(new Set(['answered', '503']))
+    expect(statuses.filter((status) => status === 'answered')).toHaveLength(sent)
+  },
+)
