@@ -40,7 +40,8 @@ test('a startup in production loads the bundled program, and no unused file', as
   })
   expect(files.filter((file) => file.endsWith('/dist/main.js'))).toHaveLength(1)
   expect(files.filter((file) => /\/node_modules\/|\/dist\/\w+\//.test(file))).toEqual([])
-  const needless = /\/dist\/(sandbox|render|valkey|open-state|otlp|pino-pretty|\w+-rate-limiter)-\w+\.js$/
+  const needless =
+    /\/dist\/(sandbox|render|try-directory|valkey|open-state|otlp|pino-pretty|\w+-rate-limiter)-\w+\.js$/
   expect(files.filter((file) => needless.test(file))).toEqual([])
 })
 
@@ -81,7 +82,7 @@ test('code that only some startups need is in separate files', () => {
   expect(new Set(needed)).toEqual(
     new Set([
       ...['chunk', 'memory-rate-limiter', 'open-state', 'pino-pretty', 'sandbox', 'shared-rate-limiter'],
-      ...['otlp', 'program', 'render', 'valkey'],
+      ...['otlp', 'program', 'render', 'try-directory', 'valkey'],
     ]),
   )
 })

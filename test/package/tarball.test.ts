@@ -62,7 +62,10 @@ describe('its types', () => {
       await using sandbox: Sandbox = await startSandbox({ quoteLifetimeMs: 60_000, faults: { latencyMs: 1 } })
       const logger: GatewayLogger = console
       await using gateway: Gateway = await createGateway(
-        { SWAP_BASE_URL: sandbox.url, PORT: 0, ADMIN_PORT: 0, TRUST_PROXY: ['loopback'], QUOTE_EVICT_ON_ORDER: true },
+        {
+          ...{ SWAP_BASE_URL: sandbox.url, PORT: 0, ADMIN_PORT: 0, QUOTE_EVICT_ON_ORDER: true },
+          ...{ TRUST_PROXY: ['loopback'], CLIENT_IP_HEADER: 'forwarded' },
+        },
         { clock: { nowMs: () => Date.now() }, logger: { ...logger, info: () => {}, debug: () => {} } },
       )
       const { trafficUrl } = await gateway.listen()
