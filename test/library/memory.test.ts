@@ -30,7 +30,7 @@ test('closed gateways leave nothing in memory', async () => {
     `,
     ['--expose-gc'],
   )
-  expect(code).toBe(0)
+  expect(code, output).toBe(0)
   expect(Number(output)).toBeLessThan(0.5)
 })
 
@@ -45,7 +45,7 @@ async function bytesKeptByEach(program: string): Promise<number> {
     console.log(((await afterMore(1_000)) - before) / 1_000)
     process.exit()`
   const { code, output } = await outcomeOf(program + measured, ['--expose-gc'])
-  expect(code).toBe(0)
+  expect(code, output).toBe(0)
   return Number(output)
 }
 

@@ -146,7 +146,7 @@ test(
       await second.kill()
     }
   },
-  kills * 30_000,
+  kills * 60_000,
 )
 
 async function statusesOf(url: string, quotes: readonly Answered[]): Promise<string[]> {
