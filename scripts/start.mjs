@@ -1,17 +1,23 @@
 #!/usr/bin/env node
 /** npm start [-- flags]: builds if a source is newer than dist/, then becomes the program. */
 import { spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { isStale } from './build/stale.mjs'
 
 const parent = process.ppid
 
 if (isStale()) {
-  process.stderr.write('building dist/\n')
+  const isFirst = !existsSync(new URL('../dist/main.js', import.meta.url))
+  const why = isFirst ? 'There is no dist/ yet' : 'A source is newer than dist/'
+  process.stderr.write(`${why}: building it, before quotegate starts. That takes some seconds.\n`)
+  const beganMs = performance.now()
   const script = fileURLToPath(new URL('build.mjs', import.meta.url))
   // In a process of its own, whose memory goes with it. Standard output belongs to the program's log.
   const { status } = spawnSync(process.execPath, [script], { stdio: ['ignore', 2, 2] })
   if (status !== 0) process.exit(status ?? 1)
+  const seconds = Math.round((performance.now() - beganMs) / 1_000)
+  process.stderr.write(`Built in ${seconds} s: quotegate starts.\n`)
 }
 
 // npm passes SIGTERM on to the shell between us. Not every shell hands it on: some just end, and we have another parent.

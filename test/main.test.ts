@@ -174,7 +174,9 @@ describe('what cannot start', () => {
     const { code, stdout, stderr } = await run(flags, { PORT: '0', ADMIN_PORT: '0', [name]: String(port) })
     other.close()
     expect([code, stdout]).toEqual([1, ''])
-    expect(stderr).toBe(`127.0.0.1:${port} is already in use: choose another ${name}\n`)
+    expect(stderr).toBe(
+      `127.0.0.1:${port} is already in use: is quotegate running already? If not, choose another ${name}\n`,
+    )
   })
 
   test.each([

@@ -4,8 +4,9 @@ export class ListenError extends Error {
 }
 
 const noAddress = 'is not an address of this machine'
+const inUse = 'is already in use'
 const listenFailures: Record<string, string> = {
-  EADDRINUSE: 'is already in use',
+  EADDRINUSE: inUse,
   EACCES: 'is not allowed for this user',
   EADDRNOTAVAIL: noAddress,
   ENOTFOUND: noAddress,
@@ -23,5 +24,10 @@ export function listenError(
   const byAddress = setting === 'PORT' ? 'HOST' : 'HOST or ADMIN_HOST'
   const other = why === noAddress ? byAddress : setting
   const at = host.includes(':') ? `[${host}]` : host
-  return new ListenError(`${at}:${port} ${why}: choose another ${other}`, { cause: error })
+  // The likeliest reason by far: one in another terminal.
+  const instead =
+    why === inUse
+      ? `is quotegate running already? If not, choose another ${other}`
+      : `choose another ${other}`
+  return new ListenError(`${at}:${port} ${why}: ${instead}`, { cause: error })
 }

@@ -35,6 +35,8 @@ describe('the commands of the README', () => {
       for (const command of lines.commands) {
         expect(command, 'a command that is neither known nor marked').toMatch(/^(?:curl|sleep) /)
         output = await copy.run([...assignments, command].join('\n'))
+        const isOneOfSeveral = lines.commands.length > 1 && command.startsWith('curl')
+        if (isOneOfSeveral) expect(output, 'an answer on a line of its own').toMatch(/\n$/)
       }
       const next = blocks[blocks.indexOf(block) + 1]
       if (next?.language === 'json') expect(formOf(output)).toEqual(formOf(next.text))
