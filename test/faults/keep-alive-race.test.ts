@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { RawConnection } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
 import { racingUpstream } from '../support/upstreams/racing-upstream.ts'
@@ -29,18 +30,33 @@ const sum = (counts: number[]) => counts.reduce((total, count) => total + count,
 describe('an upstream that closes idle connections just as the next POST goes out', () => {
   test('loses no POST and sees none twice if it announces Keep-Alive: timeout', async () => {
     const [bursts, atOnce] = [6, 250]
-    // It closes at the very time that it announced; the gateway closes them a second earlier.
-    const upstream = await racingUpstream({ idleMs: [1_950, 2_000], announce: 'Keep-Alive: timeout=2\r\n' })
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce })
-    let burst = 0
-    const pauses = [960, 1_960, 1_000, 1_985, 980, 1_940, 1_020, 2_000]
-    const statuses = await postInBursts(gateway.url, {
-      bursts,
-      atOnce,
-      pauseMs: () => pauses[burst++ % pauses.length] ?? 0,
-    })
+    const delays = monitorEventLoopDelay()
+    delays.enable()
+    onTestFinished(() => void delays.disable())
+
+    async function race() {
+      // It closes at the very time that it announced; the gateway closes them a second earlier.
+      const upstream = await racingUpstream({
+        idleMs: [1_950, 2_000],
+        announce: 'Keep-Alive: timeout=2\r\n',
+      })
+      const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce })
+      let burst = 0
+      const pauses = [960, 1_960, 1_000, 1_985, 980, 1_940, 1_020, 2_000]
+      delays.reset()
+      const statuses = await postInBursts(gateway.url, {
+        bursts,
+        atOnce,
+        pauseMs: () => pauses[burst++ % pauses.length] ?? 0,
+      })
+      const seen = Object.values(await upstream.seen())
+      expect(seen.filter((times) => times > 1)).toEqual([])
+      // A process that stands still for half of that second is too late by itself, and shows nothing.
+      return { statuses, seen, isLate: delays.max / 1e6 > 500 }
+    }
+    let { statuses, seen, isLate } = await race()
+    for (let attempt = 0; isLate && attempt < 4; attempt += 1) ({ statuses, seen, isLate } = await race())
     expect(statuses).toEqual({ 200: bursts * atOnce })
-    const seen = Object.values(await upstream.seen())
     expect([seen.length, sum(seen)]).toEqual([bursts * atOnce, bursts * atOnce])
   })
 
