@@ -123,6 +123,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
 
   onConnect(control: RequestControl): void {
     this.#control = control
+    this.#connectPermit?.succeeded()
     this.#connectPermit = undefined
     this.#context.connected()
     this.#traced?.connected()
@@ -203,6 +204,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
       this.#retriesLeft -= 1
       this.#resends += 1
       this.#began = false
+      this.#connectPermit?.abandoned()
       this.#connectPermit = undefined
       this.#context.onRetry()
       this.#send()

@@ -41,15 +41,20 @@ export interface Breaker {
   close(): void
 }
 
+/** How much longer than `minFailingMs` failures have to last while slower requests may yet succeed. */
+const patience = 2.5
+
 /** Stops sending to a failing upstream: callers get their error at once, and the upstream has time to recover. */
 export function createBreaker(options: BreakerOptions): Breaker {
   let state: BreakerState = 'closed'
   let failuresInARow = 0
   let failingSinceMs: number | undefined
+  let slowestFailureMs = 0
   let nextTrialAtMs = 0
   /** The latest, if it has not ended. */
   let trial: Permit | undefined
-  let ordinary = ordinaryPermit()
+  /** When each request was sent that has no answer yet, the oldest first. A new Map for each time the breaker closes. */
+  let unanswered = new Map<Permit, number>()
 
   function change(next: BreakerState): void {
     if (state === next) return
@@ -65,6 +70,18 @@ export function createBreaker(options: BreakerOptions): Breaker {
   function endRow(): void {
     failuresInARow = 0
     failingSinceMs = undefined
+    slowestFailureMs = 0
+  }
+
+  function countFailure(sentAtMs: number): void {
+    const nowMs = options.nowMs()
+    failuresInARow += 1
+    failingSinceMs ??= nowMs
+    slowestFailureMs = Math.max(slowestFailureMs, nowMs - sentAtMs)
+    const [oldestMs = nowMs] = unanswered.values()
+    const mayYetSucceed = nowMs - oldestMs > slowestFailureMs
+    const minMs = options.minFailingMs * (mayYetSucceed ? patience : 1)
+    if (failuresInARow >= options.failures && nowMs - failingSinceMs >= minMs) open()
   }
 
   function close(): void {
@@ -73,37 +90,39 @@ export function createBreaker(options: BreakerOptions): Breaker {
     trial = undefined
     // Requests from before the outage may still time out, one after another. Those timeouts belong to the old outage, so
     // the permits of these requests no longer count.
-    ordinary = ordinaryPermit()
+    unanswered = new Map()
     change('closed')
   }
 
   function ordinaryPermit(): Permit {
-    const isCurrent = () => state === 'closed' && ordinary === permit
+    const ours = unanswered
+    const sentAtMs = options.nowMs()
+    const isCurrent = () => state === 'closed' && ours === unanswered
+    const answered = () => void ours.delete(permit)
     const permit: Permit = {
       isTrial: false,
-      answerBegan() {},
+      answerBegan: answered,
       succeeded() {
+        answered()
         if (isCurrent()) endRow()
       },
       failed() {
-        if (!isCurrent()) return
-        const nowMs = options.nowMs()
-        failuresInARow += 1
-        failingSinceMs ??= nowMs
-        if (failuresInARow >= options.failures && nowMs - failingSinceMs >= options.minFailingMs) open()
+        answered()
+        if (isCurrent()) countFailure(sentAtMs)
       },
-      abandoned() {},
+      abandoned: answered,
     }
+    ours.set(permit, sentAtMs)
     return permit
   }
 
   function trialPermit(): Permit {
-    const beforeOutage = ordinary
+    const beforeOutage = unanswered
     /** Takes the reports of this request once its good answer has begun and closed the breaker. */
     let permitSinceClose: Permit | undefined
     /** A good answer ends the outage, however late it is, but not a later outage. */
     function endOutage(): void {
-      if (ordinary === beforeOutage) close()
+      if (unanswered === beforeOutage) close()
     }
     /** A later trial, or another request, may have decided meanwhile. */
     function endTrial(next: () => void): void {
@@ -114,9 +133,10 @@ export function createBreaker(options: BreakerOptions): Breaker {
     const permit: Permit = {
       isTrial: true,
       answerBegan() {
-        if (ordinary !== beforeOutage) return
+        if (unanswered !== beforeOutage) return
         close()
-        permitSinceClose = ordinary
+        permitSinceClose = ordinaryPermit()
+        permitSinceClose.answerBegan()
       },
       succeeded() {
         if (permitSinceClose) permitSinceClose.succeeded()
@@ -149,7 +169,7 @@ export function createBreaker(options: BreakerOptions): Breaker {
     },
     admits: () => state === 'closed' || isDue(),
     admit() {
-      if (state === 'closed') return ordinary
+      if (state === 'closed') return ordinaryPermit()
       if (!isDue()) return undefined
       trial = trialPermit()
       nextTrialAtMs = options.nowMs() + options.openMs

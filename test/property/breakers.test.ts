@@ -17,8 +17,8 @@ const kinds: readonly RequestKind[] = [
 /** The rule of one breaker, written down once more: which failures are in the row, until when it is open, who tries. */
 class ModelBreaker {
   readonly #failures: number
-  /** When each failure in the row ended. */
-  #row: number[] = []
+  /** When each failure in the row ended, and how long it had taken. */
+  #row: { atMs: number; tookMs: number }[] = []
   #isOpen = false
   /** The latest, if it has not ended. */
   #trial: object | undefined
@@ -26,8 +26,9 @@ class ModelBreaker {
   #waitMs = 0
   /** All who tried since it last opened out of closed. */
   #tried = new Set<object>()
-  /** Who was admitted since it last closed. */
-  #current = new Set<object>()
+  /** Who was admitted since it last closed, and when. */
+  #current = new Map<object, number>()
+  #ended = new Set<object>()
 
   constructor(failures: number) {
     this.#failures = failures
@@ -40,30 +41,41 @@ class ModelBreaker {
       this.#trial = request
       this.#waitMs = nowMs + openMs
       this.#tried.add(request)
-    } else this.#current.add(request)
+    } else this.#current.set(request, nowMs)
   }
   close(): void {
-    if (this.#isOpen) this.#current = new Set()
+    if (this.#isOpen) this.#current = new Map()
     this.#row = []
     this.#isOpen = false
     this.#trial = undefined
     this.#tried = new Set()
   }
   good(request: object): void {
+    this.#ended.add(request)
     if (this.#tried.has(request)) this.close()
     else if (!this.#isOpen && this.#current.has(request)) this.#row = []
   }
   bad(request: object, nowMs: number): void {
+    this.#ended.add(request)
     const isTrial = this.#trial === request
-    if (!isTrial && (this.#isOpen || !this.#current.has(request))) return
-    this.#row.push(nowMs)
-    const [firstMs = nowMs] = this.#row
-    if (!isTrial && (this.#row.length < this.#failures || nowMs - firstMs < minFailingMs)) return
+    const sentMs = this.#current.get(request)
+    if (!isTrial) {
+      if (this.#isOpen || sentMs === undefined) return
+      this.#row.push({ atMs: nowMs, tookMs: nowMs - sentMs })
+      if (this.#row.length < this.#failures || nowMs - (this.#row[0]?.atMs ?? 0) < this.#minMs(nowMs)) return
+    }
     this.#waitMs = nowMs + openMs
     this.#isOpen = true
     this.#trial = undefined
   }
+  /** Longer while a request is unanswered that was sent longer ago than any failure in the row took. */
+  #minMs(nowMs: number): number {
+    const slowestMs = Math.max(...this.#row.map(({ tookMs }) => tookMs))
+    const waits = [...this.#current].filter(([request]) => !this.#ended.has(request))
+    return minFailingMs * (waits.some(([, sentMs]) => nowMs - sentMs > slowestMs) ? 2.5 : 1)
+  }
   neither(request: object): void {
+    this.#ended.add(request)
     if (this.#trial !== request) return
     this.#waitMs = 0
     this.#trial = undefined
@@ -169,7 +181,15 @@ const step = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       what: fc.constant('wait' as const),
-      ms: fc.constantFrom(1, minFailingMs - 1, minFailingMs, openMs - 1, openMs, 2 * openMs),
+      ms: fc.constantFrom(
+        1,
+        minFailingMs - 1,
+        minFailingMs,
+        2.5 * minFailingMs,
+        openMs - 1,
+        openMs,
+        2 * openMs,
+      ),
     }),
   },
 )
@@ -190,6 +210,8 @@ test('for any failures in any order, exactly the requests that the rules name ar
           else if (request.phase === 'waits') world.start(request)
           else if (request.phase === 'connects') {
             request.phase = 'is connected'
+            request.connecting?.succeeded()
+            world.connections.good(request)
             world.breakers.connections.close()
             world.connections.close()
           }

@@ -114,7 +114,8 @@ describe('before a connection was there', () => {
           expect(it.outcomes).toEqual([])
           it.fail(coded(code))
         }
-        expect([it.tries.length, it.connecting, it.told]).toEqual([tries, [verdict], ['error']])
+        const reports = [...Array(tries - 1).fill('abandoned'), verdict]
+        expect([it.tries.length, it.connecting, it.told]).toEqual([tries, reports, ['error']])
         expect(it.verdicts).toEqual(['abandoned'])
       }
     },
@@ -169,7 +170,8 @@ describe('once it was written', () => {
 test.each([0, 1, 2, 5])('a request is sent again at most UPSTREAM_RETRIES=%i times', (retries) => {
   const it = attempt({ retries })
   for (let count = 0; count <= retries; count += 1) it.fail(coded('ECONNREFUSED'))
-  expect([it.tries.length, it.told, it.connecting]).toEqual([retries + 1, ['error'], ['failed']])
+  const reports = [...Array(retries).fill('abandoned'), 'failed']
+  expect([it.tries.length, it.told, it.connecting]).toEqual([retries + 1, ['error'], reports])
 })
 
 test("a breaker's trial is not retried", () => {
@@ -200,7 +202,7 @@ describe('for the breaker of its kind', () => {
     it.connect()
     it.head(status)
     it.latest().onComplete()
-    expect([it.verdicts, it.connecting]).toEqual([[verdict], ['connected']])
+    expect([it.verdicts, it.connecting]).toEqual([[verdict], ['succeeded', 'connected']])
   })
 
   test.each([
@@ -220,7 +222,7 @@ describe('for the breaker of its kind', () => {
     const it = attempt({ method: 'POST', body: '{}' })
     it.connect()
     it.fail(coded('ECONNRESET'))
-    expect([it.verdicts, it.connecting]).toEqual([['failed'], ['connected']])
+    expect([it.verdicts, it.connecting]).toEqual([['failed'], ['succeeded', 'connected']])
   })
 
   test('a GET whose connection died and that then got no connection reports nothing for its kind', () => {
@@ -228,7 +230,7 @@ describe('for the breaker of its kind', () => {
     it.connect()
     it.fail(coded('ECONNRESET'))
     it.fail(coded('ECONNREFUSED'))
-    expect([it.verdicts, it.connecting]).toEqual([['abandoned'], ['connected', 'failed']])
+    expect([it.verdicts, it.connecting]).toEqual([['abandoned'], ['succeeded', 'connected', 'failed']])
   })
 })
 
@@ -266,10 +268,11 @@ test('for any events in any order: one report to the breaker, one end, no extra 
       }
       if (it.outcomes.length === 0) it.fail(coded('UND_ERR_DESTROYED'))
       expect([it.verdicts.length, it.outcomes.length, it.told.length]).toEqual([1, 1, 1])
-      // One report more at most, of a last try that got no connection; and that request counts nowhere else.
-      const unconnected = it.connecting.filter((report) => report !== 'connected')
-      expect(unconnected.length).toBeLessThanOrEqual(1)
-      if (unconnected.length === 1) expect(it.verdicts).toEqual(['abandoned'])
+      // Each try reports once whether it got a connection. Only the last may have failed, and then counts nowhere else.
+      const reports = it.connecting.filter((report) => report !== 'connected')
+      expect(reports).toHaveLength(it.tries.length)
+      expect(reports.slice(0, -1)).not.toContain('failed')
+      if (reports.at(-1) === 'failed') expect(it.verdicts).toEqual(['abandoned'])
       expect(it.tries.length).toBeLessThanOrEqual(retries + 1)
     }),
     { numRuns: 2_000 },

@@ -72,6 +72,55 @@ describe('a closed breaker', () => {
     expect(at.breaker.state).toBe('closed')
   })
 
+  describe('while a request is unanswered that was sent longer ago than the failures took', () => {
+    function failingBeside(olderMs: number) {
+      const at = breakerOf(3, 1_000)
+      const older = at.admitted()
+      at.advance(olderMs)
+      at.fail(3)
+      at.advance(2_499)
+      at.fail(3)
+      expect(at.breaker.state).toBe('closed')
+      return { at, older }
+    }
+
+    test('waits for it until its first failure in a row is two and a half seconds old', () => {
+      const { at } = failingBeside(1)
+      at.advance(1)
+      at.fail(1)
+      expect(at.breaker.state).toBe('open')
+    })
+
+    test('opens no more if it succeeds', () => {
+      const { at, older } = failingBeside(1)
+      older.succeeded()
+      at.advance(1)
+      at.fail(3)
+      expect(at.breaker.state).toBe('closed')
+    })
+
+    test.each(['failed', 'abandoned', 'answerBegan'] as const)('waits no longer once it %s', (how) => {
+      const { at, older } = failingBeside(1)
+      older[how]()
+      at.breaker.admit()?.failed()
+      expect(at.breaker.state).toBe('open')
+    })
+  })
+
+  test('waits for no request that was sent later than one that failed as slowly', () => {
+    const at = breakerOf(3, 1_000)
+    const sent = Array.from({ length: 40 }, () => {
+      at.advance(100)
+      return at.admitted()
+    })
+    // Each fails after four seconds.
+    for (const [index, permit] of sent.entries()) {
+      permit.failed()
+      expect(at.breaker.state).toBe(index < 10 ? 'closed' : 'open')
+      at.advance(100)
+    }
+  })
+
   test('opens with the last of BREAKER_FAILURES failures that are rare', () => {
     const at = breakerOf(3, 1_000)
     for (const expected of ['closed', 'closed', 'open']) {

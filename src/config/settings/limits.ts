@@ -52,9 +52,10 @@ export const limitSettings = {
     .prefault('5')
     .register(facts, {
       meaning:
-        'Failures in a row, the first at least a second before the last, after which requests are not sent for ' +
-        'BREAKER_OPEN_MS. Failed connections stop all requests to that upstream. Resets, timeouts, 502, 503 and 504 ' +
-        'of the swap API stop their own kind: orders, quotes of one pair, or the rest.',
+        'Failures in a row, the first at least one second before the last (2.5 while slower requests wait for their ' +
+        'answer), after which requests are not sent for BREAKER_OPEN_MS. Failed connections stop all requests to that ' +
+        'upstream. Resets, timeouts, 502, 503 and 504 of the swap API stop their own kind: orders, quotes of one ' +
+        'pair, or the rest.',
     }),
   BREAKER_OPEN_MS: milliseconds().prefault('5000').register(facts, {
     meaning: 'How long an open breaker stops requests (503 with Retry-After) before one request may try.',
