@@ -1,4 +1,3 @@
-import { createServer } from 'node:http'
 import { createApplicationOf } from '../client/application.ts'
 import { createClientAddress } from '../client/client-address.ts'
 import { createLoggedAddress } from '../client/logged-address.ts'
@@ -19,6 +18,7 @@ import { areas, createAreaReader } from '../routes/area.ts'
 import { createExchanges } from '../routes/exchange.ts'
 import { createPassThroughRoute } from '../routes/passthrough.ts'
 import { createSwapHeaders, suppliedHeaders } from '../routes/swap-headers.ts'
+import { createOperationsServer } from '../server/operations-server.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
 import { HeldBodies, maxHeldBytes } from '../upstream/held-bodies.ts'
 import { checkArguments } from './arguments.ts'
@@ -184,7 +184,7 @@ export async function buildGateway(loaded: LoadedConfig, overrides: GatewayOverr
     config,
     log,
     traffic: trafficServer,
-    operations: createServer(operations.listener),
+    operations: createOperationsServer(operations.listener),
     inFlight: () => exchanges.inFlight,
     ordersSent: () => swap.orders.sent,
     opensAfter: Promise.all([sharedStore?.firstProbe, operations.filesRead]),
