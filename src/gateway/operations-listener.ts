@@ -1,8 +1,9 @@
-import { createServer, type RequestListener, type Server } from 'node:http'
+import type { RequestListener } from 'node:http'
 import type { Config } from '../config/config.ts'
 import { answerStarting } from '../operations/starting.ts'
 import { closeServer } from '../server/close-server.ts'
 import { listen, type OnLateError } from '../server/listen.ts'
+import { createOperationsServer } from '../server/operations-server.ts'
 
 /** The operations listener. It can listen before there is anything to operate, because reading the ledger may take long. */
 export interface OperationsListener {
@@ -18,7 +19,7 @@ const closeWithinMs = 2_000
 
 export function createOperationsListener(at: Config['admin'], onLateError: OnLateError): OperationsListener {
   let answer: RequestListener = answerStarting
-  const server: Server = createServer((request, response) => answer(request, response))
+  const server = createOperationsServer((request, response) => answer(request, response))
   let url: string | undefined
   return {
     serve(listener) {

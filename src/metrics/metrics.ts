@@ -27,6 +27,8 @@ export interface Metrics extends RequestMetrics, QuoteMetrics {
   traces: TracingObserver
   contentType: string
   render(): Promise<string>
+  /** Also how long it took, the turns of the event loop between its own aside. */
+  renderTimed(): Promise<{ text: string; tookMs: number }>
 }
 
 export interface MetricsOptions {
@@ -68,16 +70,20 @@ function processMetrics(): Registry {
 const msATurn = 0.25
 
 /** Writes the page in several turns of the event loop: in one turn, quotes would wait for all of it. */
-async function renderPage(registry: Registry): Promise<string> {
+async function renderPage(registry: Registry): ReturnType<Metrics['renderTimed']> {
   const written: string[] = []
+  let tookMs = 0
   let turnBeganMs = performance.now()
   for (const { name } of registry.getMetricsAsArray()) {
     written.push(await registry.getSingleMetricAsString(name))
-    if (performance.now() - turnBeganMs < msATurn) continue
+    const turnMs = performance.now() - turnBeganMs
+    if (turnMs < msATurn) continue
+    tookMs += turnMs
     await nextTurn()
     turnBeganMs = performance.now()
   }
-  return `${written.join('\n\n')}\n`
+  const text = `${written.join('\n\n')}\n`
+  return { text, tookMs: tookMs + performance.now() - turnBeganMs }
 }
 
 /** What each metric means, and what to do when it moves, is in docs/metrics.md. */
@@ -113,6 +119,7 @@ export function createMetrics({ version, pairs = [], ...options }: MetricsOption
     coolDowns: createCoolDownMetrics(registry),
     traces: createTraceMetrics(registry),
     contentType: registry.contentType,
-    render: () => renderPage(registry),
+    render: async () => (await renderPage(registry)).text,
+    renderTimed: () => renderPage(registry),
   }
 }

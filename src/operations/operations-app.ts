@@ -9,11 +9,12 @@ import type { History } from './history.ts'
 import { createLiveStream } from './live-stream.ts'
 import { answerProbe, failure, healthy, json, type Probe, readiness } from './probes.ts'
 import { createRecorder } from './recorder.ts'
+import { createSharedPage, type TimedPage } from './shared-page.ts'
 import { historyOf, type StatusParts, statusOf } from './status.ts'
 
 export interface OperationsOptions extends Omit<StatusParts, 'recorder'> {
   /** The metrics, as Prometheus scrapes them. */
-  page: { readonly contentType: string; render(): Promise<string> }
+  page: { readonly contentType: string; renderTimed(): Promise<TimedPage> }
   history: History
   nowMs(): number
   access: AccessOptions
@@ -43,13 +44,14 @@ export function createOperationsApp(options: OperationsOptions): OperationsApp {
   const recorder = createRecorder(options)
   const parts = { ...options, recorder, needsToken: access.needsToken }
   const live = createLiveStream(parts)
+  const metrics = createSharedPage(page.renderTimed)
   files ??= createConsoleFiles()
   openApi ??= readAtStart(() => readFile(openApiDocument))
   const [fileOf, document] = [files, openApi]
   const probes: ReadonlyMap<string, Probe> = new Map<string, Probe>([
     ['/healthz', () => healthy],
     ['/readyz', () => readiness({ ready: isReady(), storeUp: view.store().up })],
-    ['/metrics', async () => ({ status: 200, type: page.contentType, body: await page.render() })],
+    ['/metrics', async () => ({ status: 200, type: page.contentType, body: await metrics() })],
   ])
   const app = express()
   app.disable('x-powered-by')

@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http'
 export interface Page {
   status: number
   type: string
-  body: string
+  body: string | Buffer
 }
 
 export type Probe = () => Page | Promise<Page>

@@ -1,11 +1,11 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { hasBegun } from '../http/whole-response.ts'
 
 /** What is needed of a connection to bring it to its end. */
 export interface EndableConnection {
   /** The requests that have no complete answer yet. */
-  readonly queue: readonly { readonly response: ServerResponse }[]
+  readonly queue: readonly { readonly request: IncomingMessage; readonly response: ServerResponse }[]
   takesNoMore: boolean
 }
 
@@ -22,6 +22,8 @@ export interface OrderlyEnd {
 export interface OpenConnections {
   /** False if there are too many. */
   add(socket: Socket, connection: EndableConnection): boolean
+  /** Closes the oldest connection without a whole request that waits for its answer. False: each has one. */
+  closeUnused(): boolean
   /** Whether the end was announced. */
   readonly isEnding: boolean
   /**
@@ -45,6 +47,15 @@ export function createOpenConnections(max: number): OpenConnections {
       open.set(socket, connection)
       socket.once('close', () => open.delete(socket))
       return true
+    },
+    closeUnused() {
+      for (const [socket, { queue }] of open) {
+        if (queue[0]?.request.complete) continue
+        open.delete(socket)
+        socket.destroy()
+        return true
+      }
+      return false
     },
     endWith(response, connection) {
       if (response === undefined || hasBegun(response)) return

@@ -1,0 +1,70 @@
+import { setTimeout } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import { createSharedPage } from '../../src/operations/shared-page.ts'
+import { gatewayWith } from './support.ts'
+
+test('/metrics is rendered once for all that wait for it', async () => {
+  const { operationsUrl } = await gatewayWith()
+  const scrape = async () => (await fetch(`${operationsUrl}/metrics`)).text()
+  await scrape()
+  const pages = await Promise.all(Array.from({ length: 60 }, scrape))
+  // The processor time that the page states is another in each rendering.
+  const seconds = pages.map((page) => /^process_cpu_seconds_total (.+)$/m.exec(page)?.[1])
+  expect(seconds).not.toContain(undefined)
+  expect(new Set(seconds).size).toBeLessThan(30)
+})
+
+test('/metrics counts what happened before it was asked for, however often it is asked', async () => {
+  const { operationsUrl, url } = await gatewayWith()
+  for (let count = 1; count <= 10; count += 1) {
+    await (await fetch(`${url}/nothing`)).text()
+    const page = await (await fetch(`${operationsUrl}/metrics`)).text()
+    expect(page).toContain(`quotegate_problems_total{type="not-found"} ${count}\n`)
+  }
+})
+
+test('a page is not rendered again within five times as long as it took', async () => {
+  const began: number[] = []
+  const page = createSharedPage(async () => {
+    began.push(performance.now())
+    return { text: `page ${began.length}`, tookMs: 50 }
+  })
+  const asked = [page(), page()]
+  await setTimeout(10)
+  asked.push(page(), page())
+  expect((await Promise.all(asked)).map(String)).toEqual(['page 1', 'page 1', 'page 2', 'page 2'])
+  expect(await page().then(String)).toBe('page 3')
+  const [first = 0, second = 0, third = 0] = began
+  // A timer of Node may be a millisecond early.
+  expect(second - first).toBeGreaterThan(248)
+  expect(third - second).toBeGreaterThan(248)
+})
+
+test('who asks while a page is rendered gets the next one, and no two are rendered at once', async () => {
+  let rendering = 0
+  let count = 0
+  const page = createSharedPage(async () => {
+    rendering += 1
+    count += 1
+    const text = `page ${count}, ${rendering} at once`
+    await setTimeout(20)
+    rendering -= 1
+    return { text, tookMs: 1 }
+  })
+  const first = page()
+  await setTimeout(5)
+  const later = [page(), page()]
+  expect(String(await first)).toBe('page 1, 1 at once')
+  expect((await Promise.all(later)).map(String)).toEqual(['page 2, 1 at once', 'page 2, 1 at once'])
+})
+
+test('a page that cannot be rendered is tried again for those who ask later', async () => {
+  let fails = true
+  const page = createSharedPage(async () => {
+    if (fails) throw new Error('no page')
+    return { text: 'page', tookMs: 0 }
+  })
+  await expect(page()).rejects.toThrow('no page')
+  fails = false
+  expect(String(await page())).toBe('page')
+})
