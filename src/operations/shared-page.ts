@@ -13,7 +13,7 @@ export interface TimedPage {
 
 /**
  * Renders a page once for all that wait for it, and not again within five times as long as that took, however often it is
- * asked for. Nobody gets a page whose rendering began before it was asked for.
+ * asked for. No page is given out whose rendering began before it was asked for.
  */
 export function createSharedPage(render: () => Promise<TimedPage>): () => Promise<Buffer> {
   let next: Promise<Buffer> | undefined

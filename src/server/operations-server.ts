@@ -29,7 +29,7 @@ export function createOperationsServer(
   server.on('connection', (socket: Socket) => {
     const connection = connectionOf(socket)
     if (open.add(socket, connection)) return
-    // A health probe has to be answered, whoever holds the other connections.
+    // A health probe has to be answered, also while one client holds all connections.
     if (open.closeUnused()) open.add(socket, connection)
     else socket.destroy()
   })
