@@ -50,7 +50,12 @@ export async function playPastCapacity(options: PastCapacityOptions): Promise<Pa
   async function send(number: number): Promise<void> {
     const request = requestOf(options.load, number)
     const { status } = await ask(gateway.url, request)
-    ended.push({ status, isOrder: request.method === 'POST', isQuote: request.path.includes('/quotes'), afterMs: performance.now() - beganAtMs })
+    ended.push({
+      status,
+      isOrder: request.method === 'POST',
+      isQuote: request.path.includes('/quotes'),
+      afterMs: performance.now() - beganAtMs,
+    })
   }
   try {
     const all: Promise<void>[] = []
@@ -67,7 +72,8 @@ export async function playPastCapacity(options: PastCapacityOptions): Promise<Pa
 }
 
 function requestOf(load: Load, number: number) {
-  if (load === 'quotes and the rest' && number % 2 === 0) return { path: '/v3/assets', method: 'GET', headers }
+  if (load === 'quotes and the rest' && number % 2 === 0)
+    return { path: '/v3/assets', method: 'GET', headers }
   const order = { path: '/v3/orders/float', method: 'POST', headers, body: '{}' }
   if (load === 'orders') return { ...order, path: '/v3/orders' }
   if (load === 'float orders' || (load === 'quotes and float orders' && number % 2 === 0)) return order
