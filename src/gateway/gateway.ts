@@ -163,7 +163,8 @@ async function build(
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     heldBodies,
     stallMs: config.upstream.bodyTimeoutMs,
-    orderWaitMs: Math.min(config.upstream.headersTimeoutMs, config.upstream.totalTimeoutMs / 2),
+    // No longer than quotes: what may wait longer than they gets every connection that both wait for.
+    swapWaitMs: Math.min(config.upstream.headersTimeoutMs, config.upstream.totalTimeoutMs / 2),
     rateLimit,
     exchanges,
   })

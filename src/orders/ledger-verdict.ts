@@ -80,17 +80,28 @@ export function createLedgerVerdict(
     return candidatesAmong(named, judgement)
   }
 
+  /** An order that matches nothing else may be for an answer that could not be read: such an order is never refused. */
+  function unknown(order: OrderTerms, judgement: Judgement, rule: 'id' | 'nothing'): Verdict {
+    const { pair: pairId, fromAmount } = order
+    const { application } = judgement
+    if (pairId === undefined || application === undefined || fromAmount === undefined)
+      return { state: 'unknown', rule }
+    const terms = { pairId, application, requestedAmount: fromAmount.canonical }
+    return { state: 'unknown', rule: unreadable.mayBeMeant(order, judgement, terms) ? 'unreadable' : rule }
+  }
+
   return {
     verdict(order, judgement) {
       const named = namedBy(order, judgement)
       if (named.length > 0) return judgeByIds(named, judgement)
-      if (namesUnknown(order)) return { state: 'unknown', rule: 'id' }
+      if (namesUnknown(order)) return unknown(order, judgement, 'id')
       const stated = statedAmountOf(order)
       const { marginMs } = judgement
       const judge = judgeUndoubted(order, judgement, (quotes) =>
         judgeByTerms(order, quotes, { stated, marginMs }),
       )
-      return judge(candidatesAmong(byTerms.find(order, judgement, stated), judgement))
+      const verdict = judge(candidatesAmong(byTerms.find(order, judgement, stated), judgement))
+      return verdict.rule === 'nothing' ? unknown(order, judgement, 'nothing') : verdict
     },
 
     considered(order, judgement) {

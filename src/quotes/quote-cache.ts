@@ -55,6 +55,14 @@ export interface AskOptions {
   patience?: Pick<Patience, 'takeFurtherCall' | 'shareAfterRefusal' | 'hasTimeAfter'> | undefined
 }
 
+interface TakeOff {
+  replaces?: StoredQuote
+  /** In the table of flights. Default: the key, for all who ask. */
+  entry?: string
+  /** Whether another replica's call is waited for. */
+  waits?: boolean
+}
+
 interface Waiting extends Pick<AskOptions, 'patience'> {
   how: 'fetched' | 'collapsed'
   source: QuoteSource
@@ -126,17 +134,22 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   }
 
   /** Looks for a flight and enters its own without an await between: two clients must never both find none. */
-  function takeOff(key: string, source: QuoteSource, { replaces }: { replaces?: StoredQuote } = {}): Flight {
+  function takeOff(
+    key: string,
+    source: QuoteSource,
+    { replaces, entry = key, waits = true }: TakeOff = {},
+  ): Flight {
     const call = () => (replaces === undefined ? source.call() : source.refresh())
-    const shared: SharedCall = options.share?.(key, call, { known: replaces, span: source.span }) ?? call()
+    const shared: SharedCall =
+      options.share?.(key, call, { known: replaces, waits, span: source.span }) ?? call()
     const flight = new Flight(shared, {
       source,
       isRefresh: replaces !== undefined,
       takeOut() {
-        if (flights.get(key) === flight) flights.delete(key)
+        if (flights.get(entry) === flight) flights.delete(entry)
       },
     })
-    flights.set(key, flight)
+    flights.set(entry, flight)
     flight.answer.then(
       (answer) => {
         flight.notKept = receive(key, source, answer)
@@ -224,7 +237,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
       if (patience?.hasTimeAfter(failure) === false) throw failure
       const isFirst = patience?.shareAfterRefusal() ?? false
       if (isFirst && !flight.waited) return waitInsteadFor(getOrFetch(key, source, { again: true, patience }))
-      return waitInsteadFor(fetchOwn(key, source))
+      return waitInsteadFor(fetchOwn(key, source, patience))
     }
 
     /**
@@ -255,19 +268,17 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     })
   }
 
-  /** No other client joins this call, but its quote is for all. */
-  function fetchOwn(key: string, source: QuoteSource): Asking {
+  /** Only requests of the same client in the same words join this call, but its quote is for all. */
+  function fetchOwn(key: string, source: QuoteSource, patience: AskOptions['patience']): Asking {
     const quote = find(key, providerClock.moment())
     if (quote !== undefined) return { served: Promise.resolve({ how: 'hit', quote }), leave: () => {} }
-    const call = () => source.call()
-    const { answer, abort }: SharedCall =
-      options.share?.(key, call, { waits: false, span: source.span }) ?? call()
-    function toServed(whole: SharedAnswer): Served {
-      const notKept = receive(key, source, whole)
-      if ('found' in whole) return { how: 'hit', quote: whole.stored }
-      return { how: 'fetched', answer: whole, notKept }
-    }
-    return { served: answer.then(toServed), leave: abort }
+    const { address, target } = source.asker
+    // A key begins with no bracket.
+    const entry = JSON.stringify([key, address, target])
+    const underWay = flights.get(entry)
+    if (underWay !== undefined) return waitFor(key, underWay, { how: 'collapsed', source, patience })
+    const flight = takeOff(key, source, { entry, waits: false })
+    return waitFor(key, flight, { how: 'fetched', source, patience })
   }
 
   function callFor(

@@ -22,8 +22,8 @@ export interface PassThroughRouteOptions {
   bodyIdleTimeoutMs: number
   heldBodies: HeldBodies
   stallMs: number
-  /** How long POST /v3/orders may wait for a connection. */
-  orderWaitMs: number
+  /** How long a request to the swap API may wait for a connection. */
+  swapWaitMs: number
   /** Of the swap side; undefined: none. */
   rateLimit: RateLimit | undefined
   exchanges: Pick<Exchanges, 'fail'>
@@ -41,7 +41,7 @@ export type PassThroughRoute = (
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
-  const { bodyIdleTimeoutMs, exchanges, heldBodies, orderWaitMs, stallMs, swapHeaders } = options
+  const { bodyIdleTimeoutMs, exchanges, heldBodies, stallMs, swapHeaders, swapWaitMs } = options
 
   return function passThroughRoute(exchange, body, explain = unchanged) {
     const { request, response, reading } = exchange
@@ -76,7 +76,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     const trace = traceOf(exchange, isOrder)
     function send(sent: SentBody | null): void {
       exchange.upstreamTimes = new UpstreamTimes()
-      const connectByMs = isOrder ? performance.now() + orderWaitMs : undefined
+      const connectByMs = isSwap ? performance.now() + swapWaitMs : undefined
       const how = { kind, target, headers, connectByMs, stallMs, owner, trace, body: sent } as const
       relay({ upstream, request, response, ...how })
     }

@@ -123,6 +123,39 @@ describe('the refusal of one client', () => {
     expect(waiting).toHaveLength(6)
   })
 
+  it('heard a second time is followed by one call for all requests of a client in the same words', async () => {
+    const [first, second, third] = others as [string, string, string]
+    const { gateway, waiting, called, joined, from, beginner, joiners, unhandled } = await joinedBy([
+      first,
+      second,
+      second,
+      third,
+      third,
+      third,
+    ])
+    const again = from(third, '0.10')
+    await joined(7)
+    refuse(given(waiting[0]))
+    await beginner
+    await called(2)
+    refuse(given(waiting[1]))
+    expect((await joiners.shift())?.status).toBe(403)
+    await called(5)
+    const callOf = (address: string, amount = '0.1') =>
+      given(
+        waiting
+          .slice(2)
+          .find(({ req }) => req.headers.forwarded === `for=${address}` && req.url?.endsWith(`=${amount}`)),
+      )
+    refuse(callOf(second))
+    refuse(callOf(third), 404)
+    giveQuote(callOf(third, '0.10'))
+    expect(await statuses([...joiners, again])).toEqual([403, 403, 404, 404, 404, 200])
+    expect(waiting).toHaveLength(5)
+    expect(await counted(gateway, lookups('collapsed'))).toBe(7)
+    expect(unhandled).toEqual([])
+  })
+
   it('that asks in a loop costs the other clients of its country no quote', async () => {
     const times = { clients: 6, rounds: 6, pauseMs: 120, callMs: 40, lifeMs: 400 }
     const { refused, all, calls } = await refusedInALoop({ settings: sharedBy.header, ...times })

@@ -67,14 +67,20 @@ function createModel() {
     return call
   }
 
-  function ask(client: Client): void {
-    const underWay = table.get(client.key)
-    if (underWay === undefined) table.set(client.key, begin(client))
+  /** `entry`: which call the client shares. */
+  function ask(client: Client, entry = client.key): void {
+    const underWay = table.get(entry)
+    if (underWay === undefined) table.set(entry, begin(client))
     else underWay.waiting.push(client)
   }
 
+  /** After two refusals to others, with its like alone. */
+  function askAsItself(client: Client): void {
+    ask(client, `${client.key} ${client.address} ${client.target}`)
+  }
+
   function land(call: ModelCall): Client[] {
-    if (table.get(call.beginner.key) === call) table.delete(call.beginner.key)
+    for (const [entry, underWay] of table) if (underWay === call) table.delete(entry)
     return call.waiting.splice(0)
   }
 
@@ -100,7 +106,7 @@ function createModel() {
       if (!isFor(client, how, call.beginner)) {
         client.isLimited = true
         if (!hasTime) client.fate = 'over'
-        else if (client.sharedAfterRefusal) begin(client)
+        else if (client.sharedAfterRefusal) askAsItself(client)
         else {
           client.sharedAfterRefusal = true
           ask(client)

@@ -43,7 +43,8 @@ export function decide(order: Ordered, past: Past): Decision {
   const isLive = ({ endsAtMs }: Given) => nowMs < endsAtMs - marginMs
   const named = known.filter(({ id }) => id === order.quoteId || id === order.bareId)
   if (named.length > 0) return { state: named.some(isLive) ? 'live' : 'expired', rule: 'id' }
-  if (order.quoteId !== undefined) return { state: 'unknown', rule: 'id' }
+  const isOdd = isDoubted({ requested: order.from.text }, order, past)
+  if (order.quoteId !== undefined) return { state: 'unknown', rule: isOdd ? 'unreadable' : 'id' }
   const candidates = known.filter(
     ({ pair, application, from, requested }) =>
       pair === order.pair &&
@@ -51,6 +52,7 @@ export function decide(order: Ordered, past: Past): Decision {
       (isSame(order.from, from) || isSame(order.from, requested)),
   )
   const decision = decideAmong(candidates, order, past)
+  if (decision.rule === 'nothing' && isOdd) return { state: 'unknown', rule: 'unreadable' }
   if (decision.state !== 'expired') return decision
   const undoubted = candidates.filter((quote) => isLive(quote) || !isDoubted(quote, order, past))
   const certain = decideAmong(undoubted, order, past)
@@ -81,7 +83,7 @@ function decideAmong(candidates: Given[], order: Ordered, { nowMs, marginMs }: P
 }
 
 /** Whether the orderer had an odd answer, for which the order may be, and none that was read since. */
-function isDoubted(quote: Given, order: Ordered, { given, odd, nowMs }: Past): boolean {
+function isDoubted(quote: Pick<Given, 'requested'>, order: Ordered, { given, odd, nowMs }: Past): boolean {
   const lives = given.map(({ endsAtMs, givenAtMs }) => endsAtMs - givenAtMs).filter((lifeMs) => lifeMs > 0)
   const forMs = lives.length === 0 ? 300_000 : Math.max(...lives.slice(-100))
   const { pair, application, partition = 'nobody' } = order

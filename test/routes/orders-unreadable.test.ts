@@ -144,6 +144,18 @@ describe('an answer that its client may mistake for a quote', () => {
     expect((await order({ ...termsOf(odd), quoteId: odd.id })).status).toBe(201)
   })
 
+  it('lets its orders through with ORDER_UNKNOWN_QUOTE=refuse too, and no other client’s', async () => {
+    const { order, provider, quote, decided } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    provider.quote = { fromAmount: { assetId: 'ETH', value: '1' } }
+    const odd = await quote('1e3')
+    expectProblem(await order({ ...termsOf(odd), fromAmount: 2 }), 409, 'quote-unknown')
+    expectProblem(await order(termsOf(odd), { headers: ['App-Name: another'] }), 409, 'quote-unknown')
+    expect((await order(termsOf(odd))).status).toBe(201)
+    expect((await order({ ...termsOf(odd), fromAmount: '1000' })).status).toBe(201)
+    expect((await order({ ...termsOf(odd), quoteId: odd.id })).status).toBe(201)
+    expect(await decided('forwarded', 'unknown')).toBe(3)
+  })
+
   it('does so for as long as the longest of the last quotes lived', async () => {
     const { clock, order, close } = await afterOddAnswer(changed(({ expiry: _, ...quote }) => quote))
     clock.advance(lifeMs)

@@ -6,8 +6,8 @@ export const limitSettings = {
     .prefault('15000')
     .register(facts, {
       meaning:
-        'Quotes and float orders: time from the last byte of the request to the last byte of the answer. They, and ' +
-        'POST /v3/orders, wait for a free connection for at most half of it, and then get 503 unsent.',
+        'Quotes and float orders: time from the last byte of the request to the last byte of the answer. All ' +
+        'requests to the swap API wait for a free connection for at most half of it, and then get 503 unsent.',
     }),
   UPSTREAM_CONNECT_TIMEOUT_MS: milliseconds().prefault('3000').register(facts, {
     meaning: 'Time to connect to an upstream, TLS included.',
