@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { existsSync, mkdirSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { rmdirSync, rmSync, writeFileSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { makeFolders, missingFolders } from '../process/make-folders.ts'
 
 /** Says what would be right if files cannot be kept in the directory; undefined: they can. */
 export type TryDirectory = (path: string) => string | undefined
@@ -11,7 +12,7 @@ export const tryDirectory: TryDirectory = (written) => {
   const missing = missingFolders(path)
   const file = join(path, `check-config-${randomUUID()}`)
   try {
-    mkdirSync(path, { recursive: true, mode: 0o700 })
+    makeFolders(path)
     // A disk that is full accepts an empty file.
     writeFileSync(file, 'quotegate --check-config', { flag: 'wx', mode: 0o600 })
     return undefined
@@ -23,13 +24,6 @@ export const tryDirectory: TryDirectory = (written) => {
     // One that is not empty is in use: a gateway has started meanwhile.
     for (const folder of missing) withoutFailing(() => rmdirSync(folder))
   }
-}
-
-/** The deepest first. */
-function missingFolders(path: string): string[] {
-  const missing: string[] = []
-  for (let folder = path; !existsSync(folder); folder = dirname(folder)) missing.push(folder)
-  return missing
 }
 
 function withoutFailing(step: () => void): void {

@@ -5,7 +5,8 @@ import type { Trouble } from './outages.ts'
 export function runbookPageOf(homepage: string | undefined): string {
   const path = 'docs/operations.md'
   if (homepage === undefined) return path
-  return `${homepage.replace(/#.*$/, '').replace(/\/+$/, '')}/blob/main/${path}`
+  const { origin, pathname } = new URL(homepage)
+  return `${origin}${pathname.endsWith('/') ? pathname.slice(0, -1) : pathname}/blob/main/${path}`
 }
 
 /** The section of the runbook about each trouble. */

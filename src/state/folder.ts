@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { chmod, copyFile, link, mkdir, open, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
 import { join } from 'node:path'
+import { makeFolders } from '../process/make-folders.ts'
 import type { BatchMark } from './batch.ts'
 import { syncPath } from './level-state.ts'
 import { seal, unseal } from './seal.ts'
@@ -58,7 +59,7 @@ export function newSalt(): string {
 /** Creates the folder if it is not there. */
 export async function useFolder(directory: string): Promise<Folder> {
   const path = (name: string) => join(directory, name)
-  await mkdir(directory, { recursive: true, mode: 0o700 })
+  makeFolders(directory)
   const store = path('store')
   const own = new Set<string>()
 

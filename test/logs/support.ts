@@ -16,6 +16,8 @@ export async function startLogged(settings: Record<string, string>): Promise<Log
     PORT: '0',
     ADMIN_PORT: '0',
     LOG_FORMAT: 'json',
+    // Where the kernel cuts the listen backlog, a start has a line about it.
+    CLIENT_CONNECTIONS: '1000',
     BREAKER_FAILURES: '1000000',
     ...settings,
   })
