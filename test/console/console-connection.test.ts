@@ -114,7 +114,7 @@ describeInBrowser('the console', () => {
     await page
       .locator('.outage', {
         hasText:
-          /^127\.0\.0\.1 is trusted and sends X-Forwarded-For, but CLIENT_IP_HEADER is forwarded since .+ 1 request so far\.$/i,
+          /^127\.0\.0\.1 is trusted and sends X-Forwarded-For, but CLIENT_IP_HEADER is forwarded since .+ 1 request so far\. What to do$/i,
       })
       .waitFor()
   })

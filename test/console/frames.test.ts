@@ -159,7 +159,7 @@ describeInBrowser('what the console says', () => {
       /^100% of the float orders .+, which is more than half of them\. What to do$/,
     )
     expect(await said('slow')).toMatch(
-      /^The swap API answers slowly since .+: its p95 of 10 min is 2,612 ms, usually 102 ms\.$/,
+      /^The swap API answers slowly since .+: its p95 of 10 min is 2,612 ms, usually 102 ms\. What to do$/,
     )
     expect(await said('store')).toContain(
       '2 orders forwarded that would have been refused as expired, it is tried',
