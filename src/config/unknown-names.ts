@@ -10,7 +10,9 @@ export const ownBeginnings =
   ADMIN_ STATE_ TRUST_ TRUSTED_`.split(/\s+/)
 
 /** What Kubernetes sets in every pod beside a Service that is named swap, valkey or admin. */
-const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT(?:_\d+_\w+)?)$/
+const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
+/** …_PORT too, whose value alone tells it from a port that an operator means: VALKEY_PORT=6379. */
+const serviceAddress = /^(?:tcp|udp|sctp):\/\//
 
 /** Names that are not settings and begin as settings do, or are one without its beginning. */
 export function unknownNameProblems(
@@ -37,7 +39,7 @@ function hintAt(name: string, text: string): Hint | undefined {
     .toUpperCase()
     .replace(/[^A-Z0-9]+/g, '_')
     .replace(/^QUOTEGATE_/, '')
-  if (ofServices.test(written)) return undefined
+  if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
   const whole = withoutBeginning.get(written)
   if (whole !== undefined) return didYouMean([whole])
   const beginning = ownBeginnings.find((own) => written.startsWith(own))

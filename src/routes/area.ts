@@ -50,6 +50,9 @@ const unsafeQueryByte = /[^\x21-\x7e\x80-\xff]|#/
 const brokenEscape = /%(?![0-9A-Fa-f]{2})/
 // Some routers also end a segment at an encoded slash, a backslash or ";" (path parameters of Java servers).
 const dotSegment = /(?:^|\/|%2f|%5c)(?:\.|%2e){1,2}(?:$|[/;]|%2f|%5c|%3b)/i
+// Routers trim these, or drop them wherever they stand: control characters, the blanks of ASCII and of Unicode, a BOM.
+const encodedBlanks =
+  /%(?:[01][0-9a-f]|20|7f|85|a0|c2%(?:85|a0)|e1%9a%80|e2%80%(?:8[0-9a-f]|a[89f])|e2%81%9f|e3%80%80|ef%bb%bf)/gi
 const absoluteForm = /^https?:\/\/[^/?#]*/i
 
 /**
@@ -95,7 +98,8 @@ export function createAreaReader(
       return { problem: 'The query holds a control character or a "#".' }
     }
     if (brokenEscape.test(path)) return { problem: 'The path holds a broken percent-escape.' }
-    if (dotSegment.test(path)) return { problem: 'The path holds a dot segment ("." or "..").' }
+    if (dotSegment.test(path) || dotSegment.test(withoutBlanks(path)))
+      return { problem: 'The path holds a dot segment ("." or "..").' }
     const area = areaOf(path)
     const quote = area === 'quote' ? readAskedQuote(target) : undefined
     const upstream = upstreamOf(area)
@@ -114,20 +118,22 @@ function originForm(rawTarget: string): string | undefined {
   return rest.startsWith('/') ? rest : `/${rest}`
 }
 
+function withoutBlanks(path: string): string {
+  return path.includes('%') ? path.replace(encodedBlanks, '') : path
+}
+
 function isUnder(path: string, prefix: string): boolean {
   return path.startsWith(prefix) && (path.length === prefix.length || path[prefix.length] === '/')
 }
 
-// Where a server written in C sees the end of a decoded path.
-const endOfText = '%00'
-// Routers trim these, or drop them wherever they stand.
-const encodedBlanks = /%(?:[01][0-9a-f]|20)/gi
+// Where a server written in C sees the end of a decoded path, and one that decodes before it parses sees a query.
+const endOfText = /%(?:00|23|3f)/i
 
 /** The paths that upstream routers may take the path of an order for. */
 function foldOrderPath(path: string): readonly string[] {
-  const textEnd = path.indexOf(endOfText)
+  const textEnd = path.search(endOfText)
   const texts = textEnd === -1 ? [path] : [path, path.slice(0, textEnd)]
-  return texts.flatMap((text) => foldPath(text.replace(encodedBlanks, '')).map(withoutFormats))
+  return texts.flatMap((text) => foldPath(withoutBlanks(text).replaceAll('+', '')).map(withoutFormats))
 }
 
 /**

@@ -98,6 +98,10 @@ describe('not looked at are', () => {
     expect(loadConfig(links, { unknownNames: 'error' }).warnings).toEqual([])
   })
 
+  test.each(['METRICS_PORT', 'VALKEY_PORT', 'ADMIN_HTTP_PORT'])('but a number in %s is', (name) => {
+    expect(warnings(name, '6379')).toEqual([expect.stringContaining(`${name} is not a setting. `)])
+  })
+
   test.each(['tcp', 'udp', 'sctp'])(
     'but ADMIN_PORT is a setting: what Kubernetes sets there is an error that says so: %s',
     (protocol) => {

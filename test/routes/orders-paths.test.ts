@@ -34,6 +34,13 @@ describe('every path to the orders is judged:', () => {
     '/v3/orders/float%5C',
     '/v3/orders/float.json.',
     '/v3/orders/float%20.json',
+    '/v3/orders/float%7F',
+    '/v3/orders/float+',
+    '/v3/orders/float%C2%A0',
+    '/v3/orders/%e3%80%80float%ef%bb%bf',
+    '/v3/orders/float%E2%80%8B.json/',
+    '/v3/orders/float%3Fx=1',
+    '/v3/orders/float/%23/x',
     '/v3/orders/float;x=1.json/',
     '/v3/orders/float?x=1',
     '/v3/orders/float?',
@@ -66,14 +73,20 @@ describe('every path to the orders is judged:', () => {
     },
   )
 
-  it.each(['/v3/orders/./float', '/v3/x/../orders/float', '/v3/orders/%2e/float', '/v3/orders\\float'])(
-    '%s is not a target',
-    async (path) => {
-      const { arrived, order, quote } = await orderStage()
-      expectProblem(await order(termsOf(await quote()), { path }), 400, 'bad-target')
-      expect(arrived()).toHaveLength(0)
-    },
-  )
+  it.each([
+    ...['/v3/orders/./float', '/v3/x/../orders/float', '/v3/orders/%2e/float', '/v3/orders\\float'],
+    // A router that drops blanks sees a dot segment.
+    ...[
+      '/v3/orders/.%20/float',
+      '/v3/x/%2E%2e%09/orders/float',
+      '/v3/orders/%C2%A0.%2Ffloat',
+      '/v3/x/.%00.;a/orders/float',
+    ],
+  ])('%s is not a target', async (path) => {
+    const { arrived, order, quote } = await orderStage()
+    expectProblem(await order(termsOf(await quote()), { path }), 400, 'bad-target')
+    expect(arrived()).toHaveLength(0)
+  })
 
   it('a header that names another method changes nothing', async () => {
     const { arrived, clock, order, quote } = await orderStage()
