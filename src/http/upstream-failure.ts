@@ -19,7 +19,10 @@ export type UpstreamFault =
 export interface OutageFacts {
   /** How many pairs have stopped. */
   readonly stoppedPairs: number
-  /** No quote has succeeded since the outage began: how many pairs were asked for. Undefined: some have, or it is not of quotes. */
+  /**
+   * How many pairs were asked for, if no quote has succeeded since the outage began. Undefined: some have, or the outage is
+   * not one of quotes.
+   */
   readonly pairsAskedFor: number | undefined
   /** What has succeeded since then and is not stopped. */
   readonly stillServed: readonly ('quotes' | 'orders' | 'rest')[]

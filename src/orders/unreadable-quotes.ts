@@ -18,8 +18,8 @@ export interface UnreadableQuotes {
   /** A quote was read, so its client orders by that one and not by an unreadable one before it. */
   noteRead(quote: QuoteTerms & { readonly notedAtMs: number }, lifeMs: number): void
   /**
-   * Whether the order may refer to an unreadable quote of its client, and not to `match`, whose terms it has. A quote that another client was
-   * given since says nothing of it: the order may still be for the unreadable one.
+   * Whether the order may refer to an unreadable quote of its client, and not to `match`, whose terms it has. A quote that
+   * another client was given since says nothing of it: the order may still be for the unreadable one.
    */
   mayBeMeant(
     order: OrderTerms,

@@ -1,6 +1,9 @@
 import type { ServerResponse } from 'node:http'
 
-/** What waits for a connection may wait for 7.5 s. Twice two looks end well before: those that were cut may be followed by others. */
+/**
+ * What waits for a connection may wait for 7.5 s. Twice two looks end well before: those that were cut may be followed by
+ * others.
+ */
 const lookEveryMs = 1_500
 /** 64 KiB a second. */
 const slowBytes = 98_304
