@@ -69,7 +69,7 @@ test('a startup builds if a source is newer, and that does not affect a running 
   const [, trafficUrl = '', operationsUrl = ''] = await gateway.says(
     /"trafficUrl":"(.+?)","operationsUrl":"(.+?)"/,
   )
-  expect(gateway.stderr()).toMatch(saysSo('There is no dist/ yet'))
+  expect(gateway.stderr()).toMatch(saysSo('dist/ does not exist yet'))
   const before = chunks()
   expect(before).toHaveLength(1)
 
