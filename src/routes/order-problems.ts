@@ -46,8 +46,8 @@ export function unknownProblem(): Problem {
  */
 export function quoteNamedByHeader(rawHeaders: readonly string[]): string | undefined {
   const ids = headerValues(rawHeaders, quoteHeader)
-    // Node reads each byte as one character.
-    .map((line) => Buffer.from(line, 'latin1').toString('utf8').trim())
+    // Node has removed the blanks around the value, and reads each byte as one character.
+    .map((line) => Buffer.from(line, 'latin1').toString('utf8'))
     .filter((id) => id !== '')
   if (ids.length > 1 || ids[0]?.includes(',')) {
     throw new Problem('bad-order', {
