@@ -23,7 +23,7 @@ test('an order forty seconds after its quote is refused, and nothing is sent to 
   const order = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: quote.toAmount.value, toAddress: '0xto' }
   const answer = await fetch(`${url}/v3/orders/float`, {
     method: 'POST',
-    headers,
+    headers: { ...headers, 'Quotegate-Quote': quote.id },
     body: JSON.stringify(order),
   })
   expect(answer.status).toBe(409)

@@ -17,7 +17,7 @@ after(() => sandbox.close())
 const askForQuote = (amount) =>
   request(gateway.listener).get(`/v3/pairs/ETH_USDC/quotes?amount=${amount}`).expect(200)
 const order = (quote) =>
-  request(gateway.listener).post('/v3/orders/float').send({
+  request(gateway.listener).post('/v3/orders/float').set('Quotegate-Quote', quote.id).send({
     pairId: quote.pairId,
     fromAmount: quote.fromAmount.value,
     toAmount: quote.toAmount.value,

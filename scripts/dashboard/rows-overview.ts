@@ -3,9 +3,13 @@ import { thresholds } from './thresholds.ts'
 
 const savedLookups = rate('quotegate_cache_lookups_total', 'result=~"hit|shared|collapsed"')
 const allLookups = rate('quotegate_cache_lookups_total')
-export const refusedShare =
-  `sum(${rate('quotegate_float_orders_total', 'decision="refused"')}) / ` +
-  `sum(${rate('quotegate_float_orders_total')})`
+export const refusedShare = shareOfOrders('refused')
+export const reportedShare = shareOfOrders('reported')
+
+function shareOfOrders(decision: string): string {
+  const decided = rate('quotegate_float_orders_total', `decision="${decision}"`)
+  return `sum(${decided}) / sum(${rate('quotegate_float_orders_total')})`
+}
 
 const availabilitySteps: readonly Step[] = [
   { from: null, color: 'red' },

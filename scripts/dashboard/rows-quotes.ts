@@ -1,5 +1,5 @@
 import { of, quantile, type Row, rate, redFrom } from './panel.ts'
-import { refusedShare } from './rows-overview.ts'
+import { refusedShare, reportedShare } from './rows-overview.ts'
 import { thresholds } from './thresholds.ts'
 
 export const quoteFreshness: Row = {
@@ -123,7 +123,7 @@ export const floatOrders: Row = {
       title: 'Float orders by decision',
       description:
         'Good: nearly all forwarded, live. forwarded, unknown: quotes that were not asked for here, or were by another ' +
-        'replica without a shared store.',
+        'replica without a shared store. reported, expired: sent, and would be refused without ORDER_EXPIRED_QUOTE=report.',
       kind: 'timeseries',
       unit: 'reqps',
       queries: [
@@ -138,10 +138,15 @@ export const floatOrders: Row = {
     },
     {
       title: 'Share of orders refused',
-      description: 'Good: a few per cent, users who went for coffee. The line is where the alert begins.',
+      description:
+        'Good: a few per cent, users who went for coffee. The line is where the alert begins. reported: those that were ' +
+        'sent because of ORDER_EXPIRED_QUOTE=report; no alert counts them.',
       kind: 'timeseries',
       unit: 'percentunit',
-      queries: [{ expr: refusedShare, legend: 'refused' }],
+      queries: [
+        { expr: refusedShare, legend: 'refused' },
+        { expr: reportedShare, legend: 'reported' },
+      ],
       steps: redFrom(thresholds.refusedShare),
       least: 0,
       most: 1,

@@ -59,5 +59,9 @@ export const parameters: Record<string, object> = {
       'header. The provider gets one clean element.',
     { example: 'for="[2001:db8::17]"' },
   ),
+  QuotegateQuote: header(
+    'Quotegate-Quote',
+    'The id of the order’s quote, once: that quote alone decides. For the gateway: not sent on. Empty counts as absent.',
+  ),
   XRequestId: header('X-Request-Id', 'Comes back, and goes to the provider, if it is fit to be logged.'),
 }

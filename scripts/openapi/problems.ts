@@ -96,7 +96,11 @@ const examples: Partial<Record<ProblemSlug, ProblemOptions>> = {
     detail: 'The query parameter "amount" is missing.',
     members: { parameter: 'amount' },
   },
-  'bad-order': { detail: 'The body is not valid JSON.' },
+  'bad-order': {
+    detail:
+      'The request has more than one Quotegate-Quote, or one with a comma in it. Nothing was sent to the provider. ' +
+      'Send the id of one quote; an id that has a comma goes into the body (ORDER_QUOTE_ID_FIELDS).',
+  },
   'quote-expired': {
     detail:
       'The quote of this order is too old. Nothing was sent to the provider. Request a new quote at ' +

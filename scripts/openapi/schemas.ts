@@ -125,12 +125,13 @@ const consideredQuote = z.object({
   toAmount: z.string(),
   lateMs: z.number().describe('Since its expiry; negative: it was live for so long still.'),
   isOwn: z.boolean().describe('It was given to the client that orders.'),
-  decided: z.boolean().describe('The order was refused because of this quote.'),
+  decided: z.boolean().describe('The order was refused or reported because of this quote.'),
 })
 
 const refusal = z.object({
   at: z.number().describe('Milliseconds since the epoch.'),
   reason: z.enum(['expired', 'unknown']),
+  sent: z.boolean().describe('Only reported, because ORDER_EXPIRED_QUOTE is report.'),
   rule: z.enum(matchingRules).describe('The rule that decided; docs/orders.md explains each.'),
   why: z.string().describe('The same in words.'),
   pair: z.string(),
@@ -156,6 +157,9 @@ const ordersOfApplication = z.object({
   orders: z.number(),
   expired: z.number().describe('Refused, because their quotes had expired.'),
   unknown: z.number().describe('Refused, because no quote seen here matches them.'),
+  reported: z
+    .number()
+    .describe('Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'),
   leastLateMs: z.number().nullable(),
   mostLateMs: z.number().nullable(),
 })
@@ -244,13 +248,18 @@ export const status = z
       .enum(['full', 'reading'])
       .describe('reading: read-only and without request details, because ADMIN_TOKEN is not set.'),
     ordersRefused: z.number(),
+    ordersReported: z
+      .number()
+      .describe('Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'),
     lastRefusals: z
       .array(refusal)
-      .describe('At most 50, the newest first. Without full rights they have no data of clients.'),
+      .describe(
+        'At most 50, refused or reported, the newest first. Without full rights they have no data of clients.',
+      ),
     refusedByApplication: z
       .array(ordersOfApplication)
       .describe(
-        'Float orders of the last hour, by applications of which some were refused: at most 20, and the others in one sum whose application is null. Empty without full rights.',
+        'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others in one sum whose application is null. Empty without full rights.',
       ),
     lastFailures: z
       .array(failedRequest)

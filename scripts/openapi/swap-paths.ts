@@ -4,6 +4,7 @@ import { ofAnyRequest, ofAnyUpstream, ofQuote, ofSwap } from './problems.ts'
 
 const swapProblems = [...ofAnyRequest, ...ofSwap, ...ofAnyUpstream] as const
 const swapHeaders = ['AppName', 'AppVersion', 'UserAgent', 'Forwarded', 'XRequestId'].map(parameter)
+const orderHeaders = [parameter('QuotegateQuote'), ...swapHeaders]
 const optionalKey = [{}, { bearer: [] }]
 
 const quoteBase = {
@@ -96,7 +97,7 @@ export const swapPaths: Paths = {
       description:
         'Read (64 KiB at most, without a content coding), matched with the quote that it uses, and judged at the ' +
         'moment at which it would be sent on. The bytes that are sent on are the caller’s. It is sent once or not at all.',
-      parameters: swapHeaders,
+      parameters: orderHeaders,
       requestBody: orderBody('A JSON object.', {
         terms: { summary: 'By its terms, which is what clients send', value: byTerms },
         id: { summary: 'By the id of its quote', value: byId },
@@ -119,13 +120,13 @@ export const swapPaths: Paths = {
       tags: ['Swap'],
       summary: 'A fixed order, from a rate',
       description: 'Passes as it is, unless it names a quote that was served here: that takes a float order.',
-      parameters: swapHeaders,
+      parameters: orderHeaders,
       requestBody: orderBody('Whatever the provider asks for.', {
         fixed: { summary: 'One that names no quote', value: { ...byTerms, slippage: 0.5 } },
       }),
       responses: { '2XX': takenOrder, default: upstreamAnswer },
       security: optionalKey,
-      problems: ['float-order-required', ...swapProblems],
+      problems: ['bad-order', 'float-order-required', ...swapProblems],
     },
     get: passed('listOrders', 'The orders from or to an address', [
       'FromAddress',

@@ -117,6 +117,7 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
       evictOnOrder: values.QUOTE_EVICT_ON_ORDER,
     },
     orders: {
+      expiredQuote: values.ORDER_EXPIRED_QUOTE,
       unknownQuote: values.ORDER_UNKNOWN_QUOTE,
       expiryMarginMs: values.ORDER_EXPIRY_MARGIN_MS,
       quoteIdFields: values.ORDER_QUOTE_ID_FIELDS,

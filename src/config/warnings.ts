@@ -37,6 +37,12 @@ export function warningsFor(values: SettingValues, context: WarningContext): str
         'orders can no longer use. Set QUOTE_MIN_VALIDITY_MS at least as high.',
     )
   }
+  if (values.ORDER_EXPIRED_QUOTE === 'report' && values.NODE_ENV === 'production') {
+    warnings.push(
+      'ORDER_EXPIRED_QUOTE=report, in production: orders for expired quotes are sent, and only counted and logged. Set it ' +
+        'to refuse when the counts are as expected.',
+    )
+  }
   if (values.LEDGER_RETENTION_MS === 0) {
     warnings.push(
       'LEDGER_RETENTION_MS=0 forgets quotes as they expire: late orders are then unknown and not refused as expired.',

@@ -54,7 +54,7 @@ export function createConsoleHistory(metrics: Metrics, clock: Clock): ConsoleHis
           refused: orders['refused-expired'] + orders['refused-unknown'],
           expired: orders['refused-expired'],
           orders: total(orders),
-          matched: orders['forwarded-live'] + orders['refused-expired'],
+          matched: orders['forwarded-live'] + orders['reported-expired'] + orders['refused-expired'],
           unknown: orders['forwarded-unknown'],
         },
         inFlight,

@@ -5,7 +5,7 @@ import type { Activity } from '../operations/activity.ts'
 import type { CountedOrder } from '../operations/orders-by-application.ts'
 import type { ConsideredQuote, RefusedOrder } from '../operations/refused-order.ts'
 import type { Candidate } from '../orders/matching.ts'
-import { type DecidedOrder, isRefusal } from '../routes/order-decisions.ts'
+import type { DecidedOrder, FloatOrderDecision } from '../routes/order-decisions.ts'
 import { reasonOf } from '../routes/order-problems.ts'
 import { short } from './short.ts'
 
@@ -17,26 +17,33 @@ export interface ConsoleOrdersParts {
   clock: Clock
 }
 
-/** Counts decided orders for the console, and passes it those that were refused. */
+const shownDecisions: ReadonlySet<FloatOrderDecision> = new Set([
+  'refused-expired',
+  'refused-unknown',
+  'reported-expired',
+])
+
+/** Counts decided orders for the console, and passes it those that were refused or reported. */
 export function createConsoleOrders(parts: ConsoleOrdersParts): (decided: DecidedOrder) => void {
   const { activity, applicationOf, clock } = parts
   return (decided) => {
     const nowMs = clock.nowMs()
     const application = short(applicationOf(decided.exchange.request.rawHeaders) ?? '')
     activity.ordersByApplication.count(application, countedAs(decided), nowMs)
-    if (isRefusal(decided)) activity.orderRefused(refusedOrder(decided, { application, nowMs }))
+    if (shownDecisions.has(decided.decision))
+      activity.orderRefused(refusedOrder(decided, { application, nowMs }))
   }
 }
 
 function countedAs({ decision, verdict }: DecidedOrder): CountedOrder {
   if (decision === 'refused-unknown') return { state: 'unknown' }
-  return verdict.state === 'expired'
-    ? { state: 'expired', lateMs: Math.round(verdict.expiredForMs) }
-    : { state: 'sent' }
+  if (verdict.state !== 'expired') return { state: 'sent' }
+  const lateMs = Math.round(verdict.expiredForMs)
+  return { state: decision === 'reported-expired' ? 'reported' : 'expired', lateMs }
 }
 
 function refusedOrder(
-  { order, exchange, verdict, considered }: DecidedOrder,
+  { order, exchange, verdict, decision, considered }: DecidedOrder,
   { application, nowMs }: { application: string; nowMs: number },
 ): RefusedOrder {
   const expired = verdict.state === 'expired' ? verdict : undefined
@@ -47,6 +54,7 @@ function refusedOrder(
   return {
     at: nowMs,
     reason: expired === undefined ? 'unknown' : 'expired',
+    sent: decision === 'reported-expired',
     rule: verdict.rule,
     why: reasonOf(verdict, true),
     pair: short(expired?.quote.pairId ?? pair ?? ''),

@@ -148,6 +148,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       const explained = await swap.orders.explain(Buffer.from(body), swap.inside.ordererTyped(application))
       if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
       return explanationOf(explained.order, explained.verdict, {
+        reportsExpired: config.orders.expiredQuote === 'report',
         refusesUnknown:
           config.orders.unknownQuote === 'refuse' && explained.othersKnown && !isInDoubt(explained.verdict),
         nowMs: clock.nowMs(),
@@ -172,7 +173,7 @@ function shownSettings(sources: LoadedConfig['sources']): ShownSetting[] {
 function explanationOf(
   order: OrderTerms,
   verdict: Verdict,
-  context: { refusesUnknown: boolean } & ShowingQuote,
+  context: { reportsExpired: boolean; refusesUnknown: boolean } & ShowingQuote,
 ): Explanation {
   const { pair, fromAmount, toAmount, quoteIds } = order
   const read = {
@@ -190,8 +191,14 @@ function explanationOf(
     }
   }
   const base = { order: read, matchedBy: verdict.rule, quote: shownQuote(verdict.quote, context) }
-  return verdict.state === 'live'
-    ? { ...base, decision: 'forwarded-live', detail: 'Forwarded: its quote is live.' }
+  if (verdict.state === 'live')
+    return { ...base, decision: 'forwarded-live', detail: 'Forwarded: its quote is live.' }
+  return context.reportsExpired
+    ? {
+        ...base,
+        decision: 'reported-expired',
+        detail: 'Sent and reported, because ORDER_EXPIRED_QUOTE is report: its quote is too old.',
+      }
     : { ...base, decision: 'refused-expired', detail: '409 quote-expired: its quote is too old.' }
 }
 

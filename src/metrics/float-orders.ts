@@ -22,15 +22,17 @@ export function createMatches(
 export function createFloatOrders(
   metric: Parameters<typeof createTallies>[0],
 ): Readonly<Record<FloatOrderDecision, Tally>> {
-  const [live, unknown, expired, unknownRefused] = createTallies(metric, [
+  const [live, unknown, expired, unknownRefused, reported] = createTallies(metric, [
     { decision: 'forwarded', reason: 'live' },
     { decision: 'forwarded', reason: 'unknown' },
     { decision: 'refused', reason: 'expired' },
     { decision: 'refused', reason: 'unknown' },
-  ]) as [Tally, Tally, Tally, Tally]
+    { decision: 'reported', reason: 'expired' },
+  ]) as [Tally, Tally, Tally, Tally, Tally]
   return {
     'forwarded-live': live,
     'forwarded-unknown': unknown,
+    'reported-expired': reported,
     'refused-expired': expired,
     'refused-unknown': unknownRefused,
   }

@@ -55,11 +55,14 @@ export interface Activity {
   /** Whether another request with this status may be kept in this second. In a flood, most are only counted. */
   hasRoom(status: number): boolean
   keep(request: SeenRequest): void
+  /** Also for one that is only reported. */
   orderRefused(order: RefusedOrder): void
   readonly refusals: readonly RefusedOrder[]
   /** Refusals that ticks have reported; those of the current second follow with the next tick. */
   readonly reportedRefusals: readonly RefusedOrder[]
   readonly refusedTotal: number
+  /** Of orders that were sent because of ORDER_EXPIRED_QUOTE=report. */
+  readonly reportedTotal: number
   readonly requests: readonly SeenRequest[]
   /** Closes the current second. */
   tick(): SecondPassed
@@ -77,13 +80,14 @@ export function createActivity(): Activity {
   const refusals: RefusedOrder[] = []
   let second = newSecond()
   let refusedTotal = 0
-  let refusedBefore = 0
+  let reportedTotal = 0
+  let newRefusals = 0
 
   function forget(): void {
     requests = []
     finished = []
     second = newSecond()
-    refusedBefore = refusedTotal
+    newRefusals = 0
   }
 
   return {
@@ -113,7 +117,9 @@ export function createActivity(): Activity {
       finished.push(request)
     },
     orderRefused(order) {
-      refusedTotal += 1
+      if (order.sent) reportedTotal += 1
+      else refusedTotal += 1
+      newRefusals += 1
       refusals.unshift(order)
       if (refusals.length > maxRefusals) refusals.pop()
     },
@@ -121,10 +127,13 @@ export function createActivity(): Activity {
       return refusals
     },
     get reportedRefusals() {
-      return refusals.slice(refusedTotal - refusedBefore)
+      return refusals.slice(newRefusals)
     },
     get refusedTotal() {
       return refusedTotal
+    },
+    get reportedTotal() {
+      return reportedTotal
     },
     get requests() {
       return requests
@@ -134,11 +143,11 @@ export function createActivity(): Activity {
       const passed: SecondPassed = {
         requests: finished,
         skipped: Math.max(0, second.requests - second.succeeded - second.failed),
-        refusals: refusals.slice(0, refusedTotal - refusedBefore),
+        refusals: refusals.slice(0, newRefusals),
       }
       finished = []
       second = newSecond()
-      refusedBefore = refusedTotal
+      newRefusals = 0
       return passed
     },
   }

@@ -47,6 +47,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
       failures: shownFailures(parts, level),
       refusals: shownRefusals(activity.reportedRefusals, level),
       refusedTotal: activity.refusedTotal,
+      reportedTotal: activity.reportedTotal,
       faults: level === 'full' ? (view.sandbox?.faults() ?? null) : null,
       traffic: {
         url: view.traffic.url() ?? null,
@@ -92,6 +93,7 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
           skipped: passed.skipped,
           refusals: shownRefusals(passed.refusals, level),
           refusedTotal: activity.refusedTotal,
+          reportedTotal: activity.reportedTotal,
         })
         texts.set(level, text)
       }

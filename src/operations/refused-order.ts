@@ -1,4 +1,4 @@
-/** A quote that a refused order may have meant. */
+/** A quote that a refused or reported order may have meant. */
 export interface ConsideredQuote {
   readonly id: string
   readonly amount: string
@@ -14,6 +14,8 @@ export interface ConsideredQuote {
 export interface RefusedOrder {
   readonly at: number
   readonly reason: 'expired' | 'unknown'
+  /** Because of ORDER_EXPIRED_QUOTE=report; it would have been refused. */
+  readonly sent: boolean
   /** Which of the rules of docs/orders.md decided. */
   readonly rule: string
   /** The same in words. */

@@ -51,6 +51,7 @@ export function statusOf(parts: StatusParts, level: Level) {
     access: level,
     outages: shownOutages(parts.recorder.outages().current, level),
     ordersRefused: activity.refusedTotal,
+    ordersReported: activity.reportedTotal,
     lastRefusals: shownRefusals(activity.refusals, level),
     refusedByApplication: shownApplications(parts, level),
     lastFailures: shownFailures(parts, level),

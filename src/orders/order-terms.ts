@@ -17,7 +17,7 @@ export interface NamedQuote {
 }
 
 export interface OrderTerms {
-  /** In the order of ORDER_QUOTE_ID_FIELDS. */
+  /** That of the header Quotegate-Quote, and then those of ORDER_QUOTE_ID_FIELDS in their order. */
   quoteIds: readonly NamedQuote[]
   pair: string | undefined
   fromAmount: AmountClaim | undefined
@@ -32,6 +32,8 @@ export type OrderReading = { order: OrderTerms; problem?: undefined } | { order?
 interface OrderOptions {
   /** Dotted paths, such as `quote.id`. */
   quoteIdFields: readonly string[]
+  /** The id in the header Quotegate-Quote. */
+  header?: string | undefined
 }
 
 interface Shape {
@@ -87,15 +89,23 @@ function readTerms(json: object, options: OrderOptions): OrderTerms {
   const toAddress = ownProperty(json, 'toAddress')
   // The order keeps these until it is answered, and the parser joins each text from its characters.
   return {
-    quoteIds: options.quoteIdFields.flatMap((path) => {
-      const id = readId(json, path)
-      return id === undefined ? [] : { id, isBare: path === 'id' }
-    }),
+    quoteIds: [
+      ...namedByHeader(options.header),
+      ...options.quoteIdFields.flatMap((path) => {
+        const id = readId(json, path)
+        return id === undefined ? [] : { id, isBare: path === 'id' }
+      }),
+    ],
     pair: typeof pair === 'string' && pair !== '' ? flatText(pair) : undefined,
     fromAmount: readAmount(amountIn(json, 'fromAmount')),
     toAmount: toAmount === undefined ? undefined : (readAmount(toAmount) ?? 'unreadable'),
     toAddress: typeof toAddress === 'string' && toAddress !== '' ? flatText(toAddress) : undefined,
   }
+}
+
+/** What the header Quotegate-Quote names, which is never a number of the client's own. */
+export function namedByHeader(id: string | undefined): NamedQuote[] {
+  return id === undefined ? [] : [{ id, isBare: false }]
 }
 
 function readId(json: object, path: string): string | undefined {

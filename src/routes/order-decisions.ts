@@ -6,14 +6,12 @@ import type { Exchange } from './exchange.ts'
 export const floatOrderDecisions = [
   'forwarded-live',
   'forwarded-unknown',
+  // Sent because of ORDER_EXPIRED_QUOTE=report.
+  'reported-expired',
   'refused-expired',
   'refused-unknown',
 ] as const
 export type FloatOrderDecision = (typeof floatOrderDecisions)[number]
-
-export function isRefusal({ decision }: DecidedOrder): boolean {
-  return decision === 'refused-expired' || decision === 'refused-unknown'
-}
 
 export interface DecidedOrder {
   decision: FloatOrderDecision
@@ -21,7 +19,7 @@ export interface DecidedOrder {
   verdict: Verdict
   order: OrderTerms
   exchange: Exchange
-  /** For an order that is refused: the quotes that it may mean, as of now. */
+  /** For an order that is refused or reported: the quotes that it may mean, as of now. */
   considered?: () => readonly Candidate[]
 }
 

@@ -5,6 +5,7 @@ import type { MatchingRule, Verdict } from '../orders/matching.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import { briefText } from '../process/brief-text.ts'
 import { isZero } from '../quotes/decimal.ts'
+import { quoteHeader } from './swap-headers.ts'
 
 /** An order is read whole before it is judged, so its size has a limit. */
 export const maxOrderBytes = 65_536
@@ -37,6 +38,25 @@ export function unknownProblem(): Problem {
       'No quote of this gateway matches the order by id or by its terms (pairId, fromAmount, toAmount, App-Name). ' +
       'Nothing was sent to the provider. Request a quote here, then order.',
   })
+}
+
+/**
+ * The id of the quote that the order's header names; undefined: it names none. Proxies join the lines of a header with
+ * commas, so that a comma may stand between two ids.
+ */
+export function quoteNamedByHeader(rawHeaders: readonly string[]): string | undefined {
+  const ids = headerValues(rawHeaders, quoteHeader)
+    // Node has removed the blanks around the value, and reads each byte as one character.
+    .map((line) => Buffer.from(line, 'latin1').toString('utf8'))
+    .filter((id) => id !== '')
+  if (ids.length > 1 || ids[0]?.includes(',')) {
+    throw new Problem('bad-order', {
+      detail:
+        'The request has more than one Quotegate-Quote, or one with a comma in it. Nothing was sent to the provider. ' +
+        'Send the id of one quote; an id that has a comma goes into the body (ORDER_QUOTE_ID_FIELDS).',
+    })
+  }
+  return ids[0]
 }
 
 export function hasCoding(rawHeaders: readonly string[]): boolean {

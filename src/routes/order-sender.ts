@@ -9,7 +9,12 @@ import type { AnswerHead, Sender } from '../upstream/fetch.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Exchange } from './exchange.ts'
 import { isAccepted, mayBeAccepted, orderFailure } from './order-answer.ts'
-import { type DecidedOrder, type OrderObserver, traceDecision } from './order-decisions.ts'
+import {
+  type DecidedOrder,
+  type FloatOrderDecision,
+  type OrderObserver,
+  traceDecision,
+} from './order-decisions.ts'
 import { expiredProblem, reasonOf, unknownProblem } from './order-problems.ts'
 import { msUntilNextJudgement } from './waiting-order.ts'
 
@@ -19,11 +24,19 @@ export interface OrderSenderOptions {
   ledger: QuoteLedger
   judge(judged: Judged): Verdict
   expiryMarginMs: number
+  expiredQuote: 'refuse' | 'report'
   unknownQuote: 'forward' | 'refuse'
   /** Drops a quote that an order has used, or may have used; undefined: it may be handed out again. */
   useQuote: ((cacheKeys: Iterable<string>, quote: NotedQuote, span?: Span) => void) | undefined
   observer: OrderObserver
 }
+
+/** How an order is counted that goes out. */
+const sentAs = {
+  live: 'forwarded-live',
+  expired: 'reported-expired',
+  unknown: 'forwarded-unknown',
+} as const satisfies Record<Verdict['state'], FloatOrderDecision>
 
 type Decided = { verdict: Verdict } | { refusal: Problem }
 
@@ -47,15 +60,20 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
     return Math.max(0, clock.nowMs() - quote.notedAtMs)
   }
 
+  function consideredFor(judged: Judged): NonNullable<DecidedOrder['considered']> {
+    return () => ledger.considered(judged.order, judged)
+  }
+
   function decide(judged: Judged, exchange: Exchange): Decided {
     const { order, othersKnown } = judged
     const verdict = judge(judged)
-    const refused = { verdict, order, exchange, considered: () => ledger.considered(order, judged) }
+    const refused = { verdict, order, exchange, considered: consideredFor(judged) }
     exchange.outcome = { how: 'order-sent', why: reasonOf(verdict, othersKnown) }
     switch (verdict.state) {
       case 'live':
         return { verdict }
       case 'expired':
+        if (options.expiredQuote === 'report') return { verdict }
         noteDecision({ ...refused, decision: 'refused-expired' }, ageOf(verdict.quote))
         return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
       case 'unknown':
@@ -83,16 +101,17 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
       const decided = this.#decideNow()
       if ('refusal' in decided) return decided.refusal
       const { verdict } = decided
-      this.#used = verdict.state === 'live' ? verdict.quote : undefined
-      const decision = this.#used ? 'forwarded-live' : 'forwarded-unknown'
+      this.#used = verdict.state === 'unknown' ? undefined : verdict.quote
       const { order } = this.#judged
       const exchange = this.#exchange
       exchange.upstreamTimes?.sent()
-      noteDecision({ decision, verdict, order, exchange }, this.#used && ageOf(this.#used))
+      const sent: DecidedOrder = { decision: sentAs[verdict.state], verdict, order, exchange }
+      if (verdict.state === 'expired') sent.considered = consideredFor(this.#judged)
+      noteDecision(sent, this.#used && ageOf(this.#used))
       return undefined
     }
 
-    /** An order that waits is refused at the instant at which its quote expires. */
+    /** An order that waits, unless it is only reported, is refused at the instant at which its quote expires. */
     whileWaiting(): { objection: Error } | { askAgainInMs: number } {
       const decision = this.#decideNow()
       if ('refusal' in decision) return { objection: decision.refusal }

@@ -14,7 +14,7 @@ import { RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
 import { relayAnswer } from './order-answer.ts'
-import { refuseCoding, refuseLength, tooLarge } from './order-problems.ts'
+import { quoteNamedByHeader, refuseCoding, refuseLength, tooLarge } from './order-problems.ts'
 import { createOrderSenders, type OrderSenderOptions } from './order-sender.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 import { createPlainOrderRoute } from './plain-orders.ts'
@@ -69,6 +69,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     const headers = withTraceHeaders(options.swapHeaders(exchange), exchange)
     refuseCoding(request.rawHeaders)
     refuseLength(request.rawHeaders)
+    const header = quoteNamedByHeader(request.rawHeaders)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
     // order that is too late is refused for that, whether or not the upstream works.
     const refusal = awaitsContinue(response) ? upstream.refusal('float-order') : undefined
@@ -84,7 +85,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       if (body instanceof RequestBody) body.destroy()
       throw tooLarge()
     }
-    const { order, problem } = readOrder(bytes, { quoteIdFields })
+    const { order, problem } = readOrder(bytes, { quoteIdFields, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
     // The store is asked even if a live quote is known here: that one may expire while the order waits, and another

@@ -1,7 +1,7 @@
 import { Problem } from '../http/problem.ts'
 import { awaitsContinue } from '../http/whole-response.ts'
 import type { QuoteLedger, SharedLedger } from '../orders/ledger.ts'
-import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
+import { namedByHeader, type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Orderer } from '../orders/terms-index.ts'
 import type { Span } from '../tracing/observer.ts'
 import { isSurelyLong, readJudgedBody } from '../upstream/body-start.ts'
@@ -10,7 +10,7 @@ import { RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
 import { orderFailure } from './order-answer.ts'
-import { hasCoding } from './order-problems.ts'
+import { hasCoding, quoteNamedByHeader } from './order-problems.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 
 export interface PlainOrderRouteOptions {
@@ -29,10 +29,10 @@ export function createPlainOrderRoute(
 ): (exchange: Exchange) => Promise<void> {
   const { ledger, sharedLedger, quoteIdFields } = options
 
-  async function refuseQuoteId(order: OrderTerms, span: Span | undefined): Promise<void> {
-    if (order.quoteIds.length === 0) return
-    await sharedLedger.recall({ ...order, fromAmount: undefined }, noOrderer, span)
-    const named = order.quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
+  async function refuseQuoteId(quoteIds: OrderTerms['quoteIds'], span: Span | undefined): Promise<void> {
+    if (quoteIds.length === 0) return
+    await sharedLedger.recall({ ...noTerms, quoteIds }, noOrderer, span)
+    const named = quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
     if (named === undefined) return
     throw new Problem('float-order-required', {
       detail: 'This order names a quote. Send it to POST /v3/orders/float. Nothing was sent to the provider.',
@@ -42,6 +42,7 @@ export function createPlainOrderRoute(
 
   return async function plainOrder(exchange) {
     const { request, response } = exchange
+    const header = quoteNamedByHeader(request.rawHeaders)
     if (awaitsContinue(response)) {
       const refusal = options.upstream.refusal('order', { bodyStreams: isSurelyLong(request) })
       if (refusal !== undefined) throw refusal
@@ -51,19 +52,23 @@ export function createPlainOrderRoute(
       idleTimeoutMs: options.bodyIdleTimeoutMs,
       held: options.heldBodies,
     })
-    const isReadable = whole !== undefined && !hasCoding(request.rawHeaders)
-    const { order } = isReadable ? readOrder(whole, { quoteIdFields }) : {}
-    if (order !== undefined) await refuseQuoteId(order, exchange.span)
-    // The client may have left while the store was asked; relaying would wait forever for the client to read.
-    if (response.destroyed) return
+    const drop = () => {
+      if (body instanceof RequestBody) body.destroy()
+    }
     try {
+      const isReadable = whole !== undefined && !hasCoding(request.rawHeaders)
+      const { order } = isReadable ? readOrder(whole, { quoteIdFields, header }) : {}
+      await refuseQuoteId(order?.quoteIds ?? namedByHeader(header), exchange.span)
+      // The client may have left while the store was asked; relaying would wait forever for the client to read.
+      if (response.destroyed) return drop()
       options.passThrough(exchange, body, (error) => orderFailure(error, order))
     } catch (error) {
-      if (body instanceof RequestBody) body.destroy()
+      drop()
       throw error
     }
   }
 }
 
 /** For an order that is judged by ids alone. */
+const noTerms = { pair: undefined, fromAmount: undefined, toAmount: undefined }
 const noOrderer: Orderer = { application: undefined, partition: undefined }

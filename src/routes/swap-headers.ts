@@ -13,6 +13,9 @@ export interface SwapDefaults {
   authorization: string | undefined
 }
 
+/** Names the quote of an order, to the gateway alone. */
+export const quoteHeader = 'quotegate-quote'
+
 /** By their names in lower case; a map, because a header may be called `constructor`. */
 export function suppliedHeaders(defaults: SwapDefaults): ReadonlyMap<string, string> {
   const supplied = new Map<string, string>()
@@ -56,7 +59,7 @@ export function createSwapHeaders(
     return { lowerCaseName, name: wireName(lowerCaseName), value }
   })
 
-  const dropped = [...neverForwarded, ...forUsAlone]
+  const dropped = [...neverForwarded, quoteHeader, ...forUsAlone]
   const drops = droppingNames(dropped, claimsClientAddress)
   const dropsRequestIdToo = droppingNames([...dropped, 'x-request-id'], claimsClientAddress)
 

@@ -11,7 +11,7 @@ export function msUntilNextJudgement(
   verdict: Verdict,
   options: { providerClock: Pick<ProviderClock, 'orderLeftMs'>; expiryMarginMs: number },
 ): number {
-  if (verdict.state === 'unknown') return maxMs
+  if (verdict.state !== 'live') return maxMs
   const leftMs = options.providerClock.orderLeftMs(verdict.quote) - options.expiryMarginMs
   return Math.min(maxMs, Math.max(atTheEndMs, Math.ceil(leftMs)))
 }

@@ -55,6 +55,15 @@ describe('a start warns of', () => {
     },
   )
 
+  test('a guard that only reports, in production', () => {
+    const reporting = { ORDER_EXPIRED_QUOTE: 'report' }
+    expect(warnings({ ...production, ...reporting })).toEqual([
+      expect.stringContaining('ORDER_EXPIRED_QUOTE=report, in production'),
+    ])
+    expect(warnings({ ...production, ORDER_EXPIRED_QUOTE: 'refuse' })).toEqual([])
+    expect(warnings(reporting)).toEqual([])
+  })
+
   test('production without TRUST_PROXY', () => {
     const { TRUST_PROXY: _, CLIENT_IP_HEADER: __, ...without } = production
     expect(warnings(without)).toEqual([expect.stringContaining('TRUST_PROXY is not set in production')])

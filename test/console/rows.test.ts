@@ -18,11 +18,12 @@ async function askAs(gateway: RunningGateway, requestId: string, path = '/v3/ass
 }
 
 /** One order is refused for a quote of this long an id. */
-async function refuseOne(longId: string): Promise<RunningGateway> {
+async function refuseOne(longId: string, settings: object = {}): Promise<RunningGateway> {
   const upstream = await recordingUpstream((_request, response) =>
     giveQuote(response, quoteBody({ id: longId })),
   )
-  const gateway = await gatewayWith({ SWAP_BASE_URL: upstream.url, ORDER_EXPIRY_MARGIN_MS: 60_000 })
+  const refusing = { SWAP_BASE_URL: upstream.url, ORDER_EXPIRY_MARGIN_MS: 60_000 }
+  const gateway = await gatewayWith({ ...refusing, ...settings })
   await quote(gateway, { application: 'web' })
   await floatOrder(gateway, { application: 'web' })
   return gateway
@@ -208,6 +209,25 @@ describeInBrowser('the console', () => {
     await page.evaluate(`Object.defineProperty(navigator, 'clipboard', { value: undefined })`)
     await copy.click()
     expect(await page.evaluate('String(getSelection())')).toBe(longId)
+    expectPeace(watched, gateway.operationsUrl)
+  })
+
+  test('names orders apart that were sent because of ORDER_EXPIRED_QUOTE=report', async () => {
+    const gateway = await refuseOne('quote-1', { ORDER_EXPIRED_QUOTE: 'report' })
+    const watched = await openPage(gateway.operationsUrl)
+    const { page } = watched
+    const group = page.locator('#orders .group')
+    const total = page.locator('#orders [data-role="count"]')
+    expect(await group.textContent()).toBe('web: 1 of 1 order 0.0 s late and sent')
+    expect(await total.textContent()).toBe('1 reported and sent since the start')
+    expect(await page.locator('[data-tile="refused"] .value').textContent()).toBe('0')
+    const row = rowsOf(page, '#orders').first()
+    expect(await row.locator('td').last().textContent()).toBe('0.0 s, sent')
+    await row.locator('button.open').click()
+    await page
+      .locator('#orders .detail', { hasText: 'reported only: ORDER_EXPIRED_QUOTE is report' })
+      .waitFor()
+    await expectAccessible(page)
     expectPeace(watched, gateway.operationsUrl)
   })
 

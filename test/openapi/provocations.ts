@@ -116,11 +116,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     body: call.body && { ...call.body, more: 'a'.repeat(70_000) },
   })),
   'content-coding': changed((call) => (call.body ? withHeaders(call, 'Content-Encoding: gzip') : call)),
-  async 'bad-order'() {
-    const { url } = await sandboxStage()
-    return ({ method, target, headers, body }) =>
-      rawExchange(url, post(body === undefined ? '' : '{', { method, path: target, headers }))
-  },
+  'bad-order': changed((call) => withHeaders(call, 'Quotegate-Quote: one', 'Quotegate-Quote: two')),
   async 'quote-expired'() {
     const { clock, url } = await sandboxStage()
     await asking(url, '0.1', ['App-Name', 'demo'])

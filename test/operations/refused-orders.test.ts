@@ -141,6 +141,7 @@ test('refused orders are summed by application: how many of all orders, and how 
         orders: 3,
         expired: 2,
         unknown: 0,
+        reported: 0,
         leastLateMs: expect.closeTo(30_000, -3.5),
         mostLateMs: expect.closeTo(44_000, -3.5),
       },
@@ -170,6 +171,7 @@ test('without full rights a refused order shows when, how late and by which rule
     {
       at: expect.any(Number),
       reason: 'expired',
+      sent: false,
       rule: 'id',
       why: expect.any(String),
       quoteAgeMs: expect.any(Number),
@@ -188,7 +190,7 @@ test('without full rights a refused order shows when, how late and by which rule
 
 const anOrder: fc.Arbitrary<CountedOrder> = fc.oneof(
   fc.constantFrom({ state: 'sent' } as const, { state: 'unknown' } as const),
-  fc.nat(100_000).map((lateMs) => ({ state: 'expired', lateMs }) as const),
+  fc.record({ state: fc.constantFrom('expired', 'reported'), lateMs: fc.nat(100_000) }),
 )
 
 test('the sums of the last hour are those of its orders, for any history', () => {
@@ -206,10 +208,11 @@ test('the sums of the last hour are those of its orders, for any history', () =>
       )
       for (const { application, ...sum } of sums.refused(lastMs)) {
         const its = kept.filter(([name]) => name === application).map(([, one]) => one)
-        const late = its.flatMap((one) => (one.state === 'expired' ? [one.lateMs] : []))
+        const late = its.flatMap((one) => ('lateMs' in one ? [one.lateMs] : []))
         expect(sum).toEqual({
           orders: its.length,
-          expired: late.length,
+          expired: its.filter(({ state }) => state === 'expired').length,
+          reported: its.filter(({ state }) => state === 'reported').length,
           unknown: its.filter(({ state }) => state === 'unknown').length,
           leastLateMs: late.length > 0 ? Math.min(...late) : null,
           mostLateMs: late.length > 0 ? Math.max(...late) : null,

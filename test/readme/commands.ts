@@ -29,11 +29,22 @@ export function notRunOf(page: string): string[] {
   return marks.map(([, command = '']) => command)
 }
 
-/** One command a line, without what only sets variables for those that follow. */
-export function linesOf({ text }: Block): { assignments: string[]; commands: string[] } {
+export interface Line {
+  /** Undefined: it only sets variables to what it says. */
+  command: string | undefined
+  /** What the lines that follow need: the variable that takes the output of the command, or the line itself. */
+  sets: string | undefined
+}
+
+/** One command a line, or what sets variables for those that follow. */
+export function linesOf({ text }: Block): Line[] {
   const lines = text.split('\n').filter((line) => line !== '')
-  const assigns = (line: string) => /^(?:[A-Z_]+=(?:'[^']*'|\S+)\s*)+$/.test(line)
-  return { assignments: lines.filter(assigns), commands: lines.filter((line) => !assigns(line)) }
+  return lines.map((line) => {
+    const [, variable, command] = /^([A-Z_]+)=\$\((.*)\)$/.exec(line) ?? []
+    if (variable !== undefined) return { command, sets: variable }
+    const assigns = /^(?:[A-Z_]+=(?:'[^']*'|\S+)\s*)+$/.test(line)
+    return assigns ? { command: undefined, sets: line } : { command: line, sets: undefined }
+  })
 }
 
 /** A JSON text as it always looks: without what is of one moment alone, such as ids, times and prices. */

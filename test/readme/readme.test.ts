@@ -20,7 +20,7 @@ afterAll(() => copy.remove())
 
 describe('the commands of the README', () => {
   // In the order of the page: what a later one needs, an earlier one has done.
-  let assignments: string[] = []
+  const assignments: string[] = []
   test.each(shell.filter(({ mark }) => mark !== ranByCi).map((block) => [block.text.trim(), block] as const))(
     '%s',
     async (_text, block) => {
@@ -30,13 +30,18 @@ describe('the commands of the README', () => {
       }
       expect(block.mark, 'an unknown mark').toBe('')
       const lines = linesOf(block)
-      assignments = [...assignments, ...lines.assignments]
+      const isOneOfSeveral = lines.length > 1
       let output = ''
-      for (const command of lines.commands) {
+      for (const { command, sets } of lines) {
+        if (command === undefined) {
+          assignments.push(sets ?? '')
+          continue
+        }
         expect(command, 'a command that is neither known nor marked').toMatch(/^(?:curl|sleep) /)
         output = await copy.run([...assignments, command].join('\n'))
-        const isOneOfSeveral = lines.commands.length > 1 && command.startsWith('curl')
-        if (isOneOfSeveral) expect(output, 'an answer on a line of its own').toMatch(/\n$/)
+        if (sets !== undefined) assignments.push(`${sets}='${output.trim()}'`)
+        else if (isOneOfSeveral && command.startsWith('curl'))
+          expect(output, 'an answer on a line of its own').toMatch(/\n$/)
       }
       const next = blocks[blocks.indexOf(block) + 1]
       if (next?.language === 'json') expect(formOf(output)).toEqual(formOf(next.text))

@@ -15,6 +15,12 @@ test.each([
   expect(msUntilNextJudgement(verdict, { providerClock, expiryMarginMs })).toBe(ms)
 })
 
+test('an order whose quote has expired, and that is not refused for it, is judged every second', () => {
+  const providerClock = { orderLeftMs: () => -5 }
+  const verdict = { state: 'expired', rule: 'id', quote, expiredForMs: 5 } as const
+  expect(msUntilNextJudgement(verdict, { providerClock, expiryMarginMs: 0 })).toBe(1_000)
+})
+
 test('an order without a quote is judged every second, because its quote may become known', () => {
   const providerClock = { orderLeftMs: () => 10 }
   const verdict = { state: 'unknown', rule: 'nothing' } as const

@@ -4,6 +4,13 @@ import { directory, milliseconds, oneOf, quoteIdFields, wholeNumber } from '../v
 const thirtyDaysMs = 2_592_000_000
 
 export const orderSettings = {
+  ORDER_EXPIRED_QUOTE: oneOf(['refuse', 'report'])
+    .prefault('refuse')
+    .register(facts, {
+      meaning:
+        'Float orders whose quote has expired: refuse them with 409 quote-expired, or send them and report them. A ' +
+        'reported order is counted, logged and shown in the console as one that would have been refused.',
+    }),
   ORDER_UNKNOWN_QUOTE: oneOf(['forward', 'refuse'])
     .prefault('forward')
     .register(facts, {

@@ -21,7 +21,7 @@ export function createOrders(context) {
 }
 
 function explanation({ decision, detail, matchedBy, order, quote }) {
-  const refused = /^(refused|bad)/.test(decision)
+  const refused = /^(refused|reported|bad)/.test(decision)
   return element(
     'div',
     { class: 'outcome' },

@@ -2,7 +2,7 @@ import { copyableId, tailOf } from './copy.js'
 import { element, facts } from './dom.js'
 import { span } from './format.js'
 
-/** The terms of a refused order, the quotes that were considered, how late it was, and by which rule. */
+/** The terms of a refused or reported order, the quotes that were considered, how late it was, and by which rule. */
 export function refusedOrderDetails(order) {
   return facts([
     [
@@ -13,6 +13,7 @@ export function refusedOrderDetails(order) {
     ['App-Name', order.application],
     ['Client', order.client],
     ['Late by', lateText(order)],
+    ['Sent', order.sent ? 'reported only: ORDER_EXPIRED_QUOTE is report' : ''],
     ['Why', order.why],
     ['Rule', order.rule],
     ['Quotes considered', quoteList(order)],

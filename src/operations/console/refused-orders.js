@@ -6,7 +6,7 @@ import { refusedOrderDetails } from './refused-order-details.js'
 const maxShown = 50
 const columns = 5
 
-/** The last refused orders by application, the newest first within each. */
+/** The last refused or reported orders by application, the newest first within each. */
 export function createRefusedOrders({ isFull }) {
   const panel = document.getElementById('orders')
   const table = panel.querySelector('table')
@@ -43,7 +43,7 @@ export function createRefusedOrders({ isFull }) {
       element('td', { class: 'pair' }, button),
       element('td', { class: 'dim minor', text: order.rule }),
       element('td', { class: 'number minor', text: isKnown ? span(order.quoteAgeMs) : '–' }),
-      element('td', { class: 'number', text: isKnown ? span(order.expiredForMs) : 'unknown' }),
+      element('td', { class: 'number', text: isKnown ? lateText(order) : 'unknown' }),
     )
     const shown = createOpenRow({ row: node, button, columns, describe: () => refusedOrderDetails(order) })
     group.body.firstChild.after(node)
@@ -72,10 +72,10 @@ export function createRefusedOrders({ isFull }) {
     }
   }
 
-  function tell({ refusedTotal, refusedByApplication }) {
+  function tell({ refusedTotal, reportedTotal, refusedByApplication }) {
     trim()
     sumUp(refusedByApplication)
-    setText(part(panel, 'count'), refusedTotal > 0 ? `${count(refusedTotal)} since the start` : '')
+    setText(part(panel, 'count'), totals({ refusedTotal, reportedTotal }))
     part(panel, 'empty').hidden = groups.size > 0
   }
 
@@ -96,6 +96,17 @@ export function createRefusedOrders({ isFull }) {
   }
 }
 
+function lateText({ expiredForMs, sent }) {
+  return sent ? `${span(expiredForMs)}, sent` : span(expiredForMs)
+}
+
+function totals({ refusedTotal, reportedTotal }) {
+  const refused = refusedTotal > 0 ? [`${count(refusedTotal)}`] : []
+  const reported = reportedTotal > 0 ? [`${count(reportedTotal)} reported and sent`] : []
+  const all = [...refused, ...reported]
+  return all.length > 0 ? `${all.join(', ')} since the start` : ''
+}
+
 /** Of an application that is not among those counted apart. */
 function without(sums) {
   return sums.has(null) ? 'counted among other applications' : 'none refused in the last hour'
@@ -106,10 +117,16 @@ function nameOf(application) {
   return application === '' ? 'without App-Name' : application
 }
 
-function sumText({ orders, expired, unknown, leastLateMs, mostLateMs }) {
+/** A gateway either refuses expired orders or reports them. */
+function sumText({ orders, expired, reported, unknown, leastLateMs, mostLateMs }) {
+  const tooLate = expired || reported
   const late =
-    expired > 0 ? [`${count(expired)} of ${counted(orders)} ${spans(leastLateMs, mostLateMs)} late`] : []
-  const strange = expired > 0 ? `${count(unknown)} match` : `${count(unknown)} of ${counted(orders)} match`
+    tooLate > 0
+      ? [
+          `${count(tooLate)} of ${counted(orders)} ${spans(leastLateMs, mostLateMs)} late${reported > 0 ? ' and sent' : ''}`,
+        ]
+      : []
+  const strange = tooLate > 0 ? `${count(unknown)} match` : `${count(unknown)} of ${counted(orders)} match`
   return [...late, ...(unknown > 0 ? [`${strange} no quote`] : [])].join(', ')
 }
 

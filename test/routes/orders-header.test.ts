@@ -1,0 +1,245 @@
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { type GivenQuote, orderStage, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { ask } from '../support/clients/quotes.ts'
+import type { Recorded } from '../support/upstreams/recording-upstream.ts'
+
+const plainPath = '/v3/orders'
+/** The terms of no quote. */
+const otherTerms = { pairId: 'BTC_USDC', fromAmount: 7, toAddress: '0xt' }
+/** As a client writes it: UTF-8, one character a byte. */
+const asBytes = (line: string) => Buffer.from(line).toString('latin1')
+const naming = (...ids: string[]) => [
+  'App-Name: wallet',
+  ...ids.map((id) => asBytes(`Quotegate-Quote: ${id}`)),
+]
+const namesOf = ({ rawHeaders }: Recorded) =>
+  rawHeaders.filter((_, index) => index % 2 === 0).map((name) => name.toLowerCase())
+
+/** Two quotes with the same terms: the first lives for a second, and the second one longer. */
+async function twoQuotes(settings: Record<string, string> = {}) {
+  const stage = await orderStage({ QUOTE_MIN_VALIDITY_MS: 60_000, ...settings })
+  stage.provider.lifeMs = 1_000
+  const first = await stage.quote()
+  stage.provider.lifeMs = 30_000
+  const second = await stage.quote()
+  return { ...stage, first, second }
+}
+
+describe('a float order with Quotegate-Quote', () => {
+  it('for a live quote is sent, though its terms are those of no quote, or of an expired one', async () => {
+    const { arrived, clock, decided, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const expired = await quote('0.2')
+    clock.set(expired.expiry)
+    const { id } = await quote()
+    expectProblem(await order(otherTerms), 409, 'quote-unknown')
+    for (const body of [otherTerms, termsOf(expired), {}])
+      expect((await order(body, { headers: naming(id) })).status).toBe(201)
+    expect(arrived()).toHaveLength(3)
+    expect(await decided('forwarded', 'live')).toBe(3)
+  })
+
+  it('for an expired quote is refused, though another quote with its terms lives', async () => {
+    const { arrived, clock, first, order } = await twoQuotes()
+    clock.set(first.expiry)
+    expect((await order(termsOf(first))).status).toBe(201)
+    const refused = await order(termsOf(first), { headers: naming(first.id) })
+    expect(expectProblem(refused, 409, 'quote-expired')).toMatchObject({ quoteId: first.id, expiredForMs: 0 })
+    expect(arrived()).toHaveLength(1)
+  })
+
+  it('is judged by that id whatever its application is', async () => {
+    const { clock, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const { id, expiry } = await quote()
+    const headers = ['App-Name: another', `quotegate-QUOTE: ${id}`]
+    expect((await order(otherTerms, { headers })).status).toBe(201)
+    clock.set(expiry)
+    expectProblem(await order(otherTerms, { headers }), 409, 'quote-expired')
+  })
+
+  it.each<[string, (quote: GivenQuote) => object]>([
+    ['live quote', (quote) => termsOf(quote)],
+    ['quote by a bare id that is unknown too', (quote) => ({ ...termsOf(quote), id: '17' })],
+  ])('of an unknown quote is unknown, though its terms are those of a %s', async (_what, bodyFor) => {
+    for (const unknown of ['forward', 'refuse']) {
+      const { arrived, clock, decided, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: unknown })
+      const given = await quote()
+      for (const nowMs of [given.expiry - 1, given.expiry]) {
+        clock.set(nowMs)
+        const answer = await order(bodyFor(given), { headers: naming('of-another-source') })
+        if (unknown === 'refuse') expectProblem(answer, 409, 'quote-unknown')
+        else expect(answer.status).toBe(201)
+      }
+      expect(arrived()).toHaveLength(unknown === 'refuse' ? 0 : 2)
+      expect(await decided(unknown === 'refuse' ? 'refused' : 'forwarded', 'unknown')).toBe(2)
+    }
+  })
+
+  it('and with a field that names a quote: one live quote of the two is enough, and one known quote decides', async () => {
+    const { arrived, clock, first, order, second } = await twoQuotes()
+    clock.set(first.expiry)
+    for (const [header, field] of [
+      [first.id, second.id],
+      [second.id, first.id],
+      ['unknown', second.id],
+      [second.id, 'unknown'],
+    ])
+      expect((await order({ quoteId: field }, { headers: naming(header ?? '') })).status).toBe(201)
+    for (const [header, field] of [
+      [first.id, 'unknown'],
+      ['unknown', first.id],
+    ]) {
+      const refused = await order({ ...termsOf(first), quoteId: field }, { headers: naming(header ?? '') })
+      expect(expectProblem(refused, 409, 'quote-expired').quoteId).toBe(first.id)
+    }
+    expect(arrived()).toHaveLength(4)
+  })
+
+  it.each<[string, (id: string) => string[]]>([
+    ['two lines of it', (id) => [id, 'another']],
+    ['two lines of it that are equal', (id) => [id, id]],
+    ['two ids in one line', (id) => [`${id}, another`]],
+    ['a comma alone', () => [',']],
+    ['an id that ends with a comma', (id) => [`${id},`]],
+  ])('and %s is 400, and nothing is sent', async (_what, ids) => {
+    const { arrived, order, quote } = await orderStage()
+    const given = await quote()
+    const refused = await order(termsOf(given), { headers: naming(...ids(given.id)) })
+    expect(expectProblem(refused, 400, 'bad-order').detail).toContain('more than one Quotegate-Quote')
+    expect(arrived()).toHaveLength(0)
+  })
+
+  it.each<[string, string[]]>([
+    ['empty', ['']],
+    ['blank', [' \t ']],
+    ['twice empty', ['', '']],
+  ])('that is %s is an order without it', async (_what, ids) => {
+    const { arrived, clock, first, order } = await twoQuotes()
+    clock.set(first.expiry)
+    expect((await order(termsOf(first), { headers: naming(...ids) })).status).toBe(201)
+    expectProblem(await order({ quoteId: first.id }, { headers: naming(...ids) }), 409, 'quote-expired')
+    expect(arrived().flatMap(namesOf)).not.toContain('quotegate-quote')
+  })
+
+  it.each<[string, (id: string) => string[]]>([
+    ['blanks around it', (id) => [` \t${id} \t `]],
+    ['an empty line beside it', (id) => ['', id]],
+  ])('and %s names the quote', async (_what, ids) => {
+    const { clock, order, quote } = await orderStage()
+    const { id, expiry } = await quote()
+    clock.set(expiry)
+    expectProblem(await order(otherTerms, { headers: naming(...ids(id)) }), 409, 'quote-expired')
+  })
+
+  it('is read as UTF-8', async () => {
+    const id = 'kurs-à-€-𝄞-è'
+    const { clock, order, provider, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    provider.quote = { id }
+    const { expiry } = await quote()
+    expect((await order(otherTerms, { headers: naming(id) })).status).toBe(201)
+    // The same characters, but for one of them in latin1.
+    const inLatin1 = `App-Name: wallet\r\n${asBytes(`Quotegate-Quote: ${id}`).replace('\xc3\xa8', '\xe8')}`
+    expectProblem(await order(otherTerms, { headers: [inLatin1] }), 409, 'quote-unknown')
+    clock.set(expiry)
+    const refused = await order(otherTerms, { headers: naming(id) })
+    expect(expectProblem(refused, 409, 'quote-expired').quoteId).toBe(id)
+  })
+
+  it('with a body that cannot be read, is too long or coded is refused as without the header', async () => {
+    const { arrived, order, quote } = await orderStage()
+    const { id } = await quote()
+    const headers = naming(id)
+    expectProblem(await order('{"a":', { headers }), 400, 'bad-order')
+    expectProblem(await order(' '.repeat(65_537), { headers }), 413, 'order-too-large')
+    expectProblem(
+      await order(gzipSync('{}'), { headers: [...headers, 'Content-Encoding: gzip'] }),
+      415,
+      'content-coding',
+    )
+    expect(arrived()).toHaveLength(0)
+  })
+
+  it('uses that quote up', async () => {
+    const { order, quote } = await orderStage()
+    const { id } = await quote()
+    expect((await order(otherTerms, { headers: naming(id) })).status).toBe(201)
+    expect((await quote()).id).not.toBe(id)
+  })
+})
+
+describe('Quotegate-Quote is not sent on', () => {
+  it('with a float order or any other request to the swap API', async () => {
+    const { arrived, gateway, order, quote, upstream } = await orderStage()
+    const { id } = await quote()
+    expect((await order(otherTerms, { headers: [...naming(id), 'X-Mine: 1'] })).status).toBe(201)
+    expect((await order({}, { path: plainPath, headers: [...naming('unknown'), 'X-Mine: 1'] })).status).toBe(
+      201,
+    )
+    await ask(gateway.url, { path: '/v3/assets', headers: ['Quotegate-Quote', id, 'X-Mine', '1'] })
+    const asset = upstream.requests.filter(({ target }) => target === '/v3/assets')
+    for (const request of [...arrived(), ...asset]) {
+      expect(namesOf(request)).toContain('x-mine')
+      expect(namesOf(request)).not.toContain('quotegate-quote')
+    }
+    expect([...arrived(), ...asset]).toHaveLength(3)
+  })
+})
+
+describe('POST /v3/orders with Quotegate-Quote', () => {
+  const bodies: [string, string | Buffer, string[]][] = [
+    ['that names no quote', '{"pairId":"X"}', []],
+    ['that names an unknown quote', '{"quoteId":"unknown"}', []],
+    ['that is empty', '', []],
+    ['that is malformed', '{"quoteId":', []],
+    ['that is coded', gzipSync('{}'), ['Content-Encoding: gzip']],
+    ['of more than 64 KiB', '{}'.padEnd(65_537), []],
+    ['of 3 MB', '{}'.padEnd(3_000_000), []],
+  ]
+
+  it.each(bodies)(
+    'of a known quote is float-order-required, live or expired, with a body %s',
+    async (_what, body, more) => {
+      const { arrived, clock, order, quote } = await orderStage()
+      const { id, expiry } = await quote()
+      for (const nowMs of [expiry - 1, expiry]) {
+        clock.set(nowMs)
+        const refused = await order(body, { path: plainPath, headers: [...naming(id), ...more] })
+        expect(expectProblem(refused, 409, 'float-order-required')).toMatchObject({
+          quoteId: id,
+          use: '/v3/orders/float',
+        })
+      }
+      expect(arrived()).toHaveLength(0)
+    },
+  )
+
+  it.each(bodies)('of an unknown quote passes, byte for byte, with a body %s', async (_what, body, more) => {
+    const { arrived, order, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    await quote()
+    const passed = await order(body, { path: plainPath, headers: [...naming('unknown'), ...more] })
+    expect(passed.status).toBe(201)
+    expect(arrived()[0]?.body.equals(Buffer.from(body))).toBe(true)
+  })
+
+  it.each(bodies)(
+    'and two of them is 400, and nothing is sent, with a body %s',
+    async (_what, body, more) => {
+      const { arrived, order, quote } = await orderStage()
+      await quote()
+      for (const ids of [['unknown', 'other'], ['unknown,other']]) {
+        const refused = await order(body, { path: plainPath, headers: [...naming(...ids), ...more] })
+        expectProblem(refused, 400, 'bad-order')
+      }
+      expect(arrived()).toHaveLength(0)
+    },
+  )
+
+  it('of an unknown quote does not hide a known one in the body', async () => {
+    const { arrived, order, quote } = await orderStage()
+    const { id } = await quote()
+    const refused = await order({ quoteId: id }, { path: plainPath, headers: naming('unknown') })
+    expect(expectProblem(refused, 409, 'float-order-required').quoteId).toBe(id)
+    expect(arrived()).toHaveLength(0)
+  })
+})

@@ -1,0 +1,187 @@
+import type { ServerResponse } from 'node:http'
+import { expect, it } from 'vitest'
+import { act, ask } from '../operations/support.ts'
+import { type GivenQuote, type OrderStage, orderStage, termsOf } from '../support/clients/orders.ts'
+import { expectProblem } from '../support/clients/problems.ts'
+import { counted } from '../support/clients/quotes.ts'
+import { pause, until } from '../support/gateways/between.ts'
+import { keptLog } from '../support/observing/log-lines.ts'
+
+const report = { ORDER_EXPIRED_QUOTE: 'report' }
+
+async function countsOf({ decided }: OrderStage): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {}
+  for (const [decision, reason] of [
+    ['forwarded', 'live'],
+    ['forwarded', 'unknown'],
+    ['reported', 'expired'],
+    ['refused', 'expired'],
+    ['refused', 'unknown'],
+  ] as const) {
+    const count = await decided(decision, reason)
+    if (count > 0) counts[`${decision} ${reason}`] = count
+  }
+  return counts
+}
+
+async function statusOf({ gateway }: OrderStage) {
+  return JSON.parse((await ask(`${gateway.operationsUrl}/status`)).body)
+}
+
+it.each<[string, string, (quote: GivenQuote) => { body: object; headers?: string[] }]>([
+  ['its id', 'id', ({ id }) => ({ body: { quoteId: id } })],
+  ['Quotegate-Quote', 'id', ({ id }) => ({ body: {}, headers: [`Quotegate-Quote: ${id}`] })],
+  ['its terms', 'exact', (quote) => ({ body: termsOf(quote) })],
+])(
+  'an order for an expired quote, named by %s, is sent as it came and counted once',
+  async (_how, rule, named) => {
+    const stage = await orderStage(report)
+    const { arrived, clock, gateway, order, quote } = stage
+    const given = await quote()
+    clock.set(given.expiry)
+    const { body, headers } = named(given)
+    const text = ` ${JSON.stringify(body)}\n`
+    const answer = await order(text, headers && { headers })
+    expect([answer.status, answer.body.toString()]).toEqual([201, '{"id":"order-1"}'])
+    expect(arrived().map((sent) => sent.body.toString())).toEqual([text])
+    expect(await countsOf(stage)).toEqual({ 'reported expired': 1 })
+    const matched = `quotegate_float_order_matches_total{decision="expired",rule="${rule}"}`
+    expect(await counted(gateway, matched)).toBe(1)
+    expect(await counted(gateway, 'quotegate_float_order_quote_age_seconds_count')).toBe(1)
+  },
+)
+
+it('an order for a live quote or an unknown one is judged as without report', async () => {
+  const stage = await orderStage({ ...report, ORDER_UNKNOWN_QUOTE: 'refuse' })
+  const given = await stage.quote()
+  expect((await stage.order(termsOf(given))).status).toBe(201)
+  expectProblem(await stage.order({ ...termsOf(given), quoteId: 'unknown' }), 409, 'quote-unknown')
+  expect(await countsOf(stage)).toEqual({ 'forwarded live': 1, 'refused unknown': 1 })
+  expect(await statusOf(stage)).toMatchObject({ ordersRefused: 1, ordersReported: 0 })
+})
+
+it('POST /v3/orders that names an expired quote is refused with report too', async () => {
+  const { arrived, clock, order, quote } = await orderStage(report)
+  const { id, expiry } = await quote()
+  clock.set(expiry)
+  expectProblem(await order({ quoteId: id }, { path: '/v3/orders' }), 409, 'float-order-required')
+  expect(arrived()).toHaveLength(0)
+})
+
+it('an order that fails before it is sent is not counted', async () => {
+  const stage = await orderStage(report)
+  const given = await stage.quote()
+  await stage.upstream.close()
+  stage.clock.set(given.expiry)
+  expectProblem(await stage.order(termsOf(given)), 502, 'upstream-unreachable')
+  expect(await countsOf(stage)).toEqual({})
+})
+
+/** One connection to the provider, held by an earlier request. */
+async function busyStage() {
+  const stage = await orderStage({ ...report, UPSTREAM_CONNECTIONS: 1, UPSTREAM_TOTAL_TIMEOUT_MS: 600_000 })
+  const given = await stage.quote()
+  const held: ServerResponse[] = []
+  stage.provider.takeOrder = (_request, response) => {
+    held.push(response)
+  }
+  const first = stage.order('{}', { method: 'PATCH', path: '/v3/orders/1' })
+  await until(() => held.length === 1, 'the first request to arrive')
+  function release(): void {
+    stage.provider.takeOrder = (_request, response) => response.writeHead(201).end()
+    for (const response of held) response.writeHead(201).end()
+  }
+  return { ...stage, given, first, release }
+}
+
+it.each([
+  ['expires while the order waits for a connection', -1],
+  ['had expired before the order came', 0],
+])('an order whose quote %s is sent when its turn comes, and counted once', async (_when, beforeMs) => {
+  const stage = await busyStage()
+  const { arrived, clock, first, given, order, release } = stage
+  clock.set(given.expiry + beforeMs)
+  const waiting = order(termsOf(given))
+  // Nothing outside shows that an order has joined the queue, nor that it was judged there.
+  await pause(150)
+  clock.set(given.expiry + 2)
+  await pause(1_200)
+  expect(await countsOf(stage)).toEqual({})
+  release()
+  expect([(await first).status, (await waiting).status]).toEqual([201, 201])
+  expect(arrived()).toHaveLength(2)
+  expect(await countsOf(stage)).toEqual({ 'reported expired': 1 })
+  expect(await statusOf(stage)).toMatchObject({ ordersReported: 1, ordersRefused: 0 })
+})
+
+it('an order that is reported uses its quote up if it is accepted', async () => {
+  // Within the margin a quote is too old for an order, and is still served.
+  const { order, provider, quote } = await orderStage({ ...report, ORDER_EXPIRY_MARGIN_MS: 60_000 })
+  const given = await quote()
+  const accept = provider.takeOrder
+  provider.takeOrder = (_request, response) => response.writeHead(422).end()
+  expect((await order(termsOf(given))).status).toBe(422)
+  expect((await quote()).id).toBe(given.id)
+  provider.takeOrder = accept
+  expect((await order(termsOf(given))).status).toBe(201)
+  expect((await quote()).id).not.toBe(given.id)
+})
+
+it('an order that is reported has one line in the order log', async () => {
+  const log = await keptLog()
+  const { clock, order, quote } = await orderStage({ ...report, ORDER_LOG: 'on' }, { logger: log.logger })
+  const given = await quote()
+  clock.set(given.expiry + 7)
+  expect((await order(termsOf(given))).status).toBe(201)
+  expect(log.lines().filter((line) => line.log === 'orders')).toEqual([
+    expect.objectContaining({
+      level: 'info',
+      msg: 'reported-expired',
+      decision: 'reported-expired',
+      rule: 'exact',
+      application: 'wallet',
+      quoteId: given.id,
+      lateMs: 7,
+    }),
+  ])
+})
+
+it('an order that is reported is shown in /status apart from those that are refused, with the quotes that were considered', async () => {
+  const stage = await orderStage({ ...report, ORDER_UNKNOWN_QUOTE: 'refuse' })
+  const { clock, order, quote } = stage
+  const given = await quote()
+  clock.set(given.expiry + 7)
+  expect((await order(termsOf(given))).status).toBe(201)
+  expectProblem(await order({ quoteId: 'unknown' }), 409, 'quote-unknown')
+  const { lastRefusals, ...status } = await statusOf(stage)
+  expect(status).toMatchObject({ ordersRefused: 1, ordersReported: 1 })
+  expect(lastRefusals).toMatchObject([
+    { reason: 'unknown', sent: false, quoteId: null },
+    {
+      reason: 'expired',
+      sent: true,
+      rule: 'exact',
+      quoteId: given.id,
+      expiredForMs: 7,
+      quotes: [{ id: given.id, decided: true, lateMs: 7 }],
+    },
+  ])
+  const late = { leastLateMs: 7, mostLateMs: 7 }
+  expect(status.refusedByApplication).toEqual([
+    { application: 'wallet', orders: 2, expired: 0, unknown: 1, reported: 1, ...late },
+  ])
+})
+
+it('the check of an order foretells whether it is reported or refused', async () => {
+  for (const [settings, decision] of [
+    [report, 'reported-expired'],
+    [{}, 'refused-expired'],
+  ] as const) {
+    const { clock, gateway, quote } = await orderStage(settings)
+    const given = await quote()
+    clock.set(given.expiry)
+    const body = JSON.stringify(termsOf(given))
+    const explained = await act(gateway, 'explain', { body, application: 'wallet' })
+    expect(JSON.parse(explained.body)).toMatchObject({ decision, quote: { id: given.id } })
+  }
+})
