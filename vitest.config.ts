@@ -49,6 +49,7 @@ const long = [
   'operations/',
   'package/',
   'process/',
+  'property/guard-exhaustive',
   'property/order-guard',
   'property/two-edges',
   'regression/patience',

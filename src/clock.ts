@@ -6,9 +6,20 @@ export interface Clock {
   steadyMs?(): number
 }
 
+/** One look at both clocks. */
+export interface Now {
+  readonly nowMs: number
+  readonly steadyMs: number
+}
+
 export const systemClock: Clock = { nowMs: () => Date.now(), steadyMs: () => performance.now() }
 
 /** The steady clock's time. A clock without one counts by its wall time: `nowMs`, if that was just read. */
 export function steadyMsOf(clock: Clock, nowMs?: number): number {
   return clock.steadyMs?.() ?? nowMs ?? clock.nowMs()
+}
+
+export function lookAt(clock: Clock): Now {
+  const nowMs = clock.nowMs()
+  return { nowMs, steadyMs: steadyMsOf(clock, nowMs) }
 }

@@ -60,7 +60,12 @@ const forbidden: Record<string, readonly string[]> = {
     '../../quotes/memory-quote-store.ts',
     'undici',
   ],
-  'src/state/sample.ts': ['../quotes/quote-cache.ts', '../orders/judge.ts', '../replicas/store.ts', 'undici'],
+  'src/state/sample.ts': [
+    '../quotes/quote-cache.ts',
+    '../orders/ledger.ts',
+    '../replicas/store.ts',
+    'undici',
+  ],
   'src/tracing/sample.ts': ['../routes/area.ts', '../upstream/types.ts', '../config/config.ts', 'undici'],
   'src/metrics/sample.ts': ['../gateway/gateway.ts', '../config/config.ts', 'pino'],
   'src/operations/sample.ts': [
@@ -114,7 +119,7 @@ const allowed: Record<string, readonly string[]> = {
     '../http/headers.ts',
   ],
   'src/replicas/valkey/sample.ts': ['./client.ts', '../store.ts', '../../quotes/quote-store.ts', 'ioredis'],
-  'src/state/sample.ts': ['./state.ts', '../orders/ledger.ts', '../clock.ts', 'classic-level'],
+  'src/state/sample.ts': ['./state.ts', '../orders/noted-quote.ts', '../clock.ts', 'classic-level'],
   'src/tracing/sample.ts': ['./observer.ts', '../http/trace-context.ts', '@opentelemetry/sdk-trace'],
   'src/metrics/sample.ts': ['./series.ts', '../upstream/upstream.ts', '../state/state.ts', 'prom-client'],
   'src/operations/sample.ts': ['./view.ts', '../http/problem.ts', 'express'],

@@ -5,9 +5,8 @@
 import { setFlagsFromString } from 'node:v8'
 import { systemClock } from '../../src/clock.ts'
 import { latin1Headers } from '../../src/http/headers.ts'
-import { silentLogger } from '../../src/process/logger.ts'
+import { Ends } from '../../src/quotes/ends.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import { createQuoteReader } from '../../src/quotes/quote-answer.ts'
 import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
@@ -45,7 +44,7 @@ function key(number: number): string {
 
 const readAnswer = createQuoteReader({
   clock,
-  providerClock: createProviderClock({ clock, log: silentLogger() }),
+  ends: new Ends(),
   maxBytes: 16_384,
   obeyCacheControl: false,
   recorder: { record() {}, recordFound() {}, recordUnreadable() {} },

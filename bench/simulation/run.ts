@@ -1,9 +1,9 @@
 import { strict as assert } from 'node:assert'
 import { createPartition } from '../../src/client/partition.ts'
-import { silentLogger } from '../../src/process/logger.ts'
+import { lookAt } from '../../src/clock.ts'
+import { Ends } from '../../src/quotes/ends.ts'
 import type { Call, QuoteSource } from '../../src/quotes/flight.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import { createQuoteReader } from '../../src/quotes/quote-answer.ts'
 import { createQuoteCache, type Lookup, type Served } from '../../src/quotes/quote-cache.ts'
 import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
@@ -117,12 +117,11 @@ function createReplica(parts: {
   const failures: unknown[] = []
   let answered = 0
 
-  const providerClock = createProviderClock({ clock: time, log: silentLogger() })
   const partitionOf = createPartition({ mode: settings.mode, placeHeaders: ['cf-ipcountry'] })
   const keyOf = createQuoteKey({ salt: 'simulation' })
   const readAnswer = createQuoteReader({
     clock: time,
-    providerClock,
+    ends: new Ends(),
     maxBytes: maxQuoteBytes,
     obeyCacheControl: false,
     recorder: { record() {}, recordFound() {}, recordUnreadable() {} },
@@ -130,7 +129,7 @@ function createReplica(parts: {
   })
   const cache = createQuoteCache({
     store: createMemoryQuoteStore(bounds),
-    providerClock,
+    clock: time,
     minValidityMs: 0,
     refreshAheadMs: settings.refreshAheadMs,
     observer: {
@@ -176,7 +175,7 @@ function createReplica(parts: {
       // First memory, then the call, as in the gateway.
       const asker = { target: request.target, address }
       const source: QuoteSource = { asker, call, refresh: call, refreshPauses: false, found() {} }
-      const live = cache.live(key, providerClock.moment())
+      const live = cache.live(key, lookAt(time))
       if (live !== undefined) {
         if (cache.isRefreshDue(key, live)) cache.refresh(key, live, source)
         checkServed(live, request)
@@ -215,9 +214,9 @@ function markOf({ pair, canonicalAmount, partition }: QuoteRequest): string {
 
 function servedQuote(served: Served): { id: string; expiresAtMs: number } {
   if (served.how === 'hit') return served.quote
-  const { quote } = served.answer
-  assert.ok(quote !== undefined, 'the simulated provider answers with quotes only')
-  return { id: quote.id, expiresAtMs: quote.expiryMs }
+  const { stored } = served.answer
+  assert.ok(stored !== undefined, 'the simulated provider answers with quotes only')
+  return stored
 }
 
 function checkTotals(totals: Omit<Totals, 'upstreamCalls'>, sent: number, calls: number): void {

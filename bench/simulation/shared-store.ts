@@ -31,7 +31,7 @@ export function createSharedStore({
   /** A refresh must not be answered with the quote that it replaces. */
   function liveAnswer(key: string): QuoteAnswer | undefined {
     const answer = kept.get(key)
-    const expiresAtMs = answer?.quote?.expiryMs ?? 0
+    const expiresAtMs = answer?.stored?.expiresAtMs ?? 0
     return expiresAtMs - time.nowMs() > refreshAheadMs ? answer : undefined
   }
 

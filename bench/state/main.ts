@@ -148,7 +148,7 @@ async function disk(): Promise<string> {
         const record = quoteRecord(noted++, Date.now())
         const serial = state.note(record)
         memory.set(serial, record)
-        bytes += keyOf(serial).length + encodeRecord(keyOf(serial), record, 0).length
+        bytes += keyOf(serial).length + encodeRecord(keyOf(serial), record).length
       }
       // As the gateway does, every 15 seconds.
       if (second % 15 === 0) {
@@ -156,7 +156,7 @@ async function disk(): Promise<string> {
           if (memory.size <= perSecond * keptSeconds) break
           memory.delete(serial)
           state.forget(serial)
-          bytes -= keyOf(serial).length + encodeRecord(keyOf(serial), record, 0).length
+          bytes -= keyOf(serial).length + encodeRecord(keyOf(serial), record).length
         }
       }
       await pause(1_000 / hastes)

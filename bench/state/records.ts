@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { systemClock } from '../../src/clock.ts'
-import type { NotedQuote } from '../../src/orders/ledger.ts'
+import { steadyMsOf, systemClock } from '../../src/clock.ts'
+import type { NotedQuote } from '../../src/orders/noted-quote.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { openState } from '../../src/state/open-state.ts'
 import type { State, StateRecord } from '../../src/state/state.ts'
@@ -23,7 +23,7 @@ export const openFolder = (directory: string) =>
   })
 
 export function restore(state: State, memory: Map<number, StateRecord>) {
-  return state.restore({ everything: () => memory, providerAheadMs: () => 0, isTimeDoubted: () => false })
+  return state.restore({ everything: () => memory, isTimeDoubted: () => false })
 }
 
 export function quoteRecord(index: number, notedAtMs = Date.now()): StateRecord {
@@ -37,7 +37,6 @@ export function quoteRecord(index: number, notedAtMs = Date.now()): StateRecord 
     application: 'bench',
   }
   const expiresAtMs = notedAtMs + 30_000
-  const ownEnd = { fromMs: expiresAtMs - 1_250, untilMs: expiresAtMs + 50 }
   const partition = `client ${index % 200}`.padEnd(22, '.')
   const value: NotedQuote = {
     id: idOf(amount),
@@ -46,7 +45,8 @@ export function quoteRecord(index: number, notedAtMs = Date.now()): StateRecord 
     cacheKey: '',
     notedAtMs,
     expiresAtMs,
-    ownEnd,
+    refusedFromMs: expiresAtMs,
+    wallAheadMs: systemClock.nowMs() - steadyMsOf(systemClock),
   }
   return { kind: 'quote', value }
 }

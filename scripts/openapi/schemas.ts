@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { matchingRules } from '../../src/orders/matching.ts'
+import { guardRules } from '../../src/orders/guard.ts'
 import { quoteWithoutExpiry } from '../../src/quotes/quote.ts'
 import { outage, savings, shownCalls } from './history-schemas.ts'
 
@@ -132,7 +132,7 @@ const refusal = z.object({
   at: z.number().describe('Milliseconds since the epoch.'),
   reason: z.enum(['expired', 'unknown']),
   sent: z.boolean().describe('Only reported, because ORDER_EXPIRED_QUOTE is report.'),
-  rule: z.enum(matchingRules).describe('The rule that decided; docs/orders.md explains each.'),
+  rule: z.enum(guardRules).describe('The rule that decided; docs/orders.md explains each.'),
   why: z.string().describe('The same in words.'),
   pair: z.string(),
   amount: z.string(),

@@ -38,6 +38,11 @@ export function createPartition({ mode, placeHeaders }: PartitionOptions): Parti
   }
 }
 
+/** Whether the partition is one address, and no place or all clients. */
+export function isAddress(partition: string | undefined): boolean {
+  return partition?.startsWith('ip:') ?? false
+}
+
 function byAddress({ address }: PartitionClient): string | undefined {
   return address === undefined ? undefined : `ip:${address}`
 }

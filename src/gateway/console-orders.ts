@@ -4,7 +4,7 @@ import { maskedAddress } from '../http/ip-address.ts'
 import type { Activity } from '../operations/activity.ts'
 import type { CountedOrder } from '../operations/orders-by-application.ts'
 import type { ConsideredQuote, RefusedOrder } from '../operations/refused-order.ts'
-import type { Candidate } from '../orders/matching.ts'
+import type { Considered } from '../orders/guard.ts'
 import type { DecidedOrder, FloatOrderDecision } from '../routes/order-decisions.ts'
 import { reasonOf } from '../routes/order-problems.ts'
 import { short } from './short.ts'
@@ -48,7 +48,7 @@ function refusedOrder(
 ): RefusedOrder {
   const expired = verdict.state === 'expired' ? verdict : undefined
   const { pair, fromAmount, toAmount, quoteIds } = order
-  const candidates = uniqueQuotes(considered?.() ?? [])
+  const candidates = considered?.() ?? []
   const shown = candidates.map((candidate) => shownQuote(candidate, candidate.quote === expired?.quote))
   shown.sort((left, right) => Number(right.decided) - Number(left.decided) || left.lateMs - right.lateMs)
   return {
@@ -72,12 +72,7 @@ function refusedOrder(
   }
 }
 
-/** A quote is found in several ways: by its terms, and as the client's own. */
-function uniqueQuotes(candidates: readonly Candidate[]): Candidate[] {
-  return [...new Map(candidates.map((candidate) => [candidate.quote, candidate])).values()]
-}
-
-function shownQuote({ quote, leftMs, isOwn }: Candidate, decided: boolean): ConsideredQuote {
+function shownQuote({ quote, leftMs, isOwn }: Considered, decided: boolean): ConsideredQuote {
   const { id, fromValue, toValue } = quote
   return {
     id,

@@ -3,7 +3,7 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { History, UnknownOrders } from '../operations/history.ts'
 import type { Subject, Trouble } from '../operations/outages.ts'
 import type { OtherHeaderPeers } from '../operations/view.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
+import type { ClockDifference } from '../quotes/clock-difference.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Breaker } from '../upstream/breaker.ts'
 import type { BreakerName } from '../upstream/breakers.ts'
@@ -17,7 +17,7 @@ export interface SubjectParts {
   clock: Clock
   upstreams: readonly Upstream[]
   refusals: RefusalCounts
-  providerClock: ProviderClock
+  clockDifference: ClockDifference
   sharedStore: SharedStore | undefined
   metrics: Pick<Metrics, 'requestCounts' | 'quoteCounts'>
   untrustedPeers: ReadonlySet<string>
@@ -35,7 +35,7 @@ const maxClockOffsetMs = 2_000
 
 /** All that the console may have to say is wrong. */
 export function createSubjects(parts: SubjectParts): Subject[] {
-  const { clock, upstreams, refusals, providerClock, sharedStore, metrics, untrustedPeers } = parts
+  const { clock, upstreams, refusals, clockDifference, sharedStore, metrics, untrustedPeers } = parts
   const wasServedFromCache = createHitWatch(metrics)
   const wallOf = (monotonicMs: number) => Math.round(clock.nowMs() - (performance.now() - monotonicMs))
 
@@ -134,10 +134,10 @@ export function createSubjects(parts: SubjectParts): Subject[] {
     concerned: 'none',
     count: () => 0,
     trouble() {
-      if (providerClock.saysNoTime) return { what: 'clock', isSevere: false }
-      const { estimateMs } = providerClock.offset()
-      if (!providerClock.isKnown || Math.abs(estimateMs) <= maxClockOffsetMs) return undefined
-      return { what: 'clock', isSevere: true, offsetMs: Math.round(estimateMs) }
+      if (clockDifference.saysNoTime) return { what: 'clock', isSevere: false }
+      const { leastMs } = clockDifference
+      if (Math.abs(leastMs) <= maxClockOffsetMs) return undefined
+      return { what: 'clock', isSevere: true, offsetMs: Math.round(leastMs) }
     },
   }
 

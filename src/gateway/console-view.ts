@@ -1,4 +1,4 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, lookAt } from '../clock.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { maskedAddress } from '../http/ip-address.ts'
@@ -10,9 +10,10 @@ import type {
   ShownSetting,
   UpstreamState,
 } from '../operations/view.ts'
-import type { NotedQuote } from '../orders/ledger.ts'
-import { isInDoubt, type Verdict } from '../orders/matching.ts'
+import { isInDoubt, type Verdict } from '../orders/guard.ts'
+import type { NotedQuote } from '../orders/noted-quote.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
+import { orderLeftMs, serveLeftMs } from '../quotes/ends.ts'
 import { listQuotes } from '../quotes/quote-listing.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Exchanges } from '../routes/exchange.ts'
@@ -47,7 +48,7 @@ export interface ConsoleViewParts {
 export function createConsoleView(parts: ConsoleViewParts): OperationsView {
   const { clock, exchanges, sandbox, swap } = parts
   const { config, sources } = parts.loaded
-  const { memory, evictions, ledger, providerClock, coolDowns } = swap.inside
+  const { memory, evictions, ledger, clockDifference, coolDowns } = swap.inside
   const startedAtMs = performance.now()
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
 
@@ -85,10 +86,9 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
     uptimeMs: () => performance.now() - startedAtMs,
     upstreams: () => upstreams.map(stateOf),
     clock() {
-      const { isKnown, saysNoTime } = providerClock
-      const { estimateMs, lowMs, highMs } = providerClock.offset()
-      const bounds = { lowMs: isKnown ? finite(lowMs) : null, highMs: isKnown ? finite(highMs) : null }
-      return { estimateMs, ...bounds, unknown: saysNoTime }
+      const { newestMs, bounds, saysNoTime } = clockDifference
+      const { lowMs = null, highMs = null } = bounds ?? {}
+      return { estimateMs: newestMs, lowMs, highMs, unknown: saysNoTime }
     },
     cache: {
       get entries() {
@@ -98,9 +98,9 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
         return memory.bytes
       },
       list(maxQuotes) {
-        const at = providerClock.moment()
+        const now = lookAt(clock)
         return listQuotes(memory.kept(), {
-          leftMs: (quote) => providerClock.serveLeftMs(quote, at),
+          leftMs: ({ end }) => serveLeftMs(end, now),
           maxQuotes,
         })
       },
@@ -117,7 +117,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       ...parts,
       upstreams,
       refusals: parts.consoleHistory.refusals,
-      providerClock,
+      clockDifference,
       untrustedPeers: exchanges.untrustedPeers,
       otherHeaderPeers,
       clientIpHeader: config.client.ipHeader,
@@ -152,7 +152,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
         refusesUnknown:
           config.orders.unknownQuote === 'refuse' && explained.othersKnown && !isInDoubt(explained.verdict),
         nowMs: clock.nowMs(),
-        leftMs: providerClock.orderLeftMs,
+        leftMs: (quote) => orderLeftMs(quote, lookAt(clock)),
       })
     },
     sandbox: sandbox && { faults: () => sandbox.faults(), set: (next) => sandbox.faults(next) },
@@ -219,8 +219,4 @@ function shownQuote(quote: NotedQuote, { nowMs, leftMs }: ShowingQuote) {
     ageMs: Math.max(0, nowMs - notedAtMs),
     leftMs: Math.round(leftMs(quote)),
   }
-}
-
-function finite(ms: number): number | null {
-  return Number.isFinite(ms) ? ms : null
 }

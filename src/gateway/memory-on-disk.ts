@@ -1,8 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { NotedQuote, QuoteLedger } from '../orders/ledger.ts'
+import type { Clock } from '../clock.ts'
+import type { Ledger } from '../orders/ledger.ts'
 import type { LedgerMirror, LedgerRecord } from '../orders/mirror.ts'
+import type { NotedQuote } from '../orders/noted-quote.ts'
 import type { RestoredTrust } from '../orders/restored-trust.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { UsedQuotes, UseMirror } from '../replicas/used-quotes.ts'
 import type { NumberedRecord, State, StateRecord } from '../state/state.ts'
 
@@ -24,25 +25,26 @@ interface KeptOptions {
   keepsCacheKeys: boolean
 }
 
-/** A quote is copied, because the ledger changes its quotes. */
 function keptOf(record: LedgerRecord, { keepsCacheKeys }: KeptOptions): StateRecord {
   if (record.kind === 'unreadable') return record
   const { kind, value } = record
-  return { kind, value: { ...value, ...(keepsCacheKeys ? {} : { cacheKey: '' }) } }
+  return keepsCacheKeys ? record : { kind, value: { ...value, cacheKey: '' } }
 }
 
 export interface MirroredParts extends KeptOptions {
   state: State
-  ledger: Pick<QuoteLedger, 'restore' | 'sweep' | 'all'>
+  ledger: Pick<Ledger, 'restore' | 'sweep' | 'all'>
   used: UsedQuotes
   trust: Pick<RestoredTrust, 'isTimeDoubted' | 'doubtMs'>
-  providerClock: Pick<ProviderClock, 'assume' | 'aheadMs' | 'orderLeftMs'>
+  clock: Clock
+  /** LEDGER_RETENTION_MS. */
+  retentionMs: number
   /** For a shared store that has lost all. */
   fillStore(quotes: () => NotedQuote[], afterMs: number): void
 }
 
 /** The quote that was noted last comes last. */
-function quotesOf(ledger: Pick<QuoteLedger, 'all'>): NotedQuote[] {
+function quotesOf(ledger: Pick<Ledger, 'all'>): NotedQuote[] {
   const inOrder = [...ledger.all()].sort(([left], [right]) => left - right)
   return inOrder.flatMap(([, { kind, value }]) => (kind === 'quote' ? [value] : []))
 }
@@ -52,16 +54,14 @@ const sweepEveryMs = 15_000
 
 /** Brings memory to where the last process left it, and keeps the folder free of what is past its time. */
 export function restoreMemory(parts: MirroredParts): { stop(): void } {
-  const { state, ledger, used, trust, providerClock } = parts
+  const { state, ledger, used, trust } = parts
   const restored = state.restore({
-    providerAheadMs: () => providerClock.aheadMs,
     isTimeDoubted: () => trust.isTimeDoubted,
     *everything() {
       for (const [serial, record] of ledger.all()) yield [serial, keptOf(record, parts)] as NumberedRecord
       for (const [serial, value] of used.all()) yield [serial, { kind: 'use', value }] as NumberedRecord
     },
   })
-  providerClock.assume(restored.providerAheadMs)
   for (const { kind, serial, value } of restored.records) if (kind === 'use') used.restore(value, serial)
   ledger.restore(
     restored.records.filter((record) => record.kind !== 'use'),
@@ -71,10 +71,10 @@ export function restoreMemory(parts: MirroredParts): { stop(): void } {
   return keepTidy(parts)
 }
 
-function keepTidy({ ledger, used, trust, providerClock }: MirroredParts): { stop(): void } {
+function keepTidy({ ledger, used, trust, clock, retentionMs }: MirroredParts): { stop(): void } {
   async function sweep(): Promise<void> {
     while (ledger.sweep()) await nextTurn()
-    if (!trust.isTimeDoubted) used.sweep((quote) => providerClock.orderLeftMs(quote) <= 0)
+    if (!trust.isTimeDoubted) used.sweep((quote) => clock.nowMs() - quote.expiresAtMs > retentionMs)
   }
   const sweeping = setInterval(() => void sweep(), sweepEveryMs).unref()
   return { stop: () => clearInterval(sweeping) }

@@ -1,8 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
-import type { QuoteLedger } from '../orders/ledger.ts'
+import type { Ledger } from '../orders/ledger.ts'
 import type { Share } from '../quotes/flight.ts'
 import type { MemoryQuoteStore, QuoteListing } from '../quotes/memory-quote-store.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
 import { createEvictions, type Evictions } from '../replicas/evictions.ts'
 import { createSharedQuotes } from '../replicas/shared-quotes.ts'
 import type { UsedQuotes } from '../replicas/used-quotes.ts'
@@ -11,21 +10,20 @@ import type { SwapParts } from './swap.ts'
 
 export interface SharedParts {
   memory: MemoryQuoteStore & QuoteListing
-  ledger: QuoteLedger
+  ledger: Ledger
   used: UsedQuotes
-  providerClock: ProviderClock
 }
 
 /** How quotes are shared with the replicas that use the same store, if there is one. */
 export function shareQuotes(
   { config, clock, metrics, sharedStore }: Pick<SwapParts, 'config' | 'clock' | 'metrics' | 'sharedStore'>,
-  { memory, ledger, used, providerClock }: SharedParts,
+  { memory, ledger, used }: SharedParts,
 ): { evictions: Evictions; share: Share | undefined } {
-  const store = sharedStore && createValkeyQuoteStore({ sharedStore, clock, providerClock })
+  const store = sharedStore && createValkeyQuoteStore({ sharedStore, clock })
   const evictions = createEvictions({
     memory,
     store,
-    providerClock,
+    clock,
     cacheKeysOf(quoteId) {
       const quote = ledger.findById(quoteId)
       return quote === undefined ? [] : ledger.cacheKeysOf(quote)
@@ -37,7 +35,7 @@ export function shareQuotes(
   const share = createSharedQuotes({
     store,
     evictions,
-    providerClock,
+    clock,
     minValidityMs: config.quotes.minValidityMs,
     // A lock that outlives its call would make other replicas wait for a quote that will not come.
     lockWaitMs: Math.min(config.store.lockWaitMs, config.upstream.totalTimeoutMs),

@@ -1,25 +1,26 @@
 import { type ApplicationOf, applicationAmong } from '../client/application.ts'
 import type { LoggedAddress } from '../client/logged-address.ts'
-import { createPartition, createPartitionMark } from '../client/partition.ts'
+import { createPartition, createPartitionMark, isAddress } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Activity } from '../operations/activity.ts'
-import { createLoneLedger, createQuoteLedger, type QuoteLedger } from '../orders/ledger.ts'
-import { createLedgerReach } from '../orders/ledger-reach.ts'
+import { Ledger } from '../orders/ledger.ts'
+import { LedgerReach } from '../orders/ledger-reach.ts'
+import { createLoneLedger, type Orderer } from '../orders/noted-quote.ts'
 import { createQuoteRecorder } from '../orders/quote-recorder.ts'
 import { createRestoredTrust } from '../orders/restored-trust.ts'
-import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
+import { ClockDifference } from '../quotes/clock-difference.ts'
 import { type CoolDowns, createCoolDowns } from '../quotes/cool-downs.ts'
+import { Ends } from '../quotes/ends.ts'
 import {
   createMemoryQuoteStore,
   type MemoryQuoteStore,
   type QuoteListing,
 } from '../quotes/memory-quote-store.ts'
-import { createProviderClock, type ProviderClock } from '../quotes/provider-clock.ts'
 import { createQuoteReader } from '../quotes/quote-answer.ts'
 import { createQuoteCache } from '../quotes/quote-cache.ts'
 import { createQuoteKey } from '../quotes/quote-key.ts'
@@ -74,8 +75,8 @@ export interface Swap {
   inside: {
     memory: MemoryQuoteStore & QuoteListing
     evictions: Evictions
-    ledger: QuoteLedger
-    providerClock: ProviderClock
+    ledger: Ledger
+    clockDifference: ClockDifference
     coolDowns: CoolDowns
     /** The orderer whose App-Name a person types in. Where clients have partitions, it has none. */
     ordererTyped(appName: string): Orderer
@@ -88,43 +89,42 @@ export function createSwap(parts: SwapParts): Swap {
   const { keyHeaders, partition } = config.quotes
   const { totalTimeoutMs } = config.upstream
   const partitionOf = createPartition(partition)
-  const providerClock = createProviderClock({ clock, log })
+  const clockDifference = new ClockDifference(log)
   const memory = createMemoryQuoteStore({
     maxEntries: config.quotes.cacheEntries,
     maxBytes: config.quotes.cacheBytes,
-    observer: metrics.memoryStore(providerClock),
+    observer: metrics.memoryStore(clock),
   })
-  const reach = createLedgerReach({ ...config.ledger, clock, log })
+  const reach = new LedgerReach({ ...config.ledger, clock, log })
   const keepsCacheKeys = sharedStore !== undefined
   const { ledgerMirror, useMirror } = createMirrors(state, { keepsCacheKeys })
   const trust = createRestoredTrust({
     clock,
     retentionMs: config.ledger.retentionMs,
-    isProviderHeard: () => providerClock.isKnown,
+    isProviderHeard: () => clockDifference.bounds !== undefined,
   })
-  const ledger = createQuoteLedger({
+  const ledger = new Ledger({
     ...config.ledger,
     clock,
-    leftNow: providerClock.orderLeftNow,
-    dropped: reach.dropped,
+    dropped: (expiredForMs) => reach.dropped(expiredForMs),
     mirror: ledgerMirror,
     restored: trust,
   })
-  const amongReplicas =
-    sharedStore && createSharedLedger({ ...config.ledger, ledger, clock, providerClock, sharedStore })
+  const amongReplicas = sharedStore && createSharedLedger({ ...config.ledger, ledger, clock, sharedStore })
   const sharedLedger = amongReplicas ?? createLoneLedger(ledger)
   const used = createUsedQuotes(useMirror)
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
   // With the salt of the folder, restored quotes know their partition.
   const markOf = createPartitionMark(state?.salt ?? sharedStore?.salt)
-  const { share, evictions } = shareQuotes(parts, { memory, ledger, used, providerClock })
+  const whoseOf = (own: string | undefined) => ({ partition: markOf(own), isAddress: isAddress(own) })
+  const { share, evictions } = shareQuotes(parts, { memory, ledger, used })
   metrics.observe({
     cacheEntries: () => memory.entries,
     cacheBytes: () => memory.bytes,
     ledgerEntries: () => ledger.size,
-    ledgerReachMs: () => reach.reachMs(ledger.droppedForMs),
-    clockOffsetMs: () => providerClock.offset().estimateMs,
-    isClockUnknown: () => providerClock.saysNoTime,
+    ledgerReachMs: () => reach.ms,
+    clockOffsetMs: () => clockDifference.newestMs,
+    isClockUnknown: () => clockDifference.saysNoTime,
   })
 
   const coolDowns = createCoolDowns({
@@ -135,7 +135,6 @@ export function createSwap(parts: SwapParts): Swap {
 
   const recorder = createQuoteRecorder({
     clock,
-    providerClock,
     ledger,
     sharedLedger,
     keyOf,
@@ -144,7 +143,7 @@ export function createSwap(parts: SwapParts): Swap {
   })
   const readAnswer = createQuoteReader({
     clock,
-    providerClock,
+    ends: new Ends((bounds, now) => clockDifference.heard(bounds, now)),
     maxBytes: config.quotes.maxBytes,
     obeyCacheControl: config.quotes.obeyCacheControl,
     recorder,
@@ -157,7 +156,7 @@ export function createSwap(parts: SwapParts): Swap {
   const quotes = createQuoteRoute({
     cache: createQuoteCache({
       store: memory,
-      providerClock,
+      clock,
       minValidityMs: config.quotes.minValidityMs,
       refreshAheadMs: config.quotes.refreshAheadMs,
       observer: metrics.quoteCache,
@@ -174,7 +173,6 @@ export function createSwap(parts: SwapParts): Swap {
       upstream,
       clock,
       totalTimeoutMs,
-      providerClock,
       keyHeaders,
       supplied,
       recorder,
@@ -183,7 +181,7 @@ export function createSwap(parts: SwapParts): Swap {
       readAnswer,
       observer: metrics.quotes,
     }),
-    providerClock,
+    clock,
     totalTimeoutMs,
     rateLimit,
     chosenBy: [
@@ -204,11 +202,10 @@ export function createSwap(parts: SwapParts): Swap {
     ledger,
     sharedLedger,
     clock,
-    providerClock,
     totalTimeoutMs,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     applicationOf,
-    partitionOf: ({ client, request }) => markOf(partitionOf(client, request.rawHeaders)),
+    partitionOf: ({ client, request }) => whoseOf(partitionOf(client, request.rawHeaders)),
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
     heldBodies: parts.heldBodies,
@@ -223,7 +220,7 @@ export function createSwap(parts: SwapParts): Swap {
   })
   const ordererTyped = (appName: string): Orderer => ({
     application: briefText((appName === '' ? config.swap.appName : appName) ?? ''),
-    partition: markOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
+    ...whoseOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
   })
   const mirrored =
     state &&
@@ -233,7 +230,8 @@ export function createSwap(parts: SwapParts): Swap {
       ledger,
       used,
       trust,
-      providerClock,
+      clock,
+      retentionMs: config.ledger.retentionMs,
       fillStore: (quotes, afterMs) => amongReplicas?.fillFrom(quotes(), afterMs),
     })
   const stop = () => mirrored?.stop()
@@ -241,6 +239,6 @@ export function createSwap(parts: SwapParts): Swap {
     quotes,
     orders,
     stop,
-    inside: { memory, evictions, ledger, providerClock, coolDowns, ordererTyped },
+    inside: { memory, evictions, ledger, clockDifference, coolDowns, ordererTyped },
   }
 }

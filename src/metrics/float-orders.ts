@@ -1,12 +1,12 @@
-import type { MatchingRule, Verdict } from '../orders/matching.ts'
+import type { GuardRule, Verdict } from '../orders/guard.ts'
 import type { FloatOrderDecision } from '../routes/order-decisions.ts'
 import { createTallies, type Tally } from './series.ts'
 
-/** What each rule of orders/matching.ts can say of an order. */
-const ruledStates: readonly [state: Verdict['state'], rules: readonly MatchingRule[]][] = [
-  ['live', ['id', 'exact', 'rounded', 'own-live', 'pair-and-amount']],
-  ['expired', ['id', 'exact', 'rounded', 'pair-and-amount']],
-  ['unknown', ['id', 'nothing', 'store-away', 'unreadable', 'restored']],
+/** What each rule of orders/guard.ts can say of an order. */
+const ruledStates: readonly [state: Verdict['state'], rules: readonly GuardRule[]][] = [
+  ['live', ['id', 'exact', 'pays', 'any']],
+  ['expired', ['id', 'exact', 'fallen', 'none']],
+  ['unknown', ['id', 'none', 'store-away', 'unreadable', 'restored']],
 ]
 
 export function createMatches(

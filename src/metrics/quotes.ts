@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client'
+import { type Clock, lookAt } from '../clock.ts'
+import { serveLeftMs } from '../quotes/ends.ts'
 import type { MemoryStoreObserver } from '../quotes/memory-quote-store.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { Lookup, QuoteCacheObserver } from '../quotes/quote-cache.ts'
 import type { EvictionObserver } from '../replicas/evictions.ts'
 import type { SharingObserver } from '../replicas/shared-quotes.ts'
@@ -49,7 +50,7 @@ export interface QuoteCounts {
 export interface QuoteMetrics {
   quoteCounts(): QuoteCounts
   quoteCache: QuoteCacheObserver
-  memoryStore(providerClock: Pick<ProviderClock, 'serveLeftMs'>): MemoryStoreObserver
+  memoryStore(clock: Clock): MemoryStoreObserver
   evictions: EvictionObserver
   sharing: SharingObserver
   quotes: {
@@ -132,10 +133,10 @@ export function createQuoteMetrics(
       notKept: (reason) => notKept[reason]?.inc(),
       refreshed: (outcome) => refreshes[outcome].inc(),
     },
-    memoryStore: (providerClock) => ({
+    memoryStore: (clock) => ({
       evicted: () => evictions.capacity.inc(),
       stored(quote, move) {
-        lifetime.observe(Math.max(0, providerClock.serveLeftMs(quote)) / 1_000)
+        lifetime.observe(Math.max(0, serveLeftMs(quote.end, lookAt(clock))) / 1_000)
         if (move !== undefined && Number.isFinite(move.share)) drift(move.pair, move.share)
       },
     }),
@@ -168,13 +169,13 @@ export function createQuoteMetrics(
       )
       gauge(
         'upstream_clock_offset_seconds',
-        "The provider's clock less ours, as far as its answers tell; 0 while they may agree",
+        "The provider's clock less ours, as far as the Date of its newest quote tells; 0 while they may agree",
         () => gauges.clockOffsetMs() / 1_000,
         { upstream: 'swap' },
       )
       gauge(
         'upstream_clock_unknown',
-        "1 once three answers came and none had a Date that can be read: the provider's clock is taken to be ours",
+        '1 once three quotes came and none had a Date that can be read: quotes are judged by our clock alone',
         () => Number(gauges.isClockUnknown()),
         { upstream: 'swap' },
       )

@@ -1,170 +1,300 @@
-import type { Clock } from '../clock.ts'
-import type { Ending } from '../quotes/provider-clock.ts'
-import type { OwnEnd } from '../quotes/quote.ts'
-import type { Span } from '../tracing/observer.ts'
-import { createCacheKeys } from './cache-keys.ts'
-import { createLedgerEntries, noLongerCached } from './ledger-entries.ts'
-import { createLedgerVerdict } from './ledger-verdict.ts'
-import type { Candidate, Judgement, Verdict } from './matching.ts'
-import { type LedgerMirror, noMirror, type RestoredRecord, type SerialRecord } from './mirror.ts'
+import { type Clock, lookAt, type Now } from '../clock.ts'
+import { briefText } from '../process/brief-text.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
+import { AllTerms } from './all-terms.ts'
+import type { StatedAmount } from './amounts.ts'
+import { type Candidates, Entry, fold, hash, Lives, mix, type Terms } from './entries.ts'
+import { addTo, type Few, LastToEnd, lastToEnd, listOf, removeFrom } from './last-to-end.ts'
+import { type LedgerMirror, noMirror, noSerial, type RestoredRecord, type SerialRecord } from './mirror.ts'
+import type { NotedQuote, Orderer, UnreadableQuote } from './noted-quote.ts'
 import type { OrderTerms } from './order-terms.ts'
 import { createRestoredTrust, type Restoration, type RestoredTrust } from './restored-trust.ts'
-import type { LeftMs, Orderer, QuoteTerms } from './terms-index.ts'
-import { createUnreadableQuotes, type UnreadableQuote } from './unreadable-quotes.ts'
 
-/** A relayed quote, as the ledger keeps it. */
-export interface NotedQuote extends QuoteTerms, Ending {
-  readonly id: string
-  /** The quote's cache key, for dropping it from the cache; empty once it has expired. */
-  readonly cacheKey: string
-  /** When it was first noted, by our clock. Metrics and the console show how old an order's quote is. */
-  readonly notedAtMs: number
-}
-
-export interface LedgerEntry extends NotedQuote {
-  pairId: string
-  application: string
-  fromValue: string
-  requestedAmount: string
-  expiresAtMs: number
-  ownEnd: OwnEnd | undefined
-  cacheKey: string
-  /** Its number in the mirror. */
-  serial: number
-}
-
-export interface QuoteLedger {
-  readonly size: number
-  /** How long ago the last quote expired that was dropped to make room; undefined if none was. */
-  readonly droppedForMs: number | undefined
-  note(quote: NotedQuote): void
-  /** Whether `note` would change nothing. */
-  knows(quote: NotedQuote): boolean
-  verdict(order: OrderTerms, judgement: Judgement): Verdict
-  /** The quotes among which `verdict` decides: for people who ask why. */
-  considered(order: OrderTerms, judgement: Judgement): readonly Candidate[]
-  /** Notes that an unreadable quote was relayed: until its client is given another, no quote refuses an order with its terms. */
-  noteUnreadable(quote: UnreadableQuote): void
-  /** All cache keys of the quote: a provider may give the same quote to several clients. */
-  cacheKeysOf(quote: NotedQuote): Iterable<string>
-  /** Finds expired quotes too. */
-  findById(id: string): NotedQuote | undefined
-  /** Called once, before anything is noted: with what an earlier process left, in the order of the serials. */
-  restore(records: Iterable<RestoredRecord>, from: Restoration): void
-  /** Drops some of what is past its time. Returns whether there may be more. */
-  sweep(): boolean
-  /** All that the mirror has to hold. */
-  all(): Iterable<SerialRecord>
-}
-
-/** What all replicas know of the quotes that they gave out. The ledger of each replica judges; this brings it the rest. */
-export interface SharedLedger {
-  /**
-   * Notes a quote here and for all replicas. Settles when every replica can find it, or the store has failed: until
-   * then the client must not have the quote, because its order could reach another replica first.
-   */
-  note(quote: NotedQuote, span?: Span): Promise<void> | void
-  /** Notes a quote here that another replica has noted for all. */
-  noteHere(quote: NotedQuote): void
-  /**
-   * Notes here what any replica has noted that the order can mean. False: there may be more, because the store failed
-   * just now, or shortly ago and not every replica has written again what it lost.
-   */
-  recall(order: OrderTerms, orderer: Orderer, span?: Span): Promise<boolean>
-}
-
-export interface QuoteLedgerOptions {
+export interface LedgerOptions {
   entries: number
-  /** How long past its expiry a quote is remembered. */
+  /** How long past its end a quote is remembered. */
   retentionMs: number
-  /** Reads the clock once, for any number of quotes. */
-  leftNow(): LeftMs
   clock: Clock
-  /** A quote was dropped to make room, so long after its expiry. */
+  /** A quote was dropped to make room, so long after its end. */
   dropped?(expiredForMs: number): void
   mirror?: LedgerMirror | undefined
   restored?: RestoredTrust
 }
 
+/** A provider may give one quote to all clients: how many of them are found by its id. */
+const maxOfOneId = 1_000
+/** Two answers with one quote differ by the time that they were under way. */
+const sameEndMs = 1_000
+// Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more than
+// one, so that old quotes are dropped faster than new ones come.
+const maxTidySteps = 8
 const maxSweepSteps = 200
+const minCompacted = 1_024
 
-/** Remembers every relayed quote past its expiry, so that a late order is refused as "expired" and not as "unknown". */
-export function createQuoteLedger(options: QuoteLedgerOptions): QuoteLedger {
-  const { clock, leftNow, retentionMs, mirror = noMirror } = options
-  const { restored = createRestoredTrust({ clock, retentionMs, isProviderHeard: () => true }) } = options
-  const cacheKeys = createCacheKeys(options.entries)
-  const kept = createLedgerEntries({ ...options, mirror, restored, forgetCacheKeys: cacheKeys.forget })
-  const { byId, byTerms } = kept
-  const unreadable = createUnreadableQuotes(clock, mirror)
-  return {
-    get size() {
-      return kept.size
-    },
+/**
+ * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list in the
+ * order of noting, of which a full ledger drops the first, and maps over it by id, by exact price, by client and by terms.
+ */
+export class Ledger {
+  readonly restored: RestoredTrust
+  readonly #options: LedgerOptions
+  readonly #mirror: LedgerMirror
+  #list: Entry[] = []
+  /** All before these places were dropped, and are over. */
+  #first = 0
+  #firstLive = 0
+  readonly #byId = new Map<string, Few<Entry>>()
+  readonly #byTerms = new AllTerms()
+  readonly #byPrice = new LastToEnd<Entry>()
+  readonly #byClient = new LastToEnd<Entry>()
+  readonly #unreadable = new LastToEnd<Entry>()
+  readonly #lives = new Lives()
 
-    get droppedForMs() {
-      const { droppedUntilMs: expiresAtMs } = kept
-      return expiresAtMs === undefined ? undefined : Math.max(0, -leftNow()({ expiresAtMs }))
-    },
-
-    note(quote) {
-      const leftMs = leftNow()
-      const latest = byId.get(quote.id)
-      if (latest !== undefined && latest.cacheKey !== quote.cacheKey)
-        cacheKeys.add(quote.id, [latest.cacheKey, quote.cacheKey])
-      kept.note(quote, leftMs)
-      unreadable.noteRead(quote, leftMs(quote) + clock.nowMs() - quote.notedAtMs)
-      kept.tidy(leftMs)
-    },
-
-    knows(quote) {
-      const known = kept.findSame(quote)
-      const leftMs = leftNow()
-      if (known === undefined || leftMs(known) < leftMs(quote)) return false
-      return known.cacheKey === quote.cacheKey || known.cacheKey === noLongerCached
-    },
-
-    ...createLedgerVerdict({ byId, byTerms, unreadable, restored, leftNow, retentionMs }),
-
-    noteUnreadable: unreadable.note,
-
-    cacheKeysOf: (quote) => new Set([quote.cacheKey, ...cacheKeys.of(quote.id)]),
-
-    findById: (id) => byId.get(id),
-
-    restore(records, from) {
-      restored.begin(from)
-      const leftMs = leftNow()
-      const nowMs = clock.nowMs()
-      // A quote's own end was kept in wall time.
-      const areOwnEndsWrong = restored.isTimeDoubted
-      for (const { kind, serial, value } of records) {
-        if (kind === 'unreadable') {
-          unreadable.restore(value, serial)
-          continue
-        }
-        if (areOwnEndsWrong) value.ownEnd = undefined
-        const lifeMs = leftMs(value) + nowMs - value.notedAtMs
-        restored.noteLife(lifeMs)
-        unreadable.noteRead(value, lifeMs)
-        kept.restore(value, leftMs)
-      }
-      // LEDGER_ENTRIES may be lower now.
-      while (kept.size > options.entries) kept.tidy(leftMs)
-    },
-
-    sweep() {
-      if (!restored.isTimeDoubted) unreadable.sweep()
-      return kept.tidy(leftNow(), maxSweepSteps)
-    },
-
-    *all() {
-      for (const entry of kept.all()) yield [entry.serial, { kind: 'quote', value: entry }]
-      yield* unreadable.all()
-    },
+  constructor(options: LedgerOptions) {
+    this.#options = options
+    this.#mirror = options.mirror ?? noMirror
+    this.restored = options.restored ?? createRestoredTrust({ ...options, isProviderHeard: () => true })
   }
-}
 
-/** For one replica alone: its own ledger knows everything. */
-export function createLoneLedger({ note }: Pick<QuoteLedger, 'note'>): SharedLedger {
-  return { note, noteHere: note, recall: async () => true }
+  get size(): number {
+    return this.#list.length - this.#first
+  }
+
+  /** For as long a quote is a candidate past its end, even if it is not dropped yet. */
+  get rememberedMs(): number {
+    // By a clock that is doubted, a live quote may look as if it had been over for long.
+    return this.restored.isTimeDoubted ? Number.POSITIVE_INFINITY : this.#options.retentionMs
+  }
+
+  now(): Now {
+    return lookAt(this.#options.clock)
+  }
+
+  note(quote: NotedQuote): void {
+    const now = this.now()
+    const same = this.#findSame(quote)
+    if (same === undefined) this.#mirrorAgain(this.#add(quote, now))
+    else {
+      this.#shorten(same, quote, now)
+      if (this.restored.isRestored(same.serial)) this.#mirrorAgain(same)
+    }
+    this.#lives.note(quote)
+    this.#tidy(now, maxTidySteps)
+  }
+
+  /** Whether `note` would change nothing. */
+  knows(quote: NotedQuote): boolean {
+    const same = this.#findSame(quote)
+    return same !== undefined && same.refusedFromMs <= quote.refusedFromMs
+  }
+
+  /** Until it is over, an order of its partition for these terms is sent. */
+  noteUnreadable(unreadable: UnreadableQuote): void {
+    const now = this.now()
+    this.#mirrorAgain(this.#addUnreadable(unreadable, now))
+    this.#tidy(now, maxTidySteps)
+  }
+
+  /** All cache keys of the quote: a provider may give the same quote to several clients. */
+  cacheKeysOf({ id, cacheKey }: NotedQuote): Iterable<string> {
+    const keys = [cacheKey, ...listOf(this.#byId.get(id)).map((entry) => entry.cacheKey)]
+    return new Set(keys.filter((key) => key !== ''))
+  }
+
+  /** Of those with this id the one that ends last, past its end too. */
+  findById(id: string): Entry | undefined {
+    return lastToEnd(listOf(this.#byId.get(id)), this.now())
+  }
+
+  /** With this id: of all and of the orderer's own the one that ends last. */
+  named(id: string, { partition }: Orderer): readonly Entry[] {
+    const now = this.now()
+    const all = listOf(this.#byId.get(id))
+    const own = partition === undefined ? [] : all.filter((entry) => entry.partition === partition)
+    return [lastToEnd(all, now), lastToEnd(own, now)].filter((entry) => entry !== undefined)
+  }
+
+  find(order: OrderTerms, { application, partition }: Orderer, stated: StatedAmount | undefined): Candidates {
+    const now = this.now()
+    const all = this.#byTerms.meantBy(order, application)
+    const who = this.#byTerms.hash(partition ?? '')
+    const isOwn = (entry: Entry) => entry.partition === partition
+    const isExact = (entry: Entry) => stated?.isExactly(entry) === true
+    const exactHash = (terms: Terms) => hash(terms.hash, stated?.double ?? '')
+    function find(
+      map: LastToEnd<Entry>,
+      hashOf: (terms: Terms) => number,
+      isMeant: (entry: Entry) => boolean,
+    ): Entry | undefined {
+      return lastToEnd(
+        all.map((terms) => map.find(hashOf(terms), (one) => one.terms === terms && isMeant(one), now)),
+        now,
+      )
+    }
+    const hasOwn = partition !== undefined
+    const isOwnExact = (entry: Entry) => isOwn(entry) && isExact(entry)
+    return {
+      exact: find(this.#byPrice, exactHash, isExact),
+      ownExact: hasOwn ? find(this.#byClient, (terms) => mix(exactHash(terms), who), isOwnExact) : undefined,
+      own: hasOwn ? find(this.#byClient, (terms) => mix(terms.hash, who), isOwn) : undefined,
+      prices: all.map(({ prices }) => prices),
+      ownOf: (same) =>
+        !hasOwn || isOwn(same)
+          ? same
+          : this.#byClient.find(mix(same.hash, who), (one) => isOwn(one) && one.isOfOnePriceWith(same), now),
+      unreadable: find(this.#unreadable, (terms) => mix(terms.hash, who), isOwn),
+    }
+  }
+
+  /** An answer for the order's pair that was given to the orderer and that could not be read. */
+  findUnreadable({ pair }: OrderTerms, { partition }: Orderer): Entry | undefined {
+    if (pair === undefined) return undefined
+    const folded = fold(briefText(pair))
+    const at = mix(this.#byTerms.hash(folded), this.#byTerms.hash(partition ?? ''))
+    return this.#unreadable.find(at, (one) => one.isFor(folded, partition), this.now())
+  }
+
+  /** Called once, before anything is noted: with what an earlier process left, in the order of the serials. */
+  restore(records: Iterable<RestoredRecord>, from: Restoration): void {
+    this.restored.begin(from)
+    const now = this.now()
+    for (const { kind, serial, value } of records) {
+      if (kind === 'quote') {
+        this.restored.noteLife(value.refusedFromMs - value.notedAtMs)
+        this.#lives.note(value)
+        // After a crash a quote may be there twice: its newer record was written, and the older one not yet removed.
+        const same = this.#findSame(value)
+        if (same !== undefined) this.#mirror.forget(same.serial)
+        const entry = same ?? this.#add(value, now)
+        entry.serial = serial
+      } else this.#addUnreadable(value, now).serial = serial
+    }
+    // LEDGER_ENTRIES may be lower now.
+    while (this.size > this.#options.entries) this.#tidy(now, maxSweepSteps)
+  }
+
+  /** Drops some of what is past its time. Returns whether there may be more. */
+  sweep(): boolean {
+    return this.#tidy(this.now(), maxSweepSteps)
+  }
+
+  /** All that the mirror has to hold. */
+  *all(): Iterable<SerialRecord> {
+    for (const entry of this.#list.slice(this.#first)) yield [entry.serial, entry.toRecord()]
+  }
+
+  #addUnreadable(unreadable: UnreadableQuote, now: Now): Entry {
+    const { pairId, application, partition, requestedAmount, relayedAtMs: notedAtMs } = unreadable
+    const untilMs = notedAtMs + this.#lives.longestMs
+    const times = { notedAtMs, expiresAtMs: untilMs, refusedFromMs: untilMs }
+    const terms = { pairId, application, partition, fromValue: requestedAmount, requestedAmount }
+    const none = { id: '', toValue: '', cacheKey: '', wallAheadMs: now.nowMs - now.steadyMs }
+    const quote = { ...terms, ...times, ...none }
+    const its = this.#byTerms.of(quote)
+    const isOfOneClient = (one: Entry) => one.terms === its && one.partition === partition
+    const at = mix(its.hash, this.#byTerms.hash(partition ?? ''))
+    return this.#unreadable.find(at, isOfOneClient, now)?.renewedAs(quote) ?? this.#add(quote, now)
+  }
+
+  #add(quote: NotedQuote, now: Now): Entry {
+    const entry = new Entry(this.#byTerms.of(quote), quote)
+    entry.terms.quotes += 1
+    this.#list.push(entry)
+    if (entry.id !== '') addTo(this.#byId, entry.id, entry, { most: maxOfOneId })
+    this.#file(entry, now)
+    return entry
+  }
+
+  #file(entry: Entry, now: Now): void {
+    for (const [map, at, isAlike] of this.#placesOf(entry)) map.add(at, entry, isAlike, now)
+    if (entry.isUnreadable) return
+    const { prices } = entry.terms
+    prices.set(lastToEnd([entry, prices.get(entry.toValue)], now) ?? entry)
+  }
+
+  #unfile(entry: Entry): void {
+    for (const [map, at] of this.#placesOf(entry)) map.delete(at, entry)
+    entry.terms.prices.delete(entry)
+  }
+
+  /** The earlier of its two ends counts. Another quote that is alike may end last now. */
+  #shorten(entry: Entry, { refusedFromMs }: NotedQuote, now: Now): void {
+    const soonerByMs = entry.refusedFromMs - refusedFromMs
+    if (soonerByMs <= 0) return
+    if (soonerByMs > sameEndMs) this.#unfile(entry)
+    entry.refusedFromMs = refusedFromMs
+    if (soonerByMs <= sameEndMs) return
+    this.#file(entry, now)
+    const live = this.#list.slice(Math.max(this.#first, this.#firstLive)).reverse()
+    for (const [, , isAlike] of this.#placesOf(entry)) {
+      const alike = live.filter((other) => isAlike(other) && !other.isUnreadable)
+      this.#file(lastToEnd(alike, now) ?? entry, now)
+    }
+  }
+
+  /** Where an entry is found, and what is alike there. */
+  #placesOf(entry: Entry): [map: LastToEnd<Entry>, hash: number, isAlike: (other: Entry) => boolean][] {
+    const { terms, partition } = entry
+    const who = this.#byTerms.hash(partition ?? '')
+    const isOfOneClient = (other: Entry) => other.isOfOneClientWith(entry)
+    const isOfOnePrice = (other: Entry) => other.isOfOnePriceWith(entry)
+    if (entry.isUnreadable) {
+      const pair = fold(entry.pairId)
+      return [
+        [this.#unreadable, mix(terms.hash, who), isOfOneClient],
+        [this.#unreadable, mix(this.#byTerms.hash(pair), who), (other) => other.isFor(pair, partition)],
+      ]
+    }
+    const byPrice: [LastToEnd<Entry>, number, typeof isOfOnePrice] = [this.#byPrice, entry.hash, isOfOnePrice]
+    if (partition === undefined) return [byPrice]
+    return [
+      byPrice,
+      [this.#byClient, mix(entry.hash, who), (other) => isOfOneClient(other) && isOfOnePrice(other)],
+      [this.#byClient, mix(terms.hash, who), isOfOneClient],
+    ]
+  }
+
+  #findSame(quote: NotedQuote): Entry | undefined {
+    return listOf(this.#byId.get(quote.id)).find((entry) => entry.is(quote))
+  }
+
+  /** What is noted again gets a new serial. The old record goes last, or a crash could lose both. */
+  #mirrorAgain(entry: Entry): void {
+    const { serial } = entry
+    entry.serial = this.#mirror.note(entry.toRecord())
+    if (serial !== noSerial) this.#mirror.forget(serial)
+  }
+
+  /** Returns whether there may be more to do. */
+  #tidy(now: Now, maxSteps: number): boolean {
+    for (let steps = 0; steps < maxSteps; steps += 1) {
+      const oldest = this.#list[this.#first]
+      if (oldest === undefined) return false
+      const isFull = this.size > this.#options.entries
+      const leftMs = orderLeftMs(oldest, now)
+      const isForgotten = !this.restored.isTimeDoubted && leftMs <= -this.#options.retentionMs
+      const newlyOver = this.#list[Math.max(this.#first, this.#firstLive)]
+      if (isFull || isForgotten) this.#drop(oldest)
+      else if (newlyOver && orderLeftMs(newlyOver, now) <= 0) {
+        newlyOver.forgetCacheKey()
+        this.#firstLive = Math.max(this.#first, this.#firstLive) + 1
+      } else return false
+      if (isFull && !isForgotten) this.#options.dropped?.(Math.max(0, -leftMs))
+    }
+    return true
+  }
+
+  #drop(entry: Entry): void {
+    this.#first += 1
+    if (this.#first >= minCompacted && this.#first * 2 > this.#list.length) {
+      this.#list = this.#list.slice(this.#first)
+      this.#firstLive -= this.#first
+      this.#first = 0
+    }
+    this.#unfile(entry)
+    removeFrom(this.#byId, entry.id, entry)
+    entry.terms.quotes -= 1
+    if (entry.terms.quotes === 0) this.#byTerms.drop(entry.terms)
+    if (entry.serial !== noSerial) this.#mirror.forget(entry.serial)
+  }
 }

@@ -1,16 +1,12 @@
-import type { LedgerEntry, NotedQuote } from './ledger.ts'
-import type { UnreadableQuote } from './unreadable-quotes.ts'
+import type { NotedQuote, UnreadableQuote } from './noted-quote.ts'
 
 /** What the ledger remembers. */
 export type LedgerRecord =
   | { readonly kind: 'quote'; readonly value: NotedQuote }
   | { readonly kind: 'unreadable'; readonly value: UnreadableQuote }
 
-/** What was in the mirror. The ledger keeps these objects, because copies of so many would take long. */
-export type RestoredRecord = { readonly serial: number } & (
-  | { readonly kind: 'quote'; readonly value: LedgerEntry }
-  | Exclude<LedgerRecord, { kind: 'quote' }>
-)
+/** What was in the mirror. */
+export type RestoredRecord = { readonly serial: number } & LedgerRecord
 
 /** By its serial a record is forgotten. Serials only grow. */
 export type SerialRecord = readonly [serial: number, record: LedgerRecord]

@@ -2,16 +2,16 @@ import type { Clock } from '../clock.ts'
 import { briefText } from '../process/brief-text.ts'
 import { flatText } from '../process/flat-text.ts'
 import { parseDecimal } from '../quotes/decimal.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
+import type { End } from '../quotes/ends.ts'
 import { type Quote, readQuote } from '../quotes/quote.ts'
 import type { QuoteRecorder } from '../quotes/quote-answer.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
-import type { NotedQuote, QuoteLedger, SharedLedger } from './ledger.ts'
+import type { Ledger } from './ledger.ts'
+import type { NotedQuote, SharedLedger } from './noted-quote.ts'
 
 export interface QuoteRecorderOptions {
   clock: Clock
-  providerClock: Pick<ProviderClock, 'latestMs'>
-  ledger: Pick<QuoteLedger, 'noteUnreadable'>
+  ledger: Pick<Ledger, 'noteUnreadable'>
   sharedLedger: Pick<SharedLedger, 'note' | 'noteHere'>
   keyOf(request: QuoteRequest): string
   /** The digest of a partition that orders are matched by. */
@@ -22,10 +22,10 @@ export interface QuoteRecorderOptions {
 
 /** Notes relayed quotes in the ledger, so that orders can be matched with them. */
 export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorder {
-  const { clock, providerClock, ledger, sharedLedger, keyOf, markOf, applicationAmong } = options
+  const { clock, ledger, sharedLedger, keyOf, markOf, applicationAmong } = options
 
   /** Orders are matched with the quote's own amounts, and with the requested amount. */
-  function toNoted(quote: Quote, request: QuoteRequest): NotedQuote {
+  function toNoted(quote: Quote, end: End, request: QuoteRequest): NotedQuote {
     const fromValue = parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value
     const toValue = parseDecimal(quote.toAmount.value) ?? quote.toAmount.value
     const key = keyOf(request)
@@ -40,18 +40,19 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
       application: applicationAmong(request.keyedHeaders),
       partition: markOf(request.partition),
       expiresAtMs: quote.expiryMs,
-      ownEnd: quote.ownEnd,
+      refusedFromMs: end.refusedFromMs,
+      wallAheadMs: end.wallAheadMs,
       notedAtMs: clock.nowMs(),
     }
   }
 
   return {
-    record: (quote, request, span) => sharedLedger.note(toNoted(quote, request), span),
+    record: (quote, end, request, span) => sharedLedger.note(toNoted(quote, end, request), span),
     // Noted here too, so that this replica can judge an order for the quote while the shared store is down.
-    recordFound({ body, expiresAtMs, lifeMs, ownEnd }, request) {
-      const { quote } = readQuote(Buffer.from(body, 'latin1'), providerClock.latestMs())
+    recordFound({ body, expiresAtMs, lifeMs, end }, request) {
+      const { quote } = readQuote(Buffer.from(body, 'latin1'))
       if (quote === undefined) return
-      sharedLedger.noteHere({ ...toNoted(quote, request), ownEnd, notedAtMs: expiresAtMs - lifeMs })
+      sharedLedger.noteHere({ ...toNoted(quote, end, request), notedAtMs: expiresAtMs - lifeMs })
     },
     recordUnreadable({ pair, canonicalAmount, keyedHeaders, partition }, { pairId, fromAmount }) {
       const whose = { application: applicationAmong(keyedHeaders), partition: markOf(partition) }

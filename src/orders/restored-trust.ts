@@ -2,11 +2,11 @@ import { type Clock, steadyMsOf } from '../clock.ts'
 
 /**
  * What restored entries may refuse:
- * - `not-by-pair-and-amount`: after an end that was not clean, a client may hold a newer quote that was not written. It
- *   is refused only where its order repeats what an expired quote said.
+ * - `certain-alone`: after an end that was not clean, a client may hold a newer quote that was not written. Its order is
+ *   refused only where it names an expired quote, or states it to eight digits.
  * - `nothing`: our wall clock cannot be right, so it is not known which of them have expired.
  */
-export type Trust = 'all' | 'not-by-pair-and-amount' | 'nothing'
+export type Trust = 'all' | 'certain-alone' | 'nothing'
 
 /** What an earlier process left. */
 export interface Restoration {
@@ -62,7 +62,7 @@ export function createRestoredTrust(options: {
     isRestored: (serial) => restored !== undefined && serial > 0 && serial <= restored.lastSerial,
     trust() {
       if (isTimeDoubted()) return 'nothing'
-      return steadyMsOf(clock) - beganAtMs < doubtMs() ? 'not-by-pair-and-amount' : 'all'
+      return steadyMsOf(clock) - beganAtMs < doubtMs() ? 'certain-alone' : 'all'
     },
     get isTimeDoubted() {
       return isTimeDoubted()

@@ -1,11 +1,10 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, lookAt } from '../clock.ts'
 import { answerHeaders, createHeaderPicker, createOneList, droppingNames } from '../http/headers.ts'
 import { repeatableHeaders } from '../http/one-exchange-headers.ts'
 import type { Span } from '../tracing/observer.ts'
 import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
-import { ownEndOf } from './own-end.ts'
-import type { ProviderClock } from './provider-clock.ts'
-import { type Quote, type QuoteLookalike, type QuoteReading, readLookalike, readQuote } from './quote.ts'
+import { type End, type Ends, serveLeftMs } from './ends.ts'
+import { type Quote, type QuoteLookalike, readLookalike, readQuote } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
 import type { StoredQuote } from './quote-store.ts'
 
@@ -35,8 +34,8 @@ export interface QuoteAnswer {
   /** End-to-end headers as received, without cookies. */
   headers: readonly string[]
   body: Buffer
-  /** The live quote in the body, whether it is cached or not. */
-  quote: Quote | undefined
+  /** When the live quote in the body is over, whether it is cached or not; undefined: there is none. */
+  end: End | undefined
   /** The quote as the store would keep it; undefined if it may not be cached. */
   stored: StoredQuote | undefined
   notKept: NotKeptReason | undefined
@@ -67,8 +66,8 @@ function isRefusal(status: number): boolean {
 
 /** Records the quotes that clients receive, so that orders can be matched with them. */
 export interface QuoteRecorder {
-  /** Records a readable quote, even if it has expired. The answer is not served before this has settled. */
-  record(quote: Quote, request: QuoteRequest, span?: Span): Promise<void> | void
+  /** Records a readable quote, even if it is over. The answer is not served before this has settled. */
+  record(quote: Quote, end: End, request: QuoteRequest, span?: Span): Promise<void> | void
   /** Records a quote that another replica has fetched, and has recorded for all replicas. */
   recordFound(stored: StoredQuote, request: QuoteRequest): void
   /** Records that an answer was relayed which its client may take for a quote, but which the ledger cannot keep. */
@@ -77,7 +76,7 @@ export interface QuoteRecorder {
 
 export interface QuoteReaderOptions {
   clock: Clock
-  providerClock: ProviderClock
+  ends: Ends
   maxBytes: number
   obeyCacheControl: boolean
   recorder: QuoteRecorder
@@ -87,7 +86,7 @@ export interface QuoteReaderOptions {
 
 /** Reads the answer of a quote call: what to serve, whether to cache it, and whether other clients may share it. */
 export function createQuoteReader(options: QuoteReaderOptions) {
-  const { clock, providerClock, maxBytes, recorder } = options
+  const { clock, ends, maxBytes, recorder } = options
   let cacheControlWasIgnored = false
   const oneList = createOneList()
 
@@ -95,7 +94,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const answer = await call.answer
     const { status, reason, body } = answer
     const headers = answerHeaders(status, answer.rawHeaders, dropsCookies)
-    const base = { status, reason, headers, body, quote: undefined, stored: undefined, shared: true }
+    const base = { status, reason, headers, body, end: undefined, stored: undefined, shared: true }
     const [vary, cacheControl, contentCoding] = pickMarks(answer.rawHeaders)
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
@@ -109,27 +108,27 @@ export function createQuoteReader(options: QuoteReaderOptions) {
       return { ...base, notKept: 'content-coding', shared: false }
     }
 
-    const reading = read(answer, request.canonicalAmount)
-    if (reading.quote !== undefined) await recorder.record(reading.quote, request, span)
-    else recordLookalike(request, readLookalike(body))
-    if (reading.reason !== undefined)
-      return { ...base, notKept: reading.reason, shared: personal === undefined }
+    const reading = readQuote(body, request.canonicalAmount)
     const { quote } = reading
-    if (personal !== undefined) return { ...base, quote, notKept: personal, shared: false }
-    if (body.length > maxBytes) return { ...base, quote, notKept: 'too-large' }
+    const end = quote && ends.endOf(answer, quote.expiryMs)
+    if (quote === undefined || end === undefined) {
+      recordLookalike(request, readLookalike(body))
+      const notKept = reading.reason ?? untimely(reading.quote, answer)
+      return { ...base, notKept, shared: personal === undefined }
+    }
+    await recorder.record(quote, end, request, span)
+    if (serveLeftMs(end, lookAt(clock)) <= 0)
+      return { ...base, notKept: 'expired', shared: personal === undefined }
+    if (personal !== undefined) return { ...base, end, notKept: personal, shared: false }
+    if (body.length > maxBytes) return { ...base, end, notKept: 'too-large' }
     // `base` is not spread here: this is the frequent case, and a spread costs as much as parsing the JSON.
-    const stored = toStored(quote, answer)
-    return { status, reason, headers, body, quote, stored, notKept: undefined, shared: true }
+    const stored = toStored(quote, end, answer)
+    return { status, reason, headers, body, end, stored, notKept: undefined, shared: true }
   }
 
-  function read(answer: WholeAnswer, asked: string): QuoteReading {
-    const at = providerClock.moment()
-    const { quote, reason } = readQuote(answer.body, at.latestMs, asked)
-    if (quote === undefined) return { reason }
-    const { expiryMs: expiresAtMs } = quote
-    quote.ownEnd = ownEndOf(answer, expiresAtMs)
-    const isOver = providerClock.serveLeftMs({ expiresAtMs, ownEnd: quote.ownEnd }, at) <= 0
-    return isOver ? { quote, reason: 'expired' } : { quote }
+  /** Why neither of the witnesses of its end is believed. */
+  function untimely({ expiryMs }: Quote, { receivedAtMs }: WholeAnswer): NotKeptReason {
+    return expiryMs > receivedAtMs ? 'expiry-too-far' : 'expired'
   }
 
   function recordLookalike(request: QuoteRequest, lookalike: QuoteLookalike | undefined): void {
@@ -151,7 +150,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     return undefined
   }
 
-  function toStored(quote: Quote, answer: WholeAnswer): StoredQuote {
+  function toStored(quote: Quote, end: End, answer: WholeAnswer): StoredQuote {
     const body = answer.body.toString('latin1')
     return {
       id: sliceOf(body, quote.id),
@@ -159,7 +158,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
       headers: oneList(repeatableHeaders(answer.rawHeaders)),
       lifeMs: Math.round(quote.expiryMs - clock.nowMs()),
       expiresAtMs: quote.expiryMs,
-      ownEnd: quote.ownEnd,
+      end,
     }
   }
 }

@@ -1,3 +1,5 @@
+import { type Clock, lookAt, type Now } from '../clock.ts'
+import { serveLeftMs } from './ends.ts'
 import {
   Flight,
   failedByTime,
@@ -9,7 +11,6 @@ import {
 } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { Patience } from './patience.ts'
-import type { Moment, ProviderClock } from './provider-clock.ts'
 import { isAnswerFor, type NotKeptReason, type QuoteAnswer } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
@@ -35,7 +36,7 @@ export interface QuoteCacheObserver {
 
 export interface QuoteCache {
   /** A quote from memory that is live at that moment. Only a hit is counted here; `getOrFetch` counts everything else. */
-  live(key: string, at: Moment): StoredQuote | undefined
+  live(key: string, at: Now): StoredQuote | undefined
   /** Whether quotes are replaced ahead of their expiry. */
   readonly refreshesAhead: boolean
   /** Whether a live quote is so close to its expiry that it is to be replaced in the background. */
@@ -50,7 +51,7 @@ export interface QuoteCache {
 export interface AskOptions {
   again?: boolean
   /** Now, if the caller has just looked. */
-  at?: Moment | undefined
+  at?: Now | undefined
   /** Of this client, the same at each of its requests. Without it, the client's time is not counted. */
   patience?: Pick<Patience, 'takeFurtherCall' | 'shareAfterRefusal' | 'hasTimeAfter'> | undefined
 }
@@ -70,7 +71,7 @@ interface Waiting extends Pick<AskOptions, 'patience'> {
 
 export interface QuoteCacheOptions {
   store: MemoryQuoteStore
-  providerClock: ProviderClock
+  clock: Clock
   minValidityMs: number
   refreshAheadMs: number
   observer: QuoteCacheObserver
@@ -82,7 +83,7 @@ export interface QuoteCacheOptions {
 
 /** Quotes by key: from the store while they live, else fetched by one call for all clients who ask meanwhile. */
 export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
-  const { store, providerClock, observer } = options
+  const { store, clock, observer } = options
   const refreshesAhead = options.refreshAheadMs > 0
   const flights = new Map<string, Flight>()
   /** Quotes whose refresh was tried. Each has one try, or a failing upstream would be asked at every hit. */
@@ -90,13 +91,13 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   /** How close to its expiry a quote is refreshed that a refresh brought. */
   const refreshWithinMs = new WeakMap<StoredQuote, number>()
 
-  function find(key: string, at: Moment): StoredQuote | undefined {
+  function find(key: string, at: Now): StoredQuote | undefined {
     const quote = store.get(key)
     if (quote === undefined) return undefined
-    return providerClock.serveLeftMs(quote, at) > options.minValidityMs ? quote : undefined
+    return serveLeftMs(quote.end, at) > options.minValidityMs ? quote : undefined
   }
 
-  function live(key: string, at: Moment): StoredQuote | undefined {
+  function live(key: string, at: Now): StoredQuote | undefined {
     const quote = find(key, at)
     if (quote !== undefined) countHit(key)
     return quote
@@ -109,7 +110,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
   function isRefreshDue(key: string, quote: StoredQuote): boolean {
     if (!refreshesAhead || refreshed.has(quote) || flights.has(key)) return false
-    return providerClock.serveLeftMs(quote) < (refreshWithinMs.get(quote) ?? options.refreshAheadMs)
+    return serveLeftMs(quote.end, lookAt(clock)) < (refreshWithinMs.get(quote) ?? options.refreshAheadMs)
   }
 
   function refresh(key: string, quote: StoredQuote, source: QuoteSource): void {
@@ -129,7 +130,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
   /** Refreshes are at least half a life apart: with quotes that live shorter than the setting, one would cause the next. */
   function limitRefresh(stored: StoredQuote): void {
-    const halfLifeMs = providerClock.serveLeftMs(stored) / 2
+    const halfLifeMs = serveLeftMs(stored.end, lookAt(clock)) / 2
     if (halfLifeMs < options.refreshAheadMs) refreshWithinMs.set(stored, halfLifeMs)
   }
 
@@ -179,7 +180,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   }
 
   function getOrFetch(key: string, source: QuoteSource, asked: AskOptions = {}): Asking {
-    const { again = false, at = providerClock.moment(), patience } = asked
+    const { again = false, at = lookAt(clock), patience } = asked
     const count = again ? countNothing : (result: Lookup) => observer.lookedUp(result)
     const quote = find(key, at)
     if (quote !== undefined) {
@@ -270,7 +271,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
 
   /** Only requests of the same client in the same words join this call, but its quote is for all. */
   function fetchOwn(key: string, source: QuoteSource, patience: AskOptions['patience']): Asking {
-    const quote = find(key, providerClock.moment())
+    const quote = find(key, lookAt(clock))
     if (quote !== undefined) return { served: Promise.resolve({ how: 'hit', quote }), leave: () => {} }
     const { address, target } = source.asker
     // A key begins with no bracket.

@@ -1,4 +1,4 @@
-import type { OwnEnd } from './quote.ts'
+import type { End } from './ends.ts'
 
 /** A cached quote: the upstream's own bytes, and what is needed to serve them and to know whether they have expired. */
 export interface StoredQuote {
@@ -11,8 +11,7 @@ export interface StoredQuote {
   readonly lifeMs: number
   /** The quote's own `expiry`, an instant of the provider's clock. */
   readonly expiresAtMs: number
-  /** Undefined: its answer told no time. */
-  readonly ownEnd?: OwnEnd | undefined
+  readonly end: End
 }
 
 /**

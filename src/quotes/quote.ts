@@ -8,38 +8,21 @@ export interface Amount {
   value: string
 }
 
-/** Between which instants of our steady clock a quote ends, as the Date of its own answer tells. */
-export interface OwnEnd {
-  readonly fromMs: number
-  readonly untilMs: number
-}
-
 export interface Quote {
   id: string
   pairId: string
   fromAmount: Amount
   toAmount: Amount
-  /** An instant of the provider's clock, not of ours. */
+  /** An instant of the provider's clock, not of ours: ends.ts says when the quote is over. */
   expiryMs: number
-  /** Undefined: its answer told no time. */
-  ownEnd?: OwnEnd | undefined
 }
 
-type UnusableReason =
-  | 'not-json'
-  | 'not-a-quote'
-  | 'other-amount'
-  | 'no-expiry'
-  | 'expiry-in-seconds'
-  | 'expiry-too-far'
+type UnusableReason = 'not-json' | 'not-a-quote' | 'other-amount' | 'no-expiry' | 'expiry-in-seconds'
 
 export type QuoteReading =
   | { quote: Quote; reason?: undefined }
-  // With its quote, because an order for it must be refused as "expired" and not as "unknown".
-  | { quote: Quote; reason: 'expired' }
   | { quote?: undefined; reason: UnusableReason }
 
-const dayMs = 86_400_000
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
 const minExpiryMs = 1e11
 
@@ -53,11 +36,8 @@ export const quoteWithoutExpiry = z.object({
   expiry: z.unknown().optional(),
 })
 
-/**
- * `nowMs` is the provider's clock as far as it is known, since that is what `expiry` is compared with. `asked`: the
- * canonical amount that the quote was asked for; without it, the quote may be for any amount.
- */
-export function readQuote(body: Buffer, nowMs: number, asked?: string): QuoteReading {
+/** `asked`: the canonical amount that the quote was asked for; without it, the quote may be for any amount. */
+export function readQuote(body: Buffer, asked?: string): QuoteReading {
   const json = parseJson(body)
   if (json === undefined) return { reason: 'not-json' }
   const parsed = quoteWithoutExpiry.safeParse(json)
@@ -67,9 +47,7 @@ export function readQuote(body: Buffer, nowMs: number, asked?: string): QuoteRea
   if (asked !== undefined && isForOtherAmount(fromAmount, asked)) return { reason: 'other-amount' }
   if (typeof expiry !== 'number' || !Number.isInteger(expiry) || expiry <= 0) return { reason: 'no-expiry' }
   if (expiry < minExpiryMs) return { reason: 'expiry-in-seconds' }
-  if (expiry - nowMs > dayMs) return { reason: 'expiry-too-far' }
-  const quote = { id, pairId, fromAmount, toAmount, expiryMs: expiry }
-  return isExpired(expiry, nowMs) ? { quote, reason: 'expired' } : { quote }
+  return { quote: { id, pairId, fromAmount, toAmount, expiryMs: expiry } }
 }
 
 /** Providers round amounts a little. One that reads `1e3` as 1 gives a quote that is not for `1000`. */
@@ -100,11 +78,6 @@ export function readLookalike(body: Buffer): QuoteLookalike | undefined {
 function amountIn(stated: unknown): string | undefined {
   const value = typeof stated === 'object' && stated !== null && 'value' in stated ? stated.value : stated
   return typeof value === 'string' || typeof value === 'number' ? parseDecimal(String(value)) : undefined
-}
-
-/** Of an answer that was just read. Serving and ordering ask the provider's clock how much of a quote is left. */
-export function isExpired(expiresAtMs: number, nowMs: number): boolean {
-  return nowMs >= expiresAtMs
 }
 
 /** Repeated keys are not detected: the last one counts, as it does for the client that gets these bytes. */

@@ -1,4 +1,5 @@
-import type { ProviderClock } from '../quotes/provider-clock.ts'
+import { type Clock, lookAt } from '../clock.ts'
+import { serveLeftMs } from '../quotes/ends.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import type { Span } from '../tracing/observer.ts'
 import { createUsedQuotes, type UsedQuote, type UsedQuotes } from './used-quotes.ts'
@@ -47,7 +48,7 @@ export interface EvictionsOptions {
   memory: EvictableStore
   /** Undefined without a shared store. */
   store: Pick<SharedQuoteStore, 'evict' | 'subscribe'> | undefined
-  providerClock: Pick<ProviderClock, 'serveLeftMs'>
+  clock: Clock
   /** All cache keys here of a quote id. The provider may give one quote to several clients, each with its own key. */
   cacheKeysOf(quoteId: string): Iterable<string>
   observer: EvictionObserver
@@ -62,7 +63,7 @@ const maxPendingIdsPerKey = 4
 const announceBatch = 50
 
 export function createEvictions(options: EvictionsOptions): Evictions {
-  const { memory, store, providerClock, cacheKeysOf, observer, used = createUsedQuotes() } = options
+  const { memory, store, clock, cacheKeysOf, observer, used = createUsedQuotes() } = options
   const watches = new Set<{ key: string; evicted: boolean }>()
   /** Evictions that the store has not received: by key, the ids with their expiries, where those are known. */
   const pending = new Map<string, Map<string, number | undefined>>()
@@ -131,7 +132,8 @@ export function createEvictions(options: EvictionsOptions): Evictions {
   function drop(matches: (quote: StoredQuote) => boolean): number {
     const found = [...memory.entriesByKey()].filter(([, { quote }]) => matches(quote))
     for (const [key, { quote }] of found) evictHere([key], quote.id)
-    const live = found.filter(([, { quote }]) => providerClock.serveLeftMs(quote) > 0)
+    const now = lookAt(clock)
+    const live = found.filter(([, { quote }]) => serveLeftMs(quote.end, now) > 0)
     void announceAll(live.map(([key, { quote }]) => [key, quote.id]))
     return found.length
   }

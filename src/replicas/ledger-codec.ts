@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
-import type { NotedQuote } from '../orders/ledger.ts'
+import type { Now } from '../clock.ts'
+import type { NotedQuote, Orderer } from '../orders/noted-quote.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
-import { amountGroup, amountGroups } from '../orders/stated-amount.ts'
-import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
 import { parseDecimal } from '../quotes/decimal.ts'
-import type { OwnEnd } from '../quotes/quote.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
+import { amountGroup, amountGroups } from './amount-groups.ts'
 
 /** Where the shared store keeps one noted quote: the key of a hash, and a field that equal quotes share. */
 export interface LedgerField {
@@ -66,16 +66,12 @@ export function createLedgerKeys({ keyPrefix, salt }: { keyPrefix: string; salt:
 }
 
 /** The parts of a note but for its two times, which the script writes before them: the expiry and the store's clock. */
-export function encodeNote(quote: NotedQuote, steadyNowMs: number): string {
-  const { id, pairId, fromValue, requestedAmount, toValue, application, partition, ownEnd } = quote
-  const ownLeftMs = ownEnd && [ownEnd.fromMs - steadyNowMs, ownEnd.untilMs - steadyNowMs].map(Math.round)
+export function encodeNote(quote: NotedQuote, now: Now): string {
+  const { id, pairId, fromValue, requestedAmount, toValue, application, partition } = quote
   const texts = [id, pairId, fromValue, requestedAmount, toValue, application]
-  return JSON.stringify([...texts, quote.notedAtMs, quote.cacheKey, partition ?? null, ownLeftMs ?? null])
-}
-
-/** How far the provider was behind the store's clock when a quote was noted; 0 if `text` is another field's value. */
-export function decodeClockLag(text: string): number {
-  return Number(/^\d{1,16} (\d{1,13})$/.exec(text)?.[1] ?? 0)
+  // The store's clock is cut to milliseconds, so one more: no replica takes the quote for over before it is.
+  const leftMs = Math.ceil(orderLeftMs(quote, now)) + 1
+  return JSON.stringify([...texts, quote.notedAtMs, quote.cacheKey, partition ?? null, leftMs])
 }
 
 const maxNoteLength = 8_192
@@ -83,37 +79,34 @@ const maxNoteLength = 8_192
 export const maxLifeMs = 2 * 86_400_000
 
 /** The instant at which a note was read, by each clock that its times may be of. */
-export interface ReadAt {
-  storeNowMs: number
-  nowMs: number
-  steadyNowMs: number
+export interface ReadAt extends Now {
+  readonly storeNowMs: number
 }
 
 /** Undefined: the text is not a note, because other programs can write to the store. */
 export function decodeNote(text: unknown, readAt: ReadAt): NotedQuote | undefined {
   if (typeof text !== 'string' || text.length > maxNoteLength) return undefined
-  // Version 1.0.0 writes no time of the store, no partition and no own end.
-  const [, digits = '', storeDigits, json = ''] = /^(\d{1,16}) (?:(\d{1,16}) )?(\[.*\])$/s.exec(text) ?? []
+  const [, digits = '', storeDigits = '', json = ''] = /^(\d{1,16}) (\d{1,16}) (\[.*\])$/s.exec(text) ?? []
   const expiresAtMs = Number(digits)
   // Compared with the latest time that any clock shows, so that doubt about the time never discards a note.
   if (expiresAtMs === 0 || expiresAtMs - Math.max(readAt.storeNowMs, readAt.nowMs) > maxLifeMs)
     return undefined
   const members = parseMembers(json)
-  const [notedAtMs, cacheKey, partition = null, ownLeft = null] = members.slice(6)
+  const [notedAtMs, cacheKey, partition = null, leftMs] = members.slice(6)
   const texts = [...members.slice(0, 6), cacheKey, partition ?? '']
-  if ((members.length !== 8 && members.length !== 10) || !texts.every(isText)) return undefined
-  if (typeof notedAtMs !== 'number' || !(ownLeft === null || isPairOfNumbers(ownLeft))) return undefined
+  if (members.length !== 10 || !texts.every(isText)) return undefined
+  if (typeof notedAtMs !== 'number' || typeof leftMs !== 'number') return undefined
   const [id = '', pairId = '', fromValue = '', requestedAmount = '', toValue = '', application = ''] = texts
   if (![fromValue, requestedAmount, toValue].every((value) => parseDecimal(value) === value)) return undefined
   const terms = { pairId, fromValue, requestedAmount, toValue, application }
-  const ownEnd =
-    ownLeft && storeDigits ? endOf(ownLeft, { ...readAt, writtenAtMs: Number(storeDigits) }) : undefined
   return {
     id,
     ...terms,
     partition: isText(partition) ? partition : undefined,
     expiresAtMs,
-    ownEnd,
+    // What is left goes down by the store's clock. What a note took on its way makes the end later, not earlier.
+    refusedFromMs: readAt.nowMs - (readAt.storeNowMs - Number(storeDigits)) + leftMs,
+    wallAheadMs: readAt.nowMs - readAt.steadyMs,
     cacheKey: texts[6] ?? '',
     notedAtMs,
   }
@@ -121,19 +114,6 @@ export function decodeNote(text: unknown, readAt: ReadAt): NotedQuote | undefine
 
 function isText(value: unknown): value is string {
   return typeof value === 'string'
-}
-
-function isPairOfNumbers(value: unknown): value is [number, number] {
-  return Array.isArray(value) && value.length === 2 && value.every((part) => typeof part === 'number')
-}
-
-/** What is left of an end goes down by the store's clock. What a note took on its way makes the end later, not earlier. */
-function endOf(
-  [fromLeftMs, untilLeftMs]: readonly [number, number],
-  { storeNowMs, steadyNowMs, writtenAtMs }: ReadAt & { writtenAtMs: number },
-): OwnEnd {
-  const sinceMs = steadyNowMs - (storeNowMs - writtenAtMs)
-  return { fromMs: sinceMs + fromLeftMs, untilMs: sinceMs + untilLeftMs }
 }
 
 function parseMembers(json: string): unknown[] {

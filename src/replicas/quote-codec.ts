@@ -1,10 +1,13 @@
 import type { StoredQuote } from '../quotes/quote-store.ts'
 
+/** Without its end, which the store keeps by its own clock. */
+export type EncodedQuote = Omit<StoredQuote, 'end'>
+
 /**
  * Encodes a quote for the shared store: a line with its id, a line with what is needed to serve it, and its body, byte
  * for byte. JSON has no line breaks, so a script can compare the first line to find out which quote this is.
  */
-export function encodeQuote({ id, body, headers, lifeMs, expiresAtMs }: StoredQuote): Buffer {
+export function encodeQuote({ id, body, headers, lifeMs, expiresAtMs }: EncodedQuote): Buffer {
   const head = `${idLine(id)}${JSON.stringify([lifeMs, expiresAtMs, ...headers])}\n`
   return Buffer.concat([Buffer.from(head), Buffer.from(body, 'latin1')])
 }
@@ -15,7 +18,7 @@ export function idLine(id: string): string {
 }
 
 /** Undefined: the bytes are not what `encodeQuote` writes; another version of quotegate may have written them. */
-export function decodeQuote(bytes: Buffer): StoredQuote | undefined {
+export function decodeQuote(bytes: Buffer): EncodedQuote | undefined {
   const idEnd = bytes.indexOf(lineBreak)
   const headEnd = bytes.indexOf(lineBreak, idEnd + 1)
   if (idEnd === -1 || headEnd === -1) return undefined

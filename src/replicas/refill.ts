@@ -1,11 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
-import type { NotedQuote } from '../orders/ledger.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
+import { type Clock, lookAt } from '../clock.ts'
+import type { NotedQuote } from '../orders/noted-quote.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { SharedStore } from './store.ts'
 
 export interface RefillOptions {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'run'>
-  providerClock: Pick<ProviderClock, 'orderLeftMs'>
+  clock: Clock
   /** Writes a quote to the store. False: the store failed. */
   write(quote: NotedQuote): Promise<boolean>
 }
@@ -37,7 +38,7 @@ const markEveryMs = 1_000
 /** Longer than two marks may be apart. So long nothing is refused by terms after a replica died that was writing. */
 const markLifeMs = 3_000
 
-export function createRefill({ sharedStore, providerClock, write }: RefillOptions): Refill {
+export function createRefill({ sharedStore, clock, write }: RefillOptions): Refill {
   const markKey = `${sharedStore.keyPrefix}refilling`
   /** The quotes that this replica gave out last, oldest first. */
   const given = new Set<NotedQuote>()
@@ -55,7 +56,8 @@ export function createRefill({ sharedStore, providerClock, write }: RefillOption
     const own = Symbol('pass')
     pass = own
     const newest = [...given].reverse()
-    const isLive = (quote: NotedQuote) => providerClock.orderLeftMs(quote) > 0
+    const now = lookAt(clock)
+    const isLive = (quote: NotedQuote) => orderLeftMs(quote, now) > 0
     const quotes = [...newest.filter(isLive), ...newest.filter((quote) => !isLive(quote))]
     for (let at = 0; at < quotes.length; at += batchSize) {
       await writeAll(quotes.slice(at, at + batchSize))

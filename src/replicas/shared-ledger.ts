@@ -1,17 +1,17 @@
-import { type Clock, steadyMsOf } from '../clock.ts'
-import type { NotedQuote, QuoteLedger, SharedLedger } from '../orders/ledger.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
+import { type Clock, lookAt } from '../clock.ts'
+import type { Ledger } from '../orders/ledger.ts'
+import type { NotedQuote, SharedLedger } from '../orders/noted-quote.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { Span } from '../tracing/observer.ts'
-import { createLedgerKeys, decodeClockLag, decodeNote, encodeNote, maxLifeMs } from './ledger-codec.ts'
+import { createLedgerKeys, decodeNote, encodeNote, maxLifeMs } from './ledger-codec.ts'
 import { createRefill } from './refill.ts'
 import type { SharedStore } from './store.ts'
 import { maxFields, noteScript, recallScript } from './valkey/ledger-scripts.ts'
 
 export interface SharedLedgerOptions {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run' | 'onUp'>
-  ledger: Pick<QuoteLedger, 'note' | 'knows'>
+  ledger: Pick<Ledger, 'note' | 'knows'>
   clock: Clock
-  providerClock: Pick<ProviderClock, 'earliestMs' | 'orderLeftMs' | 'isKnown' | 'compare' | 'hearsay'>
   /** How long past its expiry a quote is remembered. */
   retentionMs: number
   /** How long after the store's return `recall` says that there may be more quotes, at least. */
@@ -30,24 +30,23 @@ export interface FillableSharedLedger extends SharedLedger {
 }
 
 export function createSharedLedger(options: SharedLedgerOptions): FillableSharedLedger {
-  const { sharedStore, ledger, clock, providerClock, retentionMs, settleMs = defaultSettleMs } = options
+  const { sharedStore, ledger, clock, retentionMs, settleMs = defaultSettleMs } = options
   const keys = createLedgerKeys(sharedStore)
-  const refill = createRefill({ sharedStore, providerClock, write })
+  const refill = createRefill({ sharedStore, clock, write })
   let inUse = false
   /** What an earlier process gave out, until it is known whether the store still has it. */
   let restored: readonly NotedQuote[] = []
 
   async function write(quote: NotedQuote, span?: Span): Promise<boolean> {
-    const earliestMs = providerClock.earliestMs()
-    const note = encodeNote(quote, steadyMsOf(clock))
-    const isTimeKnown = providerClock.isKnown && Number.isFinite(earliestMs)
-    const providerNow = isTimeKnown ? Math.floor(earliestMs) : ''
-    // After our clock was set back, earliestMs can be -Infinity, which the store does not take.
-    const expiredByMs = Math.max(0, Math.floor(earliestMs - retentionMs))
-    const keepMs = retentionMs + Math.min(Math.ceil(quote.expiresAtMs - earliestMs), maxLifeMs)
+    const now = lookAt(clock)
+    const note = encodeNote(quote, now)
+    const leftMs = Math.ceil(orderLeftMs(quote, now))
+    // Notes are compared by their expiries, which are instants of the provider's clock.
+    const expiredByMs = Math.max(0, quote.expiresAtMs - leftMs - retentionMs)
+    const keepMs = retentionMs + Math.min(leftMs, maxLifeMs)
     if (keepMs <= 0) return true
     const writes = keys.fieldsOf(quote).map(({ key, field }) => {
-      const parameters = [field, note, quote.expiresAtMs, expiredByMs, keepMs, maxFields, providerNow]
+      const parameters = [field, note, quote.expiresAtMs, expiredByMs, keepMs, maxFields]
       return sharedStore.run('ledger-note', (client) => noteScript(client, key, parameters), span)
     })
     const written = await Promise.all(writes)
@@ -66,16 +65,9 @@ export function createSharedLedger(options: SharedLedgerOptions): FillableShared
     inUse = true
     if (answer === undefined) return false
     const [storeNowMs, bytes] = answer
-    const notes = bytes.map(String)
-    const nowMs = clock.nowMs()
-    const storeAheadMs = storeNowMs - nowMs
-    providerClock.compare(storeAheadMs)
-    const lagMs = Math.max(...notes.map(decodeClockLag), 0)
-    // The lag was measured by the clock of this key's node. The nodes of a Cluster have different clocks.
-    if (lagMs > 0) providerClock.hearsay(storeAheadMs - lagMs)
-    const readAt = { storeNowMs, nowMs, steadyNowMs: steadyMsOf(clock) }
-    for (const note of notes) {
-      const quote = decodeNote(note, readAt)
+    const readAt = { storeNowMs, ...lookAt(clock) }
+    for (const note of bytes) {
+      const quote = decodeNote(String(note), readAt)
       if (quote === undefined || ledger.knows(quote)) continue
       if (keys.fieldsOf(quote).some((field) => field.key === key)) ledger.note(quote)
     }

@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
+import { type Clock, lookAt } from '../clock.ts'
+import { serveLeftMs } from '../quotes/ends.ts'
 import type { Call, Share, SharedAnswer } from '../quotes/flight.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../quotes/quote-answer.ts'
 import type { Evictions } from './evictions.ts'
 import type { QuoteOrLock, SharedQuoteStore } from './valkey/quote-store.ts'
@@ -20,7 +21,7 @@ export interface SharingObserver {
 export interface SharedQuotesOptions {
   store: SharedQuoteStore
   evictions: Pick<Evictions, 'announcePending' | 'watch' | 'evictedElsewhere' | 'isUsed' | 'evict'>
-  providerClock: Pick<ProviderClock, 'latestMs' | 'serveLeftMs'>
+  clock: Clock
   minValidityMs: number
   /** How long to wait for another replica's call, and so how long a lock lasts. */
   lockWaitMs: number
@@ -41,7 +42,7 @@ const maxLookups = 3
  * replica is fetching is waited for. If the store or the other replica fails, this replica makes the call.
  */
 export function createSharedQuotes(options: SharedQuotesOptions): Share {
-  const { store, evictions, providerClock, minValidityMs, lockWaitMs, observer } = options
+  const { store, evictions, clock, minValidityMs, lockWaitMs, observer } = options
 
   return function share(key, call, { known, waits = true, span } = {}) {
     const token = randomBytes(12).toString('base64url')
@@ -56,7 +57,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
       for (let lookups = 0; lookups < maxLookups; lookups += 1) {
         const watch = evictions.watch(key)
         const result = await store.getOrLock(key, {
-          expiresAfterMs: Math.max(providerClock.latestMs() + minValidityMs, known?.expiresAtMs ?? 0),
+          expiresAfterMs: known?.expiresAtMs ?? 0,
           minLeftMs: minValidityMs,
           excludeId,
           token,
@@ -67,8 +68,7 @@ export function createSharedQuotes(options: SharedQuotesOptions): Share {
         if (result?.quote === undefined) return result
         // The provider gave a used quote to another client too, maybe at a replica that missed the order.
         if (evictions.isUsed(result.quote)) evictions.evict(key, result.quote, span)
-        // The store knows when it ends by one clock of the provider, and not what this replica has learned since.
-        else if (providerClock.serveLeftMs(result.quote) <= minValidityMs) excludeId = result.quote.id
+        else if (serveLeftMs(result.quote.end, lookAt(clock)) <= minValidityMs) excludeId = result.quote.id
         else if (!watch.evicted) return result
       }
       return undefined

@@ -1,4 +1,4 @@
-import type { Candidate, Verdict } from '../orders/matching.ts'
+import type { Considered, Verdict } from '../orders/guard.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -20,7 +20,7 @@ export interface DecidedOrder {
   order: OrderTerms
   exchange: Exchange
   /** For an order that is refused or reported: the quotes that it may mean, as of now. */
-  considered?: () => readonly Candidate[]
+  considered?: () => readonly Considered[]
 }
 
 /** Says it in the trace of the order. */

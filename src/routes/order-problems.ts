@@ -1,7 +1,7 @@
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import type { NotedQuote } from '../orders/ledger.ts'
-import type { MatchingRule, Verdict } from '../orders/matching.ts'
+import type { GuardRule, Verdict } from '../orders/guard.ts'
+import type { NotedQuote } from '../orders/noted-quote.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import { briefText } from '../process/brief-text.ts'
 import { isZero } from '../quotes/decimal.ts'
@@ -91,13 +91,13 @@ export function reasonOf(verdict: Verdict, othersKnown: boolean): string {
   return verdict.rule === 'id' ? 'The order names a quote that this gateway has not seen.' : how[verdict.rule]
 }
 
-const how: Readonly<Record<MatchingRule, string>> = {
+const how: Readonly<Record<GuardRule, string>> = {
   id: 'The order names a quote.',
   exact: 'The order states the toAmount of a quote.',
-  rounded: 'The order states the rounded toAmount of a quote.',
-  'own-live': 'The client of this order has a live quote.',
-  'pair-and-amount': 'The order has the pair and fromAmount of a quote.',
-  nothing: 'The order matches no quote of this gateway.',
+  pays: 'A live quote gives at least what the order states.',
+  fallen: 'No live quote gives what the order states, and one that is over gave just that.',
+  any: 'The order has the pair and fromAmount of a live quote.',
+  none: 'No live quote has the pair and fromAmount of the order.',
   'store-away': 'The shared store is down, and no quote of this replica decides.',
   unreadable:
     'The client received a quote that the gateway could not read, and the order may be for that quote.',

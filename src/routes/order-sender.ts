@@ -1,14 +1,15 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, lookAt } from '../clock.ts'
 import type { Problem } from '../http/problem.ts'
-import type { Judged } from '../orders/judge.ts'
-import type { NotedQuote, QuoteLedger } from '../orders/ledger.ts'
-import { isInDoubt, type Verdict } from '../orders/matching.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
+import { type Asked, considered, decide as decideNow, isInDoubt, type Verdict } from '../orders/guard.ts'
+import type { Ledger } from '../orders/ledger.ts'
+import type { NotedQuote } from '../orders/noted-quote.ts'
+import type { OrderTerms } from '../orders/order-terms.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
 import type { Span } from '../tracing/observer.ts'
 import type { AnswerHead, Sender } from '../upstream/fetch.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Exchange } from './exchange.ts'
-import { isAccepted, mayBeAccepted, orderFailure } from './order-answer.ts'
+import { mayBeAccepted, orderFailure } from './order-answer.ts'
 import {
   type DecidedOrder,
   type FloatOrderDecision,
@@ -20,15 +21,18 @@ import { msUntilNextJudgement } from './waiting-order.ts'
 
 export interface OrderSenderOptions {
   clock: Clock
-  providerClock: ProviderClock
-  ledger: QuoteLedger
-  judge(judged: Judged): Verdict
+  ledger: Ledger
   expiryMarginMs: number
   expiredQuote: 'refuse' | 'report'
   unknownQuote: 'forward' | 'refuse'
   /** Drops a quote that an order has used, or may have used; undefined: it may be handed out again. */
   useQuote: ((cacheKeys: Iterable<string>, quote: NotedQuote, span?: Span) => void) | undefined
   observer: OrderObserver
+}
+
+/** An order with everything that it is judged by, so that it can be judged again without the shared store. */
+export interface Judged extends Asked {
+  readonly order: OrderTerms
 }
 
 /** How an order is counted that goes out. */
@@ -38,18 +42,21 @@ const sentAs = {
   unknown: 'forwarded-unknown',
 } as const satisfies Record<Verdict['state'], FloatOrderDecision>
 
+/** An order that does not wait for a connection goes out within this time, and mostly within a tenth of it. */
+const judgedOnceMs = 20
+
 type Decided = { verdict: Verdict } | { refusal: Problem }
 
 export interface OrderSenders {
   /** What to do with an order now: send it, with the quote that it uses if one is known, or refuse it. */
   decide(judged: Judged, exchange: Exchange): Decided
   /** `failed`: the order was sent, and has no answer for its client. Returns the error that the client gets instead. */
-  senderOf(judged: Judged, exchange: Exchange): Sender & { failed(error: unknown): unknown }
+  senderOf(judged: Judged, verdict: Verdict, exchange: Exchange): Sender & { failed(error: unknown): unknown }
 }
 
 /** Decides whether orders are sent, when they come and again when they go out. */
 export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
-  const { clock, judge, ledger, providerClock } = options
+  const { clock, ledger } = options
 
   function noteDecision(order: DecidedOrder, quoteAgeMs: number | undefined): void {
     traceDecision(order)
@@ -61,12 +68,12 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
   }
 
   function consideredFor(judged: Judged): NonNullable<DecidedOrder['considered']> {
-    return () => ledger.considered(judged.order, judged)
+    return () => considered(ledger, judged.order, judged)
   }
 
   function decide(judged: Judged, exchange: Exchange): Decided {
     const { order, othersKnown } = judged
-    const verdict = judge(judged)
+    const verdict = decideNow(ledger, order, judged)
     const refused = { verdict, order, exchange, considered: consideredFor(judged) }
     exchange.outcome = { how: 'order-sent', why: reasonOf(verdict, othersKnown) }
     switch (verdict.state) {
@@ -84,23 +91,31 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
     }
   }
 
-  /** Judges an order once more when it is sent, and evicts its quote when it was, or may have been, accepted. */
+  /** Whether it is as it was, if the order did not wait: a live quote may have come to its end. */
+  function stands(verdict: Verdict): boolean {
+    return verdict.state !== 'live' || orderLeftMs(verdict.quote, lookAt(clock)) > options.expiryMarginMs
+  }
+
+  /** Judges an order once more when it has waited, and evicts its quote when it was, or may have been, accepted. */
   class OrderSender implements Sender {
     readonly #judged: Judged
     readonly #exchange: Exchange
+    #verdict: Verdict
+    #judgedAtMs = performance.now()
     #used: NotedQuote | undefined
     #status = 0
 
-    constructor(judged: Judged, exchange: Exchange) {
+    constructor(judged: Judged, verdict: Verdict, exchange: Exchange) {
       this.#judged = judged
+      this.#verdict = verdict
       this.#exchange = exchange
     }
 
     /** An order that waited for a connection is judged when it goes out, not only when it came. */
     objection(): Error | undefined {
-      const decided = this.#decideNow()
-      if ('refusal' in decided) return decided.refusal
-      const { verdict } = decided
+      const refusal = this.#refusal()
+      if (refusal !== undefined) return refusal
+      const verdict = this.#verdict
       this.#used = verdict.state === 'unknown' ? undefined : verdict.quote
       const { order } = this.#judged
       const exchange = this.#exchange
@@ -113,22 +128,27 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
 
     /** An order that waits, unless it is only reported, is refused at the instant at which its quote expires. */
     whileWaiting(): { objection: Error } | { askAgainInMs: number } {
-      const decision = this.#decideNow()
-      if ('refusal' in decision) return { objection: decision.refusal }
-      return { askAgainInMs: msUntilNextJudgement(decision.verdict, options) }
+      const refusal = this.#refusal()
+      if (refusal !== undefined) return { objection: refusal }
+      return { askAgainInMs: msUntilNextJudgement(this.#verdict, options) }
     }
 
-    #decideNow(): { verdict: Verdict } | { refusal: Error } {
-      if (!this.#exchange.response.destroyed) return decide(this.#judged, this.#exchange)
-      return { refusal: new ClientGone('the client left before its order was sent', { maybeSeen: false }) }
+    /** Why it is not to be sent now. It is not judged twice where it does not wait. */
+    #refusal(): Error | undefined {
+      if (this.#exchange.response.destroyed)
+        return new ClientGone('the client left before its order was sent', { maybeSeen: false })
+      if (performance.now() - this.#judgedAtMs < judgedOnceMs && stands(this.#verdict)) return undefined
+      this.#judgedAtMs = performance.now()
+      const decided = decide(this.#judged, this.#exchange)
+      if ('refusal' in decided) return decided.refusal
+      this.#verdict = decided.verdict
+      return undefined
     }
 
     /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
     answerBegan(head: AnswerHead): void {
       this.#status = head.status
       this.#exchange.upstreamTimes?.began()
-      // A refusal may come from an edge server with another clock.
-      if (isAccepted(head.status)) providerClock.observe(head)
       if (mayBeAccepted(head.status)) this.#useQuote()
     }
 
@@ -143,5 +163,5 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
     }
   }
 
-  return { decide, senderOf: (judged, exchange) => new OrderSender(judged, exchange) }
+  return { decide, senderOf: (judged, verdict, exchange) => new OrderSender(judged, verdict, exchange) }
 }

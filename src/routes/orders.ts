@@ -1,11 +1,11 @@
 import type { ApplicationOf } from '../client/application.ts'
 import { Problem } from '../http/problem.ts'
 import { awaitsContinue } from '../http/whole-response.ts'
-import { createOrderJudge, type OrderJudgeOptions } from '../orders/judge.ts'
-import type { Verdict } from '../orders/matching.ts'
+import { decide as decideNow, type Verdict } from '../orders/guard.ts'
+import type { Orderer, SharedLedger } from '../orders/noted-quote.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
-import type { Orderer } from '../orders/terms-index.ts'
 import { briefText } from '../process/brief-text.ts'
+import type { Span } from '../tracing/observer.ts'
 import { readJudgedBody } from '../upstream/body-start.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { fetchWhole } from '../upstream/fetch.ts'
@@ -15,14 +15,15 @@ import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
 import { relayAnswer } from './order-answer.ts'
 import { quoteNamedByHeader, refuseCoding, refuseLength, tooLarge } from './order-problems.ts'
-import { createOrderSenders, type OrderSenderOptions } from './order-sender.ts'
+import { createOrderSenders, type Judged, type OrderSenderOptions } from './order-sender.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 import { createPlainOrderRoute } from './plain-orders.ts'
 import { type RateLimit, wasNeverSent } from './rate-limit.ts'
 import { traceOf, withTraceHeaders } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
 
-export interface OrderRouteOptions extends OrderJudgeOptions, Omit<OrderSenderOptions, 'judge'> {
+export interface OrderRouteOptions extends OrderSenderOptions {
+  sharedLedger: Pick<SharedLedger, 'recall'>
   upstream: Upstream
   quoteIdFields: readonly string[]
   totalTimeoutMs: number
@@ -30,8 +31,8 @@ export interface OrderRouteOptions extends OrderJudgeOptions, Omit<OrderSenderOp
   heldBodies: HeldBodies
   rateLimit: RateLimit | undefined
   applicationOf: ApplicationOf
-  /** The digest of the client's partition; undefined: its address is not known. */
-  partitionOf(exchange: Exchange): string | undefined
+  /** Whose quotes are the client's own. */
+  partitionOf(exchange: Exchange): Pick<Orderer, 'partition' | 'isAddress'>
   swapHeaders(exchange: Exchange): string[]
   passThrough: PassThroughRoute
 }
@@ -60,9 +61,14 @@ export interface OrderRoute {
 
 export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   const { clock, quoteIdFields, upstream } = options
-  const { recall, judge } = createOrderJudge(options)
-  const { decide, senderOf } = createOrderSenders({ ...options, judge })
+  const { decide, senderOf } = createOrderSenders(options)
   let sent = 0
+
+  /** With what other replicas have noted. Called once for each order, before it is judged. */
+  async function recall(order: OrderTerms, orderer: Orderer, span?: Span): Promise<Judged> {
+    const othersKnown = await options.sharedLedger.recall(order, orderer, span)
+    return { ...orderer, order, marginMs: options.expiryMarginMs, othersKnown }
+  }
 
   async function floatOrder(exchange: Exchange): Promise<void> {
     const { request, response } = exchange
@@ -91,13 +97,12 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     // The store is asked even if a live quote is known here: that one may expire while the order waits, and another
     // replica may know of a quote that expires later.
     const application = briefText(options.applicationOf(request.rawHeaders) ?? '')
-    const orderer = { application, partition: options.partitionOf(exchange) }
-    const judged = await recall(order, orderer, exchange.span)
+    const judged = await recall(order, { application, ...options.partitionOf(exchange) }, exchange.span)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     const decision = decide(judged, exchange)
     if ('refusal' in decision) throw decision.refusal
     await options.rateLimit?.count(exchange)
-    const sender = senderOf(judged, exchange)
+    const sender = senderOf(judged, decision.verdict, exchange)
     const times = new UpstreamTimes()
     exchange.upstreamTimes = times
     // The answer is read to its end even if the client leaves: a quote that was used must be forgotten.
@@ -145,7 +150,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       const { order, problem } = readOrder(body, { quoteIdFields })
       if (problem !== undefined) return { problem }
       const judged = await recall(order, orderer)
-      return { order, verdict: judge(judged), othersKnown: judged.othersKnown }
+      return { order, verdict: decideNow(options.ledger, order, judged), othersKnown: judged.othersKnown }
     },
   }
 }

@@ -1,8 +1,8 @@
 import { Problem } from '../http/problem.ts'
 import { awaitsContinue } from '../http/whole-response.ts'
-import type { QuoteLedger, SharedLedger } from '../orders/ledger.ts'
+import type { Ledger } from '../orders/ledger.ts'
+import type { Orderer, SharedLedger } from '../orders/noted-quote.ts'
 import { namedByHeader, type OrderTerms, readOrder } from '../orders/order-terms.ts'
-import type { Orderer } from '../orders/terms-index.ts'
 import type { Span } from '../tracing/observer.ts'
 import { isSurelyLong, readJudgedBody } from '../upstream/body-start.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
@@ -14,7 +14,7 @@ import { hasCoding, quoteNamedByHeader } from './order-problems.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 
 export interface PlainOrderRouteOptions {
-  ledger: Pick<QuoteLedger, 'findById'>
+  ledger: Pick<Ledger, 'findById'>
   sharedLedger: Pick<SharedLedger, 'recall'>
   quoteIdFields: readonly string[]
   upstream: Pick<Upstream, 'refusal'>
@@ -71,4 +71,4 @@ export function createPlainOrderRoute(
 
 /** For an order that is judged by ids alone. */
 const noTerms = { pair: undefined, fromAmount: undefined, toAmount: undefined }
-const noOrderer: Orderer = { application: undefined, partition: undefined }
+const noOrderer: Orderer = { application: undefined, partition: undefined, isAddress: false }

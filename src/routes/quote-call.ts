@@ -3,7 +3,6 @@ import { formatForwarded } from '../http/forwarded.ts'
 import { lineBreak } from '../http/headers.ts'
 import type { AskedAs, CoolDowns, Pass } from '../quotes/cool-downs.ts'
 import type { Call, QuoteSource } from '../quotes/flight.ts'
-import type { ProviderClock } from '../quotes/provider-clock.ts'
 import type { Asker, QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
@@ -22,7 +21,6 @@ export interface QuoteCallOptions {
   upstream: Upstream
   clock: Clock
   totalTimeoutMs: number
-  providerClock: Pick<ProviderClock, 'observe'>
   /** QUOTE_KEY_HEADERS, in lower case. */
   keyHeaders: readonly string[]
   /** What SWAP_… supplies where the client sends none, by names in lower case. */
@@ -157,13 +155,13 @@ class QuoteSender implements Sender {
   readonly #pair: string
   readonly #pass: Pass
   readonly #times: UpstreamTimes | undefined
-  readonly #options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>
+  readonly #options: Pick<QuoteCallOptions, 'observer'>
   #counted = false
 
   constructor(
     pair: string,
     { pass, times }: { pass: Pass; times: UpstreamTimes | undefined },
-    options: Pick<QuoteCallOptions, 'observer' | 'providerClock'>,
+    options: Pick<QuoteCallOptions, 'observer'>,
   ) {
     this.#pair = pair
     this.#pass = pass
@@ -178,13 +176,8 @@ class QuoteSender implements Sender {
     this.#times?.sent()
   }
 
-  /**
-   * The time is read before the body: with a slow body an old Date would be read after newer ones, as if our clock had
-   * been set back. Only a 200 is read: a refusal may be an edge's, by another clock.
-   */
   answerBegan(head: AnswerHead): void {
     this.#times?.began()
     this.#pass.answered(answeredBy(head))
-    if (head.status === 200) this.#options.providerClock.observe(head)
   }
 }

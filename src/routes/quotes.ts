@@ -1,14 +1,14 @@
 import { once } from 'node:events'
+import { type Clock, lookAt, type Now } from '../clock.ts'
 import { dateLine } from '../http/date-line.ts'
 import { addLength, endToEndHeaders, headerValues } from '../http/headers.ts'
 import { isCaching, repeatableHeaders } from '../http/one-exchange-headers.ts'
 import { Problem } from '../http/problem.ts'
 import { ownRequestId } from '../http/request-ids.ts'
 import { answerInOneWrite, isSent, TrafficResponse, writeReceivedHead } from '../http/whole-response.ts'
+import { serveLeftMs } from '../quotes/ends.ts'
 import { failureByTime } from '../quotes/flight.ts'
 import { Patience } from '../quotes/patience.ts'
-import type { Moment, ProviderClock } from '../quotes/provider-clock.ts'
-import type { Quote } from '../quotes/quote.ts'
 import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
@@ -24,7 +24,7 @@ export interface QuoteRouteOptions {
   cache: QuoteCache
   readRequest: ReadQuoteRequest
   sourceFor: QuoteSourceFor
-  providerClock: ProviderClock
+  clock: Clock
   /** UPSTREAM_TOTAL_TIMEOUT_MS. */
   totalTimeoutMs: number
   rateLimit: RateLimit | undefined
@@ -51,8 +51,7 @@ function expiredWaiting(): Problem {
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
-  const { cache, readRequest, sourceFor, providerClock, totalTimeoutMs, rateLimit, exchanges, observer } =
-    options
+  const { cache, readRequest, sourceFor, clock, totalTimeoutMs, rateLimit, exchanges, observer } = options
   const quoteHeaders = createQuoteHeaders(options.chosenBy)
 
   function answer(exchange: Exchange): void | Promise<void> {
@@ -64,7 +63,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     const { key, request } = keyed
     if (key === undefined) return fetchFor(exchange, keyed)
     // One moment decides whether the quote is live, and says what it has left.
-    const at = providerClock.moment()
+    const at = lookAt(clock)
     const quote = cache.live(key, at)
     if (quote === undefined) return fetchFor(exchange, keyed, at)
     answerHit(exchange, quote, { pair: request.pair, at })
@@ -77,13 +76,9 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     return answer(exchange)
   }
 
-  function answerHit(
-    exchange: Exchange,
-    quote: StoredQuote,
-    { pair, at }: { pair: string; at: Moment },
-  ): void {
+  function answerHit(exchange: Exchange, quote: StoredQuote, { pair, at }: { pair: string; at: Now }): void {
     const { response } = exchange
-    const own = quoteHeaders.ofHit(serve(pair, providerClock.serveLeftMs(quote, at)))
+    const own = quoteHeaders.ofHit(serve(pair, serveLeftMs(quote.end, at)))
     const received = quoteHeaders.replayed(quote.headers)
     exchange.outcome = own.outcome
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
@@ -100,12 +95,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     response.end(quote.body, 'latin1')
   }
 
-  function answerServed(
-    exchange: Exchange,
-    served: Served,
-    { request, key }: KeyedRequest,
-    at: Moment,
-  ): void {
+  function answerServed(exchange: Exchange, served: Served, { request, key }: KeyedRequest, at: Now): void {
     if (served.how === 'hit') {
       answerHit(exchange, served.quote, { pair: request.pair, at })
       return
@@ -117,8 +107,8 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     exchange.outcome = { how: 'bypass', cacheStatus: bypass }
     // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
     let headers = [...answer.headers, 'Cache-Status', bypass]
-    if (answer.quote !== undefined) {
-      const ttl = serve(request.pair, leftMs(answer.quote, at))
+    if (answer.end !== undefined) {
+      const ttl = serve(request.pair, serveLeftMs(answer.end, at))
       const status =
         how === 'collapsed'
           ? 'quotegate; fwd=uri-miss; collapsed'
@@ -132,7 +122,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     headers.push(...ownRequestId(headers, exchange.id))
     if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
     // A quote has a Date: its own, if this client's exchange brought it, else ours. What is not a quote gets none added.
-    response.sendDate = answer.quote !== undefined && headerValues(headers, 'date').length === 0
+    response.sendDate = answer.end !== undefined && headerValues(headers, 'date').length === 0
     addLength(headers, answer)
     const { status, reason, body } = answer
     if (answerInOneWrite(response, { status, reason, headers }, body)) return
@@ -141,14 +131,9 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   }
 
   /** A quote whose time ran out between its arrival and the turn of this client's answer. */
-  function isTooLate(served: Served, at: Moment): boolean {
-    if (served.how === 'hit') return providerClock.serveLeftMs(served.quote, at) <= 0
-    const { quote } = served.answer
-    return quote !== undefined && leftMs(quote, at) <= 0
-  }
-
-  function leftMs({ expiryMs: expiresAtMs, ownEnd }: Quote, at: Moment): number {
-    return providerClock.serveLeftMs({ expiresAtMs, ownEnd }, at)
+  function isTooLate(served: Served, at: Now): boolean {
+    const { end } = served.how === 'hit' ? served.quote : served.answer
+    return end !== undefined && serveLeftMs(end, at) <= 0
   }
 
   /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
@@ -158,7 +143,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
     return Math.floor(leftMs / 1_000)
   }
 
-  function fetchFor(exchange: Exchange, { request, key }: KeyedRequest, at?: Moment): void {
+  function fetchFor(exchange: Exchange, { request, key }: KeyedRequest, at?: Now): void {
     const { response } = exchange
     if (response.destroyed) return
     exchange.missed = true
@@ -184,7 +169,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
 
     function answerWith(served: Served, asks: number): void {
       if (gone) return
-      const at = providerClock.moment()
+      const at = lookAt(clock)
       if (isTooLate(served, at)) {
         if (asks < maxAsks)
           askAgain(failureByTime(`${asks} quotes in a row expired before they could be written`), asks + 1)

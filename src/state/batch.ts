@@ -57,15 +57,12 @@ export function markAfter(
   return { number: before.number + 1, count, sum, ...since, key }
 }
 
-export function fillBatch(
-  batch: Batch,
-  { changes, after, wallAheadMs }: { changes: Changes; after: BatchMark; wallAheadMs: number },
-): void {
+export function fillBatch(batch: Batch, { changes, after }: { changes: Changes; after: BatchMark }): void {
   for (const [serial, to] of changes) {
     const key = keyOf(serial)
     if (to === undefined) batch.del(key)
     else {
-      const members = membersOf(to, wallAheadMs)
+      const members = membersOf(to)
       if (key === after.key) members.push(membersOfMark(after))
       batch.put(key, seal(key, JSON.stringify(members)))
     }

@@ -16,7 +16,6 @@ export interface About {
 
 /** Written after each sync, beside the store and never into it, so that the store cannot lose both. */
 export interface SyncMark extends BatchMark {
-  readonly providerAheadMs: number
   /** The process that wrote it has closed the store. */
   readonly isClean: boolean
 }

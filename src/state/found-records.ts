@@ -23,10 +23,9 @@ export function createFoundRecords(maxQuotes: number): FoundRecords {
   let quotes = 0
   let serialSum = 0
 
-  /** As in the ledger, the quotes that expire first go: no live one goes while there is one that has expired. */
+  /** As in the ledger, the quotes that were noted first go. */
   function makeRoom(): void {
-    const found = all.flatMap(({ kind, value }) => (kind === 'quote' ? [value] : []))
-    found.sort((left, right) => left.expiresAtMs - right.expiresAtMs)
+    const found = all.filter(({ kind }) => kind === 'quote')
     const dropped = new Set(found.slice(0, quotes - maxQuotes).map(({ serial }) => serial))
     all = all.filter(({ serial }) => !dropped.has(serial))
     for (const serial of dropped) tooMany.push(serial)

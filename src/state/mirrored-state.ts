@@ -24,18 +24,16 @@ export async function createState(parts: StateParts): Promise<State> {
   const { folder, lock, opened, synced, nowMs } = parts
   const { damage, records } = opened
   let { setAside } = parts
-  let memory: MirroredMemory | undefined
   let writer: Writer | undefined
   let closing: Promise<void> | undefined
   let bytes = await folder.tidyStore()
   let measuredAtMs = performance.now()
   let syncedAtMs = nowMs()
   // From now on an end is clean only if `close` says so.
-  await folder.writeSyncMark({ ...opened.mark, providerAheadMs: synced.providerAheadMs, isClean: false })
+  await folder.writeSyncMark({ ...opened.mark, isClean: false })
 
   async function writeSyncMark(mark: BatchMark, isClean: boolean): Promise<void> {
-    const providerAheadMs = memory?.providerAheadMs() ?? synced.providerAheadMs
-    await folder.writeSyncMark({ ...mark, providerAheadMs, isClean })
+    await folder.writeSyncMark({ ...mark, isClean })
     syncedAtMs = nowMs()
     if (performance.now() - measuredAtMs < measureEveryMs) return
     measuredAtMs = performance.now()
@@ -61,15 +59,14 @@ export async function createState(parts: StateParts): Promise<State> {
   }
 
   function restore(mirrored: MirroredMemory): Restored {
-    memory = mirrored
-    const { observer, log, wallAheadMs } = parts
+    const { observer, log } = parts
     const { store, mark } = opened
     const { everything } = mirrored
     const { writtenAtMs } = restoredFrom()
     // A clock that is doubted must not become the one that the next start goes by.
     const markedMs = () => (mirrored.isTimeDoubted() ? writtenAtMs : nowMs())
     const own = { store, mark, openAgain, replaceStore, everything, writeSyncMark }
-    writer = createWriter({ ...own, nowMs: markedMs, wallAheadMs, observer, log })
+    writer = createWriter({ ...own, nowMs: markedMs, observer, log })
     for (const serial of opened.tooMany) writer.forget(serial)
     return { ...restoredFrom(), records: records.take() }
   }
@@ -80,7 +77,6 @@ export async function createState(parts: StateParts): Promise<State> {
       // Of a store that was written after that, another process wrote the note of a clean end.
       isClean: synced.isClean && synced.number === opened.mark.number && damage === undefined,
       writtenAtMs: Math.max(opened.mark.writtenAtMs, synced.writtenAtMs),
-      providerAheadMs: synced.providerAheadMs,
     }
   }
 

@@ -18,7 +18,7 @@ export interface StateOptions {
   swapBaseUrl: string
   /** The shared store's, if there is one; else the folder has its own. */
   salt: string | undefined
-  /** LEDGER_ENTRIES: of a folder with more quotes those that expire first are left out, and removed. */
+  /** LEDGER_ENTRIES: of a folder with more quotes those that were noted first are left out, and removed. */
   maxQuotes: number
   clock: Clock
   log: Logger
@@ -63,12 +63,12 @@ async function open(options: StateOptions): Promise<State> {
     if (opened.leftOut > 0) {
       log.warn(
         { leftOut: opened.leftOut },
-        'STATE_DIRECTORY has more quotes than LEDGER_ENTRIES: those that expire first are removed, and late orders for them are sent',
+        'STATE_DIRECTORY has more quotes than LEDGER_ENTRIES: those that were noted first are removed, and late orders for them are sent',
       )
     }
     try {
       const setAside = await folder.countSetAside()
-      const memory = { nowMs, wallAheadMs, observer, log }
+      const memory = { nowMs, observer, log }
       return await createState({
         ...memory,
         folder,
@@ -88,7 +88,7 @@ async function open(options: StateOptions): Promise<State> {
   }
 }
 
-const unsynced: SyncMark = { ...emptyMark, providerAheadMs: 0, isClean: true }
+const unsynced: SyncMark = { ...emptyMark, isClean: true }
 
 /** The store itself cannot be the lock: before it is opened, its files are kept aside, and it may be set aside. */
 async function takeLock(folder: Folder, directory: string): Promise<LevelStore> {

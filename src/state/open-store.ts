@@ -175,7 +175,7 @@ async function rescue(found: readonly Contents[], options: OpenStoreOptions): Pr
     nextSerial: Math.max(newest.nextSerial, lastSerial + 1),
     writtenAtMs: Math.max(...marks.map(({ writtenAtMs }) => writtenAtMs), 0),
   }
-  await writeWhole(folder.store, { records: records.all, mark, wallAheadMs: options.wallAheadMs() })
+  await writeWhole(folder.store, { records: records.all, mark })
   const store = await openLevel(folder.store)
   const damage = {
     missing: Math.max(0, newest.count - records.count - leftOut),
@@ -207,11 +207,7 @@ const recordsPerWrite = 1_000
 
 async function writeWhole(
   path: string,
-  {
-    records,
-    mark,
-    wallAheadMs,
-  }: { records: readonly RestoredRecord[]; mark: BatchMark; wallAheadMs: number },
+  { records, mark }: { records: readonly RestoredRecord[]; mark: BatchMark },
 ): Promise<void> {
   await makeFolder(path)
   const store = await openLevel(path)
@@ -220,7 +216,7 @@ async function writeWhole(
       await store.write((batch) => {
         for (const record of records.slice(from, from + recordsPerWrite)) {
           const key = keyOf(record.serial)
-          batch.put(key, encodeRecord(key, record, wallAheadMs))
+          batch.put(key, encodeRecord(key, record))
         }
       })
     }

@@ -1,9 +1,9 @@
-import type { LedgerEntry } from '../orders/ledger.ts'
+import type { NotedQuote } from '../orders/noted-quote.ts'
 import { seal } from './seal.ts'
 import type { RestoredRecord, StateRecord } from './state.ts'
 
 /** Raised when records or files change their form. A folder of a higher version is refused. */
-export const layoutVersion = 1
+export const layoutVersion = 2
 
 const serialDigits = 9
 
@@ -15,18 +15,17 @@ export function serialOf(key: string): number {
   return Number.parseInt(key, 36)
 }
 
-/** `wallAheadMs`: our wall clock less our steady clock, which no other process has. */
-export function encodeRecord(key: string, record: StateRecord, wallAheadMs: number): string {
-  return seal(key, JSON.stringify(membersOf(record, wallAheadMs)))
+export function encodeRecord(key: string, record: StateRecord): string {
+  return seal(key, JSON.stringify(membersOf(record)))
 }
 
-export function membersOf({ kind, value }: StateRecord, wallAheadMs: number): unknown[] {
+export function membersOf({ kind, value }: StateRecord): unknown[] {
   if (kind === 'use') return ['u', value.id, value.expiresAtMs]
   if (kind === 'unreadable') {
-    const { pairId, application, requestedAmount, partition, relayedAtMs } = value
+    const { pairId, application, requestedAmount, partition = 0, relayedAtMs } = value
     return ['x', pairId, application, requestedAmount, partition, relayedAtMs]
   }
-  const { id, pairId, fromValue, requestedAmount, toValue, application, expiresAtMs, ownEnd } = value
+  const { id, pairId, fromValue, requestedAmount, toValue, application, expiresAtMs, refusedFromMs } = value
   const requested = requestedAmount === fromValue ? 0 : requestedAmount
   const amounts = `${fromValue} ${toValue}`
   const { partition = 0, cacheKey, notedAtMs } = value
@@ -43,15 +42,12 @@ export function membersOf({ kind, value }: StateRecord, wallAheadMs: number): un
     notedAtMs,
     expiresAtMs,
   ]
-  if (ownEnd !== undefined) {
-    // Relative to the expiry, because small numbers take fewer digits.
-    const byWallMs = wallAheadMs - expiresAtMs
-    members.push(Math.round(ownEnd.fromMs + byWallMs), Math.round(ownEnd.untilMs + byWallMs))
-  }
+  // Relative to the expiry, because small numbers take fewer digits; and mostly it is 0.
+  if (refusedFromMs !== expiresAtMs) members.push(Math.ceil(refusedFromMs - expiresAtMs))
   return members
 }
 
-/** Undefined: the kind is unknown. */
+/** Undefined: the kind is unknown. `wallAheadMs`: our wall clock less our steady clock. */
 export function recordOf(
   members: unknown[],
   serial: number,
@@ -64,11 +60,11 @@ export function recordOf(
     }
     case 'x': {
       const [, pairId, application, requestedAmount, partition, relayedAtMs] = members as WrittenUnreadable
-      const value = { pairId, application, requestedAmount, partition, relayedAtMs }
-      return { kind: 'unreadable', serial, value }
+      const request = { pairId, application, requestedAmount, partition: partitionOf(partition) }
+      return { kind: 'unreadable', serial, value: { ...request, relayedAtMs } }
     }
     case 'q':
-      return { kind: 'quote', serial, value: entryOf(members as WrittenQuote, serial, wallAheadMs) }
+      return { kind: 'quote', serial, value: quoteOf(members as WrittenQuote, wallAheadMs) }
     default:
       return undefined
   }
@@ -79,7 +75,7 @@ type WrittenUnreadable = [
   pairId: string,
   application: string,
   requestedAmount: string,
-  partition: string,
+  partition: string | 0,
   relayedAtMs: number,
 ]
 
@@ -95,45 +91,30 @@ type WrittenQuote = [
   cacheKey: string,
   notedAtMs: number,
   expiresAtMs: number,
-  ownFromMs?: number,
-  ownUntilMs?: number,
+  refusedLateMs?: number,
 ]
 
-/** The properties have the order of the ledger's own entries, so that V8 takes them for objects of one kind. */
-function entryOf(members: WrittenQuote, serial: number, wallAheadMs: number): LedgerEntry {
-  const [
-    ,
-    id,
-    pairId,
-    application,
-    amounts,
-    requested,
-    partition,
-    cacheKey,
-    notedAtMs,
-    expiresAtMs,
-    ownFromMs,
-    ownUntilMs,
-  ] = members
+function partitionOf(written: string | 0): string | undefined {
+  return written === 0 ? undefined : written
+}
+
+function quoteOf(members: WrittenQuote, wallAheadMs: number): NotedQuote {
+  const [, id, pairId, application, amounts, requested, partition, cacheKey, notedAtMs, expiresAtMs] = members
+  const [, , , , , , , , , , refusedLateMs = 0] = members
   const space = amounts.indexOf(' ')
   const fromValue = amounts.slice(0, space)
-  const bySteadyMs = expiresAtMs - wallAheadMs
-  const ownEnd =
-    ownFromMs === undefined || ownUntilMs === undefined
-      ? undefined
-      : { fromMs: ownFromMs + bySteadyMs, untilMs: ownUntilMs + bySteadyMs }
   return {
     id,
     pairId,
     application,
-    partition: partition === 0 ? undefined : partition,
+    partition: partitionOf(partition),
     fromValue,
     requestedAmount: requested === 0 ? fromValue : requested,
     toValue: amounts.slice(space + 1),
     expiresAtMs,
-    ownEnd,
+    refusedFromMs: expiresAtMs + refusedLateMs,
+    wallAheadMs,
     cacheKey,
     notedAtMs,
-    serial,
   }
 }

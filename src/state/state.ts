@@ -1,5 +1,4 @@
-import type { LedgerEntry, NotedQuote } from '../orders/ledger.ts'
-import type { UnreadableQuote } from '../orders/unreadable-quotes.ts'
+import type { NotedQuote, UnreadableQuote } from '../orders/noted-quote.ts'
 import type { Logger } from '../process/logger.ts'
 
 /** A quote that an order used. It is not handed out again before it expires. */
@@ -14,11 +13,8 @@ export type StateRecord =
   | { readonly kind: 'use'; readonly value: UsedQuote }
   | { readonly kind: 'unreadable'; readonly value: UnreadableQuote }
 
-/** What was read. The ledger keeps these objects, because copies of so many would take long. */
-export type RestoredRecord = { readonly serial: number } & (
-  | { readonly kind: 'quote'; readonly value: LedgerEntry }
-  | Exclude<StateRecord, { kind: 'quote' }>
-)
+/** What was read. */
+export type RestoredRecord = { readonly serial: number } & StateRecord
 
 /** A record with the number by which it is forgotten. Numbers only grow. */
 export type NumberedRecord = readonly [serial: number, record: StateRecord]
@@ -33,15 +29,12 @@ export interface Restored {
   readonly isClean: boolean
   /** Our wall clock at the last write; 0: nothing was ever written. */
   readonly writtenAtMs: number
-  /** How far the provider's clock was ahead of ours at the last sync. */
-  readonly providerAheadMs: number
 }
 
 /** The memory that the store mirrors. */
 export interface MirroredMemory {
   /** All that is noted and not forgotten; for a store that has to be written from the beginning. */
   everything(): Iterable<NumberedRecord>
-  providerAheadMs(): number
   /** Our wall clock contradicts that of the last write, and nothing has told yet which is right. */
   isTimeDoubted(): boolean
 }
@@ -88,8 +81,6 @@ export interface StateObserver {
 export interface StateTools {
   /** Our wall clock. */
   nowMs(): number
-  /** Our wall clock less our steady clock. */
-  wallAheadMs(): number
   observer: StateObserver
   log: Logger
 }

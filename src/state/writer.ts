@@ -84,9 +84,8 @@ export function createWriter(options: WriterOptions): Writer {
       const changes = waiting.take(maxBatch)
       const after = markAfter(mark, { changes, nextSerial, writtenAtMs: nowMs() })
       underWay = { changes, after }
-      const wallAheadMs = options.wallAheadMs()
       try {
-        await disk.watch(store.write((batch) => fillBatch(batch, { changes, after, wallAheadMs })))
+        await disk.watch(store.write((batch) => fillBatch(batch, { changes, after })))
         mark = after
         underWay = undefined
       } catch (error) {

@@ -125,7 +125,7 @@ describe('several replicas', () => {
     const call = (): Call => {
       calls += 1
       const answer = new Promise<QuoteAnswer>((resolve) => {
-        time.at(time.nowMs() + 80, () => resolve({ quote: { expiryMs: 31_000 } } as QuoteAnswer))
+        time.at(time.nowMs() + 80, () => resolve({ stored: { expiresAtMs: 31_000 } } as QuoteAnswer))
       })
       return { answer, abort: () => {} }
     }

@@ -198,7 +198,7 @@ describeInBrowser('the console', () => {
     for (const told of [
       '0.1 ETH_USDC',
       'ORDER_EXPIRY_MARGIN_MS',
-      'pair-and-amount',
+      'none',
       '…-the-end',
       'it decided',
     ])
@@ -239,7 +239,7 @@ describeInBrowser('the console', () => {
     const locked = ['#try', '#requests', '#orders form', '#sandbox', '#quotes thead td', '#orders .group']
     for (const hidden of locked) expect(await page.locator(hidden).isVisible(), hidden).toBe(false)
     await rowsOf(page, '#orders').first().click()
-    expect(await page.locator('#orders .detail').textContent()).toContain('nothing')
+    expect(await page.locator('#orders .detail').textContent()).toContain('No live quote')
     expect(await page.content()).not.toMatch(/secret/i)
     await expectAccessible(page)
     await page.locator('#unlock').click()

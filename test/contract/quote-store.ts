@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import type { End } from '../../src/quotes/ends.ts'
 import type { QuoteStore, StoredQuote } from '../../src/quotes/quote-store.ts'
 
 export interface StoreUnderTest {
@@ -27,11 +28,20 @@ export function storedQuote(changes: Partial<StoredQuote> = {}): StoredQuote {
     headers: ['Content-Type', 'application/json', 'X-Twice', '1', 'x-twice', '2'],
     lifeMs: 30_000,
     expiresAtMs,
+    end: endAt(expiresAtMs),
     ...changes,
   }
 }
 
+/** Of a quote whose expiry nothing contradicts. */
+export function endAt(expiresAtMs: number): End {
+  const wallAheadMs = Date.now() - performance.now()
+  return { servedUntilMs: expiresAtMs, refusedFromMs: expiresAtMs, wallAheadMs }
+}
+
 const everyByte = String.fromCharCode(...Array.from({ length: 256 }, (_, byte) => byte))
+/** As the bytes of a body, one character a byte. */
+const everyCharacter = Buffer.from(JSON.stringify(everyByte)).toString('latin1')
 
 /** What every quote store has to do, in memory or behind a network. Each test gets an empty one. */
 export function describeQuoteStore(
@@ -50,11 +60,15 @@ export function describeQuoteStore(
       expect(await store.get('key')).toBeUndefined()
     })
 
-    it('gives back every byte, header and instant that it was given', async () => {
+    it('gives back every byte and header that it was given, and an end that is not narrower', async () => {
       const store = await storeWith()
-      const quote = storedQuote({ body: everyByte, headers: ['X-Latin', everyByte.slice(160), 'a', ''] })
+      const body = storedQuote().body.replace('{', `\r\n{\t "note": ${everyCharacter}, `)
+      const quote = storedQuote({ body, headers: ['X-Latin', everyByte.slice(160), 'a', ''] })
       await store.set('key', quote)
-      expect(await store.get('key')).toEqual(quote)
+      const found = await store.get('key')
+      expect(found).toEqual({ ...quote, end: found?.end })
+      expect(found?.end.servedUntilMs).toBeLessThanOrEqual(quote.end.servedUntilMs)
+      expect(found?.end.refusedFromMs).toBeGreaterThanOrEqual(quote.end.refusedFromMs)
     })
 
     it.each([

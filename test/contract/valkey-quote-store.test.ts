@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import type { Clock } from '../../src/clock.ts'
-import { silentLogger } from '../../src/process/logger.ts'
-import { createProviderClock } from '../../src/quotes/provider-clock.ts'
+import { type Clock, lookAt } from '../../src/clock.ts'
+import { serveLeftMs } from '../../src/quotes/ends.ts'
 import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/replicas/valkey/quote-store.ts'
-import { createTestClock } from '../support/clients/quotes.ts'
 import { pause, until } from '../support/gateways/between.ts'
 import { eventually } from '../support/gateways/replicas.ts'
 import {
@@ -18,18 +16,16 @@ import { describeQuoteStore, storedQuote } from './quote-store.ts'
 const lifeMs = 30_000
 const keyPrefix = 'test:'
 
-/** A replica whose clocks, its own and what it takes for the provider's, are `aheadMs` ahead of the store's. */
-async function replica(url: string, { ownAheadMs = 0, providerAheadMs = 0 } = {}): Promise<SharedQuoteStore> {
-  const sharedStore = await storeAt(url, { keyPrefix })
-  return createValkeyQuoteStore({
-    sharedStore,
-    clock: { nowMs: () => Date.now() + ownAheadMs },
-    providerClock: agreeingWith({ nowMs: () => Date.now() + providerAheadMs }),
-  })
-}
+const clockAhead = (aheadMs: number): Clock => ({
+  nowMs: () => Date.now() + aheadMs,
+  steadyMs: () => performance.now(),
+})
 
-/** A provider that has said nothing: its clock is taken to be this one. */
-const agreeingWith = (clock: Clock) => createProviderClock({ clock, log: silentLogger() })
+/** A replica whose clock is `aheadMs` ahead of the store's. */
+async function replica(url: string, aheadMs = 0): Promise<SharedQuoteStore> {
+  const sharedStore = await storeAt(url, { keyPrefix })
+  return createValkeyQuoteStore({ sharedStore, clock: clockAhead(aheadMs) })
+}
 
 const token = 'a'
 const wanted = (changes = {}) => ({
@@ -140,39 +136,45 @@ describe('with a real server', { tags: ['redis-server'] }, () => {
     })
 
     it.each([
-      ['one that runs an hour behind', -3_600_000, -3_600_000],
-      ['one that runs an hour behind and knows the time of the provider', -3_600_000, 0],
-      ['one that is right', 0, 0],
+      ['an hour behind', -3_600_000],
+      ['right', 0],
+      ['an hour ahead', 3_600_000],
     ])(
-      'does not lengthen the life of a quote at another replica: %s',
-      async (_what, ownAheadMs, providerAheadMs) => {
+      'does not lengthen the life of a quote at another replica whose clock is %s',
+      async (_what, aheadMs) => {
         const here = await emptyReplica()
-        const there = await replica(server.url, { ownAheadMs, providerAheadMs })
+        const there = await replica(server.url, aheadMs)
         const expiresAtMs = Date.now() + 5_000
         await here.set('key', storedQuote({ expiresAtMs }))
         const askedAtMs = Date.now()
-        const result = await there.getOrLock('key', wanted({ expiresAfterMs: 0 }))
-        const leftMs = (result?.quote?.expiresAtMs ?? 0) - (Date.now() + providerAheadMs)
+        const { quote } = (await there.getOrLock('key', wanted({ expiresAfterMs: 0 }))) ?? {}
+        const leftMs = quote && serveLeftMs(quote.end, lookAt(clockAhead(aheadMs)))
         expect(leftMs).toBeLessThanOrEqual(expiresAtMs - askedAtMs)
         expect(leftMs).toBeGreaterThan(0)
+        expect(quote?.expiresAtMs).toBe(expiresAtMs)
       },
     )
 
-    it('counts the life of a quote by the clock of the replica that stored it, even if it was written late', async () => {
+    it('counts the life of a quote from its write on, even if its clock was looked at long before', async () => {
       await server.ask('FLUSHALL')
-      const clock = createTestClock(Date.now())
-      const sharedStore = await storeAt(server.url, { keyPrefix })
-      const here = createValkeyQuoteStore({ sharedStore, clock, providerClock: agreeingWith(clock) })
+      let advancedMs = 0
+      const clock = {
+        nowMs: () => Date.now() + advancedMs,
+        steadyMs: () => performance.now() + advancedMs,
+      }
+      const here = createValkeyQuoteStore({ sharedStore: await storeAt(server.url, { keyPrefix }), clock })
       const asked = await here.getOrLock('key', wanted())
-      clock.advance(4_000)
-      const quote = storedQuote({ expiresAtMs: clock.nowMs() + 1_000 })
-      await here.put('key', quote, { token, storeAheadMs: asked?.storeAheadMs ?? 0 })
-      const there = await replica(server.url, { ownAheadMs: -3_600_000, providerAheadMs: -3_600_000 })
-      // Of the five seconds from the look on, hardly any are over by the clock of the store.
-      const result = await there.getOrLock('key', wanted({ expiresAfterMs: 0 }))
-      const leftMs = (result?.quote?.expiresAtMs ?? 0) - (Date.now() - 3_600_000)
-      expect(leftMs).toBeGreaterThan(1_000)
-      expect(leftMs).toBeLessThanOrEqual(5_000)
+      advancedMs = 4_000
+      const { nowMs, steadyMs } = lookAt(clock)
+      const ends = { servedUntilMs: nowMs + 1_000, refusedFromMs: nowMs + 1_000 }
+      const end = { ...ends, wallAheadMs: nowMs - steadyMs }
+      const late = storedQuote({ expiresAtMs: nowMs + 1_000, end })
+      await here.put('key', late, { token, storeAheadMs: asked?.storeAheadMs ?? 0 })
+      const there = await replica(server.url, -3_600_000)
+      const { quote } = (await there.getOrLock('key', wanted({ expiresAfterMs: 0 }))) ?? {}
+      const leftMs = quote && serveLeftMs(quote.end, lookAt(clockAhead(-3_600_000)))
+      expect(leftMs).toBeLessThanOrEqual(1_000)
+      expect(leftMs).toBeGreaterThan(0)
     })
 
     it('notifies every replica of evicted quotes', async () => {

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { createMirrors, restoreMemory } from '../../src/gateway/memory-on-disk.ts'
-import { createQuoteLedger } from '../../src/orders/ledger.ts'
+import { Ledger } from '../../src/orders/ledger.ts'
 import { createUsedQuotes } from '../../src/replicas/used-quotes.ts'
 import type { MirroredMemory, State, StateRecord } from '../../src/state/state.ts'
 import { quote } from '../state/support.ts'
@@ -17,26 +17,19 @@ function stage(keepsCacheKeys: boolean) {
     forget: (serial: number) => noted.delete(serial),
     restore(mirrored: MirroredMemory) {
       memory = mirrored
-      return { records: [], lastSerial: 0, isClean: true, writtenAtMs: 0, providerAheadMs: 0 }
+      return { records: [], lastSerial: 0, isClean: true, writtenAtMs: 0 }
     },
   } as unknown as State
   const clock = { nowMs: () => 1_763_651_841_000 }
   const { ledgerMirror, useMirror } = createMirrors(state, { keepsCacheKeys })
-  const ledger = createQuoteLedger({
-    entries: 100,
-    retentionMs: 60_000,
-    leftNow:
-      () =>
-      ({ expiresAtMs }) =>
-        expiresAtMs - clock.nowMs(),
-    clock,
-    mirror: ledgerMirror,
-  })
+  const retentionMs = 60_000
+  const ledger = new Ledger({ entries: 100, retentionMs, clock, mirror: ledgerMirror })
   const used = createUsedQuotes(useMirror)
   const { stop } = restoreMemory({
     ...{ state, keepsCacheKeys, ledger, used },
     trust: { isTimeDoubted: false, doubtMs: 0 },
-    providerClock: { assume() {}, aheadMs: 0, orderLeftMs: () => 1 },
+    clock,
+    retentionMs,
     fillStore() {},
   })
   onTestFinished(stop)

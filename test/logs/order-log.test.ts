@@ -55,14 +55,14 @@ test('with ORDER_LOG=on each decision about an order is one line, without any ad
     rule: 'exact',
     msg: 'forwarded-live',
   })
-  expect(decided()[1]).toMatchObject({ decision: 'forwarded-unknown', rule: 'nothing' })
+  expect(decided()[1]).toMatchObject({ decision: 'forwarded-unknown', rule: 'none' })
   expect(String(decided()[1]?.pairId).length).toBeLessThan(1_000)
   expect(lastLine()).toEqual({
     ...common,
     pairId: 'ETH_USDC',
     quoteId: 'quote-7',
     decision: 'refused-expired',
-    rule: 'pair-and-amount',
+    rule: 'none',
     lateMs: expect.any(Number),
     msg: 'refused-expired',
   })

@@ -2,13 +2,15 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { Metrics } from '../../src/metrics/metrics.ts'
 import type { PriceMove } from '../../src/quotes/quote-listing.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
+import { createTestClock, endAt } from '../support/clients/quotes.ts'
 import { countRequest, freshMetrics as fresh } from '../support/observing/fresh-metrics.ts'
 import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
 
 /** Counts a quote that was stored with so much of its time left. */
 function stored(metrics: Metrics, leftMs: number, move?: PriceMove): void {
-  const quote = { expiresAtMs: leftMs } as StoredQuote
-  metrics.memoryStore({ serveLeftMs: ({ expiresAtMs }) => expiresAtMs }).stored(quote, move)
+  const clock = createTestClock()
+  const quote = { end: endAt(clock.nowMs() + leftMs) } as StoredQuote
+  metrics.memoryStore(clock).stored(quote, move)
 }
 
 /** The value of one series, by its name and labels as they stand on the page. */

@@ -97,8 +97,8 @@ describe('the schema of a quote', () => {
 
   test('accepts its own example, which the gateway reads too', () => {
     expect(faults(example)).toEqual([])
-    expect(readQuote(Buffer.from(JSON.stringify(example)), 0).reason).toBe('expiry-too-far')
-    expect(readQuote(Buffer.from(JSON.stringify(example)), Number(example.expiry) - 1).reason).toBeUndefined()
+    const asked = (amount: string) => readQuote(Buffer.from(JSON.stringify(example)), amount).reason
+    expect([asked('0.1'), asked('0.2')]).toEqual([undefined, 'other-amount'])
   })
 
   test('accepts unknown members, because the bytes are relayed as they are', () => {
@@ -110,6 +110,6 @@ describe('the schema of a quote', () => {
   test.each(['id', 'pairId', 'fromAmount', 'toAmount', 'expiry'])('refuses one without %s', (name) => {
     const { [name]: _left, ...rest } = example
     expect(faults(rest)).toHaveLength(1)
-    expect(readQuote(Buffer.from(JSON.stringify(rest)), Number(example.expiry) - 1).reason).toBeDefined()
+    expect(readQuote(Buffer.from(JSON.stringify(rest))).reason).toBeDefined()
   })
 })

@@ -165,7 +165,7 @@ describe('explain', () => {
     const said = JSON.parse((await act(gateway, 'explain', { body: order(), application: 'demo' })).body)
     expect(said).toMatchObject({
       decision: 'forwarded-live',
-      matchedBy: 'pair-and-amount',
+      matchedBy: 'pays',
       quote: { id, application: 'demo' },
     })
     const decisions = (text: string) =>

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { createQuoteLedger, type NotedQuote } from '../../src/orders/ledger.ts'
-import type { Judgement } from '../../src/orders/matching.ts'
+import { type Asked, decide } from '../../src/orders/guard.ts'
+import { Ledger } from '../../src/orders/ledger.ts'
+import type { NotedQuote } from '../../src/orders/noted-quote.ts'
 import { type OrderTerms, readOrder } from '../../src/orders/order-terms.ts'
 
 const EXPIRY = 1_763_651_841_481
@@ -8,7 +9,10 @@ const NOTED = EXPIRY - 30_000
 const RETENTION = 86_400_000
 const LONG = 900_000
 
-const quote: NotedQuote = {
+/** Of an answer that agreed with our clock: its two ends are its expiry. */
+type Given = Omit<NotedQuote, 'refusedFromMs' | 'wallAheadMs'>
+
+const quote: Given = {
   id: 'q1',
   pairId: 'ETH_USDC',
   fromValue: '0.1',
@@ -21,31 +25,32 @@ const quote: NotedQuote = {
   notedAtMs: NOTED,
 }
 
-interface At extends Judgement {
+interface At extends Asked {
   nowMs: number
 }
 
 /** A ledger whose clock shows what each call says. */
-function ledgerOf(quotes: readonly NotedQuote[], entries = 1_000) {
+function ledgerOf(quotes: readonly Given[], entries = 1_000) {
   let nowMs = NOTED
-  const leftMs = ({ expiresAtMs }: { expiresAtMs: number }) => expiresAtMs - nowMs
-  const ledger = createQuoteLedger({
-    entries,
-    retentionMs: RETENTION,
-    clock: { nowMs: () => nowMs },
-    leftNow: () => leftMs,
-  })
-  for (const noted of quotes) ledger.note(noted)
-  return Object.assign(Object.create(ledger) as typeof ledger, {
-    note(noted: NotedQuote, atMs: number) {
+  const ledger = new Ledger({ entries, retentionMs: RETENTION, clock: { nowMs: () => nowMs } })
+  const note = (given: Given) => ledger.note({ ...given, refusedFromMs: given.expiresAtMs, wallAheadMs: 0 })
+  for (const given of quotes) note(given)
+  return {
+    ledger,
+    findById: (id: string) => ledger.findById(id),
+    note(given: Given, atMs: number) {
       nowMs = atMs
-      ledger.note(noted)
+      note(given)
+    },
+    noteUnreadable(relayedAtMs: number) {
+      const { pairId, application, partition, requestedAmount } = quote
+      ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs })
     },
     verdict(terms: OrderTerms, at: At) {
       nowMs = at.nowMs
-      return ledger.verdict(terms, at)
+      return decide(ledger, terms, at)
     },
-  })
+  }
 }
 
 function order(json: object | string): OrderTerms {
@@ -58,6 +63,8 @@ function order(json: object | string): OrderTerms {
 const at = (nowMs: number, marginMs = 0): At => ({
   application: 'wallet',
   partition: 'own',
+  isAddress: true,
+  othersKnown: true,
   nowMs,
   marginMs,
 })
@@ -66,10 +73,8 @@ const byTerms = order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
 const openTerms = order({ pairId: 'ETH_USDC', fromAmount: 0.1 })
 const stranger = order({ quoteId: 'q9', pairId: 'ETH_USDC', fromAmount: 0.2 })
 
-/** Of an order that states no toAmount. */
-function openRule(state: string): string {
-  return state === 'live' ? 'own-live' : state === 'expired' ? 'pair-and-amount' : 'nothing'
-}
+/** Six digits are its client's own price for 15 minutes. */
+const exactMs = 900_000
 
 describe('the decision', () => {
   const MARGIN = 2_000
@@ -90,6 +95,8 @@ describe('the decision', () => {
     ['terms', 'one millisecond after', EXPIRY + 1, 0, 'expired'],
     ['terms', 'one millisecond before the margin before', EXPIRY - MARGIN - 1, MARGIN, 'live'],
     ['terms', 'at the margin before', EXPIRY - MARGIN, MARGIN, 'expired'],
+    ['terms', 'just within 15 minutes after', EXPIRY + exactMs - 1, 0, 'expired'],
+    ['terms', '15 minutes after', EXPIRY + exactMs, 0, 'expired'],
     ['terms', 'just within the retention after', EXPIRY + RETENTION - 1, 0, 'expired'],
     ['terms', 'past the retention after', EXPIRY + RETENTION, 0, 'unknown'],
     ['open terms', 'one millisecond before', EXPIRY - 1, 0, 'live'],
@@ -102,8 +109,12 @@ describe('the decision', () => {
   ] as const)('by %s, %s the expiry (%d, margin %d): %s', (kind, _when, nowMs, marginMs, state) => {
     const verdict = ledgerOf([quote]).verdict(orders[kind], at(nowMs, marginMs))
     expect(verdict.state).toBe(state)
-    const byTermsRule = state === 'unknown' ? 'nothing' : 'exact'
-    const rules = { id: 'id', terms: byTermsRule, 'open terms': openRule(state), none: 'id' }
+    const rules = {
+      id: 'id',
+      terms: nowMs < EXPIRY + exactMs ? 'exact' : 'none',
+      'open terms': state === 'live' ? 'pays' : 'none',
+      none: 'id',
+    }
     expect(verdict.rule).toBe(rules[kind])
     if (verdict.state === 'unknown') return
     expect(verdict.quote).toMatchObject({ id: 'q1', expiresAtMs: EXPIRY })
@@ -153,10 +164,10 @@ describe('the terms', () => {
     '{"pairId":"ETH_USDC","fromAmount":"0.10","toAmount":"289.6450"}',
     '{"pairId":"ETH_USDC","fromAmount":{"assetId":"ETH","value":"1e-1"},"toAmount":{"value":289.645}}',
     '{"pairId":"ETH_USDC","fromAmount":1e-1}',
+    '{"pairId":"eth_usdc","fromAmount":0.1}',
   ])('%s are those of the quote', (json) => expect(stateOf(json)).toBe('live'))
 
   it.each([
-    '{"pairId":"eth_usdc","fromAmount":0.1}',
     '{"fromAmount":0.1,"toAmount":289.645}',
     '{"pairId":"ETH_USDC","toAmount":289.645}',
     '{"pairId":"ETH_USDC","fromAmount":289.645,"toAmount":0.1}',
@@ -182,7 +193,7 @@ describe('the terms', () => {
     expect(ledger.verdict(order(numbers), at(EXPIRY)).state).toBe('expired')
     expect(ledger.verdict(order({ ...numbers, fromAmount: fromValue }), at(EXPIRY)).state).toBe('expired')
     const asText = order({ ...numbers, toAmount: String(Number(toValue)) })
-    expect(ledger.verdict(asText, at(EXPIRY))).toMatchObject({ rule: 'rounded' })
+    expect(ledger.verdict(asText, at(EXPIRY))).toMatchObject({ rule: 'fallen' })
   })
 
   it('distinguish amounts that share a double, if the order does', () => {
@@ -243,18 +254,17 @@ describe('the terms', () => {
     expect(ledgerOf(many.reverse()).verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live' })
   })
 
-  it('that share a double are bounded by what expires first, so that the live one stays', () => {
+  it('that share a double are bounded: the last eight amounts are found', () => {
     const shared = Array.from({ length: 1_000 }, (_, index) => {
       const fromValue = `0.1${'0'.repeat(20)}${index + 1}1`
-      return { ...quote, id: `s${index}`, fromValue, requestedAmount: fromValue, expiresAtMs: EXPIRY - index }
+      return { ...quote, id: `s${index}`, fromValue, requestedAmount: fromValue, expiresAtMs: EXPIRY + index }
     })
+    const ledger = ledgerOf(shared)
     const exactly = (index: number) =>
       order({ pairId: 'ETH_USDC', fromAmount: `0.1${'0'.repeat(20)}${index + 1}1` })
-    for (const ledger of [ledgerOf(shared), ledgerOf(shared.reverse())]) {
-      expect(ledger.verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live', quote: { id: 's0' } })
-      expect(ledger.verdict(exactly(63), at(EXPIRY)).state).toBe('expired')
-      expect(ledger.verdict(exactly(64), at(EXPIRY)).state).toBe('unknown')
-    }
+    expect(ledger.verdict(openTerms, at(EXPIRY))).toMatchObject({ state: 'live', quote: { id: 's999' } })
+    expect(ledger.verdict(exactly(992), at(EXPIRY)).state).toBe('live')
+    expect(ledger.verdict(exactly(991), at(EXPIRY)).state).toBe('unknown')
   })
 
   it('that share a double with an amount that is quoted all day are not pushed out by its quotes', () => {
@@ -266,11 +276,22 @@ describe('the terms', () => {
 })
 
 describe('a quote that is noted again', () => {
-  it('is one entry, with its latest expiry and its latest place in the cache', () => {
-    const ledger = ledgerOf([quote, { ...quote, expiresAtMs: EXPIRY + 10, cacheKey: 'key 2' }, quote])
-    expect(ledger.size).toBe(1)
+  it('is one entry, and with a later expiry another quote', () => {
+    const ledger = ledgerOf([quote, quote])
+    expect(ledger.ledger.size).toBe(1)
+    ledger.note({ ...quote, expiresAtMs: EXPIRY + 10, cacheKey: 'key 2' }, NOTED)
+    expect(ledger.ledger.size).toBe(2)
     expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: EXPIRY + 10, cacheKey: 'key 2' })
     expect(ledger.verdict(byTerms, at(EXPIRY + 9)).state).toBe('live')
+  })
+
+  it('is refused from the earlier of the two ends that its answers gave', () => {
+    const { ledger, verdict } = ledgerOf([])
+    for (const lateMs of [5_000, 1_000, 3_000])
+      ledger.note({ ...quote, refusedFromMs: EXPIRY + lateMs, wallAheadMs: 0 })
+    expect(ledger.size).toBe(1)
+    expect(verdict(byId, at(EXPIRY + 999)).state).toBe('live')
+    expect(verdict(byId, at(EXPIRY + 1_000)).state).toBe('expired')
   })
 
   it('keeps the time when it was first noted', () => {
@@ -310,43 +331,53 @@ describe('a quote that is noted again', () => {
   })
 })
 
-it('an unreadable quote is not forgotten because of an older quote from another replica', () => {
+it('an unreadable quote is not forgotten because of a quote that can be read, older or newer', () => {
   const ledger = ledgerOf([])
-  const { pairId, application, partition, requestedAmount } = quote
-  ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs: EXPIRY - 1_000 })
+  ledger.noteUnreadable(EXPIRY - 1_000)
   ledger.note({ ...quote, notedAtMs: EXPIRY - 1_001 }, EXPIRY - 500)
   expect(ledger.verdict(byTerms, at(EXPIRY))).toEqual({ state: 'unknown', rule: 'unreadable' })
-  ledger.note({ ...quote, id: 'q2', notedAtMs: EXPIRY - 1_000 }, EXPIRY - 500)
-  expect(ledger.verdict(byTerms, at(EXPIRY))).toMatchObject({ state: 'expired' })
+  ledger.note({ ...quote, id: 'q2', notedAtMs: EXPIRY - 999 }, EXPIRY - 500)
+  expect(ledger.verdict(byTerms, at(EXPIRY))).toEqual({ state: 'unknown', rule: 'unreadable' })
 })
 
 it('a quote that had expired when it came says nothing of how long an unreadable one lives', () => {
   const ledger = ledgerOf([{ ...quote, expiresAtMs: NOTED - 1 }])
-  const { pairId, application, partition, requestedAmount } = quote
-  ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs: NOTED + 1 })
-  expect(ledger.verdict(byTerms, at(NOTED + 299_000))).toEqual({ state: 'unknown', rule: 'unreadable' })
-  expect(ledger.verdict(byTerms, at(NOTED + 301_000))).toMatchObject({ state: 'expired' })
+  ledger.noteUnreadable(NOTED + 1)
+  expect(ledger.verdict(byTerms, at(NOTED + 300_000))).toEqual({ state: 'unknown', rule: 'unreadable' })
+  expect(ledger.verdict(byTerms, at(NOTED + 300_001))).toMatchObject({ state: 'expired' })
 })
 
-// The index keeps only the one that ends last of the quotes with equal amounts, so it depended on which one that was.
+it('an unreadable quote lives as long as the longest-lived of the last 100 quotes', () => {
+  const ledger = ledgerOf([{ ...quote, id: 'long', pairId: 'A_B', expiresAtMs: NOTED + 90_000 }, quote])
+  ledger.noteUnreadable(NOTED)
+  expect(ledger.verdict(byTerms, at(NOTED + 89_999)).rule).toBe('unreadable')
+  expect(ledger.verdict(byTerms, at(NOTED + 90_000)).rule).toBe('exact')
+  for (let index = 0; index < 100; index += 1)
+    ledger.note({ ...quote, id: `n${index}`, pairId: 'A_B' }, NOTED + 90_000)
+  ledger.noteUnreadable(NOTED + 90_000)
+  expect(ledger.verdict(byTerms, at(NOTED + 119_999)).rule).toBe('unreadable')
+  expect(ledger.verdict(byTerms, at(NOTED + 120_000)).rule).toBe('exact')
+})
+
+// Of quotes with equal amounts the one that ends last stands for all, so it once depended on which one that was.
 it.each([1_000, -1_000])(
   'a quote that another client was given after an unreadable one, and that ended %i ms later, refuses no order',
   (laterMs) => {
     const ledger = ledgerOf([quote])
-    const { pairId, application, partition, requestedAmount } = quote
-    ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs: EXPIRY - 2_000 })
+    ledger.noteUnreadable(EXPIRY - 2_000)
     const others = { id: 'q2', partition: 'another', expiresAtMs: EXPIRY + laterMs }
     ledger.note({ ...quote, ...others, notedAtMs: EXPIRY - 1_999 }, EXPIRY - 1_999)
     expect(ledger.verdict(byTerms, at(EXPIRY + 1_000))).toEqual({ state: 'unknown', rule: 'unreadable' })
   },
 )
 
-it('an order may be for a live quote although an unreadable one came too', () => {
+it('an order is for the live quote with its amount although an unreadable one came too', () => {
   const ledger = ledgerOf([quote])
-  const { pairId, application, partition, requestedAmount } = quote
   ledger.note({ ...quote, id: 'q2', toValue: '290', expiresAtMs: EXPIRY + 30_000 }, EXPIRY)
-  ledger.noteUnreadable({ pairId, application, partition, requestedAmount, relayedAtMs: EXPIRY + 1 })
-  expect(ledger.verdict(byTerms, at(EXPIRY + 2))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
+  ledger.noteUnreadable(EXPIRY + 1)
+  const other = order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 290 })
+  expect(ledger.verdict(other, at(EXPIRY + 2))).toMatchObject({ state: 'live', quote: { id: 'q2' } })
+  expect(ledger.verdict(byTerms, at(EXPIRY + 2))).toEqual({ state: 'unknown', rule: 'unreadable' })
 })
 
 it('an id that several clients have is found by the one that ends last, whichever client got it again', () => {
@@ -363,31 +394,14 @@ describe('the bounds', () => {
       expiresAtMs: expiresAtMs(index),
     }))
 
-  it('hold, and drop what expires first', () => {
+  it('hold, and drop what was noted first', () => {
     const ledger = ledgerOf(
       numbered(50, (index) => EXPIRY + ((index * 37) % 50)),
       10,
     )
-    expect(ledger.size).toBe(10)
-    for (let index = 0; index < 50; index += 1) {
-      expect(ledger.findById(`n${index}`) !== undefined).toBe((index * 37) % 50 >= 40)
-    }
-  })
-
-  it('drop every expired quote before a live one, even if that was noted first', () => {
-    const ledger = ledgerOf([{ ...quote, id: 'long', expiresAtMs: EXPIRY + 60_000 }], 5)
-    for (const noted of numbered(100, (index) => EXPIRY + index)) ledger.note(noted, EXPIRY + 200)
-    expect(ledger.verdict(order({ id: 'long' }), at(EXPIRY + 200)).state).toBe('live')
-    expect(ledger.verdict(byTerms, at(EXPIRY + 200))).toMatchObject({ state: 'live', quote: { id: 'long' } })
-  })
-
-  it('keep a quote that was long expired and is then noted again', () => {
-    const ledger = ledgerOf([quote], 5)
-    const nowMs = EXPIRY + LONG
-    ledger.note({ ...quote, id: 'q2' }, nowMs)
-    ledger.note({ ...quote, expiresAtMs: nowMs + 60_000 }, nowMs)
-    for (const noted of numbered(20, (index) => EXPIRY + index)) ledger.note(noted, nowMs)
-    expect(ledger.verdict(byId, at(nowMs)).state).toBe('live')
+    expect(ledger.ledger.size).toBe(10)
+    for (let index = 0; index < 50; index += 1)
+      expect(ledger.findById(`n${index}`) !== undefined).toBe(index >= 40)
   })
 
   it('remove dropped quotes from every index', () => {
@@ -396,19 +410,13 @@ describe('the bounds', () => {
       expect(ledger.verdict(gone, at(NOTED)).state).toBe('unknown')
   })
 
-  it('keep a quote whose expiry has moved on', () => {
-    const ledger = ledgerOf([quote, { ...quote, expiresAtMs: EXPIRY + 60_000 }], 5)
-    for (const noted of numbered(20, (index) => EXPIRY + index)) ledger.note(noted, NOTED)
-    expect(ledger.findById('q1')).toMatchObject({ expiresAtMs: EXPIRY + 60_000 })
-  })
-
   it('drop entries past their retention, a few at a time', () => {
     const ledger = ledgerOf(numbered(40, (index) => EXPIRY + index))
     const nowMs = EXPIRY + RETENTION + 40
     for (let notes = 0; notes < 10; notes += 1) {
       ledger.note({ ...quote, id: `late${notes}`, expiresAtMs: nowMs + 1 }, nowMs)
     }
-    expect(ledger.size).toBe(10)
+    expect(ledger.ledger.size).toBe(10)
     expect(ledger.findById('n39')).toBeUndefined()
   })
 
@@ -417,18 +425,6 @@ describe('the bounds', () => {
     ledger.note({ ...quote, id: 'q2', expiresAtMs: EXPIRY + LONG + 1 }, EXPIRY + LONG)
     expect(ledger.findById('q1')).toMatchObject({ id: 'q1', cacheKey: '' })
     expect(ledger.verdict(byId, at(EXPIRY + LONG))).toMatchObject({ state: 'expired', expiredForMs: LONG })
-  })
-
-  it('say how far back they reach, once they have dropped a quote before its time', () => {
-    const ledger = ledgerOf(numbered(3, (index) => EXPIRY + index))
-    expect(ledger.droppedForMs).toBeUndefined()
-    const small = ledgerOf(
-      numbered(3, (index) => EXPIRY + index),
-      2,
-    )
-    expect(small.droppedForMs).toBe(0)
-    small.verdict(byId, at(EXPIRY + 700))
-    expect(small.droppedForMs).toBe(700)
   })
 })
 
@@ -453,14 +449,14 @@ it('the cache key of a quote is forgotten when the quote has expired', () => {
   for (let client = 0; client < 5; client += 1) note('one for all', `client ${client}`, 30_000, 0)
   note('later', 'client', 2_000_000, 1_970_000)
   const old = ledger.findById('one for all')
-  expect(old && [...ledger.cacheKeysOf(old)]).toEqual([''])
+  expect(old && [...ledger.ledger.cacheKeysOf(old)]).toEqual([])
 })
 
-it('of quotes with several clients at most LEDGER_ENTRIES cache keys are remembered, and the oldest are dropped first', () => {
+it('of a quote with several clients every cache key is remembered, as an entry of its own', () => {
   const ledger = ledgerOf([], 100)
   const placesOf = (id: string) => {
     const noted = ledger.findById(id)
-    return noted === undefined ? 0 : [...ledger.cacheKeysOf(noted)].length
+    return noted === undefined ? 0 : [...ledger.ledger.cacheKeysOf(noted)].length
   }
   const give = (id: string, clients: number) => {
     for (let client = 0; client < clients; client += 1)
@@ -470,8 +466,23 @@ it('of quotes with several clients at most LEDGER_ENTRIES cache keys are remembe
   expect(['1', '2', '3'].map(placesOf)).toEqual([30, 30, 30])
   give('1', 5)
   give('4', 20)
-  // Where its quote was noted last is always known.
-  expect(['1', '2', '3', '4'].map(placesOf)).toEqual([35, 1, 30, 20])
+  expect(['1', '2', '3', '4'].map(placesOf)).toEqual([20, 30, 30, 20])
   give('5', 500)
-  expect(['1', '2', '3', '4', '5'].map(placesOf)).toEqual([1, 1, 1, 1, 500])
+  expect(['1', '2', '3', '4', '5'].map(placesOf)).toEqual([0, 0, 0, 0, 100])
+})
+
+it('of one terms the last 1,000 prices count, and all are found by their amount or id', () => {
+  const prices = Array.from({ length: 1_001 }, (_, index) => ({
+    ...quote,
+    id: `p${index}`,
+    partition: 'another',
+    toValue: `${1_000 + index}.5`,
+    expiresAtMs: EXPIRY + (index === 0 ? 60_000 : 0),
+  }))
+  const ledger = ledgerOf(prices.slice(0, 1_000), 2_000)
+  expect(ledger.verdict(openTerms, at(EXPIRY)).rule).toBe('pays')
+  ledger.note(prices[1_000] ?? quote, EXPIRY)
+  // The first, which is live, is no longer among the last 1,000.
+  expect(ledger.verdict(openTerms, at(EXPIRY))).toMatchObject({ state: 'expired', rule: 'none' })
+  expect(ledger.verdict(order({ quoteId: 'p0' }), at(EXPIRY)).state).toBe('live')
 })

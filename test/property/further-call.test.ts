@@ -1,10 +1,8 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { UpstreamFailure } from '../../src/http/upstream-failure.ts'
-import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { Patience } from '../../src/quotes/patience.ts'
-import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import type { Asker, QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import { createQuoteCache } from '../../src/quotes/quote-cache.ts'
 import { createTestClock, deferred, sourceOf } from '../support/clients/quotes.ts'
@@ -135,7 +133,7 @@ afterEach(() => void vi.useRealTimers())
 function createStage() {
   const cache = createQuoteCache({
     store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000 }),
-    providerClock: createProviderClock({ clock: createTestClock(), log: silentLogger() }),
+    clock: createTestClock(),
     minValidityMs: 0,
     refreshAheadMs: 0,
     observer: { lookedUp() {}, notKept() {}, refreshed() {} },
@@ -158,7 +156,7 @@ function createStage() {
           reject(new UpstreamFailure('swap', { fault, maybeSeen: true, cause }))
         const status = how === 'refuse' ? ([400, 403, 404, 451][number % 4] as number) : 200
         const notKept = how === 'amount' ? 'other-amount' : undefined
-        const base = { reason: '', headers: [], quote: undefined, stored: undefined }
+        const base = { reason: '', headers: [], end: undefined, stored: undefined }
         resolve({ ...base, status, notKept, body: Buffer.from(cause), shared: how !== 'mine' })
       },
     }

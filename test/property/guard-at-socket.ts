@@ -4,14 +4,20 @@ import { startGateway } from '../support/gateways/gateway.ts'
 import { readPage } from '../support/observing/metrics-page.ts'
 import { startRecordingUpstream } from '../support/upstreams/recording-upstream.ts'
 import { bodyOf } from './guard-bodies.ts'
-import type { Decision, Given, Guard } from './guard-histories.ts'
+import type { Decision, Guard } from './guard-histories.ts'
+import type { Unreadable } from './guard-model.ts'
 
-const addresses: Record<string, string> = { a: '192.0.2.1', b: '192.0.2.2' }
-const edgeAheadMs = 5_000
+/** What a trusted proxy says of each client: its address, and of the one in a country that country. */
+const clients: Record<string, readonly string[]> = {
+  a: ['Forwarded', 'for=192.0.2.1'],
+  b: ['Forwarded', 'for=192.0.2.2'],
+  DE: ['Forwarded', 'for=192.0.2.3', 'CF-IPCountry', 'DE'],
+}
+const withoutAddress = ['Forwarded', 'for=unknown']
 
 /**
  * A whole gateway, asked over its socket: how it reads quotes, times and clients' addresses is under test as well. The
- * provider has two edges, and the clock of one is 5 s ahead.
+ * provider has two edges, and the clock of one is ahead.
  */
 export async function guardAtSocket(): Promise<Guard & { close(): Promise<void> }> {
   const clock = createTestClock()
@@ -20,27 +26,30 @@ export async function guardAtSocket(): Promise<Guard & { close(): Promise<void> 
     if (next === undefined) response.writeHead(201).end('{}')
     else giveQuote(response, next.body, ['Date', new Date(next.dateMs).toUTCString()])
   })
-  const settings = { SWAP_BASE_URL: upstream.url, TRUST_PROXY: 'loopback', LOG_LEVEL: 'silent' }
+  const settings = {
+    SWAP_BASE_URL: upstream.url,
+    TRUST_PROXY: 'loopback',
+    QUOTE_PARTITION: 'header',
+    QUOTE_PARTITION_HEADER: 'cf-ipcountry',
+    LOG_LEVEL: 'silent',
+  }
   const gateway = await startGateway(settings, { clock })
   let asked = 0
 
-  const clientOf = (partition: string | undefined) => `for=${addresses[partition ?? ''] ?? 'unknown'}`
+  const headersOf = ({ application, partition }: Pick<Unreadable, 'application' | 'partition'>) => [
+    ...['App-Name', application],
+    ...(clients[partition ?? ''] ?? withoutAddress),
+  ]
 
   async function give(
-    {
-      pair,
-      requested,
-      application,
-      partition,
-    }: Pick<Given, 'pair' | 'requested' | 'application' | 'partition'>,
+    asker: Pick<Unreadable, 'pair' | 'requested' | 'application' | 'partition'>,
     answer: { body: string; dateMs: number },
   ): Promise<void> {
     next = answer
     asked += 1
     // Each is another question, or the cache would answer.
-    const path = `/v3/pairs/${pair}/quotes?amount=${requested}&question=${asked}`
-    const headers = ['App-Name', application, 'Forwarded', clientOf(partition)]
-    const { status } = await ask(gateway.url, { path, headers })
+    const path = `/v3/pairs/${asker.pair}/quotes?amount=${asker.requested}&question=${asked}`
+    const { status } = await ask(gateway.url, { path, headers: headersOf(asker) })
     if (status !== 200) throw new Error(`a quote was answered ${status}`)
     next = undefined
   }
@@ -52,31 +61,33 @@ export async function guardAtSocket(): Promise<Guard & { close(): Promise<void> 
 
   return {
     clock,
-    quote(quote, isAhead) {
-      const { id, pair, from, to, endsAtMs, givenAtMs } = quote
-      const aheadMs = isAhead ? edgeAheadMs : 0
+    quote(quote) {
+      const { id, pair, from, to, endsAtMs, expiresAtMs } = quote
       const amounts = { fromAmount: { assetId: 'A', value: from }, toAmount: { assetId: 'B', value: to } }
-      const body = quoteBody({ id, pairId: pair, ...amounts, expiry: endsAtMs + aheadMs })
-      return give(quote, { body, dateMs: givenAtMs + aheadMs })
+      const body = quoteBody({ id, pairId: pair, ...amounts, expiry: expiresAtMs })
+      return give(quote, { body, dateMs: clock.nowMs() + expiresAtMs - endsAtMs })
     },
     odd(odd) {
-      const body = JSON.stringify({ toAmount: { value: '1' } })
+      const fromAmount = odd.stated === undefined ? {} : { fromAmount: { assetId: 'A', value: odd.stated } }
+      const body = JSON.stringify({ ...fromAmount, toAmount: { assetId: 'B', value: '1' } })
       return give(odd, { body, dateMs: clock.nowMs() })
     },
     async order(order): Promise<Decision> {
       const before = await matches()
-      const headers = ['App-Name', order.application, 'Forwarded', clientOf(order.partition)]
-      const { status } = await ask(gateway.url, {
+      const named = order.header === undefined ? [] : ['Quotegate-Quote', order.header]
+      const answer = await ask(gateway.url, {
         path: floatPath,
         method: 'POST',
-        headers,
+        headers: [...headersOf(order), ...named],
         body: bodyOf(order),
       })
       const counted = [...(await matches())].filter(([key, value]) => value !== before.get(key))
       const [state, rule] = counted.length === 1 ? String(counted[0]?.[0]).split(' ') : []
-      if ((status === 409) !== (state === 'expired'))
-        throw new Error(`${status} for an order that is ${state}`)
-      return { state: state as Decision['state'], rule: String(rule) }
+      const isRefused = answer.status === 409
+      if (isRefused !== (state === 'expired'))
+        throw new Error(`${answer.status} for an order that is ${state}`)
+      const quoteId = isRefused ? String(JSON.parse(answer.body).quoteId) : undefined
+      return { state: state as Decision['state'], rule: String(rule), quoteId }
     },
     async close() {
       await gateway.close()

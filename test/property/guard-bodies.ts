@@ -1,4 +1,4 @@
-import type { Ordered, Spelled } from './guard-histories.ts'
+import type { Ordered, Spelled } from './guard-model.ts'
 
 /** An order as its client writes it. */
 export function bodyOf({ quoteId, bareId, pair: pairId, from: fromAmount, to }: Ordered): Buffer {

@@ -1,101 +1,254 @@
-// The guard of float orders once more, as simply as it can be said: a list of all quotes, and the six rules one after
-// the other over all of them. It shares no code with src/orders.
-
-import type { Decision, Given, Odd, Ordered, Spelled } from './guard-histories.ts'
-
-const dayMs = 86_400_000
-const recentMs = 900_000
-const places = 40
-
-function scaled(text: string): bigint {
-  const [mantissa = '', exponent = '0'] = text.toLowerCase().split('e')
-  const [integer = '', fraction = ''] = mantissa.split('.')
-  return BigInt(integer + fraction) * 10n ** BigInt(places - fraction.length + Number(exponent))
+/**
+ * The guard of float orders for the second time: a list of everything that clients were given, and the six rules of
+ * docs/orders.md read over the whole list. It shares no code with `src`.
+ */
+export interface Given {
+  id: string
+  pair: string
+  from: string
+  requested: string
+  to: string
+  application: string
+  partition: string | undefined
+  givenAtMs: number
+  /** When it ends. Its `expiry` is as much later as the clock of the provider's edge is ahead. */
+  endsAtMs: number
+  expiresAtMs: number
 }
 
-function isSame({ text, isNumber }: Spelled, decimal: string): boolean {
-  if (scaled(text) === scaled(decimal)) return true
-  // What a browser makes of it: the shortest spelling of its double.
-  return isNumber && scaled(String(Number(decimal))) === scaled(text)
+/** An answer that its client may take for a quote, and that the gateway cannot read. */
+export interface Unreadable {
+  pair: string
+  requested: string
+  /** The amount that the answer states, where it states another one than was asked for. */
+  stated: string | undefined
+  application: string
+  partition: string | undefined
+  givenAtMs: number
 }
 
-function isRounded({ text }: Spelled, decimal: string): boolean {
-  const [mantissa = '', exponent = '0'] = text.split('e')
-  const decimals = Math.max(0, (mantissa.split('.')[1] ?? '').length - Number(exponent))
-  const unit = 10n ** BigInt(places - decimals)
-  const difference = scaled(decimal) - scaled(text)
-  return -unit < difference && difference < unit
+/** An amount as its order spells it. */
+export interface Spelled {
+  text: string
+  isNumber: boolean
 }
 
-const digitsOf = (text: string) =>
-  (text.toLowerCase().split('e')[0] ?? '').replace('.', '').replace(/^0+/, '')
+export interface Ordered {
+  header?: string | undefined
+  quoteId?: string | undefined
+  bareId?: string | undefined
+  pair: string
+  from: Spelled
+  /** `odd`: something that is not an amount. */
+  to: Spelled | 'odd' | undefined
+  application: string
+  partition: string | undefined
+  /** Whether its partition is a client address. A country is not, nor is the one partition of all clients. */
+  isAddress: boolean
+}
 
-interface Past {
-  given: readonly Given[]
-  odd: readonly Odd[]
+export interface Verdict {
+  state: 'live' | 'expired' | 'unknown'
+  rule: 'id' | 'exact' | 'pays' | 'fallen' | 'any' | 'none' | 'unreadable' | 'store-away'
+  /** The quotes that the verdict may name. Several, where several end last. */
+  quoteIds: readonly string[]
+}
+
+const retentionMs = 86_400_000
+const recentMs = 15 * 60_000
+const unreadableLifeMs = 5 * 60_000
+const pricesOfTerms = 1_000
+
+/** What all clients were given, in the order in which it was noted. */
+export class Past {
+  readonly quotes: Given[] = []
+  readonly unreadable: (Unreadable & { untilMs: number })[] = []
+  readonly #livesMs: number[] = []
+
+  /**
+   * A quote that its client was given before changes nothing but that the earlier of its two ends counts. Given to another
+   * client too, it is that one's own as well.
+   */
+  note(quote: Given): void {
+    const known = this.quotes.find((other) => isSameQuote(other, quote))
+    if (known === undefined) {
+      this.quotes.push({ ...quote })
+      this.#livesMs.push(quote.endsAtMs - quote.givenAtMs)
+    } else known.endsAtMs = Math.min(known.endsAtMs, quote.endsAtMs)
+  }
+
+  noteUnreadable(answer: Unreadable): void {
+    const lives = this.#livesMs.slice(-100)
+    const lifeMs = lives.length === 0 ? unreadableLifeMs : Math.max(...lives)
+    this.unreadable.push({ ...answer, untilMs: answer.givenAtMs + lifeMs })
+  }
+}
+
+export interface At {
   nowMs: number
   marginMs: number
+  /** Whether everything that other replicas noted is here. */
+  othersKnown: boolean
 }
 
-export function decide(order: Ordered, past: Past): Decision {
-  const { given, nowMs, marginMs } = past
-  const known = given.filter(({ endsAtMs }) => nowMs < endsAtMs + dayMs)
-  const isLive = ({ endsAtMs }: Given) => nowMs < endsAtMs - marginMs
-  const named = known.filter(({ id }) => id === order.quoteId || id === order.bareId)
-  if (named.length > 0) return { state: named.some(isLive) ? 'live' : 'expired', rule: 'id' }
-  const isOdd = isDoubted({ requested: order.from.text }, order, past)
-  if (order.quoteId !== undefined) return { state: 'unknown', rule: isOdd ? 'unreadable' : 'id' }
-  const candidates = known.filter(
-    ({ pair, application, from, requested }) =>
-      pair === order.pair &&
-      application === order.application &&
-      (isSame(order.from, from) || isSame(order.from, requested)),
-  )
-  const decision = decideAmong(candidates, order, past)
-  if (decision.rule === 'nothing' && isOdd) return { state: 'unknown', rule: 'unreadable' }
-  if (decision.state !== 'expired') return decision
-  const undoubted = candidates.filter((quote) => isLive(quote) || !isDoubted(quote, order, past))
-  const certain = decideAmong(undoubted, order, past)
-  return certain.state === 'unknown' ? { state: 'unknown', rule: 'unreadable' } : certain
+/** The first rule that applies decides. */
+export function decide(order: Ordered, past: Past, at: At): Verdict {
+  const verdict = decideKnowingAll(order, past, at)
+  // An order is then refused only by a quote that it names.
+  if (!at.othersKnown && verdict.state === 'expired' && verdict.rule !== 'id') return unknown('store-away')
+  return verdict
 }
 
-function decideAmong(candidates: Given[], order: Ordered, { nowMs, marginMs }: Past): Decision {
-  const isLive = ({ endsAtMs }: Given) => nowMs < endsAtMs - marginMs
+function decideKnowingAll(order: Ordered, past: Past, { nowMs, marginMs }: At): Verdict {
+  const known = past.quotes.filter(({ endsAtMs }) => nowMs - endsAtMs < retentionMs)
+  const lives = ({ endsAtMs }: Given) => endsAtMs - nowMs > marginMs
+  const isRecent = (quote: Given) => !lives(quote) && nowMs - quote.endsAtMs < recentMs
   const isOwn = ({ partition }: Given) => partition !== undefined && partition === order.partition
-  const isNear = (quote: Given) => isLive(quote) || (isOwn(quote) && nowMs < quote.endsAtMs + recentMs)
-  const amount = order.to === 'odd' ? undefined : order.to
-  const digits = digitsOf(amount?.text ?? '')
-  const isOneQuotes = digits.replace(/0+$/, '').length >= 8
-  const exact = candidates.filter((quote) => amount && isSame(amount, quote.to))
-  const rounded = candidates.filter((quote) => amount && digits.length >= 5 && isRounded(amount, quote.to))
-  const isSixth = candidates.some(isLive) || order.to === undefined || candidates.some(isOwn)
-  const rules: [quotes: Given[], rule: string][] = [
-    [exact.filter((quote) => isOneQuotes || isNear(quote)), 'exact'],
-    [rounded.filter(isNear), 'rounded'],
-    [candidates.filter((quote) => isOwn(quote) && isLive(quote)), 'own-live'],
-    [exact, 'exact'],
-    [rounded, 'rounded'],
-    [isSixth ? candidates : [], 'pair-and-amount'],
-  ]
-  const [quotes, rule] = rules.find(([deciders]) => deciders.length > 0) ?? [[], 'nothing']
-  if (quotes.length === 0) return { state: 'unknown', rule }
-  return { state: quotes.some(isLive) ? 'live' : 'expired', rule }
+  const unreadable = past.unreadable.filter(
+    (answer) => isOfPair(order, answer) && nowMs < answer.untilMs && answer.partition === order.partition,
+  )
+
+  /** Live before expired, the orderer's own before another client's, the one that ends last. */
+  function by(rule: Verdict['rule'], quotes: readonly Given[]): Verdict {
+    const state = quotes.some(lives) ? 'live' : 'expired'
+    const sameState = quotes.filter((quote) => lives(quote) === (state === 'live'))
+    const best = sameState.some(isOwn) ? sameState.filter(isOwn) : sameState
+    const endsLastMs = Math.max(...best.map(({ endsAtMs }) => endsAtMs))
+    const named = best.filter(({ endsAtMs }) => endsAtMs === endsLastMs)
+    return { state, rule, quoteIds: named.map(({ id }) => id) }
+  }
+
+  // 1. Named.
+  const ids = [order.header, order.quoteId, order.bareId].filter((id) => id !== undefined)
+  const named = known.filter(({ id }) => ids.includes(id))
+  if (named.length > 0) return by('id', named)
+  if (order.header !== undefined || order.quoteId !== undefined)
+    return unknown(unreadable.length > 0 ? 'unreadable' : 'id')
+
+  const candidates = known.filter((quote) => isCandidate(order, quote))
+  const stated = order.to === 'odd' ? undefined : order.to
+  const digits = stated === undefined ? 0 : significantDigits(stated.text)
+  const hasExactly = ({ to }: Given) => stated !== undefined && isSame(stated, to)
+  const roundsTo = ({ to }: Given) => stated !== undefined && digits >= 5 && isRounded(stated.text, to)
+
+  // 2. Exact. An unreadable answer matches whatever is stated, live.
+  const exact = candidates.filter(
+    (quote) =>
+      hasExactly(quote) &&
+      ((isOwn(quote) && lives(quote)) ||
+        (isOwn(quote) && isRecent(quote) && digits >= 6 && order.isAddress) ||
+        digits >= 8),
+  )
+  if (exact.some(lives)) return by('exact', exact)
+  if (unreadable.some((answer) => isOfTerms(order, answer, [answer.requested, answer.stated])))
+    return unknown('unreadable')
+  if (exact.length > 0) return by('exact', exact)
+
+  const counted = ofLastPrices(candidates)
+
+  // 3. It pays.
+  const pays = (quote: Given) =>
+    stated === undefined || compare(quote.to, stated.text) >= 0 || hasExactly(quote) || roundsTo(quote)
+  const paying = counted.filter((quote) => lives(quote) && pays(quote))
+  if (paying.length > 0) return by('pays', paying)
+
+  // 4. It has fallen.
+  const fallen = counted.filter((quote) => isRecent(quote) && (hasExactly(quote) || roundsTo(quote)))
+  if (fallen.length > 0) return by('fallen', fallen)
+
+  // 5. Any.
+  const live = counted.filter(lives)
+  if (live.length > 0) return by('any', live)
+
+  // 6. None.
+  const spoken = counted.filter(
+    (quote) => isOwn(quote) || hasExactly(quote) || roundsTo(quote) || stated === undefined,
+  )
+  return spoken.length > 0 ? by('none', spoken) : unknown('none')
 }
 
-/** Whether the orderer had an odd answer, for which the order may be, and none that was read since. */
-function isDoubted(quote: Pick<Given, 'requested'>, order: Ordered, { given, odd, nowMs }: Past): boolean {
-  const lives = given.map(({ endsAtMs, givenAtMs }) => endsAtMs - givenAtMs).filter((lifeMs) => lifeMs > 0)
-  const forMs = lives.length === 0 ? 300_000 : Math.max(...lives.slice(-100))
-  const { pair, application, partition = 'nobody' } = order
-  const isOrderers = (one: Pick<Odd, 'pair' | 'application' | 'partition'>) =>
-    one.pair === pair && one.application === application && one.partition === partition
-  return odd.some(({ requested, givenAtMs, ...rest }) => {
-    const isAlike = (amount: string) => Number(amount) === Number(requested)
-    const isReadSince = given.some(
-      (other) =>
-        isOrderers(other) && other.givenAtMs > givenAtMs && (isAlike(other.requested) || isAlike(other.from)),
-    )
-    const isMeant = isOrderers(rest) && (isAlike(quote.requested) || isAlike(order.from.text))
-    return isMeant && !isReadSince && givenAtMs >= nowMs - forMs
-  })
+type OfTerms = Pick<Given, 'pair' | 'application'>
+
+const isOfPair = (order: Ordered, { pair }: OfTerms) => pair.toLowerCase() === order.pair.toLowerCase()
+
+function isOfTerms(order: Ordered, given: OfTerms, amounts: readonly (string | undefined)[]): boolean {
+  if (!isOfPair(order, given) || given.application !== order.application) return false
+  return amounts.some((amount) => amount !== undefined && isSame(order.from, amount))
+}
+
+/** Whether an order can mean a quote by its terms. */
+export function isCandidate(order: Ordered, quote: Given): boolean {
+  return isOfTerms(order, quote, [quote.from, quote.requested])
+}
+
+/** Of one terms, the last distinct prices count in rules 3 to 6. */
+function ofLastPrices(candidates: readonly Given[]): readonly Given[] {
+  if (candidates.length <= pricesOfTerms) return candidates
+  const newestFirst = new Set(candidates.map(({ to }) => plain(to)).reverse())
+  const last = new Set([...newestFirst].slice(0, pricesOfTerms))
+  return candidates.filter(({ to }) => last.has(plain(to)))
+}
+
+const unknown = (rule: Verdict['rule']): Verdict => ({ state: 'unknown', rule, quoteIds: [] })
+
+/** `units` x 10^-`decimals`, without zeros at the end: 289.60 has one decimal and four digits, 290 no decimal and two. */
+interface Decimal {
+  units: bigint
+  decimals: number
+}
+
+const memo = new Map<string, Decimal>()
+
+export function decimal(text: string): Decimal {
+  const known = memo.get(text)
+  if (known !== undefined) return known
+  const [, whole = '', fraction = '', exponent = '0'] = /^(\d+)\.?(\d*)(?:e([+-]?\d+))?$/i.exec(text) ?? []
+  if (whole === '') throw new Error(`not an amount: ${text}`)
+  let units = BigInt(whole + fraction)
+  let decimals = fraction.length - Number(exponent)
+  for (; decimals < 0; decimals += 1) units *= 10n
+  for (; decimals > 0 && units % 10n === 0n; decimals -= 1) units /= 10n
+  memo.set(text, { units, decimals })
+  return { units, decimals }
+}
+
+/** As it is written without an exponent and without zeros that say nothing. */
+export function plain(text: string): string {
+  const { units, decimals } = decimal(text)
+  const digits = String(units).padStart(decimals + 1, '0')
+  return decimals === 0 ? digits : `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
+}
+
+export function compare(left: string, right: string): number {
+  const [one, other] = [decimal(left), decimal(right)]
+  const common = Math.max(one.decimals, other.decimals)
+  const difference = scaled(one, common) - scaled(other, common)
+  return Number(difference > 0n) - Number(difference < 0n)
+}
+
+const scaled = ({ units, decimals }: Decimal, to: number) => units * 10n ** BigInt(to - decimals)
+
+/** A JSON number is also the decimal to which it is the nearest double, unless it has more digits than a double needs. */
+export function isSame({ text, isNumber }: Spelled, amount: string): boolean {
+  if (compare(text, amount) === 0) return true
+  return isNumber && Number(text) === Number(amount) && compare(text, String(Number(text))) === 0
+}
+
+/** Zeros at the end are not counted. */
+export function significantDigits(text: string): number {
+  return String(decimal(text).units).replace(/0+$/, '').length
+}
+
+/** Whether the amount, cut to as many decimals as are stated, is what is stated, down or up: half up is one of the two. */
+function isRounded(stated: string, amount: string): boolean {
+  const { units, decimals } = decimal(stated)
+  const exact = decimal(amount)
+  if (exact.decimals <= decimals) return compare(amount, stated) === 0
+  const step = 10n ** BigInt(exact.decimals - decimals)
+  return units === exact.units / step || units === (exact.units + step - 1n) / step
+}
+
+function isSameQuote(left: Given, right: Given): boolean {
+  const names = ['id', 'expiresAtMs', 'partition', 'pair', 'application', 'from', 'requested', 'to'] as const
+  return names.every((name) => left[name] === right[name])
 }

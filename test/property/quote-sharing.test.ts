@@ -1,14 +1,13 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createPartition } from '../../src/client/partition.ts'
+import { lookAt } from '../../src/clock.ts'
 import { UpstreamFailure } from '../../src/http/upstream-failure.ts'
-import { silentLogger } from '../../src/process/logger.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import { createQuoteCache, type Served } from '../../src/quotes/quote-cache.ts'
 import { createQuoteKey } from '../../src/quotes/quote-key.ts'
-import { createTestClock, deferred, sourceOf } from '../support/clients/quotes.ts'
+import { createTestClock, deferred, endAt, sourceOf } from '../support/clients/quotes.ts'
 
 type Mode = Parameters<typeof createPartition>[0]['mode']
 const mode = fc.constantFrom<Mode>('ip', 'header', 'none')
@@ -70,10 +69,9 @@ it('in every mode a quote fetched for one partition is never served to another, 
         const clock = createTestClock()
         const partitionOf = createPartition({ mode: options, placeHeaders: ['x-place'] })
         const keyOf = createQuoteKey()
-        const providerClock = createProviderClock({ clock, log: silentLogger() })
         const cache = createQuoteCache({
           store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000 }),
-          providerClock,
+          clock,
           minValidityMs: 0,
           refreshAheadMs,
           observer: { lookedUp() {}, notKept() {}, refreshed() {} },
@@ -88,15 +86,11 @@ it('in every mode a quote fetched for one partition is never served to another, 
             settle({ doing, lifeMs, shared }: (typeof steps)[number]) {
               if (doing === 'fail') return reject(new Error('down'))
               if (doing === 'time') return reject(late)
-              const quote = {
-                id: circle,
-                body: circle,
-                headers: [],
-                lifeMs: 0,
-                expiresAtMs: clock.nowMs() + lifeMs,
-              }
+              const expiresAtMs = clock.nowMs() + lifeMs
+              const end = endAt(expiresAtMs)
+              const quote = { id: circle, body: circle, headers: [], lifeMs: 0, expiresAtMs, end }
               const stored = lifeMs > 0 && shared ? quote : undefined
-              const base = { status: 200, reason: '', headers: [], quote: undefined, notKept: undefined }
+              const base = { status: 200, reason: '', headers: [], end: undefined, notKept: undefined }
               resolve({ ...base, body: Buffer.from(circle), stored, shared })
             },
           }
@@ -134,7 +128,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
                     keyedHeaders: [['app-name', appName]],
                   })
             const source = sourceOf(() => callFor(circle))
-            const live = key === undefined ? undefined : cache.live(key, providerClock.moment())
+            const live = key === undefined ? undefined : cache.live(key, lookAt(clock))
             if (key !== undefined && live !== undefined && cache.isRefreshDue(key, live))
               cache.refresh(key, live, source)
             // At this very instant: nothing is handed out that is over.

@@ -99,15 +99,27 @@ it('a live order for a quote of the edge that agrees with us is sent though the 
   expect((await order(first.id)).status).toBe(201)
 })
 
-it('a quote of the edge that agrees with us ends to the millisecond once that edge answered last', async () => {
+it('a quote of the edge that agrees with us ends to the millisecond once the other has not answered for 50 answers and a minute', async () => {
   const { clock, provider, quote, order } = await twoEdges()
   provider.aheadMs = 5_000
   await quote('2')
   provider.aheadMs = 0
   const first = await quote('1')
-  clock.advance(5_999)
+  clock.advance(4_749)
   expect(await quote('1')).toMatchObject({ id: first.id, how: 'quotegate; hit; ttl=0' })
   clock.advance(1)
-  expectProblem(await order(first.id), 409, 'quote-expired')
   expect((await quote('1')).id).not.toBe(first.id)
+  clock.advance(1_249)
+  expect((await order(first.id)).status).toBe(201)
+  clock.advance(1)
+  expectProblem(await order(first.id), 409, 'quote-expired')
+
+  for (let amount = 3; amount < 52; amount += 1) await quote(String(amount))
+  clock.advance(60_000)
+  const later = await quote('1')
+  clock.advance(5_999)
+  expect(await quote('1')).toMatchObject({ id: later.id, how: 'quotegate; hit; ttl=0' })
+  clock.advance(1)
+  expectProblem(await order(later.id), 409, 'quote-expired')
+  expect((await quote('1')).id).not.toBe(later.id)
 })

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest'
-import { silentLogger } from '../../src/process/logger.ts'
+import { lookAt } from '../../src/clock.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import { createQuoteCache, type Lookup, type QuoteCacheOptions } from '../../src/quotes/quote-cache.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
-import { createTestClock, deferred, sourceOf } from '../support/clients/quotes.ts'
+import { createTestClock, deferred, endAt, sourceOf } from '../support/clients/quotes.ts'
 
 const lifeMs = 30_000
 
@@ -15,10 +14,9 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
   const looked: Lookup[] = []
   const notKept: string[] = []
   const refreshes: string[] = []
-  const providerClock = createProviderClock({ clock, log: silentLogger() })
   const cache = createQuoteCache({
     store: createMemoryQuoteStore({ maxEntries: 100, maxBytes: 100_000 }),
-    providerClock,
+    clock,
     minValidityMs: 0,
     refreshAheadMs: 0,
     ...options,
@@ -48,8 +46,8 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
       reason: 'OK',
       headers: [],
       body: Buffer.from(id),
-      quote: undefined,
-      stored: { id, body: id, headers: [], lifeMs: expiresAtMs - clock.nowMs(), expiresAtMs },
+      end: endAt(expiresAtMs),
+      stored: { id, body: id, headers: [], lifeMs, expiresAtMs, end: endAt(expiresAtMs) },
       notKept: undefined,
       shared: true,
       ...changes,
@@ -59,7 +57,7 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
   const get = (key = 'key') => cache.getOrFetch(key, source)
   /** As the route looks into memory. */
   function live(key: string) {
-    const quote = cache.live(key, providerClock.moment())
+    const quote = cache.live(key, lookAt(clock))
     if (quote !== undefined && cache.isRefreshDue(key, quote)) cache.refresh(key, quote, source)
     return quote
   }
@@ -253,6 +251,7 @@ describe('a quote that another replica has fetched', () => {
     headers: [],
     lifeMs: 0,
     expiresAtMs,
+    end: endAt(expiresAtMs),
   })
 
   it('is kept and served as a hit to all who wait, counted apart, and each request that asked is notified', async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
+import { endAt } from '../support/clients/quotes.ts'
 
 function quote(fromValue: string, toValue: string): StoredQuote {
   const body = JSON.stringify({
@@ -9,7 +10,7 @@ function quote(fromValue: string, toValue: string): StoredQuote {
     fromAmount: { assetId: 'ETH', value: fromValue },
     toAmount: { assetId: 'USDC', value: toValue },
   })
-  return { id: 'q', body, headers: [], lifeMs: 30_000, expiresAtMs: 31_000 }
+  return { id: 'q', body, headers: [], lifeMs: 30_000, expiresAtMs: 31_000, end: endAt(31_000) }
 }
 
 function observed() {

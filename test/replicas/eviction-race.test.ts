@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest'
-import { silentLogger } from '../../src/process/logger.ts'
+import { systemClock as clock } from '../../src/clock.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createProviderClock } from '../../src/quotes/provider-clock.ts'
 import { createEvictions } from '../../src/replicas/evictions.ts'
 import { createSharedQuotes, type Sharing } from '../../src/replicas/shared-quotes.ts'
 import { createValkeyQuoteStore, type SharedQuoteStore } from '../../src/replicas/valkey/quote-store.ts'
@@ -10,13 +9,12 @@ import { pause, until } from '../support/gateways/between.ts'
 import { eventually } from '../support/gateways/replicas.ts'
 import { storeAt, type ValkeyServer, valkey } from '../support/stores/valkey.ts'
 
-const providerClock = createProviderClock({ clock: { nowMs: Date.now }, log: silentLogger() })
 const answer = {
   status: 200,
   reason: 'OK',
   headers: [],
   body: Buffer.from('fetched'),
-  quote: undefined,
+  end: undefined,
   stored: storedQuote({ id: 'fetched' }),
   notKept: undefined,
   shared: true,
@@ -25,7 +23,7 @@ const answer = {
 /** The parts of one replica, and what it says of the store's answers to `between` before it goes on. */
 async function replica(server: ValkeyServer, between: () => Promise<void> = async () => {}) {
   const sharedStore = await storeAt(server.url)
-  const store = createValkeyQuoteStore({ sharedStore, clock: { nowMs: Date.now }, providerClock })
+  const store = createValkeyQuoteStore({ sharedStore, clock })
   const held: SharedQuoteStore = {
     ...store,
     async getOrLock(key, options) {
@@ -39,7 +37,7 @@ async function replica(server: ValkeyServer, between: () => Promise<void> = asyn
   const evictions = createEvictions({
     cacheKeysOf: () => [],
     memory,
-    providerClock,
+    clock,
     store: held,
     observer: {
       dropped(reason) {
@@ -52,7 +50,7 @@ async function replica(server: ValkeyServer, between: () => Promise<void> = asyn
   const share = createSharedQuotes({
     store: held,
     evictions,
-    providerClock,
+    clock,
     minValidityMs: 0,
     lockWaitMs: 10_000,
     pause,
@@ -134,7 +132,7 @@ it('a quote under a thousand cache keys is evicted from fifty at a time', async 
   const evictions = createEvictions({
     cacheKeysOf: () => [],
     memory: createMemoryQuoteStore({ maxEntries: 10, maxBytes: 100_000 }),
-    providerClock,
+    clock,
     observer: { dropped() {} },
     store: {
       subscribe() {},

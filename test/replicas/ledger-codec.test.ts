@@ -1,8 +1,11 @@
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { NotedQuote } from '../../src/orders/ledger.ts'
-import { decodeNote, encodeNote } from '../../src/replicas/ledger-codec.ts'
+import type { NotedQuote } from '../../src/orders/noted-quote.ts'
+import { orderLeftMs } from '../../src/quotes/ends.ts'
+import { decodeNote, encodeNote, type ReadAt } from '../../src/replicas/ledger-codec.ts'
 
 const expiry = 1_763_651_841_481
+const notedAt = { nowMs: expiry - 30_000, steadyMs: 5_000 }
 const quote: NotedQuote = {
   id: 'q1',
   pairId: 'ETH_USDC',
@@ -12,50 +15,65 @@ const quote: NotedQuote = {
   application: 'wallet',
   partition: 'a',
   expiresAtMs: expiry,
-  ownEnd: { fromMs: 28_000, untilMs: 30_000 },
+  refusedFromMs: expiry + 2_000,
+  wallAheadMs: notedAt.nowMs - notedAt.steadyMs,
   cacheKey: 'key',
   notedAtMs: expiry - 30_000,
 }
-/** As the script of the store writes it. */
-const written = (noted: NotedQuote, steadyNowMs: number, storeNowMs: number) =>
-  `${noted.expiresAtMs} ${storeNowMs} ${encodeNote(noted, steadyNowMs)}`
+/** As the script of the store writes it: the store's clock is cut to milliseconds. */
+const written = (noted: NotedQuote, storeMs: number, at = notedAt) =>
+  `${noted.expiresAtMs} ${Math.floor(storeMs)} ${encodeNote(noted, at)}`
+const readAt: ReadAt = { storeNowMs: 1_000_000, ...notedAt }
 
 describe('a note of a quote in the shared store', () => {
-  it("is the quote, and its own end is counted by the store's clock", () => {
-    const note = written(quote, 5_000, 1_000_000)
-    const read = (storeNowMs: number, steadyNowMs: number) =>
-      decodeNote(note, { storeNowMs, nowMs: expiry, steadyNowMs })
-    expect(read(1_000_000, 5_000)).toEqual(quote)
-    // Another process, whose steady clock began at another time, reads it ten seconds later: 13 to 15 s are left.
-    expect(read(1_010_000, 700)?.ownEnd).toEqual({ fromMs: 13_700, untilMs: 15_700 })
-    // What the way to the store and back took makes it later, so that it refuses no live order.
-    expect(read(1_010_000, 750)?.ownEnd).toEqual({ fromMs: 13_750, untilMs: 15_750 })
+  it.each(['a', undefined])('is the quote, given to the partition %s', (partition) => {
+    const noted = { ...quote, partition }
+    const read = decodeNote(written(noted, 1_000_000), readAt)
+    expect(read).toEqual({ ...noted, refusedFromMs: read?.refusedFromMs })
   })
 
-  it('may have neither an own end nor a partition', () => {
-    const bare = { ...quote, ownEnd: undefined, partition: undefined }
-    const readAt = { storeNowMs: 1, nowMs: expiry, steadyNowMs: 0 }
-    expect(decodeNote(written(bare, 0, 1), readAt)).toEqual(bare)
+  it("has as much left as the store's clock says, whatever the clocks of the replica that reads it show", () => {
+    const anHourBehind = { nowMs: notedAt.nowMs - 3_590_000, steadyMs: 700 }
+    const read = decodeNote(written(quote, 1_000_000), { storeNowMs: 1_010_000, ...anHourBehind })
+    // Of 32 seconds ten are over.
+    expect(read && Math.abs(orderLeftMs(read, anHourBehind) - 22_000)).toBeLessThanOrEqual(2)
+    expect(read?.expiresAtMs).toBe(expiry)
   })
 
-  it('of version 1.0.0 is read, and has neither', () => {
-    const { id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs, cacheKey } = quote
-    const members = [id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs, cacheKey]
-    const note = `${expiry} ${JSON.stringify(members)}`
-    expect(decodeNote(note, { storeNowMs: 0, nowMs: expiry, steadyNowMs: 0 })).toEqual({
-      ...quote,
-      partition: undefined,
-      ownEnd: undefined,
-    })
+  it('never ends earlier than the quote, and later by what it took on its way', () => {
+    const upTo = (max: number) => fc.double({ min: 0, max, noNaN: true })
+    const took = fc.oneof(upTo(0.1), upTo(500))
+    const instant = upTo(1e9)
+    const clock = fc.record({ nowMs: fc.integer({ min: expiry - 86_400_000, max: 2e12 }), steadyMs: instant })
+    fc.assert(
+      fc.property(took, took, took, instant, clock, (toStore, inStore, fromStore, storeMs, there) => {
+        // The wall clock is cut to milliseconds too.
+        const at = { nowMs: notedAt.nowMs, steadyMs: notedAt.steadyMs + (toStore % 1) }
+        const note = written(quote, storeMs + toStore, at)
+        const readAt = { storeNowMs: Math.floor(storeMs + toStore + inStore), ...there }
+        const read = decodeNote(note, readAt)
+        const trulyLeftMs = orderLeftMs(quote, at) - (toStore + inStore + fromStore)
+        const lateMs = (read ? orderLeftMs(read, there) : Number.NaN) - trulyLeftMs
+        expect(lateMs).toBeGreaterThanOrEqual(-1e-3)
+        expect(lateMs).toBeLessThanOrEqual(toStore + fromStore + 3)
+      }),
+      { numRuns: 1_000 },
+    )
   })
 
   it.each([
-    ['an own end of one number', '[1]'],
-    ['an own end of texts', '["1","2"]'],
-    ['an own end that is an object', '{"0":1,"1":2}'],
-  ])('with %s is ignored', (_what, ownLeft) => {
-    const note = written(quote, 0, 1).replace(/\[28000,30000\]/, ownLeft)
-    expect(note).toContain(ownLeft)
-    expect(decodeNote(note, { storeNowMs: 1, nowMs: expiry, steadyNowMs: 0 })).toBeUndefined()
+    ['of another version, whose end is a pair of instants', '[28000,30000]'],
+    ['whose end is a text', '"32000"'],
+    ['without an end', 'null'],
+  ])('%s is ignored', (_what, left) => {
+    const note = written(quote, 1_000_000).replace(/[\d.]+\]$/, `${left}]`)
+    expect(note).toContain(`,${left}]`)
+    expect(decodeNote(note, readAt)).toBeUndefined()
+  })
+
+  it('of version 1.0.0, which has no time of the store, is ignored', () => {
+    const { id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs, cacheKey } = quote
+    const members = [id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs, cacheKey]
+    expect(decodeNote(`${expiry} ${JSON.stringify(members)}`, readAt)).toBeUndefined()
   })
 })

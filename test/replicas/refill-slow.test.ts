@@ -21,8 +21,7 @@ async function stage() {
     if (method === 'POST') return void response.writeHead(201, { Date: date }).end('{}')
     const value = new URL(target, 'http://g').searchParams.get('amount')
     const body = quoteBody({ expiry: clock.nowMs() + lifeMs, fromAmount: { assetId: 'ETH', value } })
-    // By a cached Date a quote has no end of its own, which would travel by the store's clock, and that stands not still.
-    giveQuote(response, body, ['Date', date, 'Age', '1'])
+    giveQuote(response, body, ['Date', date])
   })
   const start = async (storeUrl: string) => {
     const settings = { SWAP_BASE_URL: upstream.url, VALKEY_URL: storeUrl, VALKEY_TIMEOUT_MS: '2000' }
@@ -32,8 +31,11 @@ async function stage() {
     return gateway
   }
   const [quick, slow] = [await start(store.url), await start(line.url)]
-  const quote = async ({ url }: RunningGateway, amount: number): Promise<GivenQuote> =>
-    JSON.parse((await ask(url, { path: `${quotePath}?amount=${amount}` })).body)
+  // Of clients of different versions, for by the store's clock, which goes its own way, the older one could be served.
+  const quote = async ({ url }: RunningGateway, amount: number): Promise<GivenQuote> => {
+    const headers = ['App-Name', 'wallet', 'App-Version', url]
+    return JSON.parse((await ask(url, { path: `${quotePath}?amount=${amount}`, headers })).body)
+  }
   const order = async ({ url }: RunningGateway, given: GivenQuote) =>
     (await rawExchange(url, post(JSON.stringify(termsOf(given))))).status
   return { clock, store, line, quick, slow, quote, order }

@@ -1,12 +1,14 @@
 import { afterEach, expect, it, vi } from 'vitest'
-import { createQuoteLedger, type NotedQuote } from '../../src/orders/ledger.ts'
+import { Ledger } from '../../src/orders/ledger.ts'
+import type { NotedQuote } from '../../src/orders/noted-quote.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 import { createSharedLedger } from '../../src/replicas/shared-ledger.ts'
 import type { SharedStore } from '../../src/replicas/store.ts'
 import { pause } from '../support/gateways/between.ts'
 
 const startMs = 1_763_651_841_481
-const orderer = { application: 'wallet', partition: 'own' }
+const given = { application: 'wallet', partition: 'own' }
+const orderer = { ...given, isAddress: true }
 
 /** A replica on a store that only remembers what is written to it, and answers when the test lets it. */
 function replica() {
@@ -46,24 +48,17 @@ function replica() {
     },
   } as unknown as SharedStore
   const clock = { nowMs: () => nowMs }
-  const leftMs = ({ expiresAtMs }: { expiresAtMs: number }) => expiresAtMs - nowMs
   const retentionMs = 86_400_000
-  const ledger = createQuoteLedger({ entries: 20_000, retentionMs, clock, leftNow: () => leftMs })
-  const providerClock = {
-    isKnown: false,
-    compare() {},
-    hearsay() {},
-    earliestMs: clock.nowMs,
-    orderLeftMs: leftMs,
-  }
-  const shared = createSharedLedger({ sharedStore, ledger, clock, providerClock, retentionMs, settleMs: 0 })
-  let given = 0
+  const ledger = new Ledger({ entries: 20_000, retentionMs, clock })
+  const shared = createSharedLedger({ sharedStore, ledger, clock, retentionMs, settleMs: 0 })
+  let count = 0
   const give = async (lifeMs: number): Promise<string> => {
-    given += 1
+    count += 1
+    const expiresAtMs = nowMs + lifeMs
     const quote: NotedQuote = {
-      ...{ id: `q${given}`, pairId: 'A_B', fromValue: `${given}`, requestedAmount: `${given}`, toValue: '2' },
-      ...orderer,
-      ...{ expiresAtMs: nowMs + lifeMs, cacheKey: '', notedAtMs: nowMs },
+      ...{ id: `q${count}`, pairId: 'A_B', fromValue: `${count}`, requestedAmount: `${count}`, toValue: '2' },
+      ...given,
+      ...{ expiresAtMs, refusedFromMs: expiresAtMs, wallAheadMs: 0, cacheKey: '', notedAtMs: nowMs },
     }
     await shared.note(quote)
     return quote.id

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import type { NotedQuote } from '../../src/orders/ledger.ts'
-import { createQuoteLedger } from '../../src/orders/ledger.ts'
+import { decide } from '../../src/orders/guard.ts'
+import { Ledger } from '../../src/orders/ledger.ts'
+import type { NotedQuote } from '../../src/orders/noted-quote.ts'
 import { type OrderTerms, readOrder } from '../../src/orders/order-terms.ts'
 import { createSharedLedger } from '../../src/replicas/shared-ledger.ts'
 import type { SharedStore } from '../../src/replicas/store.ts'
@@ -17,7 +18,8 @@ import {
 
 const keyPrefix = 'test:'
 const retentionMs = 86_400_000
-const longMs = 900_000
+/** Past the life of a quote, which the store's clock, cut to milliseconds, can make one longer. */
+const pastMs = 30_001
 const nowMs = 1_763_651_811_481
 const expiry = nowMs + 30_000
 
@@ -25,6 +27,7 @@ let given = 0
 /** Each with an id of its own. */
 function quote(changes: Partial<NotedQuote> = {}): NotedQuote {
   given += 1
+  const { expiresAtMs = expiry } = changes
   return {
     id: `q${given}`,
     pairId: 'ETH_USDC',
@@ -33,7 +36,9 @@ function quote(changes: Partial<NotedQuote> = {}): NotedQuote {
     requestedAmount: '0.1',
     application: 'wallet',
     partition: 'own',
-    expiresAtMs: expiry,
+    expiresAtMs,
+    refusedFromMs: expiresAtMs,
+    wallAheadMs: 0,
     cacheKey: `#key ${given}`,
     notedAtMs: nowMs,
     ...changes,
@@ -47,33 +52,29 @@ function order(json: object | string): OrderTerms {
   return reading.order
 }
 
+/** Of a quote that is over, after its expiry. */
+const otherNote = `${nowMs} ["x","BTC_USDC","0.1","0.1","289.645","wallet",1,"k","own",0]`
+
 const terms = { pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 }
 const byTerms = order(terms)
-const orderer = { application: 'wallet', partition: 'own' }
+const orderer = { application: 'wallet', partition: 'own', isAddress: true }
 
-function replicaOn(sharedStore: SharedStore, { settleMs = 0, providerNowMs = nowMs } = {}) {
-  let earliestMs = providerNowMs
-  const clock = { nowMs: () => earliestMs }
-  const leftMs = ({ expiresAtMs }: { expiresAtMs: number }) => expiresAtMs - earliestMs
-  const ledger = createQuoteLedger({ entries: 1_000, retentionMs, clock, leftNow: () => leftMs })
-  const providerClock = {
-    isKnown: false,
-    compare() {},
-    hearsay() {},
-    earliestMs: () => earliestMs,
-    orderLeftMs: leftMs,
-  }
-  const shared = createSharedLedger({ sharedStore, ledger, clock, providerClock, retentionMs, settleMs })
+function replicaOn(sharedStore: SharedStore, { settleMs = 0, wallMs = nowMs } = {}) {
+  let advancedMs = 0
+  const clock = { nowMs: () => wallMs + advancedMs }
+  const ledger = new Ledger({ entries: 1_000, retentionMs, clock })
+  const shared = createSharedLedger({ sharedStore, ledger, clock, retentionMs, settleMs })
   return {
     ...shared,
     ledger,
     advance: (ms: number) => {
-      earliestMs += ms
+      advancedMs += ms
     },
     /** What an order is answered here. */
     async judge(asked: OrderTerms, application = 'wallet', partition = 'own') {
-      const othersKnown = await shared.recall(asked, { application, partition })
-      const verdict = ledger.verdict(asked, { application, partition, marginMs: 0 })
+      const by = { application, partition, isAddress: true }
+      const othersKnown = await shared.recall(asked, by)
+      const verdict = decide(ledger, asked, { ...by, marginMs: 0, othersKnown })
       return { othersKnown, state: verdict.state, id: 'quote' in verdict ? verdict.quote.id : undefined }
     },
   }
@@ -119,7 +120,7 @@ function describeSharing(open: () => Promise<{ here: SharedStore; there: SharedS
     const live = quote(noted)
     await a.note(live)
     expect(await b.judge(order(asked(live.id)))).toEqual({ othersKnown: true, state: 'live', id: live.id })
-    b.advance(30_000)
+    b.advance(pastMs)
     expect(await b.judge(order(asked(live.id)))).toMatchObject({ state: 'expired', id: live.id })
   })
 
@@ -158,8 +159,8 @@ function describeSharing(open: () => Promise<{ here: SharedStore; there: SharedS
         for (const toAmount of [undefined, '289.645', '289.646']) {
           const meant = all.filter((noted) => toAmount === undefined || noted.toValue === toAmount)
           const asked = order({ pairId, fromAmount: '0.1', toAmount })
-          await judge.recall(asked, orderer)
-          const verdict = judge.ledger.verdict(asked, { ...orderer, marginMs: 0 })
+          const othersKnown = await judge.recall(asked, orderer)
+          const verdict = decide(judge.ledger, asked, { ...orderer, marginMs: 0, othersKnown })
           // An amount of none of them says no more than that the order is for one of its client's quotes.
           expect(verdict).toMatchObject({
             quote: { expiresAtMs: latest(meant.length === 0 ? all : meant) },
@@ -207,15 +208,15 @@ describe('the shared ledger on one server', { tags: ['redis-server'] }, () => {
     }
   })
 
-  it('notes and finds a quote while the time is unknown, and keeps no key forever', async () => {
+  it('notes and finds a quote while our wall clock is a year behind, and keeps no key as long', async () => {
     const { here, there } = await open()
-    const clock = { providerNowMs: Number.NEGATIVE_INFINITY }
-    const [a, b] = [replicaOn(here, clock), replicaOn(there, clock)]
+    const [a, b] = [replicaOn(here, { wallMs: nowMs - 365 * 86_400_000 }), replicaOn(there)]
     const live = quote()
     await a.note(live)
     const lives = await Promise.all((await ledgerKeys()).map(lifeOf))
     expect(lives).toHaveLength(4)
     expect(Math.min(...lives)).toBeGreaterThan(0)
+    expect(Math.max(...lives)).toBeLessThanOrEqual(retentionMs + 2 * 86_400_000)
     const asked = order({ quoteId: live.id })
     expect(await b.judge(asked)).toEqual({ othersKnown: true, state: 'live', id: live.id })
   })
@@ -283,7 +284,8 @@ describe('the shared ledger on one server', { tags: ['redis-server'] }, () => {
     await a.note({ ...known })
     expect(counted).toEqual(Array(4).fill('ledger-note'))
     expect(await b.judge(order({ ...terms, quoteId: known.id }))).toMatchObject({ state: 'live' })
-    await b.note({ ...known })
+    // From the provider too; what is left is as much as the store said, or more.
+    await b.note({ ...known, refusedFromMs: known.refusedFromMs + 1 })
     // A replica that starts also looks whether another one is filling the store.
     expect(counted.slice(4)).toEqual(['ledger-refill', 'ledger-recall'])
   })
@@ -291,12 +293,12 @@ describe('the shared ledger on one server', { tags: ['redis-server'] }, () => {
   it('notes a quote in memory once, however often orders name it after its expiry', async () => {
     const { here, there } = await open()
     const [a, b] = [replicaOn(here), replicaOn(there)]
-    const over = quote()
+    const over = quote({ expiresAtMs: nowMs - 960_000 })
     await a.note(over)
-    b.advance(longMs + 60_000)
+    const other = quote()
     for (let turn = 0; turn < 20; turn += 1) {
       expect(await b.judge(order({ quoteId: over.id }))).toMatchObject({ state: 'expired' })
-      b.ledger.note(quote({ id: 'other', expiresAtMs: expiry + longMs + 60_000 }))
+      b.ledger.note({ ...other })
     }
     expect(b.ledger.size).toBe(2)
   })
@@ -305,13 +307,17 @@ describe('the shared ledger on one server', { tags: ['redis-server'] }, () => {
     ['no note', 'garbage'],
     ['nothing', ''],
     ['an expiry alone', `${expiry - 60_000}`],
-    ['no list', `${expiry - 60_000} {"id":"x"}`],
-    ['too short a list', `${expiry - 60_000} ["x"]`],
-    ['numbers for texts', `${expiry - 60_000} [1,2,3,4,5,6,7,8]`],
-    ['invalid amounts', `${expiry - 60_000} ["x","ETH_USDC","a","b","c","wallet",1,"k"]`],
-    ['the note of other terms', `${expiry - 60_000} ["x","BTC_USDC","0.1","0.1","289.645","wallet",1,"k"]`],
-    ['an expiry that never comes', `9999999999999999 ["x","ETH_USDC","0.1","0.1","289.645","wallet",1,"k"]`],
-    ['a megabyte', `${expiry - 60_000} ["${'x'.repeat(1_000_000)}"]`],
+    ['no list', `${expiry - 60_000} ${nowMs} {"id":"x"}`],
+    ['too short a list', `${expiry - 60_000} ${nowMs} ["x"]`],
+    ['numbers for texts', `${expiry - 60_000} ${nowMs} [1,2,3,4,5,6,7,8,9,0]`],
+    ['invalid amounts', `${expiry - 60_000} ${nowMs} ["x","ETH_USDC","a","b","c","wallet",1,"k","own",0]`],
+    ['the note of other terms', `${expiry - 60_000} ${otherNote}`],
+    ['an expiry that never comes', `9999999999999999 ${otherNote.replace('BTC', 'ETH')}`],
+    [
+      'a note without the time of the store',
+      `${expiry - 60_000} ${otherNote.replace('BTC', 'ETH').slice(14)}`,
+    ],
+    ['a megabyte', `${expiry - 60_000} ${nowMs} ["${'x'.repeat(1_000_000)}"]`],
     ['broken text', Buffer.from([0x31, 0x20, 0xff, 0xfe]).toString('latin1')],
   ])('ignores %s under its keys, and finds the live quote next to it', async (_what, garbage) => {
     const { here, there } = await open()
@@ -327,7 +333,7 @@ describe('the shared ledger on one server', { tags: ['redis-server'] }, () => {
   it('ignores a note under a key where it does not belong', async () => {
     const { here, there } = await open()
     await replicaOn(here).note(quote())
-    const planted = `${nowMs - 1} ["x","BTC_USDC","0.1","0.1","289.645","wallet",1,"k"]`
+    const planted = `${nowMs - 1} ${otherNote}`
     for (const key of await ledgerKeys()) await server.ask('HSET', key, 'planted', planted)
     const b = replicaOn(there)
     expect(await b.judge(byTerms)).toMatchObject({ state: 'live' })
@@ -375,7 +381,7 @@ describe('when the store fails, the shared ledger', { tags: ['redis-server'] }, 
     expect(await a.judge(order({ quoteId: seenThere.id }))).toEqual({ othersKnown: false, state: 'unknown' })
     // Nothing to ask for, so nothing is missing.
     expect(await a.recall(order({ pairId: 'ETH_USDC' }), orderer)).toBe(true)
-    a.advance(30_000)
+    a.advance(pastMs)
     expect(await a.judge(order({ quoteId: seenHere.id }))).toMatchObject({ state: 'expired' })
   })
 

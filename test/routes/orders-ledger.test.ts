@@ -66,9 +66,10 @@ describe('an order is judged by a quote that was', () => {
     await expectKnown(stage, given)
   })
 
-  it('expired when it arrived', async () => {
+  it('too near its end to be cached, by the Date of its answer', async () => {
     const stage = await orderStage()
-    stage.provider.lifeMs = -1
+    stage.provider.offsetMs = 30_000
+    stage.provider.lifeMs = 1_000
     const given = await stage.quote()
     expect(given.cacheStatus).toMatch(/expired/)
     await expectKnown(stage, given)
@@ -91,7 +92,7 @@ describe('an order is judged by a quote that was', () => {
 })
 
 describe('the ledger', () => {
-  it('forgets what expires first once LEDGER_ENTRIES are exceeded', async () => {
+  it('forgets what was noted first once LEDGER_ENTRIES are exceeded', async () => {
     const stage = await orderStage({ LEDGER_ENTRIES: 2, ORDER_UNKNOWN_QUOTE: 'refuse' })
     const given: GivenQuote[] = []
     for (const amount of ['1', '2', '3']) {

@@ -45,69 +45,105 @@ async function stageOf(settings = {}): Promise<Stage> {
 
 describe('an order for an amount as a page shows it', () => {
   const shown = ['0.034512', '"0.034512"', '0.034513', '0.03451235', '0.0345123457', '0.034512345678901234']
-  it.each([...shown, '3.4512e-2'])('is refused once its quote is over: %s', async (toAmount) => {
+  it.each([...shown, '3.4512e-2', '0.0345120'])('is refused once its quote is over: %s', async (toAmount) => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
     const { expiry, id } = await quoteFor('own', price)
     clock.set(expiry - 1)
     expect((await orderOf(toAmount)).status).toBe(201)
     clock.set(expiry)
     expect(expectProblem(await orderOf(toAmount), 409, 'quote-expired').quoteId).toBe(id)
-    const rule = toAmount === shown.at(-1) ? 'exact' : 'rounded'
-    expect([await matched('live', rule), await matched('expired', rule)]).toEqual([1, 1])
+    const isExact = toAmount === shown.at(-1)
+    expect(await matched('live', isExact ? 'exact' : 'pays')).toBe(1)
+    expect(await matched('expired', isExact ? 'exact' : 'fallen')).toBe(1)
   })
 
-  it('is refused though the page has fetched a new price, because it states the old one', async () => {
-    const { clock, orderOf, quoteFor } = await stageOf()
-    const { expiry, id } = await quoteFor('own', price)
-    clock.set(expiry)
-    await quoteFor('own', '0.0344')
-    expect(expectProblem(await orderOf('0.034512'), 409, 'quote-expired').quoteId).toBe(id)
-    expect((await orderOf('0.0344')).status).toBe(201)
+  it.each(['own', 'stranger'] as const)(
+    'is refused though there is a new price (of the page: %s), because it states the old one, which was higher',
+    async (client) => {
+      const { clock, matched, orderOf, quoteFor } = await stageOf()
+      const { expiry, id } = await quoteFor('own', price)
+      clock.set(expiry)
+      await quoteFor(client, '0.0344')
+      expect(expectProblem(await orderOf('0.034512'), 409, 'quote-expired').quoteId).toBe(id)
+      expect(await matched('expired', 'fallen')).toBe(1)
+      expect((await orderOf('0.0344')).status).toBe(201)
+    },
+  )
+
+  it('is sent if a new price pays it too: a lower price costs the user nothing', async () => {
+    const { clock, matched, orderOf, quoteFor } = await stageOf()
+    clock.set((await quoteFor('own', price)).expiry)
+    await quoteFor('stranger', '0.034513')
+    expect((await orderOf('0.034512')).status).toBe(201)
+    expect(await matched('live', 'pays')).toBe(1)
+  })
+
+  it('is refused for 15 minutes, by any client’s quote, and later only if no quote lives', async () => {
+    const { clock, matched, orderOf, quoteFor } = await stageOf()
+    const { expiry } = await quoteFor('stranger', price)
+    clock.set(expiry + 15 * minuteMs - 1)
+    await quoteFor('stranger', '0.0344')
+    expectProblem(await orderOf('0.034512'), 409, 'quote-expired')
+    clock.set(expiry + 15 * minuteMs)
+    expect((await orderOf('0.034512')).status).toBe(201)
+    expect(await matched('live', 'any')).toBe(1)
+    clock.advance(30_000)
+    expectProblem(await orderOf('0.034512'), 409, 'quote-expired')
+    expect(await matched('expired', 'none')).toBe(1)
   })
 
   it.each([
-    ['0.99991', '1.0000'],
-    ['0.99991', '0.9999'],
-    ['9.99996', '10.0000'],
-    ['1234567.5', '1234567'],
-    ['1234567.5', '1234568'],
-    ['99999.6', '100000'],
-  ])('is found if rounding changes its digits: %s as %s', async (given, stated) => {
+    ['1234567.5', '1234567', 'fallen'],
+    ['1234567.5', '1234568', 'fallen'],
+    // Without the zeros at its end it has fewer than five digits, so it does not count as rounded; the order is its client's own.
+    ['0.99991', '1.0000', 'none'],
+    ['0.99991', '0.9999', 'none'],
+    ['9.99996', '10.0000', 'none'],
+    ['99999.6', '100000', 'none'],
+  ])('is refused if rounding changes its digits: %s as %s', async (given, stated, rule) => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
-    // 0.9999 has four digits, so it is not a rounded amount; the order is still the client's own.
-    const rule = stated === '0.9999' ? 'pair-and-amount' : 'rounded'
     clock.set((await quoteFor('own', given)).expiry)
     expectProblem(await orderOf(stated), 409, 'quote-expired')
     expect(await matched('expired', rule)).toBe(1)
   })
 
-  it.each(['0.034514', '0.034511', '0.0346', '0.0345120'])('is another amount: %s', async (toAmount) => {
-    const { clock, orderOf, quoteFor } = await stageOf()
+  it.each(['0.034514', '0.034511', '0.0346'])('is another amount: %s', async (toAmount) => {
+    const { clock, matched, orderOf, quoteFor } = await stageOf()
     const { expiry } = await quoteFor('own', price)
     clock.set(expiry)
     await quoteFor('own', '0.0344')
     expect((await orderOf(toAmount)).status).toBe(201)
+    expect(await matched('live', 'any')).toBe(1)
   })
 })
 
 describe('an order with slippage taken off', () => {
-  it('is for its client’s live quote, whichever price of another client it equals', async () => {
+  it('is for a live quote that pays it, whichever price of another client it equals', async () => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
-    clock.set((await quoteFor('stranger', '283.85')).expiry)
+    clock.set((await quoteFor('stranger', '283.852')).expiry)
     await quoteFor('own', '289.645')
-    expect((await orderOf('283.85')).status).toBe(201)
-    expect((await orderOf('283.852')).status).toBe(201)
-    expect(await matched('live', 'own-live')).toBe(2)
+    for (const toAmount of ['283.85', '283.852', '283.8521', '289.645'])
+      expect((await orderOf(toAmount)).status).toBe(201)
+    expect([await matched('live', 'pays'), await matched('live', 'exact')]).toEqual([3, 1])
   })
 
-  it('is refused for its client’s own price of the last 15 minutes, and not for an older one', async () => {
-    const { clock, orderOf, quoteFor } = await stageOf()
-    const { expiry } = await quoteFor('own', '283.85')
+  it('is refused for six digits of its client’s own price of the last 15 minutes, and not for an older one', async () => {
+    const { clock, matched, orderOf, quoteFor } = await stageOf()
+    const { expiry } = await quoteFor('own', '283.852')
     clock.set(expiry + 15 * minuteMs - 1)
     await quoteFor('own', '289.645')
-    expectProblem(await orderOf('283.85'), 409, 'quote-expired')
+    expectProblem(await orderOf('283.852'), 409, 'quote-expired')
+    expect(await matched('expired', 'exact')).toBe(1)
     clock.set(expiry + 15 * minuteMs)
+    expect((await orderOf('283.852')).status).toBe(201)
+  })
+
+  it('is sent if it equals its client’s own price in five digits only', async () => {
+    const { clock, orderOf, quoteFor } = await stageOf()
+    clock.set((await quoteFor('own', '283.85')).expiry)
+    await quoteFor('own', '289.645')
     expect((await orderOf('283.85')).status).toBe(201)
+    expect((await orderOf('283.850')).status).toBe(201)
   })
 
   it('is refused for another client’s price of eight digits, because no two are equal by chance', async () => {
@@ -119,7 +155,7 @@ describe('an order with slippage taken off', () => {
     expect((await orderOf('283.8512')).status).toBe(201)
   })
 
-  it('is refused for any expired price that it equals if its client has no live quote', async () => {
+  it('is refused for any expired price that it equals if no quote lives', async () => {
     const { clock, orderOf, quoteFor } = await stageOf()
     clock.set((await quoteFor('stranger', '283.85123')).expiry + 60 * minuteMs)
     for (const toAmount of ['283.85123', '283.85', '283.86'])
@@ -134,7 +170,7 @@ describe('an order whose toAmount matches no quote', () => {
       const { clock, matched, orderOf, quoteFor } = await stageOf()
       clock.set((await quoteFor('own', '289.645')).expiry)
       expectProblem(await orderOf(toAmount), 409, 'quote-expired')
-      expect(await matched('expired', 'pair-and-amount')).toBe(1)
+      expect(await matched('expired', 'none')).toBe(1)
     },
   )
 
@@ -142,7 +178,7 @@ describe('an order whose toAmount matches no quote', () => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
     clock.set((await quoteFor('stranger', '289.645')).expiry)
     expect((await orderOf(289)).status).toBe(201)
-    expect(await matched('unknown', 'nothing')).toBe(1)
+    expect(await matched('unknown', 'none')).toBe(1)
     expectProblem(await orderOf(undefined), 409, 'quote-expired')
   })
 
@@ -150,8 +186,8 @@ describe('an order whose toAmount matches no quote', () => {
     const { clock, matched, orderOf, quoteFor } = await stageOf()
     clock.set((await quoteFor('own', '289.645')).expiry)
     await quoteFor('stranger', '290')
-    for (const toAmount of [undefined, 289]) expect((await orderOf(toAmount)).status).toBe(201)
-    expect(await matched('live', 'pair-and-amount')).toBe(2)
+    for (const toAmount of [undefined, 289, 290.5]) expect((await orderOf(toAmount)).status).toBe(201)
+    expect([await matched('live', 'pays'), await matched('live', 'any')]).toEqual([2, 1])
   })
 
   it('is refused a day later too, and unknown once LEDGER_RETENTION_MS is over', async () => {
@@ -168,18 +204,29 @@ describe('an order whose toAmount matches no quote', () => {
 
 describe('a client without an address', () => {
   it('has no quotes of its own', async () => {
-    const { clock, matched, orderOf, quoteFor } = await stageOf()
-    await quoteFor('unknown', '283.85')
+    const { clock, orderOf, quoteFor } = await stageOf()
+    await quoteFor('unknown', '283.852')
     clock.advance(30_000)
     await quoteFor('unknown', '289.645')
-    // Neither rule 2 nor rule 4 applies, so the older price refuses what has no live quote of its own.
-    expectProblem(await orderOf('283.85', 'unknown'), 409, 'quote-expired')
-    expect((await orderOf('280', 'unknown')).status).toBe(201)
-    expect(await matched('live', 'own-live')).toBe(0)
+    // Six digits refuse only a client's own order; a live quote pays this one.
+    expect((await orderOf('283.852', 'unknown')).status).toBe(201)
     clock.advance(30_000)
     expect((await orderOf('280', 'unknown')).status).toBe(201)
+    expectProblem(await orderOf('283.852', 'unknown'), 409, 'quote-expired')
     expectProblem(await orderOf(undefined, 'unknown'), 409, 'quote-expired')
   })
+})
+
+it('a client of a partition that is not an address has no price of its own by six digits, and has its quotes', async () => {
+  const { clock, orderOf, quoteFor } = await stageOf({ QUOTE_PARTITION: 'none' })
+  await quoteFor('stranger', '283.852')
+  await quoteFor('stranger', '283.85123')
+  clock.advance(30_000)
+  await quoteFor('stranger', '289.645')
+  expect((await orderOf('283.852')).status).toBe(201)
+  expectProblem(await orderOf('283.85123'), 409, 'quote-expired')
+  clock.advance(30_000)
+  expectProblem(await orderOf('7'), 409, 'quote-expired')
 })
 
 describe('an id that is not known here', () => {

@@ -1,4 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { post } from '../support/clients/orders.ts'
 import {
   ask,
   asking,
@@ -8,6 +9,7 @@ import {
   lookups,
   quoteBody,
 } from '../support/clients/quotes.ts'
+import { rawExchange } from '../support/clients/raw-connection.ts'
 import { recordingUpstream } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
@@ -17,9 +19,18 @@ const lifeMs = 30_000
 /** A gateway and a provider whose clocks stand still until they are set. The provider's is ahead by `offsetMs`. */
 async function timed(settings: Record<string, string> = {}, level = 'silent') {
   const clock = createTestClock()
-  const provider = { offsetMs: 0, lifeMs, lagMs: 0 }
+  /** How far the wall clock was set. */
+  const wall = { setByMs: 0 }
+  const startMs = clock.nowMs()
+  const provider = { offsetMs: 0, orderOffsetMs: 0, lifeMs, lagMs: 0 }
   const expiries: number[] = []
-  const upstream = await recordingUpstream((_request, response) => {
+  const upstream = await recordingUpstream(({ method }, response) => {
+    if (method === 'POST') {
+      response
+        .writeHead(201, { Date: new Date(clock.nowMs() + provider.orderOffsetMs).toUTCString() })
+        .end('{}')
+      return
+    }
     const nowMs = clock.nowMs() + provider.offsetMs
     const expiry = nowMs + provider.lifeMs
     expiries.push(expiry)
@@ -28,13 +39,16 @@ async function timed(settings: Record<string, string> = {}, level = 'silent') {
   const log = await keptLog(level)
   const gateway = await startGateway(
     { SWAP_BASE_URL: upstream.url, ...settings },
-    { clock, logger: log.logger },
+    {
+      clock: { nowMs: () => clock.nowMs() + wall.setByMs, steadyMs: () => clock.nowMs() - startMs },
+      logger: log.logger,
+    },
   )
   onTestFinished(() => gateway.close())
   const how = async () =>
     (await ask(gateway.url)).headers['cache-status']?.toString().split('; ').slice(1, 3).join(' ')
   const offsetSeconds = () => counted(gateway, 'quotegate_upstream_clock_offset_seconds{upstream="swap"}')
-  return { clock, provider, upstream, gateway, log, how, expiries, offsetSeconds }
+  return { clock, wall, provider, upstream, gateway, log, how, expiries, offsetSeconds }
 }
 
 describe('a cached quote', () => {
@@ -80,12 +94,26 @@ describe('a cached quote', () => {
     expect(upstream.requests).toHaveLength(2)
   })
 
-  it('is not served after our own clock was set back, until the next answer measures the time', async () => {
-    const { clock, how } = await timed()
+  it.each([-3_600_000, -10_000, -1_000])(
+    'is served until its end, and not a millisecond longer, after our own clock was set by %d ms',
+    async (setByMs) => {
+      const { clock, wall, how } = await timed()
+      await how()
+      wall.setByMs = setByMs
+      clock.advance(lifeMs - 1)
+      expect(await how()).toBe('hit ttl=0')
+      clock.advance(1)
+      expect(await how()).toBe('fwd=uri-miss stored')
+    },
+  )
+
+  it('is served no more once our own clock, set forward, is past its end', async () => {
+    const { wall, how } = await timed()
     await how()
-    clock.advance(-10_000)
-    expect(await how()).toBe('fwd=uri-miss stored')
+    wall.setByMs = lifeMs - 1
     expect(await how()).toMatch(/^hit/)
+    wall.setByMs = lifeMs
+    expect(await how()).toBe('fwd=uri-miss stored')
   })
 })
 
@@ -133,23 +161,18 @@ describe("the provider's clock", () => {
     expect(await offsetSeconds()).toBe(0)
   })
 
-  it.each([1_600, -1_600, 800, -800])(
-    'is followed within a minute of answers when it was %d ms off and is corrected',
+  it.each([5_000, -5_000, 1_600, -1_600])(
+    'is exported to a second when it is %d ms off, and as ours with the first answer after it is corrected',
     async (offsetMs) => {
       const { clock, provider, gateway, offsetSeconds } = await timed()
       provider.offsetMs = offsetMs
-      let amount = 0
-      const forSeconds = async (seconds: number) => {
-        for (let second = 0; second < seconds; second += 2) {
-          amount += 1
-          await asking(gateway.url, String(amount))
-          clock.advance(2_117)
-        }
+      for (const amount of ['1', '2', '3', '4']) {
+        await asking(gateway.url, amount)
+        expect(Math.abs((await offsetSeconds()) - offsetMs / 1_000)).toBeLessThanOrEqual(1)
+        clock.advance(2_117)
       }
-      await forSeconds(40)
-      expect(Math.sign(await offsetSeconds())).toBe(Math.sign(offsetMs))
       provider.offsetMs = 0
-      await forSeconds(62)
+      await asking(gateway.url, '5')
       expect(await offsetSeconds()).toBe(0)
     },
   )
@@ -168,12 +191,57 @@ describe("the provider's clock", () => {
     }
   })
 
-  it('counts from the answer that carries the quote: a quote that has expired by it is not cached', async () => {
-    const { provider, how, upstream } = await timed()
+  it('does not decide where a quote was over by it when it came: ours does', async () => {
+    const { clock, provider, how } = await timed()
     provider.offsetMs = 60_000
     provider.lifeMs = -5_000
-    expect(await how()).toBe('fwd=bypass detail=expired')
-    expect(await how()).toBe('fwd=bypass detail=expired')
-    expect(upstream.requests).toHaveLength(2)
+    expect(await how()).toBe('fwd=uri-miss stored')
+    clock.advance(54_999)
+    expect(await how()).toBe('hit ttl=0')
+    clock.advance(1)
+    expect(await how()).toBe('fwd=uri-miss stored')
+  })
+
+  it.each([0, 60_000, -60_000])(
+    'and ours say that a quote was over when it came: it is relayed and not kept (%d ms ahead)',
+    async (offsetMs) => {
+      const { provider, how, upstream } = await timed()
+      provider.offsetMs = offsetMs
+      provider.lifeMs = offsetMs > 0 ? -offsetMs : 0
+      expect(await how()).toBe('fwd=bypass detail=expired')
+      expect(await how()).toBe('fwd=bypass detail=expired')
+      expect(upstream.requests).toHaveLength(2)
+    },
+  )
+
+  it('is not read from the answer to an order: the next quote is served to the millisecond', async () => {
+    const { clock, gateway, how, provider, offsetSeconds } = await timed()
+    provider.orderOffsetMs = 3_600_000
+    const order = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: 7 })
+    expect((await rawExchange(gateway.url, post(order))).status).toBe(201)
+    expect(await offsetSeconds()).toBe(0)
+    await how()
+    clock.advance(lifeMs - 1)
+    expect(await how()).toBe('hit ttl=0')
+  })
+
+  it('contradicts ours for 50 answers and a minute: until then a quote is served for up to 1.25 s less', async () => {
+    const { clock, gateway, how, provider } = await timed()
+    provider.offsetMs = 5_000
+    await asking(gateway.url, '1')
+    provider.offsetMs = 0
+    const servedForMs = async () => {
+      await asking(gateway.url, '0.1')
+      clock.advance(lifeMs - 1_251)
+      expect(await how()).toMatch(/^hit/)
+      clock.advance(1_250)
+      return (await how()) === 'hit ttl=0' ? lifeMs : lifeMs - 1_250
+    }
+    expect(await servedForMs()).toBe(lifeMs - 1_250)
+    clock.advance(60_000)
+    expect(await servedForMs()).toBe(lifeMs - 1_250)
+    for (let amount = 2; amount <= 50; amount += 1) await asking(gateway.url, String(amount))
+    clock.advance(lifeMs)
+    expect(await servedForMs()).toBe(lifeMs)
   })
 })

@@ -19,7 +19,7 @@ async function stage(headersAt: (providerMs: number) => readonly string[]) {
   const log = await keptLog('warn')
   const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock, logger: log.logger })
   onTestFinished(() => gateway.close())
-  const warnings = () => log.lines(levels.warn).filter(({ msg }) => msg.includes('its clock is not known'))
+  const warnings = () => log.lines(levels.warn).filter(({ msg }) => msg.includes('has a readable Date'))
   const status = async () =>
     (await fetch(`${gateway.operationsUrl}/status`)).json() as Promise<{ clock: object }>
   return { clock, provider, gateway, warnings, status, ask: (amount: string) => asking(gateway.url, amount) }

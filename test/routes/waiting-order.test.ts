@@ -1,28 +1,34 @@
 import { expect, test } from 'vitest'
-import type { NotedQuote } from '../../src/orders/ledger.ts'
+import type { NotedQuote } from '../../src/orders/noted-quote.ts'
 import { msUntilNextJudgement } from '../../src/routes/waiting-order.ts'
+import { createTestClock, endAt } from '../support/clients/quotes.ts'
 
-const quote = { id: 'q1' } as NotedQuote
+const clock = createTestClock()
+const quoteWith = (leftMs: number) =>
+  ({ id: 'q1', ...endAt(clock.nowMs() + leftMs) }) as unknown as NotedQuote
 
 test.each([
   ['at the instant at which its quote expires', 400, 0, 400],
   ['sooner by ORDER_EXPIRY_MARGIN_MS', 400, 100, 300],
-  ['at least once a second: the provider may turn out to be ahead', 50_000, 0, 1_000],
+  ['at least once a second: another quote may become known', 50_000, 0, 1_000],
   ['at once, at the end of its quote', 0, 0, 1],
 ])('an order that waits is judged again %s', (_when, leftMs, expiryMarginMs, ms) => {
-  const providerClock = { orderLeftMs: () => leftMs }
-  const verdict = { state: 'live', rule: 'id', quote } as const
-  expect(msUntilNextJudgement(verdict, { providerClock, expiryMarginMs })).toBe(ms)
+  const verdict = { state: 'live', rule: 'id', quote: quoteWith(leftMs) } as const
+  expect(msUntilNextJudgement(verdict, { clock, expiryMarginMs })).toBe(ms)
+})
+
+test('an order that waits is judged again once both of our clocks are past the end of its quote', () => {
+  const stepped = { nowMs: () => clock.nowMs() + 300, steadyMs: () => clock.nowMs() }
+  const verdict = { state: 'live', rule: 'id', quote: quoteWith(400) } as const
+  expect(msUntilNextJudgement(verdict, { clock: stepped, expiryMarginMs: 0 })).toBe(400)
 })
 
 test('an order whose quote has expired, and that is not refused for it, is judged every second', () => {
-  const providerClock = { orderLeftMs: () => -5 }
-  const verdict = { state: 'expired', rule: 'id', quote, expiredForMs: 5 } as const
-  expect(msUntilNextJudgement(verdict, { providerClock, expiryMarginMs: 0 })).toBe(1_000)
+  const verdict = { state: 'expired', rule: 'id', quote: quoteWith(-5), expiredForMs: 5 } as const
+  expect(msUntilNextJudgement(verdict, { clock, expiryMarginMs: 0 })).toBe(1_000)
 })
 
 test('an order without a quote is judged every second, because its quote may become known', () => {
-  const providerClock = { orderLeftMs: () => 10 }
-  const verdict = { state: 'unknown', rule: 'nothing' } as const
-  expect(msUntilNextJudgement(verdict, { providerClock, expiryMarginMs: 0 })).toBe(1_000)
+  const verdict = { state: 'unknown', rule: 'none' } as const
+  expect(msUntilNextJudgement(verdict, { clock, expiryMarginMs: 0 })).toBe(1_000)
 })

@@ -16,10 +16,12 @@ const quotes = fc
     toValue: amount,
     other: fc.option(amount),
     cacheKey: fc.string({ unit: 'binary' }),
-    ownEnd: fc.option(fc.record({ fromMs: fc.integer(), untilMs: fc.integer() }), { nil: undefined }),
+    lateMs: fc.option(fc.integer({ min: -86_400_000, max: 86_400_000 }), { nil: 0 }),
   })
-  .map(({ other, ...terms }): StateRecord => {
-    return { kind: 'quote', value: quote(1, { ...terms, requestedAmount: other ?? terms.fromValue }) }
+  .map(({ other, lateMs, ...terms }): StateRecord => {
+    const { expiresAtMs } = quote(1)
+    const more = { requestedAmount: other ?? terms.fromValue, refusedFromMs: expiresAtMs + lateMs }
+    return { kind: 'quote', value: quote(1, { ...terms, ...more }) }
   })
 const serials = fc.integer({ min: 1, max: 36 ** 9 - 1 })
 
@@ -27,8 +29,8 @@ test('a quote is read back as it was written', () => {
   fc.assert(
     fc.property(quotes, serials, (record, serial) => {
       const key = keyOf(serial)
-      const read = decodeEntry(key, encodeRecord(key, record, 5_000), 5_000)
-      expect(read?.record).toEqual({ ...record, serial, value: { ...record.value, serial } })
+      const read = decodeEntry(key, encodeRecord(key, record), 5_000)
+      expect(read?.record).toEqual({ ...record, serial, value: { ...record.value, wallAheadMs: 5_000 } })
     }),
   )
 })
@@ -37,7 +39,7 @@ test('with one changed character in its key or its content, no record is read', 
   fc.assert(
     fc.property(quotes, serials, fc.nat(), fc.integer({ min: 0, max: 6 }), (record, serial, at, bit) => {
       const key = keyOf(serial)
-      const written = encodeRecord(key, record, 0)
+      const written = encodeRecord(key, record)
       const changed = (text: string) => {
         const index = at % text.length
         return `${text.slice(0, index)}${String.fromCharCode(text.charCodeAt(index) ^ (1 << bit))}${text.slice(index + 1)}`
@@ -69,7 +71,7 @@ test('the newest mark that is found is that of the last batch, whatever the batc
       for (const one of batches) {
         const changed = new Map(one)
         mark = markAfter(mark, { changes: changed, nextSerial: 21, writtenAtMs: 7 })
-        fillBatch(batch, { changes: changed, after: mark, wallAheadMs: 0 })
+        fillBatch(batch, { changes: changed, after: mark })
       }
       const entries = Array.from(content, ([key, value]) => decodeEntry(key, value, 0))
       expect(

@@ -34,7 +34,7 @@ test('a second process on the same folder is refused, and disturbs nothing', asy
 
 test('a refused startup releases the folder', async () => {
   const folder = await used()
-  const about = { layout: 2 }
+  const about = { layout: 3 }
   const files = await useFolder(folder)
   const ours = await files.readAbout()
   await files.writeAbout({ ...about, swapBaseUrl: '', salt: '' })
@@ -55,24 +55,29 @@ test('a startup that fails after the store was read releases the store too', asy
 test('after a downgrade, a folder of a newer layout is refused and stays as it is', async () => {
   const folder = await used()
   const files = await useFolder(folder)
-  await files.writeAbout({ layout: 2, swapBaseUrl: 'https://swap.example', salt: 's' })
+  await files.writeAbout({ layout: 3, swapBaseUrl: 'https://swap.example', salt: 's' })
   const before = readdirSync(folder)
   const refused = opened(folder)
   await expect(refused).rejects.toThrow(StateError)
   await expect(refused).rejects.toThrow(
-    `STATE_DIRECTORY=${folder} was written by a newer version of quotegate (layout 2, this one reads 1): start that version, or choose another folder`,
+    `STATE_DIRECTORY=${folder} was written by a newer version of quotegate (layout 3, this one reads 2): start that version, or choose another folder`,
   )
   expect(readdirSync(folder)).toEqual(before)
 })
 
-test('after an upgrade, a folder of an older layout is set aside with a line', async () => {
+test('after an upgrade, a folder of layout 1 is set aside with a line', async () => {
   const folder = await used()
-  await (await useFolder(folder)).writeAbout({ layout: 0, swapBaseUrl: 'https://swap.example', salt: 's' })
-  const { restored, lines } = await opened(folder)
-  expect(restored.records).toEqual([])
+  await (await useFolder(folder)).writeAbout({ layout: 1, swapBaseUrl: 'https://swap.example', salt: 's' })
+  const { restored, lines, note, state } = await opened(folder)
+  expect(restored).toMatchObject({ records: [], isClean: true })
   const [line] = lines(levels.warn)
-  expect(line?.msg).toContain('STATE_DIRECTORY is of an older version')
+  expect(line?.msg).toBe(
+    'STATE_DIRECTORY is of an older version that this one cannot read: it is set aside, and the ledger starts empty',
+  )
   expect(existsSync(join(folder, String(line?.setAsideAs), 'store'))).toBe(true)
+  note(record(2))
+  await state.close()
+  expect(idsOf((await opened(folder)).restored.records)).toEqual(['quote-2'])
 })
 
 test('a folder that cannot be made or written is refused', async () => {

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { levels } from '../support/observing/log-lines.ts'
 import { asIfKilled, idsOf, newFolder, opened, quote, record, untilSynced, untilWritten } from './support.ts'
 
@@ -34,7 +34,7 @@ test('a first startup finds nothing, and counts as after a clean shutdown', asyn
   const { restored, state, lines } = await opened(newFolder())
   expect(restored).toEqual({
     ...{ records: [], lastSerial: 0, isClean: true },
-    ...{ writtenAtMs: 0, providerAheadMs: 0 },
+    writtenAtMs: 0,
   })
   expect(state.facts).toMatchObject({ records: 0, backlog: 0, isWriting: true, restored: 0, missing: 0 })
   expect(lines()).toEqual([])
@@ -78,15 +78,21 @@ test('a record that is forgotten before it was written is never written', async 
   expect(state.facts.records).toBe(1)
 })
 
-test("a quote's own end is kept in wall time, because the steady clock ends with the process", async () => {
+test.each([
+  ['its expiry', 0],
+  ['later, as an answer says whose Date contradicts our clock', 1_234],
+  ['earlier', -3_600_000],
+])('a quote is over as late after a restart as before it: at %s', async (_when, lateMs) => {
   const folder = newFolder()
   const at = (nowMs: number, steadyMs: number) => ({ nowMs: () => nowMs, steadyMs: () => steadyMs })
-  const first = await opened(folder, { clock: at(1_763_651_841_000, 5_000) })
-  first.note({ kind: 'quote', value: quote(0, { ownEnd: { fromMs: 34_000, untilMs: 36_000 } }) })
+  const expiresAtMs = 1_763_651_871_000
+  const first = await opened(folder, { clock: at(expiresAtMs - 30_000, 5_000) })
+  first.note({ kind: 'quote', value: quote(0, { expiresAtMs, refusedFromMs: expiresAtMs + lateMs }) })
   await first.state.close()
-  const { restored } = await opened(folder, { clock: at(1_763_651_851_000, 100) })
+  // In wall time, because the steady clock ends with the process.
+  const { restored } = await opened(folder, { clock: at(expiresAtMs - 20_000, 100) })
   const [, kept] = restored.records[0] ?? []
-  expect(kept?.value).toMatchObject({ ownEnd: { fromMs: 19_100, untilMs: 21_100 } })
+  expect(kept?.value).toMatchObject({ expiresAtMs, refusedFromMs: expiresAtMs + lateMs })
 })
 
 test('texts that are not valid UTF-8 survive, for example half of a surrogate pair', async () => {
@@ -133,42 +139,29 @@ test("with a shared store the store's salt is used, and the folder does not cont
   expect(readFileSync(join(folder, 'about'), 'utf8')).not.toContain('made-of-a-password')
 })
 
-test('the offset of the provider comes back as it was at the last sync', async () => {
+test('an answer that could not be read is found again by a client without an address', async () => {
   const folder = newFolder()
-  const { openState } = await import('../../src/state/open-state.ts')
-  const { systemClock } = await import('../../src/clock.ts')
-  const { silentLogger } = await import('../../src/process/logger.ts')
-  const options = {
-    directory: folder,
-    swapBaseUrl: 'x',
-    salt: undefined,
-    maxQuotes: 200_000,
-    clock: systemClock,
-    log: silentLogger(),
-  }
-  const state = await openState({ ...options, observer: { failed() {} } })
-  onTestFinished(() => state.close())
-  state.restore({ everything: () => [], providerAheadMs: () => -3_600_000, isTimeDoubted: () => false })
-  await state.close()
-  const { restored } = await opened(folder, { swapBaseUrl: 'x' })
-  expect(restored.providerAheadMs).toBe(-3_600_000)
+  const first = await opened(folder)
+  const terms = { pairId: 'ETH_USDC', application: 'w', requestedAmount: '1', partition: undefined }
+  first.note({ kind: 'unreadable', value: { ...terms, relayedAtMs: 7 } })
+  await first.state.close()
+  const { restored } = await opened(folder)
+  expect(restored.records.map(([, { value }]) => value)).toEqual([{ ...terms, relayedAtMs: 7 }])
 })
 
-test('of more quotes than memory is meant for those that expire first are left out, and removed', async () => {
+test('of more quotes than memory is meant for those that were noted first are left out, and removed', async () => {
   const directory = newFolder()
   const before = await opened(directory)
-  // The quote that expires last was noted first.
-  const lives = [3_600_000, ...Array.from({ length: 99 }, (_, index) => index)]
-  for (const [number, lifeMs] of lives.entries())
-    before.note({ kind: 'quote', value: quote(number, { expiresAtMs: 1_763_651_841_000 + lifeMs }) })
+  for (let number = 0; number < 100; number += 1) before.note(record(number))
   before.note({ kind: 'use', value: { id: 'used', expiresAtMs: 1_763_651_841_000 } })
   await before.state.close()
 
   const smaller = await opened(directory, { maxQuotes: 20 })
   const ids = idsOf(smaller.restored.records)
-  expect(ids.slice(0, 1)).toEqual(['quote-0'])
   expect(ids.slice(-2)).toEqual(['quote-99', 'used'])
+  expect(ids.length).toBeGreaterThan(20)
   expect(ids.length).toBeLessThanOrEqual(26)
+  expect(ids[0]).toBe(`quote-${101 - ids.length}`)
   expect(smaller.lines(levels.warn)).toMatchObject([{ leftOut: 101 - ids.length }])
   await smaller.state.close()
 

@@ -2,8 +2,8 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { systemClock } from '../../src/clock.ts'
-import type { NotedQuote } from '../../src/orders/ledger.ts'
+import { lookAt, systemClock } from '../../src/clock.ts'
+import type { NotedQuote } from '../../src/orders/noted-quote.ts'
 import { useFolder } from '../../src/state/folder.ts'
 import { openState, type StateOptions } from '../../src/state/open-state.ts'
 import type { NumberedRecord, Restored, RestoredRecord, State, StateRecord } from '../../src/state/state.ts'
@@ -16,6 +16,7 @@ export function newFolder(): string {
 }
 
 export function quote(number: number, more: Partial<NotedQuote> = {}): NotedQuote {
+  const { expiresAtMs = 1_763_651_871_000 + number } = more
   return {
     id: `quote-${number}`,
     pairId: 'ETH_USDC',
@@ -26,8 +27,9 @@ export function quote(number: number, more: Partial<NotedQuote> = {}): NotedQuot
     partition: 'a-partition',
     cacheKey: `key-${number}`,
     notedAtMs: 1_763_651_841_000 + number,
-    expiresAtMs: 1_763_651_871_000 + number,
-    ownEnd: undefined,
+    expiresAtMs,
+    refusedFromMs: expiresAtMs,
+    wallAheadMs: 0,
     ...more,
   }
 }
@@ -63,10 +65,10 @@ export async function opened(directory: string, options: Partial<StateOptions> =
   const memory = new Map<number, StateRecord>()
   const restored = state.restore({
     everything: () => memory,
-    providerAheadMs: () => 0,
     isTimeDoubted: () => false,
   })
-  const records = restored.records.map(withoutSerial)
+  const now = lookAt(options.clock ?? systemClock)
+  const records = restored.records.map((read) => numberedRecord(read, now.nowMs - now.steadyMs))
   for (const [serial, kept] of records) memory.set(serial, kept)
   return {
     state,
@@ -86,12 +88,12 @@ export async function opened(directory: string, options: Partial<StateOptions> =
   }
 }
 
-/** Its number is in a restored quote as well, because the ledger keeps the object. Other records have none. */
-function withoutSerial({ serial, ...record }: RestoredRecord): NumberedRecord {
+/** A quote that is read has its end by the clocks of this process; `quote` gives it none. */
+function numberedRecord({ serial, ...record }: RestoredRecord, wallAheadMs: number): NumberedRecord {
   if (record.kind !== 'quote') return [serial, record]
-  const { serial: own, ...value } = record.value
-  if (own !== serial) throw new Error(`record ${serial} holds a quote with the serial ${own}`)
-  return [serial, { kind: 'quote', value }]
+  const { value } = record
+  if (Math.abs(value.wallAheadMs - wallAheadMs) > 60_000) throw new Error(`the clocks of record ${serial}`)
+  return [serial, { kind: 'quote', value: { ...value, wallAheadMs: 0 } }]
 }
 
 export const idsOf = (records: readonly NumberedRecord[]) =>

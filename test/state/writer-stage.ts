@@ -73,7 +73,6 @@ export async function stage() {
       marks.push(mark)
     },
     nowMs: () => 1_763_651_841_000,
-    wallAheadMs: () => 0,
     observer: { failed: (operation) => failures.push(operation) },
     log,
   })

@@ -23,9 +23,6 @@ export const maxFields = 64
  * field's note expires later than ARGV[3]: whichever replica writes last, the latest expiry stays. Then removes notes
  * that expired by ARGV[4]; and, if more than ARGV[6] fields are left, those that expire first. The hash is kept for
  * ARGV[5] ms, or longer if its TTL is longer.
- *
- * ARGV[7] is the provider's time, or empty if unknown. If it is more than 100 ms behind the store's clock, which is more
- * than two clocks of one machine differ, the lag is stored in the field `clock`, which is removed as a note is.
  */
 export const noteScript = createScript(`
 local function expiryOf(note) return tonumber(string.match(note, '^%d+') or 0) end
@@ -35,10 +32,6 @@ if held and expiryOf(held) > expires then return 0 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('HSET', key, ARGV[1], string.format('%s %.0f %s', ARGV[3], now, ARGV[2]))
-if ARGV[7] ~= '' then
-  local behind = now - tonumber(ARGV[7])
-  if behind > 100 then redis.call('HSET', key, 'clock', string.format('%s %.0f', ARGV[3], behind)) end
-end
 if redis.call('HLEN', key) > 1 then
   local all, kept = redis.call('HGETALL', key), {}
   for at = 1, #all, 2 do

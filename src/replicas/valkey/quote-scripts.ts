@@ -72,8 +72,7 @@ function isQuoteOrLock(answer: unknown): boolean {
  * Stores the encoded quote ARGV[2] until ARGV[5] ms past its deadline ARGV[4], unless its id line ARGV[1] was evicted
  * with an expiry no earlier than ARGV[3]. Then releases the lock if its token is ARGV[6]. Returns 0 for an evicted
  * quote. The quote ends between ARGV[8] and ARGV[9] ms after this was sent; ARGV[7] is the first of these instants by the
- * store's clock, or earlier. All three are empty if the quote's answer told no time. Whatever this took on its way, the
- * start is kept no later than it is, and the end no earlier.
+ * store's clock, or earlier. Whatever this took on its way, the start is kept no later than it is, and the end no earlier.
  */
 export const setScript = createScript(`${start}${endsOf}
 local used, usedUntil = unpack(redis.call('HMGET', KEYS[1], 'used', 'usedUntil'))
@@ -82,10 +81,8 @@ local refused = used and string.find(used, '\\n' .. ARGV[1], 1, true)
 if not refused then
   redis.call('HSET', KEYS[1], 'quote', ARGV[2], 'expires', ARGV[3], 'deadline', ARGV[4])
   redis.call('HDEL', KEYS[1], 'ends')
-  if ARGV[7] ~= '' then
-    local from = math.min(tonumber(ARGV[7]), now + ARGV[8])
-    redis.call('HSET', KEYS[1], 'ends', string.format('%.0f %.0f ', from, now + ARGV[9]) .. endsOf(ARGV[2], ARGV[3]))
-  end
+  local from = math.min(tonumber(ARGV[7]), now + ARGV[8])
+  redis.call('HSET', KEYS[1], 'ends', string.format('%.0f %.0f ', from, now + ARGV[9]) .. endsOf(ARGV[2], ARGV[3]))
   liveFor(math.max(ARGV[4] - now, 0) + tonumber(ARGV[5]))
 end
 if redis.call('HGET', KEYS[1], 'lock') == ARGV[6] then redis.call('HDEL', KEYS[1], 'lock', 'lockedUntil') end

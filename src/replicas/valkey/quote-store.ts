@@ -1,12 +1,12 @@
-import { type Clock, steadyMsOf } from '../../clock.ts'
+import { type Clock, lookAt } from '../../clock.ts'
 import { createOneList } from '../../http/headers.ts'
 import { repeatableHeaders } from '../../http/one-exchange-headers.ts'
 import { headLines } from '../../http/whole-response.ts'
-import type { ProviderClock } from '../../quotes/provider-clock.ts'
+import { type End, orderLeftMs, serveLeftMs } from '../../quotes/ends.ts'
 import { readQuote } from '../../quotes/quote.ts'
 import type { QuoteStore, StoredQuote } from '../../quotes/quote-store.ts'
 import type { Span } from '../../tracing/observer.ts'
-import { decodeQuote, encodeQuote, idLine } from '../quote-codec.ts'
+import { decodeQuote, type EncodedQuote, encodeQuote, idLine } from '../quote-codec.ts'
 import type { SharedStore } from '../store.ts'
 import type { ValkeyClient } from './client.ts'
 import {
@@ -19,7 +19,7 @@ import {
 
 /** Which quotes a call can use, and the lock that it takes if the store has none of them. */
 export interface GetOrLockOptions {
-  /** By the provider's clock: the quote must expire later than this. */
+  /** The quote must have a later expiry than this. */
   expiresAfterMs: number
   /** By the store's clock: the quote must have more than this left. */
   minLeftMs: number
@@ -34,7 +34,7 @@ export interface GetOrLockOptions {
 
 /** A quote, or else the lock's token. */
 export interface QuoteOrLock {
-  /** Expires at its own expiry or, if that is earlier, when its life by the store's clock is over. */
+  /** Its end is what was left of it, less what the store's clock has gone on since. */
   quote?: StoredQuote
   /** The token that has the lock now: the caller's own token if this call took the lock. */
   lockHolder?: string
@@ -78,7 +78,6 @@ export interface EvictionSubscriber {
 export interface ValkeyQuoteStoreOptions {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'subscribe' | 'onUp'>
   clock: Clock
-  providerClock: Pick<ProviderClock, 'moment' | 'serveLeftMs'>
 }
 
 /** How long an entry is kept past its expiry, for clocks that differ a little. */
@@ -93,7 +92,7 @@ const maxPendingUnlocks = 100
 const anyQuote: GetOrLockOptions = { expiresAfterMs: 0, minLeftMs: -1e15, token: '', lockMs: 0 }
 
 export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): SharedQuoteStore {
-  const { sharedStore, clock, providerClock } = options
+  const { sharedStore, clock } = options
   const oneList = createOneList()
   const channel = `${sharedStore.keyPrefix}evicted`
   const storeKeyOf = (key: string) => `${sharedStore.keyPrefix}quote:${key}`
@@ -111,9 +110,10 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
   async function put(key: string, quote: StoredQuote, lock?: TakenLock): Promise<boolean | undefined> {
     const storeAheadMs = lock?.storeAheadMs ?? (await readStoreAhead(key))
     if (storeAheadMs === undefined) return undefined
-    const storeNowMs = clock.nowMs() + storeAheadMs
-    // After our clock was set back nothing is left.
-    const deadlineMs = Math.floor(storeNowMs + Math.max(0, providerClock.serveLeftMs(quote)))
+    const now = lookAt(clock)
+    const storeNowMs = now.nowMs + storeAheadMs
+    const serveMs = serveLeftMs(quote.end, now)
+    const deadlineMs = Math.floor(storeNowMs + Math.max(0, serveMs))
     const parameters = [
       idLine(quote.id),
       encodeQuote(quote),
@@ -121,20 +121,14 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
       deadlineMs,
       graceMs,
       lock?.token ?? '',
-      ...endParameters(quote, storeNowMs),
+      // The store's clock is cut to milliseconds, so one more on either side.
+      Math.floor(storeNowMs + serveMs) - 1,
+      Math.floor(serveMs) - 1,
+      Math.ceil(orderLeftMs(quote.end, now)) + 1,
     ]
     const commands = (client: ValkeyClient) => setScript(client, storeKeyOf(key), parameters)
     const kept = await sharedStore.run('quote-set', commands, lock?.span)
     return kept === undefined ? undefined : kept === 1
-  }
-
-  /** The quote's own interval as the store is sent it: its clock is cut to milliseconds, so one more on either side. */
-  function endParameters({ ownEnd }: StoredQuote, storeNowMs: number): readonly (string | number)[] {
-    if (ownEnd === undefined) return ['', '', '']
-    const steadyMs = steadyMsOf(clock)
-    const fromLeftMs = Math.floor(ownEnd.fromMs - steadyMs) - 1
-    const untilLeftMs = Math.ceil(ownEnd.untilMs - steadyMs) + 1
-    return [Math.floor(storeNowMs + fromLeftMs), fromLeftMs, untilLeftMs]
   }
 
   async function readStoreAhead(key: string): Promise<number | undefined> {
@@ -161,6 +155,29 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
     if (answer === undefined && pendingUnlocks.size < maxPendingUnlocks) pendingUnlocks.set(token, key)
   }
 
+  async function getOrLock(key: string, options: GetOrLockOptions): Promise<QuoteOrLock | undefined> {
+    // Looked at before the answer too: an earlier time gives the quote less life in the cache.
+    const before = lookAt(clock)
+    const answer = await runGetOrLock(key, options)
+    if (answer === undefined) return undefined
+    const [storeNowMs, quoteOrLock, leftMs, fromLeftMs, untilLeftMs] = answer
+    const now = lookAt(clock)
+    const storeAheadMs = storeNowMs - now.nowMs
+    if (leftMs === undefined) return { lockHolder: quoteOrLock.toString('latin1'), storeAheadMs }
+    const quote = decodeQuote(quoteOrLock)
+    if (quote === undefined || untilLeftMs === undefined || !isWhole(quote)) return undefined
+    const wallAheadMs = now.nowMs - now.steadyMs
+    const end: End = {
+      servedUntilMs: Math.floor(
+        Math.min(before.nowMs, before.steadyMs + wallAheadMs) + Math.min(leftMs, fromLeftMs ?? leftMs),
+      ),
+      refusedFromMs: Math.ceil(now.nowMs + untilLeftMs),
+      wallAheadMs,
+    }
+    // Another version of quotegate may store headers that this one must not repeat.
+    return { quote: { ...quote, headers: oneList(repeatableHeaders(quote.headers)), end }, storeAheadMs }
+  }
+
   // A store that was frozen first runs the commands it received before. It may grant a lock to a call that has long gone
   // on without it, and other replicas would wait for a quote that no call will write.
   sharedStore.onUp(() => {
@@ -171,8 +188,8 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
 
   return {
     async get(key) {
-      const [, quote, leftMs] = (await runGetOrLock(key, anyQuote)) ?? []
-      return quote === undefined || leftMs === undefined ? undefined : decodeQuote(quote)
+      const { quote } = (await getOrLock(key, anyQuote)) ?? {}
+      return quote
     },
     async set(key, quote) {
       await put(key, quote)
@@ -180,30 +197,7 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
     async forget(key, quoteId) {
       return (await evict(key, quoteId)) ?? false
     },
-    async getOrLock(key, options) {
-      // Read before the answer and not after it: an earlier time gives the quote less life.
-      const { latestMs, steadyMs } = providerClock.moment()
-      const answer = await runGetOrLock(key, options)
-      if (answer === undefined) return undefined
-      const [storeNowMs, quoteOrLock, leftMs, fromLeftMs, untilLeftMs] = answer
-      const storeAheadMs = storeNowMs - clock.nowMs()
-      if (leftMs === undefined) return { lockHolder: quoteOrLock.toString('latin1'), storeAheadMs }
-      const quote = decodeQuote(quoteOrLock)
-      if (quote === undefined || !isWhole(quote)) return undefined
-      // Our clock may be wrong, and we may know nothing of the provider's. The replica that fetched the quote knew how
-      // long it lives, and the store's clock says how much of that is left.
-      const expiresAtMs = Math.min(quote.expiresAtMs, Math.floor(latestMs + leftMs))
-      // Another version of quotegate may store headers that this one must not repeat.
-      const headers = oneList(repeatableHeaders(quote.headers))
-      if (fromLeftMs === undefined || untilLeftMs === undefined)
-        return { quote: { ...quote, headers, expiresAtMs }, storeAheadMs }
-      // The store looked at its clock between these two moments of ours.
-      const ownEnd = {
-        fromMs: Math.floor(steadyMs + fromLeftMs),
-        untilMs: Math.ceil(steadyMsOf(clock) + untilLeftMs),
-      }
-      return { quote: { ...quote, headers, expiresAtMs, ownEnd }, storeAheadMs }
-    },
+    getOrLock,
     put,
     unlock,
     evict,
@@ -222,8 +216,8 @@ export function createValkeyQuoteStore(options: ValkeyQuoteStoreOptions): Shared
 }
 
 /** Other programs can write to the store, and a damaged quote would be handed out until it expires. */
-function isWhole({ id, body, headers, expiresAtMs }: StoredQuote): boolean {
-  const { quote } = readQuote(Buffer.from(body, 'latin1'), expiresAtMs)
+function isWhole({ id, body, headers, expiresAtMs }: EncodedQuote): boolean {
+  const { quote } = readQuote(Buffer.from(body, 'latin1'))
   if (quote?.id !== id || quote.expiryMs !== expiresAtMs) return false
   return headLines(headers) !== undefined
 }

@@ -1,6 +1,7 @@
 import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
 import type { Gateway } from '../../../src/gateway/types.ts'
+import type { End } from '../../../src/quotes/ends.ts'
 import type { Call, QuoteSource } from '../../../src/quotes/flight.ts'
 import type { Asker } from '../../../src/quotes/quote-answer.ts'
 
@@ -154,6 +155,11 @@ export function createTestClock(startMs = Date.UTC(2025, 10, 20, 15, 17, 21)) {
       nowMs += ms
     },
   }
+}
+
+/** Of a quote whose answer showed that the provider's clock and ours agree, for a test clock without a steady one. */
+export function endAt(expiresAtMs: number): End {
+  return { servedUntilMs: expiresAtMs, refusedFromMs: expiresAtMs, wallAheadMs: 0 }
 }
 
 /** A promise that the test settles. */

@@ -1,6 +1,7 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { silentLogger } from '../../src/process/logger.ts'
-import { createProviderClock } from '../../src/quotes/provider-clock.ts'
+import { type Clock, lookAt } from '../../src/clock.ts'
+import type { End } from '../../src/quotes/ends.ts'
+import type { StoredQuote } from '../../src/quotes/quote-store.ts'
 import { createSharedQuotes } from '../../src/replicas/shared-quotes.ts'
 import { createValkeyQuoteStore, type QuoteOrLock } from '../../src/replicas/valkey/quote-store.ts'
 import { pause } from '../support/gateways/between.ts'
@@ -12,7 +13,13 @@ const storeKey = `${keyPrefix}quote:key`
 const token = 'a'
 const wanted = { expiresAfterMs: 0, minLeftMs: -1e15, token, lockMs: 10_000 }
 
-describe('the interval in which a quote ends, in the shared store', { tags: ['redis-server'] }, () => {
+/** The instants of the steady clock. */
+const bySteadyClock = ({ servedUntilMs, refusedFromMs, wallAheadMs }: End) => ({
+  servedUntilMs: servedUntilMs - wallAheadMs,
+  refusedFromMs: refusedFromMs - wallAheadMs,
+})
+
+describe('the end of a quote in the shared store', { tags: ['redis-server'] }, () => {
   let server: ValkeyServer
 
   beforeAll(async () => {
@@ -30,7 +37,6 @@ describe('the interval in which a quote ends, in the shared store', { tags: ['re
     const store = createValkeyQuoteStore({
       sharedStore: await storeAt(server.url, { keyPrefix }),
       clock,
-      providerClock: createProviderClock({ clock, log: silentLogger() }),
     })
     return { store, clock, time }
   }
@@ -38,9 +44,11 @@ describe('the interval in which a quote ends, in the shared store', { tags: ['re
   const lifeMs = 20_000
   const expiresAtMs = Date.now() + 60_000
   /** A quote that ends between 19 and 20 s from now, by the clocks of its replica. */
-  function dated({ nowMs, steadyMs }: { nowMs(): number; steadyMs(): number }) {
-    const ownEnd = { fromMs: Math.floor(steadyMs() + 19_000), untilMs: Math.ceil(steadyMs() + lifeMs) }
-    return storedQuote({ expiresAtMs: nowMs() + lifeMs, ownEnd })
+  function dated(clock: Clock, more: Partial<StoredQuote> = {}) {
+    const { nowMs, steadyMs } = lookAt(clock)
+    const ends = { servedUntilMs: nowMs + lifeMs - 1_000, refusedFromMs: nowMs + lifeMs }
+    const end: End = { ...ends, wallAheadMs: nowMs - steadyMs }
+    return storedQuote({ expiresAtMs: nowMs + lifeMs, end, ...more })
   }
 
   it.each([
@@ -57,13 +65,17 @@ describe('the interval in which a quote ends, in the shared store', { tags: ['re
       const beganMs = performance.now()
       await here.store.put('key', quote)
       await pause(50)
-      const { ownEnd } = (await there.store.getOrLock('key', wanted))?.quote ?? {}
+      const { end } = (await there.store.getOrLock('key', wanted))?.quote ?? {}
       const tookMs = performance.now() - beganMs + 10
-      const [fromMs, untilMs] = [quote.ownEnd?.fromMs, quote.ownEnd?.untilMs].map((ms = 0) => ms + 895_000)
-      expect(ownEnd?.fromMs).toBeLessThanOrEqual(fromMs ?? 0)
-      expect(ownEnd?.fromMs).toBeGreaterThanOrEqual((fromMs ?? 0) - tookMs)
-      expect(ownEnd?.untilMs).toBeGreaterThanOrEqual(untilMs ?? 0)
-      expect(ownEnd?.untilMs).toBeLessThanOrEqual((untilMs ?? 0) + tookMs)
+      const servedUntilMs = quote.end.servedUntilMs + apartMs
+      const refusedFromMs = quote.end.refusedFromMs + apartMs
+      expect(end?.servedUntilMs).toBeLessThanOrEqual(servedUntilMs)
+      expect(end?.servedUntilMs).toBeGreaterThanOrEqual(servedUntilMs - tookMs)
+      expect(end?.refusedFromMs).toBeGreaterThanOrEqual(refusedFromMs)
+      expect(end?.refusedFromMs).toBeLessThanOrEqual(refusedFromMs + tookMs)
+      // By the steady clock too, which a step of the wall clock does not change.
+      const { nowMs, steadyMs } = lookAt(there.clock)
+      expect(Math.abs((end?.wallAheadMs ?? 0) - (nowMs - steadyMs))).toBeLessThanOrEqual(2)
     },
   )
 
@@ -74,11 +86,13 @@ describe('the interval in which a quote ends, in the shared store', { tags: ['re
       const here = await replica()
       const asked = await here.store.getOrLock('key', wanted)
       const quote = dated(here.clock)
+      const trueEnd = bySteadyClock(quote.end)
       here.time.wallAheadMs += byMs
       await here.store.put('key', quote, { token, storeAheadMs: asked?.storeAheadMs })
-      const { ownEnd } = (await here.store.getOrLock('key', wanted))?.quote ?? {}
-      expect(ownEnd?.fromMs).toBeLessThanOrEqual(quote.ownEnd?.fromMs ?? 0)
-      expect(ownEnd?.untilMs).toBeGreaterThanOrEqual(quote.ownEnd?.untilMs ?? 0)
+      const { end } = (await here.store.getOrLock('key', wanted))?.quote ?? {}
+      const read = end && bySteadyClock(end)
+      expect(read?.servedUntilMs).toBeLessThanOrEqual(trueEnd.servedUntilMs)
+      expect(read?.refusedFromMs).toBeGreaterThanOrEqual(trueEnd.refusedFromMs)
     },
   )
 
@@ -89,40 +103,45 @@ describe('the interval in which a quote ends, in the shared store', { tags: ['re
     const quote = dated(clock)
     await server.ask('CLIENT', 'PAUSE', '200')
     await store.put('key', quote, { token, storeAheadMs: asked?.storeAheadMs })
-    const { ownEnd } = (await store.getOrLock('key', wanted))?.quote ?? {}
-    expect(ownEnd?.fromMs).toBeLessThanOrEqual(quote.ownEnd?.fromMs ?? 0)
-    expect(ownEnd?.untilMs).toBeGreaterThanOrEqual(quote.ownEnd?.untilMs ?? 0)
+    const { end } = (await store.getOrLock('key', wanted))?.quote ?? {}
+    expect(end?.servedUntilMs).toBeLessThanOrEqual(quote.end.servedUntilMs)
+    expect(end?.refusedFromMs).toBeGreaterThanOrEqual(quote.end.refusedFromMs)
   })
 
-  it('does not exist if the answer had no Date, or if the quote is evicted', async () => {
+  it('is that of the quote which is there, and is removed with it', async () => {
     await server.ask('FLUSHALL')
     const { store, clock } = await replica()
     await store.put('key', dated(clock))
-    await store.put('key', storedQuote({ id: 'undated' }))
+    const next = storedQuote({ id: 'next' })
+    await store.put('key', next)
     const { quote } = (await store.getOrLock('key', wanted)) ?? {}
-    expect([quote?.id, quote?.ownEnd]).toEqual(['undated', undefined])
-    await store.put('key', dated(clock))
-    await store.forget('key', 'quote-1')
+    expect(quote?.id).toBe('next')
+    expect(quote?.end.refusedFromMs).toBeGreaterThanOrEqual(next.end.refusedFromMs)
+    expect(await store.forget('key', 'next')).toBe(true)
     expect(await server.ask('HGET', storeKey, 'ends')).toBeNull()
   })
 
   it.each([
     ['another id', { id: 'other', expiresAtMs }],
     ['another expiry', { id: 'ours', expiresAtMs: expiresAtMs + 1 }],
-  ])('is not applied to a quote with %s that version 1.0.0 wrote over the entry', async (_what, old) => {
-    await server.ask('FLUSHALL')
-    const { store, clock } = await replica()
-    await store.put('key', storedQuote(old))
-    const fields = ['quote', 'expires', 'deadline']
-    const written = await server.ask('HMGET', storeKey, ...fields)
-    const { ownEnd } = dated(clock)
-    await store.put('key', storedQuote({ id: 'ours', expiresAtMs, ownEnd }))
-    expect((await store.getOrLock('key', wanted))?.quote?.ownEnd).toBeDefined()
-    const both = fields.flatMap((field, index) => [field, String((written as unknown[])[index])])
-    await server.ask('HSET', storeKey, ...both)
-    const { quote } = (await store.getOrLock('key', wanted)) ?? {}
-    expect([quote?.id, quote?.expiresAtMs, quote?.ownEnd]).toEqual([old.id, expect.any(Number), undefined])
-  })
+  ])(
+    'is not applied to a quote with %s that version 1.0.0 wrote over the entry: that is not used, and replaced',
+    async (_what, old) => {
+      await server.ask('FLUSHALL')
+      const { store } = await replica()
+      await store.put('key', storedQuote(old))
+      const fields = ['quote', 'expires', 'deadline']
+      const written = await server.ask('HMGET', storeKey, ...fields)
+      const ours = storedQuote({ id: 'ours', expiresAtMs })
+      await store.put('key', ours)
+      expect((await store.getOrLock('key', wanted))?.quote?.id).toBe('ours')
+      const both = fields.flatMap((field, index) => [field, String((written as unknown[])[index])])
+      await server.ask('HSET', storeKey, ...both)
+      expect(await store.getOrLock('key', wanted)).toBeUndefined()
+      await store.put('key', ours)
+      expect((await store.getOrLock('key', wanted))?.quote?.id).toBe('ours')
+    },
+  )
 
   it('leaves the entry as version 1.0.0 reads it', async () => {
     await server.ask('FLUSHALL')
@@ -140,9 +159,11 @@ describe('the interval in which a quote ends, in the shared store', { tags: ['re
   })
 })
 
-it('a quote in the store whose interval is over is not used, but fetched', async () => {
-  const clock = { nowMs: () => Date.now(), steadyMs: () => 100_000 }
-  const over = storedQuote({ id: 'over', ownEnd: { fromMs: 98_000, untilMs: 99_500 } })
+it('a quote in the store that is over by its end is not used, but fetched', async () => {
+  const nowMs = 1_763_651_841_481
+  const clock = { nowMs: () => nowMs, steadyMs: () => 100_000 }
+  const end = { servedUntilMs: nowMs - 2_000, refusedFromMs: nowMs - 500, wallAheadMs: nowMs - 100_000 }
+  const over = storedQuote({ id: 'over', expiresAtMs: nowMs + 30_000, end })
   const excluded: (string | undefined)[] = []
   const found: QuoteOrLock = { quote: over, storeAheadMs: 0 }
   const share = createSharedQuotes({
@@ -161,7 +182,7 @@ it('a quote in the store whose interval is over is not used, but fetched', async
       isUsed: () => false,
       evict() {},
     },
-    providerClock: createProviderClock({ clock, log: silentLogger() }),
+    clock,
     minValidityMs: 0,
     lockWaitMs: 1_000,
     pause,
@@ -172,7 +193,7 @@ it('a quote in the store whose interval is over is not used, but fetched', async
     reason: 'OK',
     headers: [],
     body: Buffer.from(''),
-    quote: undefined,
+    end: undefined,
     stored: storedQuote({ id: 'fetched' }),
     notKept: undefined,
     shared: true,

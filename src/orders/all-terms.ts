@@ -1,0 +1,79 @@
+import { randomInt } from 'node:crypto'
+import { briefText } from '../process/brief-text.ts'
+import { parseDecimal } from '../quotes/decimal.ts'
+import { createAmountMatcher, doubleText } from './amounts.ts'
+import { fold, hash, Prices, type Terms } from './entries.ts'
+import { addTo, type Few, listOf, removeFrom } from './last-to-end.ts'
+import type { NotedQuote } from './noted-quote.ts'
+import type { OrderTerms } from './order-terms.ts'
+
+/**
+ * The terms of all noted quotes, by pair, application, and each of their two from amounts. An amount is found by its nearest
+ * double, and then compared exactly: a JSON number means each decimal that has it.
+ */
+export class AllTerms {
+  readonly #byFrom = new Map<number, Few<Terms>>()
+  // Random, or a client could choose amounts whose places in a map are those of other clients.
+  readonly #seed = randomInt(2 ** 31)
+
+  hash(text: string): number {
+    return hash(this.#seed, text)
+  }
+
+  of(quote: NotedQuote): Terms {
+    const { pairId, application, fromValue, requestedAmount } = quote
+    const folded = fold(pairId)
+    const fromHash = this.#hashOf(folded, application, fromValue)
+    const known = listOf(this.#byFrom.get(fromHash)).find(
+      (terms) =>
+        terms.requestedAmount === requestedAmount &&
+        terms.fromValue === fromValue &&
+        terms.application === application &&
+        fold(terms.pairId) === folded,
+    )
+    if (known !== undefined) return known
+    const ownHash = hash(hash(fromHash, fromValue), requestedAmount)
+    const terms = {
+      pairId,
+      application,
+      fromValue,
+      requestedAmount,
+      hash: ownHash,
+      prices: new Prices(),
+      quotes: 0,
+    }
+    for (const [at, amount] of this.#placesOf(terms)) {
+      // Or a client that asks for many amounts with the nearest double of another client's would hide that one's quotes.
+      const usual = parseDecimal(String(Number(amount)))
+      addTo(this.#byFrom, at, terms, { mayGo: (known) => known.requestedAmount !== usual })
+    }
+    return terms
+  }
+
+  meantBy({ pair, fromAmount }: OrderTerms, application: string | undefined): readonly Terms[] {
+    if (pair === undefined || application === undefined || fromAmount === undefined) return []
+    const folded = fold(briefText(pair))
+    const isFrom = createAmountMatcher(fromAmount)
+    return listOf(this.#byFrom.get(this.#hashOf(folded, application, fromAmount.canonical))).filter(
+      (terms) =>
+        fold(terms.pairId) === folded &&
+        terms.application === application &&
+        (isFrom(terms.fromValue) || isFrom(terms.requestedAmount)),
+    )
+  }
+
+  drop(terms: Terms): void {
+    for (const [at] of this.#placesOf(terms)) removeFrom(this.#byFrom, at, terms)
+  }
+
+  /** By its hash each amount by which it is found. */
+  #placesOf({ pairId, application, fromValue, requestedAmount }: Terms): Map<number, string> {
+    const folded = fold(pairId)
+    const amounts = [fromValue, requestedAmount]
+    return new Map(amounts.map((amount) => [this.#hashOf(folded, application, amount), amount]))
+  }
+
+  #hashOf(folded: string, application: string, amount: string): number {
+    return hash(hash(this.hash(folded), application), doubleText(amount))
+  }
+}

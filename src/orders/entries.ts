@@ -1,0 +1,217 @@
+import { doubleText, type Price } from './amounts.ts'
+import { type LedgerRecord, noSerial } from './mirror.ts'
+import type { NotedQuote } from './noted-quote.ts'
+
+/** What quotes have in common that an order may mean: a pair, an application, and the two from amounts. */
+export interface Terms extends Pick<NotedQuote, 'pairId' | 'application' | 'fromValue' | 'requestedAmount'> {
+  readonly hash: number
+  readonly prices: Prices
+  quotes: number
+}
+
+/** What an order can mean. Of quotes that are alike, the one that ends last stands for all. */
+export interface Candidates {
+  /** With the stated toAmount: of any client, and the orderer's own. */
+  readonly exact: Entry | undefined
+  readonly ownExact: Entry | undefined
+  /** The orderer's own, whatever it gives. */
+  readonly own: Entry | undefined
+  /** Of each of the last 1,000 prices of one terms. */
+  readonly prices: readonly Prices[]
+  /** The orderer's own of the same price. */
+  ownOf(alike: Entry): Entry | undefined
+  /** An answer for these terms that was given to the orderer and that could not be read. */
+  readonly unreadable: Entry | undefined
+}
+
+const noLongerCached = ''
+
+/**
+ * What the ledger keeps: a quote, or an answer that could not be read, which has no id and no toAmount. It has what its terms
+ * do not have, and small numbers in place of instants, because there are many.
+ */
+export class Entry implements NotedQuote, Price {
+  readonly terms: Terms
+  readonly id: string
+  readonly partition: string | undefined
+  readonly toValue: string
+  readonly double: number
+  readonly hash: number
+  readonly expiresAtMs: number
+  readonly wallAheadMs: number
+  cacheKey: string
+  /** Its number in the mirror. */
+  serial = noSerial
+  #lifeMs: number
+  #refusedLateMs: number
+
+  constructor(terms: Terms, quote: NotedQuote) {
+    this.terms = terms
+    this.id = quote.id
+    this.partition = quote.partition
+    this.toValue = quote.toValue
+    this.double = Number(quote.toValue)
+    this.hash = hash(terms.hash, doubleText(quote.toValue))
+    this.expiresAtMs = quote.expiresAtMs
+    this.wallAheadMs = quote.wallAheadMs
+    this.cacheKey = quote.cacheKey
+    this.#lifeMs = quote.expiresAtMs - quote.notedAtMs
+    this.#refusedLateMs = quote.refusedFromMs - quote.expiresAtMs
+  }
+
+  get pairId(): string {
+    return this.terms.pairId
+  }
+
+  get application(): string {
+    return this.terms.application
+  }
+
+  get fromValue(): string {
+    return this.terms.fromValue
+  }
+
+  get requestedAmount(): string {
+    return this.terms.requestedAmount
+  }
+
+  get decimal(): string {
+    return this.toValue
+  }
+
+  get notedAtMs(): number {
+    return this.expiresAtMs - this.#lifeMs
+  }
+
+  get refusedFromMs(): number {
+    return this.expiresAtMs + this.#refusedLateMs
+  }
+
+  set refusedFromMs(instantMs: number) {
+    this.#refusedLateMs = instantMs - this.expiresAtMs
+  }
+
+  get isUnreadable(): boolean {
+    return this.toValue === ''
+  }
+
+  isOfOnePriceWith({ terms, toValue }: Entry): boolean {
+    return this.terms === terms && this.toValue === toValue
+  }
+
+  isOfOneClientWith({ terms, partition }: Entry): boolean {
+    return this.terms === terms && this.partition === partition
+  }
+
+  /** An answer to the same request could not be read either. */
+  renewedAs({ notedAtMs, refusedFromMs }: NotedQuote): this {
+    this.#lifeMs = this.expiresAtMs - notedAtMs
+    this.refusedFromMs = refusedFromMs
+    return this
+  }
+
+  /** Whether the pair of its request was this one, and it was given to this partition. */
+  isFor(foldedPair: string, partition: string | undefined): boolean {
+    return this.partition === partition && fold(this.pairId) === foldedPair
+  }
+
+  /** Cache keys take a good part of the memory. */
+  forgetCacheKey(): void {
+    this.cacheKey = noLongerCached
+  }
+
+  /** Whether it is this quote, given to the same client. */
+  is(quote: NotedQuote): boolean {
+    return (
+      this.expiresAtMs === quote.expiresAtMs &&
+      this.partition === quote.partition &&
+      this.toValue === quote.toValue &&
+      (this.cacheKey === quote.cacheKey || this.cacheKey === noLongerCached) &&
+      this.requestedAmount === quote.requestedAmount &&
+      this.fromValue === quote.fromValue &&
+      this.application === quote.application
+    )
+  }
+
+  toRecord(): LedgerRecord {
+    const { id, pairId, application, partition, fromValue, requestedAmount, toValue, notedAtMs } = this
+    const terms = { pairId, application, partition, requestedAmount }
+    if (this.isUnreadable) return { kind: 'unreadable', value: { ...terms, relayedAtMs: notedAtMs } }
+    const { expiresAtMs, refusedFromMs, wallAheadMs, cacheKey } = this
+    const times = { expiresAtMs, refusedFromMs, wallAheadMs, notedAtMs }
+    return { kind: 'quote', value: { id, ...terms, fromValue, toValue, ...times, cacheKey } }
+  }
+}
+
+/** Pairs are compared without regard to case. */
+export function fold(pair: string): string {
+  return pair.toUpperCase()
+}
+
+/** FNV-1a over UTF-16 units. Different parts may have one hash, because what is found by it is compared. */
+export function hash(seed: number, text: string): number {
+  let state = seed ^ 0x811c9dc5
+  for (let index = 0; index < text.length; index += 1) state = mix(state, text.charCodeAt(index))
+  return state
+}
+
+export function mix(left: number, right: number): number {
+  return Math.imul(left ^ right, 0x01000193)
+}
+
+const maxPrices = 1_000
+
+/** The last 1,000 prices of some terms, and of each the quote that ends last. Most terms have one, which takes no Map. */
+export class Prices {
+  #only: Entry | undefined
+  #all: Map<string, Entry> | undefined
+
+  get(price: string): Entry | undefined {
+    if (this.#all !== undefined) return this.#all.get(price)
+    return this.#only?.toValue === price ? this.#only : undefined
+  }
+
+  /** In place of one of the same price. What was noted last comes last. */
+  set(quote: Entry): void {
+    const only = this.#only
+    if (this.#all === undefined && (only === undefined || only.toValue === quote.toValue)) {
+      this.#only = quote
+      return
+    }
+    this.#all ??= new Map(only && [[only.toValue, only]])
+    this.#only = undefined
+    this.#all.delete(quote.toValue)
+    this.#all.set(quote.toValue, quote)
+    const [oldest] = this.#all.size > maxPrices ? this.#all.keys() : []
+    if (oldest !== undefined) this.#all.delete(oldest)
+  }
+
+  delete(quote: Entry): void {
+    if (this.#only === quote) this.#only = undefined
+    if (this.#all?.get(quote.toValue) === quote) this.#all.delete(quote.toValue)
+  }
+
+  values(): Iterable<Entry> {
+    return this.#all?.values() ?? (this.#only === undefined ? [] : [this.#only])
+  }
+}
+
+/** How long an answer that cannot be read is taken to live where no quote was read that tells. */
+const defaultLifeMs = 300_000
+const livesRemembered = 100
+
+/** How long the quotes lived that were noted last. */
+export class Lives {
+  readonly #livesMs: number[] = []
+  #noted = 0
+
+  get longestMs(): number {
+    return this.#noted === 0 ? defaultLifeMs : Math.max(...this.#livesMs)
+  }
+
+  note({ refusedFromMs, notedAtMs }: NotedQuote): void {
+    const lifeMs = refusedFromMs - notedAtMs
+    // A quote that was over when it came says nothing of how long quotes live.
+    if (lifeMs > 0) this.#livesMs[this.#noted++ % livesRemembered] = lifeMs
+  }
+}

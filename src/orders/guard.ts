@@ -1,0 +1,241 @@
+import type { Now } from '../clock.ts'
+import { orderLeftMs } from '../quotes/ends.ts'
+import { type Price, type StatedAmount, statedAmountOf } from './amounts.ts'
+import type { Candidates, Entry } from './entries.ts'
+import { lastToEnd } from './last-to-end.ts'
+import type { Ledger } from './ledger.ts'
+import type { NotedQuote, Orderer } from './noted-quote.ts'
+import type { OrderTerms } from './order-terms.ts'
+import type { Trust } from './restored-trust.ts'
+
+/**
+ * What decided about an order, the six rules first (docs/orders.md):
+ * - `id`: it names a quote, known here or not.
+ * - `exact`: quotes with the toAmount that it states.
+ * - `pays`: a live quote that gives at least what it states.
+ * - `fallen`: no live quote does, and one that is over shortly gave just that.
+ * - `any`: some live quote. `none`: no live quote.
+ * - `unreadable`: its client was given an answer that could not be read.
+ * - `store-away`, `restored`: it would have been refused, but a quote that is not known here may be meant, or it is not known
+ *   whether a restored quote is over.
+ */
+export const guardRules = [
+  'id',
+  'exact',
+  'pays',
+  'fallen',
+  'any',
+  'none',
+  'unreadable',
+  'store-away',
+  'restored',
+] as const
+export type GuardRule = (typeof guardRules)[number]
+
+export type Verdict =
+  | { state: 'live'; quote: NotedQuote; rule: GuardRule }
+  // `expiredForMs` is 0 between the start of the margin and the end itself.
+  | { state: 'expired'; quote: NotedQuote; rule: GuardRule; expiredForMs: number }
+  | { state: 'unknown'; rule: GuardRule }
+
+/** Whether a live quote that is not known here may be meant: such an order is never refused. */
+export function isInDoubt({ rule }: Verdict): boolean {
+  return rule === 'unreadable' || rule === 'restored' || rule === 'store-away'
+}
+
+export interface Asked extends Orderer {
+  /** A quote counts as over when it has this much time left, or less. */
+  readonly marginMs: number
+  /** Whether the ledger holds every quote of any replica that the order may mean. */
+  readonly othersKnown: boolean
+}
+
+/** How long a quote that is over refuses an order by its amount alone. */
+const recentMs = 900_000
+/** So many digits are not equal by chance: in a day of everybody's prices, in a quarter of an hour of one's own, rounded. */
+const digitsOfOneQuote = 8
+const digitsOfOwnQuote = 6
+const digitsToRound = 5
+
+/** Judges an order as of now. Of several quotes the one that lives decides, and of those that ends last. */
+export function decide(ledger: Ledger, order: OrderTerms, asked: Asked): Verdict {
+  const verdict = judge(ledger, order, asked, 'all')
+  if (verdict.state !== 'expired') return verdict
+  // Later quotes often have the same terms, and another replica may have relayed one that is still live.
+  if (!asked.othersKnown && verdict.rule !== 'id') return { state: 'unknown', rule: 'store-away' }
+  const trust = ledger.restored.trust()
+  if (trust === 'all') return verdict
+  const certain = judge(ledger, order, asked, trust)
+  return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
+}
+
+/** A quote that an order may mean, as of now. */
+export interface Considered {
+  readonly quote: NotedQuote
+  readonly leftMs: number
+  readonly isOwn: boolean
+}
+
+/** The quotes among which `decide` decides: for people who ask why. */
+export function considered(ledger: Ledger, order: OrderTerms, asked: Asked): Considered[] {
+  const named = order.quoteIds.flatMap(({ id }) => ledger.named(id, asked))
+  const { exact, ownExact, own, prices } = ledger.find(order, asked, statedAmountOf(order))
+  const matching = [exact, ownExact, own, ...prices.flatMap((some) => [...some.values()])].filter(
+    (quote) => quote !== undefined,
+  )
+  const quotes = new Set(named.length > 0 || namesAnothers(order) ? named : matching)
+  const now = ledger.now()
+  return [...quotes].map((quote) => ({
+    quote,
+    leftMs: orderLeftMs(quote, now),
+    isOwn: asked.partition !== undefined && quote.partition === asked.partition,
+  }))
+}
+
+function judge(ledger: Ledger, order: OrderTerms, asked: Asked, trust: Trust): Verdict {
+  const sight = new Sight(ledger, asked, trust)
+  // 1. It names a quote.
+  const named = order.quoteIds.flatMap(({ id }) => ledger.named(id, asked))
+  const known = named.filter((quote) => sight.counts(quote, 'certain'))
+  if (known.length > 0) return sight.verdict('id', known)
+  if (namesAnothers(order))
+    return { state: 'unknown', rule: sight.isLive(ledger.findUnreadable(order, asked)) ? 'unreadable' : 'id' }
+
+  const stated = statedAmountOf(order)
+  const { exact, ownExact, own, prices, ownOf, unreadable } = ledger.find(order, asked, stated)
+  // 2. Quotes with exactly its amount.
+  const exactOnes = sight.exactOnes(stated, { exact, ownExact })
+  if (sight.isLive(unreadable) && !exactOnes.some((quote) => sight.isLive(quote)))
+    return { state: 'unknown', rule: 'unreadable' }
+  if (exactOnes.length > 0) return sight.verdict('exact', exactOnes)
+
+  // 3. A live quote pays it. An own one that ends last is named before all others, and then nothing more is looked at.
+  const pays = (quote: Entry) => stated === undefined || paysOrRounds(quote, stated)
+  const hasOwnLive = sight.isLive(own)
+  if (own !== undefined && hasOwnLive && pays(own)) return sight.verdict('pays', [own])
+  const { live, paying, past, stating } = survey(prices, { sight, pays, stated })
+  if (paying.length > 0) return sight.verdict('pays', hasOwnLive ? withOwn(paying, ownOf) : paying)
+  // 4. The price has fallen since.
+  const fallen = stating.filter((quote) => sight.isRecent(quote))
+  if (fallen.length > 0) return sight.verdict('fallen', withOwn(fallen, ownOf))
+  // 5. Any quote lives.
+  if (own !== undefined && hasOwnLive) return sight.verdict('any', [own])
+  if (live !== undefined) return sight.verdict('any', [live])
+  // 6. None does.
+  if (own !== undefined && sight.counts(own, 'doubtful')) return sight.verdict('none', [own])
+  if (stated === undefined && past !== undefined) return sight.verdict('none', [past])
+  if (stating.length > 0) return sight.verdict('none', withOwn(stating, ownOf))
+  return { state: 'unknown', rule: 'none' }
+}
+
+/** Of an order that names no quote known here: another source's quote, unless it may be a number of the client's own. */
+function namesAnothers({ quoteIds }: OrderTerms): boolean {
+  return quoteIds.some(({ isBare }) => !isBare)
+}
+
+/** One look at all prices: the live ones that pay, the past ones that are stated, and of both kinds the last to end. */
+function survey(
+  prices: Candidates['prices'],
+  { sight, pays, stated }: { sight: Sight; pays(quote: Entry): boolean; stated: StatedAmount | undefined },
+) {
+  const paying: Entry[] = []
+  const stating: Entry[] = []
+  let live: Entry | undefined
+  let past: Entry | undefined
+  for (const some of prices) {
+    for (const quote of some.values()) {
+      if (sight.isLive(quote)) {
+        live = sight.later(live, quote)
+        if (pays(quote)) paying.push(quote)
+      } else if (sight.counts(quote, 'doubtful')) {
+        past = sight.later(past, quote)
+        if (stated !== undefined && isStated(quote, stated)) stating.push(quote)
+      }
+    }
+  }
+  return { live, paying, past, stating }
+}
+
+/** Of each price the quote that ends last, and the orderer's own. */
+function withOwn(quotes: readonly Entry[], ownOf: Candidates['ownOf']): Entry[] {
+  const both: Entry[] = []
+  for (const quote of quotes) both.push(quote, ownOf(quote) ?? quote)
+  return both
+}
+
+function paysOrRounds(price: Price, stated: StatedAmount): boolean {
+  return stated.isPaidBy(price) || isRounded(price, stated)
+}
+
+function isStated(price: Price, stated: StatedAmount): boolean {
+  return stated.isExactly(price) || isRounded(price, stated)
+}
+
+function isRounded(price: Price, stated: StatedAmount): boolean {
+  return stated.digits >= digitsToRound && stated.isRounded(price)
+}
+
+/** The quotes as one order sees them at one instant. */
+class Sight {
+  readonly #ledger: Ledger
+  readonly #asked: Asked
+  readonly #trust: Trust
+  readonly #now: Now
+  readonly #rememberedMs: number
+
+  constructor(ledger: Ledger, asked: Asked, trust: Trust) {
+    this.#ledger = ledger
+    this.#asked = asked
+    this.#trust = trust
+    this.#now = ledger.now()
+    this.#rememberedMs = ledger.rememberedMs
+  }
+
+  isLive(quote: Entry | undefined): boolean {
+    return quote !== undefined && orderLeftMs(quote, this.#now) > this.#asked.marginMs
+  }
+
+  isRecent(quote: Entry): boolean {
+    return orderLeftMs(quote, this.#now) > -recentMs
+  }
+
+  later(one: Entry | undefined, other: Entry): Entry {
+    return one === undefined || orderLeftMs(other, this.#now) > orderLeftMs(one, this.#now) ? other : one
+  }
+
+  /** A quote that is over counts while it is remembered; a restored one may not refuse all that it matches. */
+  counts(quote: Entry, evidence: 'certain' | 'doubtful'): boolean {
+    if (this.isLive(quote)) return true
+    if (orderLeftMs(quote, this.#now) <= -this.#rememberedMs) return false
+    if (this.#trust === 'all' || !this.#ledger.restored.isRestored(quote.serial)) return true
+    return this.#trust !== 'nothing' && evidence === 'certain'
+  }
+
+  /** Those with the stated amount that are the orderer's own, or of which there is one alone by all its digits. */
+  exactOnes(
+    stated: StatedAmount | undefined,
+    { exact, ownExact }: Pick<Candidates, 'exact' | 'ownExact'>,
+  ): Entry[] {
+    const digits = stated?.digits ?? 0
+    const found = digits >= digitsOfOneQuote ? [ownExact, exact] : [ownExact]
+    return found.filter((quote): quote is Entry => {
+      if (quote === undefined || !this.counts(quote, digits >= digitsOfOneQuote ? 'certain' : 'doubtful'))
+        return false
+      if (this.isLive(quote) || digits >= digitsOfOneQuote) return true
+      return digits >= digitsOfOwnQuote && this.#asked.isAddress && this.isRecent(quote)
+    })
+  }
+
+  /** It names a quote of the orderer's own before another's, and then the one that ends last. */
+  verdict(rule: GuardRule, deciders: readonly Entry[]): Verdict {
+    const live = deciders.filter((quote) => this.isLive(quote))
+    const alike = live.length > 0 ? live : deciders
+    const own = alike.filter(
+      ({ partition }) => partition !== undefined && partition === this.#asked.partition,
+    )
+    const quote = lastToEnd(own.length > 0 ? own : alike, this.#now)
+    if (quote === undefined) return { state: 'unknown', rule }
+    if (live.length > 0) return { state: 'live', quote, rule }
+    return { state: 'expired', quote, rule, expiredForMs: Math.max(0, -orderLeftMs(quote, this.#now)) }
+  }
+}

@@ -1,0 +1,77 @@
+import type { Now } from '../clock.ts'
+import { type End, orderLeftMs } from '../quotes/ends.ts'
+
+/** Nearly always it is one, which is kept without an array around it. */
+export type Few<Item> = Item | Item[]
+
+export function listOf<Item>(few: Few<Item> | undefined): readonly Item[] {
+  if (few === undefined) return []
+  return Array.isArray(few) ? few : [few]
+}
+
+/** With the same key: honest clients have one. Each is looked through, with its prices, for an order that means it. */
+const maxFew = 8
+
+/** The first goes to make room, of those that may go if there is one. */
+export function addTo<Key, Item>(
+  map: Map<Key, Few<Item>>,
+  key: Key,
+  item: Item,
+  { most = maxFew, mayGo }: { most?: number; mayGo?: (item: Item) => boolean } = {},
+): void {
+  const found = map.get(key)
+  if (found === undefined) map.set(key, item)
+  else if (!Array.isArray(found)) map.set(key, [found, item])
+  else if (found.push(item) > most) found.splice(mayGo ? Math.max(0, found.findIndex(mayGo)) : 0, 1)
+}
+
+export function removeFrom<Key, Item>(map: Map<Key, Few<Item>>, key: Key, item: Item): void {
+  const found = map.get(key)
+  if (found === item) map.delete(key)
+  if (!Array.isArray(found)) return
+  const at = found.indexOf(item)
+  if (at !== -1) found.splice(at, 1)
+  if (found.length === 0) map.delete(key)
+}
+
+type Ending = Omit<End, 'servedUntilMs'>
+
+export function lastToEnd<Item extends Ending>(
+  items: readonly (Item | undefined)[],
+  now: Now,
+): Item | undefined {
+  let last: Item | undefined
+  for (const item of items)
+    if (item && (last === undefined || orderLeftMs(item, now) > orderLeftMs(last, now))) last = item
+  return last
+}
+
+/** Of the items that are alike, the one that ends last, by a hash of what they have in common. */
+export class LastToEnd<Item extends Ending> {
+  readonly #byHash = new Map<number, Few<Item>>()
+
+  add(hash: number, item: Item, isAlike: (other: Item) => boolean, now: Now): void {
+    const alike = this.find(hash, isAlike, now)
+    if (alike === undefined) addTo(this.#byHash, hash, item)
+    else if (orderLeftMs(alike, now) <= orderLeftMs(item, now)) this.#replace(hash, alike, item)
+  }
+
+  /** In its place: a Map looks through all that was deleted under a key until it is built again. */
+  #replace(hash: number, old: Item, item: Item): void {
+    const found = this.#byHash.get(hash)
+    if (Array.isArray(found)) found[found.indexOf(old)] = item
+    else this.#byHash.set(hash, item)
+  }
+
+  delete(hash: number, item: Item): void {
+    removeFrom(this.#byHash, hash, item)
+  }
+
+  /** Several may be meant that are not alike: prices of one double. */
+  find(hash: number, isMeant: (item: Item) => boolean, now: Now): Item | undefined {
+    const found = this.#byHash.get(hash)
+    if (found === undefined) return undefined
+    if (Array.isArray(found)) return lastToEnd(found.filter(isMeant), now)
+    return isMeant(found) ? found : undefined
+  }
+}

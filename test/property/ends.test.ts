@@ -1,0 +1,406 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { Ends, orderLeftMs, serveLeftMs } from '../../src/quotes/ends.ts'
+
+const startMs = Date.UTC(2025, 10, 20, 15, 17, 21)
+const seconds = 1_000
+const minutes = 60 * seconds
+const hours = 60 * minutes
+const dayMs = 24 * hours
+/** Instants are compared on two clocks, one of which counts whole milliseconds. */
+const fuzzMs = 2
+
+type Random = () => number
+
+interface Made {
+  madeMs: number
+  /** How far the provider's clock is ahead where this answer was made. */
+  edgeMs: number
+  random: Random
+}
+
+/** The clocks of a gateway and its provider against the true time, and how answers come. */
+interface World {
+  ownMs?: number
+  /** Each answer comes from one of these edges, whose clock writes `expiry`. */
+  edgesMs?: readonly number[]
+  /** What a clock shows that writes the `Date`; undefined: no `Date`. */
+  dateMs?: (made: Made) => number | undefined
+  ageOf?: (random: Random) => string | undefined
+  lifeMs?: number
+  /** The mean time between two quotes. */
+  gapMs?: number
+  /** The longest time that an answer is under way. */
+  tripMs?: number
+}
+
+/** When our own clock is set, and by how much. */
+interface Step {
+  atMs: number
+  byMs: number
+}
+
+function randomFrom(seed: number): Random {
+  let state = seed
+  return () => {
+    state = (Math.imul(state, 1_103_515_245) + 12_345) & 0x7fffffff
+    return state / 0x80000000
+  }
+}
+
+function clocks(ownMs: number, steps: readonly Step[]) {
+  const aheadMs = (trueMs: number) =>
+    steps.reduce((sum, { atMs, byMs }) => (trueMs >= atMs ? sum + byMs : sum), ownMs)
+  const nowMs = (trueMs: number) => Math.floor(trueMs + aheadMs(trueMs))
+  const steadyMs = (trueMs: number) => trueMs - startMs + 12_345.678
+  return { nowMs, steadyMs, now: (trueMs: number) => ({ nowMs: nowMs(trueMs), steadyMs: steadyMs(trueMs) }) }
+}
+
+const rightDate = ({ madeMs, edgeMs }: Made) => madeMs + edgeMs
+
+interface Answered {
+  sentMs: number
+  receivedMs: number
+  expiresAtMs: number
+  /** The instant of which the provider thinks as the expiry, in true time. */
+  trueEndMs: number
+  /** What its Date says, if it can be a witness. */
+  dateMs: number | undefined
+  serveLeftMs(trueMs: number): number
+  orderLeftMs(trueMs: number): number
+  hasEnd: boolean
+}
+
+/** Plays quotes of a world through the real function. */
+function* play(world: World, count: number, seed: number, steps: readonly Step[] = []): Generator<Answered> {
+  const { ownMs = 0, edgesMs = [0], dateMs = rightDate, ageOf = () => undefined } = world
+  const { lifeMs = 30 * seconds, gapMs = 300, tripMs = 400 } = world
+  const random = randomFrom(seed)
+  const ends = new Ends()
+  const { nowMs, steadyMs, now } = clocks(ownMs, steps)
+  let trueMs = startMs
+
+  for (let index = 0; index < count; index += 1) {
+    trueMs += random() * gapMs * 2
+    const sentMs = trueMs
+    const madeMs = sentMs + (random() * tripMs) / 2
+    const receivedMs = madeMs + (random() * tripMs) / 2
+    const edgeMs = edgesMs[Math.floor(random() * edgesMs.length)] ?? 0
+    const expiresAtMs = Math.floor(madeMs + edgeMs) + lifeMs
+    const shown = dateMs({ madeMs, edgeMs, random })
+    // A server writes the Date of up to a quarter of a second ago, in whole seconds.
+    const cut = shown === undefined ? undefined : Math.floor((shown - random() * 250) / 1_000) * 1_000
+    const age = ageOf(random)
+    const rawHeaders = [
+      ...['Content-Type', 'application/json'],
+      ...(cut === undefined ? [] : ['date', new Date(cut).toUTCString()]),
+      ...(age === undefined ? [] : ['Age', age]),
+    ]
+    const times = { sentSteadyMs: steadyMs(sentMs), receivedSteadyMs: steadyMs(receivedMs) }
+    const end = ends.endOf({ rawHeaders, ...times, receivedAtMs: nowMs(receivedMs) }, expiresAtMs)
+    yield {
+      sentMs,
+      receivedMs,
+      expiresAtMs,
+      trueEndMs: expiresAtMs - edgeMs,
+      dateMs: age !== undefined && Number(age) > 0 ? undefined : cut,
+      hasEnd: end !== undefined,
+      serveLeftMs: (at) => (end === undefined ? -Infinity : serveLeftMs(end, now(at))),
+      orderLeftMs: (at) => (end === undefined ? Infinity : orderLeftMs(end, now(at))),
+    }
+  }
+}
+
+/** By how much quotes were served past their true end, and orders refused before it; how long orders passed after it. */
+function judge(world: World, count: number, seed = 7, steps: readonly Step[] = []) {
+  const result = { late: 0, refused: 0, worstLateMs: 0, worstRefusedMs: 0, worstPassedMs: 0, worstLostMs: 0 }
+  for (const answer of play(world, count, seed, steps)) {
+    const { trueEndMs, receivedMs } = answer
+    // From either side, because a step may lie between.
+    const servedForMs = answer.serveLeftMs(Math.max(trueEndMs + fuzzMs, receivedMs)) + fuzzMs
+    if (servedForMs > fuzzMs) result.late += 1
+    result.worstLateMs = Math.max(result.worstLateMs, servedForMs)
+    if (trueEndMs - fuzzMs > receivedMs) {
+      const leftMs = answer.orderLeftMs(trueEndMs - fuzzMs)
+      if (leftMs <= 0) result.refused += 1
+      result.worstRefusedMs = Math.max(result.worstRefusedMs, fuzzMs - leftMs)
+      const lostMs = fuzzMs - answer.serveLeftMs(trueEndMs - fuzzMs)
+      result.worstLostMs = Math.max(result.worstLostMs, Math.min(lostMs, trueEndMs - receivedMs))
+    }
+    result.worstPassedMs = Math.max(result.worstPassedMs, answer.orderLeftMs(trueEndMs))
+  }
+  return result
+}
+
+const dateAhead = (byMs: number, share = 1): World => ({
+  dateMs: (made) => rightDate(made) + (made.random() < share ? byMs : 0),
+})
+const renewedEvery = (ms: number): World => ({ dateMs: ({ madeMs }) => Math.floor(madeMs / ms) * ms })
+const noDate: World = { dateMs: () => undefined }
+const idle = { gapMs: minutes, tripMs: 24 * seconds }
+
+/**
+ * What each world is allowed: the share of quotes that are served late and of live orders that are refused, and for how
+ * long after its end an order may pass. Where nothing is said, no quote and no order.
+ */
+const worlds: [string, World, { late?: number; refused?: number; passedMs?: number; byMs?: number }][] = [
+  ['all clocks are right', {}, { passedMs: 1 }],
+  ['our clock is 20 s ahead', { ownMs: 20 * seconds }, { passedMs: 1_900 }],
+  ['our clock is 20 s behind', { ownMs: -20 * seconds }, { passedMs: 20_001 }],
+  ['our clock is 40 s ahead', { ownMs: 40 * seconds }, { passedMs: 1_900 }],
+  ['our clock is 2 h behind', { ownMs: -2 * hours }, { passedMs: 61_900 }],
+  ['the provider is 5 s ahead', { edgesMs: [5_000] }, { passedMs: 5_001 }],
+  ['the provider is 5 s behind', { edgesMs: [-5_000] }, { passedMs: 1_900 }],
+  ['the provider is 0.3 s ahead', { edgesMs: [300] }, { late: 1, byMs: 301 }],
+  ['the provider is 0.8 s behind', { edgesMs: [-800] }, { refused: 0.005, byMs: 801 }],
+  ['two edges, one 5 s ahead', { edgesMs: [0, 5_000] }, { passedMs: 5_001 }],
+  ['two edges, one 1.5 s ahead', { edgesMs: [0, 1_500] }, { passedMs: 1_900 }],
+  ['two edges, one 0.4 s ahead', { edgesMs: [0, 400] }, { late: 0.5, byMs: 401 }],
+  ['two edges, 4 s apart', { edgesMs: [-2_000, 2_000] }, { passedMs: 2_001 }],
+  ...[15, 20, 29, 31, 40, 300, 3_600].map((by): (typeof worlds)[number] => [
+    `the Date is ${by} s ahead`,
+    dateAhead(by * seconds),
+    { passedMs: 1 },
+  ]),
+  ['half of the Dates are 40 s ahead', dateAhead(40 * seconds, 0.5), { passedMs: 1_900 }],
+  ['a fifth of the Dates are 40 s ahead', dateAhead(40 * seconds, 0.2), { passedMs: 1_900 }],
+  ['the Date is 20 s behind', dateAhead(-20 * seconds), { passedMs: 21_900 }],
+  ['the Date is an hour behind', dateAhead(-hours), { passedMs: 60_001 }],
+  ['the Date stands still', { dateMs: () => startMs }, { passedMs: 60_001 }],
+  ['the Date is renewed once a minute', renewedEvery(minutes), { passedMs: 60_001 }],
+  ['the Date is renewed every 10 s', renewedEvery(10 * seconds), { passedMs: 11_900 }],
+  ['a fifth of the Dates are 20 s old', dateAhead(-20 * seconds, 0.2), { passedMs: 21_900 }],
+  ['there is no Date', noDate, { passedMs: 1 }],
+  ['there is no Date, and our clock is 5 s behind', { ...noDate, ownMs: -5_000 }, { late: 1, byMs: 5_001 }],
+  // Where the witnesses differ by more than a minute, one that has said so for a minute is enough.
+  [
+    'quotes live for 2 minutes, and our clock is 70 s ahead',
+    { ownMs: 70 * seconds, lifeMs: 2 * minutes },
+    { refused: 1, byMs: 10_001 },
+  ],
+  [
+    'quotes live for 2 minutes, and the Date is 70 s ahead',
+    { ...dateAhead(70 * seconds), lifeMs: 2 * minutes },
+    { refused: 1, byMs: 10_001 },
+  ],
+  [
+    'quotes live for 5 minutes, and a fifth of the Dates are 2 minutes ahead',
+    { ...dateAhead(2 * minutes, 0.2), lifeMs: 5 * minutes },
+    { refused: 0.25, byMs: 60_001, passedMs: 1_900 },
+  ],
+  [
+    'a quote in 30 s, and our clock is 0.9 s ahead',
+    { ownMs: 900, gapMs: 30 * seconds },
+    { refused: 0.005, byMs: 901 },
+  ],
+  [
+    'a quote a minute, slow answers, the provider 5 s ahead',
+    { edgesMs: [5_000], ...idle },
+    { passedMs: 25_500 },
+  ],
+  [
+    'a quote a minute, slow answers, the provider 5 s behind',
+    { edgesMs: [-5_000], ...idle },
+    { passedMs: 25_500 },
+  ],
+]
+
+it.each(worlds)('serves no expired quote and refuses no live order: %s', (_, world, allowed) => {
+  const count = 3_000
+  const { late, refused, worstLateMs, worstRefusedMs, worstPassedMs } = judge(world, count)
+  expect(late).toBeLessThanOrEqual((allowed.late ?? 0) * count)
+  expect(refused).toBeLessThanOrEqual((allowed.refused ?? 0) * count)
+  if (allowed.byMs !== undefined) {
+    expect(Math.max(worstLateMs, worstRefusedMs)).toBeLessThanOrEqual(allowed.byMs + fuzzMs)
+  }
+  if (allowed.passedMs !== undefined) expect(worstPassedMs).toBeLessThanOrEqual(allowed.passedMs + fuzzMs)
+})
+
+it('knows the end to the millisecond where the clocks agree', () => {
+  const { worstPassedMs, worstLostMs } = judge({}, 3_000)
+  expect(worstPassedMs).toBeLessThanOrEqual(fuzzMs)
+  expect(worstLostMs).toBeLessThanOrEqual(2 * fuzzMs)
+})
+
+it('takes no more than 1.25 s and the time under way off a quote, where our clock is behind', () => {
+  expect(judge({ ownMs: -20 * seconds }, 3_000).worstLostMs).toBeLessThanOrEqual(1_250 + 1_000 + 250 + 400)
+})
+
+/** When a quote ends by one witness, in true time. */
+interface Witness {
+  servedUntilMs: number
+  refusedFromMs: number
+}
+
+function witnessesOf({ sentMs, receivedMs, expiresAtMs, dateMs }: Answered, ownMs: number) {
+  const isLife = (ms: number) => ms > 0 && ms <= dayMs
+  const wallEndMs = expiresAtMs - ownMs
+  const wallLeftMs = wallEndMs - receivedMs
+  const statedMs = dateMs === undefined ? 0 : expiresAtMs - dateMs
+  const wall: Witness = { servedUntilMs: wallEndMs, refusedFromMs: wallEndMs }
+  const dated: Witness = { servedUntilMs: sentMs + statedMs - 1_250, refusedFromMs: receivedMs + statedMs }
+  const witnesses = [...(isLife(wallLeftMs) ? [wall] : []), ...(isLife(statedMs) ? [dated] : [])]
+  // A quote that may be over when it comes, or lives for about a day, is read either way.
+  const isNear = [0, dayMs].some((limitMs) => Math.abs(wallLeftMs - limitMs) <= fuzzMs)
+  const mayBeOver = isLife(statedMs) && dated.servedUntilMs <= receivedMs
+  return { wall: isLife(wallLeftMs) ? wall : undefined, witnesses, isClear: !isNear && !mayBeOver }
+}
+
+/** Served while all say that it lives, refused when all say that it is over, or one has said so for a minute. */
+const isServedBy = (witnesses: readonly Witness[], atMs: number) =>
+  witnesses.every(({ servedUntilMs }) => atMs < servedUntilMs)
+const isRefusedBy = (witnesses: readonly Witness[], atMs: number) =>
+  witnesses.every(({ refusedFromMs }) => atMs >= refusedFromMs) ||
+  witnesses.some(({ refusedFromMs }) => atMs - minutes >= refusedFromMs)
+
+/** Whether the wall clock alone may decide, or has to: the last answers are counted, a doubtful one either way. */
+class Agreement {
+  may = true
+  must = true
+  #maySince = Infinity
+  #mustSince = Infinity
+  #mayAtMs = -Infinity
+  #mustAtMs = -Infinity
+
+  note({ sentMs, receivedMs, dateMs, hasEnd }: Answered, ownMs: number): void {
+    this.#maySince += 1
+    if (dateMs === undefined) {
+      this.may = true
+      this.must = false
+      return
+    }
+    this.#mustSince += 1
+    // The Date is that of an instant in the second after it, and a server may have cached it.
+    const outsideMs = Math.max(sentMs + ownMs - (dateMs + 1_250), dateMs - 250 - (receivedMs + ownMs))
+    const isSlow = receivedMs - sentMs - 1_000
+    if (outsideMs > -fuzzMs) [this.#mustSince, this.#mustAtMs] = [0, receivedMs]
+    if (outsideMs > fuzzMs && hasEnd) [this.#maySince, this.#mayAtMs] = [0, receivedMs]
+    const isPast = (sinceAnswers: number, sinceMs: number, more: number) =>
+      sinceAnswers >= 50 + more && receivedMs - sinceMs > minutes + more
+    this.may = outsideMs <= fuzzMs && isSlow <= fuzzMs && isPast(this.#maySince, this.#mayAtMs, -fuzzMs)
+    this.must = outsideMs < -fuzzMs && isSlow < -fuzzMs && isPast(this.#mustSince, this.#mustAtMs, fuzzMs)
+  }
+}
+
+const offMs = fc.constantFrom(
+  0,
+  0,
+  0,
+  0,
+  0,
+  0,
+  300,
+  -800,
+  900,
+  -5_000,
+  5_000,
+  20_000,
+  -70_000,
+  70_000,
+  -2 * hours,
+)
+const dates: fc.Arbitrary<World> = fc.oneof(
+  fc.constant({}),
+  fc.tuple(offMs, fc.constantFrom(0.02, 0.2, 0.5, 1)).map(([byMs, share]) => dateAhead(byMs, share)),
+  fc.constantFrom(10 * seconds, minutes).map(renewedEvery),
+  fc.constant({ dateMs: () => startMs }),
+  fc.constant(noDate),
+  fc
+    .constantFrom('0', '1', '30')
+    .map((age): World => ({ ageOf: (random) => (random() < 0.3 ? age : undefined) })),
+)
+const randomWorld: fc.Arbitrary<World> = fc
+  .record({
+    ownMs: offMs,
+    edgesMs: fc.array(offMs, { minLength: 1, maxLength: 2 }),
+    dates,
+    lifeMs: fc.constantFrom(2 * seconds, 30 * seconds, 30 * seconds, 2 * minutes, 5 * minutes, 2 * dayMs),
+    gapMs: fc.constantFrom(300, 3 * seconds, 30 * seconds),
+    tripMs: fc.constantFrom(100, 400, 1_500, 24 * seconds),
+  })
+  .map(({ dates, ...world }) => ({ ...world, ...dates }))
+
+/** One Date of a hundred is wrong: it counts for a minute where answers are many, for 50 answers where they are few. */
+const seldomWrong = fc
+  .constantFrom(300, 3 * seconds)
+  .map((gapMs): World => ({ ...dateAhead(20 * seconds, 0.01), gapMs }))
+const anyWorld = fc.oneof({ weight: 5, arbitrary: randomWorld }, { weight: 1, arbitrary: seldomWrong })
+
+it('serves while both witnesses say that a quote lives, and refuses when both say that it is over', () => {
+  const seen = { served: 0, withheld: 0, refused: 0, passed: 0, exact: 0, both: 0, none: 0 }
+
+  /** Whether the answer is used as these witnesses say, a little before and after each of the instants. */
+  function isAsTheySay(
+    answer: Answered,
+    witnesses: readonly Witness[],
+    instants: readonly number[],
+  ): boolean {
+    return instants.every((atMs) => {
+      const isServed = answer.serveLeftMs(atMs) > 0
+      const isRefused = answer.orderLeftMs(atMs) <= 0
+      seen[isServed ? 'served' : 'withheld'] += 1
+      seen[isRefused ? 'refused' : 'passed'] += 1
+      const near = [atMs - fuzzMs, atMs + fuzzMs]
+      return (
+        near.some((at) => isServedBy(witnesses, at) === isServed) &&
+        near.some((at) => isRefusedBy(witnesses, at) === isRefused)
+      )
+    })
+  }
+
+  fc.assert(
+    fc.property(anyWorld, fc.nat(1_000_000), (world, seed) => {
+      const { ownMs = 0 } = world
+      const agreement = new Agreement()
+      for (const answer of play(world, 300, seed)) {
+        agreement.note(answer, ownMs)
+        const { wall, witnesses, isClear } = witnessesOf(answer, ownMs)
+        if (!isClear) continue
+        if (answer.hasEnd !== witnesses.length > 0) throw new Error(`it has an end: ${answer.hasEnd}`)
+        if (!answer.hasEnd) {
+          seen.none += 1
+          continue
+        }
+        const ends = witnesses.flatMap(({ servedUntilMs, refusedFromMs }) => [servedUntilMs, refusedFromMs])
+        const instants = [answer.trueEndMs, ...ends, Math.min(...ends) + minutes]
+          .flatMap((at) => [at - 3, at + 3, at - 400, at + 400])
+          .filter((at) => at >= answer.receivedMs)
+        const byWall = wall !== undefined && agreement.may && isAsTheySay(answer, [wall], instants)
+        const mustBeWall = wall !== undefined && agreement.must
+        if (mustBeWall) seen.exact += 1
+        else if (witnesses.length === 2) seen.both += 1
+        if (byWall || (!mustBeWall && isAsTheySay(answer, witnesses, instants))) continue
+        throw new Error(
+          `not as its witnesses say: ${JSON.stringify({ answer, witnesses, agreement, mustBeWall })}`,
+        )
+      }
+    }),
+    { numRuns: 200, seed: 20_251_120 },
+  )
+  for (const [what, times] of Object.entries(seen)) expect(times, what).toBeGreaterThan(300)
+})
+
+it('serves nothing late and refuses no live order when our clock is set, either way, within the life of a quote', () => {
+  const by = fc
+    .tuple(fc.constantFrom(3 * seconds, 20 * seconds, 5 * minutes, 2 * hours), fc.constantFrom(1, -1))
+    .map(([ms, sign]) => ms * sign)
+  const steps = fc.array(fc.record({ atMs: fc.nat(60_000).map((ms) => startMs + ms), byMs: by }), {
+    minLength: 1,
+    maxLength: 3,
+  })
+  fc.assert(
+    fc.property(steps, fc.constantFrom(2_000, 30_000), fc.nat(1_000_000), (set, lifeMs, seed) => {
+      const { late, refused } = judge({ lifeMs, gapMs: 1_000 }, 60, seed, set)
+      expect({ late, refused }).toEqual({ late: 0, refused: 0 })
+    }),
+    { numRuns: 500, seed: 20_251_120 },
+  )
+})
+
+it('serves nothing late after our clock was set, before the next answer came', () => {
+  for (const byMs of [-2 * hours, -20 * seconds, 20 * seconds, 2 * hours]) {
+    const { worstLateMs, refused } = judge({}, 1, 7, [{ atMs: startMs + 10 * seconds, byMs }])
+    expect(worstLateMs).toBeLessThanOrEqual(fuzzMs)
+    expect(refused).toBe(0)
+  }
+})
