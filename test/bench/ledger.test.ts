@@ -8,7 +8,13 @@ const bench = fileURLToPath(new URL('../../bench/ledger/main.ts', import.meta.ur
 // The time that the bench measures as well is a machine's. An order looks through at most
 // the last 1,000 prices of its terms.
 test('an entry of a full ledger with ordinary terms takes at most 700 bytes of memory', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, ['--expose-gc', '--import', 'tsx', bench])
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    '--expose-gc',
+    '--import',
+    'tsx',
+    bench,
+    '50000',
+  ])
   const rows = [
     ...stdout.matchAll(/^\| ((?:one amount|5,000 amounts), (?:most over|all live)) \| (\d+) \|/gm),
   ]

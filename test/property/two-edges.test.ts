@@ -7,7 +7,7 @@ import { playTwoEdges } from '../support/clients/two-edges.ts'
 import { recordingUpstream } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 
-const ordinary = { lifeMs: 6_000, legMs: 50, lagMs: 250, steps: 1_000, seed: 11 }
+const ordinary = { lifeMs: 6_000, legMs: 50, lagMs: 250, steps: 300, seed: 11 }
 /** A `Date` is cut to whole seconds, and believed to 250 ms on either side. */
 const widthMs = 1_500
 
@@ -23,10 +23,10 @@ describe('a provider of two edges that answer in no order', () => {
     'whose clocks are %d and %d ms ahead: no expired quote is served, no live order refused, and none sent later than their difference and 1.5 s',
     async (one, other) => {
       const outcome = await playTwoEdges({ ...ordinary, offsetsMs: [one, other] })
-      expect(outcome).toMatchObject({ served: 1_000, servedLate: 0, liveRefused: 0 })
+      expect(outcome).toMatchObject({ served: 300, servedLate: 0, liveRefused: 0 })
       expect(outcome.sentLateMs).toBeLessThanOrEqual(Math.abs(one - other) + widthMs)
       // The cache was at work, and orders were judged on both sides of the end.
-      expect(Math.min(outcome.hits, outcome.liveOrders, outcome.expiredOrders)).toBeGreaterThan(300)
+      expect(Math.min(outcome.hits, outcome.liveOrders, outcome.expiredOrders)).toBeGreaterThan(80)
       expect(outcome.expiredSent).toBeLessThan(outcome.expiredOrders / 2)
     },
   )
@@ -36,7 +36,7 @@ describe('a provider of two edges that answer in no order', () => {
     async (apartMs) => {
       const outcome = await playTwoEdges({ ...ordinary, legMs: 800, offsetsMs: [0, apartMs] })
       expect(outcome).toMatchObject({ servedLate: 0, liveRefused: 0 })
-      expect(outcome.hits).toBeGreaterThan(100)
+      expect(outcome.hits).toBeGreaterThan(30)
     },
   )
 
