@@ -195,13 +195,7 @@ describeInBrowser('the console', () => {
     await page.keyboard.press('Enter')
     const detail = page.locator('#orders .detail')
     const shown = await detail.textContent()
-    for (const told of [
-      '0.1 ETH_USDC',
-      'ORDER_EXPIRY_MARGIN_MS',
-      'none',
-      '…-the-end',
-      'it decided',
-    ])
+    for (const told of ['0.1 ETH_USDC', 'ORDER_EXPIRY_MARGIN_MS', 'none', '…-the-end', 'it decided'])
       expect(shown).toContain(told)
     const copy = detail.getByRole('button', { name: `Copy the quote id ${longId}` })
     expect(await copy.count()).toBe(1)
