@@ -128,7 +128,8 @@ function sandboxBanner({ sandboxUrl }: Gateway, trafficUrl: string, operationsUr
       -d '{"amount":"10.00","currency":"USD"}'
     curl -s ${operationsUrl}/metrics
   A quote, which expires after 30 s, and an order in time, which is sent:
-    QUOTE=$(curl -s -H 'App-Name: demo' '${trafficUrl}/v3/pairs/ETH_USDC/quotes?amount=0.1' | sed 's/.*"id":"\\([^"]*\\)".*/\\1/')
+    GIVEN=$(curl -s -H 'App-Name: demo' '${trafficUrl}/v3/pairs/ETH_USDC/quotes?amount=0.1') && echo "$GIVEN"
+    QUOTE=$(echo "$GIVEN" | sed 's/.*"id":"\\([^"]*\\)".*/\\1/')
     ORDER='{"pairId":"ETH_USDC","fromAmount":0.1,"fromAddress":"0xfrom","toAddress":"0xto"}'
     curl -sw '\\n' -H 'App-Name: demo' -H "Quotegate-Quote: $QUOTE" -H 'Content-Type: application/json' \\
       -d "$ORDER" ${trafficUrl}/v3/orders/float

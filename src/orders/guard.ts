@@ -99,32 +99,38 @@ function judge(ledger: Ledger, order: OrderTerms, asked: Asked, trust: Trust): V
   const known = named.filter((quote) => sight.counts(quote, 'certain'))
   if (known.length > 0) return sight.verdict('id', known)
   if (namesAnothers(order))
-    return { state: 'unknown', rule: sight.isLive(ledger.findUnreadable(order, asked)) ? 'unreadable' : 'id' }
+    return { state: 'unknown', rule: sight.isOpen(ledger.findUnreadable(order, asked)) ? 'unreadable' : 'id' }
 
   const stated = statedAmountOf(order)
   const { exact, ownExact, own, prices, ownOf, unreadable } = ledger.find(order, asked, stated)
   // 2. Quotes with exactly its amount.
   const exactOnes = sight.exactOnes(stated, { exact, ownExact })
-  if (sight.isLive(unreadable) && !exactOnes.some((quote) => sight.isLive(quote)))
+  if (sight.isOpen(unreadable) && !exactOnes.some((quote) => sight.isLive(quote)))
     return { state: 'unknown', rule: 'unreadable' }
   if (exactOnes.length > 0) return sight.verdict('exact', exactOnes)
 
   // 3. A live quote pays it. An own one that ends last is named before all others, and then nothing more is looked at.
   const pays = (quote: Entry) => stated === undefined || paysOrRounds(quote, stated)
   const hasOwnLive = sight.isLive(own)
+  const counts = (quote: Entry) => sight.counts(quote, 'doubtful')
   if (own !== undefined && hasOwnLive && pays(own)) return sight.verdict('pays', [own])
   const { live, paying, past, stating } = survey(prices, { sight, pays, stated })
-  if (paying.length > 0) return sight.verdict('pays', hasOwnLive ? withOwn(paying, ownOf) : paying)
+  if (paying.length > 0)
+    return sight.verdict('pays', hasOwnLive ? withOwn(paying, ownOf, () => true) : paying)
   // 4. The price has fallen since.
   const fallen = stating.filter((quote) => sight.isRecent(quote))
-  if (fallen.length > 0) return sight.verdict('fallen', withOwn(fallen, ownOf))
+  if (fallen.length > 0)
+    return sight.verdict(
+      'fallen',
+      withOwn(fallen, ownOf, (quote) => sight.isRecent(quote) && counts(quote)),
+    )
   // 5. Any quote lives.
   if (own !== undefined && hasOwnLive) return sight.verdict('any', [own])
   if (live !== undefined) return sight.verdict('any', [live])
   // 6. None does.
-  if (own !== undefined && sight.counts(own, 'doubtful')) return sight.verdict('none', [own])
+  if (own !== undefined && counts(own)) return sight.verdict('none', [own])
   if (stated === undefined && past !== undefined) return sight.verdict('none', [past])
-  if (stating.length > 0) return sight.verdict('none', withOwn(stating, ownOf))
+  if (stating.length > 0) return sight.verdict('none', withOwn(stating, ownOf, counts))
   return { state: 'unknown', rule: 'none' }
 }
 
@@ -156,10 +162,18 @@ function survey(
   return { live, paying, past, stating }
 }
 
-/** Of each price the quote that ends last, and the orderer's own. */
-function withOwn(quotes: readonly Entry[], ownOf: Candidates['ownOf']): Entry[] {
+/** Of each price the quote that ends last, and the orderer's own, if that one is a candidate as well. */
+function withOwn(
+  quotes: readonly Entry[],
+  ownOf: Candidates['ownOf'],
+  isCandidate: (own: Entry) => boolean,
+): Entry[] {
   const both: Entry[] = []
-  for (const quote of quotes) both.push(quote, ownOf(quote) ?? quote)
+  for (const quote of quotes) {
+    const own = ownOf(quote)
+    both.push(quote)
+    if (own !== undefined && isCandidate(own)) both.push(own)
+  }
   return both
 }
 
@@ -193,6 +207,11 @@ class Sight {
 
   isLive(quote: Entry | undefined): boolean {
     return quote !== undefined && orderLeftMs(quote, this.#now) > this.#asked.marginMs
+  }
+
+  /** Of an answer that could not be read: no order is refused by it, so the margin does not shorten it. */
+  isOpen(unreadable: Entry | undefined): boolean {
+    return unreadable !== undefined && orderLeftMs(unreadable, this.#now) > 0
   }
 
   isRecent(quote: Entry): boolean {

@@ -137,6 +137,8 @@ export const orders: readonly { order: Ordered; at: { marginMs: number; othersKn
   { order: orderOf('a', exact), at: { marginMs: 0, othersKnown: false } },
   { order: orderOf('a', exact, { header: 'q0' }), at: { marginMs: 0, othersKnown: false } },
   { order: orderOf('a', '289.645'), at: { marginMs: 10 * seconds, othersKnown: true } },
+  // Longer than an unreadable answer is taken to live, which the margin does not shorten.
+  { order: orderOf('a', exact), at: { marginMs: 10 * minutes, othersKnown: true } },
 ]
 
 /** `judged` is called for each order after each history of up to `steps` steps, each on a guard of its own. */
