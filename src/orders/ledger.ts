@@ -28,8 +28,7 @@ const sameEndMs = 1_000
 // Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more than
 // one, so that old quotes are dropped faster than new ones come.
 const maxTidySteps = 8
-const maxSweepSteps = 200
-const minCompacted = 1_024
+const [maxSweepSteps, minCompacted] = [200, 1_024]
 
 /**
  * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list in the
@@ -84,8 +83,7 @@ export class Ledger {
 
   /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean {
-    const same = this.#findSame(quote)
-    return same !== undefined && same.refusedFromMs <= quote.refusedFromMs
+    return (this.#findSame(quote)?.refusedFromMs ?? Number.POSITIVE_INFINITY) <= quote.refusedFromMs
   }
 
   /** Until it is over, an order of its partition for these terms is sent. */
@@ -186,14 +184,16 @@ export class Ledger {
   #addUnreadable(unreadable: UnreadableQuote, now: Now): Entry {
     const { pairId, application, partition, requestedAmount, relayedAtMs: notedAtMs } = unreadable
     const untilMs = notedAtMs + this.#lives.longestMs
-    const times = { notedAtMs, expiresAtMs: untilMs, refusedFromMs: untilMs }
+    const wallAheadMs = now.nowMs - now.steadyMs
+    const times = { notedAtMs, expiresAtMs: untilMs, refusedFromMs: untilMs, wallAheadMs }
     const terms = { pairId, application, partition, fromValue: requestedAmount, requestedAmount }
-    const none = { id: '', toValue: '', cacheKey: '', wallAheadMs: now.nowMs - now.steadyMs }
-    const quote = { ...terms, ...times, ...none }
+    const quote = { ...terms, ...times, id: '', toValue: '', cacheKey: '' }
     const its = this.#byTerms.of(quote)
     const isOfOneClient = (one: Entry) => one.terms === its && one.partition === partition
     const at = mix(its.hash, this.#byTerms.hash(partition ?? ''))
-    return this.#unreadable.find(at, isOfOneClient, now)?.renewedAs(quote) ?? this.#add(quote, now)
+    const known = this.#unreadable.find(at, isOfOneClient, now)?.renewedAs(quote)
+    if (known !== undefined) this.#file(known, now)
+    return known ?? this.#add(quote, now)
   }
 
   #add(quote: NotedQuote, now: Now): Entry {
