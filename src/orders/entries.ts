@@ -103,10 +103,10 @@ export class Entry implements NotedQuote, Price {
     return this.terms === terms && this.partition === partition
   }
 
-  /** An answer to the same request could not be read either. */
+  /** An answer to the same request could not be read either: the later of their two ends counts. */
   renewedAs({ notedAtMs, refusedFromMs }: NotedQuote): this {
     this.#lifeMs = this.expiresAtMs - notedAtMs
-    this.refusedFromMs = refusedFromMs
+    this.refusedFromMs = Math.max(this.refusedFromMs, refusedFromMs)
     return this
   }
 
