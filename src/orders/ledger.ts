@@ -23,12 +23,11 @@ export interface LedgerOptions {
 
 /** A provider may give one quote to all clients: how many of them are found by its id. */
 const maxOfOneId = 1_000
-/** Two answers with one quote differ by the time that they were under way. */
-const sameEndMs = 1_000
 // Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more than
 // one, so that old quotes are dropped faster than new ones come.
 const maxTidySteps = 8
-const [maxSweepSteps, minCompacted] = [200, 1_024]
+const maxSweepSteps = 200
+const minCompacted = 1_024
 
 /**
  * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list in the
@@ -219,11 +218,9 @@ export class Ledger {
 
   /** The earlier of its two ends counts. Another quote that is alike may end last now. */
   #shorten(entry: Entry, { refusedFromMs }: NotedQuote, now: Now): void {
-    const soonerByMs = entry.refusedFromMs - refusedFromMs
-    if (soonerByMs <= 0) return
-    if (soonerByMs > sameEndMs) this.#unfile(entry)
+    if (refusedFromMs >= entry.refusedFromMs) return
+    this.#unfile(entry)
     entry.refusedFromMs = refusedFromMs
-    if (soonerByMs <= sameEndMs) return
     this.#file(entry, now)
     const live = this.#list.slice(Math.max(this.#first, this.#firstLive)).reverse()
     for (const [, , isAlike] of this.#placesOf(entry)) {
