@@ -50,16 +50,22 @@ export class AllTerms {
     return terms
   }
 
+  /** Those of just its amount first: the others only have the same nearest double. */
   meantBy({ pair, fromAmount }: OrderTerms, application: string | undefined): readonly Terms[] {
     if (pair === undefined || application === undefined || fromAmount === undefined) return []
     const folded = fold(briefText(pair))
     const isFrom = createAmountMatcher(fromAmount)
-    return listOf(this.#byFrom.get(this.#hashOf(folded, application, fromAmount.canonical))).filter(
+    const { canonical } = fromAmount
+    const meant = listOf(this.#byFrom.get(this.#hashOf(folded, application, canonical))).filter(
       (terms) =>
         fold(terms.pairId) === folded &&
         terms.application === application &&
         (isFrom(terms.fromValue) || isFrom(terms.requestedAmount)),
     )
+    if (meant.length < 2) return meant
+    const isJust = ({ fromValue, requestedAmount }: Terms) =>
+      fromValue === canonical || requestedAmount === canonical
+    return [...meant.filter(isJust), ...meant.filter((terms) => !isJust(terms))]
   }
 
   drop(terms: Terms): void {

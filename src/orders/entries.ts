@@ -166,6 +166,21 @@ export class Prices {
   #only: Entry | undefined
   #all: Map<string, Entry> | undefined
 
+  /** Of several terms, which have one nearest double, no more than one may have: each is looked at for an order. */
+  static upToMost(all: readonly Terms[]): Prices[] {
+    let seen = 0
+    return all
+      .map(({ prices }) => prices)
+      .filter(({ size }) => {
+        seen += size
+        return seen - size < maxPrices
+      })
+  }
+
+  get size(): number {
+    return this.#all?.size ?? (this.#only === undefined ? 0 : 1)
+  }
+
   get(price: string): Entry | undefined {
     if (this.#all !== undefined) return this.#all.get(price)
     return this.#only?.toValue === price ? this.#only : undefined

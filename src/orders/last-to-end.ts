@@ -9,8 +9,8 @@ export function listOf<Item>(few: Few<Item> | undefined): readonly Item[] {
   return Array.isArray(few) ? few : [few]
 }
 
-/** With the same key: honest clients have one. Each is looked through, with its prices, for an order that means it. */
-const maxFew = 8
+/** With the same key: honest clients have one. */
+const maxFew = 64
 
 /** The first goes to make room, of those that may go if there is one. */
 export function addTo<Key, Item>(

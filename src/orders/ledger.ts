@@ -3,7 +3,7 @@ import { briefText } from '../process/brief-text.ts'
 import { orderLeftMs } from '../quotes/ends.ts'
 import { AllTerms } from './all-terms.ts'
 import type { StatedAmount } from './amounts.ts'
-import { type Candidates, Entry, fold, hash, Lives, mix, type Terms } from './entries.ts'
+import { type Candidates, Entry, fold, hash, Lives, mix, Prices, type Terms } from './entries.ts'
 import { addTo, type Few, LastToEnd, lastToEnd, listOf, removeFrom } from './last-to-end.ts'
 import { type LedgerMirror, noMirror, noSerial, type RestoredRecord, type SerialRecord } from './mirror.ts'
 import type { NotedQuote, Orderer, UnreadableQuote } from './noted-quote.ts'
@@ -134,7 +134,7 @@ export class Ledger {
       exact: find(this.#byPrice, exactHash, isExact),
       ownExact: hasOwn ? find(this.#byClient, (terms) => mix(exactHash(terms), who), isOwnExact) : undefined,
       own: hasOwn ? find(this.#byClient, (terms) => mix(terms.hash, who), isOwn) : undefined,
-      prices: all.map(({ prices }) => prices),
+      prices: Prices.upToMost(all),
       ownOf: (same) =>
         !hasOwn || isOwn(same)
           ? same

@@ -254,7 +254,7 @@ describe('the terms', () => {
     expect(ledgerOf(many.reverse()).verdict(openTerms, at(EXPIRY - 1))).toMatchObject({ state: 'live' })
   })
 
-  it('that share a double are bounded: the last eight amounts are found', () => {
+  it('that share a double are bounded: the last 64 amounts are found', () => {
     const shared = Array.from({ length: 1_000 }, (_, index) => {
       const fromValue = `0.1${'0'.repeat(20)}${index + 1}1`
       return { ...quote, id: `s${index}`, fromValue, requestedAmount: fromValue, expiresAtMs: EXPIRY + index }
@@ -263,8 +263,8 @@ describe('the terms', () => {
     const exactly = (index: number) =>
       order({ pairId: 'ETH_USDC', fromAmount: `0.1${'0'.repeat(20)}${index + 1}1` })
     expect(ledger.verdict(openTerms, at(EXPIRY))).toMatchObject({ state: 'live', quote: { id: 's999' } })
-    expect(ledger.verdict(exactly(992), at(EXPIRY)).state).toBe('live')
-    expect(ledger.verdict(exactly(991), at(EXPIRY)).state).toBe('unknown')
+    expect(ledger.verdict(exactly(936), at(EXPIRY)).state).toBe('live')
+    expect(ledger.verdict(exactly(935), at(EXPIRY)).state).toBe('unknown')
   })
 
   it('that share a double with an amount that is quoted all day are not pushed out by its quotes', () => {
