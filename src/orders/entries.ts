@@ -129,7 +129,8 @@ export class Entry implements NotedQuote, Price {
       (this.cacheKey === quote.cacheKey || this.cacheKey === noLongerCached) &&
       this.requestedAmount === quote.requestedAmount &&
       this.fromValue === quote.fromValue &&
-      this.application === quote.application
+      this.application === quote.application &&
+      fold(this.pairId) === fold(quote.pairId)
     )
   }
 

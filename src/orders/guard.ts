@@ -52,7 +52,7 @@ export interface Asked extends Orderer {
 
 /** How long a quote that is over refuses an order by its amount alone. */
 const recentMs = 900_000
-/** So many digits are not equal by chance: in a day of everybody's prices, in a quarter of an hour of one's own, rounded. */
+/** So many digits are not equal by chance: in a day of all clients' prices, in a quarter of an hour of one's own, rounded. */
 const digitsOfOneQuote = 8
 const digitsOfOwnQuote = 6
 const digitsToRound = 5

@@ -482,7 +482,7 @@ it('of one terms the last 1,000 prices count, and all are found by their amount 
   const ledger = ledgerOf(prices.slice(0, 1_000), 2_000)
   expect(ledger.verdict(openTerms, at(EXPIRY)).rule).toBe('pays')
   ledger.note(prices[1_000] ?? quote, EXPIRY)
-  // The first, which is live, is no longer among the last 1,000.
+  // The first, which is live, is not among the last 1,000 any more.
   expect(ledger.verdict(openTerms, at(EXPIRY))).toMatchObject({ state: 'expired', rule: 'none' })
   expect(ledger.verdict(order({ quoteId: 'p0' }), at(EXPIRY)).state).toBe('live')
 })

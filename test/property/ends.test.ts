@@ -170,8 +170,12 @@ const worlds: [string, World, { late?: number; refused?: number; passedMs?: numb
   ['the Date is renewed once a minute', renewedEvery(minutes), { passedMs: 60_001 }],
   ['the Date is renewed every 10 s', renewedEvery(10 * seconds), { passedMs: 11_900 }],
   ['a fifth of the Dates are 20 s old', dateAhead(-20 * seconds, 0.2), { passedMs: 21_900 }],
-  ['there is no Date', noDate, { passedMs: 1 }],
-  ['there is no Date, and our clock is 5 s behind', { ...noDate, ownMs: -5_000 }, { late: 1, byMs: 5_001 }],
+  ['answers have no Date', noDate, { passedMs: 1 }],
+  [
+    'answers have no Date, and our clock is 5 s behind',
+    { ...noDate, ownMs: -5_000 },
+    { late: 1, byMs: 5_001 },
+  ],
   // Where the witnesses differ by more than a minute, one that has said so for a minute is enough.
   [
     'quotes live for 2 minutes, and our clock is 70 s ahead',

@@ -47,7 +47,7 @@ function said(
 const late = { afterMs: 31 * seconds }
 const muchLater = { afterMs: 16 * minutes }
 const b = { partition: 'b' }
-const nobody = { partition: undefined, isAddress: false }
+const addressless = { partition: undefined, isAddress: false }
 const country = { partition: 'DE', isAddress: false }
 
 describe('an order that names a quote', () => {
@@ -93,7 +93,7 @@ describe('an order that states exactly the amount of a quote', () => {
   })
   it('is refused for eight digits of any client, however old, zeros at the end not counted', () => {
     const eight = quote({ to: '289.64512' })
-    for (const client of [{}, b, nobody, country]) {
+    for (const client of [{}, b, addressless, country]) {
       expect(said([eight, newer], { to: '289.64512', ...client }, muchLater)).toBe('expired exact q')
     }
     expect(said([quote({ to: '289.6451' }), newer], { to: '289.64510', ...b }, late)).toBe('live pays new')
@@ -117,8 +117,8 @@ describe('an order that a live quote pays', () => {
   const live = [quote({ to: '289.6475' })]
   it('is live, whichever client was given it', () => {
     expect(said(live, { to: '289.6', ...b })).toBe('live pays q')
-    expect(said(live, { to: '280', ...nobody })).toBe('live pays q')
-    expect(said(live, nobody)).toBe('live pays q')
+    expect(said(live, { to: '280', ...addressless })).toBe('live pays q')
+    expect(said(live, addressless)).toBe('live pays q')
   })
   it('is live if the quote rounds to it, to five digits or more, zeros at the end dropped', () => {
     expect(said(live, { to: '289.65', ...b })).toBe('live pays q')
@@ -136,11 +136,11 @@ describe('an order that no live quote pays', () => {
   ]
   it('is refused if a quote of the last 15 minutes has that amount, exactly or rounded', () => {
     for (const to of ['289.6475', '289.65', '289.648', '289.64']) {
-      expect(said(fallen, { to, ...nobody }, late), to).toBe('expired fallen q')
+      expect(said(fallen, { to, ...addressless }, late), to).toBe('expired fallen q')
     }
     expect(said([quote({ to: '290' }), ...fallen.slice(1)], { to: 290, ...b }, late)).toBe('expired fallen q')
-    expect(said(fallen, { to: '289.65', ...nobody }, muchLater)).toBe('live any new')
-    expect(said(fallen, { to: '289.6', ...nobody }, late)).toBe('live any new')
+    expect(said(fallen, { to: '289.65', ...addressless }, muchLater)).toBe('live any new')
+    expect(said(fallen, { to: '289.6', ...addressless }, late)).toBe('live any new')
   })
   it('is live if any candidate lives', () => {
     expect(said(fallen, { to: '288.5' }, late)).toBe('live any new')
@@ -152,11 +152,11 @@ describe('an order of whose candidates none lives', () => {
     expect(said([quote()], { to: '200' }, muchLater)).toBe('expired none q')
     expect(said([quote()], { to: '289.65', ...b }, muchLater)).toBe('expired none q')
     expect(said([quote({ to: '290' })], { to: '290', ...b }, muchLater)).toBe('expired none q')
-    expect(said([quote()], nobody, muchLater)).toBe('expired none q')
+    expect(said([quote()], addressless, muchLater)).toBe('expired none q')
   })
   it('is unknown otherwise, and where there is no candidate', () => {
     expect(said([quote()], { to: '200', ...b }, muchLater)).toBe('unknown none')
-    expect(said([quote({ partition: undefined })], { to: '200', ...nobody }, late)).toBe('unknown none')
+    expect(said([quote({ partition: undefined })], { to: '200', ...addressless }, late)).toBe('unknown none')
     expect(said([quote()], { to: '289.64512345', application: 'shop' })).toBe('unknown none')
     expect(said([quote()], { to: '289.64512345', pair: 'A_C' })).toBe('unknown none')
     expect(said([quote()], { to: '289.64512345', pair: 'a_b' })).toBe('live exact q')
@@ -192,8 +192,8 @@ describe('an unreadable answer', () => {
     expect(said(past, { from: 7, to: 1 }, late)).toBe('unknown unreadable')
     expect(said(past, { from: 8, to: 1 }, late)).toBe('unknown none')
     expect(said(past, { application: 'shop' }, late)).toBe('unknown none')
-    expect(said([unreadable(nobody)], nobody)).toBe('unknown unreadable')
-    expect(said([unreadable(nobody)], {})).toBe('unknown none')
+    expect(said([unreadable(addressless)], addressless)).toBe('unknown unreadable')
+    expect(said([unreadable(addressless)], {})).toBe('unknown none')
   })
   it('decides before an expired quote, and a live quote before it', () => {
     const eight = quote({ to: '289.64512' })
