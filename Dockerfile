@@ -8,7 +8,7 @@ RUN npm ci --no-audit --no-fund
 COPY tsconfig.json ./
 COPY scripts ./scripts
 COPY src ./src
-# At run time the program needs one package, which is compiled: the others are in its bundle, and sbom.cdx.json names all.
+# The packages are in the program's bundle, and sbom.cdx.json names them.
 RUN npm run build:image && npm run sbom && npm run licences
 
 FROM base
@@ -18,7 +18,6 @@ LABEL org.opencontainers.image.title="quotegate" \
 # HOST is also where the operations listener is, unless ADMIN_HOST says otherwise.
 ENV NODE_ENV=production HOST=0.0.0.0
 COPY --from=build /app/program/dist ./dist
-COPY --from=build /app/program/node_modules ./node_modules
 COPY --from=build /app/sbom.cdx.json /app/third-party-licences.txt ./
 COPY package.json LICENSE ./
 # Served by the operations listener.

@@ -10,6 +10,7 @@ import { SkippedTests } from './test/support/machine/skipped-tests.ts'
  */
 const needOwnProcess = [
   'test/client/memory-rate-limiter.test.ts',
+  'test/journal/stream-schedules.test.ts',
   'test/operations/console-files.test.ts',
   'test/operations/stream.test.ts',
   'test/property/further-call.test.ts',
@@ -38,10 +39,12 @@ const long = [
   'faults/quote-further-call',
   'faults/slow-clients',
   'faults/store-faults',
+  'faults/store-fleet',
   'faults/timeouts',
   'faults/waiting-for-a-connection',
   'gateway/drain',
   'grafana/alerts',
+  'journal/stream-schedules',
   'library/',
   'logs/',
   'main',
@@ -51,13 +54,14 @@ const long = [
   'process/',
   'property/guard-exhaustive',
   'property/order-guard',
+  'property/stream-model',
   'property/two-edges',
   'regression/patience',
   'regression/regular-expressions',
   'replicas/orders',
   'replicas/valkey/',
   'scripts/',
-  'state/',
+  'journal/',
   'upstream/',
 ]
 

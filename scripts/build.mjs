@@ -2,14 +2,14 @@
 /**
  * Builds dist/: the program, and the library for `import` and `require`.
  *   --if-stale   only if a source is newer than dist/
- *   --image      the program alone, for the image: into program/, with the packages that cannot be in a bundle
+ *   --image      the program alone, for the image: into program/
  */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { declarations } from './build/declarations.mjs'
 import { library } from './build/library.mjs'
 import { placeFiles } from './build/place.mjs'
-import { copyUnbundled, program } from './build/program.mjs'
+import { program } from './build/program.mjs'
 import { isStale, root } from './build/stale.mjs'
 
 const flags = new Set(process.argv.slice(2))
@@ -23,7 +23,6 @@ if (flags.has('--image')) {
   const files = await program('program/dist')
   rmSync(folder, { recursive: true, force: true })
   placeFiles(join(folder, 'dist'), files, { last: 'main.js' })
-  copyUnbundled(join(folder, 'node_modules'))
 } else if (!flags.has('--if-stale') || isStale()) {
   // An edit that comes while this runs is newer than what was built, whether it was still read or not.
   const startedAt = new Date()

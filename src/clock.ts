@@ -23,3 +23,15 @@ export function lookAt(clock: Clock): Now {
   const nowMs = clock.nowMs()
   return { nowMs, steadyMs: steadyMsOf(clock, nowMs) }
 }
+
+/** From when orders for a quote are refused, on both of our clocks (`quotes/ends.ts` computes it). */
+export interface Ending {
+  readonly refusedFromMs: number
+  /** Our wall clock less our steady clock then: makes an instant of the steady clock out of the other. */
+  readonly wallAheadMs: number
+}
+
+/** How long until orders for it are refused: until both of our clocks are past its end. */
+export function orderLeftMs({ refusedFromMs, wallAheadMs }: Ending, { nowMs, steadyMs }: Now): number {
+  return refusedFromMs - Math.min(nowMs, steadyMs + wallAheadMs)
+}

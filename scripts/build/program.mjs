@@ -1,10 +1,7 @@
-import { cpSync, readdirSync, readFileSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { build } from 'esbuild'
 import { root } from './stale.mjs'
-
-/** Compiled code cannot be in a bundle. It is loaded only where STATE_DIRECTORY is set. */
-const unbundled = ['classic-level']
 
 /** Node holds the maps of all that was loaded: those of the packages took 20 MB of the heap, and they are not needed for debugging. */
 const packagesWithoutMaps = {
@@ -52,7 +49,6 @@ export async function program(folder) {
     banner: {
       js: "import { createRequire as requireOf } from 'node:module'; const require = requireOf(import.meta.url)",
     },
-    external: unbundled,
     plugins: [packagesWithoutMaps],
   })
   const page = join(root, 'src/operations/console')
@@ -60,22 +56,4 @@ export async function program(folder) {
     ...filesOf(built, folder),
     ...readdirSync(page).map((name) => [`operations/console/${name}`, readFileSync(join(page, name))]),
   ])
-}
-
-/** Copies what is not in the bundle, with what it needs in turn, and of compiled code only what is for this machine. */
-export function copyUnbundled(to, names = unbundled, copied = new Set()) {
-  for (const name of names) {
-    if (copied.has(name)) continue
-    copied.add(name)
-    const from = join(root, 'node_modules', name)
-    const platform = `${process.platform}-${process.arch}`
-    cpSync(from, join(to, name), {
-      recursive: true,
-      filter: (path) =>
-        !/\/(deps|binding\.cc|binding\.gyp)$/.test(path) &&
-        (basename(dirname(path)) !== 'prebuilds' || basename(path) === platform),
-    })
-    const { dependencies = {} } = JSON.parse(readFileSync(join(from, 'package.json'), 'utf8'))
-    copyUnbundled(to, Object.keys(dependencies), copied)
-  }
 }

@@ -71,41 +71,61 @@ export const store: Row = {
         'The folder of STATE_DIRECTORY. Good: 1, also where none is set. At 0 a restart forgets the newest quotes.',
       kind: 'timeseries',
       unit: 'percentunit',
-      queries: [{ expr: `avg_over_time(${of('quotegate_state_up')}[${interval}])`, legend: '{{instance}}' }],
+      queries: [
+        {
+          expr: `avg_over_time(${of('quotegate_journal_up', 'part="disk"')}[${interval}])`,
+          legend: '{{instance}}',
+        },
+      ],
       steps: [
         { from: null, color: 'red' },
-        { from: thresholds.stateUpShare, color: 'green' },
+        { from: thresholds.journalUpShare, color: 'green' },
       ],
       least: 0,
       most: 1,
-      runbook: 'quotegatestatenotwritten',
+      runbook: 'quotegatejournalnotwritten',
     },
     {
-      title: 'Ledger on disk',
+      title: 'Records appended to the journal',
       description:
-        'Records in the folder of STATE_DIRECTORY, and what is not written yet. Good: a backlog of 0, or close to it.',
+        'What this replica noted and told, on disk and in the shared store, a second. Good: as many as quotes were fetched.',
       kind: 'timeseries',
       unit: 'short',
       queries: [
-        { expr: of('quotegate_state_records'), legend: '{{instance}}: records' },
-        { expr: of('quotegate_state_backlog'), legend: '{{instance}}: backlog' },
+        {
+          expr: `rate(${of('quotegate_journal_appended_records_total')}[${interval}])`,
+          legend: '{{instance}}: {{part}}',
+        },
       ],
       least: 0,
-      runbook: 'quotegatestatenotwritten',
+      runbook: 'quotegatejournalnotwritten',
     },
     {
-      title: 'Ledger records missing and folders set aside',
+      title: 'Records that wait, and that are not read yet',
       description:
-        'What the start found in STATE_DIRECTORY. Good: 0. Late orders for quotes that are missing are sent.',
+        'What is not in the journal yet, and what other replicas appended that is not read here yet. Good: 0, or close to it.',
       kind: 'timeseries',
       unit: 'short',
       queries: [
-        { expr: of('quotegate_state_missing'), legend: '{{instance}}: missing' },
-        { expr: of('quotegate_state_set_aside'), legend: '{{instance}}: set aside' },
+        { expr: of('quotegate_journal_waiting_records'), legend: '{{instance}}: waiting for the {{part}}' },
+        { expr: of('quotegate_journal_behind_records'), legend: '{{instance}}: behind by' },
       ],
-      steps: redFrom(thresholds.stateDamaged + 1),
       least: 0,
-      runbook: 'quotegatestatedamaged',
+      runbook: 'quotegatejournalnotwritten',
+    },
+    {
+      title: 'Journal lines skipped and files set aside',
+      description:
+        'What was read and is not a record, or is damaged. Good: 0. Late orders for quotes that were lost with it are sent.',
+      kind: 'timeseries',
+      unit: 'short',
+      queries: [
+        { expr: of('quotegate_journal_skipped_records_total'), legend: '{{instance}}: skipped, {{part}}' },
+        { expr: of('quotegate_journal_set_aside_files'), legend: '{{instance}}: set aside' },
+      ],
+      steps: redFrom(thresholds.journalDamaged + 1),
+      least: 0,
+      runbook: 'quotegatejournaldamaged',
     },
   ],
 }

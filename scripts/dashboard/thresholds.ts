@@ -34,8 +34,8 @@ export const thresholds = {
   /** Of the last two minutes. */
   storeUpShare: 0.5,
   /** Of the last two minutes. */
-  stateUpShare: 0.5,
-  stateDamaged: 0,
+  journalUpShare: 0.5,
+  journalDamaged: 0,
   /** Within a quarter of an hour. */
   restarts: 2,
   eventLoopLagSeconds: 0.1,

@@ -97,6 +97,16 @@ const upstreamState = z.object({
   queueMost: z.number(),
 })
 
+const journal = {
+  appended: z.number().describe('Records since the start.'),
+  waiting: z.number().describe('Records that are not in it yet.'),
+  skipped: z.number().describe('What was read and is not a record, or is damaged.'),
+  awaySinceMs: z
+    .number()
+    .nullable()
+    .describe('Since when it fails or hangs, by the clock; null: it does not.'),
+}
+
 const coolDowns = z
   .object({
     addresses: z.number().describe('Client addresses whose quotes are not asked for now.'),
@@ -216,19 +226,26 @@ export const status = z
     store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
     cache: z.object({ entries: z.number(), bytes: z.number() }),
     ledger: z.object({ entries: z.number() }),
-    state: z
-      .object({
-        records: z.number(),
-        bytes: z.number(),
-        backlog: z.number(),
-        isWriting: z.boolean(),
-        syncedAtMs: z.number(),
-        restored: z.number(),
-        missing: z.number(),
-        setAside: z.number(),
-      })
-      .nullable()
-      .describe('The folder of STATE_DIRECTORY; null where that is not set.'),
+    journal: z.object({
+      disk: z
+        .object({
+          ...journal,
+          bytes: z.number(),
+          syncedAtMs: z.number(),
+          restored: z.number().describe('Records that were read at the start.'),
+          setAside: z.number().describe('Files that were set aside and that nothing reads.'),
+          failures: z.object({ open: z.number(), write: z.number(), sync: z.number() }),
+        })
+        .nullable()
+        .describe('The folder of STATE_DIRECTORY; null where that is not set.'),
+      stream: z
+        .object({
+          ...journal,
+          behind: z.number().describe('Records of other replicas that are not read yet.'),
+        })
+        .nullable()
+        .describe('What the replicas share; null without VALKEY_URL.'),
+    }),
     coolDowns,
     inFlight: z.number(),
     slowest: z

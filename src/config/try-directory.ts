@@ -2,12 +2,14 @@ import { randomUUID } from 'node:crypto'
 import { rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { makeFolders, missingFolders } from '../process/make-folders.ts'
+import { fitsASocket, maxFolderBytes } from '../process/socket-path.ts'
 
 /** Says what would be right if files cannot be kept in the directory; undefined: they can. */
 export type TryDirectory = (path: string) => string | undefined
 
 /** Tries what a start does with STATE_DIRECTORY, and leaves nothing behind. A gateway may be using it meanwhile. */
 export const tryDirectory: TryDirectory = (written) => {
+  if (!fitsASocket(written)) return `a path of at most ${maxFolderBytes} bytes, because its lock is a socket`
   const path = resolve(written)
   const missing = missingFolders(path)
   const file = join(path, `check-config-${randomUUID()}`)

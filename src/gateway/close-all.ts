@@ -1,12 +1,11 @@
 import type { OperationsApp } from '../operations/operations-app.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { State } from '../state/state.ts'
 import type { Tracing } from '../tracing/observer.ts'
-import type { Swap } from './swap.ts'
+import type { Journals } from './journals.ts'
 import type { Upstreams } from './upstreams.ts'
 
-/** Calls each after the one before has settled, also if that failed: a folder that is not closed counts as a crash. */
+/** Calls each after the one before has settled, also if that failed: a journal that is not closed counts as a crash. */
 export async function closeAll(closes: readonly (() => unknown)[]): Promise<void> {
   const errors: Error[] = []
   for (const close of closes) {
@@ -25,8 +24,7 @@ export interface OpenedParts {
   upstreams?: Upstreams
   sharedStore?: SharedStore | undefined
   sandbox?: Sandbox | undefined
-  swap?: Pick<Swap, 'stop'>
-  state?: State | undefined
+  journals?: Journals
   tracing?: Tracing | undefined
   operations?: Pick<OperationsApp, 'close'>
 }
@@ -36,10 +34,9 @@ export async function closeParts(opened: OpenedParts, leftMs: number): Promise<v
   const endsAtMs = performance.now() + leftMs
   await closeAll([
     ...Object.values(opened.upstreams ?? {}).map((upstream) => () => upstream?.close()),
-    () => opened.sharedStore?.close(),
     () => opened.sandbox?.close(),
-    () => opened.swap?.stop(),
-    () => opened.state?.close(),
+    () => opened.journals?.close(),
+    () => opened.sharedStore?.close(),
     () => opened.tracing?.close(Math.max(0, endsAtMs - performance.now())),
     // Its live streams would hold up the operations listener, which goes last, so that the end can be watched.
     () => opened.operations?.close(),

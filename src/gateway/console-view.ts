@@ -1,7 +1,10 @@
-import { type Clock, lookAt } from '../clock.ts'
+import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { maskedAddress } from '../http/ip-address.ts'
+import type { DiskFacts } from '../journal/disk.ts'
+import type { JournalFacts, NotedQuote } from '../journal/journal.ts'
+import type { StreamFacts } from '../journal/stream.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type {
   Explanation,
@@ -11,17 +14,17 @@ import type {
   UpstreamState,
 } from '../operations/view.ts'
 import { isInDoubt, type Verdict } from '../orders/guard.ts'
-import type { NotedQuote } from '../orders/noted-quote.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
-import { orderLeftMs, serveLeftMs } from '../quotes/ends.ts'
+import { serveLeftMs } from '../quotes/ends.ts'
 import { listQuotes } from '../quotes/quote-listing.ts'
+import type { StoredQuote } from '../quotes/quote-store.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Exchanges } from '../routes/exchange.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { State } from '../state/state.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { ConsoleHistory } from './console-history.ts'
 import { createSubjects } from './console-subjects.ts'
+import type { Journals } from './journals.ts'
 import type { Swap } from './swap.ts'
 import type { Upstreams } from './upstreams.ts'
 
@@ -37,7 +40,7 @@ export interface ConsoleViewParts {
   swap: Swap
   sandbox: Sandbox | undefined
   sharedStore: SharedStore | undefined
-  state: State | undefined
+  journals: Journals
   consoleHistory: ConsoleHistory
   metrics: Metrics
   /** Undefined until the traffic listener listens. */
@@ -48,7 +51,7 @@ export interface ConsoleViewParts {
 export function createConsoleView(parts: ConsoleViewParts): OperationsView {
   const { clock, exchanges, sandbox, swap } = parts
   const { config, sources } = parts.loaded
-  const { memory, evictions, ledger, clockDifference, coolDowns } = swap.inside
+  const { memory, ledger, notes, clockDifference, coolDowns } = swap.inside
   const startedAtMs = performance.now()
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
 
@@ -73,6 +76,12 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
   function otherHeaderPeers(): OtherHeaderPeers {
     const { otherHeaderPeers: headerOf } = exchanges
     return { peers: [...headerOf.keys()], headers: [...new Set(headerOf.values())].slice(0, maxHeaders) }
+  }
+
+  function dropQuotes(matches: (quote: StoredQuote) => boolean): number {
+    const found = [...memory.entriesByKey()].filter(([, { quote }]) => matches(quote))
+    for (const [cacheKey, { quote }] of found) notes.drop({ ...quote, cacheKey })
+    return found.length
   }
 
   return {
@@ -104,13 +113,16 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
           maxQuotes,
         })
       },
-      drop: (id) => evictions.drop((quote) => quote.id === id),
-      dropAll: () => evictions.drop(() => true),
+      drop: (id) => dropQuotes((quote) => quote.id === id),
+      dropAll: () => dropQuotes(() => true),
     },
     store: () =>
       parts.sharedStore ? { kind: 'valkey', up: parts.sharedStore.up } : { kind: 'memory', up: true },
     ledgerEntries: () => ledger.size,
-    state: () => (parts.state ? { ...parts.state.facts } : null),
+    journal: () => ({
+      disk: shownDisk(parts.journals.disk?.facts),
+      stream: shownStream(parts.journals.stream?.facts),
+    }),
     inFlight: () => exchanges.inFlight,
     counts: () => parts.consoleHistory.counts(parts.upstreams, exchanges.inFlight),
     subjects: createSubjects({
@@ -164,6 +176,20 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       ),
     },
   }
+}
+
+function shownJournal({ appended, waiting, skipped, awaySinceMs }: JournalFacts) {
+  return { appended, waiting, skipped, awaySinceMs: awaySinceMs ?? null }
+}
+
+function shownDisk(facts: DiskFacts | undefined) {
+  if (facts === undefined) return null
+  const { bytes, syncedAtMs, restored, setAside, failures } = facts
+  return { ...shownJournal(facts), bytes, syncedAtMs, restored, setAside, failures: { ...failures } }
+}
+
+function shownStream(facts: StreamFacts | undefined) {
+  return facts === undefined ? null : { ...shownJournal(facts), behind: facts.behind }
 }
 
 function shownSettings(sources: LoadedConfig['sources']): ShownSetting[] {

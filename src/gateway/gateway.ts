@@ -30,9 +30,9 @@ import { maxConnections } from './max-connections.ts'
 import { createOperationsListener, type OperationsListener } from './operations-listener.ts'
 import {
   accessLogIfSet,
+  journalsIfSet,
   rateLimitIfSet,
   sandboxIfNeeded,
-  stateIfSet,
   storeIfSet,
   tracingIfSet,
 } from './optional-parts.ts'
@@ -144,8 +144,8 @@ async function build(
   metrics.watchRequests(exchanges)
   const sharedStore = await storeIfSet(config, { metrics, log })
   opened.sharedStore = sharedStore
-  const state = await stateIfSet(config, { clock, metrics, log, sharedStore })
-  opened.state = state
+  const journals = await journalsIfSet(config, { clock, metrics, log, sharedStore })
+  opened.journals = journals
   const rateLimit = await rateLimitIfSet(config, {
     metrics,
     applicationOf,
@@ -184,10 +184,10 @@ async function build(
     supplied,
     swapHeaders,
     sharedStore,
-    state,
+    journals,
     rateLimit,
   })
-  opened.swap = swap
+  await journals.start(swap.inside.notes)
   const { listener, messages } = createApp(exchanges, { ...swap, passThrough })
 
   const operations = createOperationsApp({
@@ -206,7 +206,7 @@ async function build(
       swap,
       sandbox,
       sharedStore,
-      state,
+      journals,
       consoleHistory,
       metrics,
       trafficUrl: () => lifecycle.trafficUrl,
@@ -230,7 +230,7 @@ async function build(
     onLateError,
     inFlight: () => exchanges.inFlight,
     ordersSent: () => swap.orders.sent,
-    opensAfter: Promise.all([sharedStore?.firstProbe, operations.filesRead]),
+    opensAfter: operations.filesRead,
     closeParts: (leftMs) => closeAll([() => closeParts(opened, leftMs), summedLog.flush]),
   })
   operationsListener.serve(operations.listener)

@@ -1,10 +1,12 @@
-import { randomUUID } from 'node:crypto'
+import { hash, randomUUID } from 'node:crypto'
 import type { ApplicationOf } from '../client/application.ts'
 import type { ReadClientAddress } from '../client/client-address.ts'
 import type { RateLimiter, TracedRateLimiter } from '../client/rate-limiter.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { SettingsError } from '../config/parse.ts'
+import type { DiskJournal } from '../journal/disk.ts'
+import type { StreamJournal } from '../journal/stream.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Logger } from '../process/logger.ts'
 import { version } from '../process/package-info.ts'
@@ -13,8 +15,8 @@ import type { SharedStore } from '../replicas/store.ts'
 import { type AccessLog, type AccessLogOptions, createAccessLog } from '../routes/access-log.ts'
 import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { State } from '../state/state.ts'
 import type { Tracing } from '../tracing/observer.ts'
+import { Journals } from './journals.ts'
 
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.
 
@@ -77,7 +79,7 @@ export async function rateLimitIfSet(
   if (perMinute === 0) return undefined
   const { metrics, applicationOf, sharedStore } = parts
   const { createMemoryRateLimiter } = await import('../client/memory-rate-limiter.ts')
-  const { createSharedRateLimiter } = await import('../replicas/shared-rate-limiter.ts')
+  const { createSharedRateLimiter } = await import('../replicas/rate-limit.ts')
   const inMemory = createMemoryRateLimiter({ perMinute })
   return createRateLimit({
     limiter:
@@ -92,34 +94,46 @@ export async function rateLimitIfSet(
 
 export async function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metrics; log: Logger }) {
   if (store === undefined) return undefined
-  const { createValkey } = await import('../replicas/valkey/valkey.ts')
-  const sharedStore = createValkey({ ...store, log, observer: metrics.store })
+  const { Valkey } = await import('../replicas/valkey.ts')
+  const sharedStore = new Valkey({ ...store, log, observer: metrics.store })
   metrics.store.watch(sharedStore)
   return sharedStore
 }
 
 /** Throws a StateError where the folder cannot be used. */
-export async function stateIfSet(
+export async function journalsIfSet(
   { state, upstreams, production, store, ledger }: Config,
   parts: { clock: Clock; metrics: Metrics; log: Logger; sharedStore: SharedStore | undefined },
-): Promise<State | undefined> {
+): Promise<Journals> {
   const { clock, metrics, log, sharedStore } = parts
-  if (state === undefined) {
-    if (production && store === undefined) {
-      log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
-    }
-    return undefined
-  }
-  const { openState } = await import('../state/open-state.ts')
-  const opened = await openState({
-    directory: state.directory,
-    swapBaseUrl: upstreams.swap.baseUrl ?? '',
-    salt: sharedStore?.salt,
-    maxQuotes: ledger.entries,
-    clock,
-    log,
-    observer: metrics.state,
+  if (state === undefined && production && store === undefined)
+    log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
+  const swapBaseUrl = upstreams.swap.baseUrl ?? ''
+  const journals = new Journals({
+    disk: state && (await diskAt(state.directory)),
+    stream: sharedStore && (await streamOver(sharedStore)),
   })
-  metrics.state.watch(opened.facts)
-  return opened
+  metrics.journal.watch(journals)
+  return journals
+
+  async function diskAt(directory: string): Promise<DiskJournal> {
+    const { DiskJournal } = await import('../journal/disk.ts')
+    const { entries: maxRecords, retentionMs } = ledger
+    return DiskJournal.open({
+      directory,
+      swapBaseUrl,
+      salt: sharedStore?.salt,
+      maxRecords,
+      retentionMs,
+      clock,
+      log,
+    })
+  }
+
+  async function streamOver(shared: SharedStore): Promise<StreamJournal> {
+    const { StreamJournal } = await import('../journal/stream.ts')
+    const key = `${shared.keyPrefix}journal:${hash('sha256', swapBaseUrl, 'base64url').slice(0, 22)}`
+    const timeoutMs = store?.timeoutMs ?? 0
+    return new StreamJournal({ store: shared, key, maxEntries: ledger.entries, timeoutMs, clock, log })
+  }
 }

@@ -7,9 +7,9 @@ import type { Metrics } from '../metrics/metrics.ts'
 import type { Activity } from '../operations/activity.ts'
 import { Ledger } from '../orders/ledger.ts'
 import { LedgerReach } from '../orders/ledger-reach.ts'
-import { createLoneLedger, type Orderer } from '../orders/noted-quote.ts'
+import { Notes } from '../orders/notes.ts'
+import type { Orderer } from '../orders/orderer.ts'
 import { createQuoteRecorder } from '../orders/quote-recorder.ts'
-import { createRestoredTrust } from '../orders/restored-trust.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
@@ -24,10 +24,8 @@ import {
 import { createQuoteReader } from '../quotes/quote-answer.ts'
 import { createQuoteCache } from '../quotes/quote-cache.ts'
 import { createQuoteKey } from '../quotes/quote-key.ts'
-import type { Evictions } from '../replicas/evictions.ts'
-import { createSharedLedger } from '../replicas/shared-ledger.ts'
+import { SharedQuotes } from '../replicas/quotes.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import { createUsedQuotes } from '../replicas/used-quotes.ts'
 import type { Exchange, Exchanges } from '../routes/exchange.ts'
 import { createOrderLog } from '../routes/order-log.ts'
 import { createOrderRoute, type OrderRoute } from '../routes/orders.ts'
@@ -36,13 +34,11 @@ import { createQuoteSources } from '../routes/quote-call.ts'
 import { createQuoteRequestReader } from '../routes/quote-request.ts'
 import { createQuoteRoute, type QuoteRoute } from '../routes/quotes.ts'
 import type { RateLimit } from '../routes/rate-limit.ts'
-import type { State } from '../state/state.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
 import type { Upstream } from '../upstream/types.ts'
 import { createConsoleOrders } from './console-orders.ts'
 import { createCoolDownNotes } from './cool-down-notes.ts'
-import { createMirrors, restoreMemory } from './memory-on-disk.ts'
-import { shareQuotes } from './share-quotes.ts'
+import type { Journals } from './journals.ts'
 
 export interface SwapParts {
   config: Config
@@ -61,21 +57,18 @@ export interface SwapParts {
   supplied: ReadonlyMap<string, string>
   swapHeaders(exchange: Exchange): string[]
   sharedStore: SharedStore | undefined
-  /** Undefined: nothing outlives the process. */
-  state: State | undefined
+  journals: Journals
   rateLimit: RateLimit | undefined
 }
 
 export interface Swap {
   quotes: QuoteRoute
   orders: OrderRoute
-  /** Before the state is closed. */
-  stop(): void
   /** For the operations side. */
   inside: {
     memory: MemoryQuoteStore & QuoteListing
-    evictions: Evictions
     ledger: Ledger
+    notes: Notes
     clockDifference: ClockDifference
     coolDowns: CoolDowns
     /** The orderer whose App-Name a person types in. Where clients have partitions, it has none. */
@@ -85,7 +78,8 @@ export interface Swap {
 
 /** The quote and order routes with what they share: the cache, the ledger and the provider's clock. */
 export function createSwap(parts: SwapParts): Swap {
-  const { config, clock, log, metrics, upstream, sharedStore, state, rateLimit, exchanges, supplied } = parts
+  const { config, clock, log, metrics, upstream, sharedStore, journals, rateLimit, exchanges, supplied } =
+    parts
   const { keyHeaders, partition } = config.quotes
   const { totalTimeoutMs } = config.upstream
   const partitionOf = createPartition(partition)
@@ -96,28 +90,34 @@ export function createSwap(parts: SwapParts): Swap {
     observer: metrics.memoryStore(clock),
   })
   const reach = new LedgerReach({ ...config.ledger, clock, log })
-  const keepsCacheKeys = sharedStore !== undefined
-  const { ledgerMirror, useMirror } = createMirrors(state, { keepsCacheKeys })
-  const trust = createRestoredTrust({
-    clock,
-    retentionMs: config.ledger.retentionMs,
-    isProviderHeard: () => clockDifference.bounds !== undefined,
-  })
   const ledger = new Ledger({
     ...config.ledger,
     clock,
     dropped: (expiredForMs) => reach.dropped(expiredForMs),
-    mirror: ledgerMirror,
-    restored: trust,
   })
-  const amongReplicas = sharedStore && createSharedLedger({ ...config.ledger, ledger, clock, sharedStore })
-  const sharedLedger = amongReplicas ?? createLoneLedger(ledger)
-  const used = createUsedQuotes(useMirror)
+  const shared: SharedQuotes | undefined =
+    sharedStore &&
+    new SharedQuotes({
+      sharedStore,
+      clock,
+      minValidityMs: config.quotes.minValidityMs,
+      // A lock that outlives its call would make other replicas wait for a quote that will not come.
+      lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),
+      isUsed: (quote) => notes.wasUsed(quote),
+      observer: metrics.sharing,
+    })
+  const notes: Notes = new Notes({
+    ledger,
+    clock,
+    journal: journals,
+    dropFromCache: (keys, id) => memory.forgetAll(keys, id),
+    dropFromStore: shared && ((keys, id, span) => shared.forget(keys, id, span)),
+    observer: metrics.evictions,
+  })
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
   // With the salt of the folder, restored quotes know their partition.
-  const markOf = createPartitionMark(state?.salt ?? sharedStore?.salt)
+  const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)
   const whoseOf = (own: string | undefined) => ({ partition: markOf(own), isAddress: isAddress(own) })
-  const { share, evictions } = shareQuotes(parts, { memory, ledger, used })
   metrics.observe({
     cacheEntries: () => memory.entries,
     cacheBytes: () => memory.bytes,
@@ -135,8 +135,7 @@ export function createSwap(parts: SwapParts): Swap {
 
   const recorder = createQuoteRecorder({
     clock,
-    ledger,
-    sharedLedger,
+    notes,
     keyOf,
     markOf,
     applicationAmong,
@@ -160,8 +159,8 @@ export function createSwap(parts: SwapParts): Swap {
       minValidityMs: config.quotes.minValidityMs,
       refreshAheadMs: config.quotes.refreshAheadMs,
       observer: metrics.quoteCache,
-      isUsed: evictions.isUsed,
-      share,
+      isUsed: (quote) => notes.wasUsed(quote),
+      share: shared?.share,
     }),
     readRequest: createQuoteRequestReader({
       keyHeaders,
@@ -200,7 +199,7 @@ export function createSwap(parts: SwapParts): Swap {
     upstream,
     rateLimit,
     ledger,
-    sharedLedger,
+    journal: journals,
     clock,
     totalTimeoutMs,
     bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
@@ -209,7 +208,7 @@ export function createSwap(parts: SwapParts): Swap {
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
     heldBodies: parts.heldBodies,
-    useQuote: config.quotes.evictOnOrder ? evictions.use : undefined,
+    useQuote: config.quotes.evictOnOrder ? (quote, span) => notes.use(quote, span) : undefined,
     observer: {
       decided(decided, quoteAgeMs) {
         metrics.orders.decided(decided, quoteAgeMs)
@@ -222,23 +221,9 @@ export function createSwap(parts: SwapParts): Swap {
     application: briefText((appName === '' ? config.swap.appName : appName) ?? ''),
     ...whoseOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
   })
-  const mirrored =
-    state &&
-    restoreMemory({
-      state,
-      keepsCacheKeys,
-      ledger,
-      used,
-      trust,
-      clock,
-      retentionMs: config.ledger.retentionMs,
-      fillStore: (quotes, afterMs) => amongReplicas?.fillFrom(quotes(), afterMs),
-    })
-  const stop = () => mirrored?.stop()
   return {
     quotes,
     orders,
-    stop,
-    inside: { memory, evictions, ledger, clockDifference, coolDowns, ordererTyped },
+    inside: { memory, ledger, notes, clockDifference, coolDowns, ordererTyped },
   }
 }

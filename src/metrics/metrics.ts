@@ -7,11 +7,11 @@ import type { Area } from '../routes/area.ts'
 import type { ServerObserver } from '../server/traffic-server.ts'
 import type { TracingObserver } from '../tracing/observer.ts'
 import { type CoolDownMetrics, createCoolDownMetrics } from './cool-downs.ts'
+import { createJournalMetrics, type JournalMetrics } from './journal.ts'
 import { createQuoteMetrics, type QuoteMetrics } from './quotes.ts'
 import { createRequestBodyMetrics, type RequestBodyMetrics } from './request-bodies.ts'
 import { createRequestMetrics, type RequestMetrics } from './requests.ts'
 import { createGauge } from './series.ts'
-import { createStateMetrics, type StateMetrics } from './state.ts'
 import { createStoreMetrics, type StoreMetrics } from './store.ts'
 import { createTraceMetrics } from './traces.ts'
 import { createUpstreamMetrics, type UpstreamMetrics } from './upstreams.ts'
@@ -22,7 +22,7 @@ export interface Metrics extends RequestMetrics, QuoteMetrics {
   upstreams: Readonly<Record<UpstreamName, UpstreamMetrics>>
   requestBodies: RequestBodyMetrics
   store: StoreMetrics
-  state: StateMetrics
+  journal: JournalMetrics
   coolDowns: CoolDownMetrics
   traces: TracingObserver
   contentType: string
@@ -115,7 +115,7 @@ export function createMetrics({ version, pairs = [], ...options }: MetricsOption
     upstreams: createUpstreamMetrics(registry, { upstreams: options.upstreams, pairs }),
     requestBodies: createRequestBodyMetrics(registry),
     store: createStoreMetrics(registry),
-    state: createStateMetrics(registry),
+    journal: createJournalMetrics(registry),
     coolDowns: createCoolDownMetrics(registry),
     traces: createTraceMetrics(registry),
     contentType: registry.contentType,

@@ -1,10 +1,10 @@
 import type { Registry } from 'prom-client'
 import { type Clock, lookAt } from '../clock.ts'
+import type { NotesOptions } from '../orders/notes.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { MemoryStoreObserver } from '../quotes/memory-quote-store.ts'
 import type { Lookup, QuoteCacheObserver } from '../quotes/quote-cache.ts'
-import type { EvictionObserver } from '../replicas/evictions.ts'
-import type { SharingObserver } from '../replicas/shared-quotes.ts'
+import type { SharingObserver } from '../replicas/quotes.ts'
 import type { FloatOrderDecision, OrderObserver } from '../routes/order-decisions.ts'
 import { createFloatOrders, createMatches } from './float-orders.ts'
 import {
@@ -51,7 +51,7 @@ export interface QuoteMetrics {
   quoteCounts(): QuoteCounts
   quoteCache: QuoteCacheObserver
   memoryStore(clock: Clock): MemoryStoreObserver
-  evictions: EvictionObserver
+  evictions: NotesOptions['observer']
   sharing: SharingObserver
   quotes: {
     quoteCalled(pair: string): void
@@ -109,7 +109,7 @@ export function createQuoteMetrics(
   const evictions = createTalliesBy(
     metric('cache_evictions_total', 'Quotes dropped from memory before they were replaced, by reason'),
     'reason',
-    ['capacity', 'order', 'elsewhere', 'gap'],
+    ['capacity', 'order', 'elsewhere'],
   )
   const refreshes = createTalliesBy(
     metric('quote_refreshes_total', 'Quotes fetched ahead of their expiry, by outcome'),

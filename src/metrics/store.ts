@@ -1,17 +1,7 @@
 import type { Registry } from 'prom-client'
-import type { StoreObserver, StoreOperation, StoreOutcome } from '../replicas/store.ts'
+import { type StoreObserver, type StoreOutcome, storeOperations } from '../replicas/store.ts'
 import { createDistribution, createGauge, createTallies } from './series.ts'
 
-const operations: readonly StoreOperation[] = [
-  'quote-get',
-  'quote-set',
-  'quote-forget',
-  'unlock',
-  'ledger-note',
-  'ledger-recall',
-  'ledger-refill',
-  'rate-limit',
-]
 const outcomes: readonly StoreOutcome[] = ['ok', 'failed', 'timeout', 'skipped']
 
 /** From a server next door to the longest that VALKEY_TIMEOUT_MS is likely to be. */
@@ -24,7 +14,7 @@ export interface StoreMetrics extends StoreObserver {
 
 export function createStoreMetrics(registry: Registry): StoreMetrics {
   const metric = (name: string, help: string) => ({ registry, name: `quotegate_store_${name}`, help })
-  const labelSets = operations.flatMap((op) => outcomes.map((outcome) => ({ op, outcome })))
+  const labelSets = storeOperations.flatMap((op) => outcomes.map((outcome) => ({ op, outcome })))
   const tallies = createTallies(metric('operations_total', 'Calls of the shared store'), labelSets)
   const places = new Map(labelSets.map(({ op, outcome }, index) => [`${op} ${outcome}`, index]))
   const duration = createDistribution(

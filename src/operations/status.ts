@@ -35,7 +35,7 @@ export function healthOf({ view, recorder, isReady }: StatusParts, level: Level)
     store,
     cache: { entries: view.cache.entries, bytes: view.cache.bytes },
     ledger: { entries: view.ledgerEntries() },
-    state: view.state(),
+    journal: view.journal(),
     coolDowns: summed(view.coolDowns()),
     inFlight: view.inFlight(),
     // A client may have chosen the id.

@@ -35,19 +35,33 @@ export interface StoreState {
   readonly up: boolean
 }
 
+/** What is appended to the journal and read from it, on disk or in the shared store. */
+export interface JournalState {
+  /** Records since the start. */
+  readonly appended: number
+  /** Records that are not in it yet. */
+  readonly waiting: number
+  /** What was read and is not a record, or is damaged. */
+  readonly skipped: number
+  /** Since when it fails or hangs; null: it does not. */
+  readonly awaySinceMs: number | null
+}
+
 /** What survives the process. */
-export interface DiskState {
-  readonly records: number
+export interface DiskState extends JournalState {
   readonly bytes: number
-  /** Records and removals that are not written yet. */
-  readonly backlog: number
-  readonly isWriting: boolean
   readonly syncedAtMs: number
-  /** Records that were read at the start, and records that were missing then. */
+  /** Records that were read at the start. */
   readonly restored: number
-  readonly missing: number
-  /** Folders that were set aside. */
+  /** Files that were set aside. */
   readonly setAside: number
+  readonly failures: Readonly<Record<'open' | 'write' | 'sync', number>>
+}
+
+/** What the replicas share. */
+export interface StreamState extends JournalState {
+  /** Records of other replicas that are not read yet. */
+  readonly behind: number
 }
 
 /** The provider's clock minus ours, and the bounds of that difference; null: not known yet. */
@@ -142,7 +156,7 @@ export interface OperationsView {
   store(): StoreState
   ledgerEntries(): number
   /** null: STATE_DIRECTORY is not set. */
-  state(): DiskState | null
+  journal(): { readonly disk: DiskState | null; readonly stream: StreamState | null }
   inFlight(): number
   /** All that was counted since the start; read once a second. */
   counts(): Counts

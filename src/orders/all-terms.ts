@@ -1,18 +1,19 @@
 import { randomInt } from 'node:crypto'
+import { parseDecimal } from '../http/decimal.ts'
+import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/brief-text.ts'
-import { parseDecimal } from '../quotes/decimal.ts'
 import { createAmountMatcher, doubleText } from './amounts.ts'
 import { fold, hash, Prices, type Terms } from './entries.ts'
 import { addTo, type Few, listOf, removeFrom } from './last-to-end.ts'
-import type { NotedQuote } from './noted-quote.ts'
 import type { OrderTerms } from './order-terms.ts'
+import { WideMap } from './wide-map.ts'
 
 /**
  * The terms of all noted quotes, by pair, application, and each of their two from amounts. An amount is found by its nearest
  * double, and then compared exactly: a JSON number means each decimal that has it.
  */
 export class AllTerms {
-  readonly #byFrom = new Map<number, Few<Terms>>()
+  readonly #byFrom = new WideMap<number, Few<Terms>>()
   // Random, or a client could choose amounts whose places in a map are those of other clients.
   readonly #seed = randomInt(2 ** 31)
 

@@ -1,4 +1,4 @@
-import { parseDecimal, sameAsDouble } from '../quotes/decimal.ts'
+import { parseDecimal, sameAsDouble } from '../http/decimal.ts'
 import type { AmountClaim, OrderTerms } from './order-terms.ts'
 
 /** The toAmount that an order states, ready to be compared with those of many quotes. */

@@ -1,6 +1,5 @@
+import type { NotedQuote } from '../journal/journal.ts'
 import { doubleText, type Price } from './amounts.ts'
-import { type LedgerRecord, noSerial } from './mirror.ts'
-import type { NotedQuote } from './noted-quote.ts'
 
 /** What quotes have in common that an order may mean: a pair, an application, and the two from amounts. */
 export interface Terms extends Pick<NotedQuote, 'pairId' | 'application' | 'fromValue' | 'requestedAmount'> {
@@ -26,6 +25,13 @@ export interface Candidates {
 
 const noLongerCached = ''
 
+/** Who noted it: this process, another one whose record was delivered, or an earlier process over the same folder. */
+export type Origin = 'own' | 'delivered' | 'restored'
+
+export function isUnreadable({ toValue }: Pick<NotedQuote, 'toValue'>): boolean {
+  return toValue === ''
+}
+
 /**
  * What the ledger keeps: a quote, or an answer that could not be read, which has no id and no toAmount. It has what its terms
  * do not have, and small numbers in place of instants, because there are many.
@@ -40,8 +46,9 @@ export class Entry implements NotedQuote, Price {
   readonly expiresAtMs: number
   readonly wallAheadMs: number
   cacheKey: string
-  /** Its number in the mirror. */
-  serial = noSerial
+  origin: Origin = 'own'
+  /** The last generation of the journal that has it (`journal/journal.ts`). */
+  generation = 0
   #lifeMs: number
   #refusedLateMs: number
 
@@ -92,7 +99,7 @@ export class Entry implements NotedQuote, Price {
   }
 
   get isUnreadable(): boolean {
-    return this.toValue === ''
+    return isUnreadable(this)
   }
 
   isOfOnePriceWith({ terms, toValue }: Entry): boolean {
@@ -126,21 +133,12 @@ export class Entry implements NotedQuote, Price {
       this.expiresAtMs === quote.expiresAtMs &&
       this.partition === quote.partition &&
       this.toValue === quote.toValue &&
-      (this.cacheKey === quote.cacheKey || this.cacheKey === noLongerCached) &&
+      (this.cacheKey === quote.cacheKey || this.cacheKey === noLongerCached || quote.cacheKey === '') &&
       this.requestedAmount === quote.requestedAmount &&
       this.fromValue === quote.fromValue &&
       this.application === quote.application &&
       fold(this.pairId) === fold(quote.pairId)
     )
-  }
-
-  toRecord(): LedgerRecord {
-    const { id, pairId, application, partition, fromValue, requestedAmount, toValue, notedAtMs } = this
-    const terms = { pairId, application, partition, requestedAmount }
-    if (this.isUnreadable) return { kind: 'unreadable', value: { ...terms, relayedAtMs: notedAtMs } }
-    const { expiresAtMs, refusedFromMs, wallAheadMs, cacheKey } = this
-    const times = { expiresAtMs, refusedFromMs, wallAheadMs, notedAtMs }
-    return { kind: 'quote', value: { id, ...terms, fromValue, toValue, ...times, cacheKey } }
   }
 }
 

@@ -1,12 +1,11 @@
-import type { Now } from '../clock.ts'
-import { orderLeftMs } from '../quotes/ends.ts'
+import { type Now, orderLeftMs } from '../clock.ts'
+import type { NotedQuote } from '../journal/journal.ts'
 import { type Price, type StatedAmount, statedAmountOf } from './amounts.ts'
 import type { Candidates, Entry } from './entries.ts'
 import { lastToEnd } from './last-to-end.ts'
 import type { Ledger } from './ledger.ts'
-import type { NotedQuote, Orderer } from './noted-quote.ts'
 import type { OrderTerms } from './order-terms.ts'
-import type { Trust } from './restored-trust.ts'
+import type { Orderer } from './orderer.ts'
 
 /**
  * What decided about an order, the six rules first (docs/orders.md):
@@ -16,8 +15,8 @@ import type { Trust } from './restored-trust.ts'
  * - `fallen`: no live quote does, and one that is over shortly gave just that.
  * - `any`: some live quote. `none`: no live quote.
  * - `unreadable`: its client was given an answer that could not be read.
- * - `store-away`, `restored`: it would have been refused, but a quote that is not known here may be meant, or it is not known
- *   whether a restored quote is over.
+ * - `store-away`, `restored`: it would have been refused, but a quote that is not known here may be meant: one of another
+ *   replica, or one that was lost with an earlier process.
  */
 export const guardRules = [
   'id',
@@ -59,13 +58,12 @@ const digitsToRound = 5
 
 /** Judges an order as of now. Of several quotes the one that lives decides, and of those that ends last. */
 export function decide(ledger: Ledger, order: OrderTerms, asked: Asked): Verdict {
-  const verdict = judge(ledger, order, asked, 'all')
+  const verdict = judge(ledger, order, asked, { trustsAll: true })
   if (verdict.state !== 'expired') return verdict
   // Later quotes often have the same terms, and another replica may have relayed one that is still live.
   if (!asked.othersKnown && verdict.rule !== 'id') return { state: 'unknown', rule: 'store-away' }
-  const trust = ledger.restored.trust()
-  if (trust === 'all') return verdict
-  const certain = judge(ledger, order, asked, trust)
+  if (!ledger.doubtsRestored) return verdict
+  const certain = judge(ledger, order, asked, { trustsAll: false })
   return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
 }
 
@@ -90,6 +88,14 @@ export function considered(ledger: Ledger, order: OrderTerms, asked: Asked): Con
     leftMs: orderLeftMs(quote, now),
     isOwn: asked.partition !== undefined && quote.partition === asked.partition,
   }))
+}
+
+/**
+ * `trustsAll`: false after an end that was not clean. A client may hold a newer quote that was not restored, so restored ones
+ * refuse an order only where it names one, or states it to eight digits.
+ */
+interface Trust {
+  readonly trustsAll: boolean
 }
 
 function judge(ledger: Ledger, order: OrderTerms, asked: Asked, trust: Trust): Verdict {
@@ -191,16 +197,14 @@ function isRounded(price: Price, stated: StatedAmount): boolean {
 
 /** The quotes as one order sees them at one instant. */
 class Sight {
-  readonly #ledger: Ledger
   readonly #asked: Asked
-  readonly #trust: Trust
+  readonly #trustsAll: boolean
   readonly #now: Now
   readonly #rememberedMs: number
 
-  constructor(ledger: Ledger, asked: Asked, trust: Trust) {
-    this.#ledger = ledger
+  constructor(ledger: Ledger, asked: Asked, { trustsAll }: Trust) {
     this.#asked = asked
-    this.#trust = trust
+    this.#trustsAll = trustsAll
     this.#now = ledger.now()
     this.#rememberedMs = ledger.rememberedMs
   }
@@ -226,8 +230,7 @@ class Sight {
   counts(quote: Entry, evidence: 'certain' | 'doubtful'): boolean {
     if (this.isLive(quote)) return true
     if (orderLeftMs(quote, this.#now) <= -this.#rememberedMs) return false
-    if (this.#trust === 'all' || !this.#ledger.restored.isRestored(quote.serial)) return true
-    return this.#trust !== 'nothing' && evidence === 'certain'
+    return this.#trustsAll || quote.origin !== 'restored' || evidence === 'certain'
   }
 
   /** Those with the stated amount that are the orderer's own, or of which there is one alone by all its digits. */

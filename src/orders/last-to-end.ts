@@ -1,5 +1,5 @@
-import type { Now } from '../clock.ts'
-import { type End, orderLeftMs } from '../quotes/ends.ts'
+import { type Ending, type Now, orderLeftMs } from '../clock.ts'
+import { WideMap } from './wide-map.ts'
 
 /** Nearly always it is one, which is kept without an array around it. */
 export type Few<Item> = Item | Item[]
@@ -13,8 +13,8 @@ export function listOf<Item>(few: Few<Item> | undefined): readonly Item[] {
 const maxFew = 64
 
 /** The first goes to make room, of those that may go if there is one. */
-export function addTo<Key, Item>(
-  map: Map<Key, Few<Item>>,
+export function addTo<Key extends string | number, Item>(
+  map: WideMap<Key, Few<Item>>,
   key: Key,
   item: Item,
   { most = maxFew, mayGo }: { most?: number; mayGo?: (item: Item) => boolean } = {},
@@ -25,7 +25,11 @@ export function addTo<Key, Item>(
   else if (found.push(item) > most) found.splice(mayGo ? Math.max(0, found.findIndex(mayGo)) : 0, 1)
 }
 
-export function removeFrom<Key, Item>(map: Map<Key, Few<Item>>, key: Key, item: Item): void {
+export function removeFrom<Key extends string | number, Item>(
+  map: WideMap<Key, Few<Item>>,
+  key: Key,
+  item: Item,
+): void {
   const found = map.get(key)
   if (found === item) map.delete(key)
   if (!Array.isArray(found)) return
@@ -33,8 +37,6 @@ export function removeFrom<Key, Item>(map: Map<Key, Few<Item>>, key: Key, item: 
   if (at !== -1) found.splice(at, 1)
   if (found.length === 0) map.delete(key)
 }
-
-type Ending = Omit<End, 'servedUntilMs'>
 
 export function lastToEnd<Item extends Ending>(
   items: readonly (Item | undefined)[],
@@ -48,11 +50,14 @@ export function lastToEnd<Item extends Ending>(
 
 /** Of the items that are alike, the one that ends last, by a hash of what they have in common. */
 export class LastToEnd<Item extends Ending> {
-  readonly #byHash = new Map<number, Few<Item>>()
+  readonly #byHash = new WideMap<number, Few<Item>>()
 
   add(hash: number, item: Item, isAlike: (other: Item) => boolean, now: Now): void {
-    const alike = this.find(hash, isAlike, now)
-    if (alike === undefined) addTo(this.#byHash, hash, item)
+    const found = this.#byHash.get(hash)
+    // Nearly always. Looking it up takes most of the time when many are noted at a start.
+    const alike = found && lastToEnd(listOf(found).filter(isAlike), now)
+    if (found === undefined) this.#byHash.set(hash, item)
+    else if (alike === undefined) addTo(this.#byHash, hash, item)
     else if (orderLeftMs(alike, now) <= orderLeftMs(item, now)) this.#replace(hash, alike, item)
   }
 

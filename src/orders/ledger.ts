@@ -1,14 +1,24 @@
-import { type Clock, lookAt, type Now } from '../clock.ts'
+import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
+import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/brief-text.ts'
-import { orderLeftMs } from '../quotes/ends.ts'
 import { AllTerms } from './all-terms.ts'
 import type { StatedAmount } from './amounts.ts'
-import { type Candidates, Entry, fold, hash, Lives, mix, Prices, type Terms } from './entries.ts'
+import {
+  type Candidates,
+  Entry,
+  fold,
+  hash,
+  isUnreadable,
+  Lives,
+  mix,
+  type Origin,
+  Prices,
+  type Terms,
+} from './entries.ts'
 import { addTo, type Few, LastToEnd, lastToEnd, listOf, removeFrom } from './last-to-end.ts'
-import { type LedgerMirror, noMirror, noSerial, type RestoredRecord, type SerialRecord } from './mirror.ts'
-import type { NotedQuote, Orderer, UnreadableQuote } from './noted-quote.ts'
 import type { OrderTerms } from './order-terms.ts'
-import { createRestoredTrust, type Restoration, type RestoredTrust } from './restored-trust.ts'
+import type { Orderer } from './orderer.ts'
+import { WideMap } from './wide-map.ts'
 
 export interface LedgerOptions {
   entries: number
@@ -17,41 +27,42 @@ export interface LedgerOptions {
   clock: Clock
   /** A quote was dropped to make room, so long after its end. */
   dropped?(expiredForMs: number): void
-  mirror?: LedgerMirror | undefined
-  restored?: RestoredTrust
 }
+
+/** An answer that was relayed, looked like a quote and could not be read. */
+export type UnreadableQuote = Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>
 
 /** A provider may give one quote to all clients: how many of them are found by its id. */
 const maxOfOneId = 1_000
 // Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more than
 // one, so that old quotes are dropped faster than new ones come.
 const maxTidySteps = 8
-const maxSweepSteps = 200
 const minCompacted = 1_024
+/** What a record took on its way makes its end later, or sooner by its rounding: it is the same end. */
+const roundingMs = 1_000
+/** For longer no order is let pass because a quote may be missing. */
+const maxLifeMs = 300_000
 
 /**
  * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list in the
  * order of noting, of which a full ledger drops the first, and maps over it by id, by exact price, by client and by terms.
  */
 export class Ledger {
-  readonly restored: RestoredTrust
   readonly #options: LedgerOptions
-  readonly #mirror: LedgerMirror
   #list: Entry[] = []
   /** All before these places were dropped, and are over. */
   #first = 0
   #firstLive = 0
-  readonly #byId = new Map<string, Few<Entry>>()
+  readonly #byId = new WideMap<string, Few<Entry>>()
   readonly #byTerms = new AllTerms()
   readonly #byPrice = new LastToEnd<Entry>()
   readonly #byClient = new LastToEnd<Entry>()
   readonly #unreadable = new LastToEnd<Entry>()
   readonly #lives = new Lives()
+  #doubtedUntilSteadyMs = Number.NEGATIVE_INFINITY
 
   constructor(options: LedgerOptions) {
     this.#options = options
-    this.#mirror = options.mirror ?? noMirror
-    this.restored = options.restored ?? createRestoredTrust({ ...options, isProviderHeard: () => true })
   }
 
   get size(): number {
@@ -60,42 +71,73 @@ export class Ledger {
 
   /** For as long a quote is a candidate past its end, even if it is not dropped yet. */
   get rememberedMs(): number {
-    // By a clock that is doubted, a live quote may look as if it had been over for long.
-    return this.restored.isTimeDoubted ? Number.POSITIVE_INFINITY : this.#options.retentionMs
+    return this.#options.retentionMs
+  }
+
+  /** For as long as quotes live, clients may hold quotes of an earlier process that were not restored. */
+  doubtRestored(): void {
+    this.#doubtedUntilSteadyMs = this.now().steadyMs + this.longestLifeMs
+  }
+
+  get longestLifeMs(): number {
+    return Math.min(this.#lives.longestMs, maxLifeMs)
+  }
+
+  get doubtsRestored(): boolean {
+    return this.now().steadyMs < this.#doubtedUntilSteadyMs
   }
 
   now(): Now {
     return lookAt(this.#options.clock)
   }
 
-  note(quote: NotedQuote): void {
+  /** A quote that is known already changes nothing but that the earlier of its two ends counts. */
+  note(quote: NotedQuote, origin: Origin = 'own'): Entry {
     const now = this.now()
-    const same = this.#findSame(quote)
-    if (same === undefined) this.#mirrorAgain(this.#add(quote, now))
-    else {
-      this.#shorten(same, quote, now)
-      if (this.restored.isRestored(same.serial)) this.#mirrorAgain(same)
-    }
-    this.#lives.note(quote)
-    this.#tidy(now, maxTidySteps)
+    const known = isUnreadable(quote) ? this.#findUnreadable(quote, now) : this.#findSame(quote)
+    const entry = known ?? this.#add(quote, now)
+    if (known !== undefined) {
+      if (isUnreadable(quote)) this.#file(known.renewedAs(quote), now)
+      else if (origin !== 'delivered' || known.refusedFromMs - quote.refusedFromMs > roundingMs)
+        this.#shorten(known, quote, now)
+      if (known.origin === 'restored' || origin === 'own') known.origin = origin
+    } else entry.origin = origin
+    if (!isUnreadable(quote)) this.#lives.note(quote)
+    this.#tidy(now)
+    return entry
   }
 
   /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean {
-    return (this.#findSame(quote)?.refusedFromMs ?? Number.POSITIVE_INFINITY) <= quote.refusedFromMs
+    const known = this.#findSame(quote)
+    return known !== undefined && known.origin !== 'restored' && known.refusedFromMs <= quote.refusedFromMs
   }
 
   /** Until it is over, an order of its partition for these terms is sent. */
-  noteUnreadable(unreadable: UnreadableQuote): void {
-    const now = this.now()
-    this.#mirrorAgain(this.#addUnreadable(unreadable, now))
-    this.#tidy(now, maxTidySteps)
+  unreadable({ requestedAmount, ...terms }: UnreadableQuote): NotedQuote {
+    const { nowMs, steadyMs } = this.now()
+    const untilMs = nowMs + this.#lives.longestMs
+    const times = {
+      notedAtMs: nowMs,
+      expiresAtMs: untilMs,
+      refusedFromMs: untilMs,
+      wallAheadMs: nowMs - steadyMs,
+    }
+    return {
+      ...terms,
+      ...times,
+      fromValue: requestedAmount,
+      requestedAmount,
+      id: '',
+      toValue: '',
+      cacheKey: '',
+    }
   }
 
   /** All cache keys of the quote: a provider may give the same quote to several clients. */
-  cacheKeysOf({ id, cacheKey }: NotedQuote): Iterable<string> {
-    const keys = [cacheKey, ...listOf(this.#byId.get(id)).map((entry) => entry.cacheKey)]
-    return new Set(keys.filter((key) => key !== ''))
+  cacheKeysOf(id: string): string[] {
+    const keys = listOf(this.#byId.get(id)).map(({ cacheKey }) => cacheKey)
+    return [...new Set(keys.filter((key) => key !== ''))]
   }
 
   /** Of those with this id the one that ends last, past its end too. */
@@ -151,48 +193,16 @@ export class Ledger {
     return this.#unreadable.find(at, (one) => one.isFor(folded, partition), this.now())
   }
 
-  /** Called once, before anything is noted: with what an earlier process left, in the order of the serials. */
-  restore(records: Iterable<RestoredRecord>, from: Restoration): void {
-    this.restored.begin(from)
-    const now = this.now()
-    for (const { kind, serial, value } of records) {
-      if (kind === 'quote') {
-        this.restored.noteLife(value.refusedFromMs - value.notedAtMs)
-        this.#lives.note(value)
-        // After a crash a quote may be there twice: its newer record was written, and the older one not yet removed.
-        const same = this.#findSame(value)
-        if (same !== undefined) this.#mirror.forget(same.serial)
-        const entry = same ?? this.#add(value, now)
-        entry.serial = serial
-      } else this.#addUnreadable(value, now).serial = serial
-    }
-    // LEDGER_ENTRIES may be lower now.
-    while (this.size > this.#options.entries) this.#tidy(now, maxSweepSteps)
+  /** In the order of noting. */
+  *entries(): Iterable<Entry> {
+    for (const entry of this.#list.slice(this.#first)) yield entry
   }
 
-  /** Drops some of what is past its time. Returns whether there may be more. */
-  sweep(): boolean {
-    return this.#tidy(this.now(), maxSweepSteps)
-  }
-
-  /** All that the mirror has to hold. */
-  *all(): Iterable<SerialRecord> {
-    for (const entry of this.#list.slice(this.#first)) yield [entry.serial, entry.toRecord()]
-  }
-
-  #addUnreadable(unreadable: UnreadableQuote, now: Now): Entry {
-    const { pairId, application, partition, requestedAmount, relayedAtMs: notedAtMs } = unreadable
-    const untilMs = notedAtMs + this.#lives.longestMs
-    const wallAheadMs = now.nowMs - now.steadyMs
-    const times = { notedAtMs, expiresAtMs: untilMs, refusedFromMs: untilMs, wallAheadMs }
-    const terms = { pairId, application, partition, fromValue: requestedAmount, requestedAmount }
-    const quote = { ...terms, ...times, id: '', toValue: '', cacheKey: '' }
+  /** Of one client and one request. */
+  #findUnreadable(quote: NotedQuote, now: Now): Entry | undefined {
     const its = this.#byTerms.of(quote)
-    const isOfOneClient = (one: Entry) => one.terms === its && one.partition === partition
-    const at = mix(its.hash, this.#byTerms.hash(partition ?? ''))
-    const known = this.#unreadable.find(at, isOfOneClient, now)?.renewedAs(quote)
-    if (known !== undefined) this.#file(known, now)
-    return known ?? this.#add(quote, now)
+    const at = mix(its.hash, this.#byTerms.hash(quote.partition ?? ''))
+    return this.#unreadable.find(at, (one) => one.terms === its && one.partition === quote.partition, now)
   }
 
   #add(quote: NotedQuote, now: Now): Entry {
@@ -255,30 +265,21 @@ export class Ledger {
     return listOf(this.#byId.get(quote.id)).find((entry) => entry.is(quote))
   }
 
-  /** What is noted again gets a new serial. The old record goes last, or a crash could lose both. */
-  #mirrorAgain(entry: Entry): void {
-    const { serial } = entry
-    entry.serial = this.#mirror.note(entry.toRecord())
-    if (serial !== noSerial) this.#mirror.forget(serial)
-  }
-
-  /** Returns whether there may be more to do. */
-  #tidy(now: Now, maxSteps: number): boolean {
-    for (let steps = 0; steps < maxSteps; steps += 1) {
+  #tidy(now: Now): void {
+    for (let steps = 0; steps < maxTidySteps; steps += 1) {
       const oldest = this.#list[this.#first]
-      if (oldest === undefined) return false
+      if (oldest === undefined) return
       const isFull = this.size > this.#options.entries
       const leftMs = orderLeftMs(oldest, now)
-      const isForgotten = !this.restored.isTimeDoubted && leftMs <= -this.#options.retentionMs
+      const isForgotten = leftMs <= -this.#options.retentionMs
       const newlyOver = this.#list[Math.max(this.#first, this.#firstLive)]
       if (isFull || isForgotten) this.#drop(oldest)
       else if (newlyOver && orderLeftMs(newlyOver, now) <= 0) {
         newlyOver.forgetCacheKey()
         this.#firstLive = Math.max(this.#first, this.#firstLive) + 1
-      } else return false
+      } else return
       if (isFull && !isForgotten) this.#options.dropped?.(Math.max(0, -leftMs))
     }
-    return true
   }
 
   #drop(entry: Entry): void {
@@ -292,6 +293,5 @@ export class Ledger {
     removeFrom(this.#byId, entry.id, entry)
     entry.terms.quotes -= 1
     if (entry.terms.quotes === 0) this.#byTerms.drop(entry.terms)
-    if (entry.serial !== noSerial) this.#mirror.forget(entry.serial)
   }
 }

@@ -1,18 +1,17 @@
 import type { Clock } from '../clock.ts'
+import { parseDecimal } from '../http/decimal.ts'
+import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/brief-text.ts'
 import { flatText } from '../process/flat-text.ts'
-import { parseDecimal } from '../quotes/decimal.ts'
 import type { End } from '../quotes/ends.ts'
 import { type Quote, readQuote } from '../quotes/quote.ts'
 import type { QuoteRecorder } from '../quotes/quote-answer.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
-import type { Ledger } from './ledger.ts'
-import type { NotedQuote, SharedLedger } from './noted-quote.ts'
+import type { Notes } from './notes.ts'
 
 export interface QuoteRecorderOptions {
   clock: Clock
-  ledger: Pick<Ledger, 'noteUnreadable'>
-  sharedLedger: Pick<SharedLedger, 'note' | 'noteHere'>
+  notes: Pick<Notes, 'note' | 'noteFound' | 'noteUnreadable'>
   keyOf(request: QuoteRequest): string
   /** The digest of a partition that orders are matched by. */
   markOf(partition: string | undefined): string | undefined
@@ -22,7 +21,7 @@ export interface QuoteRecorderOptions {
 
 /** Notes relayed quotes in the ledger, so that orders can be matched with them. */
 export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorder {
-  const { clock, ledger, sharedLedger, keyOf, markOf, applicationAmong } = options
+  const { clock, notes, keyOf, markOf, applicationAmong } = options
 
   /** Orders are matched with the quote's own amounts, and with the requested amount. */
   function toNoted(quote: Quote, end: End, request: QuoteRequest): NotedQuote {
@@ -47,27 +46,26 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
   }
 
   return {
-    record: (quote, end, request, span) => sharedLedger.note(toNoted(quote, end, request), span),
-    // Noted here too, so that this replica can judge an order for the quote while the shared store is down.
+    record: (quote, end, request, span) => notes.note(toNoted(quote, end, request), span),
+    // Noted here too, so that this replica can judge an order for the quote while the store is away.
     recordFound({ body, expiresAtMs, lifeMs, end }, request) {
       const { quote } = readQuote(Buffer.from(body, 'latin1'))
       if (quote === undefined) return
-      sharedLedger.noteHere({ ...toNoted(quote, end, request), notedAtMs: expiresAtMs - lifeMs })
+      notes.noteFound({ ...toNoted(quote, end, request), notedAtMs: expiresAtMs - lifeMs })
     },
-    recordUnreadable({ pair, canonicalAmount, keyedHeaders, partition }, { pairId, fromAmount }) {
+    async recordUnreadable({ pair, canonicalAmount, keyedHeaders, partition }, { pairId, fromAmount }, span) {
       const whose = { application: applicationAmong(keyedHeaders), partition: markOf(partition) }
       // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
       // amount that was asked for, or the one that the answer states.
-      for (const name of new Set([pairId ?? decoded(pair), pair])) {
-        for (const amount of new Set([canonicalAmount, fromAmount ?? canonicalAmount])) {
-          ledger.noteUnreadable({
-            ...whose,
-            pairId: flatText(briefText(name)),
-            requestedAmount: flatText(amount),
-            relayedAtMs: clock.nowMs(),
-          })
-        }
-      }
+      const pairs = new Set([pairId ?? decoded(pair), pair])
+      const amounts = new Set([canonicalAmount, fromAmount ?? canonicalAmount])
+      const meant = [...pairs].flatMap((name) => [...amounts].map((amount) => ({ name, amount })))
+      await Promise.all(
+        meant.map(({ name, amount }) => {
+          const terms = { pairId: flatText(briefText(name)), requestedAmount: flatText(amount) }
+          return notes.noteUnreadable({ ...whose, ...terms }, span)
+        }),
+      )
     },
   }
 }

@@ -1,23 +1,15 @@
-import type { Now } from '../clock.ts'
+import type { Ending, Now } from '../clock.ts'
 import { cutMs, type DatedAnswer, type Difference, differenceOf, lagMs, readDate } from './date-witness.ts'
 
 /** When a quote is over. Computed once, when its answer arrives, and compared with our two clocks from then on. */
-export interface End {
-  /** The quote is served until this instant of our wall clock, and an order for it is refused from the second one on. */
+export interface End extends Ending {
+  /** The quote is served until this instant of our wall clock, and an order for it is refused from `refusedFromMs` on. */
   readonly servedUntilMs: number
-  readonly refusedFromMs: number
-  /** Our wall clock less our steady clock when the answer came: makes instants of the steady clock out of these two. */
-  readonly wallAheadMs: number
 }
 
 /** How long the quote may still be served: until either of our clocks is past its end. A step of one serves nothing late. */
 export function serveLeftMs(end: Omit<End, 'refusedFromMs'>, { nowMs, steadyMs }: Now): number {
   return end.servedUntilMs - Math.max(nowMs, steadyMs + end.wallAheadMs)
-}
-
-/** How long until orders for it are refused: until both of our clocks are past its end. */
-export function orderLeftMs(end: Omit<End, 'servedUntilMs'>, { nowMs, steadyMs }: Now): number {
-  return end.refusedFromMs - Math.min(nowMs, steadyMs + end.wallAheadMs)
 }
 
 /** No provider gives quotes that are over or that live longer: who says so is wrong about the time. */

@@ -1,6 +1,6 @@
 import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
 import type { Span } from '../tracing/observer.ts'
-import type { Asker, NotKeptReason, QuoteAnswer } from './quote-answer.ts'
+import { type Asker, type NotKeptReason, type QuoteAnswer, whenNoted } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
 /** A call to the upstream that can be given up. */
@@ -26,7 +26,9 @@ export interface QuoteSource {
 }
 
 /** What a call brought: an answer of the upstream, or a quote that another replica has fetched. */
-export type SharedAnswer = QuoteAnswer | { found: true; stored: StoredQuote; notKept: undefined }
+export type SharedAnswer =
+  | QuoteAnswer
+  | { found: true; stored: StoredQuote; notKept: undefined; noted?: undefined }
 
 export interface SharedCall {
   answer: Promise<SharedAnswer>
@@ -89,7 +91,7 @@ export class Flight {
   ) {
     this.caller = source.asker
     this.span = source.span
-    this.answer = call.answer
+    this.answer = call.answer.then(whenNoted)
     this.#abort = call.abort
     this.#isRefresh = isRefresh
     this.#takeOut = takeOut

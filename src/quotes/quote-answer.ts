@@ -41,6 +41,15 @@ export interface QuoteAnswer {
   notKept: NotKeptReason | undefined
   /** Whether other clients whose request has the same key may get this answer. */
   shared: boolean
+  /** Settles when every replica can judge an order for the quote: no client may have the answer before. */
+  noted?: Promise<void> | undefined
+}
+
+/** The answer, as soon as clients may have it. */
+export function whenNoted<Answer extends { noted?: Promise<void> | undefined }>(
+  answer: Answer,
+): Promise<Answer> | Answer {
+  return answer.noted?.then(() => answer) ?? answer
 }
 
 /** What the provider can tell two calls for the same quote apart by. */
@@ -66,12 +75,12 @@ function isRefusal(status: number): boolean {
 
 /** Records the quotes that clients receive, so that orders can be matched with them. */
 export interface QuoteRecorder {
-  /** Records a readable quote, even if it is over. The answer is not served before this has settled. */
+  /** Records a readable quote, even if it is over. The answer is not served before this has settled (`noted`). */
   record(quote: Quote, end: End, request: QuoteRequest, span?: Span): Promise<void> | void
   /** Records a quote that another replica has fetched, and has recorded for all replicas. */
   recordFound(stored: StoredQuote, request: QuoteRequest): void
-  /** Records that an answer was relayed which its client may take for a quote, but which the ledger cannot keep. */
-  recordUnreadable(request: QuoteRequest, lookalike: QuoteLookalike): void
+  /** Records an answer that its client may take for a quote and that cannot be read. It is not served before this has settled. */
+  recordUnreadable(request: QuoteRequest, lookalike: QuoteLookalike, span?: Span): Promise<void>
 }
 
 export interface QuoteReaderOptions {
@@ -99,12 +108,12 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       // A proxy that changed a quote answers 203.
-      if (status === 203) recordLookalike(request, isCoded ? coded : readLookalike(body))
+      if (status === 203) await recordLookalike(request, isCoded ? coded : readLookalike(body), span)
       return { ...base, notKept: 'status' }
     }
     const personal = personalReason(vary, cacheControl)
     if (isCoded) {
-      recordLookalike(request, coded)
+      await recordLookalike(request, coded, span)
       return { ...base, notKept: 'content-coding', shared: false }
     }
 
@@ -112,18 +121,19 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const { quote } = reading
     const end = quote && ends.endOf(answer, quote.expiryMs)
     if (quote === undefined || end === undefined) {
-      recordLookalike(request, readLookalike(body))
+      await recordLookalike(request, readLookalike(body), span)
       const notKept = reading.reason ?? untimely(reading.quote, answer)
       return { ...base, notKept, shared: personal === undefined }
     }
-    await recorder.record(quote, end, request, span)
+    // Not awaited here: the replicas' cache gets the quote in the same write to the store.
+    const noted = recorder.record(quote, end, request, span) ?? undefined
     if (serveLeftMs(end, lookAt(clock)) <= 0)
-      return { ...base, notKept: 'expired', shared: personal === undefined }
-    if (personal !== undefined) return { ...base, end, notKept: personal, shared: false }
-    if (body.length > maxBytes) return { ...base, end, notKept: 'too-large' }
+      return { ...base, noted, notKept: 'expired', shared: personal === undefined }
+    if (personal !== undefined) return { ...base, noted, end, notKept: personal, shared: false }
+    if (body.length > maxBytes) return { ...base, noted, end, notKept: 'too-large' }
     // `base` is not spread here: this is the frequent case, and a spread costs as much as parsing the JSON.
     const stored = toStored(quote, end, answer)
-    return { status, reason, headers, body, end, stored, notKept: undefined, shared: true }
+    return { status, reason, headers, body, end, stored, notKept: undefined, shared: true, noted }
   }
 
   /** Why neither of the witnesses of its end is believed. */
@@ -131,8 +141,12 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     return expiryMs > receivedAtMs ? 'expiry-too-far' : 'expired'
   }
 
-  function recordLookalike(request: QuoteRequest, lookalike: QuoteLookalike | undefined): void {
-    if (lookalike !== undefined) recorder.recordUnreadable(request, lookalike)
+  async function recordLookalike(
+    request: QuoteRequest,
+    lookalike: QuoteLookalike | undefined,
+    span: Span | undefined,
+  ): Promise<void> {
+    if (lookalike !== undefined) await recorder.recordUnreadable(request, lookalike, span)
   }
 
   /** Why only the client that asked may get the answer; undefined if others may get it too. */

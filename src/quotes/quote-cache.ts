@@ -11,7 +11,7 @@ import {
 } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { Patience } from './patience.ts'
-import { isAnswerFor, type NotKeptReason, type QuoteAnswer } from './quote-answer.ts'
+import { isAnswerFor, type NotKeptReason, type QuoteAnswer, whenNoted } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
 /** How one client came by its answer. */
@@ -292,7 +292,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
       answer: whole,
       notKept: onAnswer(whole),
     })
-    return { served: answer.then(toServed), leave: abort }
+    return { served: answer.then(whenNoted).then(toServed), leave: abort }
   }
 
   return { live, refreshesAhead, isRefreshDue, refresh, getOrFetch, fetchAlone }

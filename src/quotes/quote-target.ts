@@ -1,5 +1,5 @@
+import { isZero, parseDecimal } from '../http/decimal.ts'
 import { foldPath } from '../http/fold-path.ts'
-import { isZero, parseDecimal } from './decimal.ts'
 
 const plainPath = /^\/v3\/pairs\/([^/]+)\/quotes$/
 const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i

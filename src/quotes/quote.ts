@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
-import { differsByOverAHundredth, isZero, parseDecimal } from './decimal.ts'
+import { differsByOverAHundredth, isZero, parseDecimal } from '../http/decimal.ts'
 
 export interface Amount {
   assetId: string

@@ -1,10 +1,10 @@
+import { isZero } from '../http/decimal.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
+import type { NotedQuote } from '../journal/journal.ts'
 import type { GuardRule, Verdict } from '../orders/guard.ts'
-import type { NotedQuote } from '../orders/noted-quote.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import { briefText } from '../process/brief-text.ts'
-import { isZero } from '../quotes/decimal.ts'
 import { quoteHeader } from './swap-headers.ts'
 
 /** An order is read whole before it is judged, so its size has a limit. */

@@ -1,11 +1,10 @@
-import { type Clock, lookAt } from '../clock.ts'
+import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import type { Problem } from '../http/problem.ts'
+import type { NotedQuote } from '../journal/journal.ts'
 import { type Asked, considered, decide as decideNow, isInDoubt, type Verdict } from '../orders/guard.ts'
 import type { Ledger } from '../orders/ledger.ts'
-import type { NotedQuote } from '../orders/noted-quote.ts'
+import type { Notes } from '../orders/notes.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
-import { orderLeftMs } from '../quotes/ends.ts'
-import type { Span } from '../tracing/observer.ts'
 import type { AnswerHead, Sender } from '../upstream/fetch.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Exchange } from './exchange.ts'
@@ -26,7 +25,7 @@ export interface OrderSenderOptions {
   expiredQuote: 'refuse' | 'report'
   unknownQuote: 'forward' | 'refuse'
   /** Drops a quote that an order has used, or may have used; undefined: it may be handed out again. */
-  useQuote: ((cacheKeys: Iterable<string>, quote: NotedQuote, span?: Span) => void) | undefined
+  useQuote: Notes['use'] | undefined
   observer: OrderObserver
 }
 
@@ -158,8 +157,7 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
     }
 
     #useQuote(): void {
-      if (this.#used !== undefined)
-        options.useQuote?.(ledger.cacheKeysOf(this.#used), this.#used, this.#exchange.span)
+      if (this.#used !== undefined) options.useQuote?.(this.#used, this.#exchange.span)
     }
   }
 

@@ -1,9 +1,10 @@
 import type { ApplicationOf } from '../client/application.ts'
 import { Problem } from '../http/problem.ts'
 import { awaitsContinue } from '../http/whole-response.ts'
+import type { Journal } from '../journal/journal.ts'
 import { decide as decideNow, type Verdict } from '../orders/guard.ts'
-import type { Orderer, SharedLedger } from '../orders/noted-quote.ts'
 import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
+import type { Orderer } from '../orders/orderer.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Span } from '../tracing/observer.ts'
 import { readJudgedBody } from '../upstream/body-start.ts'
@@ -23,7 +24,7 @@ import { traceOf, withTraceHeaders } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
 
 export interface OrderRouteOptions extends OrderSenderOptions {
-  sharedLedger: Pick<SharedLedger, 'recall'>
+  journal: Pick<Journal, 'caughtUp'>
   upstream: Upstream
   quoteIdFields: readonly string[]
   totalTimeoutMs: number
@@ -64,9 +65,9 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   const { decide, senderOf } = createOrderSenders(options)
   let sent = 0
 
-  /** With what other replicas have noted. Called once for each order, before it is judged. */
-  async function recall(order: OrderTerms, orderer: Orderer, span?: Span): Promise<Judged> {
-    const othersKnown = await options.sharedLedger.recall(order, orderer, span)
+  /** Once for each order, before it is judged: what other replicas noted is here, or it is known that it is not. */
+  async function catchUp(order: OrderTerms, orderer: Orderer, span?: Span): Promise<Judged> {
+    const othersKnown = await options.journal.caughtUp(span)
     return { ...orderer, order, marginMs: options.expiryMarginMs, othersKnown }
   }
 
@@ -94,10 +95,10 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     const { order, problem } = readOrder(bytes, { quoteIdFields, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
-    // The store is asked even if a live quote is known here: that one may expire while the order waits, and another
-    // replica may know of a quote that expires later.
+    // Even if a live quote is known here: that one may expire while the order waits, and another replica may know of a
+    // quote that expires later.
     const application = briefText(options.applicationOf(request.rawHeaders) ?? '')
-    const judged = await recall(order, { application, ...options.partitionOf(exchange) }, exchange.span)
+    const judged = await catchUp(order, { application, ...options.partitionOf(exchange) }, exchange.span)
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     const decision = decide(judged, exchange)
     if ('refusal' in decision) throw decision.refusal
@@ -149,7 +150,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     async explain(body, orderer) {
       const { order, problem } = readOrder(body, { quoteIdFields })
       if (problem !== undefined) return { problem }
-      const judged = await recall(order, orderer)
+      const judged = await catchUp(order, orderer)
       return { order, verdict: decideNow(options.ledger, order, judged), othersKnown: judged.othersKnown }
     },
   }

@@ -1,7 +1,7 @@
 import { Problem } from '../http/problem.ts'
 import { awaitsContinue } from '../http/whole-response.ts'
+import type { Journal } from '../journal/journal.ts'
 import type { Ledger } from '../orders/ledger.ts'
-import type { Orderer, SharedLedger } from '../orders/noted-quote.ts'
 import { namedByHeader, type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Span } from '../tracing/observer.ts'
 import { isSurelyLong, readJudgedBody } from '../upstream/body-start.ts'
@@ -15,7 +15,7 @@ import type { PassThroughRoute } from './passthrough.ts'
 
 export interface PlainOrderRouteOptions {
   ledger: Pick<Ledger, 'findById'>
-  sharedLedger: Pick<SharedLedger, 'recall'>
+  journal: Pick<Journal, 'caughtUp'>
   quoteIdFields: readonly string[]
   upstream: Pick<Upstream, 'refusal'>
   bodyIdleTimeoutMs: number
@@ -27,11 +27,11 @@ export interface PlainOrderRouteOptions {
 export function createPlainOrderRoute(
   options: PlainOrderRouteOptions,
 ): (exchange: Exchange) => Promise<void> {
-  const { ledger, sharedLedger, quoteIdFields } = options
+  const { ledger, journal, quoteIdFields } = options
 
   async function refuseQuoteId(quoteIds: OrderTerms['quoteIds'], span: Span | undefined): Promise<void> {
     if (quoteIds.length === 0) return
-    await sharedLedger.recall({ ...noTerms, quoteIds }, noOrderer, span)
+    await journal.caughtUp(span)
     const named = quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
     if (named === undefined) return
     throw new Problem('float-order-required', {
@@ -68,7 +68,3 @@ export function createPlainOrderRoute(
     }
   }
 }
-
-/** For an order that is judged by ids alone. */
-const noTerms = { pair: undefined, fromAmount: undefined, toAmount: undefined }
-const noOrderer: Orderer = { application: undefined, partition: undefined, isAddress: false }

@@ -1,6 +1,5 @@
-import { type Clock, lookAt } from '../clock.ts'
+import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import type { Verdict } from '../orders/guard.ts'
-import { orderLeftMs } from '../quotes/ends.ts'
 
 /** What is known of the provider's quotes changes while an order waits for a connection. */
 const maxMs = 1_000

@@ -1,11 +1,10 @@
-import { mkdirSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { afterEach, describe, expect, test } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
 import { closeAll } from '../../src/gateway/close-all.ts'
-import { useFolder } from '../../src/state/folder.ts'
-import { newFolder, opened, record, untilTrue } from '../state/support.ts'
+import { newFolder, noted, opened } from '../journal/disk-support.ts'
 import { termsOf } from '../support/clients/orders.ts'
 import { ask } from '../support/clients/quotes.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
@@ -39,7 +38,7 @@ describe('a gateway of which a part fails while it is built', () => {
     await expect(failed).rejects.toThrow('no limit today')
 
     const third = await stage.start()
-    expect(await third.state()).toMatchObject({ restored: 1, missing: 0, setAside: 0 })
+    expect(await third.state()).toMatchObject({ restored: 1, skipped: 0, setAside: 0 })
     // After a crash this order, which does not say what it expects to get, would be sent.
     expect((await third.order({ ...termsOf(quote), toAmount: undefined })).status).toBe(409)
   })
@@ -62,9 +61,11 @@ test.each(['PORT', 'ADMIN_PORT'])(
   async (name) => {
     const swapBaseUrl = 'https://swap.example'
     const folder = newFolder()
-    const { note, state } = await opened(folder, { swapBaseUrl })
-    note(record(1))
-    await state.close()
+    const options = { swapBaseUrl, clock: systemClock }
+    const expiresAtMs = Date.now() + 60_000
+    const { journal } = await opened(folder, options)
+    journal.append(noted(1, { expiresAtMs, notedAtMs: expiresAtMs - 60_000 }))
+    await journal.close()
     const other = createServer()
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
     const { port } = other.address() as AddressInfo
@@ -72,23 +73,27 @@ test.each(['PORT', 'ADMIN_PORT'])(
     const { code, stderr } = await startProgram([], { ...own, [name]: String(port) }).exit
     other.close()
     expect([code, stderr]).toEqual([1, expect.stringContaining('already in use')])
-    expect((await opened(folder, { swapBaseUrl })).restored).toMatchObject({ isClean: true, records: [{}] })
+    const { memory } = await opened(folder, options)
+    expect([memory.restored.length, memory.doubts]).toEqual([1, 0])
   },
 )
 
 describe('close()', () => {
   // It says that it could not write the folder, and the logger of the application has a defect.
-  test('closes the operations listener though the end of the folder fails, and rejects', async () => {
+  test('closes the operations listener though the end of the journal fails, and rejects', async () => {
     const directory = newFolder()
-    const failing = () => {
-      throw new Error('the log is full')
+    const logger = {
+      debug() {},
+      info() {},
+      warn() {},
+      error() {
+        throw new Error('the log is full')
+      },
     }
-    const logger = { debug() {}, info() {}, warn() {}, error: failing }
     const gateway = await startGateway({ STATE_DIRECTORY: directory }, { logger })
+    // Its files cannot be made any more.
+    rmSync(directory, { recursive: true })
     expect((await ask(gateway.url, { path: '/v3/pairs/ETH_USDC/quotes?amount=1' })).status).toBe(200)
-    const folder = await useFolder(directory)
-    await untilTrue(async () => Object(await folder.readSyncMark()).count === 1, 'the quote to be synced')
-    mkdirSync(join(directory, 'synced.part'))
     await expect(gateway.close()).rejects.toThrow('the log is full')
     await expect(fetch(`${gateway.operationsUrl}/healthz`)).rejects.toThrow('fetch failed')
   })

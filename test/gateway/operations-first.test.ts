@@ -2,7 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
-import { newFolder, opened, record, untilTrue } from '../state/support.ts'
+import { systemClock } from '../../src/clock.ts'
+import { newFolder, noted, opened } from '../journal/disk-support.ts'
+import { until } from '../support/gateways/between.ts'
 import { killPrograms, startProgram } from '../support/gateways/program.ts'
 import { freePort } from '../support/machine/free-port.ts'
 
@@ -12,9 +14,14 @@ const swapBaseUrl = 'https://swap.example'
 
 async function folderOf(records: number): Promise<string> {
   const folder = newFolder()
-  const { note, state } = await opened(folder, { swapBaseUrl })
-  for (let number = 0; number < records; number += 1) note(record(number))
-  await state.close()
+  const { journal } = await opened(folder, { swapBaseUrl, clock: systemClock })
+  const expiresAtMs = Date.now()
+  for (let number = 0; number < records; number += 1) {
+    journal.append(noted(number, { expiresAtMs }))
+    // More could not wait.
+    if (number % 50_000 === 0) await until(() => journal.facts.waiting === 0, 'some to be written')
+  }
+  await journal.close()
   return folder
 }
 
@@ -31,11 +38,11 @@ async function startOn(folder: string) {
 
 test('the operations listener answers before the folder is read: alive, not ready', async () => {
   const folder = await folderOf(1)
-  // A start copies what it cannot link, and waits here until something writes into it.
-  const holdsStart = join(folder, 'store', '999999.fifo')
+  // A start waits here until something writes into it.
+  const holdsStart = join(folder, 'journal-9.ndjson')
   execFileSync('mkfifo', [holdsStart])
   const { ask, says, child, exit } = await startOn(folder)
-  await untilTrue(() => existsSync(join(folder, 'opening.part')), 'the start to open the store')
+  await until(() => existsSync(join(folder, 'lock')), 'the start to open the folder')
 
   expect(await ask('/healthz?x=1')).toEqual({ status: 200, text: '{"status":"ok"}' })
   expect(await ask('/readyz')).toEqual({ status: 503, text: '{"status":"not ready","degraded":false}' })
@@ -57,7 +64,7 @@ test('the operations listener answers before the folder is read: alive, not read
   expect(await ask('/readyz')).toMatchObject({ status: 200 })
   expect(await ask('/metrics')).toMatchObject({
     status: 200,
-    text: expect.stringContaining('quotegate_state_records 1'),
+    text: expect.stringContaining('quotegate_journal_restored_records 1'),
   })
   child.kill('SIGTERM')
   expect((await exit).code).toBe(0)
@@ -80,6 +87,6 @@ test('/healthz answers while a large folder is read', async () => {
   expect(answers).toBeGreaterThan(3)
   expect(await ask('/readyz')).toMatchObject({ status: 200 })
   expect(await ask('/metrics')).toMatchObject({
-    text: expect.stringContaining('quotegate_state_records 150000'),
+    text: expect.stringContaining('quotegate_journal_restored_records 150000'),
   })
 }, 120_000)

@@ -81,8 +81,8 @@ test('code that only some startups need is in separate files', () => {
   const needed = all.filter((name) => !name.startsWith('getMachineId-'))
   expect(new Set(needed)).toEqual(
     new Set([
-      ...['chunk', 'memory-rate-limiter', 'open-state', 'pino-pretty', 'sandbox', 'shared-rate-limiter'],
-      ...['otlp', 'program', 'render', 'try-directory', 'valkey'],
+      ...['chunk', 'disk', 'memory-rate-limiter', 'pino-pretty', 'rate-limit', 'sandbox'],
+      ...['otlp', 'program', 'render', 'stream', 'try-directory', 'valkey'],
     ]),
   )
 })

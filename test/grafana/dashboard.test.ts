@@ -178,15 +178,15 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
     threshold: thresholds.storeUpShare,
     inRule: `< ${thresholds.storeUpShare}`,
   },
-  QuotegateStateNotWritten: {
+  QuotegateJournalNotWritten: {
     panels: ['Share of the time that the ledger is written to disk'],
-    threshold: thresholds.stateUpShare,
-    inRule: `< ${thresholds.stateUpShare}`,
+    threshold: thresholds.journalUpShare,
+    inRule: `< ${thresholds.journalUpShare}`,
   },
-  QuotegateStateDamaged: {
-    panels: ['Ledger records missing and folders set aside'],
-    threshold: thresholds.stateDamaged + 1,
-    inRule: `> ${thresholds.stateDamaged}`,
+  QuotegateJournalDamaged: {
+    panels: ['Journal lines skipped and files set aside'],
+    threshold: thresholds.journalDamaged + 1,
+    inRule: `> ${thresholds.journalDamaged}`,
   },
   QuotegateRestarts: {
     panels: ['Restarts in a quarter of an hour'],

@@ -48,7 +48,8 @@ describe('before anything has happened', () => {
       // Three of swap, one each of payments and webhooks.
       ...Array(5).fill(['quotegate_breaker_state', 'closed']),
       ['quotegate_store_up', undefined],
-      ['quotegate_state_up', undefined],
+      ['quotegate_journal_up', undefined],
+      ['quotegate_journal_up', undefined],
     ])
   })
 
@@ -65,7 +66,7 @@ describe('before anything has happened', () => {
 test('the store has one series for each operation and outcome, and no other series', async () => {
   const { series = [] } = readPage(await fresh().render()).get('quotegate_store_operations_total') ?? {}
   const quotes = ['quote-get', 'quote-set', 'quote-forget', 'unlock']
-  const operations = [...quotes, 'ledger-note', 'ledger-recall', 'ledger-refill', 'rate-limit']
+  const operations = [...quotes, 'rate-limit', 'journal-append', 'journal-read']
   expect([...new Set(series.map(({ labels }) => labels.op))]).toEqual(operations)
   expect(series.length).toBe(operations.length * 4)
 })

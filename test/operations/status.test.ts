@@ -24,7 +24,7 @@ describe('/status', () => {
       store: { kind: 'memory', up: true },
       cache: { entries: 1, bytes: expect.any(Number) },
       ledger: { entries: 1 },
-      state: null,
+      journal: { disk: null, stream: null },
       ordersRefused: 0,
       lastRefusals: [],
       clock: { estimateMs: 0, lowMs: expect.any(Number) },

@@ -182,7 +182,7 @@ test('lists nothing and records no request while no console is open: only the co
     uptimeMs: () => 0,
     store: () => ({ kind: 'memory', up: true }),
     ledgerEntries: () => 0,
-    state: () => null,
+    journal: () => ({ disk: null, stream: null }),
     inFlight: () => 0,
     coolDowns: () => [],
     untrustedPeers: () => [],

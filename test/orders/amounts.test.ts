@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { parseDecimal } from '../../src/http/decimal.ts'
 import {
   createAmountMatcher,
   type Price,
@@ -7,7 +8,6 @@ import {
   statedAmountOf,
 } from '../../src/orders/amounts.ts'
 import type { AmountClaim } from '../../src/orders/order-terms.ts'
-import { parseDecimal } from '../../src/quotes/decimal.ts'
 
 const canonicalOf = (text: string) => parseDecimal(text) ?? ''
 const number = (text: string): AmountClaim => ({ text, canonical: canonicalOf(text), isNumber: true })

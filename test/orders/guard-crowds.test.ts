@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
+import type { NotedQuote } from '../../src/journal/journal.ts'
 import { decide } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
-import type { NotedQuote } from '../../src/orders/noted-quote.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
 
 const lifeMs = 60_000

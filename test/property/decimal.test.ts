@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { parseDecimal, sameAsDouble } from '../../src/quotes/decimal.ts'
+import { parseDecimal, sameAsDouble } from '../../src/http/decimal.ts'
 
 const digits = (maxLength: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { maxLength }).map((list) => list.join(''))

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { Ends, orderLeftMs, serveLeftMs } from '../../src/quotes/ends.ts'
+import { orderLeftMs } from '../../src/clock.ts'
+import { Ends, serveLeftMs } from '../../src/quotes/ends.ts'
 
 const startMs = Date.UTC(2025, 10, 20, 15, 17, 21)
 const seconds = 1_000

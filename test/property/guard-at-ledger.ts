@@ -31,10 +31,10 @@ export function guardAtLedger({ entries }: { entries: number }): Guard {
         notedAtMs: givenAtMs,
       })
     },
-    odd({ pair, requested, stated, application, partition, givenAtMs }) {
-      const whose = { pairId: pair, application, partition, relayedAtMs: givenAtMs }
+    odd({ pair, requested, stated, application, partition }) {
+      const whose = { pairId: pair, application, partition }
       const amounts = new Set([requested, stated ?? requested].map(plain))
-      for (const requestedAmount of amounts) ledger.noteUnreadable({ ...whose, requestedAmount })
+      for (const requestedAmount of amounts) ledger.note(ledger.unreadable({ ...whose, requestedAmount }))
     },
     async order(order, { marginMs, othersKnown }) {
       const reading = readOrder(bodyOf(order), { quoteIdFields, header: order.header })

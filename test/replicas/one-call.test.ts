@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it } from 'vitest'
+import { Socket } from 'node:net'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import {
   ask,
   counted,
@@ -11,7 +12,8 @@ import {
   untilCounted,
   watchForUnhandled,
 } from '../support/clients/quotes.ts'
-import { pause, until } from '../support/gateways/between.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
 import { startGatewayProcess } from '../support/gateways/gateway-process.ts'
 import {
   cacheStatusOf,
@@ -22,6 +24,7 @@ import {
   sharing,
   stored,
 } from '../support/gateways/replicas.ts'
+import { valkey } from '../support/stores/valkey.ts'
 
 const refreshes = (outcome: string) => `quotegate_quote_refreshes_total{outcome="${outcome}"}`
 const first = (waiting: readonly ServerResponse[]) => waiting[0] as ServerResponse
@@ -96,6 +99,25 @@ describe('requests for a cold key over several replicas', { tags: ['redis-server
   })
 })
 
+it('the record of a quote and its copy are one write to the socket, the record first', {
+  tags: ['redis-server'],
+}, async () => {
+  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+  const gateway = await startGateway(replicaSettings(await valkey(), upstream))
+  onTestFinished(() => gateway.close())
+  const prototype = Socket.prototype as unknown as { _writev(chunks: { chunk: unknown }[]): void }
+  const writes = vi.spyOn(prototype, '_writev')
+  onTestFinished(() => writes.mockRestore())
+  // After the first one the store knows the scripts.
+  for (const [index, amount] of [7, 0.1].entries()) {
+    writes.mockClear()
+    expect((await ask(gateway.url, { path: `${quotePath}?amount=${amount}` })).status).toBe(200)
+    await untilCounted(gateway, stored('quote-set'), index + 1)
+  }
+  const texts = writes.mock.calls.map(([chunks]) => chunks.map(({ chunk }) => String(chunk)).join(''))
+  expect(texts.filter((text) => /xadd[\s\S]*evalsha/.test(text))).toHaveLength(1)
+})
+
 describe('a replica that waits for another one', { tags: ['redis-server'] }, () => {
   it.each([
     ['an error', (response: ServerResponse) => response.writeHead(503).end('busy')],
@@ -164,7 +186,7 @@ describe('a replica that waits for another one', { tags: ['redis-server'] }, () 
     const looked = await counted(there, stored('quote-get'))
     await pause(200)
     expect(await counted(there, stored('quote-get'))).toBe(looked)
-    const [key = ''] = (await store.ask('KEYS', 'quotegate:quote:*')) as string[]
+    const [key = ''] = (await store.ask('KEYS', 'quotegate:cache:*')) as string[]
     expect(await store.ask('HEXISTS', key, 'lock')).toBe(1)
     leaving[0].abort()
     expect(await Promise.all(left)).toEqual(['left', 'left'])

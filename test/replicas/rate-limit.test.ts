@@ -14,7 +14,7 @@ async function limitedReplicas(settings: Record<string, string> = {}) {
     const gateway = await startGateway({
       SWAP_BASE_URL: upstream.url,
       VALKEY_URL: store.url,
-      VALKEY_TIMEOUT_MS: '500',
+      VALKEY_TIMEOUT_MS: '2000',
       RATE_LIMIT_PER_MINUTE: perMinute,
       ...settings,
     })

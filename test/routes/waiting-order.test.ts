@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { NotedQuote } from '../../src/orders/noted-quote.ts'
+import type { NotedQuote } from '../../src/journal/journal.ts'
 import { msUntilNextJudgement } from '../../src/routes/waiting-order.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
 

@@ -37,7 +37,7 @@ test('the operations of the shared store are spans of the request, without keys'
     [
       'GET client',
       'connect internal',
-      'ledger-note client',
+      'journal-append client',
       'quote-get client',
       'quote-set client',
       'rate-limit client',
@@ -46,7 +46,7 @@ test('the operations of the shared store are spans of the request, without keys'
   expect(operations('POST /v3/orders/float')).toEqual(
     expect.arrayContaining([
       'POST client',
-      'ledger-recall client',
+      'journal-read client',
       'quote-forget client',
       'rate-limit client',
     ]),

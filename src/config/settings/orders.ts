@@ -39,7 +39,7 @@ export const orderSettings = {
   }),
   STATE_DIRECTORY: directory.optional().register(facts, {
     meaning:
-      'A folder for the ledger and the record of used quotes, so that they survive a restart, a crash and a kill. Only one ' +
+      'A folder for the journal, so that the ledger and the uses of quotes survive a restart, a crash and a kill. Only one ' +
       'process can use it; it is created if it is missing. Without it, a restart forgets the ledger, and late orders ' +
       'for older quotes are sent.',
   }),

@@ -5,7 +5,7 @@ export const replicaSettings = {
   VALKEY_URL: storeUrl.optional().register(facts, {
     secret: 'in-url',
     meaning:
-      'The Redis or Valkey through which replicas share quotes, the ledger and rate limits. Without it, each ' +
+      'The Valkey, or Redis 7 or later, through which replicas share quotes, the journal and rate limits. Without it, each ' +
       'replica has its own cache, so set it as soon as there are two. ' +
       'redis://[[user]:password@]host[:port][/database], rediss:// with TLS, ' +
       'redis+sentinel://host:port,host:port/master-name, redis+cluster://host:port,host:port; with TLS ' +
@@ -19,15 +19,15 @@ export const replicaSettings = {
   }),
   VALKEY_KEY_PREFIX: keyPrefix.prefault('quotegate:').register(facts, {
     meaning:
-      'Prefix of every key and channel in the store. Replicas with the same prefix are one gateway: give ' +
+      'Prefix of every key in the store. Replicas with the same prefix are one gateway: give ' +
       'another stage, or other upstreams, another prefix.',
   }),
   VALKEY_TIMEOUT_MS: wholeNumber(1, 10_000, ' of milliseconds')
     .prefault('50')
     .register(facts, {
       meaning:
-        'Timeout of one call to the store; a request makes about three. After a timeout, the store is skipped ' +
-        'until a background probe succeeds.',
+        'Timeout of one call to the store. While the oldest call has had no answer for so long, requests go on without ' +
+        'the store.',
     }),
   VALKEY_LOCK_WAIT_MS: milliseconds(0).prefault('3000').register(facts, {
     meaning:

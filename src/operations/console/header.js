@@ -26,17 +26,37 @@ export function createHeader() {
     return found
   }
 
-  function stateChip({ records, bytes: size, backlog, isWriting, syncedAtMs, restored, missing, setAside }) {
-    const lost = missing > 0 || setAside > 0
+  function diskChip({
+    appended,
+    waiting,
+    bytes: size,
+    awaySinceMs,
+    syncedAtMs,
+    restored,
+    skipped,
+    setAside,
+  }) {
     return {
-      name: `disk${isWriting ? '' : ': not written'}`,
-      value: `${count(records)} records, ${bytes(size)}; backlog ${count(backlog)}`,
-      tone: isWriting ? (lost ? 'warn' : 'good') : 'bad',
+      name: `disk${awaySinceMs === null ? '' : ': not written'}`,
+      value: `${counted(appended, 'record')} appended, ${count(waiting)} waiting, ${bytes(size)}`,
+      tone: awaySinceMs === null ? (skipped + setAside > 0 ? 'warn' : 'good') : 'bad',
       title:
-        `STATE_DIRECTORY. Last sync ${new Date(syncedAtMs).toLocaleTimeString()}; restored at the start: ${count(restored)}, ` +
-        `missing: ${count(missing)}, folders set aside: ${count(setAside)}`,
+        `The journal in STATE_DIRECTORY. Last sync ${timeOf(syncedAtMs)}; restored at the start: ${count(restored)}, ` +
+        `skipped: ${count(skipped)}, files set aside: ${count(setAside)}${sinceText(awaySinceMs)}`,
     }
   }
+
+  function streamChip({ appended, waiting, behind, skipped, awaySinceMs }) {
+    return {
+      name: `shared journal${awaySinceMs === null ? '' : ': away'}`,
+      value: `${counted(appended, 'record')} appended, ${count(waiting)} waiting, behind by ${count(behind)}`,
+      tone: awaySinceMs === null ? (skipped > 0 ? 'warn' : 'good') : 'bad',
+      title: `What the replicas tell each other by VALKEY_URL. Skipped: ${count(skipped)}${sinceText(awaySinceMs)}`,
+    }
+  }
+
+  const timeOf = (ms) => new Date(ms).toLocaleTimeString()
+  const sinceText = (ms) => (ms === null ? '' : `; away since ${timeOf(ms)}`)
 
   function slowestChip({ area, durationMs, traceId, requestId }) {
     const title = requestId === '' ? '' : `request ${requestId}`
@@ -127,7 +147,8 @@ export function createHeader() {
         ? ''
         : 'VALKEY_URL does not answer: this replica works on its own, with its own memory',
     })
-    if (health.state !== null) set('state', stateChip(health.state))
+    if (health.journal.disk !== null) set('disk', diskChip(health.journal.disk))
+    if (health.journal.stream !== null) set('stream', streamChip(health.journal.stream))
     if (health.slowest !== null) set('slowest', slowestChip(health.slowest))
     const { lowMs, highMs } = health.clock
     set('clock', {

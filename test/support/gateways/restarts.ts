@@ -54,7 +54,7 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
     onTestFinished(() => gateway.close())
     const state = async () => {
       const status = await fetch(`${gateway.operationsUrl}/status`)
-      return ((await status.json()) as { state: Record<string, number> }).state
+      return ((await status.json()) as { journal: { disk: Record<string, number> } }).journal.disk
     }
     return {
       ...gateway,
@@ -68,7 +68,7 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
       order: (body, options) => rawExchange(gateway.url, post(JSON.stringify(body), options)),
       state,
       async written() {
-        while ((await state()).backlog !== 0) await pause(20)
+        while ((await state()).waiting !== 0) await pause(20)
       },
     } satisfies StartedGateway as StartedGateway
   }
@@ -87,7 +87,8 @@ export async function restartStage(settings: Record<string, SettingValue> = {}) 
     async kill(gateway: StartedGateway): Promise<void> {
       await gateway.written()
       const copy = newFolder()
-      cpSync(folder, copy, { recursive: true })
+      // The lock is a socket of the process.
+      cpSync(folder, copy, { recursive: true, filter: (path) => !path.endsWith('/lock') })
       folder = copy
     },
   }

@@ -7,6 +7,8 @@ export interface StoreLine {
   delayMs: number
   /** The connections that there are stay open and carry nothing any more. */
   swallow(): void
+  /** `swallowing`: that goes for new ones too. `cut`: all of them end. Those that were swallowed stay dead once it is open. */
+  set(state: 'open' | 'swallowing' | 'cut'): void
   /** The connections that there are get these bytes from the store. */
   say(bytes: string): void
   /** Where connections lead that are made from now on. */
@@ -16,10 +18,16 @@ export interface StoreLine {
 
 export async function startStoreLine(firstPort: number): Promise<StoreLine> {
   let port = firstPort
+  let state: 'open' | 'swallowing' | 'cut' = 'open'
   const sockets = new Set<Socket>()
   const nears = new Set<Socket>()
   const swallowed = new Set<Socket>()
   const server = createServer((near) => {
+    if (state === 'cut') {
+      near.on('error', () => {}).destroy()
+      return
+    }
+    if (state === 'swallowing') swallowed.add(near)
     const far = connect(port, '127.0.0.1')
     nears.add(near.on('close', () => nears.delete(near)))
     for (const socket of [near, far]) {
@@ -43,6 +51,11 @@ export async function startStoreLine(firstPort: number): Promise<StoreLine> {
     delayMs: 0,
     swallow() {
       for (const socket of sockets) swallowed.add(socket)
+    },
+    set(newState) {
+      state = newState
+      if (state === 'swallowing') line.swallow()
+      if (state === 'cut') for (const socket of sockets) socket.destroy()
     },
     say(bytes) {
       for (const near of nears) near.write(bytes)

@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest'
 import { readStoreUrl } from '../../../src/config/store-url.ts'
 import { silentLogger } from '../../../src/process/logger.ts'
 import type { SharedStore } from '../../../src/replicas/store.ts'
-import { createValkey, type ValkeyOptions } from '../../../src/replicas/valkey/valkey.ts'
+import { Valkey, type ValkeyOptions } from '../../../src/replicas/valkey.ts'
 import { until } from '../gateways/between.ts'
 import { freePort } from '../machine/free-port.ts'
 import { pathOf } from '../machine/programs.ts'
@@ -277,7 +277,7 @@ export async function storeAt(
 ): Promise<SharedStore> {
   const address = readStoreUrl(url)
   if ('expected' in address) throw new Error(`not the URL of a store: ${url}`)
-  const store = createValkey({
+  const store = new Valkey({
     address,
     keyPrefix: 'quotegate:',
     timeoutMs: 1_000,

@@ -1,19 +1,26 @@
 import { onTestFinished } from 'vitest'
-import type { SharedStore, StoreOutcome } from '../../../src/replicas/store.ts'
+import type { SharedStore, StoreOperation, StoreOutcome } from '../../../src/replicas/store.ts'
 import { keptLog, levels } from '../observing/log-lines.ts'
 import { type StoreLine, startStoreLine } from './store-line.ts'
+import { polled } from './stream-stage.ts'
 import { storeAt } from './valkey.ts'
 
 export const get = (store: SharedStore) => store.run('quote-get', (client) => client.get('quotegate:key'))
 export const set = (store: SharedStore) =>
   store.run('quote-set', (client) => client.set('quotegate:key', '1'))
 
-/** A store with what it tells its observer and its log. */
+/** A store with what it tells its observer and its log, and a journal that looks at it all the time. */
 export async function watched(url: string, options: { timeoutMs?: number; mayBeDown?: boolean } = {}) {
   const log = await keptLog('info')
   const outcomes: StoreOutcome[] = []
-  const observer = { operationEnded: (_: unknown, outcome: StoreOutcome) => outcomes.push(outcome) }
-  const store = await storeAt(url, { timeoutMs: 500, ...options, log: log.logger, observer })
+  const observer = {
+    operationEnded(operation: StoreOperation, outcome: StoreOutcome) {
+      if (!operation.startsWith('journal-')) outcomes.push(outcome)
+    },
+  }
+  const { timeoutMs = 500 } = options
+  const store = await storeAt(url, { timeoutMs, ...options, log: log.logger, observer })
+  await polled(store, timeoutMs)
   return { store, outcomes, log, complaints: () => log.lines(levels.warn).map(({ msg }) => msg) }
 }
 

@@ -1,0 +1,43 @@
+const lateMs = 250
+const afterLateMs = 100
+const afterTroubleMs = 2_000
+
+/**
+ * Until when something may be missing here that another replica noted: it may not have found the store again either. At a
+ * start everything may be missing.
+ */
+export class Caution {
+  readonly #timeoutMs: number
+  #isTroubled = true
+  #untilMs = 0
+
+  /** After `timeoutMs` clients were given their quotes, whether the store had answered or not. */
+  constructor(timeoutMs: number) {
+    this.#timeoutMs = timeoutMs
+  }
+
+  get isOver(): boolean {
+    return !this.#isTroubled && performance.now() >= this.#untilMs
+  }
+
+  /** From now until two seconds after all is well. */
+  trouble(): void {
+    this.#isTroubled = true
+  }
+
+  /** The store has answered a command. */
+  answered(tookMs: number): void {
+    if (tookMs > Math.max(lateMs, this.#timeoutMs)) this.trouble()
+    else if (tookMs > this.#timeoutMs) this.forMs(afterLateMs)
+  }
+
+  /** All that the store has is here, and nothing of ours waits. */
+  calm(): void {
+    if (this.#isTroubled) this.forMs(afterTroubleMs)
+    this.#isTroubled = false
+  }
+
+  forMs(ms: number): void {
+    this.#untilMs = Math.max(this.#untilMs, performance.now() + ms)
+  }
+}

@@ -1,0 +1,143 @@
+import { hash, randomBytes } from 'node:crypto'
+import { chmod, readdir, rename, rm, stat } from 'node:fs/promises'
+import { connect, createServer, type Server } from 'node:net'
+import { join, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import { fitsASocket, maxFolderBytes } from '../process/socket-path.ts'
+import { StateError } from '../process/state-error.ts'
+
+/** Where 1.1.0 has a folder that is called `lock`, it gets this name. */
+export const oldLock = 'lock.old'
+
+const guardTries = 100
+const guardPauseMs = 50
+const answerWithinMs = 2_000
+
+/**
+ * One process a folder. The lock is a socket in it, because the system ends a socket with its process, however that ends;
+ * the file it leaves refuses connections, and the next process replaces it.
+ */
+export class FolderLock {
+  readonly #server: Server
+  readonly #path: string
+
+  private constructor(server: Server, path: string) {
+    this.#server = server
+    this.#path = path
+  }
+
+  static async take(directory: string): Promise<FolderLock> {
+    if (process.platform === 'win32') return FolderLock.#takePipe(directory)
+    if (!fitsASocket(directory)) {
+      throw new StateError(
+        `STATE_DIRECTORY=${directory} is too long: at most ${maxFolderBytes} bytes, because its lock is a socket`,
+      )
+    }
+    const guard = process.platform === 'linux' ? await guardOf(directory) : undefined
+    try {
+      return await FolderLock.#takeSocket(directory, guard !== undefined)
+    } finally {
+      guard?.close()
+    }
+  }
+
+  static async #takeSocket(directory: string, isGuarded: boolean): Promise<FolderLock> {
+    const path = join(directory, 'lock')
+    if (
+      await stat(path).then(
+        (found) => found.isDirectory(),
+        () => false,
+      )
+    )
+      await rename(path, join(directory, oldLock))
+    if ((await ask(path)) !== undefined) throw inUse(directory)
+    // Without the guard another process may be about to rename its own.
+    const left = isGuarded ? (await readdir(directory)).filter((name) => name.startsWith('lock-')) : []
+    for (const name of left) await rm(join(directory, name), { force: true })
+
+    const number = randomBytes(16).toString('hex')
+    const fresh = join(directory, `lock-${number.slice(0, 8)}`)
+    const server = await listen(fresh, number)
+    try {
+      await chmod(fresh, 0o600)
+      await rename(fresh, path)
+      // Without the guard another process may have renamed its own to it since.
+      if ((await ask(path)) !== number) throw inUse(directory)
+    } catch (error) {
+      server.close()
+      throw error
+    }
+    return new FolderLock(server, path)
+  }
+
+  static async #takePipe(directory: string): Promise<FolderLock> {
+    const pipe = `\\\\.\\pipe\\quotegate-${hash('sha256', resolve(directory))}`
+    const server = await listen(pipe, '').catch((error) => {
+      throw isTaken(error) ? inUse(directory) : error
+    })
+    return new FolderLock(server, pipe)
+  }
+
+  async release(): Promise<void> {
+    // Before the socket: after it the file may be that of the next process.
+    if (process.platform !== 'win32') await rm(this.#path, { force: true }).catch(() => {})
+    this.#server.close()
+  }
+}
+
+function inUse(directory: string): StateError {
+  return new StateError(
+    `STATE_DIRECTORY=${directory} is in use by another process: give each process its own folder`,
+  )
+}
+
+function isTaken(error: unknown): boolean {
+  return (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+}
+
+/**
+ * Two processes can find the same file of an ended one, and replace it one after the other. This socket has a name and no
+ * file, so that only one of them has it; it goes with its process too.
+ */
+async function guardOf(directory: string): Promise<Server> {
+  const { dev, ino } = await stat(directory, { bigint: true })
+  for (let left = guardTries; ; left -= 1) {
+    try {
+      return await listen(`\0quotegate-${dev}-${ino}`, '')
+    } catch (error) {
+      if (!isTaken(error)) throw error
+      if (left === 0) throw inUse(directory)
+      await pause(guardPauseMs)
+    }
+  }
+}
+
+/** A socket that says its number. */
+function listen(path: string, number: string): Promise<Server> {
+  const server = createServer((socket) => {
+    socket.on('error', () => {}).end(number)
+  })
+  return new Promise((done, failed) => {
+    server.once('error', failed).listen(path, () => done(server.unref()))
+  })
+}
+
+/** The number that the socket's process says, which is '' if that has no time to; undefined: it has ended. */
+function ask(path: string): Promise<string | undefined> {
+  return new Promise((done, failed) => {
+    const socket = connect(path).setEncoding('latin1')
+    let number = ''
+    socket.on('data', (text: string) => {
+      number += text
+    })
+    socket.setTimeout(answerWithinMs, () => socket.destroy())
+    socket.once('close', () => done(number))
+    socket.once('error', (error: NodeJS.ErrnoException) => {
+      const { code } = error
+      if (code === 'ENOENT' || code === 'ECONNREFUSED') done(undefined)
+      // So many ask that no more can wait; or it ends just now.
+      else if (code === 'EAGAIN' || code === 'ECONNRESET') done('')
+      else failed(error)
+    })
+  })
+}

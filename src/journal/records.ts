@@ -1,0 +1,152 @@
+import { crc32 } from 'node:zlib'
+import { type Now, orderLeftMs } from '../clock.ts'
+import { parseDecimal } from '../http/decimal.ts'
+import type { JournalRecord, NotedQuote, UsedQuote } from './journal.ts'
+
+/*
+ * A record is one line of JSON: a list whose first member is a checksum of the rest. Its end is written as what is left of it,
+ * because its reader has other clocks, beside the wall clock of its writer:
+ *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey, expiresAtMs]
+ *   [checksum, "u", wallMs, id, expiresAtMs]
+ * `requested` is 0 where it is the from amount, `partition` where there is none.
+ */
+
+/** A longer line is not read. */
+export const maxRecordLength = 16_384
+
+export function sealLine(members: readonly unknown[]): string {
+  const tail = JSON.stringify(members).slice(1)
+  return `[${crc32(tail)},${tail}`
+}
+
+/** The members with their checksum in front; undefined: the line is damaged, or was never sealed. */
+export function unsealLine(line: string): unknown[] | undefined {
+  const comma = line.indexOf(',')
+  if (Number(line.slice(1, comma)) !== crc32(line.slice(comma + 1))) return undefined
+  try {
+    const members: unknown = JSON.parse(line)
+    return Array.isArray(members) ? members : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Written with what is left now: not to be kept for later. */
+export function encodeRecord(record: JournalRecord, now: Now): string {
+  return sealLine(record.kind === 'noted' ? notedMembers(record.quote, now) : usedMembers(record.quote, now))
+}
+
+/** The last line of a process that ended as it should. */
+export function encodeEnd(nowMs: number): string {
+  return sealLine(['e', nowMs])
+}
+
+/** When that was; undefined: the line says something else. */
+export function decodeEnd(line: string): number | undefined {
+  const [, kind, wallMs] = unsealLine(line) ?? []
+  return kind === 'e' && typeof wallMs === 'number' ? wallMs : undefined
+}
+
+function usedMembers({ id, expiresAtMs }: UsedQuote, { nowMs }: Now): unknown[] {
+  return ['u', nowMs, id, expiresAtMs]
+}
+
+function notedMembers(quote: NotedQuote, now: Now): unknown[] {
+  const { id, pairId, application, fromValue, requestedAmount, toValue, partition = 0, cacheKey } = quote
+  const leftMs = Math.ceil(orderLeftMs(quote, now))
+  const lifeMs = Math.ceil(quote.refusedFromMs - quote.notedAtMs)
+  const requested = requestedAmount === fromValue ? 0 : requestedAmount
+  // The two amounts are one text, because V8 looks up each text of up to ten characters in a table of all.
+  const amounts = `${fromValue} ${toValue}`
+  return [
+    'n',
+    now.nowMs,
+    leftMs,
+    lifeMs,
+    id,
+    pairId,
+    application,
+    amounts,
+    requested,
+    partition,
+    cacheKey,
+    quote.expiresAtMs,
+  ]
+}
+
+/** What was read. Of a quote that was noted: as if it had been written by this process now. */
+export interface ReadRecord {
+  readonly record: JournalRecord
+  /** When it was written, by the wall clock of its writer. */
+  readonly wallMs: number
+}
+
+/** `ageOf`: how old a record is that was written then. Undefined: it is not a record, or is damaged. */
+export function decodeRecord(
+  line: string,
+  now: Now,
+  ageOf: (wallMs: number) => number,
+): ReadRecord | undefined {
+  const members = line.length > maxRecordLength ? undefined : unsealLine(line)
+  if (members === undefined) return undefined
+  const [, kind, wallMs] = members
+  if (typeof wallMs !== 'number') return undefined
+  const ageMs = ageOf(wallMs)
+  const quote = kind === 'n' ? notedOf(members, now, ageMs) : undefined
+  if (quote !== undefined) return { record: { kind: 'noted', quote }, wallMs }
+  const used = kind === 'u' ? usedOf(members) : undefined
+  return used && { record: { kind: 'used', quote: used }, wallMs }
+}
+
+function usedOf([, , , id, expiresAtMs]: unknown[]): UsedQuote | undefined {
+  return typeof id === 'string' && typeof expiresAtMs === 'number' ? { id, expiresAtMs } : undefined
+}
+
+function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | undefined {
+  if (members.length !== 13) return undefined
+  const [
+    ,
+    ,
+    ,
+    leftMs,
+    lifeMs,
+    id,
+    pairId,
+    application,
+    amounts,
+    requested,
+    partition,
+    cacheKey,
+    expiresAtMs,
+  ] = members
+  if (typeof leftMs !== 'number' || typeof lifeMs !== 'number' || typeof expiresAtMs !== 'number')
+    return undefined
+  if (!isText(id) || !isText(pairId) || !isText(application) || !isText(amounts) || !isText(cacheKey))
+    return undefined
+  const space = amounts.indexOf(' ')
+  const fromValue = amounts.slice(0, space)
+  const toValue = amounts.slice(space + 1)
+  const requestedAmount = requested === 0 ? fromValue : requested
+  if (!isText(requestedAmount) || !(partition === 0 || isText(partition))) return undefined
+  // Other programs can write to the store. Only an answer that could not be read has no toAmount, and that has no id.
+  if (toValue !== '' && parseDecimal(toValue) !== toValue) return undefined
+  const refusedFromMs = Math.ceil(now.nowMs - ageMs + leftMs)
+  return {
+    id,
+    pairId,
+    application,
+    partition: partition === 0 ? undefined : partition,
+    fromValue,
+    requestedAmount,
+    toValue,
+    expiresAtMs,
+    cacheKey,
+    refusedFromMs,
+    wallAheadMs: now.nowMs - now.steadyMs,
+    notedAtMs: refusedFromMs - lifeMs,
+  }
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string'
+}

@@ -1,0 +1,57 @@
+import type { Span } from '../tracing/observer.ts'
+
+/**
+ * The store's client, as the stream needs it. It sends at once and in order, over one connection, and ends nothing by a
+ * deadline: what was sent may still arrive. A promise rejects where the store refuses or its connection ended.
+ */
+export interface StreamStore {
+  /** It answers in time, and takes what is written. */
+  readonly up: boolean
+  /** How many connections have ended. */
+  readonly connectionsEnded: number
+  describeServer(): Promise<ServerFacts>
+  /** Resolves with the entry's id. */
+  appendEntry(key: string, entry: { text: string; maxEntries: number }, span?: Span): Promise<string>
+  /** What the stream is and what follows an id in it, in one write, of which a part is a write: a full store refuses it. */
+  readEntries(key: string, from: { id: string; withTime: boolean }, span?: Span): Promise<StreamPart>
+}
+
+export interface ServerFacts {
+  /** Of Redis, or of the Redis that the server is compatible with. */
+  readonly version: string | undefined
+  readonly maxmemoryPolicy: string | undefined
+}
+
+/** So many entries are read at once. */
+export const partEntries = 1_000
+
+export const firstId = '0-0'
+
+export interface StreamPart {
+  /** What was asked before the entries, so that these may be more. */
+  readonly lastId: string
+  /** Of the entries that are there; `firstId`: there is none. */
+  readonly oldestId: string
+  /** How many entries there were ever; undefined: the server does not count them. */
+  readonly added: number | undefined
+  readonly length: number
+  readonly entries: readonly StreamEntry[]
+  /** By the clock that ids are made of; undefined: it was not asked for. */
+  readonly storeNowMs: number | undefined
+}
+
+export interface StreamEntry {
+  readonly id: string
+  readonly text: string
+}
+
+/** An id is the store's wall clock and a number. */
+export function instantOf(id: string): number {
+  return Number(id.slice(0, id.indexOf('-')))
+}
+
+export function isAfter(id: string, other: string): boolean {
+  const [instant, otherInstant] = [instantOf(id), instantOf(other)]
+  if (instant !== otherInstant) return instant > otherInstant
+  return Number(id.slice(id.indexOf('-') + 1)) > Number(other.slice(other.indexOf('-') + 1))
+}

@@ -1,0 +1,363 @@
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Clock, lookAt, type Now } from '../clock.ts'
+import type { Logger } from '../process/logger.ts'
+import { PatientTimer } from '../process/patient-timer.ts'
+import { StateError } from '../process/state-error.ts'
+import type { Span } from '../tracing/observer.ts'
+import { Caution } from './caution.ts'
+import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
+import { decodeRecord } from './records.ts'
+import {
+  firstId,
+  instantOf,
+  isAfter,
+  partEntries,
+  type StreamEntry,
+  type StreamPart,
+  type StreamStore,
+} from './stream-store.ts'
+import { StreamWriter } from './stream-writer.ts'
+
+export interface StreamJournalOptions {
+  store: StreamStore
+  key: string
+  /** LEDGER_ENTRIES, as it is set. */
+  maxEntries: number
+  timeoutMs: number
+  clock: Clock
+  log: Logger
+}
+
+export interface StreamFacts extends JournalFacts {
+  /** Entries that were there at the last look and are not read yet. */
+  readonly behind: number
+}
+
+const pollEveryMs = 50
+/** An entry that came since a read of so long ago is new: what was left of its quote is left. */
+const freshForMs = 250
+const awayForMs = 250
+/** Every replica has as much, and after a loss each appends a part of that again. */
+const entriesPerReplica = 2.5
+const refillBatch = 500
+const refillOthersAfterMs = [500, 1_500] as const
+const minStartPatienceMs = 500
+const closePatienceMs = 500
+
+/**
+ * The journal among replicas: one stream in the store, which every replica appends to and reads in order. What the store
+ * lost is seen by counting, and is appended again by those who know it.
+ */
+export class StreamJournal implements Journal {
+  readonly #options: StreamJournalOptions
+  readonly #caution: Caution
+  readonly #writer: StreamWriter
+  #reader: JournalReader | undefined
+  #timer: NodeJS.Timeout | undefined
+  #isChecked = false
+  #isOver = false
+
+  /** Each loss begins a generation, in which the list is read from its beginning. */
+  #generation = 1
+  #isWhole = false
+  #lastId = firstId
+  /** Of the other replicas' connections some ended too, and what they sent over these is appended again later. */
+  #connectionsEnded = 0
+  /** Entries that were ever added, as far as this replica has read; undefined: not read to the end yet. */
+  #counted: number | undefined
+  #wholeReadBeganMs = Number.NEGATIVE_INFINITY
+  /** What was acknowledged and not read yet, by id. */
+  readonly #unseen = new Map<string, JournalRecord>()
+  #current: Promise<boolean> | undefined
+  #next: Promise<boolean> | undefined
+
+  #skipped = 0
+  #behind = 0
+  #awaySinceMs: number | undefined
+  #awaySinceSteadyMs = 0
+  #progress: () => void = () => {}
+  #startFailed: ((error: Error) => void) | undefined
+
+  constructor(options: StreamJournalOptions) {
+    this.#options = options
+    this.#caution = new Caution(options.timeoutMs)
+    this.#writer = new StreamWriter({
+      ...options,
+      maxEntries: Math.ceil(options.maxEntries * entriesPerReplica),
+      caution: this.#caution,
+      appended: (id, record) => {
+        if (isAfter(id, this.#lastId)) this.#unseen.set(id, record)
+      },
+    })
+  }
+
+  get facts(): StreamFacts {
+    return {
+      appended: this.#writer.appended,
+      waiting: this.#writer.waiting,
+      skipped: this.#skipped,
+      awaySinceMs: this.#awaySinceMs,
+      behind: this.#behind,
+    }
+  }
+
+  /** Settles when all is read, or when the store does not answer. Rejects where the server does not count its entries. */
+  async start(reader: JournalReader): Promise<void> {
+    this.#reader = reader
+    await new Promise<void>((resolve, reject) => {
+      const patience = new PatientTimer(Math.max(this.#options.timeoutMs, minStartPatienceMs), resolve)
+      this.#startFailed = (error) => {
+        patience.clear()
+        reject(error)
+      }
+      this.#progress = () => {
+        patience.refresh()
+        if (!this.#isWhole) return
+        patience.clear()
+        resolve()
+      }
+      this.#timer = setInterval(() => this.#tick(), pollEveryMs).unref()
+      this.#tick()
+    }).finally(() => {
+      this.#startFailed = undefined
+      this.#progress = () => {}
+    })
+  }
+
+  append(record: JournalRecord, span?: Span): Promise<void> | void {
+    if (this.#isOver) return
+    return this.#writer.append(record, span)
+  }
+
+  async caughtUp(span?: Span): Promise<boolean> {
+    const { store, timeoutMs } = this.#options
+    if (this.#isOver || this.#reader === undefined || !store.up) return false
+    const isRead = await new Promise<boolean>((resolve) => {
+      const timer = new PatientTimer(timeoutMs, () => resolve(false))
+      void this.#read(span).then((read) => {
+        timer.clear()
+        resolve(read)
+      })
+    })
+    return isRead && this.#caution.isOver
+  }
+
+  async close(): Promise<void> {
+    const endsAtMs = performance.now() + closePatienceMs
+    while (
+      this.#writer.waiting > 0 &&
+      this.#options.store.up &&
+      !this.#isOver &&
+      performance.now() < endsAtMs
+    ) {
+      this.#writer.pump()
+      await pause(5)
+    }
+    this.#isOver = true
+    clearInterval(this.#timer)
+    await this.#current
+  }
+
+  #tick(): void {
+    const { store, clock } = this.#options
+    if (!store.up) {
+      if (this.#awaySinceMs === undefined) this.#awaySinceSteadyMs = performance.now()
+      this.#awaySinceMs ??= clock.nowMs()
+      if (performance.now() - this.#awaySinceSteadyMs > awayForMs) this.#caution.trouble()
+      return
+    }
+    this.#writer.pump()
+    if (this.#current === undefined) void this.#read()
+  }
+
+  /** A read that begins after now. Those who come while one is under way share the next. */
+  #read(span?: Span): Promise<boolean> {
+    this.#next ??= this.#readNext(span)
+    return this.#next
+  }
+
+  async #readNext(span: Span | undefined): Promise<boolean> {
+    await this.#current
+    this.#next = undefined
+    const read = this.#readToEnd(span).catch(() => {
+      this.#caution.trouble()
+      return false
+    })
+    this.#current = read
+    const isRead = await read
+    if (this.#current === read) this.#current = undefined
+    return isRead
+  }
+
+  async #readToEnd(span: Span | undefined): Promise<boolean> {
+    if (!this.#isChecked) await this.#checkServer()
+    const { store, key, clock } = this.#options
+    while (!this.#isOver) {
+      if (store.connectionsEnded > this.#connectionsEnded) this.#caution.trouble()
+      this.#connectionsEnded = store.connectionsEnded
+      const beganMs = performance.now()
+      const acknowledged = [...this.#unseen.keys()]
+      const id = this.#lastId
+      const withTime = beganMs - this.#wholeReadBeganMs > freshForMs
+      const part = await store.readEntries(key, { id: justBefore(id), withTime }, span)
+      this.#caution.answered(performance.now() - beganMs)
+      const isLast = part.entries.length < partEntries
+      const isFromStart = id === firstId
+      // The last entry that was read comes again, unless it was lost, and others with it; or all up to it was trimmed.
+      const isThere = !isFromStart && part.entries[0]?.id === id
+      const mayBeTrimmed = isFromStart || isAfter(part.oldestId, id)
+      const entries = isThere ? part.entries.slice(1) : part.entries
+      const { added } = part
+      if (added === undefined) this.#serverIsTooOld('its streams do not count their entries')
+      else if (!isThere && !mayBeTrimmed) this.#hasLost()
+      else if (!this.#isCountRight({ ...part, entries }, added, isLast)) this.#hasLost()
+      else {
+        this.#deliver(entries, part.storeNowMs, lookAt(clock))
+        if (isLast) {
+          this.#wholeReadBeganMs = beganMs
+          this.#allIsRead(acknowledged, isFromStart)
+          return true
+        }
+      }
+      this.#progress()
+    }
+    return false
+  }
+
+  /** Counts what was read. False: the store has lost entries. */
+  #isCountRight({ entries, lastId, length }: StreamPart, added: number, isLast: boolean): boolean {
+    // What was appended after the count was asked for is not in it.
+    const inCount = isLast ? entries.filter(({ id }) => !isAfter(id, lastId)).length : entries.length
+    if (this.#counted === undefined) {
+      this.#behind = isLast ? 0 : length
+      if (isLast) this.#counted = added + entries.length - inCount
+      return true
+    }
+    const expected = this.#counted + inCount
+    this.#behind = isLast ? 0 : Math.max(0, added - expected)
+    this.#counted = isLast ? added + entries.length - inCount : this.#counted + entries.length
+    if (isLast && added > expected) {
+      // Entries were trimmed that this replica had not read. They may be of quotes that live. Its own are not lost.
+      this.#unseen.clear()
+      this.#caution.forMs(this.#reader?.longestLifeMs ?? 0)
+    }
+    return !isLast || added >= expected
+  }
+
+  #hasLost(): void {
+    this.#options.log.warn({}, 'the shared store has lost records: each replica appends again what it knows')
+    this.#generation += 1
+    this.#isWhole = false
+    this.#lastId = firstId
+    this.#counted = undefined
+    this.#wholeReadBeganMs = Number.NEGATIVE_INFINITY
+    this.#unseen.clear()
+    this.#caution.trouble()
+  }
+
+  #deliver(entries: readonly StreamEntry[], storeNowMs: number | undefined, now: Now): void {
+    for (const { id, text } of entries) {
+      this.#lastId = id
+      // By its id and by its writer's clock; whichever clock is wrong, no live order is refused. New entries have no age.
+      const ageOf = (wallMs: number) =>
+        storeNowMs === undefined ? 0 : Math.max(0, Math.min(storeNowMs - instantOf(id), now.nowMs - wallMs))
+      const record = this.#unseen.get(id) ?? decodeRecord(text, now, ageOf)?.record
+      this.#unseen.delete(id)
+      if (record === undefined) this.#skipped += 1
+      else this.#reader?.deliver(record, this.#generation)
+    }
+  }
+
+  /** `provesNothing`: it was read from its beginning, so what it had before is not known. */
+  #allIsRead(acknowledged: readonly string[], provesNothing: boolean): void {
+    this.#awaySinceMs = undefined
+    // Acknowledged before this read, and not brought by it: lost, and the count happened to be right.
+    const lost = acknowledged.map((id) => this.#unseen.get(id)).filter((record) => record !== undefined)
+    for (const id of acknowledged) this.#unseen.delete(id)
+    if (lost.length > 0) {
+      this.#caution.trouble()
+      this.#writer.refill(lost)
+    }
+    const isFirst = !this.#isWhole
+    this.#isWhole = true
+    if (isFirst) void this.#refill(this.#generation)
+    else if (this.#writer.hasDropped) {
+      this.#writer.hasDropped = false
+      void this.#appendMissing(this.#generation, true)
+    }
+    if (provesNothing) this.#caution.trouble()
+    else if (this.#writer.queued === 0 && !isFirst) this.#caution.calm()
+    // Of an empty list it could not be seen that it was lost.
+    if (this.#lastId === firstId && this.#writer.waiting === 0) this.#writer.refill([firstRecord])
+    this.#progress()
+  }
+
+  /** After a loss, and at a start: appends what this replica knows and the list has not. */
+  async #refill(generation: number): Promise<void> {
+    await this.#appendMissing(generation, true)
+    const [soonestMs, latestMs] = refillOthersAfterMs
+    // Replicas know much the same. The first one to wake up appends it for all.
+    await pause(soonestMs + Math.random() * (latestMs - soonestMs), undefined, { ref: false })
+    while (!(await this.#read())) {
+      if (this.#isOver || generation !== this.#generation) return
+      await pause(pollEveryMs, undefined, { ref: false })
+    }
+    await this.#appendMissing(generation, false)
+  }
+
+  async #appendMissing(generation: number, own: boolean): Promise<void> {
+    const { maxEntries, store } = this.#options
+    const missing = (this.#reader?.missing(generation, own) ?? [])[Symbol.iterator]()
+    for (let appended = 0; appended < maxEntries; appended += refillBatch) {
+      while (!this.#isOver && (!store.up || this.#writer.queued >= refillBatch))
+        await pause(pollEveryMs, undefined, { ref: false })
+      if (this.#isOver || generation !== this.#generation) return
+      const batch = take(missing, Math.min(refillBatch, maxEntries - appended))
+      if (batch.length === 0) return
+      this.#writer.refill(batch)
+      await this.#read()
+    }
+  }
+
+  async #checkServer(): Promise<void> {
+    const { store, log } = this.#options
+    const { version, maxmemoryPolicy } = await store.describeServer()
+    if (version !== undefined && Number.parseInt(version, 10) < 7)
+      this.#serverIsTooOld(`it is Redis ${version}`)
+    if (maxmemoryPolicy?.startsWith('allkeys-'))
+      log.warn(
+        {},
+        `the shared store may evict the journal of the replicas (maxmemory-policy ${maxmemoryPolicy}): use volatile-ttl`,
+      )
+    this.#isChecked = true
+  }
+
+  #serverIsTooOld(why: string): void {
+    const error = new StateError(`the store of VALKEY_URL has to be Valkey, or Redis 7 or later: ${why}`)
+    this.#isOver = true
+    this.#awaySinceMs ??= this.#options.clock.nowMs()
+    clearInterval(this.#timer)
+    if (this.#startFailed !== undefined) this.#startFailed(error)
+    else this.#options.log.error({}, `${error.message}. This replica works on its own until it is restarted`)
+  }
+}
+
+/** It says nothing. */
+const firstRecord: JournalRecord = { kind: 'used', quote: { id: '', expiresAtMs: 0 } }
+
+function take<Item>(from: Iterator<Item>, most: number): Item[] {
+  const taken: Item[] = []
+  while (taken.length < most) {
+    const next = from.next()
+    if (next.done === true) break
+    taken.push(next.value)
+  }
+  return taken
+}
+
+/** The id before it. */
+function justBefore(id: string): string {
+  if (id === firstId) return id
+  const count = Number(id.slice(id.indexOf('-') + 1))
+  return count > 0 ? `${instantOf(id)}-${count - 1}` : `${instantOf(id) - 1}-18446744073709551615`
+}

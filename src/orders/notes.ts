@@ -1,0 +1,116 @@
+import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
+import type { Journal, JournalReader, JournalRecord, NotedQuote, UsedQuote } from '../journal/journal.ts'
+import type { Span } from '../tracing/observer.ts'
+import type { Entry } from './entries.ts'
+import type { Ledger, UnreadableQuote } from './ledger.ts'
+import { UsedQuotes } from './used-quotes.ts'
+
+export interface NotesOptions {
+  ledger: Ledger
+  clock: Clock
+  journal: Journal
+  /** Takes the quote out of this replica's cache. */
+  dropFromCache(keys: readonly string[], id: string): number
+  /** Takes the quote out of the cache that replicas share, if they do. */
+  dropFromStore: ((keys: readonly string[], id: string, span?: Span) => void) | undefined
+  /** Counts the quotes that left the cache: an order used them here, or elsewhere. */
+  observer: { dropped(reason: 'order' | 'elsewhere', quotes: number): void }
+}
+
+type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
+
+/** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
+export class Notes implements JournalReader {
+  readonly #options: NotesOptions
+  readonly #used = new UsedQuotes()
+
+  constructor(options: NotesOptions) {
+    this.#options = options
+  }
+
+  /** Settles when every replica can judge an order for it: until then its client must not have it. */
+  note(quote: NotedQuote, span?: Span): Promise<void> | void {
+    const { ledger, journal } = this.#options
+    // The provider gave the same quote again, or another replica has told of it.
+    if (ledger.knows(quote)) return
+    ledger.note(quote)
+    // The key says who asked for what, unless it is a digest for the shared store.
+    const isShared = this.#options.dropFromStore !== undefined
+    return journal.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } }, span)
+  }
+
+  /** Notes a quote that the shared cache has, of which the replica that fetched it has told. */
+  noteFound(quote: NotedQuote): void {
+    if (!this.#options.ledger.knows(quote)) this.#options.ledger.note(quote, 'delivered')
+  }
+
+  noteUnreadable(unreadable: UnreadableQuote, span?: Span): Promise<void> | void {
+    const { ledger, journal } = this.#options
+    const quote = ledger.unreadable(unreadable)
+    ledger.note(quote)
+    return journal.append({ kind: 'noted', quote }, span)
+  }
+
+  /** An order used the quote, or may have. */
+  use(quote: CachedQuote, span?: Span): void {
+    this.#options.observer.dropped('order', this.drop(quote, span))
+  }
+
+  /** No replica hands the quote out again. Returns in how many places of this one's cache it was. */
+  drop({ id, expiresAtMs, cacheKey }: CachedQuote, span?: Span): number {
+    const quote = { id, expiresAtMs }
+    if (!this.#used.mark(quote)) return 0
+    const { ledger, journal, dropFromCache, dropFromStore } = this.#options
+    const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])]
+    const dropped = dropFromCache(keys, id)
+    dropFromStore?.(keys, id, span)
+    void journal.append({ kind: 'used', quote }, span)
+    return dropped
+  }
+
+  wasUsed(quote: UsedQuote): boolean {
+    return this.#used.has(quote)
+  }
+
+  restore(record: JournalRecord): void {
+    if (record.kind === 'used') this.#used.mark(record.quote)
+    else this.#options.ledger.note(record.quote, 'restored')
+  }
+
+  deliver(record: JournalRecord, generation: number): void {
+    const { ledger, observer, dropFromCache } = this.#options
+    if (record.kind === 'noted') {
+      ledger.note(record.quote, 'delivered').generation = generation
+      return
+    }
+    const { id } = record.quote
+    if (this.#used.mark(record.quote, generation))
+      observer.dropped('elsewhere', dropFromCache(ledger.cacheKeysOf(id), id))
+  }
+
+  *missing(generation: number, own: boolean): Iterable<JournalRecord> {
+    const { ledger, clock } = this.#options
+    for (const quote of this.#used.missing(generation)) yield { kind: 'used', quote }
+    for (const isWanted of [
+      (leftMs: number) => leftMs > 0,
+      (leftMs: number, quote: Entry) => leftMs <= 0 && leftMs > -ledger.rememberedMs && !quote.isUnreadable,
+    ]) {
+      for (const quote of ledger.entries()) {
+        if (quote.generation === generation || (own && quote.origin === 'delivered')) continue
+        if (isWanted(orderLeftMs(quote, lookAt(clock)), quote)) yield { kind: 'noted', quote }
+      }
+    }
+  }
+
+  get longestLifeMs(): number {
+    return this.#options.ledger.longestLifeMs
+  }
+
+  get doubtsRestored(): boolean {
+    return this.#options.ledger.doubtsRestored
+  }
+
+  doubtRestored(): void {
+    this.#options.ledger.doubtRestored()
+  }
+}

@@ -1,0 +1,220 @@
+import type { Logger } from '../process/logger.ts'
+import type { ValkeyClient } from './client.ts'
+import { isOfReplica, isRefusal, reasonOf, refusesUs, repeatsRefusal, StoreTimeout } from './failure.ts'
+
+export interface AvailabilityOptions {
+  client: ValkeyClient
+  timeoutMs: number
+  log: Logger
+  /** Asks whether a new connection leads to a store that takes our commands, writes included. */
+  greet(): Promise<unknown>
+}
+
+/** A command that the store has not answered. */
+export interface Unanswered {
+  readonly sentAtMs: number
+  giveUp(error: Error): void
+}
+
+const lookEveryMs = 50
+const minReplaceAfterMs = 1_000
+const firstGreetAgainMs = 100
+const lastGreetAgainMs = 1_000
+/** An outage is over when the store has been up for this long. A shorter return is not logged. */
+const steadyAfterMs = 5_000
+/** A store that words each refusal differently must not fill the log. */
+const maxReasons = 10
+
+/**
+ * Whether the store can be used. It cannot while a command waits for longer than VALKEY_TIMEOUT_MS, before a new
+ * connection was greeted, and after the store has refused to take writes: until then it is greeted again and again.
+ */
+export class Availability {
+  readonly #options: AvailabilityOptions
+  readonly #replaceAfterMs: number
+  /** The oldest first. */
+  readonly #unanswered = new Set<Unanswered>()
+  /** Whether the oldest waits for too long. Seen after what came was read, so that a busy process does not blame the store. */
+  #isStuck = false
+  #isGreeted = false
+  #greeting = 0
+  #greetAgainMs = firstGreetAgainMs
+  #greetTimer: NodeJS.Timeout | undefined
+  readonly #lookTimer: NodeJS.Timeout
+  #isClosed = false
+
+  #problem: unknown
+  #outageSinceMs: number | undefined
+  #upSinceMs: number | undefined
+  /** The reasons logged for this outage. The first reason is rarely the one that makes an outage last. */
+  readonly #loggedReasons = new Set<string>()
+
+  connectionsEnded = 0
+  readonly firstProbe: Promise<void>
+  #endFirstProbe = () => {}
+
+  constructor(options: AvailabilityOptions) {
+    this.#options = options
+    const { client, timeoutMs } = options
+    this.#replaceAfterMs = Math.max(minReplaceAfterMs, 2 * timeoutMs)
+    this.firstProbe = new Promise((resolve) => {
+      this.#endFirstProbe = resolve
+      setTimeout(resolve, timeoutMs)
+    })
+    // After a pause of this process, what it waits for may lie in the socket, unread.
+    this.#lookTimer = setInterval(() => setImmediate(() => this.look()), lookEveryMs).unref()
+    // Without a listener the first 'error' event would end the process.
+    client.on('error', (error) => {
+      this.#isGreeted = false
+      this.#down(error)
+      this.#greetAgain(error)
+    })
+    client.on('node error', (error: unknown) => {
+      this.#problem = error
+    })
+    client.on('close', () => {
+      this.connectionsEnded += 1
+      this.#isGreeted = false
+      this.#down(this.#problem ?? new Error('the connection was closed'))
+    })
+    client.on('ready', () => this.#greet())
+    client.connect().catch(() => {})
+  }
+
+  get up(): boolean {
+    return this.#isGreeted && !this.#isStuck && !this.#isClosed
+  }
+
+  get outage(): { sinceMs: number; reason: string } | undefined {
+    if (this.up || this.#outageSinceMs === undefined) return undefined
+    return { sinceMs: this.#outageSinceMs, reason: reasonOf(this.#problem) }
+  }
+
+  sent(command: Unanswered): void {
+    this.#unanswered.add(command)
+  }
+
+  answered(command: Unanswered): void {
+    this.#unanswered.delete(command)
+    if (this.#isStuck) this.#isStuck = this.#oldestMs() > this.#options.timeoutMs
+  }
+
+  failed(command: Unanswered, error: unknown): void {
+    this.answered(command)
+    if (refusesUs(error)) this.refused(error)
+  }
+
+  /** It takes no writes, or none of ours. */
+  refused(error: unknown): void {
+    if (!this.#isGreeted) return
+    this.#isGreeted = false
+    this.#down(error)
+    this.#greetAgain(error)
+  }
+
+  /** The deadline of a call is over: the next one is not to wait as well. */
+  late(): void {
+    if (this.#isClosed || this.#unanswered.size === 0) return
+    this.#isStuck = true
+    this.#down(new StoreTimeout(this.#options.timeoutMs))
+  }
+
+  /** What only time shows. */
+  look(): void {
+    if (this.#isClosed) return
+    const oldestMs = this.#oldestMs()
+    this.#isStuck = oldestMs > this.#options.timeoutMs
+    if (this.#isStuck) this.#down(new StoreTimeout(this.#options.timeoutMs))
+    else if (this.#isGreeted) this.#up()
+    // To the kernel, a connection to a machine that vanished looks alive for a quarter of an hour.
+    if (oldestMs > this.#replaceAfterMs) this.replaceConnection(new StoreTimeout(this.#options.timeoutMs))
+  }
+
+  replaceConnection(why: Error): void {
+    const lost = [...this.#unanswered]
+    this.#unanswered.clear()
+    this.#isStuck = false
+    this.#isGreeted = false
+    this.#down(why)
+    this.#options.client.disconnect(true)
+    for (const command of lost) command.giveUp(why)
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearInterval(this.#lookTimer)
+    clearTimeout(this.#greetTimer)
+    this.#endFirstProbe()
+  }
+
+  #oldestMs(): number {
+    for (const { sentAtMs } of this.#unanswered) return performance.now() - sentAtMs
+    return 0
+  }
+
+  #greet(): void {
+    clearTimeout(this.#greetTimer)
+    this.#isGreeted = false
+    this.#greeting += 1
+    const greeting = this.#greeting
+    this.#options.greet().then(
+      () => {
+        if (greeting !== this.#greeting || this.#isClosed) return
+        this.#isGreeted = true
+        this.#endFirstProbe()
+        this.look()
+      },
+      (error) => {
+        if (greeting !== this.#greeting || this.#isClosed) return
+        this.#down(error)
+        // After another failure the connection ends, and the next one is greeted.
+        if (isRefusal(error)) this.#greetAgain(error)
+      },
+    )
+  }
+
+  #greetAgain(refusal: unknown): void {
+    clearTimeout(this.#greetTimer)
+    this.#greetTimer = setTimeout(() => {
+      // A server that became a replica refuses writes. A new connection leads to the new master.
+      if (isOfReplica(refusal)) this.#options.client.disconnect(true)
+      else this.#greet()
+    }, this.#greetAgainMs).unref()
+    this.#greetAgainMs = Math.min(lastGreetAgainMs, this.#greetAgainMs * 2)
+  }
+
+  #up(): void {
+    this.#problem = undefined
+    const nowMs = performance.now()
+    this.#upSinceMs ??= nowMs
+    if (this.#outageSinceMs === undefined || nowMs - this.#upSinceMs < steadyAfterMs) return
+    const seconds = Math.round((this.#upSinceMs - this.#outageSinceMs) / 1_000)
+    this.#options.log.info({}, `the shared store is back, after ${seconds} s`)
+    this.#outageSinceMs = undefined
+    this.#greetAgainMs = firstGreetAgainMs
+    this.#loggedReasons.clear()
+  }
+
+  #down(error: unknown): void {
+    const before = this.#problem
+    this.#problem = isNotConnected(error) || repeatsRefusal(error, before) ? (before ?? error) : error
+    this.#upSinceMs = undefined
+    if (this.#isClosed) return
+    const reason = reasonOf(this.#problem)
+    const { log } = this.#options
+    if (this.#outageSinceMs === undefined) {
+      this.#outageSinceMs = performance.now()
+      log.warn({}, `the shared store is down, so each replica works on its own: ${reason}`)
+    } else if (!this.#loggedReasons.has(reason) && this.#loggedReasons.size < maxReasons)
+      log.warn({}, `the shared store is still down: ${reason}`)
+    this.#loggedReasons.add(reason)
+  }
+}
+
+/** ioredis's messages for a missing connection, which say nothing about its cause. */
+function isNotConnected(error: unknown): boolean {
+  return (
+    error instanceof Error &&
+    /isn't writeable|isn't ready|Connection is closed|max retries per request/.test(error.message)
+  )
+}

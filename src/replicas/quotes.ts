@@ -1,0 +1,169 @@
+import { randomBytes } from 'node:crypto'
+import { setTimeout as pause } from 'node:timers/promises'
+import { type Clock, lookAt } from '../clock.ts'
+import { serveLeftMs } from '../quotes/ends.ts'
+import type { Call, Share, SharedAnswer, SharedCall, ShareOptions } from '../quotes/flight.ts'
+import type { StoredQuote } from '../quotes/quote-store.ts'
+import type { Span } from '../tracing/observer.ts'
+import { QuoteCopies, type QuoteOrLock } from './quote-copies.ts'
+import type { SharedStore } from './store.ts'
+
+/**
+ * How the replicas shared a call. found: the quote was in the store. awaited: another replica fetched it meanwhile.
+ * fetched: this replica got the lock at once and fetches. alone: it waited, and then fetches itself. failed: the store
+ * failed, so this replica fetches.
+ */
+export type Sharing = 'found' | 'awaited' | 'fetched' | 'alone' | 'failed'
+
+/** Counts how calls were shared. */
+export interface SharingObserver {
+  shared(sharing: Sharing): void
+}
+
+export interface SharedQuotesOptions {
+  sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>
+  clock: Clock
+  minValidityMs: number
+  /** How long to wait for another replica's call, and so how long a lock lasts. */
+  lockWaitMs: number
+  /** An order used this quote, here or at another replica, so no client may have it any more. */
+  isUsed(quote: StoredQuote): boolean
+  observer: SharingObserver
+}
+
+/** The pauses between two looks for a quote that another replica is fetching. A call takes much longer than 10 ms. */
+const minPauseMs = 10
+const maxPauseMs = 50
+const pauseGrowth = 1.5
+/** A lookup is repeated if it found a used quote. With used quotes all the time the store counts as failed. */
+const maxLookups = 3
+/** Quotes forgotten at a time, of those that many clients were given. More would miss their deadline. */
+const forgetBatch = 50
+
+/**
+ * Makes one call to the upstream for all replicas. A quote that another replica has fetched is used; one that another
+ * replica is fetching is waited for. If the store or the other replica fails, this replica makes the call.
+ */
+export class SharedQuotes {
+  readonly #options: SharedQuotesOptions
+  readonly #copies: QuoteCopies
+
+  constructor(options: SharedQuotesOptions) {
+    this.#options = options
+    this.#copies = new QuoteCopies(options.sharedStore, options.clock)
+  }
+
+  readonly share: Share = (key, call, options = {}) =>
+    new CallOfAll(this.#options, this.#copies, { ...options, key, call })
+
+  /** Removes the quote from the store, under all of these keys. */
+  async forget(keys: readonly string[], id: string, span?: Span): Promise<void> {
+    for (let at = 0; at < keys.length; at += forgetBatch)
+      await Promise.all(keys.slice(at, at + forgetBatch).map((key) => this.#copies.forget(key, id, span)))
+  }
+}
+
+interface Asked extends ShareOptions {
+  key: string
+  call(): Call
+}
+
+class CallOfAll implements SharedCall {
+  readonly #options: SharedQuotesOptions
+  readonly #copies: QuoteCopies
+  readonly #asked: Asked
+  readonly #token = randomBytes(12).toString('base64url')
+  #ownCall: Call | undefined
+  #isAborted = false
+  waited = false
+  readonly answer: Promise<SharedAnswer>
+
+  constructor(options: SharedQuotesOptions, copies: QuoteCopies, asked: Asked) {
+    this.#options = options
+    this.#copies = copies
+    this.#asked = asked
+    this.answer = this.#takeOrFetch()
+  }
+
+  /** Taken off this call by its flight. */
+  readonly abort = () => {
+    this.#isAborted = true
+    this.#ownCall?.abort()
+  }
+
+  async #takeOrFetch(): Promise<SharedAnswer> {
+    const result = await this.#waitForQuote()
+    if (result?.quote !== undefined) return { found: true, stored: result.quote, notKept: undefined }
+    const { key, span, call } = this.#asked
+    const isOurs = result?.lockHolder === this.#token
+    let isKept = false
+    try {
+      if (this.#isAborted) throw new Error('no client waits any more')
+      this.#ownCall = call()
+      const answer = await this.#ownCall.answer
+      const { stored, shared } = answer
+      if (result !== undefined && stored !== undefined && shared && !this.#options.isUsed(stored)) {
+        // In one write with the record of it. Its clients need not wait for the store to have it.
+        isKept = true
+        const lock = { token: this.#token, storeAheadMs: result.storeAheadMs, span }
+        void this.#copies.put(key, stored, lock).then((isPut) => {
+          if (!isPut && isOurs) this.#copies.unlock(key, this.#token, span)
+        })
+      }
+      return answer
+    } finally {
+      if (isOurs && !isKept) this.#copies.unlock(key, this.#token, span)
+    }
+  }
+
+  /** Waits until there is a quote, or no other replica to wait for. Undefined: the store failed. */
+  async #waitForQuote(): Promise<QuoteOrLock | undefined> {
+    const { lockWaitMs } = this.#options
+    const { waits = true } = this.#asked
+    const startedAtMs = performance.now()
+    let awaited: string | undefined
+    for (let pauseMs = minPauseMs; !this.#isAborted; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
+      const result = await this.#getOrLock()
+      if (result === undefined) return this.#counted(undefined, 'failed')
+      if (result.quote !== undefined)
+        return this.#counted(result, awaited === undefined ? 'found' : 'awaited')
+      if (result.lockHolder === this.#token)
+        return this.#counted(result, awaited === undefined ? 'fetched' : 'alone')
+      const isOtherHolder = awaited !== undefined && result.lockHolder !== awaited
+      // The awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
+      if (!waits || isOtherHolder || performance.now() - startedAtMs >= lockWaitMs)
+        return this.#counted(result, 'alone')
+      awaited = result.lockHolder
+      this.waited = true
+      await pause(pauseMs)
+    }
+    return undefined
+  }
+
+  async #getOrLock(): Promise<QuoteOrLock | undefined> {
+    const { isUsed, clock, minValidityMs, lockWaitMs } = this.#options
+    const { key, known, span } = this.#asked
+    let excludeId = known?.id
+    for (let lookups = 0; lookups < maxLookups; lookups += 1) {
+      const result = await this.#copies.getOrLock(key, {
+        expiresAfterMs: known?.expiresAtMs ?? 0,
+        minLeftMs: minValidityMs,
+        excludeId,
+        token: this.#token,
+        lockMs: lockWaitMs,
+        span,
+      })
+      if (result?.quote === undefined) return result
+      // The provider gave a used quote to another client too, or a slow replica put it there after its order.
+      if (isUsed(result.quote)) void this.#copies.forget(key, result.quote.id, span)
+      else if (serveLeftMs(result.quote.end, lookAt(clock)) <= minValidityMs) excludeId = result.quote.id
+      else return result
+    }
+    return undefined
+  }
+
+  #counted(result: QuoteOrLock | undefined, sharing: Sharing): QuoteOrLock | undefined {
+    this.#options.observer.shared(sharing)
+    return result
+  }
+}

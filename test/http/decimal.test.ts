@@ -1,0 +1,156 @@
+import { describe, expect, it } from 'vitest'
+import { differsByOverAHundredth, isZero, parseDecimal, sameAsDouble } from '../../src/http/decimal.ts'
+
+describe('parseDecimal', () => {
+  it.each(['0.1', '0.10', '00.1', '.1', '1e-1', '1E-1', '10e-2', '0.01e1', '0.01e+1', '0.100e-0'])(
+    'reads %s as 0.1',
+    (text) => expect(parseDecimal(text)).toBe('0.1'),
+  )
+
+  it.each([
+    ['1', '1'],
+    ['1.', '1'],
+    ['007', '7'],
+    ['100', '100'],
+    ['1e2', '100'],
+    ['1.50e1', '15'],
+    ['12345e-3', '12.345'],
+    ['1e-7', '0.0000001'],
+    ['1e+21', '1000000000000000000000'],
+    ['1e-007', '0.0000001'],
+  ])('writes %s out as %s', (text, canonical) => expect(parseDecimal(text)).toBe(canonical))
+
+  it.each(['0', '000', '0.0', '.0', '0.', '0e999', '0e-999'])('reads %s as zero', (text) => {
+    const canonical = parseDecimal(text)
+    expect(canonical).toBe('0')
+    expect(isZero(String(canonical))).toBe(true)
+  })
+
+  it.each([
+    '',
+    '.',
+    'e5',
+    '.e5',
+    '1e',
+    '1e+',
+    '+1',
+    '-1',
+    '-0',
+    '--1',
+    '1 ',
+    ' 1',
+    '1\n',
+    '1 000',
+    '1,5',
+    '1,000',
+    '1_000',
+    '1.2.3',
+    '0x10',
+    '0b1',
+    '0o7',
+    '1n',
+    '1e1.5',
+    'Infinity',
+    'NaN',
+    'null',
+    '१',
+    '１',
+    '1\u00a0',
+    '1\u0000',
+    '1%',
+    '$1',
+  ])('refuses %j', (text) => expect(parseDecimal(text)).toBeUndefined())
+
+  it('distinguishes whole numbers that share a double', () => {
+    expect(parseDecimal('9007199254740993')).toBe('9007199254740993')
+    expect(parseDecimal('9007199254740992')).toBe('9007199254740992')
+  })
+
+  it('takes 80 digits and refuses 81, as written', () => {
+    expect(parseDecimal('9'.repeat(80))).toBe('9'.repeat(80))
+    expect(parseDecimal('9'.repeat(81))).toBeUndefined()
+    expect(parseDecimal(`${'0'.repeat(80)}1`)).toBeUndefined()
+    expect(parseDecimal(`1.${'0'.repeat(80)}`)).toBeUndefined()
+  })
+
+  it('takes 80 digits and refuses 81, written out', () => {
+    expect(parseDecimal('1e79')).toBe(`1${'0'.repeat(79)}`)
+    expect(parseDecimal('1e80')).toBeUndefined()
+    expect(parseDecimal('1e-79')).toBe(`0.${'0'.repeat(78)}1`)
+    expect(parseDecimal('1e-80')).toBeUndefined()
+  })
+
+  it('reads the longest number that it allows', () => {
+    expect(parseDecimal(`${'1'.repeat(40)}.${'1'.repeat(40)}e-000`)).toBe(
+      `${'1'.repeat(40)}.${'1'.repeat(40)}`,
+    )
+  })
+
+  it('refuses a huge exponent without expanding it', () => {
+    expect(parseDecimal('1e999')).toBeUndefined()
+    expect(parseDecimal('1e999999')).toBeUndefined()
+    expect(parseDecimal('1e-999999999999')).toBeUndefined()
+    expect(parseDecimal('0e1000')).toBeUndefined()
+  })
+
+  it('refuses a megabyte of digits quickly', () => {
+    const startMs = performance.now()
+    expect(parseDecimal('1'.repeat(1_000_000))).toBeUndefined()
+    expect(performance.now() - startMs).toBeLessThan(2_000)
+  })
+})
+
+describe('differsByOverAHundredth', () => {
+  it.each([
+    ['1000', '1000', false],
+    ['1010', '1000', false],
+    ['1010.000000000000000000001', '1000', true],
+    ['990', '1000', false],
+    ['989.999999999999999999999', '1000', true],
+    ['1', '1000', true],
+    ['1000', '1', true],
+    ['0.000000000000000001', '0.000000000000000001', false],
+    ['0.000000000000000101', '0.0000000000000001', false],
+    // Doubles cannot tell these two apart.
+    ['9090909090909090.909', '9000900090009000.9', false],
+    ['9090909090909090.91', '9000900090009000.9', true],
+  ])('%s from %s: %s', (value, from, expected) => {
+    expect(differsByOverAHundredth(String(parseDecimal(value)), String(parseDecimal(from)))).toBe(expected)
+  })
+})
+
+describe('sameAsDouble', () => {
+  it('matches the rounded form that a browser writes of a long decimal', () => {
+    expect(sameAsDouble(JSON.stringify(Number('123456789.123456789')), '123456789.123456789')).toBe(true)
+    expect(sameAsDouble('123456789.12345679', '123456789.123456789')).toBe(true)
+  })
+
+  it('matches any spelling of the shortest number', () => {
+    expect(sameAsDouble('1.2345678912345679e8', '123456789.123456789')).toBe(true)
+    expect(sameAsDouble('123456789.123456790', '123456789.123456789')).toBe(true)
+  })
+
+  it('matches the same decimal exactly, however long', () => {
+    expect(sameAsDouble('0.12345678901234567890123', '0.12345678901234567890123')).toBe(true)
+    expect(sameAsDouble('1e-1', '0.10')).toBe(true)
+    expect(sameAsDouble('9007199254740993', '9007199254740993')).toBe(true)
+  })
+
+  it('compares exactly if a client writes more digits than a double has', () => {
+    expect(sameAsDouble('123456789.123456788', '123456789.123456789')).toBe(false)
+    expect(sameAsDouble('0.1000000000000000055', '0.1')).toBe(false)
+    expect(sameAsDouble('9007199254740993', '9007199254740992')).toBe(false)
+  })
+
+  it('distinguishes neighbouring doubles', () => {
+    expect(sameAsDouble('0.30000000000000004', '0.3')).toBe(false)
+    expect(sameAsDouble('0.1', '0.2')).toBe(false)
+  })
+
+  it('matches nothing that is not an amount', () => {
+    expect(sameAsDouble('-1', '1')).toBe(false)
+    expect(sameAsDouble('1e999', '1')).toBe(false)
+    expect(sameAsDouble('0', '')).toBe(false)
+    expect(sameAsDouble('0', 'zero')).toBe(false)
+  })
+})

@@ -1,0 +1,137 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import type { JournalRecord, NotedQuote } from '../../src/journal/journal.ts'
+import {
+  decodeEnd,
+  decodeRecord,
+  encodeEnd,
+  encodeRecord,
+  maxRecordLength,
+  sealLine,
+  unsealLine,
+} from '../../src/journal/records.ts'
+
+const now = { nowMs: 1_763_640_000_000, steadyMs: 5_000 }
+const wallAheadMs = now.nowMs - now.steadyMs
+/** No age at all: read at once where it was written. */
+const atOnce = (line: string) => decodeRecord(line, now, (wallMs) => now.nowMs - wallMs)
+
+const anyText = fc.string({ unit: 'binary', maxLength: 40 })
+const instants = fc.integer({ min: now.nowMs - 100_000_000, max: now.nowMs + 100_000_000 })
+const decimals = fc.oneof(
+  fc.integer({ min: 1, max: 1_000_000_000 }).map(String),
+  fc.tuple(fc.nat(1_000_000), fc.integer({ min: 1, max: 9 })).map(([whole, last]) => `${whole}.0${last}`),
+)
+
+const quotes: fc.Arbitrary<NotedQuote> = fc
+  .record({
+    ...{ id: anyText, pairId: anyText, application: anyText, cacheKey: anyText },
+    partition: fc.option(anyText, { nil: undefined }),
+    ...{ fromValue: decimals, requestedAmount: decimals, toValue: fc.oneof(decimals, fc.constant('')) },
+    ...{ expiresAtMs: instants, refusedFromMs: instants, notedAtMs: instants },
+  })
+  .map((quote) => ({ ...quote, wallAheadMs }))
+const records: fc.Arbitrary<JournalRecord> = fc.oneof(
+  quotes.map((quote): JournalRecord => ({ kind: 'noted', quote })),
+  fc.record({ id: anyText, expiresAtMs: instants }).map((quote): JournalRecord => ({ kind: 'used', quote })),
+)
+
+test('a record is read as it was written', () => {
+  fc.assert(
+    fc.property(records, (record) => {
+      expect(atOnce(encodeRecord(record, now))).toEqual({ record, wallMs: now.nowMs })
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('a line is one line, of characters that UTF-8 has', () => {
+  fc.assert(
+    fc.property(records, (record) => {
+      const line = encodeRecord(record, now)
+      expect(line).not.toContain('\n')
+      expect(Buffer.from(line).toString()).toBe(line)
+    }),
+  )
+})
+
+test('of a line of which one character is another nothing is read', () => {
+  fc.assert(
+    fc.property(
+      records,
+      fc.nat(),
+      fc.string({ unit: 'binary', minLength: 1, maxLength: 1 }),
+      (record, place, other) => {
+        const line = encodeRecord(record, now)
+        const at = place % line.length
+        fc.pre(line[at] !== other)
+        expect(atOnce(line.slice(0, at) + other + line.slice(at + 1))).toBeUndefined()
+      },
+    ),
+    { numRuns: 5_000 },
+  )
+})
+
+test('of a line that is cut, or that another one has become a part of, nothing is read', () => {
+  fc.assert(
+    fc.property(records, records, fc.nat(), (record, other, place) => {
+      const line = encodeRecord(record, now)
+      const cut = line.slice(0, 1 + (place % (line.length - 1)))
+      expect(atOnce(cut)).toBeUndefined()
+      expect(atOnce(cut + encodeRecord(other, now))).toBeUndefined()
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+test('no text stops the reading', () => {
+  const texts = fc.oneof(anyText, fc.json(), fc.array(fc.jsonValue()).map(sealLine))
+  fc.assert(fc.property(texts, (text) => void [atOnce(text), decodeEnd(text), unsealLine(text)]))
+})
+
+describe('a quote that is read later, or by another process', () => {
+  const quote: NotedQuote = {
+    ...{ id: 'q', pairId: 'ETH_USDC', application: 'wallet', partition: 'p', cacheKey: '' },
+    ...{ fromValue: '0.1', requestedAmount: '0.1', toValue: '300.5', wallAheadMs },
+    ...{ notedAtMs: now.nowMs, expiresAtMs: now.nowMs + 30_000, refusedFromMs: now.nowMs + 30_000 },
+  }
+  const line = encodeRecord({ kind: 'noted', quote }, now)
+  const readAt = (nowMs: number, steadyMs: number, ageMs: number) =>
+    decodeRecord(line, { nowMs, steadyMs }, () => ageMs)?.record.quote
+
+  test('has as much left as was left when it was written, less its age, on both of the clocks of its reader', () => {
+    // That wall clock is an hour behind.
+    const nowMs = now.nowMs - 3_600_000
+    expect(readAt(nowMs, 70, 10_000)).toMatchObject({
+      ...{ refusedFromMs: nowMs + 20_000, notedAtMs: nowMs - 10_000, wallAheadMs: nowMs - 70 },
+      expiresAtMs: quote.expiresAtMs,
+    })
+  })
+
+  test('is over where it is older than what was left', () => {
+    expect(readAt(now.nowMs + 60_000, 60_000, 60_000)).toMatchObject({ refusedFromMs: now.nowMs + 30_000 })
+  })
+})
+
+test('an end is read as an end, and as nothing else', () => {
+  expect(decodeEnd(encodeEnd(now.nowMs))).toBe(now.nowMs)
+  expect(atOnce(encodeEnd(now.nowMs))).toBeUndefined()
+  fc.assert(fc.property(records, (record) => decodeEnd(encodeRecord(record, now)) === undefined))
+})
+
+test.each([
+  ['of another kind', ['x', now.nowMs, 'id', 5]],
+  ['without a time', ['u', 'now', 'id', 5]],
+  ['with a member too few', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2', 0, 0, '']],
+  ['with an amount that is not canonical', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 2.0', 0, 0, '', 5]],
+  ['with a toAmount that cannot be one', ['n', now.nowMs, 5, 5, 'id', 'pair', 'app', '1 many', 0, 0, '', 5]],
+])('a line %s is not a record, although its checksum is right', (_, members) => {
+  expect(atOnce(sealLine(members))).toBeUndefined()
+})
+
+test('a line that is too long is not a record', () => {
+  const used = (id: string) => encodeRecord({ kind: 'used', quote: { id, expiresAtMs: 5 } }, now)
+  const around = used('').length
+  expect(atOnce(used('x'.repeat(maxRecordLength - around - 1)))).toBeDefined()
+  expect(atOnce(used('x'.repeat(maxRecordLength)))).toBeUndefined()
+})
