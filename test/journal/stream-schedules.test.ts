@@ -1,0 +1,409 @@
+import fc from 'fast-check'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import type { JournalRecord } from '../../src/journal/journal.ts'
+import { StreamJournal } from '../../src/journal/stream.ts'
+import { firstId, partEntries } from '../../src/journal/stream-store.ts'
+import { silentLogger } from '../../src/process/logger.ts'
+import { environment } from '../support/machine/environment.ts'
+import { SimulatedLink, SimulatedStream } from '../support/stores/simulated-stream.ts'
+import { MemoryReader, quoteOf } from '../support/stores/stream-stage.ts'
+
+// vi.mock reaches what vitest's faked timers do not: promises of timers.
+vi.mock('node:timers/promises', () => ({
+  setTimeout: (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms)),
+}))
+
+// A thousand in `npm run check:long`.
+const schedules = Number(environment().STREAM_SCHEDULES ?? 25)
+const seed = Number(environment().STREAM_SEED ?? 20_251_121)
+const timeoutMs = 50
+const lifeMs = 10_000
+/** A replica's absence is over for the others: two seconds of caution, the second pass of 2.2 s, and what they take. */
+const absenceMs = 5_000
+const endMs = 8_000
+
+const turn = setImmediate
+
+/** Fake time passes, and everything that is due in it happens, one timer after the other. */
+async function advance(ms: number): Promise<void> {
+  let isOver = false
+  setTimeout(() => {
+    isOver = true
+  }, ms)
+  while (!isOver) {
+    // Whatever can go on without time does so first.
+    await new Promise<void>((resolve) => turn(resolve))
+    vi.advanceTimersToNextTimer()
+  }
+  await new Promise<void>((resolve) => turn(resolve))
+}
+
+interface Replica {
+  journal: StreamJournal
+  link: SimulatedLink
+  reader: MemoryReader
+  startedAtMs: number
+  /** Until when it was cut off, slow or not there, it alone. */
+  absentUntilMs: number
+}
+
+interface Noted {
+  id: string
+  endsAtMs: number
+  settledAtMs: number | undefined
+  trimmedAtMs: number | undefined
+}
+
+class Stage {
+  readonly stream = new SimulatedStream()
+  readonly replicas: Replica[] = []
+  readonly noted = new Map<string, Noted>()
+  readonly #random: () => number
+  /** Until when the store took no writes. */
+  fullUntilMs = 0
+  broken: string | undefined
+
+  constructor(random: () => number) {
+    this.#random = random
+    for (let index = 0; index < 3; index += 1) this.start(index)
+  }
+
+  start(index: number): void {
+    const link = new SimulatedLink(this.stream, timeoutMs, () => Math.floor(this.#random() * 6))
+    const options = {
+      store: link,
+      key: 'j',
+      maxEntries: 10_000,
+      timeoutMs,
+      clock: systemClock,
+      log: silentLogger(),
+    }
+    const journal = new StreamJournal(options)
+    const reader = new MemoryReader(systemClock)
+    reader.longestLifeMs = lifeMs
+    void journal.start(reader)
+    const startedAtMs = performance.now()
+    this.replicas[index] = { journal, link, reader, startedAtMs, absentUntilMs: startedAtMs + 200 }
+  }
+
+  at(index: number): Replica {
+    return this.replicas[index] as Replica
+  }
+
+  isAbsent(index: number, ms: number): void {
+    const replica = this.at(index)
+    replica.absentUntilMs = Math.max(replica.absentUntilMs, performance.now() + ms)
+  }
+
+  note(index: number, count: number): void {
+    const { reader, journal } = this.at(index)
+    for (let more = 0; more < count; more += 1) {
+      const id = `q${this.noted.size}`
+      const endsAtMs = performance.now() + lifeMs
+      const noted: Noted = { id, endsAtMs, settledAtMs: undefined, trimmedAtMs: undefined }
+      this.noted.set(id, noted)
+      const quote = quoteOf(id, systemClock, lifeMs)
+      reader.note(quote)
+      const settled = journal.append({ kind: 'noted', quote } satisfies JournalRecord)
+      void Promise.resolve(settled).then(() => {
+        noted.settledAtMs = performance.now()
+      })
+    }
+  }
+
+  restart(index: number): void {
+    const { journal, link } = this.at(index)
+    link.kill()
+    void journal.close()
+    this.stream.links.delete(link)
+    this.start(index)
+  }
+
+  trim(count: number): void {
+    for (const { text } of this.stream.trim(count)) {
+      const noted = this.noted.get(JSON.parse(text)[5])
+      if (noted !== undefined) noted.trimmedAtMs = performance.now()
+    }
+  }
+
+  /** An order: what clients have by now and is not over has to be here when all is said to be here. */
+  async order(index: number): Promise<void> {
+    const replica = this.at(index)
+    const beganAtMs = performance.now()
+    const isOwed = ({ settledAtMs }: Noted) => settledAtMs !== undefined && settledAtMs <= beganAtMs
+    const owed = [...this.noted.values()].filter(isOwed)
+    const excusedThen = new Set(owed.filter(({ id }) => this.#mayLack(replica, id)))
+    if (!(await replica.journal.caughtUp())) return
+    for (const noted of owed) {
+      if (noted.endsAtMs <= performance.now()) continue
+      if (replica.reader.quotes.has(noted.id) || excusedThen.has(noted) || this.#mayLack(replica, noted.id))
+        continue
+      this.broken ??= `replica ${index} is caught up without ${noted.id} at ${performance.now()}`
+    }
+  }
+
+  #mayLack(replica: Replica, id: string): boolean {
+    const nowMs = performance.now()
+    if (nowMs < this.fullUntilMs + absenceMs) return true
+    if ((this.noted.get(id)?.trimmedAtMs ?? Number.POSITIVE_INFINITY) < replica.startedAtMs + 500) return true
+    const holders = this.replicas.filter(({ reader }) => reader.quotes.has(id))
+    return holders.every(({ absentUntilMs }) => nowMs < absentUntilMs + absenceMs)
+  }
+
+  /** All faults are over: everybody gets everything that a living replica knows, and appends come to an end. */
+  async end(): Promise<void> {
+    const isTrimmed = (id: string) => this.noted.get(id)?.trimmedAtMs !== undefined
+    const known = new Set(this.replicas.flatMap(({ reader }) => [...reader.quotes.keys()]))
+    await advance(endMs)
+    const lacking = this.replicas.map(({ reader }) =>
+      [...known].filter((id) => !reader.quotes.has(id) && !isTrimmed(id)),
+    )
+    expect(lacking).toEqual([[], [], []])
+    const stored = new Set(this.stream.entries.map(({ text }) => JSON.parse(text)[5]))
+    expect([...known].filter((id) => !stored.has(id) && !isTrimmed(id))).toEqual([])
+    const added = this.stream.info().added
+    await advance(lifeMs)
+    expect(this.stream.info().added).toBe(added)
+    const caughtUp = this.replicas.map(({ journal }) => journal.caughtUp())
+    await advance(timeoutMs * 2)
+    expect(await Promise.all(caughtUp)).toEqual([true, true, true])
+  }
+
+  close(): void {
+    for (const { journal, link } of this.replicas) {
+      link.kill()
+      void journal.close()
+    }
+  }
+}
+
+const replica = fc.nat({ max: 2 })
+const shortMs = fc.constantFrom(40, 120, 400, 1_300, 3_000)
+
+type Event = (stage: Stage) => void
+
+function event<Values extends unknown[]>(
+  name: string,
+  values: { [K in keyof Values]: fc.Arbitrary<Values[K]> },
+  play: (stage: Stage, ...values: Values) => void,
+) {
+  return fc.tuple(...values).map((drawn) =>
+    Object.assign((stage: Stage) => play(stage, ...(drawn as Values)), {
+      toString: () => `${name} ${drawn.join(' ')}`,
+    }),
+  )
+}
+
+const events: fc.Arbitrary<Event> = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: event<[number, number]>(
+      'note',
+      [replica, fc.constantFrom(1, 1, 1, 3, 20)],
+      (stage, index, count) => stage.note(index, count),
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: event<[number, number]>('cut', [replica, shortMs], (stage, index, ms) => {
+      stage.at(index).link.cutFor(ms)
+      stage.isAbsent(index, ms)
+    }),
+  },
+  {
+    weight: 2,
+    arbitrary: event<[number, number, number]>(
+      'slow',
+      [replica, fc.constantFrom(20, 60, 300), shortMs],
+      (stage, index, slowByMs, ms) => {
+        const { link } = stage.at(index)
+        link.slowByMs = slowByMs
+        setTimeout(() => {
+          link.slowByMs = 0
+        }, ms)
+        stage.isAbsent(index, ms + 600)
+      },
+    ),
+  },
+  { weight: 2, arbitrary: event<[number]>('restart', [replica], (stage, index) => stage.restart(index)) },
+  { weight: 2, arbitrary: event<[]>('empty', [], (stage) => stage.stream.empty()) },
+  {
+    weight: 2,
+    arbitrary: event<[number]>('fail over', [fc.nat({ max: 4 })], (stage, lost) =>
+      stage.stream.failOver(lost, 0),
+    ),
+  },
+  { weight: 2, arbitrary: event<[number]>('freeze', [shortMs], (stage, ms) => stage.stream.freezeFor(ms)) },
+  {
+    weight: 1,
+    arbitrary: event<[number]>('full', [shortMs], (stage, ms) => {
+      stage.stream.isFull = true
+      stage.fullUntilMs = Math.max(stage.fullUntilMs, performance.now() + ms + 1_500)
+      setTimeout(() => {
+        stage.stream.isFull = false
+      }, ms)
+    }),
+  },
+  {
+    weight: 1,
+    arbitrary: event<[number]>('trim', [fc.constantFrom(1, 5)], (stage, count) => stage.trim(count)),
+  },
+)
+
+const schedule = fc.array(fc.tuple(events, fc.constantFrom(0, 1, 4, 15, 60, 250, 1_000, 2_100)), {
+  minLength: 3,
+  maxLength: 14,
+})
+
+beforeEach(() => {
+  vi.useFakeTimers({
+    now: 1_760_000_000_000,
+    toFake: [
+      'setTimeout',
+      'clearTimeout',
+      'setInterval',
+      'clearInterval',
+      'setImmediate',
+      'clearImmediate',
+      'Date',
+      'performance',
+    ],
+  })
+})
+
+const opened: Stage[] = []
+
+afterEach(async () => {
+  for (const stage of opened.splice(0)) stage.close()
+  await advance(1_000)
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+/** The same numbers for the same seed. */
+function randomOf(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
+
+async function play(steps: readonly (readonly [Event, number])[], seed: number): Promise<void> {
+  const random = randomOf(seed)
+  vi.spyOn(Math, 'random').mockImplementation(random)
+  const stage = new Stage(random)
+  opened.push(stage)
+  await advance(3_000)
+  stage.note(0, 2)
+  await advance(3_000)
+  for (const [happens, ms] of steps) {
+    happens(stage)
+    for (let passed = 0; passed < ms; passed += 25) {
+      for (let index = 0; index < 3; index += 1) void stage.order(index)
+      await advance(Math.min(25, ms - passed))
+    }
+  }
+  await advance(4_000)
+  await stage.end()
+  expect(stage.broken).toBe(undefined)
+  stage.close()
+}
+
+it('loses nothing, judges no order without what its client has, and comes to rest, whatever happens to the store', async () => {
+  await fc.assert(
+    fc.asyncProperty(schedule, fc.nat(), async (steps, random) => play(steps, random)),
+    { seed, numRuns: schedules, endOnFailure: false },
+  )
+}, 3_600_000)
+
+/** Orders at one replica until it is said to have everything, and what it lacks then of what clients were given before. */
+async function lackingAt(stage: Stage, index: number, ids: readonly string[]): Promise<string[]> {
+  const { journal, reader } = stage.at(index)
+  for (let passed = 0; passed < 5_000; passed += 20) {
+    const caughtUp = journal.caughtUp()
+    await advance(20)
+    if (await caughtUp) return ids.filter((id) => !reader.quotes.has(id))
+  }
+  return ['never caught up']
+}
+
+async function stageOf(notes: number): Promise<Stage> {
+  vi.spyOn(Math, 'random').mockReturnValue(0.99)
+  const stage = new Stage(() => 0.2)
+  opened.push(stage)
+  await advance(3_000)
+  stage.note(0, notes)
+  await advance(5_000)
+  return stage
+}
+
+describe('what the model found (test/property/stream-model.test.ts)', () => {
+  it('what a dead replica noted is at a replica that starts after a loss, once that is caught up', async () => {
+    const stage = await stageOf(1)
+    stage.restart(0)
+    stage.stream.empty()
+    expect(await lackingAt(stage, 0, ['q0'])).toEqual([])
+  })
+
+  it('a loss is seen where as many entries with ids below ours came as were lost', async () => {
+    const stage = await stageOf(1)
+    stage.note(0, 1)
+    await advance(100)
+    stage.stream.failOver(1, 400)
+    stage.at(2).link.cutFor(800)
+    await advance(250)
+    stage.note(1, 1)
+    await advance(400)
+    stage.note(1, 1)
+    await advance(5_000)
+    expect([...stage.at(2).reader.quotes.keys()].sort()).toEqual(['q0', 'q1', 'q2', 'q3'])
+  })
+
+  it('a list in which nothing was read yet proves nothing', async () => {
+    const stage = await stageOf(0)
+    stage.note(1, 1)
+    await advance(6)
+    stage.stream.empty()
+    expect(await lackingAt(stage, 0, ['q0'])).toEqual([])
+  })
+
+  it('a loss is seen between two parts of a whole read', async () => {
+    const stage = await stageOf(1_100)
+    const { link } = stage.at(0)
+    const readEntries = link.readEntries.bind(link)
+    vi.spyOn(link, 'readEntries').mockImplementation(async (key, from) => {
+      const part = await readEntries(key, from)
+      if (from.id === firstId && part.entries.length === partEntries) {
+        stage.stream.empty()
+        for (const index of [1, 2]) stage.restart(index)
+      }
+      return part
+    })
+    // So replica 0 reads all from the beginning, and it alone knows the first part then.
+    stage.stream.failOver(1, 0)
+    await advance(6_000)
+    expect(stage.at(1).reader.quotes.size).toBe(1_100)
+  })
+
+  it('what no replica brought is appended although the store hangs when that is due', async () => {
+    const stage = await stageOf(1)
+    stage.restart(0)
+    stage.stream.empty()
+    await advance(1_900)
+    stage.stream.freezeFor(1_500)
+    await advance(10_000)
+    expect(stage.stream.info().length).toBeGreaterThanOrEqual(1)
+  })
+
+  it('a store that takes no writes is away also for a replica that has written nothing since', async () => {
+    const stage = await stageOf(1)
+    stage.stream.isFull = true
+    stage.note(1, 1)
+    await advance(100)
+    expect(await lackingAt(stage, 0, ['q1'])).not.toEqual(['q1'])
+  })
+})
