@@ -47,7 +47,7 @@ const readAnswer = createQuoteReader({
   ends: new Ends(),
   maxBytes: 16_384,
   obeyCacheControl: false,
-  recorder: { record() {}, recordFound() {}, recordUnreadable() {} },
+  recorder: { record() {}, recordFound() {}, async recordUnreadable() {} },
   cacheControlIgnored() {},
 })
 

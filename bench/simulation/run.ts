@@ -124,7 +124,7 @@ function createReplica(parts: {
     ends: new Ends(),
     maxBytes: maxQuoteBytes,
     obeyCacheControl: false,
-    recorder: { record() {}, recordFound() {}, recordUnreadable() {} },
+    recorder: { record() {}, recordFound() {}, async recordUnreadable() {} },
     cacheControlIgnored() {},
   })
   const cache = createQuoteCache({

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { Agent, createServer, get } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { startProgram } from '../../test/support/gateways/program.ts'
@@ -16,7 +17,7 @@ await new Promise<void>((resolve) => upstream.listen(0, '127.0.0.1', resolve))
 export const swapUrl = () => `http://127.0.0.1:${(upstream.address() as AddressInfo).port}`
 
 /** As long as the ids of the provider. */
-export const idOf = (amount: string) => amount.padStart(64, 'f')
+export const idOf = (amount: string) => hash('sha256', amount)
 
 export async function startGateway(folder: string | undefined) {
   const beganMs = performance.now()
@@ -38,7 +39,7 @@ export async function startGateway(folder: string | undefined) {
     return {
       cpuMs: 1_000 * read('process_cpu_seconds_total'),
       lagMs: 1_000 * read('nodejs_eventloop_lag_p99_seconds'),
-      restored: read('quotegate_state_restored'),
+      restored: read('quotegate_journal_restored_records'),
     }
   }
   const ask = (amount: number) =>

@@ -1,27 +1,32 @@
 // What STATE_DIRECTORY costs: the start with a full folder, a noted quote, the event loop, the disk, and what kill -9 takes.
-// The sides take turns, because other programs may want the machine: npm run bench:state -- [start] [note] [cost] [disk] [kill]
+// The sides take turns, because other programs may want the machine: npm run bench:journal -- [start] [note] [cost] [disk]
+// [kill] [--beside <folder>], where `note` also measures the LevelDB of 1.1.0 in that checkout, built
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { encodeRecord, keyOf } from '../../src/state/record-codec.ts'
-import type { StateRecord } from '../../src/state/state.ts'
+import { pathToFileURL } from 'node:url'
+import { parseArgs } from 'node:util'
+import { encodeRecord } from '../../src/journal/records.ts'
 import { table } from '../shared/generated.ts'
 import { describeMachine } from '../shared/machine.ts'
 import { clientsAtOnce, closeUpstream, idOf, type RunningGateway, startGateway } from './gateway.ts'
 import { noteCost } from './note.ts'
-import { entries, openFolder, quoteRecord, restore, sizeOf } from './records.ts'
+import { entries, openFolder, quoteRecord, sizeOf } from './records.ts'
 
 const startRounds = 6
 const noteRounds = 6
 const costRounds = 8
 const requestsPerRound = 3_000
 const kills = 25
-/** The hour is played this many times faster, which gives LevelDB less time to compact. */
+/** The hour is played this many times faster. */
 const hastes = 60
-const wanted = process.argv.slice(2)
-const folders = mkdtempSync(join(tmpdir(), 'quotegate-state-'))
+const { values, positionals: wanted } = parseArgs({
+  options: { beside: { type: 'string' } },
+  allowPositionals: true,
+})
+const folders = mkdtempSync(join(tmpdir(), 'quotegate-journal-'))
 process.on('exit', () => rmSync(folders, { recursive: true, force: true }))
 
 const spread = (values: number[], digits: number) => {
@@ -32,10 +37,12 @@ const spread = (values: number[], digits: number) => {
 
 async function start(): Promise<string> {
   const folder = join(folders, 'full')
-  const state = await openFolder(folder)
-  restore(state, new Map())
-  for (let index = 0; index < entries; index += 1) state.note(quoteRecord(index))
-  await state.close()
+  const journal = await openFolder(folder)
+  for (let index = 0; index < entries; index += 1) {
+    journal.append(quoteRecord(index))
+    if (index % 10_000 === 0) await pause(100)
+  }
+  await journal.close()
   const sides = {
     without: undefined,
     empty: join(folders, 'empty'),
@@ -70,16 +77,31 @@ async function start(): Promise<string> {
 
 async function note(): Promise<string> {
   const folder = join(folders, 'note')
+  const before = values.beside === undefined ? undefined : await noteCostAt(values.beside)
   const sides = [
-    { side: 'without STATE_DIRECTORY', folder: undefined, removes: false, costs: [] as number[] },
-    { side: 'noted', folder, removes: false, costs: [] as number[] },
-    { side: 'noted, and later removed', folder, removes: true, costs: [] as number[] },
+    { side: 'without STATE_DIRECTORY', costs: [] as number[], cost: () => noteCost(undefined) },
+    { side: 'noted', costs: [] as number[], cost: () => noteCost(folder) },
+    ...(before === undefined
+      ? []
+      : [
+          { side: '1.1.0, without', costs: [] as number[], cost: () => before(undefined, false) },
+          { side: '1.1.0, noted', costs: [] as number[], cost: () => before(folder, false) },
+          { side: '1.1.0, noted and later removed', costs: [] as number[], cost: () => before(folder, true) },
+        ]),
   ]
-  for (let round = 0; round < noteRounds; round += 1) {
-    for (const { folder, removes, costs } of sides) costs.push(await noteCost(folder, removes))
-  }
-  const rows = sides.map(({ side, costs }) => [side, spread(costs, 1)])
-  return table(['a quote, without its request', 'processor time of all threads, µs'], rows)
+  for (let round = 0; round < noteRounds; round += 1)
+    for (const { costs, cost } of sides) costs.push(await cost())
+  return table(
+    ['a quote, without its request', 'processor time of all threads, µs'],
+    sides.map(({ side, costs }) => [side, spread(costs, 1)]),
+  )
+}
+
+type NoteCost = (folder: string | undefined, removes: boolean) => Promise<number>
+
+async function noteCostAt(checkout: string): Promise<NoteCost> {
+  const { noteCost } = await import(pathToFileURL(resolve(checkout, 'bench/state/note.ts')).href)
+  return noteCost
 }
 
 let nextAmount = 1
@@ -139,40 +161,28 @@ async function disk(): Promise<string> {
     [5, 600],
   ] as const) {
     const folder = join(folders, `disk-${perSecond}-${keptSeconds}`)
-    const state = await openFolder(folder)
-    const memory = new Map<number, StateRecord>()
-    restore(state, memory)
-    let [bytes, mostTimes, mostBytes, noted] = [0, 0, 0, 0]
+    // Time goes so much faster for the folder as well.
+    const journal = await openFolder(folder, { retentionMs: (keptSeconds * 1_000) / hastes })
+    const remembered: number[] = []
+    let [bytes, maxTimes, maxBytes, noted] = [0, 0, 0, 0]
     for (let second = 0; second < 3_600 + keptSeconds; second += 1) {
       for (let count = 0; count < perSecond; count += 1) {
-        const record = quoteRecord(noted++, Date.now())
-        const serial = state.note(record)
-        memory.set(serial, record)
-        bytes += keyOf(serial).length + encodeRecord(keyOf(serial), record).length
+        const record = quoteRecord(noted++, Date.now() - 30_000)
+        journal.append(record)
+        const length = encodeRecord(record, { nowMs: Date.now(), steadyMs: 0 }).length + 1
+        bytes += length
+        remembered.push(length)
       }
-      // As the gateway does, every 15 seconds.
-      if (second % 15 === 0) {
-        for (const [serial, record] of memory) {
-          if (memory.size <= perSecond * keptSeconds) break
-          memory.delete(serial)
-          state.forget(serial)
-          bytes -= keyOf(serial).length + encodeRecord(keyOf(serial), record).length
-        }
-      }
+      while (remembered.length > perSecond * keptSeconds) bytes -= remembered.shift() ?? 0
       await pause(1_000 / hastes)
       if (second < keptSeconds) continue
-      mostBytes = Math.max(mostBytes, sizeOf(folder))
-      mostTimes = Math.max(mostTimes, sizeOf(folder) / bytes)
+      maxBytes = Math.max(maxBytes, sizeOf(folder))
+      maxTimes = Math.max(maxTimes, sizeOf(folder) / bytes)
     }
     const mib = (value: number) => (value / 2 ** 20).toFixed(1)
-    rows.push([
-      `${perSecond} a second, ${keptSeconds} s`,
-      `${memory.size}`,
-      mib(bytes),
-      mib(mostBytes),
-      mostTimes.toFixed(2),
-    ])
-    await state.close()
+    const name = `${perSecond} a second, ${keptSeconds} s`
+    rows.push([name, `${remembered.length}`, mib(bytes), mib(maxBytes), maxTimes.toFixed(2)])
+    await journal.close()
   }
   return table(
     ['quotes, kept for', 'remembered', 'their bytes, MiB', 'disk at most, MiB', 'at most times'],
@@ -201,10 +211,7 @@ async function kill(): Promise<string> {
     await gateway.stop('SIGKILL')
     isKilled = true
     await clients
-    const state = await openFolder(folder)
-    for (const { kind, value } of restore(state, new Map()).records)
-      if (kind === 'quote') answered.delete(value.id)
-    await state.close()
+    await (await openFolder(folder, { restore: ({ quote }) => void answered.delete(quote.id) })).close()
     const ages = Array.from(answered.values(), (atMs) => killedAtMs - atMs)
     agesMs.push(Math.max(0, ...ages))
     lost.push(ages.length)
@@ -223,3 +230,5 @@ for (const [name, part] of Object.entries({ start, note, cost, disk, kill })) {
   if (wanted.length === 0 || wanted.includes(name)) process.stdout.write(`${await part()}\n\n`)
 }
 closeUpstream()
+// The upstream of the other checkout listens too.
+process.exit()
