@@ -1,7 +1,6 @@
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import type { Journal, JournalReader, JournalRecord, NotedQuote, UsedQuote } from '../journal/journal.ts'
 import type { Span } from '../tracing/observer.ts'
-import type { Entry } from './entries.ts'
 import type { Ledger, UnreadableQuote } from './ledger.ts'
 import { UsedQuotes } from './used-quotes.ts'
 
@@ -91,13 +90,14 @@ export class Notes implements JournalReader {
   *missing(generation: number, own: boolean): Iterable<JournalRecord> {
     const { ledger, clock } = this.#options
     for (const quote of this.#used.missing(generation)) yield { kind: 'used', quote }
-    for (const isWanted of [
-      (leftMs: number) => leftMs > 0,
-      (leftMs: number, quote: Entry) => leftMs <= 0 && leftMs > -ledger.rememberedMs && !quote.isUnreadable,
-    ]) {
+    for (const isLive of [true, false]) {
+      // Once for all, because there may be a million. What is yielded in both rounds changes nothing the second time.
+      const now = lookAt(clock)
       for (const quote of ledger.entries()) {
         if (quote.generation === generation || (own && quote.origin === 'delivered')) continue
-        if (isWanted(orderLeftMs(quote, lookAt(clock)), quote)) yield { kind: 'noted', quote }
+        const leftMs = orderLeftMs(quote, now)
+        const isWanted = leftMs > 0 ? isLive : !isLive && leftMs > -ledger.rememberedMs && !quote.isUnreadable
+        if (isWanted) yield { kind: 'noted', quote }
       }
     }
   }
