@@ -2,8 +2,9 @@ import { spawnSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import type { TestRecord } from '../../test/support/machine/skipped-tests.ts'
 
-// Runs the tests that a run skipped because a program was missing, and no other: run-skipped.ts <record of that run>
-const [, , record = ''] = process.argv
+// Runs the tests that a run skipped because a program was missing, and no other:
+// run-skipped.ts <record of that run> [options of vitest]
+const [, , record = '', ...options] = process.argv
 const { skipped } = JSON.parse(readFileSync(record, 'utf8')) as TestRecord
 const forPrograms = skipped.filter(({ missing }) => missing.length > 0)
 const programs = new Set(forPrograms.flatMap(({ missing }) => missing))
@@ -16,6 +17,7 @@ const vitest = [
   ...files,
   '--tags-filter',
   [...programs].join(' or '),
+  ...options,
 ]
 const { status } = spawnSync(process.execPath, vitest, { stdio: 'inherit' })
 process.exitCode = status ?? 1

@@ -44,7 +44,8 @@ export class DiskTrouble {
     this.#failing.add(operation)
     if (this.#sinceMs !== undefined) return
     this.#sinceMs = this.#clock.nowMs()
-    this.#log.error(
+    this.#say(
+      'error',
       { operation, ...how },
       'the ledger cannot be written to STATE_DIRECTORY: requests are served, but a restart now forgets the newest quotes',
     )
@@ -58,6 +59,13 @@ export class DiskTrouble {
     if (this.#sinceMs === undefined || this.#failing.size > 0) return
     const forMs = this.#clock.nowMs() - this.#sinceMs
     this.#sinceMs = undefined
-    this.#log.info({ forMs }, 'the ledger is written to STATE_DIRECTORY again')
+    this.#say('info', { forMs }, 'the ledger is written to STATE_DIRECTORY again')
+  }
+
+  /** The application's logger may have a defect. The records are still written. */
+  #say(level: 'error' | 'info', members: object, message: string): void {
+    try {
+      this.#log[level](members, message)
+    } catch {}
   }
 }

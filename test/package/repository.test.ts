@@ -91,7 +91,10 @@ describe('.ci/run', () => {
     expect(run).toEqual(
       expect.arrayContaining(parts.filter((part) => part !== 'npm test').map((part) => `step ${part}`)),
     )
-    expect(run).toContain('recorded skipped.json npx tsx scripts/ci/run-skipped.ts "$records/bare.json"')
+    expect(run).toContain('recorded fleets.json npx vitest run test/faults/store-fleet')
+    expect(run).toContain(
+      'recorded skipped.json npx tsx scripts/ci/run-skipped.ts "$records/bare.json" --exclude \'test/faults/store-fleet*\'',
+    )
   })
 
   test('installs the packages that CONTRIBUTING.md names, and those that every Debian has', () => {

@@ -147,7 +147,9 @@ export function judge(witnesses: Witnesses): Judgement {
       excused.late.length / Math.max(1, lateAndJudged.length),
       excused.usedServed.length / Math.max(1, used.size),
     ),
-    busyShare: exchanged.filter(({ sentAtMs }) => machine.wasBusyBefore(sentAtMs)).length / exchanged.length,
+    busyShare: machine.tells
+      ? exchanged.filter(({ sentAtMs }) => machine.wasBusyBefore(sentAtMs)).length / exchanged.length
+      : 0,
   }
 }
 

@@ -61,6 +61,7 @@ export class Fleet {
 }
 
 const lookEveryMs = 50
+const tickEveryMs = 5
 /** What a wait for a processor between two looks, or within `spanMs`, may do to an answer of the store, and so to a replica. */
 const shortWait = { waitedMs: 20, cautiousForMs: 300 }
 const longWait = { waitedMs: 120, cautiousForMs: 2_500 }
@@ -71,18 +72,25 @@ const spanMs = 300
  * orders pass for a while.
  */
 export class BusyMachine {
-  readonly #fleet: Fleet
-  readonly #totals = new Map<number, number>()
+  readonly #totals = new Map<string, number>()
   readonly #waits: { atMs: number; waitedMs: number }[] = []
-  #lookedAtMs = performance.now()
+  #tickedAtMs = performance.now()
+  #lookedAtMs = this.#tickedAtMs
+  /** Of a timer of this process, since the last look. */
+  #latestMs = 0
 
-  constructor(fleet: Fleet) {
-    this.#fleet = fleet
-    const timer = setInterval(() => this.#look(), lookEveryMs)
+  constructor() {
+    const timer = setInterval(() => this.#tick(), tickEveryMs)
     onTestFinished(() => clearInterval(timer))
   }
 
+  /** Whether the system says how long its processes waited: Linux does. If not, they may have waited at any time. */
+  get tells(): boolean {
+    return this.#totals.size > 0
+  }
+
   wasBusyBefore(atMs: number): boolean {
+    if (!this.tells) return true
     const until = atMs + lookEveryMs
     const waits = this.#waits.filter((wait) => wait.atMs > atMs - longWait.cautiousForMs && wait.atMs < until)
     return waits.some((wait, index) => {
@@ -92,25 +100,41 @@ export class BusyMachine {
     })
   }
 
-  #look(): void {
+  #tick(): void {
     const nowMs = performance.now()
-    const lateMs = nowMs - this.#lookedAtMs - lookEveryMs
+    this.#latestMs = Math.max(this.#latestMs, nowMs - this.#tickedAtMs - tickEveryMs)
+    this.#tickedAtMs = nowMs
+    if (nowMs - this.#lookedAtMs < lookEveryMs) return
     this.#lookedAtMs = nowMs
-    const pids = [process.pid, ...this.#fleet.running.map(({ program }) => program.child.pid ?? 0)]
-    const waitedMs = Math.max(lateMs, ...pids.map((pid) => this.#waitOf(pid)))
-    this.#waits.push({ atMs: Date.now(), waitedMs })
+    // An answer waits for the store, perhaps for a line of this process, and for the replica.
+    const waits = this.#processes().map((pid) => this.#waitOf(pid))
+    const [first = 0, second = 0] = [this.#latestMs, ...waits].sort((left, right) => right - left)
+    this.#waits.push({ atMs: Date.now(), waitedMs: first + second })
+    this.#latestMs = 0
   }
 
-  /** For how long it was ready to run and did not, since the last look. Only Linux counts that. */
-  #waitOf(pid: number): number {
-    try {
-      const [, waitedNs] = readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')
-      const totalMs = Number(waitedNs) / 1e6
-      const before = this.#totals.get(pid) ?? totalMs
-      this.#totals.set(pid, totalMs)
-      return totalMs - before
-    } catch {
-      return 0
-    }
+  /** This one, its stores and its replicas. */
+  #processes(): string[] {
+    const { pid } = process
+    const children = readOrNothing(`/proc/${pid}/task/${pid}/children`).split(' ')
+    return [String(pid), ...children].filter((id) => id !== '')
+  }
+
+  /** For how long it was ready to run and did not, since the last look. */
+  #waitOf(pid: string): number {
+    const [, waitedNs] = readOrNothing(`/proc/${pid}/schedstat`).split(' ')
+    if (waitedNs === undefined) return 0
+    const totalMs = Number(waitedNs) / 1e6
+    const before = this.#totals.get(pid) ?? totalMs
+    this.#totals.set(pid, totalMs)
+    return totalMs - before
+  }
+}
+
+function readOrNothing(path: string): string {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return ''
   }
 }
