@@ -9,7 +9,7 @@ import { createLogger } from './process/logger.ts'
 import { version } from './process/package-info.ts'
 import { ignoreClosedOutput, shutDownOnSignal, shutDownOnUnhandledError } from './process/signals.ts'
 import { StateError } from './process/state-error.ts'
-import { setV8Flags } from './process/v8-flags.ts'
+import { markingInSteps, setV8Flags } from './process/v8-flags.ts'
 
 const flags = {
   help: { type: 'boolean', short: 'h' },
@@ -92,7 +92,7 @@ async function runGateway(loaded: LoadedConfig): Promise<void> {
   const close = () => gateway.close(config.drain)
   shutDownOnSignal({ log: logger, close })
   shutDownOnUnhandledError({ log: logger, close })
-  const { trafficUrl, operationsUrl } = await gateway.listen().catch(async (error) => {
+  const { trafficUrl, operationsUrl } = await markingInSteps(gateway.listen()).catch(async (error) => {
     // Otherwise the next startup would treat this as a crash.
     await gateway.close().catch((cause) => logger.error({ cause }, 'a part could not be closed'))
     throw error

@@ -43,12 +43,16 @@ export class AllTerms {
       prices: new Prices(),
       quotes: 0,
     }
-    for (const [at, amount] of this.#placesOf(terms)) {
-      // Or a client that asks for many amounts with the nearest double of another client's would hide that one's quotes.
-      const usual = parseDecimal(String(Number(amount)))
-      addTo(this.#byFrom, at, terms, { mayGo: (known) => known.requestedAmount !== usual })
-    }
+    this.#file(fromHash, fromValue, terms)
+    const requestedHash = this.#requestedHashOf(terms, fromHash)
+    if (requestedHash !== fromHash) this.#file(requestedHash, requestedAmount, terms)
     return terms
+  }
+
+  #file(at: number, amount: string, terms: Terms): void {
+    // Or a client that asks for many amounts with the nearest double of another client's would hide that one's quotes.
+    const mayGo = (known: Terms) => known.requestedAmount !== parseDecimal(String(Number(amount)))
+    addTo(this.#byFrom, at, terms, { mayGo })
   }
 
   /** Those of just its amount first: the others only have the same nearest double. */
@@ -70,14 +74,16 @@ export class AllTerms {
   }
 
   drop(terms: Terms): void {
-    for (const [at] of this.#placesOf(terms)) removeFrom(this.#byFrom, at, terms)
+    const fromHash = this.#hashOf(fold(terms.pairId), terms.application, terms.fromValue)
+    removeFrom(this.#byFrom, fromHash, terms)
+    const requestedHash = this.#requestedHashOf(terms, fromHash)
+    if (requestedHash !== fromHash) removeFrom(this.#byFrom, requestedHash, terms)
   }
 
-  /** By its hash each amount by which it is found. */
-  #placesOf({ pairId, application, fromValue, requestedAmount }: Terms): Map<number, string> {
-    const folded = fold(pairId)
-    const amounts = [fromValue, requestedAmount]
-    return new Map(amounts.map((amount) => [this.#hashOf(folded, application, amount), amount]))
+  /** Nearly always the client asked for the amount that the quote takes. */
+  #requestedHashOf({ pairId, application, fromValue, requestedAmount }: Terms, fromHash: number): number {
+    if (requestedAmount === fromValue) return fromHash
+    return this.#hashOf(fold(pairId), application, requestedAmount)
   }
 
   #hashOf(folded: string, application: string, amount: string): number {

@@ -102,14 +102,6 @@ export class Entry implements NotedQuote, Price {
     return isUnreadable(this)
   }
 
-  isOfOnePriceWith({ terms, toValue }: Entry): boolean {
-    return this.terms === terms && this.toValue === toValue
-  }
-
-  isOfOneClientWith({ terms, partition }: Entry): boolean {
-    return this.terms === terms && this.partition === partition
-  }
-
   /** An answer to the same request could not be read either: the later of their two ends counts. */
   renewedAs({ notedAtMs, refusedFromMs }: NotedQuote): this {
     this.#lifeMs = this.expiresAtMs - notedAtMs
@@ -140,6 +132,22 @@ export class Entry implements NotedQuote, Price {
       fold(this.pairId) === fold(quote.pairId)
     )
   }
+}
+
+export function areOfOnePrice(one: Entry, other: Entry): boolean {
+  return one.terms === other.terms && one.toValue === other.toValue
+}
+
+export function areOfOneClient(one: Entry, other: Entry): boolean {
+  return one.terms === other.terms && one.partition === other.partition
+}
+
+export function areOfOneClientAndPrice(one: Entry, other: Entry): boolean {
+  return areOfOneClient(one, other) && one.toValue === other.toValue
+}
+
+export function areOfOneClientAndPair(one: Entry, other: Entry): boolean {
+  return other.isFor(fold(one.pairId), one.partition)
 }
 
 /** Pairs are compared without regard to case. */

@@ -48,14 +48,21 @@ export function lastToEnd<Item extends Ending>(
   return last
 }
 
+export type Alike<Item> = (item: Item, other: Item) => boolean
+
 /** Of the items that are alike, the one that ends last, by a hash of what they have in common. */
 export class LastToEnd<Item extends Ending> {
   readonly #byHash = new WideMap<number, Few<Item>>()
 
-  add(hash: number, item: Item, isAlike: (other: Item) => boolean, now: Now): void {
+  add(hash: number, item: Item, isAlike: Alike<Item>, now: Now): void {
     const found = this.#byHash.get(hash)
+    const alike =
+      found &&
+      lastToEnd(
+        listOf(found).filter((other) => isAlike(item, other)),
+        now,
+      )
     // Nearly always. Looking it up takes most of the time when many are noted at a start.
-    const alike = found && lastToEnd(listOf(found).filter(isAlike), now)
     if (found === undefined) this.#byHash.set(hash, item)
     else if (alike === undefined) addTo(this.#byHash, hash, item)
     else if (orderLeftMs(alike, now) <= orderLeftMs(item, now)) this.#replace(hash, alike, item)

@@ -4,6 +4,10 @@ import { briefText } from '../process/brief-text.ts'
 import { AllTerms } from './all-terms.ts'
 import type { StatedAmount } from './amounts.ts'
 import {
+  areOfOneClient,
+  areOfOneClientAndPair,
+  areOfOneClientAndPrice,
+  areOfOnePrice,
   type Candidates,
   Entry,
   fold,
@@ -15,7 +19,7 @@ import {
   Prices,
   type Terms,
 } from './entries.ts'
-import { addTo, type Few, LastToEnd, lastToEnd, listOf, removeFrom } from './last-to-end.ts'
+import { type Alike, addTo, type Few, LastToEnd, lastToEnd, listOf, removeFrom } from './last-to-end.ts'
 import type { OrderTerms } from './order-terms.ts'
 import type { Orderer } from './orderer.ts'
 import { WideMap } from './wide-map.ts'
@@ -94,8 +98,9 @@ export class Ledger {
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */
   note(quote: NotedQuote, origin: Origin = 'own'): Entry {
     const now = this.now()
-    const known = isUnreadable(quote) ? this.#findUnreadable(quote, now) : this.#findSame(quote)
-    const entry = known ?? this.#add(quote, now)
+    const ofOneId = isUnreadable(quote) ? undefined : this.#byId.get(quote.id)
+    const known = isUnreadable(quote) ? this.#findUnreadable(quote, now) : sameIn(ofOneId, quote)
+    const entry = known ?? this.#add(quote, ofOneId, now)
     if (known !== undefined) {
       if (isUnreadable(quote)) this.#file(known.renewedAs(quote), now)
       else if (origin !== 'delivered' || known.refusedFromMs - quote.refusedFromMs > roundingMs)
@@ -109,7 +114,7 @@ export class Ledger {
 
   /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean {
-    const known = this.#findSame(quote)
+    const known = sameIn(this.#byId.get(quote.id), quote)
     return known !== undefined && known.origin !== 'restored' && known.refusedFromMs <= quote.refusedFromMs
   }
 
@@ -180,7 +185,7 @@ export class Ledger {
       ownOf: (same) =>
         !hasOwn || isOwn(same)
           ? same
-          : this.#byClient.find(mix(same.hash, who), (one) => isOwn(one) && one.isOfOnePriceWith(same), now),
+          : this.#byClient.find(mix(same.hash, who), (one) => isOwn(one) && areOfOnePrice(one, same), now),
       unreadable: find(this.#unreadable, (terms) => mix(terms.hash, who), isOwn),
     }
   }
@@ -205,24 +210,26 @@ export class Ledger {
     return this.#unreadable.find(at, (one) => one.terms === its && one.partition === quote.partition, now)
   }
 
-  #add(quote: NotedQuote, now: Now): Entry {
+  #add(quote: NotedQuote, ofOneId: Few<Entry> | undefined, now: Now): Entry {
     const entry = new Entry(this.#byTerms.of(quote), quote)
     entry.terms.quotes += 1
     this.#list.push(entry)
-    if (entry.id !== '') addTo(this.#byId, entry.id, entry, { most: maxOfOneId })
+    if (ofOneId !== undefined) addTo(this.#byId, entry.id, entry, { most: maxOfOneId })
+    else if (entry.id !== '') this.#byId.set(entry.id, entry)
     this.#file(entry, now)
     return entry
   }
 
   #file(entry: Entry, now: Now): void {
-    for (const [map, at, isAlike] of this.#placesOf(entry)) map.add(at, entry, isAlike, now)
+    this.#eachPlaceOf(entry, (map, at, areAlike) => map.add(at, entry, areAlike, now))
     if (entry.isUnreadable) return
     const { prices } = entry.terms
-    prices.set(lastToEnd([entry, prices.get(entry.toValue)], now) ?? entry)
+    const known = prices.get(entry.toValue)
+    prices.set(known === undefined ? entry : (lastToEnd([entry, known], now) ?? entry))
   }
 
   #unfile(entry: Entry): void {
-    for (const [map, at] of this.#placesOf(entry)) map.delete(at, entry)
+    this.#eachPlaceOf(entry, (map, at) => map.delete(at, entry))
     entry.terms.prices.delete(entry)
   }
 
@@ -233,36 +240,28 @@ export class Ledger {
     entry.refusedFromMs = refusedFromMs
     this.#file(entry, now)
     const live = this.#list.slice(Math.max(this.#first, this.#firstLive)).reverse()
-    for (const [, , isAlike] of this.#placesOf(entry)) {
-      const alike = live.filter((other) => isAlike(other) && !other.isUnreadable)
+    this.#eachPlaceOf(entry, (_map, _at, areAlike) => {
+      const alike = live.filter((other) => areAlike(entry, other) && !other.isUnreadable)
       this.#file(lastToEnd(alike, now) ?? entry, now)
-    }
+    })
   }
 
   /** Where an entry is found, and what is alike there. */
-  #placesOf(entry: Entry): [map: LastToEnd<Entry>, hash: number, isAlike: (other: Entry) => boolean][] {
+  #eachPlaceOf(
+    entry: Entry,
+    visit: (map: LastToEnd<Entry>, hash: number, areAlike: Alike<Entry>) => void,
+  ): void {
     const { terms, partition } = entry
     const who = this.#byTerms.hash(partition ?? '')
-    const isOfOneClient = (other: Entry) => other.isOfOneClientWith(entry)
-    const isOfOnePrice = (other: Entry) => other.isOfOnePriceWith(entry)
     if (entry.isUnreadable) {
-      const pair = fold(entry.pairId)
-      return [
-        [this.#unreadable, mix(terms.hash, who), isOfOneClient],
-        [this.#unreadable, mix(this.#byTerms.hash(pair), who), (other) => other.isFor(pair, partition)],
-      ]
+      visit(this.#unreadable, mix(terms.hash, who), areOfOneClient)
+      visit(this.#unreadable, mix(this.#byTerms.hash(fold(entry.pairId)), who), areOfOneClientAndPair)
+      return
     }
-    const byPrice: [LastToEnd<Entry>, number, typeof isOfOnePrice] = [this.#byPrice, entry.hash, isOfOnePrice]
-    if (partition === undefined) return [byPrice]
-    return [
-      byPrice,
-      [this.#byClient, mix(entry.hash, who), (other) => isOfOneClient(other) && isOfOnePrice(other)],
-      [this.#byClient, mix(terms.hash, who), isOfOneClient],
-    ]
-  }
-
-  #findSame(quote: NotedQuote): Entry | undefined {
-    return listOf(this.#byId.get(quote.id)).find((entry) => entry.is(quote))
+    visit(this.#byPrice, entry.hash, areOfOnePrice)
+    if (partition === undefined) return
+    visit(this.#byClient, mix(entry.hash, who), areOfOneClientAndPrice)
+    visit(this.#byClient, mix(terms.hash, who), areOfOneClient)
   }
 
   #tidy(now: Now): void {
@@ -294,4 +293,10 @@ export class Ledger {
     entry.terms.quotes -= 1
     if (entry.terms.quotes === 0) this.#byTerms.drop(entry.terms)
   }
+}
+
+/** Of those with one id. */
+function sameIn(ofOneId: Few<Entry> | undefined, quote: NotedQuote): Entry | undefined {
+  if (ofOneId === undefined) return undefined
+  return listOf(ofOneId).find((entry) => entry.is(quote))
 }
