@@ -1,4 +1,5 @@
 import { open, truncate } from 'node:fs/promises'
+import { setImmediate as eventLoop } from 'node:timers/promises'
 import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { JournalReader, JournalRecord } from './journal.ts'
 import { decodeEnd, decodeRecord, maxRecordLength } from './records.ts'
@@ -12,8 +13,9 @@ export interface ReadingOptions {
   isOver(): boolean
 }
 
-/** The records of a piece are decoded in some milliseconds. Behind each the event loop is free, until the next is read. */
 const pieceBytes = 65_536
+/** After so long the event loop is left free, also in the middle of a piece. */
+const sliceMs = 5
 /** A character of a record takes up to four bytes. */
 const maxLineBytes = 4 * maxRecordLength
 const newline = 0x0a
@@ -54,9 +56,13 @@ export class Reading {
       const now = lookAt(this.#options.clock)
       const lines = piece.toString('utf8').split('\n')
       this.#isTorn = lines.pop() !== ''
+      let beganMs = performance.now()
       for (const line of lines) {
         if (next >= passOver) this.#take(line, segment, now)
         next += 1
+        if (performance.now() - beganMs < sliceMs) continue
+        await eventLoop()
+        beganMs = performance.now()
       }
       if (!this.#isTorn) continue
       // A kill in the middle of a write leaves the newest segment so. At the next start it would be damage.
