@@ -662,7 +662,9 @@ export class Fleet {
         this.#pump(replica)
         this.flush(replica)
       }
-      if (appends === this.appends && clock === this.store.clock) break
+      // What was acknowledged and is not brought by the read after that is appended again by its end.
+      const isWaiting = this.replicas.some(({ acknowledged }) => acknowledged.length > 0)
+      if (appends === this.appends && clock === this.store.clock && !isWaiting) break
     }
   }
 
