@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { Agent, createServer, get } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { setTimeout as pause } from 'node:timers/promises'
 import { startProgram } from '../../test/support/gateways/program.ts'
 
 export const clientsAtOnce = 16
@@ -19,13 +20,53 @@ export const swapUrl = () => `http://127.0.0.1:${(upstream.address() as AddressI
 /** As long as the ids of the provider. */
 export const idOf = (amount: string) => hash('sha256', amount)
 
-export async function startGateway(folder: string | undefined) {
+async function freePort(): Promise<number> {
+  const server = createTcpServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+/** How long the operations port took to answer at most, from its first answer until this is aborted. */
+async function longestWait(port: number, signal: AbortSignal): Promise<number> {
+  const isAnswered = () =>
+    new Promise<boolean>((resolve) => {
+      get({ port, path: '/healthz' }, (response) => response.on('end', () => resolve(true)).resume()).on(
+        'error',
+        () => resolve(false),
+      )
+    })
+  while (!(await isAnswered()) && !signal.aborted) await pause(10)
+  let longestMs = 0
+  while (!signal.aborted) {
+    await pause(10)
+    const askedMs = performance.now()
+    await isAnswered()
+    longestMs = Math.max(longestMs, performance.now() - askedMs)
+  }
+  return longestMs
+}
+
+export async function startGateway(folder: string | undefined, settings: Record<string, string> = {}) {
+  const port = await freePort()
   const beganMs = performance.now()
-  const ports = { PORT: '0', ADMIN_PORT: '0', DRAIN_DELAY_MS: '0', LOG_FORMAT: 'json', LOG_LEVEL: 'info' }
+  const ports = {
+    PORT: '0',
+    ADMIN_PORT: `${port}`,
+    DRAIN_DELAY_MS: '0',
+    LOG_FORMAT: 'json',
+    LOG_LEVEL: 'info',
+  }
   const state = folder === undefined ? {} : { STATE_DIRECTORY: folder }
-  const program = startProgram([], { SWAP_BASE_URL: swapUrl(), TRUST_PROXY: 'loopback', ...ports, ...state })
+  const own = { ...ports, ...state, ...settings }
+  const program = startProgram([], { SWAP_BASE_URL: swapUrl(), TRUST_PROXY: 'loopback', ...own })
+  const listening = new AbortController()
+  const waiting = longestWait(port, listening.signal)
   const [, url = ''] = await program.says(/"trafficUrl":"([^"]+)"/)
   const startMs = performance.now() - beganMs
+  listening.abort()
+  const longestWaitMs = await waiting
   const [, operationsUrl = ''] = await program.says(/"operationsUrl":"([^"]+)"/)
   const agent = new Agent({ keepAlive: true, maxSockets: clientsAtOnce })
   async function stop(signal: NodeJS.Signals) {
@@ -40,6 +81,7 @@ export async function startGateway(folder: string | undefined) {
       cpuMs: 1_000 * read('process_cpu_seconds_total'),
       lagMs: 1_000 * read('nodejs_eventloop_lag_p99_seconds'),
       restored: read('quotegate_journal_restored_records'),
+      residentMib: read('process_resident_memory_bytes') / 2 ** 20,
     }
   }
   const ask = (amount: number) =>
@@ -50,7 +92,7 @@ export async function startGateway(folder: string | undefined) {
         response.on('end', resolve).on('error', reject).resume()
       }).on('error', reject)
     })
-  return { startMs, stop, gauges, ask }
+  return { startMs, longestWaitMs, stop, gauges, ask }
 }
 export type RunningGateway = Awaited<ReturnType<typeof startGateway>>
 

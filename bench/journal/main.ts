@@ -1,6 +1,7 @@
 // What STATE_DIRECTORY costs: the start with a full folder, a noted quote, the event loop, the disk, and what kill -9 takes.
 // The sides take turns, because other programs may want the machine: npm run bench:journal -- [start] [note] [cost] [disk]
-// [kill] [--beside <folder>], where `note` also measures the LevelDB of 1.1.0 in that checkout, built
+// [kill] [--entries 1000000] [--beside <folder>], where `start` has so many records, and `note` also measures the LevelDB of 1.1.0
+// in that checkout, built
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +14,7 @@ import { table } from '../shared/generated.ts'
 import { describeMachine } from '../shared/machine.ts'
 import { clientsAtOnce, closeUpstream, idOf, type RunningGateway, startGateway } from './gateway.ts'
 import { noteCost } from './note.ts'
-import { entries, openFolder, quoteRecord, sizeOf } from './records.ts'
+import { openFolder, quoteRecord, sizeOf } from './records.ts'
 
 const startRounds = 6
 const noteRounds = 6
@@ -23,9 +24,10 @@ const kills = 25
 /** The hour is played this many times faster. */
 const hastes = 60
 const { values, positionals: wanted } = parseArgs({
-  options: { beside: { type: 'string' } },
+  options: { beside: { type: 'string' }, entries: { type: 'string', default: '200000' } },
   allowPositionals: true,
 })
+const entries = Number(values.entries)
 const folders = mkdtempSync(join(tmpdir(), 'quotegate-journal-'))
 process.on('exit', () => rmSync(folders, { recursive: true, force: true }))
 
@@ -37,44 +39,45 @@ const spread = (values: number[], digits: number) => {
 
 async function start(): Promise<string> {
   const folder = join(folders, 'full')
-  const journal = await openFolder(folder)
+  const journal = await openFolder(folder, { maxRecords: entries })
   for (let index = 0; index < entries; index += 1) {
     journal.append(quoteRecord(index))
     if (index % 10_000 === 0) await pause(100)
   }
   await journal.close()
-  const sides = {
-    without: undefined,
-    empty: join(folders, 'empty'),
-    full: folder,
-    'full, after kill -9': folder,
-  }
-  const tookMs: Record<string, number[]> = { without: [], empty: [], full: [], 'full, after kill -9': [] }
-  const cpuMs: Record<string, number[]> = { without: [], empty: [], full: [], 'full, after kill -9': [] }
+  const sides = [
+    { side: 'without', directory: undefined },
+    { side: 'empty', directory: join(folders, 'empty') },
+    { side: 'full', directory: folder },
+    { side: 'full, after kill -9', directory: folder },
+  ].map((side) => ({ ...side, tookMs: [] as number[], waitMs: [] as number[], residentMib: [] as number[] }))
+  const settings = { LEDGER_ENTRIES: `${entries}` }
   for (let round = 0; round < startRounds; round += 1) {
-    for (const [side, directory] of Object.entries(sides)) {
-      if (side === 'full, after kill -9') await (await startGateway(directory)).stop('SIGKILL')
-      const gateway = await startGateway(directory)
-      const { restored, ...spent } = await gateway.gauges()
-      cpuMs[side]?.push(spent.cpuMs)
+    for (const { side, directory, tookMs, waitMs, residentMib } of sides) {
+      if (side === 'full, after kill -9') await (await startGateway(directory, settings)).stop('SIGKILL')
+      const gateway = await startGateway(directory, settings)
+      const gauges = await gateway.gauges()
       // The line of a clean end counts as a record, and then the oldest is one too many.
-      const isRestored = restored >= entries - 1
-      if (directory === folder && !isRestored) throw new Error(`${restored} records were restored`)
-      tookMs[side]?.push(gateway.startMs)
+      const isRestored = gauges.restored >= entries - 1
+      if (directory === folder && !isRestored) throw new Error(`${gauges.restored} records were restored`)
+      tookMs.push(gateway.startMs)
+      waitMs.push(gateway.longestWaitMs)
+      residentMib.push(gauges.residentMib)
       await gateway.stop('SIGTERM')
     }
   }
-  const rows = Object.entries(tookMs).map(([side, values]) => [
-    side,
-    spread(values, 0),
-    spread(cpuMs[side] ?? [], 0),
-  ])
-  const head = [
-    `STATE_DIRECTORY (full: ${entries} records)`,
-    'process start to listening, ms',
-    'processor time once its modules are loaded, ms',
-  ]
-  return table(head, rows)
+  return table(
+    [
+      `STATE_DIRECTORY (full: ${entries} records)`,
+      'process start to listening, ms',
+      'longest answer of /healthz meanwhile, ms',
+      'resident, MiB',
+    ],
+    sides.map(({ side, tookMs, waitMs, residentMib }) => [
+      side,
+      ...[tookMs, waitMs, residentMib].map((values) => spread(values, 0)),
+    ]),
+  )
 }
 
 async function note(): Promise<string> {
@@ -134,7 +137,7 @@ async function lag(gateway: RunningGateway): Promise<number> {
 
 async function cost(): Promise<string> {
   const sides = [undefined, join(folders, 'cost')]
-  const gateways = await Promise.all(sides.map(startGateway))
+  const gateways = await Promise.all(sides.map((side) => startGateway(side)))
   const measures = {
     'miss, µs of processor': (gateway: RunningGateway) => load(gateway, () => nextAmount++),
     'hit, µs of processor': (gateway: RunningGateway) => load(gateway, () => 1),

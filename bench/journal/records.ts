@@ -6,16 +6,15 @@ import type { JournalReader, JournalRecord } from '../../src/journal/journal.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { idOf, swapUrl } from './gateway.ts'
 
-export const entries = 200_000
 export const dayMs = 86_400_000
 
 /** Opens the folder, and reads what it has into nothing. */
 export async function openFolder(
   directory: string,
-  { retentionMs = dayMs, restore = (_: JournalRecord): void => {} } = {},
+  { maxRecords = 200_000, retentionMs = dayMs, restore = (_: JournalRecord): void => {} } = {},
 ): Promise<DiskJournal> {
   const folder = { directory, swapBaseUrl: swapUrl(), salt: undefined }
-  const bounds = { maxRecords: entries, retentionMs }
+  const bounds = { maxRecords, retentionMs }
   const journal = await DiskJournal.open({ ...folder, ...bounds, clock: systemClock, log: silentLogger() })
   const reader: JournalReader = {
     restore,
