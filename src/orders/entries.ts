@@ -1,3 +1,4 @@
+import { type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { doubleText, type Price } from './amounts.ts'
 
@@ -193,19 +194,33 @@ export class Prices {
     return this.#only?.toValue === price ? this.#only : undefined
   }
 
-  /** In place of one of the same price. What was noted last comes last. */
-  set(quote: Entry): void {
+  /**
+   * In place of one of the same price that ends before it. What was shown last comes last. Returns the one that is not shown
+   * because of it, unless that one would never decide.
+   */
+  show(quote: Entry, now: Now): Entry | undefined {
+    const known = this.get(quote.toValue)
+    const last = known !== undefined && orderLeftMs(known, now) > orderLeftMs(quote, now) ? known : quote
+    const oldest = this.#set(last)
+    if (known === undefined) return oldest
+    const other = last === quote ? known : quote
+    return other.partition === last.partition ? undefined : other
+  }
+
+  /** Returns the oldest, if it had to make room. */
+  #set(quote: Entry): Entry | undefined {
     const only = this.#only
     if (this.#all === undefined && (only === undefined || only.toValue === quote.toValue)) {
       this.#only = quote
-      return
+      return undefined
     }
     this.#all ??= new Map(only && [[only.toValue, only]])
     this.#only = undefined
     this.#all.delete(quote.toValue)
     this.#all.set(quote.toValue, quote)
-    const [oldest] = this.#all.size > maxPrices ? this.#all.keys() : []
-    if (oldest !== undefined) this.#all.delete(oldest)
+    const [oldest] = this.#all.size > maxPrices ? this.#all.values() : []
+    if (oldest !== undefined) this.#all.delete(oldest.toValue)
+    return oldest
   }
 
   delete(quote: Entry): void {

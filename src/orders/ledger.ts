@@ -58,6 +58,7 @@ export class Ledger {
   #first = 0
   #firstLive = 0
   readonly #byId = new WideMap<string, Few<Entry>>()
+  /** A quote is one of the prices that its terms show, or, if others are shown in its place, in both maps behind this one. */
   readonly #byTerms = new AllTerms()
   readonly #byPrice = new LastToEnd<Entry>()
   readonly #byClient = new LastToEnd<Entry>()
@@ -162,31 +163,41 @@ export class Ledger {
     const now = this.now()
     const all = this.#byTerms.meantBy(order, application)
     const who = this.#byTerms.hash(partition ?? '')
-    const isOwn = (entry: Entry) => entry.partition === partition
+    const isOwn = (entry: Entry) => partition !== undefined && entry.partition === partition
     const isExact = (entry: Entry) => stated?.isExactly(entry) === true
-    const exactHash = (terms: Terms) => hash(terms.hash, stated?.double ?? '')
-    function find(
-      map: LastToEnd<Entry>,
-      hashOf: (terms: Terms) => number,
-      isMeant: (entry: Entry) => boolean,
-    ): Entry | undefined {
-      return lastToEnd(
-        all.map((terms) => map.find(hashOf(terms), (one) => one.terms === terms && isMeant(one), now)),
-        now,
-      )
-    }
-    const hasOwn = partition !== undefined
     const isOwnExact = (entry: Entry) => isOwn(entry) && isExact(entry)
+    const isUnreadable = (entry: Entry) => entry.partition === partition
+    const later = (one: Entry | undefined, other: Entry | undefined) =>
+      one === undefined || (other && orderLeftMs(other, now) > orderLeftMs(one, now)) ? other : one
+    const exactHash = (terms: Terms) => hash(terms.hash, stated?.double ?? '')
+    let exact: Entry | undefined
+    let ownExact: Entry | undefined
+    let own: Entry | undefined
+    let unreadable: Entry | undefined
+    for (const terms of all) {
+      for (const entry of terms.prices.values()) {
+        if (isOwn(entry)) own = later(own, entry)
+        if (!isExact(entry)) continue
+        exact = later(exact, entry)
+        if (isOwn(entry)) ownExact = later(ownExact, entry)
+      }
+      const findIn = (map: LastToEnd<Entry>, at: number, isMeant: (entry: Entry) => boolean) =>
+        map.find(at, (entry) => entry.terms === terms && isMeant(entry), now)
+      exact = later(exact, findIn(this.#byPrice, exactHash(terms), isExact))
+      ownExact = later(ownExact, findIn(this.#byClient, mix(exactHash(terms), who), isOwnExact))
+      own = later(own, findIn(this.#byClient, mix(terms.hash, who), isOwn))
+      unreadable = later(unreadable, findIn(this.#unreadable, mix(terms.hash, who), isUnreadable))
+    }
     return {
-      exact: find(this.#byPrice, exactHash, isExact),
-      ownExact: hasOwn ? find(this.#byClient, (terms) => mix(exactHash(terms), who), isOwnExact) : undefined,
-      own: hasOwn ? find(this.#byClient, (terms) => mix(terms.hash, who), isOwn) : undefined,
+      exact,
+      ownExact,
+      own,
+      unreadable,
       prices: Prices.upToMost(all),
       ownOf: (same) =>
-        !hasOwn || isOwn(same)
+        partition === undefined || isOwn(same)
           ? same
           : this.#byClient.find(mix(same.hash, who), (one) => isOwn(one) && areOfOnePrice(one, same), now),
-      unreadable: find(this.#unreadable, (terms) => mix(terms.hash, who), isOwn),
     }
   }
 
@@ -221,11 +232,9 @@ export class Ledger {
   }
 
   #file(entry: Entry, now: Now): void {
-    this.#eachPlaceOf(entry, (map, at, areAlike) => map.add(at, entry, areAlike, now))
-    if (entry.isUnreadable) return
-    const { prices } = entry.terms
-    const known = prices.get(entry.toValue)
-    prices.set(known === undefined ? entry : (lastToEnd([entry, known], now) ?? entry))
+    const hidden = entry.isUnreadable ? entry : entry.terms.prices.show(entry, now)
+    if (hidden !== undefined)
+      this.#eachPlaceOf(hidden, (map, at, areAlike) => map.add(at, hidden, areAlike, now))
   }
 
   #unfile(entry: Entry): void {
@@ -246,7 +255,7 @@ export class Ledger {
     })
   }
 
-  /** Where an entry is found, and what is alike there. */
+  /** Where an entry is found that its terms do not show, and what is alike there. */
   #eachPlaceOf(
     entry: Entry,
     visit: (map: LastToEnd<Entry>, hash: number, areAlike: Alike<Entry>) => void,

@@ -469,12 +469,14 @@ it('of a quote with several clients every cache key is remembered, as an entry o
   expect(['1', '2', '3', '4', '5'].map(placesOf)).toEqual([0, 0, 0, 0, 100])
 })
 
+const priced = (toAmount: number) => order({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount })
+
 it('of one terms the last 1,000 prices count, and all are found by their amount or id', () => {
   const prices = Array.from({ length: 1_001 }, (_, index) => ({
     ...quote,
     id: `p${index}`,
     partition: 'another',
-    toValue: `${1_000 + index}.5`,
+    toValue: `${1_000 + index}.5678`,
     expiresAtMs: EXPIRY + (index === 0 ? 60_000 : 0),
   }))
   const ledger = ledgerOf(prices.slice(0, 1_000), 2_000)
@@ -483,4 +485,19 @@ it('of one terms the last 1,000 prices count, and all are found by their amount 
   // The first, which is live, is not among the last 1,000 any more.
   expect(ledger.verdict(openTerms, at(EXPIRY))).toMatchObject({ state: 'expired', rule: 'none' })
   expect(ledger.verdict(order({ quoteId: 'p0' }), at(EXPIRY)).state).toBe('live')
+  expect(ledger.verdict(priced(1_000.5678), at(EXPIRY))).toMatchObject({ state: 'live', rule: 'exact' })
+})
+
+it('what a full ledger drops refuses nothing, also a price that was not among the last 1,000', () => {
+  const prices = Array.from({ length: 1_600 }, (_, index) => ({
+    ...quote,
+    id: `p${index}`,
+    partition: 'another',
+    toValue: `${1_000 + index}.5678`,
+  }))
+  const ledger = ledgerOf(prices.slice(0, 1_500), 1_500)
+  const first = () => ledger.verdict(priced(1_000.5678), at(EXPIRY + 1)).state
+  expect(first()).toBe('expired')
+  for (const given of prices.slice(1_500)) ledger.note(given, EXPIRY)
+  expect(first()).toBe('unknown')
 })
