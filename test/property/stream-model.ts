@@ -109,7 +109,7 @@ interface Replica {
   isAbsent: boolean
   isTrimCautious: boolean
   caughtUp: boolean
-  /** Ghost: what was trimmed before it started. */
+  /** Ghost: what was trimmed before it read the list from its beginning. */
   cannotHave: number
 }
 
@@ -417,10 +417,9 @@ export class Fleet {
     ) {
       this.#careful(replica)
     }
-    if (!replica.hasStarted) {
-      replica.hasStarted = true
-      replica.cannotHave = this.trimmed & ~this.bitsOf(replica)
-    }
+    // It has read the list from its beginning.
+    if (!replica.hasStarted || read.lost) replica.cannotHave = this.trimmed & ~this.bitsOf(replica)
+    replica.hasStarted = true
     this.#pump(replica)
     if (replica.isReturning && !this.isAway(replica) && replica.waiting.length === 0) {
       replica.isReturning = false
