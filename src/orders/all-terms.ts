@@ -3,7 +3,7 @@ import { parseDecimal } from '../http/decimal.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/brief-text.ts'
 import { createAmountMatcher, doubleText } from './amounts.ts'
-import { fold, hash, Prices, type Terms } from './entries.ts'
+import { fold, hash, Terms } from './entries.ts'
 import { addTo, type Few, listOf, removeFrom } from './last-to-end.ts'
 import type { OrderTerms } from './order-terms.ts'
 import { WideMap } from './wide-map.ts'
@@ -33,16 +33,7 @@ export class AllTerms {
         fold(terms.pairId) === folded,
     )
     if (known !== undefined) return known
-    const ownHash = hash(hash(fromHash, fromValue), requestedAmount)
-    const terms = {
-      pairId,
-      application,
-      fromValue,
-      requestedAmount,
-      hash: ownHash,
-      prices: new Prices(),
-      quotes: 0,
-    }
+    const terms = new Terms(quote, hash(hash(fromHash, fromValue), requestedAmount))
     this.#file(fromHash, fromValue, terms)
     const requestedHash = this.#requestedHashOf(terms, fromHash)
     if (requestedHash !== fromHash) this.#file(requestedHash, requestedAmount, terms)

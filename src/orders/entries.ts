@@ -2,13 +2,6 @@ import { type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { doubleText, type Price } from './amounts.ts'
 
-/** What quotes have in common that an order may mean: a pair, an application, and the two from amounts. */
-export interface Terms extends Pick<NotedQuote, 'pairId' | 'application' | 'fromValue' | 'requestedAmount'> {
-  readonly hash: number
-  readonly prices: Prices
-  quotes: number
-}
-
 /** What an order can mean. Of quotes that are alike, the one that ends last stands for all. */
 export interface Candidates {
   /** With the stated toAmount: of any client, and the orderer's own. */
@@ -16,8 +9,8 @@ export interface Candidates {
   readonly ownExact: Entry | undefined
   /** The orderer's own, whatever it gives. */
   readonly own: Entry | undefined
-  /** Of each of the last 1,000 prices of one terms. */
-  readonly prices: readonly Prices[]
+  /** Of all that it may mean, those whose prices are looked at. */
+  readonly terms: readonly Terms[]
   /** The orderer's own of the same price. */
   ownOf(alike: Entry): Entry | undefined
   /** An answer for these terms that was given to the orderer and that could not be read. */
@@ -169,27 +162,42 @@ export function mix(left: number, right: number): number {
 
 const maxPrices = 1_000
 
-/** The last 1,000 prices of some terms, and of each the quote that ends last. Most terms have one, which takes no Map. */
-export class Prices {
+/**
+ * What quotes have in common that an order may mean: a pair, an application, and the two from amounts. Shows their last 1,000
+ * prices, and of each the quote that ends last. Most terms have one, which takes no Map.
+ */
+export class Terms {
+  readonly pairId: string
+  readonly application: string
+  readonly fromValue: string
+  readonly requestedAmount: string
+  readonly hash: number
+  quotes = 0
   #only: Entry | undefined
   #all: Map<string, Entry> | undefined
 
-  /** Of several terms, which have one nearest double, no more than one may have: each is looked at for an order. */
-  static upToMost(all: readonly Terms[]): Prices[] {
+  constructor({ pairId, application, fromValue, requestedAmount }: NotedQuote, hash: number) {
+    this.pairId = pairId
+    this.application = application
+    this.fromValue = fromValue
+    this.requestedAmount = requestedAmount
+    this.hash = hash
+  }
+
+  /** Of several, which have one nearest double, no more prices than one may have: each is looked at for an order. */
+  static upToMost(all: readonly Terms[]): Terms[] {
     let seen = 0
-    return all
-      .map(({ prices }) => prices)
-      .filter(({ size }) => {
-        seen += size
-        return seen - size < maxPrices
-      })
+    return all.filter(({ size }) => {
+      seen += size
+      return seen - size < maxPrices
+    })
   }
 
   get size(): number {
     return this.#all?.size ?? (this.#only === undefined ? 0 : 1)
   }
 
-  get(price: string): Entry | undefined {
+  #get(price: string): Entry | undefined {
     if (this.#all !== undefined) return this.#all.get(price)
     return this.#only?.toValue === price ? this.#only : undefined
   }
@@ -199,7 +207,7 @@ export class Prices {
    * because of it, unless that one would never decide.
    */
   show(quote: Entry, now: Now): Entry | undefined {
-    const known = this.get(quote.toValue)
+    const known = this.#get(quote.toValue)
     const last = known !== undefined && orderLeftMs(known, now) > orderLeftMs(quote, now) ? known : quote
     const oldest = this.#set(last)
     if (known === undefined) return oldest
@@ -223,12 +231,12 @@ export class Prices {
     return oldest
   }
 
-  delete(quote: Entry): void {
+  remove(quote: Entry): void {
     if (this.#only === quote) this.#only = undefined
     if (this.#all?.get(quote.toValue) === quote) this.#all.delete(quote.toValue)
   }
 
-  values(): Iterable<Entry> {
+  get shown(): Iterable<Entry> {
     return this.#all?.values() ?? (this.#only === undefined ? [] : [this.#only])
   }
 }

@@ -77,8 +77,8 @@ export interface Considered {
 /** The quotes among which `decide` decides: for people who ask why. */
 export function considered(ledger: Ledger, order: OrderTerms, asked: Asked): Considered[] {
   const named = order.quoteIds.flatMap(({ id }) => ledger.named(id, asked))
-  const { exact, ownExact, own, prices } = ledger.find(order, asked, statedAmountOf(order))
-  const matching = [exact, ownExact, own, ...prices.flatMap((some) => [...some.values()])].filter(
+  const { exact, ownExact, own, terms } = ledger.find(order, asked, statedAmountOf(order))
+  const matching = [exact, ownExact, own, ...terms.flatMap(({ shown }) => [...shown])].filter(
     (quote) => quote !== undefined,
   )
   const quotes = new Set(named.length > 0 || namesAnothers(order) ? named : matching)
@@ -108,7 +108,7 @@ function judge(ledger: Ledger, order: OrderTerms, asked: Asked, trust: Trust): V
     return { state: 'unknown', rule: sight.isOpen(ledger.findUnreadable(order, asked)) ? 'unreadable' : 'id' }
 
   const stated = statedAmountOf(order)
-  const { exact, ownExact, own, prices, ownOf, unreadable } = ledger.find(order, asked, stated)
+  const { exact, ownExact, own, terms, ownOf, unreadable } = ledger.find(order, asked, stated)
   // 2. Quotes with exactly its amount.
   const exactOnes = sight.exactOnes(stated, { exact, ownExact })
   if (sight.isOpen(unreadable) && !exactOnes.some((quote) => sight.isLive(quote)))
@@ -120,7 +120,7 @@ function judge(ledger: Ledger, order: OrderTerms, asked: Asked, trust: Trust): V
   const hasOwnLive = sight.isLive(own)
   const counts = (quote: Entry) => sight.counts(quote, 'doubtful')
   if (own !== undefined && hasOwnLive && pays(own)) return sight.verdict('pays', [own])
-  const { live, paying, past, stating } = survey(prices, { sight, pays, stated })
+  const { live, paying, past, stating } = survey(terms, { sight, pays, stated })
   if (paying.length > 0)
     return sight.verdict('pays', hasOwnLive ? withOwn(paying, ownOf, () => true) : paying)
   // 4. The price has fallen since.
@@ -147,15 +147,15 @@ function namesAnothers({ quoteIds }: OrderTerms): boolean {
 
 /** One look at all prices: the live ones that pay, the past ones that are stated, and of both kinds the last to end. */
 function survey(
-  prices: Candidates['prices'],
+  terms: Candidates['terms'],
   { sight, pays, stated }: { sight: Sight; pays(quote: Entry): boolean; stated: StatedAmount | undefined },
 ) {
   const paying: Entry[] = []
   const stating: Entry[] = []
   let live: Entry | undefined
   let past: Entry | undefined
-  for (const some of prices) {
-    for (const quote of some.values()) {
+  for (const { shown } of terms) {
+    for (const quote of shown) {
       if (sight.isLive(quote)) {
         live = sight.later(live, quote)
         if (pays(quote)) paying.push(quote)

@@ -16,8 +16,7 @@ import {
   Lives,
   mix,
   type Origin,
-  Prices,
-  type Terms,
+  Terms,
 } from './entries.ts'
 import { type Alike, addTo, type Few, LastToEnd, lastToEnd, listOf, removeFrom } from './last-to-end.ts'
 import type { OrderTerms } from './order-terms.ts'
@@ -175,7 +174,7 @@ export class Ledger {
     let own: Entry | undefined
     let unreadable: Entry | undefined
     for (const terms of all) {
-      for (const entry of terms.prices.values()) {
+      for (const entry of terms.shown) {
         if (isOwn(entry)) own = later(own, entry)
         if (!isExact(entry)) continue
         exact = later(exact, entry)
@@ -193,7 +192,7 @@ export class Ledger {
       ownExact,
       own,
       unreadable,
-      prices: Prices.upToMost(all),
+      terms: Terms.upToMost(all),
       ownOf: (same) =>
         partition === undefined || isOwn(same)
           ? same
@@ -232,14 +231,14 @@ export class Ledger {
   }
 
   #file(entry: Entry, now: Now): void {
-    const hidden = entry.isUnreadable ? entry : entry.terms.prices.show(entry, now)
+    const hidden = entry.isUnreadable ? entry : entry.terms.show(entry, now)
     if (hidden !== undefined)
       this.#eachPlaceOf(hidden, (map, at, areAlike) => map.add(at, hidden, areAlike, now))
   }
 
   #unfile(entry: Entry): void {
     this.#eachPlaceOf(entry, (map, at) => map.delete(at, entry))
-    entry.terms.prices.delete(entry)
+    entry.terms.remove(entry)
   }
 
   /** The earlier of its two ends counts. Another quote that is alike may end last now. */
