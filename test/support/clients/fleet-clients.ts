@@ -74,7 +74,7 @@ export class FleetClients {
 
   /** Late orders for quotes of the whole time: at this replica, and as many at any. */
   async orderAllLate(replica: Replica): Promise<void> {
-    const late = this.#held.filter((quote) => isLate(quote))
+    const late = this.#held.filter((quote) => this.#isLate(quote))
     const step = Math.max(1, late.length / maxOrderedLate)
     for (let at = 0; at < late.length; at += step) {
       const quote = late[Math.floor(at)]
@@ -141,8 +141,15 @@ export class FleetClients {
   async #orderLate(): Promise<void> {
     const from = Math.random() < 0.5 ? Math.max(0, this.#held.length - 100) : 0
     const quote = this.#held[from + Math.floor(Math.random() * (this.#held.length - from))]
-    if (quote === undefined || !isLate(quote)) return
+    if (quote === undefined || !this.#isLate(quote)) return
     await this.#send(quote, { style: lateStyle(quote) })
+  }
+
+  /** An order that states only an amount means any quote for it, also the one that its client asked for after an order. */
+  #isLate(quote: HeldQuote): boolean {
+    const { pairId, fromValue, style } = quote
+    const meant = this.#held.filter((held) => held.pairId === pairId && held.fromValue === fromValue)
+    return (style === 'terms' ? meant : [quote]).every(isLate)
   }
 
   async #ask(
