@@ -171,7 +171,7 @@ describe('the store fails while replicas note', { tags: ['redis-server'] }, () =
     const stop = noting([a, b])
     line.swallow()
     await until(() => !a.store.up, 'the fault to be seen')
-    expect(await b.journal.caughtUp()).toBe(true)
+    await untilCaughtUp(b)
     await until(() => a.store.up, 'a new connection', 20_000)
     expect(await a.journal.caughtUp()).toBe(false)
     const noted = await stop()

@@ -12,7 +12,7 @@ describe('the real Prometheus, after some of every kind of traffic', {
   }, 120_000)
   afterAll(() => stage?.close())
 
-  const ask = (expr: string) => stage.prometheus.query(substitute(expr, stage.variables))
+  const ask = (expr: string) => stage.prometheus.query(substitute(expr, stage.variables), stage.seenAtMs)
 
   test('scrapes the gateway without an error', async () => {
     expect(await stage.prometheus.targets()).toEqual([

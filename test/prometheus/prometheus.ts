@@ -13,7 +13,8 @@ export interface Sample {
 }
 
 export interface Prometheus {
-  query(expr: string): Promise<Sample[]>
+  /** As of then. */
+  query(expr: string, atMs: number): Promise<Sample[]>
   rules(): Promise<{ name: string; health: string; lastError?: string }[]>
   targets(): Promise<{ health: string; lastError: string; scrapeUrl: string }[]>
   close(): Promise<void>
@@ -63,8 +64,9 @@ export async function startPrometheus(target: string): Promise<Prometheus> {
     throw new Error(`prometheus did not start: ${complaints}`)
   }
   return {
-    async query(expr) {
-      const { result } = await api<{ result: ApiResult[] }>('query', { query: expr })
+    async query(expr, atMs) {
+      const time = String(atMs / 1_000)
+      const { result } = await api<{ result: ApiResult[] }>('query', { query: expr, time })
       return result.map(toSample)
     },
     async rules() {

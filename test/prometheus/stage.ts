@@ -8,6 +8,8 @@ export interface Stage {
   gateway: RunningGateway
   prometheus: Prometheus
   variables: Variables
+  /** When the traffic had just ended. A busy machine may take long for all that is asked about it. */
+  seenAtMs: number
   close(): Promise<void>
 }
 
@@ -37,6 +39,7 @@ export async function setStage(): Promise<Stage> {
     gateway,
     prometheus,
     variables: { job: 'quotegate', instance, rateInterval: '5s' },
+    seenAtMs: Date.now(),
     async close() {
       await prometheus.close()
       await gateway.close()

@@ -102,7 +102,7 @@ export async function expectNoRequestToFail(fault: StoreFault): Promise<void> {
 async function callsAtRest(gateway: RunningGateway): Promise<number> {
   for (;;) {
     const calls = await callsOf(gateway)
-    await pause(1_500)
+    await pause(3_000)
     if ((await callsOf(gateway)) === calls) return calls
   }
 }
