@@ -1,6 +1,7 @@
-import { type Now, orderLeftMs } from '../clock.ts'
+import type { Now } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { doubleText, type Price } from './amounts.ts'
+import { later } from './last-to-end.ts'
 
 /** What an order can mean. Of quotes that are alike, the one that ends last stands for all. */
 export interface Candidates {
@@ -208,7 +209,7 @@ export class Terms {
    */
   show(quote: Entry, now: Now): Entry | undefined {
     const known = this.#get(quote.toValue)
-    const last = known !== undefined && orderLeftMs(known, now) > orderLeftMs(quote, now) ? known : quote
+    const last = later(quote, known, now) ?? quote
     const oldest = this.#set(last)
     if (known === undefined) return oldest
     const other = last === quote ? known : quote

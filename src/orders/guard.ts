@@ -2,7 +2,7 @@ import { type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { type Price, type StatedAmount, statedAmountOf } from './amounts.ts'
 import type { Candidates, Entry } from './entries.ts'
-import { lastToEnd } from './last-to-end.ts'
+import { lastToEnd, later } from './last-to-end.ts'
 import type { Ledger } from './ledger.ts'
 import type { OrderTerms } from './order-terms.ts'
 import type { Orderer } from './orderer.ts'
@@ -223,7 +223,7 @@ class Sight {
   }
 
   later(one: Entry | undefined, other: Entry): Entry {
-    return one === undefined || orderLeftMs(other, this.#now) > orderLeftMs(one, this.#now) ? other : one
+    return later(one, other, this.#now) ?? other
   }
 
   /** A quote that is over counts while it is remembered; a restored one may not refuse all that it matches. */

@@ -43,9 +43,18 @@ export function lastToEnd<Item extends Ending>(
   now: Now,
 ): Item | undefined {
   let last: Item | undefined
-  for (const item of items)
-    if (item && (last === undefined || orderLeftMs(item, now) > orderLeftMs(last, now))) last = item
+  for (const item of items) last = later(last, item, now)
   return last
+}
+
+/** Of two that end at once the first. */
+export function later<Item extends Ending>(
+  one: Item | undefined,
+  other: Item | undefined,
+  now: Now,
+): Item | undefined {
+  if (one === undefined || other === undefined) return one ?? other
+  return orderLeftMs(other, now) > orderLeftMs(one, now) ? other : one
 }
 
 export type Alike<Item> = (item: Item, other: Item) => boolean
@@ -55,16 +64,12 @@ export class LastToEnd<Item extends Ending> {
   readonly #byHash = new WideMap<number, Few<Item>>()
 
   add(hash: number, item: Item, isAlike: Alike<Item>, now: Now): void {
-    const found = this.#byHash.get(hash)
-    const alike =
-      found &&
-      lastToEnd(
-        listOf(found).filter((other) => isAlike(item, other)),
-        now,
-      )
-    // Nearly always. Looking it up takes most of the time when many are noted at a start.
-    if (found === undefined) this.#byHash.set(hash, item)
-    else if (alike === undefined) addTo(this.#byHash, hash, item)
+    const found = listOf(this.#byHash.get(hash))
+    const alike = lastToEnd(
+      found.filter((other) => isAlike(item, other)),
+      now,
+    )
+    if (alike === undefined) addTo(this.#byHash, hash, item)
     else if (orderLeftMs(alike, now) <= orderLeftMs(item, now)) this.#replace(hash, alike, item)
   }
 

@@ -18,7 +18,16 @@ import {
   type Origin,
   Terms,
 } from './entries.ts'
-import { type Alike, addTo, type Few, LastToEnd, lastToEnd, listOf, removeFrom } from './last-to-end.ts'
+import {
+  type Alike,
+  addTo,
+  type Few,
+  LastToEnd,
+  lastToEnd,
+  later,
+  listOf,
+  removeFrom,
+} from './last-to-end.ts'
 import type { OrderTerms } from './order-terms.ts'
 import type { Orderer } from './orderer.ts'
 import { WideMap } from './wide-map.ts'
@@ -48,7 +57,7 @@ const maxLifeMs = 300_000
 
 /**
  * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list in the
- * order of noting, of which a full ledger drops the first, and maps over it by id, by exact price, by client and by terms.
+ * order of noting, of which a full ledger drops the first, and over it a map by id and the terms, which show their prices.
  */
 export class Ledger {
   readonly #options: LedgerOptions
@@ -165,9 +174,7 @@ export class Ledger {
     const isOwn = (entry: Entry) => partition !== undefined && entry.partition === partition
     const isExact = (entry: Entry) => stated?.isExactly(entry) === true
     const isOwnExact = (entry: Entry) => isOwn(entry) && isExact(entry)
-    const isUnreadable = (entry: Entry) => entry.partition === partition
-    const later = (one: Entry | undefined, other: Entry | undefined) =>
-      one === undefined || (other && orderLeftMs(other, now) > orderLeftMs(one, now)) ? other : one
+    const isOfClient = (entry: Entry) => entry.partition === partition
     const exactHash = (terms: Terms) => hash(terms.hash, stated?.double ?? '')
     let exact: Entry | undefined
     let ownExact: Entry | undefined
@@ -175,17 +182,17 @@ export class Ledger {
     let unreadable: Entry | undefined
     for (const terms of all) {
       for (const entry of terms.shown) {
-        if (isOwn(entry)) own = later(own, entry)
+        if (isOwn(entry)) own = later(own, entry, now)
         if (!isExact(entry)) continue
-        exact = later(exact, entry)
-        if (isOwn(entry)) ownExact = later(ownExact, entry)
+        exact = later(exact, entry, now)
+        if (isOwn(entry)) ownExact = later(ownExact, entry, now)
       }
       const findIn = (map: LastToEnd<Entry>, at: number, isMeant: (entry: Entry) => boolean) =>
         map.find(at, (entry) => entry.terms === terms && isMeant(entry), now)
-      exact = later(exact, findIn(this.#byPrice, exactHash(terms), isExact))
-      ownExact = later(ownExact, findIn(this.#byClient, mix(exactHash(terms), who), isOwnExact))
-      own = later(own, findIn(this.#byClient, mix(terms.hash, who), isOwn))
-      unreadable = later(unreadable, findIn(this.#unreadable, mix(terms.hash, who), isUnreadable))
+      exact = later(exact, findIn(this.#byPrice, exactHash(terms), isExact), now)
+      ownExact = later(ownExact, findIn(this.#byClient, mix(exactHash(terms), who), isOwnExact), now)
+      own = later(own, findIn(this.#byClient, mix(terms.hash, who), isOwn), now)
+      unreadable = later(unreadable, findIn(this.#unreadable, mix(terms.hash, who), isOfClient), now)
     }
     return {
       exact,
