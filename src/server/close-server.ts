@@ -1,4 +1,4 @@
-import type { Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { PatientTimer } from '../process/patient-timer.ts'
 
@@ -25,6 +25,7 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
   if (!server.listening) return
   const { timeoutMs, closeSilent, cut = () => server.closeAllConnections() } = closing
   const deadline = new PatientTimer(timeoutMs, cut)
+  const release = holdRequests(server)
   await untilNothingArrives(server, maxArrivingMs)
   const startedAtMs = performance.now()
   let isOpen = true
@@ -34,6 +35,7 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
       resolve()
     })
   })
+  release()
   // An answer that finishes during the close leaves its kept connection idle; it has to be closed as well.
   const sweep = async () => {
     for (;;) {
@@ -46,6 +48,24 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
   }
   await Promise.all([closed, sweep()])
   deadline.clear()
+}
+
+/**
+ * Requests wait for a few turns of the loop: while they are answered, clients that had their answer come again, and the listener
+ * of a busy gateway never has accepted all of them.
+ */
+function holdRequests(server: Server): () => void {
+  const takers = server.listeners('request') as RequestListener[]
+  const held: Parameters<RequestListener>[] = []
+  const hold: RequestListener = (...exchange) => {
+    held.push(exchange)
+  }
+  server.removeAllListeners('request').on('request', hold)
+  return () => {
+    server.off('request', hold)
+    for (const take of takers) server.on('request', take)
+    for (const exchange of held) server.emit('request', ...exchange)
+  }
 }
 
 /**

@@ -79,7 +79,7 @@ async function orderReplicas(
   const order = (gateway: RunningGateway, body: object, options?: Post) =>
     rawExchange(gateway.url, post(JSON.stringify(body), options))
   const arrived = () => upstream.requests.filter(({ method }) => method === 'POST')
-  return { clock, store, hold, upstream, a, b, untilUp, quote, order, arrived }
+  return { clock, store, start, hold, upstream, a, b, untilUp, quote, order, arrived }
 }
 
 const waysToName = [
@@ -245,15 +245,16 @@ describe('while the store is down', { tags: ['redis-server'] }, () => {
     },
   )
 
-  it('an expired quote that only the store knew is unknown, and counted so', async () => {
-    const { a, b, clock, store, quote, order, untilUp } = await orderReplicas()
+  it('an expired quote that only the store knew is unknown to a replica that starts then, and counted so', async () => {
+    const { a, clock, store, start, quote, order, untilUp } = await orderReplicas()
     const given = await quote(a)
     await store.kill()
     await untilUp(0)
+    const late = await start()
     clock.advance(lifeMs)
-    expect((await order(b, termsOf(given))).status).toBe(201)
-    expect((await order(b, { quoteId: given.id })).status).toBe(201)
-    expect(await counted(b, decided('forwarded', 'unknown'))).toBe(2)
+    expect((await order(late, termsOf(given))).status).toBe(201)
+    expect((await order(late, { quoteId: given.id })).status).toBe(201)
+    expect(await counted(late, decided('forwarded', 'unknown'))).toBe(2)
   })
 
   it.each(['forward', 'refuse'])(
