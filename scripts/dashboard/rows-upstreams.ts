@@ -125,22 +125,18 @@ export const upstreams: Row = {
     {
       title: 'Limited by the provider',
       description:
-        'Client addresses, or whole applications, whose quotes are not asked for, because the provider answered 429. ' +
-        'Good: 0 applications. Live quotes are served, and orders go on.',
+        'Share of the quotes that the provider was asked for and answered with 429. The client is then not asked for again ' +
+        'until its Retry-After is over. Good: 0. Live quotes are served, and orders go on.',
       kind: 'timeseries',
-      unit: 'none',
+      unit: 'percentunit',
       queries: [
         {
-          expr: `sum by (scope, instance) (${of('quotegate_quote_cool_downs')})`,
-          legend: '{{scope}} {{instance}}',
-        },
-        {
-          expr: `sum by (scope, instance) (${rate('quotegate_quote_cool_downs_total')})`,
-          legend: '{{scope}} {{instance}}, begun a second',
+          expr: `sum by (instance) (${rate('quotegate_quote_cool_downs_total')}) / sum by (instance) (${rate('quotegate_quote_calls_total')})`,
+          legend: '{{instance}}',
         },
       ],
       least: 0,
-      steps: redFrom(thresholds.applicationsLimited + 1),
+      steps: redFrom(thresholds.quotesLimited),
       runbook: 'quotegateproviderlimits',
     },
     {

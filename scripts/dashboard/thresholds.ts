@@ -30,7 +30,8 @@ export const thresholds = {
   clocksUnknown: 0,
   breakersNotClosed: 0,
   pairsStopped: 0,
-  applicationsLimited: 0,
+  /** Of the quotes that the provider is asked for. */
+  quotesLimited: 0.2,
   /** Of the last two minutes. */
   storeUpShare: 0.5,
   /** Of the last two minutes. */

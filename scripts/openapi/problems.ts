@@ -67,14 +67,7 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
       .describe('For how long; 0 within ORDER_EXPIRY_MARGIN_MS of its expiry.'),
     requote: z.string().describe('Path and query for a new quote of the same pair and amount.'),
   },
-  'provider-limit': {
-    upstream: z.literal('swap'),
-    scope: z
-      .enum(['address', 'application'])
-      .describe(
-        'Whose quotes are not asked for: of this client address, or of this application at all of them.',
-      ),
-  },
+  'provider-limit': { upstream: z.literal('swap') },
   'float-order-required': { quoteId, use: z.literal('/v3/orders/float') },
   'upstream-reset': { lookup: outcome.lookup },
   'upstream-invalid': outcome,

@@ -109,17 +109,13 @@ const journal = {
 
 const coolDowns = z
   .object({
-    addresses: z.number().describe('Client addresses whose quotes are not asked for now.'),
-    applications: z
-      .number()
-      .describe('Applications whose quotes are not asked for now, whatever the address.'),
+    clients: z.number().describe('Applications at a client address whose quotes are not asked for now.'),
     longestLeftMs: z.number(),
     shown: z
       .array(
         z.object({
-          scope: z.enum(['address', 'application']),
           application: z.string(),
-          address: z.string().nullable().describe('Masked; null: all addresses.'),
+          address: z.string().describe('Masked.'),
           leftMs: z.number(),
         }),
       )

@@ -148,10 +148,9 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       }
     },
     coolDowns: () =>
-      coolDowns.list().map(({ scope, application, address, leftMs }) => ({
-        scope,
+      coolDowns.list().map(({ application, address, leftMs }) => ({
         application,
-        address: address === undefined ? null : maskedAddress(address),
+        address: maskedAddress(address),
         leftMs: Math.round(leftMs),
       })),
     untrustedPeers: () => [...exchanges.untrustedPeers],

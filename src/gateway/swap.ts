@@ -14,7 +14,7 @@ import { briefText } from '../process/brief-text.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import { ClockDifference } from '../quotes/clock-difference.ts'
-import { type CoolDowns, createCoolDowns } from '../quotes/cool-downs.ts'
+import { type CoolDown, CoolDowns } from '../quotes/cool-downs.ts'
 import { Ends } from '../quotes/ends.ts'
 import {
   createMemoryQuoteStore,
@@ -37,7 +37,6 @@ import type { RateLimit } from '../routes/rate-limit.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
 import type { Upstream } from '../upstream/types.ts'
 import { createConsoleOrders } from './console-orders.ts'
-import { createCoolDownNotes } from './cool-down-notes.ts'
 import type { Journals } from './journals.ts'
 
 export interface SwapParts {
@@ -127,10 +126,17 @@ export function createSwap(parts: SwapParts): Swap {
     isClockUnknown: () => clockDifference.saysNoTime,
   })
 
-  const coolDowns = createCoolDowns({
-    clock,
-    observer: createCoolDownNotes({ ...parts, metrics: metrics.coolDowns }),
-  })
+  function coolDownBegan({ application, address, leftMs }: CoolDown): void {
+    metrics.coolDowns.began()
+    const message =
+      'the provider answered a quote with 429: quotes of this application and this client are not requested until its Retry-After is over'
+    parts.summedLog.say({ level: 'warn', cause: { coolDown: 'address' }, message }, () => ({
+      application,
+      client: parts.loggedAddress(address),
+      forMs: leftMs,
+    }))
+  }
+  const coolDowns = new CoolDowns({ clock, began: coolDownBegan })
   metrics.coolDowns.watch(coolDowns)
 
   const recorder = createQuoteRecorder({

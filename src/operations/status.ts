@@ -103,18 +103,17 @@ export function shownFailures({ activity }: StatusParts, level: Level): readonly
   return level === 'full' ? activity.failed.all : []
 }
 
-/** How many clients and applications the provider is not asked for, and until when at most. */
+/** For how many clients the provider is not asked, and until when at most. */
 function summed(coolDowns: readonly ShownCoolDown[]) {
   return {
-    addresses: coolDowns.filter(({ scope }) => scope === 'address').length,
-    applications: coolDowns.filter(({ scope }) => scope === 'application').length,
+    clients: coolDowns.length,
     longestLeftMs: coolDowns.reduce((most, { leftMs }) => Math.max(most, leftMs), 0),
   }
 }
 
 function shownCoolDowns(coolDowns: readonly ShownCoolDown[], level: Level): readonly ShownCoolDown[] {
   const some = coolDowns.slice(0, maxShown)
-  return level === 'full' ? some : some.map((one) => ({ ...one, application: '', address: null }))
+  return level === 'full' ? some : some.map((one) => ({ ...one, application: '', address: '' }))
 }
 
 /** Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses. */

@@ -75,10 +75,9 @@ export interface ClockState {
 
 /** The provider answered 429 to quotes, and is not asked for more of them for a while. */
 export interface ShownCoolDown {
-  readonly scope: 'address' | 'application'
   readonly application: string
-  /** Masked; null: all addresses. */
-  readonly address: string | null
+  /** Masked. */
+  readonly address: string
   readonly leftMs: number
 }
 

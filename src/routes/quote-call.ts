@@ -1,7 +1,8 @@
 import type { Clock } from '../clock.ts'
 import { formatForwarded } from '../http/forwarded.ts'
 import { lineBreak } from '../http/headers.ts'
-import type { AskedAs, CoolDowns, Pass } from '../quotes/cool-downs.ts'
+import { readRetryAfter } from '../http/retry-after.ts'
+import type { AskedAs, CoolDowns } from '../quotes/cool-downs.ts'
 import type { Call, QuoteSource } from '../quotes/flight.ts'
 import type { Asker, QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
@@ -10,7 +11,7 @@ import { foldPair } from '../quotes/quote-target.ts'
 import type { Span } from '../tracing/observer.ts'
 import { type AnswerHead, type Fetch, fetchWhole, type Sender } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/types.ts'
-import { answeredBy, askedAs, limitProblem } from './cool-down-calls.ts'
+import { askedAs, limitProblem } from './cool-down-calls.ts'
 import type { Exchange } from './exchange.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { wireName } from './swap-headers.ts'
@@ -77,38 +78,31 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
     }
 
     get refreshPauses(): boolean {
-      return coolDowns.concerns(this.#sent.asked)
+      return this.isRefused
     }
 
     get isRefused(): boolean {
-      return coolDowns.refusal(this.#sent.asked) !== undefined
+      return coolDowns.leftMs(this.#sent.asked) > 0
     }
 
     call(): Call {
       const times = new UpstreamTimes()
       this.#exchange.upstreamTimes = times
-      return this.#admitted((pass) => {
-        const send = () => this.#send(pass, times)
-        return rateLimit?.countedCall(this.#exchange, send) ?? send()
-      })
+      const send = () => this.#send(times)
+      return this.#refused() ?? rateLimit?.countedCall(this.#exchange, send) ?? send()
     }
 
     refresh(): Call {
-      return this.#admitted((pass) => this.#send(pass))
+      return this.#refused() ?? this.#send()
     }
 
-    #admitted(make: (pass: Pass) => Call): Call {
-      const refusal = coolDowns.refusal(this.#sent.asked)
-      if (refusal !== undefined) return { answer: Promise.reject(limitProblem(refusal)), abort() {} }
-      const pass = coolDowns.admit(this.#sent.asked)
-      const call = make(pass)
-      // A trial that is never ended would keep all other requests waiting.
-      call.answer.catch(() => pass.unanswered())
-      return call
+    #refused(): Call | undefined {
+      const leftMs = coolDowns.leftMs(this.#sent.asked)
+      return leftMs > 0 ? { answer: Promise.reject(limitProblem(leftMs)), abort() {} } : undefined
     }
 
     /** `times`: of a call that the exchange waits for. */
-    #send(pass: Pass, times?: UpstreamTimes): Call {
+    #send(times?: UpstreamTimes): Call {
       const request = this.#request
       const exchange = this.#exchange
       const call = fetchWhole({
@@ -123,7 +117,7 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
           body: null,
           trace: traceOf(exchange, true),
         },
-        sender: new QuoteSender(request.pair, { pass, times }, options),
+        sender: new QuoteSender(request.pair, { asked: this.#sent.asked, times }, options),
       })
       const settled = () => times?.settled()
       call.answer.then(settled, settled)
@@ -153,18 +147,18 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
 
 class QuoteSender implements Sender {
   readonly #pair: string
-  readonly #pass: Pass
+  readonly #asked: AskedAs
   readonly #times: UpstreamTimes | undefined
-  readonly #options: Pick<QuoteCallOptions, 'observer'>
+  readonly #options: Pick<QuoteCallOptions, 'observer' | 'coolDowns'>
   #counted = false
 
   constructor(
     pair: string,
-    { pass, times }: { pass: Pass; times: UpstreamTimes | undefined },
-    options: Pick<QuoteCallOptions, 'observer'>,
+    { asked, times }: { asked: AskedAs; times: UpstreamTimes | undefined },
+    options: Pick<QuoteCallOptions, 'observer' | 'coolDowns'>,
   ) {
     this.#pair = pair
-    this.#pass = pass
+    this.#asked = asked
     this.#times = times
     this.#options = options
   }
@@ -176,8 +170,8 @@ class QuoteSender implements Sender {
     this.#times?.sent()
   }
 
-  answerBegan(head: AnswerHead): void {
+  answerBegan({ status, rawHeaders, receivedAtMs }: AnswerHead): void {
     this.#times?.began()
-    this.#pass.answered(answeredBy(head))
+    if (status === 429) this.#options.coolDowns.refused(this.#asked, readRetryAfter(rawHeaders, receivedAtMs))
   }
 }

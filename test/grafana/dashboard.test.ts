@@ -165,8 +165,8 @@ const shown: Record<string, { panels: string[]; threshold: number; inRule: strin
   },
   QuotegateProviderLimits: {
     panels: ['Limited by the provider'],
-    threshold: thresholds.applicationsLimited + 1,
-    inRule: `> ${thresholds.applicationsLimited}`,
+    threshold: thresholds.quotesLimited,
+    inRule: `> ${thresholds.quotesLimited}`,
   },
   QuotegatePairsStopped: {
     panels: ['Pairs stopped'],

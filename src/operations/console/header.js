@@ -92,10 +92,9 @@ export function createHeader() {
     pairs.isSevere ? `all quotes fail (${pairsOf(pairs)})` : `${counted(pairs.howMany, 'pair')} stopped`
 
   /** The provider answered 429; undefined if it has not. */
-  function coolDownText({ addresses, applications, longestLeftMs }) {
-    if (addresses + applications === 0) return undefined
-    const whose = applications > 0 ? counted(applications, 'application') : counted(addresses, 'client')
-    return `429: quotes of ${whose} not requested for ${span(longestLeftMs)} at most`
+  function coolDownText({ clients, longestLeftMs }) {
+    if (clients === 0) return undefined
+    return `429: quotes of ${counted(clients, 'client')} not requested for ${span(longestLeftMs)} at most`
   }
 
   const counted = (number, what) => `${count(number)} ${what}${number === 1 ? '' : 's'}`
