@@ -29,19 +29,8 @@ export function createMemoryRateLimiter(options: MemoryRateLimiterOptions): Rate
         minutes.set(bucket, minute)
       }
       const allowed = minute.taken < perMinute
-      // A refused request is not counted, or it would use up what other requests give back.
       if (allowed) minute.taken += 1
-      return {
-        allowed,
-        remaining: perMinute - minute.taken,
-        resetMs: minute.endsAtMs - nowMs,
-        counted: minute,
-      }
-    },
-    async giveBack(_bucket, { counted }) {
-      // The minute itself, not the bucket's present one: in the minute after, the request was never counted.
-      const minute = counted as Minute
-      if (minute.taken > 0) minute.taken -= 1
+      return { allowed, remaining: perMinute - minute.taken, resetMs: minute.endsAtMs - nowMs }
     },
   }
 }

@@ -6,7 +6,7 @@ const overrideNames: ReadonlySet<string> = new Set<keyof GatewayOverrides>(['clo
 const methods = {
   clock: { required: ['nowMs'], optional: ['steadyMs'] },
   logger: { required: ['debug', 'info', 'warn', 'error'], optional: ['isLevelEnabled'] },
-  rateLimiter: { required: ['take', 'giveBack'], optional: [] },
+  rateLimiter: { required: ['take'], optional: [] },
 } as const satisfies Record<keyof GatewayOverrides, unknown>
 
 /** Throws a TypeError that says what is expected, in place of a failure later on that says nothing of the call. */

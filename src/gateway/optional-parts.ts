@@ -63,7 +63,6 @@ function ofEmbedder(limiter: RateLimiter): TracedRateLimiter {
   return {
     perMinute: limiter.perMinute,
     take: (bucket) => limiter.take(bucket),
-    giveBack: (bucket, taken) => limiter.giveBack(bucket, taken),
   }
 }
 

@@ -1,5 +1,6 @@
 import type { ApplicationOf } from '../client/application.ts'
 import { Problem } from '../http/problem.ts'
+import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { awaitsContinue } from '../http/whole-response.ts'
 import type { Journal } from '../journal/journal.ts'
 import { decide as decideNow, type Verdict } from '../orders/guard.ts'
@@ -11,7 +12,7 @@ import { readJudgedBody } from '../upstream/body-start.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { fetchWhole } from '../upstream/fetch.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
-import { RequestBody } from '../upstream/request-body.ts'
+import { ClientGone, RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { Exchange } from './exchange.ts'
 import { relayAnswer } from './order-answer.ts'
@@ -19,7 +20,7 @@ import { quoteNamedByHeader, refuseCoding, refuseLength, tooLarge } from './orde
 import { createOrderSenders, type Judged, type OrderSenderOptions } from './order-sender.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 import { createPlainOrderRoute } from './plain-orders.ts'
-import { type RateLimit, wasNeverSent } from './rate-limit.ts'
+import type { RateLimit } from './rate-limit.ts'
 import { traceOf, withTraceHeaders } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
 
@@ -125,9 +126,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     sent += 1
     const whole = await answer
       .catch((error) => {
-        const isUnsent = error instanceof Problem || wasNeverSent(error)
-        if (isUnsent) options.rateLimit?.giveBack(exchange)
-        throw isUnsent ? error : sender.failed(error)
+        throw wasNeverSent(error) ? error : sender.failed(error)
       })
       .finally(() => {
         times.settled()
@@ -154,4 +153,10 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
       return { order, verdict: decideNow(options.ledger, order, judged), othersKnown: judged.othersKnown }
     },
   }
+}
+
+/** The order was refused here, could not be sent, or its client left before. */
+function wasNeverSent(error: unknown): boolean {
+  if (error instanceof Problem) return true
+  return (error instanceof UpstreamFailure || error instanceof ClientGone) && !error.maybeSeen
 }

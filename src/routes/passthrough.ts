@@ -8,7 +8,7 @@ import { type RelayOwner, relay } from '../upstream/relay.ts'
 import { ClientGone, RequestBody } from '../upstream/request-body.ts'
 import type { SentBody, Upstream } from '../upstream/types.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
-import { type RateLimit, rateLimitFields, wasNeverSent } from './rate-limit.ts'
+import { type RateLimit, rateLimitFields } from './rate-limit.ts'
 import { untouchedHeaders } from './swap-headers.ts'
 import { traceOf, withTraceHeaders } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
@@ -68,7 +68,6 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
         exchange.upstreamTimes?.began()
       },
       failed(error) {
-        if (wasNeverSent(error)) rateLimit?.giveBack(exchange)
         if (!(error instanceof ClientGone)) exchanges.fail(exchange, explain(error))
       },
     }
@@ -103,7 +102,6 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     }
     /** The client has left, or has its answer. */
     function drop(unsent: SentBody | undefined): void {
-      rateLimit?.giveBack(exchange)
       if (!(unsent instanceof RequestBody)) return
       unsent.destroy()
       request.resume()
@@ -171,7 +169,5 @@ async function counted(rateLimit: RateLimit, exchange: Exchange, body: SentBody 
     body.destroy()
     throw error
   }
-  if (!body.errored) return
-  rateLimit.giveBack(exchange)
-  throw body.errored
+  if (body.errored) throw body.errored
 }

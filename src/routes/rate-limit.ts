@@ -7,10 +7,8 @@ import {
 } from '../client/rate-limiter.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Call } from '../quotes/flight.ts'
-import type { Span } from '../tracing/observer.ts'
 import { ClientGone } from '../upstream/request-body.ts'
 import type { Area } from './area.ts'
 import type { Exchange } from './exchange.ts'
@@ -23,8 +21,6 @@ export interface RateLimit {
   count(exchange: Exchange): Promise<void>
   /** A quote call that is counted before it is made. */
   countedCall(exchange: Exchange, call: () => Call): Call
-  /** The request never reached the upstream. */
-  giveBack(exchange: Exchange): void
 }
 
 export interface RateLimitOptions {
@@ -53,9 +49,9 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     return by === 'both' ? `${address} ${name}` : name
   }
 
-  function standing(bucket: string, taken: Taken): RateLimitStanding {
+  function standing(taken: Taken): RateLimitStanding {
     const limit = `"default";r=${taken.remaining};t=${Math.ceil(taken.resetMs / 1_000)}`
-    return { taken, bucket, isSpent: false, fields: ['RateLimit-Policy', policy, 'RateLimit', limit] }
+    return { taken, fields: ['RateLimit-Policy', policy, 'RateLimit', limit] }
   }
 
   function refusal({ resetMs }: Taken): Problem {
@@ -68,59 +64,26 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
 
   async function count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.taken.allowed) return
-    const bucket = bucketOf(exchange)
-    const taken = await limiter.take(bucket, exchange.span)
-    exchange.rateLimit = standing(bucket, taken)
+    const taken = await limiter.take(bucketOf(exchange), exchange.span)
+    exchange.rateLimit = standing(taken)
     if (taken.allowed) return
     observer.rateLimited(exchange.area)
     throw refusal(taken)
   }
 
-  function giveBack(exchange: Exchange): void {
-    const { rateLimit } = exchange
-    if (!rateLimit?.taken.allowed || rateLimit.isSpent) return
-    exchange.rateLimit = undefined
-    void takeBack(rateLimit, exchange.span)
-  }
-
-  function spend({ rateLimit }: Exchange): void {
-    if (rateLimit !== undefined) rateLimit.isSpent = true
-  }
-
-  /** No answer waits for this: a limiter that fails here leaves the client with one less for a minute. */
-  async function takeBack({ bucket, taken }: RateLimitStanding, span: Span | undefined): Promise<void> {
-    try {
-      // A limiter that an embedder passed in may throw at once, or return nothing.
-      await limiter.giveBack(bucket, taken, span)
-    } catch {}
-  }
-
   return {
     countsHits: options.countsHits,
     count,
-    giveBack,
     countedCall(exchange, call) {
       let made: Call | undefined
       let givenUp = false
       // The call counts as under way from here on, so that other clients wait for it instead of being counted
       // themselves: a crowd that needs one call would use up the limits of many.
       const answer = count(exchange).then(() => {
-        if (givenUp) {
-          giveBack(exchange)
+        if (givenUp)
           throw new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
-        }
         made = call()
-        return made.answer.then(
-          (answered) => {
-            spend(exchange)
-            return answered
-          },
-          (error) => {
-            if (wasNeverSent(error)) giveBack(exchange)
-            else spend(exchange)
-            throw error
-          },
-        )
+        return made.answer
       })
       return {
         answer,
@@ -131,11 +94,6 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
       }
     },
   }
-}
-
-/** Whether the upstream has seen nothing of a request: it could not be reached, or the client left before. */
-export function wasNeverSent(error: unknown): boolean {
-  return (error instanceof UpstreamFailure || error instanceof ClientGone) && !error.maybeSeen
 }
 
 const noFields: readonly string[] = []

@@ -28,31 +28,6 @@ describe('the rate limiter in memory', () => {
     expect((await limiter.take('a')).allowed).toBe(false)
   })
 
-  it('counts a request that was given back as never made', async () => {
-    const limiter = createMemoryRateLimiter({ perMinute: 1 })
-    await limiter.giveBack('a', await limiter.take('a'))
-    expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 0 })
-    expect((await limiter.take('a')).allowed).toBe(false)
-  })
-
-  it('lets the next request use what was given back, however many were refused before', async () => {
-    const limiter = createMemoryRateLimiter({ perMinute: 1 })
-    const taken = await limiter.take('a')
-    for (let refused = 0; refused < 3; refused++) expect((await limiter.take('a')).allowed).toBe(false)
-    await limiter.giveBack('a', taken)
-    expect((await limiter.take('a')).allowed).toBe(true)
-    expect((await limiter.take('a')).allowed).toBe(false)
-  })
-
-  it('adds nothing to the next minute when a request of the last one is given back late', async () => {
-    const limiter = createMemoryRateLimiter({ perMinute: 1 })
-    const last = await limiter.take('a')
-    vi.advanceTimersByTime(60_000)
-    expect((await limiter.take('a')).allowed).toBe(true)
-    await limiter.giveBack('a', last)
-    expect((await limiter.take('a')).allowed).toBe(false)
-  })
-
   it('keeps each minute a minute long when the wall clock is set back or forward', async () => {
     const limiter = createMemoryRateLimiter({ perMinute: 1 })
     await limiter.take('a')
@@ -62,23 +37,6 @@ describe('the rate limiter in memory', () => {
     }
     vi.advanceTimersByTime(60_000)
     expect((await limiter.take('a')).allowed).toBe(true)
-  })
-
-  it('allows no more than perMinute, however often requests are given back', async () => {
-    const limiter = createMemoryRateLimiter({ perMinute: 1 })
-    const taken = await limiter.take('a')
-    for (let given = 0; given < 3; given++) await limiter.giveBack('a', taken)
-    expect(await limiter.take('a')).toMatchObject({ allowed: true, remaining: 0 })
-    expect((await limiter.take('a')).allowed).toBe(false)
-  })
-
-  it('gives nothing back to a bucket that was dropped and begun again', async () => {
-    const limiter = createMemoryRateLimiter({ perMinute: 1, maxBuckets: 1 })
-    const before = await limiter.take('a')
-    await limiter.take('b')
-    await limiter.take('a')
-    await limiter.giveBack('a', before)
-    expect((await limiter.take('a')).allowed).toBe(false)
   })
 
   // A client that makes up a new name for each request would fill the memory otherwise.

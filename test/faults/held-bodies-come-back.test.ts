@@ -21,7 +21,6 @@ test('the memory of a body is freed if its client leaves while a slow store coun
       new Promise<Taken>((resolve) => {
         allow.push(() => resolve({ allowed: true, remaining: 5, resetMs: 30_000 }))
       }),
-    async giveBack() {},
   }
   const gateway = await startGateway(
     { SWAP_BASE_URL: upstream.url, RATE_LIMIT_PER_MINUTE: 10 },

@@ -23,7 +23,6 @@ function limiterThatFails() {
       return 100
     },
     take: () => Promise.reject(new Error('never asked')),
-    giveBack: () => Promise.resolve(),
   }
 }
 

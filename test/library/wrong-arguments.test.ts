@@ -49,7 +49,7 @@ describe('createGateway() says which overrides there are, when it is called with
 
 describe('createGateway() says what a broken override lacks:', () => {
   const line = () => {}
-  const limiter = { perMinute: 1, take: line, giveBack: line }
+  const limiter = { perMinute: 1, take: line }
   const broken: [object, string][] = [
     [{ logger: true }, 'logger must be an object with debug(), info(), warn(), error(), not a boolean'],
     [{ logger: null }, 'logger must be an object with debug(), info(), warn(), error(), not null'],
@@ -68,8 +68,8 @@ describe('createGateway() says what a broken override lacks:', () => {
       'clock.steadyMs must be a function or absent; it is a number',
     ],
     [
-      { rateLimiter: { ...limiter, giveBack: undefined } },
-      'rateLimiter must be an object with take(), giveBack(); its giveBack is undefined',
+      { rateLimiter: { ...limiter, take: undefined } },
+      'rateLimiter must be an object with take(); its take is undefined',
     ],
     [
       { rateLimiter: { ...limiter, perMinute: '60' } },
@@ -89,7 +89,6 @@ test('createGateway() takes what has the methods: console, pino, a class with th
   class Limiter {
     readonly perMinute = 60
     take = async () => ({ allowed: true, remaining: 1, resetMs: 0 })
-    giveBack = async () => {}
   }
   const every: GatewayOverrides[] = [
     { logger: console },
@@ -148,7 +147,7 @@ test.each([
 ])('createGateway() warns of a rateLimiter beside RATE_LIMIT_PER_MINUTE=%i: %j', async (perMinute, said) => {
   const warned: string[] = []
   const logger = { ...console, warn: (_members: object, text: string) => void warned.push(text) }
-  const rateLimiter = { perMinute: 60, take: () => Promise.reject(), giveBack: () => Promise.reject() }
+  const rateLimiter = { perMinute: 60, take: () => Promise.reject() }
   const gateway = await createGateway({ RATE_LIMIT_PER_MINUTE: perMinute }, { logger, rateLimiter })
   await gateway.close()
   expect(warned).toEqual(said)

@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { post } from '../support/clients/orders.ts'
 import {
   type Answered,
   ask,
@@ -12,7 +11,6 @@ import {
   quotePath,
   untilCounted,
 } from '../support/clients/quotes.ts'
-import { rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { held } from '../support/gateways/held.ts'
@@ -117,7 +115,6 @@ describe('quotes under a rate limit', () => {
         await decided
         return { allowed: bucket !== '192.0.2.1', remaining: 0, resetMs: 1_000 }
       },
-      giveBack: async () => {},
     }
     const gateway = await startGateway(settings, { rateLimiter })
     onTestFinished(() => gateway.close())
@@ -199,26 +196,4 @@ describe('with RATE_LIMIT_HITS', () => {
     expect(JSON.parse(refused.body).type).toBe('urn:quotegate:problem:rate-limited')
     expect(refused.headers['retry-after']).toMatch(/^\d+$/)
   })
-})
-
-// The request was never answered, and where an order was to be given back the process ended.
-it('a custom limiter may implement giveBack in any way', async () => {
-  const bucketsBack: string[] = []
-  const rateLimiter = {
-    perMinute: 5,
-    take: async () => ({ allowed: true, remaining: 4, resetMs: 1_000 }),
-    // As users of plain JavaScript may do.
-    giveBack(bucket: string): never {
-      bucketsBack.push(bucket)
-      throw new Error('not mine')
-    },
-  }
-  const settings = { SWAP_BASE_URL: 'http://127.0.0.1:9', RATE_LIMIT_PER_MINUTE: 5 }
-  const gateway = await startGateway(settings, { rateLimiter })
-  onTestFinished(() => gateway.close())
-  expect((await ask(gateway.url)).status).toBe(502)
-  expect((await ask(gateway.url, { path: '/v3/assets' })).status).toBe(502)
-  const order = post('{"pairId":"ETH_USDC","fromAmount":1}', { headers: ['App-Name: wallet'] })
-  expect((await rawExchange(gateway.url, order)).status).toBe(502)
-  expect(bucketsBack).toEqual(['wallet', 'wallet', 'wallet'])
 })

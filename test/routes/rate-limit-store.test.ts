@@ -13,7 +13,7 @@ import {
   untilCounted,
   watchForUnhandled,
 } from '../support/clients/quotes.ts'
-import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 
 interface Counting {
@@ -25,7 +25,6 @@ interface Counting {
 /** A rate limiter as slow as a store on another machine may be: the test answers for it. */
 function slowLimiter() {
   const countings: Counting[] = []
-  const givenBack: string[] = []
   const limiter: RateLimiter = {
     perMinute: 10,
     take(bucket) {
@@ -37,15 +36,12 @@ function slowLimiter() {
       })
       return promise
     },
-    async giveBack(bucket) {
-      givenBack.push(bucket)
-    },
   }
   const counting = async (index: number) => {
     await until(() => countings.length > index, `counting ${index}`)
     return countings[index] as Counting
   }
-  return { limiter, countings, counting, givenBack }
+  return { limiter, countings, counting }
 }
 
 async function slowlyLimited(settings: Record<string, string> = {}, clock?: Clock) {
@@ -116,9 +112,9 @@ describe('while a slow store counts', () => {
     expect(upstream.requests).toHaveLength(0)
   })
 
-  it('and all clients leave, the upstream is not called and the count is given back', async () => {
+  it('and all clients leave, the upstream is not called', async () => {
     const unhandled = watchForUnhandled()
-    const { counting, gateway, givenBack, quoteFor, upstream } = await slowlyLimited()
+    const { counting, gateway, quoteFor, upstream } = await slowlyLimited()
     const leaving = new AbortController()
     const crowd = [quoteFor('203.0.113.7', leaving.signal), quoteFor('203.0.113.7', leaving.signal)]
     await untilCounted(gateway, lookups('collapsed'), 1)
@@ -128,8 +124,7 @@ describe('while a slow store counts', () => {
     await untilCounted(gateway, aborted, 2)
     const first = await counting(0)
     first.allow()
-    await until(() => givenBack.length > 0, 'the count to be given back')
-    expect(givenBack).toEqual(['203.0.113.7'])
+    await pause(100)
     expect(upstream.requests).toHaveLength(0)
     expect(unhandled).toEqual([])
   })
@@ -150,7 +145,7 @@ describe('while a slow store counts', () => {
 
   it('an upload breaks off, nothing is sent and nothing is thrown', async () => {
     const unhandled = watchForUnhandled()
-    const { counting, gateway, givenBack, upstream } = await slowlyLimited()
+    const { counting, gateway, upstream } = await slowlyLimited()
     // The order has been read as far as it is looked at, so that the stream of its rest is open while it is
     // counted. Neither is so large that its socket is paused, which would not tell that the client has left.
     const uploads = [
@@ -172,13 +167,12 @@ describe('while a slow store counts', () => {
     }
     expect(statuses([await afterwards(gateway.url, counting)])).toEqual([200])
     expect(upstream.requests.map(({ method }) => method)).toEqual(['GET'])
-    expect(givenBack).toEqual(['127.0.0.1', '127.0.0.1'])
     expect(unhandled).toEqual([])
   })
 
-  it('an order becomes too late, it is refused when its turn comes and the count is given back', async () => {
+  it('an order becomes too late, it is refused when its turn comes', async () => {
     const clock = createTestClock()
-    const { counting, gateway, givenBack, upstream } = await slowlyLimited({}, clock)
+    const { counting, gateway, upstream } = await slowlyLimited({}, clock)
     upstream.answer((_request, response) => {
       const expiry = clock.nowMs() + 30_000
       const date = new Date(clock.nowMs()).toUTCString()
@@ -196,9 +190,7 @@ describe('while a slow store counts', () => {
     const second = await counting(1)
     clock.advance(60_000)
     second.allow()
-    const { headers, status } = await order
-    expect([status, headers.get('ratelimit')]).toEqual([409, null])
-    expect(givenBack).toEqual(['127.0.0.1'])
+    expect((await order).status).toBe(409)
     expect(upstream.requests).toHaveLength(1)
   })
 })

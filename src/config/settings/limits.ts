@@ -73,7 +73,8 @@ export const limitSettings = {
       meaning:
         'Requests a minute that one client may send to the swap upstream; past it: 429 with Retry-After. The ' +
         'limit protects the upstream, so these do not count: quotes from the cache or from a call in flight, ' +
-        'refused orders, and requests that could not be sent. Neither do payments and webhooks. 0: no limit.',
+        'and refused orders. What was to be sent counts, also where it could not be. Payments and webhooks do ' +
+        'not count. 0: no limit.',
     }),
   RATE_LIMIT_BY: oneOf(['app-name', 'client-ip', 'both'])
     .prefault('app-name')
