@@ -139,10 +139,13 @@ describe('the client of an order leaves', () => {
     async (leave) => {
       const { arrived, decided, first, gateway, given, order, release } = await busyStage()
       const client = new RawConnection(gateway.url)
+      const inFlight = 'quotegate_upstream_requests_in_flight{upstream="swap"}'
       client.write(post(text(termsOf(given))))
+      await untilCounted(gateway, inFlight, 2)
+      // A client that leaves right behind its request looks like one that only closes its own side.
       await queueing()
       client.socket[leave]()
-      await queueing()
+      await untilCounted(gateway, inFlight, 1)
       release()
       await first
       expect((await order('{"last":true}')).status).toBe(201)
