@@ -81,7 +81,8 @@ export const upstreams: Row = {
     },
     {
       title: 'Retries',
-      description: 'Requests sent again. Good: near 0; at most a tenth of the requests, by the budget.',
+      description:
+        'Requests sent again. Good: near 0; at most one for each request, and none while connections are stopped.',
       kind: 'timeseries',
       unit: 'reqps',
       queries: [

@@ -37,8 +37,8 @@ export interface AttemptContext {
   send(request: UpstreamRequest, handler: TryHandler, traced: TryTrace | undefined): Try
   /** Undefined: the request is not sampled. */
   traceTry(request: UpstreamRequest, resends: number): TryTrace | undefined
-  /** Takes one retry from the budget, if there is one left and the upstream can be connected to. */
-  takeRetry(): boolean
+  /** Whether the upstream can be connected to. */
+  mayRetry(): boolean
   /** A request got its connection. */
   connected(): void
   onRetry(): void
@@ -200,7 +200,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     this.#countHeldUp()
     const counts = countedFaults.has(fault) && !isNotUpstreams
     const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
-    if (mayRepeat && this.#retriesLeft > 0 && this.#context.takeRetry()) {
+    if (mayRepeat && this.#retriesLeft > 0 && this.#context.mayRetry()) {
       this.#retriesLeft -= 1
       this.#resends += 1
       this.#began = false

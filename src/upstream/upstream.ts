@@ -9,7 +9,6 @@ import { connectionsForStreams, createCapacity, type Lane, reservedForFloatOrder
 import { Connections, type TryHandler } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
 import { RequestBody } from './request-body.ts'
-import { createRetryBudget } from './retry-budget.ts'
 import { SlowReaders } from './slow-readers.ts'
 import { createSuccesses } from './successes.ts'
 import { TryTrace } from './try-trace.ts'
@@ -87,7 +86,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const slowReaders = new SlowReaders({ max: maxSlow, othersWait: () => connections.stats.waiting > 0 })
   const successes = createSuccesses(breakers, () => performance.now())
   const capacity = createCapacity({ connections: limits.connections, reserved, queue: limits.queue })
-  const budget = createRetryBudget(() => performance.now())
   let failures = 0
   let isTryingToConnect = false
   const lastFailures: Partial<Record<'connections' | Traffic, LastFailure>> = {}
@@ -151,7 +149,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     waitedTooLong: saturated,
     send,
     traceTry,
-    takeRetry: () => breakers.connections.state === 'closed' && budget.take(),
+    mayRetry: () => breakers.connections.state === 'closed',
     connected: breakers.connections.close,
     onRetry: () => observer.retried(),
     onFailure(failure, { request, startedAtMs }, hadConnection) {
@@ -193,7 +191,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       const permit = breakers.admit(request.kind)
       const startedAtMs = performance.now()
       capacity.began(laneOf(request))
-      budget.countRequest(startedAtMs)
       return new Attempt({ request, handler, permit, startedAtMs, context })
     },
     close: () => connections.close(),

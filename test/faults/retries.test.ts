@@ -46,7 +46,7 @@ describe('a request whose connection dies before any byte of an answer', () => {
     ['GET with a body', withBody('GET')],
   ])('is never sent again if it is a %s', async (_what, request) => {
     const upstream = await failingFirst(1, (socket) => socket.resetAndDestroy())
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 5 })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 1 })
     expectProblem(await rawExchange(gateway.url, request), 502, 'upstream-reset')
     expect(upstream.received).toHaveLength(1)
   })
@@ -122,26 +122,10 @@ describe('a POST that no connection was made for', () => {
   })
 })
 
-describe('the budget', () => {
-  test('allows three retries to a failing upstream in ten seconds, however many requests come', async () => {
-    const upstream = await rawUpstream((socket) => socket.resetAndDestroy())
-    const edge = await edgeTo(upstream.url)
-    const answers = await Promise.all(Array.from({ length: 25 }, () => rawExchange(edge.url, get)))
-    expect(answers.map(({ status }) => status)).toEqual(Array(25).fill(502))
-    expect([edge.retries, upstream.received.length]).toEqual([3, 28])
-  })
-
-  test('grows with the traffic: a tenth of it', async () => {
-    let failing = false
-    const upstream = await recordingUpstream((_request, response) => {
-      if (failing) response.socket?.resetAndDestroy()
-      else response.end('ok')
-    })
-    const edge = await edgeTo(upstream.url)
-    for (let count = 0; count < 60; count += 1) await rawExchange(edge.url, get)
-    failing = true
-    await Promise.all(Array.from({ length: 20 }, () => rawExchange(edge.url, get)))
-    expect(edge.retries).toBe(8)
-    expect(upstream.requests).toHaveLength(88)
-  })
+test('a failing upstream gets each GET twice at most', async () => {
+  const upstream = await rawUpstream((socket) => socket.resetAndDestroy())
+  const edge = await edgeTo(upstream.url)
+  const answers = await Promise.all(Array.from({ length: 25 }, () => rawExchange(edge.url, get)))
+  expect(answers.map(({ status }) => status)).toEqual(Array(25).fill(502))
+  expect([edge.retries, upstream.received.length]).toEqual([25, 50])
 })

@@ -17,7 +17,7 @@ interface Trial {
   retries?: number
   isTrial?: boolean
   isConnectionTrial?: boolean
-  takeRetry?: () => boolean
+  mayRetry?: () => boolean
 }
 
 function permitInto(verdicts: string[], isTrial: boolean): Permit {
@@ -69,7 +69,7 @@ function attempt(options: Trial = {}) {
         handler.onStart(permitInto(connecting, options.isConnectionTrial ?? false), true)
         return { isWaiting: false, withdraw: () => false }
       },
-      takeRetry: options.takeRetry ?? (() => true),
+      mayRetry: options.mayRetry ?? (() => true),
       connected: () => connecting.push('connected'),
       onFailure: () => {},
       onRetry: () => {},
@@ -182,8 +182,8 @@ test("a breaker's trial is not retried", () => {
   }
 })
 
-test('without budget nothing is sent again', () => {
-  const it = attempt({ takeRetry: () => false })
+test('nothing is sent again while connections are stopped', () => {
+  const it = attempt({ mayRetry: () => false })
   it.fail(coded('ECONNREFUSED'))
   expect([it.tries.length, it.told]).toEqual([1, ['error']])
 })

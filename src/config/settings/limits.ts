@@ -41,12 +41,12 @@ export const limitSettings = {
         'Max requests per upstream that wait for a connection; a further one gets 503 with Retry-After at once. Float ' +
         'orders go first, and have places of their own. Requests with a streamed body fill at most a quarter.',
     }),
-  UPSTREAM_RETRIES: wholeNumber(0, 5)
+  UPSTREAM_RETRIES: wholeNumber(0, 1)
     .prefault('1')
     .register(facts, {
       meaning:
         'Retries for requests that cannot have reached the upstream, and for a GET or HEAD whose connection died ' +
-        'before any answer. Never after a timeout, and within 10% of the recent requests. 0: never.',
+        'before any answer. Never after a timeout. 0: none.',
     }),
   BREAKER_FAILURES: wholeNumber(1, 1_000_000)
     .prefault('5')
