@@ -21,6 +21,7 @@ import type { StoredQuote } from '../quotes/quote-store.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Exchanges } from '../routes/exchange.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import { stoppedPairs } from '../upstream/successes.ts'
 import type { Upstream } from '../upstream/types.ts'
 import type { ConsoleHistory } from './console-history.ts'
 import { createSubjects } from './console-subjects.ts'
@@ -65,7 +66,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
         state,
         retryAfterMs: Math.round(retryAfterMs),
       })),
-      openPairs: breakers.stoppedPairs().length,
+      openPairs: stoppedPairs(breakers).length,
       inFlight,
       connections: { ...upstream.connections },
       connectionsMost: config.upstream.connections,

@@ -1,7 +1,6 @@
 import type { Registry } from 'prom-client'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import type { BreakerState } from '../upstream/breaker.ts'
-import type { BreakerName } from '../upstream/breakers.ts'
+import { type BreakerName, type BreakerState, type Breakers, refusedPairs } from '../upstream/breakers.ts'
 import type { Outcome, UpstreamObserver } from '../upstream/types.ts'
 import { otherPair } from './quotes.ts'
 import { createDistributionsBy, createGauge, createTallies, createTalliesBy, type Tally } from './series.ts'
@@ -38,7 +37,7 @@ const connectionStates = ['busy', 'idle'] as const
 export interface WatchedUpstream {
   readonly inFlight: number
   readonly connections: Readonly<Record<(typeof connectionStates)[number], number>>
-  readonly breakers: { refusedPairs(): readonly string[] }
+  readonly breakers: Pick<Breakers, 'pairs'>
 }
 
 export interface UpstreamMetrics extends Omit<UpstreamObserver, 'requestEnded'> {
@@ -112,7 +111,8 @@ export function createUpstreamMetrics(
     ),
   )
 
-  const refusedPairs = () => upstreamNames.flatMap((name) => watched.get(name)?.breakers.refusedPairs() ?? [])
+  const refused = () =>
+    upstreamNames.flatMap((name) => refusedPairs(watched.get(name)?.breakers ?? { pairs: [] }))
   // A breaker knows a pair in capitals, because clients spell it as they like.
   const labelOf = (refused: string) => pairs.find((pair) => pair.toUpperCase() === refused) ?? otherPair
   createGauge(
@@ -123,7 +123,7 @@ export function createUpstreamMetrics(
     },
     [...new Set([...pairs, otherPair])].map((pair) => ({
       labels: { pair },
-      read: () => refusedPairs().filter((refused) => labelOf(refused) === pair).length,
+      read: () => refused().filter((one) => labelOf(one) === pair).length,
     })),
   )
 

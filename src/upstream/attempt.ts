@@ -2,7 +2,7 @@ import { bodilessStatuses } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
-import type { Permit } from './breaker.ts'
+import type { Permit } from './breakers.ts'
 import type { Try, TryHandler } from './connections.ts'
 import { countedFaults, faultOf, isLocalError, retryableFaults } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
@@ -19,8 +19,8 @@ import type {
 export interface AttemptOptions {
   request: UpstreamRequest
   handler: UpstreamHandler
-  /** Of the breaker of its kind. */
-  permit: Permit
+  /** Of the breaker of its kind, if it has one. */
+  permit: Permit | undefined
   startedAtMs: number
   context: AttemptContext
 }
@@ -85,7 +85,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     this.#options = options
     this.#context = options.context
     this.#retriesLeft = this.#context.retries
-    this.#neverRepeat(options.permit)
+    if (options.permit?.isTrial) this.#retriesLeft = 0
     this.#send()
   }
 
@@ -109,16 +109,12 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     this.#options.handler.onError(reason)
   }
 
-  /** A trial is not retried: an upstream that is just recovering gets one request. */
-  #neverRepeat({ isTrial }: Permit): void {
-    if (isTrial) this.#retriesLeft = 0
-  }
-
   onStart(permit: Permit, isOpen: boolean): void {
     this.#waitTimer?.clear()
     this.#traced?.starts(isOpen)
     this.#connectPermit = permit
-    this.#neverRepeat(permit)
+    // A trial is not retried: an upstream that is just recovering gets one request.
+    if (permit.isTrial) this.#retriesLeft = 0
   }
 
   onConnect(control: RequestControl): void {
@@ -160,7 +156,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
   onHeaders(status: number, rawHeaders: readonly Buffer[], reason: string): void {
     this.#status = status
     this.#traced?.answered(status)
-    if (status >= 200 && !failedStatuses.has(status)) this.#options.permit.answerBegan()
+    if (status >= 200 && !failedStatuses.has(status)) this.#options.permit?.answerBegan()
     this.#options.handler.onHeaders(status, rawHeaders, reason)
   }
 
@@ -238,7 +234,7 @@ export class Attempt implements TryHandler, InFlightRequest, RequestControl {
     if (this.#ended) return
     this.#ended = true
     this.#waitTimer?.clear()
-    this.#options.permit[verdict]()
+    this.#options.permit?.[verdict]()
     this.#context.onEnd(outcome, this.#options, this.#status)
   }
 }

@@ -1,101 +1,226 @@
+import { createHash } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import type { OpenBreaker } from '../http/upstream-failure.ts'
-import {
-  type Breaker,
-  type BreakerOptions,
-  type BreakerState,
-  createBreaker,
-  type Permit,
-} from './breaker.ts'
-import { createQuoteBreakers, type StoppedPair } from './quote-breakers.ts'
+import { flatText } from '../process/flat-text.ts'
 import type { RequestKind, Traffic } from './types.ts'
+
+export type BreakerState = 'closed' | 'open' | 'half-open'
+
+export interface BreakerOptions {
+  /** How many failures in a row open the breaker, once the first of them is `minFailingMs` old. */
+  failures: number
+  /** Failures are often faster than successes: that many in a row, all at once, may be a small share of the requests. */
+  minFailingMs: number
+  /** How long the breaker stays open before it lets one request try. */
+  openMs: number
+  /** Must be monotonic: if a wall clock were set back, the breaker would stay open that much longer. */
+  nowMs: () => number
+  /** Not of the breakers of single pairs. */
+  onChange(breaker: Breaker): void
+}
+
+/** Given to each request that is let through, which must call `succeeded`, `failed` or `abandoned` exactly once. */
+export interface Permit {
+  /** Whether this request finds out if the outage is over. */
+  readonly isTrial: boolean
+  /** A good answer has begun. The outage is over, however long the rest of the answer takes. */
+  answerBegan(): void
+  succeeded(): void
+  failed(): void
+  /** The client left or the request was never sent, so its end says nothing about the upstream. */
+  abandoned(): void
+}
+
+/** How much longer than `minFailingMs` failures have to last while slower requests may yet succeed. */
+const patience = 2.5
+
+/** Stops sending to a failing upstream: callers get their error at once, and the upstream has time to recover. */
+export class Breaker {
+  readonly name: OpenBreaker
+  readonly #options: BreakerOptions
+  #state: BreakerState = 'closed'
+  #failuresInARow = 0
+  #failingSinceMs: number | undefined
+  #slowestFailureMs = 0
+  #nextTrialAtMs = 0
+  /** The latest, if it has not ended. */
+  #trial: Permit | undefined
+  /**
+   * When each request was sent that has no answer yet, the oldest first. A new Map each time an outage ends: its requests may
+   * still time out, one after another, and no longer count.
+   */
+  #unanswered = new Map<Permit, number>()
+  /** When its last request came. */
+  askedAtMs = 0
+
+  constructor(name: OpenBreaker, options: BreakerOptions) {
+    this.name = name
+    this.#options = options
+  }
+
+  get state(): BreakerState {
+    return this.#state
+  }
+
+  /** When the first of the failures in a row ended, by `nowMs`; undefined: none has failed since one succeeded. */
+  get failingSinceMs(): number | undefined {
+    return this.#failingSinceMs
+  }
+
+  /** How long to wait before the next request can be let through; 0 while the breaker is closed. */
+  get retryAfterMs(): number {
+    return this.#state === 'open' ? Math.max(0, this.#nextTrialAtMs - this.#options.nowMs()) : 0
+  }
+
+  /** Whether `admit` would give a permit now. */
+  admits(): boolean {
+    return this.#state === 'closed' || this.#options.nowMs() >= this.#nextTrialAtMs
+  }
+
+  /**
+   * A permit to send a request, or undefined. While half-open, one request at a time gets a permit; but one that takes
+   * longer than `openMs`, such as an upload, keeps the next one waiting no longer.
+   */
+  admit(): Permit | undefined {
+    if (this.#state === 'closed') return this.#permit(false)
+    if (!this.admits()) return undefined
+    this.#trial = this.#permit(true)
+    this.#nextTrialAtMs = this.#options.nowMs() + this.#options.openMs
+    this.#change('half-open')
+    return this.#trial
+  }
+
+  /** Ends the row of failures, and the outage if there is one: some request has shown that the upstream works. */
+  close(): void {
+    this.#failuresInARow = 0
+    this.#failingSinceMs = undefined
+    this.#slowestFailureMs = 0
+    if (this.#state === 'closed') return
+    this.#trial = undefined
+    this.#unanswered = new Map()
+    this.#change('closed')
+  }
+
+  #permit(isTrial: boolean): Permit {
+    let sentAtMs = this.#options.nowMs()
+    let unanswered = this.#unanswered
+    /** Until its good answer has begun and ended the outage. A later trial, or another request, may end it first. */
+    let tries = isTrial
+    const isCurrent = () => unanswered === this.#unanswered
+    const endTrial = (next: () => void) => {
+      if (this.#trial !== permit) return
+      this.#trial = undefined
+      next()
+    }
+    const permit: Permit = {
+      isTrial,
+      answerBegan: () => {
+        unanswered.delete(permit)
+        if (!tries || !isCurrent()) return
+        this.close()
+        tries = false
+        unanswered = this.#unanswered
+        sentAtMs = this.#options.nowMs()
+      },
+      succeeded: () => {
+        unanswered.delete(permit)
+        if (isCurrent() && (tries || this.#state === 'closed')) this.close()
+      },
+      failed: () => {
+        unanswered.delete(permit)
+        if (tries) endTrial(() => this.#open())
+        else if (isCurrent() && this.#state === 'closed') this.#countFailure(sentAtMs)
+      },
+      abandoned: () => {
+        unanswered.delete(permit)
+        endTrial(() => {
+          this.#nextTrialAtMs = 0
+        })
+      },
+    }
+    if (!isTrial) unanswered.set(permit, sentAtMs)
+    return permit
+  }
+
+  #countFailure(sentAtMs: number): void {
+    const nowMs = this.#options.nowMs()
+    this.#failuresInARow += 1
+    this.#failingSinceMs ??= nowMs
+    this.#slowestFailureMs = Math.max(this.#slowestFailureMs, nowMs - sentAtMs)
+    const [oldestMs = nowMs] = this.#unanswered.values()
+    const mayYetSucceed = nowMs - oldestMs > this.#slowestFailureMs
+    const minMs = this.#options.minFailingMs * (mayYetSucceed ? patience : 1)
+    if (this.#failuresInARow >= this.#options.failures && nowMs - this.#failingSinceMs >= minMs) this.#open()
+  }
+
+  #open(): void {
+    this.#nextTrialAtMs = this.#options.nowMs() + this.#options.openMs
+    this.#change('open')
+  }
+
+  #change(next: BreakerState): void {
+    if (this.#state === next) return
+    this.#state = next
+    if (this.name !== 'pair') this.#options.onChange(this)
+  }
+}
 
 /** `orders`: those that create an order. `rest`: everything that is neither such an order nor a quote. */
 export type BreakerName = Exclude<OpenBreaker, 'pair'>
 
-export interface BreakersOptions extends Omit<BreakerOptions, 'onChange'> {
-  /** False: only failures to connect count. */
-  byKind: boolean
-  onChange(name: BreakerName, state: BreakerState): void
-}
+/** Pairs with a breaker of their own; the one asked for longest ago is forgotten first. */
+const maxPairs = 1_000
+/** A longer name is kept as its SHA-256, because clients make up names. */
+const maxNameLength = 256
 
-/** A breaker that does not let a request through. */
-export interface Refusal {
-  breaker: OpenBreaker
-  retryAfterMs: number
-  /** When the first of the failures in a row ended. Monotonic. */
-  failingSinceMs: number
-}
-
-/**
- * The breakers of one upstream, in three layers, so that what fails stops alone: connections (nothing can be sent),
- * kinds of requests (what fails once there is a connection), and, of quotes, each pair.
- */
-export interface Breakers {
+/** The breakers of one upstream: of its connections, of each kind of requests, and of the quotes of each pair. */
+export class Breakers {
+  readonly #options: BreakerOptions
   readonly connections: Breaker
   readonly states: Readonly<Partial<Record<BreakerName, Breaker>>>
-  /** The pairs whose quotes are refused now; named as in `quoteOf`. */
-  refusedPairs(): readonly string[]
-  /** The pairs whose breakers have opened, and that had no quote since; named as in `quoteOf`. */
-  stoppedPairs(): readonly StoppedPair[]
-  /** How many pairs were asked for since then, or have stopped before. Monotonic. */
-  pairsAskedFor(sinceMs: number): number
-  /** What keeps a request of this kind from being sent, if anything does. */
-  refusal(kind: RequestKind): Refusal | undefined
+  readonly #pairs = new LRUCache<string, Breaker>({ max: maxPairs })
+
+  /** Not `byKind`: only failures to connect count. */
+  constructor(byKind: boolean, options: BreakerOptions) {
+    this.#options = options
+    const create = (name: BreakerName) => new Breaker(name, options)
+    this.connections = create('connections')
+    const ofKinds = byKind ? { orders: create('orders'), rest: create('rest') } : {}
+    this.states = { connections: this.connections, ...ofKinds }
+  }
+
+  /** Those of pairs, by their names in `quoteOf`. */
+  get pairs(): readonly [pair: string, breaker: Breaker][] {
+    return [...this.#pairs]
+  }
+
+  /** The breaker that keeps a request of this kind from being sent. */
+  refusal(kind: RequestKind): Breaker | undefined {
+    return [this.connections, this.#of(kind)].find((breaker) => breaker?.admits() === false)
+  }
+
   /** The permit of the request's kind, once nothing refuses it. Connections are asked when a request gets one. */
-  admit(kind: RequestKind): Permit
-}
+  admit(kind: RequestKind): Permit | undefined {
+    return this.#of(kind)?.admit()
+  }
 
-const uncounted: Permit = {
-  isTrial: false,
-  answerBegan() {},
-  succeeded() {},
-  failed() {},
-  abandoned() {},
-}
-
-export function createBreakers(options: BreakersOptions): Breakers {
-  const { byKind, onChange, ...limits } = options
-  const create = (name: BreakerName) =>
-    createBreaker({ ...limits, onChange: (state) => onChange(name, state) })
-
-  const connections = create('connections')
-  if (!byKind) {
-    return {
-      connections,
-      states: { connections },
-      refusedPairs: () => [],
-      stoppedPairs: () => [],
-      pairsAskedFor: () => 0,
-      refusal: () => refusalOf(connections, 'connections'),
-      admit: () => uncounted,
+  #of(kind: RequestKind): Breaker | undefined {
+    if (typeof kind !== 'object') return this.states[trafficOf(kind)]
+    const { quoteOf: pair } = kind
+    const name = pair.length > maxNameLength ? createHash('sha256').update(pair).digest('hex') : pair
+    let breaker = this.#pairs.get(name)
+    if (breaker === undefined) {
+      breaker = new Breaker('pair', this.#options)
+      this.#pairs.set(flatText(name), breaker)
     }
+    breaker.askedAtMs = this.#options.nowMs()
+    return breaker
   }
-  const ofKind = { orders: create('orders'), rest: create('rest') }
-  const quotes = createQuoteBreakers(limits)
-  function ownOf(kind: RequestKind): { name: OpenBreaker; breaker: Breaker } {
-    if (typeof kind === 'object') return { name: 'pair', breaker: quotes.of(kind.quoteOf) }
-    const name = trafficOf(kind)
-    return { name, breaker: ofKind[name] }
-  }
+}
 
-  return {
-    connections,
-    states: { connections, ...ofKind },
-    refusedPairs: quotes.refusedPairs,
-    stoppedPairs: quotes.stoppedPairs,
-    pairsAskedFor: quotes.askedFor,
-    refusal(kind) {
-      const unconnected = refusalOf(connections, 'connections')
-      if (unconnected !== undefined) return unconnected
-      const { name, breaker } = ownOf(kind)
-      return refusalOf(breaker, name)
-    },
-    admit(kind) {
-      const permit = ownOf(kind).breaker.admit()
-      if (permit === undefined) throw new TypeError('a refused request has no permit')
-      return permit
-    },
-  }
+/** The pairs whose quotes are refused now. */
+export function refusedPairs({ pairs }: Pick<Breakers, 'pairs'>): string[] {
+  return pairs.flatMap(([pair, breaker]) => (breaker.admits() ? [] : [pair]))
 }
 
 /** What a request counts as. */
@@ -104,12 +229,4 @@ export function trafficOf(kind: RequestKind): Traffic
 export function trafficOf(kind: RequestKind): Traffic {
   if (typeof kind === 'object') return 'quotes'
   return kind === 'other' ? 'rest' : 'orders'
-}
-
-function refusalOf(breaker: Breaker, name: OpenBreaker): Refusal | undefined {
-  return breaker.admits() ? undefined : refusalBy(breaker, name)
-}
-
-export function refusalBy({ retryAfterMs, failingSinceMs }: Breaker, name: OpenBreaker): Refusal {
-  return { breaker: name, retryAfterMs, failingSinceMs: failingSinceMs ?? Number.POSITIVE_INFINITY }
 }

@@ -1,6 +1,6 @@
 import type { buildConnector, Dispatcher } from 'undici'
 import { errors } from 'undici'
-import type { Breaker, Permit } from './breaker.ts'
+import type { Breaker, Permit } from './breakers.ts'
 import type { Lane } from './capacity.ts'
 import { Connection } from './connection.ts'
 import { type ConnectionOptions, createConnector } from './connector.ts'

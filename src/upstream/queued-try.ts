@@ -1,6 +1,6 @@
 import { type Dispatcher, errors } from 'undici'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
-import type { Permit } from './breaker.ts'
+import type { Permit } from './breakers.ts'
 import type { Lane } from './capacity.ts'
 import type { Connection } from './connection.ts'
 import type { Connections, Try, TryHandler } from './connections.ts'

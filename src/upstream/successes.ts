@@ -1,6 +1,13 @@
 import type { Breakers } from './breakers.ts'
-import type { StoppedPair } from './quote-breakers.ts'
 import type { Traffic } from './types.ts'
+
+/** A pair whose breaker has opened, and that had no quote since. */
+export interface StoppedPair {
+  readonly pair: string
+  /** When the first of its failures in a row ended. Monotonic. */
+  readonly failingSinceMs: number
+  readonly retryAfterMs: number
+}
 
 /** The pairs whose quotes keep failing. */
 export interface QuotesOutage {
@@ -22,7 +29,7 @@ export interface Successes {
 const kinds: readonly Traffic[] = ['quotes', 'orders', 'rest']
 
 export function createSuccesses(
-  breakers: Pick<Breakers, 'states' | 'stoppedPairs' | 'pairsAskedFor'>,
+  breakers: Pick<Breakers, 'states' | 'pairs'>,
   nowMs: () => number,
 ): Successes {
   const lastMs: Partial<Record<Traffic, number>> = {}
@@ -41,15 +48,22 @@ export function createSuccesses(
     },
     since: (sinceMs) => kinds.filter((traffic) => hasSucceeded(traffic, sinceMs) && !isStopped(traffic)),
     quotesOutage() {
-      const stopped = breakers.stoppedPairs()
+      const stopped = stoppedPairs(breakers)
       if (stopped.length === 0) return undefined
       // A pair that has failed for days says nothing of an outage of all pairs that began a minute ago.
       const sinceSuccess = stopped.filter(({ failingSinceMs }) => !hasSucceeded('quotes', failingSinceMs))
       if (sinceSuccess.length === 0) return { stopped, sinceMs: earliest(stopped), askedFor: undefined }
       const sinceMs = earliest(sinceSuccess)
-      return { stopped, sinceMs, askedFor: breakers.pairsAskedFor(sinceMs) }
+      const asked = breakers.pairs.filter(([, one]) => one.askedAtMs >= sinceMs || one.state !== 'closed')
+      return { stopped, sinceMs, askedFor: asked.length }
     },
   }
+}
+
+export function stoppedPairs({ pairs }: Pick<Breakers, 'pairs'>): StoppedPair[] {
+  return pairs.flatMap(([pair, { state, failingSinceMs, retryAfterMs }]) =>
+    state === 'closed' || failingSinceMs === undefined ? [] : [{ pair, failingSinceMs, retryAfterMs }],
+  )
 }
 
 function earliest(pairs: readonly StoppedPair[]): number {

@@ -1,7 +1,6 @@
 import type { UpstreamFailure, UpstreamFault } from '../http/upstream-failure.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
-import type { BreakerState } from './breaker.ts'
-import type { BreakerName, Breakers } from './breakers.ts'
+import type { BreakerName, BreakerState, Breakers } from './breakers.ts'
 import type { RequestBody } from './request-body.ts'
 import type { SlowReaders } from './slow-readers.ts'
 import type { Successes } from './successes.ts'
@@ -113,7 +112,7 @@ export interface ConnectionCounts {
 /** One upstream: its address, its connections, its timeouts and its breakers. */
 export interface Upstream {
   readonly name: UpstreamName
-  readonly breakers: Pick<Breakers, 'states' | 'refusedPairs' | 'stoppedPairs'>
+  readonly breakers: Pick<Breakers, 'states' | 'pairs'>
   /** By what failed: connections, or requests that had one. */
   readonly lastFailures: Readonly<Partial<Record<'connections' | Traffic, LastFailure>>>
   readonly successes: Pick<Successes, 'since' | 'quotesOutage'>

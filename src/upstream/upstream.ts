@@ -3,8 +3,7 @@ import type { Dispatcher } from 'undici'
 import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { Attempt, type AttemptContext } from './attempt.ts'
-import type { BreakerState } from './breaker.ts'
-import { type BreakerName, createBreakers, type Refusal, refusalBy, trafficOf } from './breakers.ts'
+import { type Breaker, Breakers, trafficOf } from './breakers.ts'
 import { connectionsForStreams, createCapacity, type Lane, reservedForFloatOrders } from './capacity.ts'
 import { Connections, type TryHandler } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
@@ -55,8 +54,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const byKind = upstreamTable[name].requests === 'by-kind'
   const reserved = byKind ? reservedForFloatOrders(limits.connections) : 0
   const maxSlow = connectionsForStreams(limits.connections)
-  const breakers = createBreakers({
-    byKind,
+  const breakers = new Breakers(byKind, {
     failures: limits.breakerFailures,
     minFailingMs: limits.breakerMinFailingMs ?? minFailingMs,
     openMs: limits.breakerOpenMs,
@@ -90,22 +88,24 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   let isTryingToConnect = false
   const lastFailures: Partial<Record<'connections' | Traffic, LastFailure>> = {}
 
-  function onBreakerChange(breaker: BreakerName, state: BreakerState): void {
-    observer.breakerChanged(breaker, state, lastFailures[breaker]?.failure)
-    if (breaker !== 'connections') return
+  function onBreakerChange({ name: what, state }: Breaker): void {
+    if (what === 'pair') return
+    observer.breakerChanged(what, state, lastFailures[what]?.failure)
+    if (what !== 'connections') return
     if (state === 'closed') connections.serve()
     // Requests that waited for the trial have waited long enough: the outage may last.
-    if (state === 'open' && isTryingToConnect)
-      connections.refuseWaiting(refused(refusalBy(breakers.connections, 'connections')))
+    if (state === 'open' && isTryingToConnect) connections.refuseWaiting(refused(breakers.connections))
     isTryingToConnect = state === 'half-open'
   }
 
-  function refused({ breaker, retryAfterMs, failingSinceMs }: Refusal): UpstreamFailure {
+  function refused({ name: breaker, retryAfterMs, failingSinceMs }: Breaker): UpstreamFailure {
     const quotes = breaker === 'pair' ? successes.quotesOutage() : undefined
     const outage = {
       stoppedPairs: quotes?.stopped.length ?? 0,
       pairsAskedFor: quotes?.askedFor,
-      stillServed: successes.since(quotes?.askedFor === undefined ? failingSinceMs : quotes.sinceMs),
+      stillServed: successes.since(
+        quotes?.askedFor === undefined ? (failingSinceMs ?? Number.POSITIVE_INFINITY) : quotes.sinceMs,
+      ),
     }
     const how = { fault: 'breaker_open', maybeSeen: false, retryAfterMs, breaker, outage } as const
     return new UpstreamFailure(name, how)
@@ -150,7 +150,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     send,
     traceTry,
     mayRetry: () => breakers.connections.state === 'closed',
-    connected: breakers.connections.close,
+    connected: () => breakers.connections.close(),
     onRetry: () => observer.retried(),
     onFailure(failure, { request, startedAtMs }, hadConnection) {
       const what = hadConnection ? trafficOf(request.kind) : 'connections'

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { refusedPairs } from '../../src/upstream/breakers.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'
@@ -49,7 +50,7 @@ describe('what fails on the swap side stops alone', () => {
     })
     expect(await statusesOf(edge.url, ...others)).toEqual(others.map(() => '200'))
     expect(edge.states).toEqual(breaker === 'pair' ? [] : [`${breaker} open`])
-    expect(edge.upstream.breakers.refusedPairs()).toEqual(breaker === 'pair' ? ['A'] : [])
+    expect(refusedPairs(edge.upstream.breakers)).toEqual(breaker === 'pair' ? ['A'] : [])
   })
 
   // Five failing pairs used to stop the quotes of all.
@@ -62,7 +63,7 @@ describe('what fails on the swap side stops alone', () => {
     }
     expect(await statusesOf(edge.url, ...bad)).toEqual(bad.map(() => 'refused: pair'))
     expect(await statusesOf(edge.url, quoteOf('X'), quoteOf('Y'))).toEqual(['200', '200'])
-    expect(edge.upstream.breakers.refusedPairs()).toHaveLength(20)
+    expect(refusedPairs(edge.upstream.breakers)).toHaveLength(20)
     expect(edge.states).toEqual([])
   })
 
@@ -70,7 +71,7 @@ describe('what fails on the swap side stops alone', () => {
     const upstream = await failingAt('A', 'B')
     const edge = await edgeTo(upstream.url, { ...limits, breakerFailures: 2, breakerOpenMs: 300 })
     await statusesOf(edge.url, ...['A', 'A', 'B', 'B'].map(quoteOf))
-    expect(edge.upstream.breakers.refusedPairs()).toEqual(['A', 'B'])
+    expect(refusedPairs(edge.upstream.breakers).toSorted()).toEqual(['A', 'B'])
     await pause(350)
     const held: (() => void)[] = []
     upstream.answer(({ target }, response) => {
@@ -86,7 +87,7 @@ describe('what fails on the swap side stops alone', () => {
     ])
     held[0]?.()
     expect(await trial).toBe('200')
-    expect(edge.upstream.breakers.refusedPairs()).toEqual([])
+    expect(refusedPairs(edge.upstream.breakers)).toEqual([])
   })
 
   test('a trial whose client leaves lets another of its pair try', async () => {
@@ -113,12 +114,12 @@ describe('what fails on the swap side stops alone', () => {
     await statusesOf(edge.url, quoteOf(long), quoteOf(long))
     const paths = [long, 'X', `${long}y`, 'X'].map(quoteOf)
     expect(await statusesOf(edge.url, ...paths)).toEqual(['refused: pair', '200', '503', '200'])
-    expect(edge.upstream.breakers.refusedPairs().map(({ length }) => length)).toEqual([64])
+    expect(refusedPairs(edge.upstream.breakers).map(({ length }) => length)).toEqual([64])
     for (let count = 0; count < 1_000; count += 100) {
       const pairs = Array.from({ length: 100 }, (_none, index) => quoteOf(`P${count + index}`))
       await Promise.all(pairs.map((path) => rawExchange(edge.url, get(path))))
     }
     // It was asked for longest ago, so it has been forgotten.
-    expect(edge.upstream.breakers.refusedPairs()).toEqual([])
+    expect(refusedPairs(edge.upstream.breakers)).toEqual([])
   })
 })

@@ -2,6 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest'
 import type { Metrics } from '../../src/metrics/metrics.ts'
 import type { PriceMove } from '../../src/quotes/quote-listing.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
+import { Breakers } from '../../src/upstream/breakers.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
 import { countRequest, freshMetrics as fresh } from '../support/observing/fresh-metrics.ts'
 import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
@@ -203,7 +204,10 @@ describe('an upstream', () => {
 
 test('open pairs are counted, with a label for those that METRICS_PAIRS names', async () => {
   const metrics = fresh(['ETH_USDC', 'BTC_USDC'])
-  const breakers = { refusedPairs: () => ['ETH_USDC', 'A_B', 'C_D'] }
+  const limits = { failures: 1, minFailingMs: 0, openMs: 1_000, nowMs: () => 0, onChange() {} }
+  const breakers = new Breakers(true, limits)
+  for (const quoteOf of ['ETH_USDC', 'A_B', 'C_D']) breakers.admit({ quoteOf })?.failed()
+  breakers.admit({ quoteOf: 'BTC_USDC' })?.succeeded()
   metrics.upstreams.swap.watch({ inFlight: 0, connections: { busy: 0, idle: 0 }, breakers })
   const open = (pair: string) => reading(metrics, `quotegate_breaker_open_pairs{pair="${pair}"}`)
   expect([await open('ETH_USDC'), await open('BTC_USDC'), await open('other')]).toEqual([1, 0, 2])

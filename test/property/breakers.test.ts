@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Permit } from '../../src/upstream/breaker.ts'
-import { createBreakers } from '../../src/upstream/breakers.ts'
+import type { Permit } from '../../src/upstream/breakers.ts'
+import { Breakers, refusedPairs } from '../../src/upstream/breakers.ts'
 import type { RequestKind } from '../../src/upstream/types.ts'
 
 const openMs = 5_000
@@ -101,7 +101,7 @@ class World {
   constructor(failures: number) {
     const create = () => new ModelBreaker(failures)
     const limits = { failures, minFailingMs, openMs, nowMs: () => this.nowMs }
-    this.breakers = createBreakers({ byKind: true, ...limits, onChange() {} })
+    this.breakers = new Breakers(true, { ...limits, onChange() {} })
     this.connections = create()
     this.orders = create()
     this.rest = create()
@@ -120,15 +120,15 @@ class World {
 
   compare(): void {
     for (const kind of kinds) {
-      expect([kind, this.breakers.refusal(kind)?.breaker]).toEqual([kind, this.expectedRefusal(kind)])
+      expect([kind, this.breakers.refusal(kind)?.name]).toEqual([kind, this.expectedRefusal(kind)])
     }
     const refused = pairs.filter((pair) => this.pairs.get(pair)?.admits(this.nowMs) === false)
-    expect([...this.breakers.refusedPairs()].toSorted()).toEqual(refused)
+    expect(refusedPairs(this.breakers).toSorted()).toEqual(refused)
   }
 
   begin(kind: RequestKind): void {
     if (this.breakers.refusal(kind) !== undefined) return
-    const permit = this.breakers.admit(kind)
+    const permit = this.breakers.admit(kind) as Permit
     const request: Underway = { kind, permit, connecting: undefined, phase: 'waits' }
     this.modelOf(kind)[1].admit(request, this.nowMs)
     this.underway.push(request)

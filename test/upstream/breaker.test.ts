@@ -1,18 +1,18 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type BreakerState, createBreaker, type Permit } from '../../src/upstream/breaker.ts'
+import { Breaker, type BreakerState, type Permit } from '../../src/upstream/breakers.ts'
 
 const openMs = 5_000
 
 function breakerOf(failures: number, minFailingMs = 0) {
   let nowMs = 1_000_000
   const states: BreakerState[] = []
-  const breaker = createBreaker({
+  const breaker = new Breaker('connections', {
     failures,
     minFailingMs,
     openMs,
     nowMs: () => nowMs,
-    onChange: (state) => states.push(state),
+    onChange: ({ state }) => states.push(state),
   })
   return {
     breaker,

@@ -1,5 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
-import { createBreaker } from '../../src/upstream/breaker.ts'
+import { Breaker } from '../../src/upstream/breakers.ts'
 import { Connections, type TryHandler } from '../../src/upstream/connections.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
 
@@ -21,10 +21,11 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
   const upstream = await recordingUpstream()
   let nowMs = 1_000
   let looks = 1
-  const breaker = createBreaker({
+  const breaker = new Breaker('pair', {
     failures: 1,
     minFailingMs: 0,
     openMs: 5_000,
+    onChange() {},
     nowMs() {
       looks += 1
       // The first look at the clock, once it is set to 0, is too early by a moment.
