@@ -1,18 +1,13 @@
 import type { buildConnector, Dispatcher } from 'undici'
 import { errors } from 'undici'
 import type { Breaker, Permit } from './breakers.ts'
-import type { Lane } from './capacity.ts'
 import { Connection } from './connection.ts'
 import { type ConnectionOptions, createConnector } from './connector.ts'
+import { type Lane, Lanes, type LanesOptions } from './lanes.ts'
 import { QueuedTry } from './queued-try.ts'
 import type { ConnectionCounts, UpstreamHandler } from './types.ts'
 
-export interface ConnectionsOptions extends ConnectionOptions {
-  max: number
-  /** Of these, those for float orders alone. */
-  reserved: number
-  /** Of these, at most so many for requests whose body streams. */
-  streams: number
+export interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
   /** Asked whenever a request is about to get a connection. While it admits none, nothing is sent. */
   breaker: Pick<Breaker, 'admit' | 'retryAfterMs' | 'state'>
 }
@@ -42,64 +37,57 @@ export class Connections {
   readonly #all: Connection[] = []
   /** The connection used last is taken first, so that unneeded connections stay idle and close. */
   readonly #free: Connection[] = []
-  /** Float orders go first. */
-  readonly #waitingOrders = new Set<QueuedTry>()
-  readonly #waitingOthers = new Set<QueuedTry>()
-  readonly #waitingStreams = new Set<QueuedTry>()
-  /** Streams are among them. */
-  #heldByOthers = 0
-  #heldByStreams = 0
-  #taken = 0
+  readonly #lanes: Lanes<QueuedTry>
   #breakerTimer: NodeJS.Timeout | undefined
   #closed: Error | undefined
 
   constructor(options: ConnectionsOptions) {
     this.#options = options
     this.#connector = createConnector(options)
+    this.#lanes = new Lanes(options)
   }
 
   get stats(): ConnectionCounts {
     const idle = this.#free.filter((connection) => connection.isOpen).length
-    const waiting = this.#waitingOrders.size + this.#waitingOthers.size + this.#waitingStreams.size
-    return { busy: this.#all.length - this.#free.length, idle, waiting }
+    return { busy: this.#lanes.held, idle, waiting: this.#lanes.waiting }
+  }
+
+  /** Whether one more request may come, to have a connection or to wait for one. */
+  takes(lane: Lane): boolean {
+    return this.#lanes.takes(lane)
   }
 
   dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler, lane: Lane): Try {
-    this.#taken += 1
-    const queued = new QueuedTry({ request, handler, connections: this, lane, number: this.#taken })
+    const queued = new QueuedTry({ request, handler, connections: this, lane })
     const closed = this.#closed
     if (closed) process.nextTick(() => queued.fail(closed))
     else {
-      this.#lineOf(queued).add(queued)
+      this.#lanes.wait(queued)
       this.serve()
     }
     return queued
   }
 
   withdraw(queued: QueuedTry): boolean {
-    return this.#lineOf(queued).delete(queued)
+    return this.#lanes.leave(queued)
   }
 
   /** Sends whatever waits and may be sent. Also called when the breaker has closed. */
   serve(): void {
-    for (let next = this.#next(); next !== undefined; next = this.#next()) {
+    for (let next = this.#lanes.next(); next !== undefined; next = this.#lanes.next()) {
       const permit = this.#options.breaker.admit()
       if (permit === undefined) {
         this.#serveWhenBreakerIsDue()
         return
       }
-      this.#lineOf(next).delete(next)
-      this.#count(next, 1)
+      this.#lanes.hold(next)
       next.start(this.#free.pop() ?? this.#newConnection(), permit)
     }
   }
 
   /** Ends the wait of all that wait for a connection. */
   refuseWaiting(error: Error): void {
-    const lines = [this.#waitingOrders, this.#waitingOthers, this.#waitingStreams]
-    const waiting = lines.flatMap((line) => [...line])
-    for (const line of lines) line.clear()
-    for (const queued of waiting) queued.fail(error)
+    for (const queued of this.#lanes.leaveAll()) queued.fail(error)
   }
 
   giveBack(connection: Connection, queued: QueuedTry): void {
@@ -114,29 +102,6 @@ export class Connections {
     clearTimeout(this.#breakerTimer)
     this.refuseWaiting(error)
     await Promise.all(this.#all.map((connection) => connection.close(error)))
-  }
-
-  #lineOf({ lane }: QueuedTry): Set<QueuedTry> {
-    if (lane === 'float-order') return this.#waitingOrders
-    return lane === 'stream' ? this.#waitingStreams : this.#waitingOthers
-  }
-
-  #count({ lane }: QueuedTry, change: 1 | -1): void {
-    if (lane !== 'float-order') this.#heldByOthers += change
-    if (lane === 'stream') this.#heldByStreams += change
-  }
-
-  /** The request that a connection is there for. */
-  #next(): QueuedTry | undefined {
-    const { max, reserved, streams } = this.#options
-    if (this.#free.length === 0 && this.#all.length >= max) return undefined
-    const [order] = this.#waitingOrders
-    if (order !== undefined) return order
-    if (this.#heldByOthers >= max - reserved) return undefined
-    const [other] = this.#waitingOthers
-    if (this.#waitingStreams.size === 0 || this.#heldByStreams >= streams) return other
-    const [stream] = this.#waitingStreams
-    return stream !== undefined && other !== undefined && other.number < stream.number ? other : stream
   }
 
   #newConnection(): Connection {
@@ -154,7 +119,7 @@ export class Connections {
   }
 
   readonly #release = (connection: Connection, queued: QueuedTry): void => {
-    this.#count(queued, -1)
+    this.#lanes.release(queued)
     connection.closeIfRetired()
     if (connection.isOpen) this.#free.push(connection)
     else this.#free.unshift(connection)

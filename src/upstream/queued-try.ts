@@ -1,9 +1,9 @@
 import { type Dispatcher, errors } from 'undici'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
 import type { Permit } from './breakers.ts'
-import type { Lane } from './capacity.ts'
 import type { Connection } from './connection.ts'
 import type { Connections, Try, TryHandler } from './connections.ts'
+import type { Lane } from './lanes.ts'
 
 function isChunked(rawHeaders: readonly Buffer[]): boolean {
   return headerLines(latin1Headers(rawHeaders), 'transfer-encoding') !== undefined
@@ -14,8 +14,6 @@ export interface QueuedTryOptions {
   handler: TryHandler
   connections: Pick<Connections, 'withdraw' | 'giveBack'>
   lane: Lane
-  /** In the order in which they came. */
-  number: number
 }
 
 type Controller = Dispatcher.DispatchController
@@ -26,7 +24,6 @@ type Controller = Dispatcher.DispatchController
  */
 export class QueuedTry implements Try, Dispatcher.DispatchHandler {
   readonly lane: Lane
-  readonly number: number
   isWaiting = true
   readonly #request: Dispatcher.DispatchOptions
   readonly #handler: TryHandler
@@ -36,7 +33,6 @@ export class QueuedTry implements Try, Dispatcher.DispatchHandler {
 
   constructor(options: QueuedTryOptions) {
     this.lane = options.lane
-    this.number = options.number
     this.#request = options.request
     this.#handler = options.handler
     this.#connections = options.connections

@@ -4,9 +4,9 @@ import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { Attempt, type AttemptContext } from './attempt.ts'
 import { type Breaker, Breakers, trafficOf } from './breakers.ts'
-import { connectionsForStreams, createCapacity, type Lane, reservedForFloatOrders } from './capacity.ts'
 import { Connections, type TryHandler } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
+import { connectionsForStreams, type Lane, reservedForFloatOrders } from './lanes.ts'
 import { RequestBody } from './request-body.ts'
 import { SlowReaders } from './slow-readers.ts'
 import { createSuccesses } from './successes.ts'
@@ -52,8 +52,6 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   const { origin, pathname } = url
   const basePath = pathname.replace(/(?<!\/)\/+$/, '')
   const byKind = upstreamTable[name].requests === 'by-kind'
-  const reserved = byKind ? reservedForFloatOrders(limits.connections) : 0
-  const maxSlow = connectionsForStreams(limits.connections)
   const breakers = new Breakers(byKind, {
     failures: limits.breakerFailures,
     minFailingMs: limits.breakerMinFailingMs ?? minFailingMs,
@@ -63,9 +61,9 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   })
   const connections = new Connections({
     origin,
-    max: limits.connections,
-    reserved,
-    streams: maxSlow,
+    connections: limits.connections,
+    reserved: byKind ? reservedForFloatOrders(limits.connections) : 0,
+    queue: limits.queue,
     breaker: breakers.connections,
     maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
     connectTimeoutMs: limits.connectTimeoutMs,
@@ -81,9 +79,12 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       maxHeaderSize: maxAnswerHeadBytes,
     },
   })
-  const slowReaders = new SlowReaders({ max: maxSlow, othersWait: () => connections.stats.waiting > 0 })
+  const slowReaders = new SlowReaders({
+    max: connectionsForStreams(limits.connections),
+    othersWait: () => connections.stats.waiting > 0,
+  })
   const successes = createSuccesses(breakers, () => performance.now())
-  const capacity = createCapacity({ connections: limits.connections, reserved, queue: limits.queue })
+  let inFlight = 0
   let failures = 0
   let isTryingToConnect = false
   const lastFailures: Partial<Record<'connections' | Traffic, LastFailure>> = {}
@@ -136,7 +137,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
 
   function refusalOf(kind: RequestKind, lane: Lane): UpstreamFailure | undefined {
     const refusal = breakers.refusal(kind)
-    const failure = capacity.takes(lane) ? refusal && refused(refusal) : saturated()
+    const failure = connections.takes(lane) ? refusal && refused(refusal) : saturated()
     if (failure === undefined) return undefined
     failures += 1
     observer.requestEnded(failure.fault, 0, trafficOf(kind), 0)
@@ -157,7 +158,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       lastFailures[what] = { failure, afterMs: performance.now() - startedAtMs }
     },
     onEnd(outcome, { request, startedAtMs }, status) {
-      capacity.ended(laneOf(request))
+      inFlight -= 1
       if (outcome !== 'answered' && outcome !== 'given-up') failures += 1
       if (outcome === 'answered' && status < 400) successes.note(trafficOf(request.kind))
       observer.requestEnded(outcome, performance.now() - startedAtMs, trafficOf(request.kind), status)
@@ -171,7 +172,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     successes,
     slowReaders,
     get inFlight() {
-      return capacity.inFlight
+      return inFlight
     },
     get failures() {
       return failures
@@ -190,7 +191,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
       }
       const permit = breakers.admit(request.kind)
       const startedAtMs = performance.now()
-      capacity.began(laneOf(request))
+      inFlight += 1
       return new Attempt({ request, handler, permit, startedAtMs, context })
     },
     close: () => connections.close(),

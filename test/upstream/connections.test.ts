@@ -37,9 +37,9 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
   looks = 0
   const connections = new Connections({
     origin: upstream.url,
-    max: 2,
+    connections: 2,
     reserved: 1,
-    streams: 1,
+    queue: 16,
     breaker,
     maxAgeMs: 60_000,
     connectTimeoutMs: 3_000,
