@@ -14,7 +14,6 @@ import { Problem } from '../http/problem.ts'
 import { type Interruptible, interrupted } from '../http/problem-response.ts'
 import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/whole-response.ts'
-import { ClientPace } from './client-pace.ts'
 import { faultOf } from './fault.ts'
 import { ClientGone, RequestBody } from './request-body.ts'
 import type { RequestTrace } from './try-trace.ts'
@@ -88,13 +87,10 @@ class Relay implements UpstreamHandler {
   #bodyBegan = false
   #statedLength: number | undefined
   #wholeBody: Buffer | undefined
-  /** Undefined while the client takes its answer as fast as it comes. */
-  #pace: ClientPace | undefined
 
   constructor(options: RelayOptions) {
     this.#options = options
     const giveUp = () => {
-      this.#pace?.clear()
       if (this.#ended) return
       this.#clientGone = true
       this.#dropBody()
@@ -183,8 +179,8 @@ class Relay implements UpstreamHandler {
     const { response, stallMs, upstream } = this.#options
     const taken = response.write(chunk)
     if (!taken) {
-      this.#pace ??= new ClientPace({ response, stallMs, slowReaders: upstream.slowReaders })
-      this.#pace.heldUp(chunk.length, () => this.#control?.resume())
+      const goOn = () => this.#control?.resume()
+      upstream.slowReaders.heldUp(response, { bytes: chunk.length, goOn, stallMs })
     }
     return taken
   }

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { PatientTimer } from '../process/patient-timer.ts'
 
 /**
  * What waits for a connection may wait for 7.5 s. Twice two looks end well before: those that were cut may be followed by
@@ -15,42 +16,73 @@ export interface SlowReadersOptions {
   othersWait(): boolean
 }
 
+export interface HeldUp {
+  /** What the client has to take before `goOn` is called. */
+  bytes: number
+  goOn(): void
+  /** How long the client may stop reading. */
+  stallMs: number
+}
+
+interface Reader {
+  /** Bytes since the last look. */
+  taken: number
+  /** undici's body timeout stops while an answer is paused, so a client that never reads needs a timer here. */
+  readonly stall: PatientTimer
+}
+
 /**
- * Clients that read large answers to GETs slowly. Each holds a connection to the upstream, and a client that never stops
- * reading altogether could hold it without end. So while other requests wait, at most `max` of these clients are left:
- * those that have read slowly for longest are cut.
+ * Clients that do not take their answers as fast as they come. Each holds a connection to the upstream. One that stops reading
+ * is cut after `stallMs`. One that reads a large answer to a GET slowly could hold it without end: so while other requests wait,
+ * at most `max` of these are left, and those that have read slowly for longest are cut.
  */
 export class SlowReaders {
   readonly #options: SlowReadersOptions
-  /** The bytes that each client took since the last look, in the order in which the clients first held up their answers. */
-  readonly #taken = new Map<ServerResponse, number>()
+  /** In the order in which they first held up their answers. */
+  readonly #readers = new Map<ServerResponse, Reader>()
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: SlowReadersOptions) {
     this.#options = options
   }
 
-  /** The client has to take these bytes before more of its answer is read from the upstream. */
-  heldUp(response: ServerResponse, bytes: number): void {
-    // Any other answer may say what became of a payment.
-    if (response.req.method !== 'GET') return
-    const taken = this.#taken.get(response)
-    if (taken === undefined) response.once('close', () => this.#taken.delete(response))
-    // The first look may come at once, so no client is slow at it.
-    this.#taken.set(response, taken === undefined ? slowBytes : taken + bytes)
+  heldUp(response: ServerResponse, { bytes, goOn, stallMs }: HeldUp): void {
+    // It would say its end no more.
+    if (response.destroyed) return
+    response.once('drain', goOn)
+    const known = this.#readers.get(response)
+    if (known === undefined) this.#begin(response, stallMs)
+    else {
+      known.taken += bytes
+      known.stall.refresh()
+    }
     this.#timer ??= setInterval(this.#look, lookEveryMs).unref()
+  }
+
+  #begin(response: ServerResponse, stallMs: number): void {
+    const stall = new PatientTimer(stallMs, () => {
+      if (response.writableNeedDrain) response.destroy()
+    })
+    // The first look may come at once, so no client is slow at it.
+    this.#readers.set(response, { taken: slowBytes, stall })
+    response.once('close', () => {
+      stall.clear()
+      this.#readers.delete(response)
+    })
   }
 
   readonly #look = (): void => {
     const slow: ServerResponse[] = []
-    for (const [response, bytes] of this.#taken) {
-      if (response.writableNeedDrain && bytes < slowBytes) slow.push(response)
-      this.#taken.set(response, 0)
+    for (const [response, reader] of this.#readers) {
+      // Any other answer than to a GET may say what became of a payment.
+      const mayBeCut = response.writableNeedDrain && response.req.method === 'GET'
+      if (mayBeCut && reader.taken < slowBytes) slow.push(response)
+      reader.taken = 0
     }
     const { max, othersWait } = this.#options
     if (slow.length > max && othersWait())
       for (const response of slow.slice(0, slow.length - max)) response.destroy()
-    if (this.#taken.size > 0) return
+    if (this.#readers.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined
   }
