@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import { type BreakerName, type BreakerState, type Breakers, refusedPairs } from '../upstream/breakers.ts'
+import type { BreakerName, BreakerState, Breakers } from '../upstream/breakers.ts'
+import { refusedPairs } from '../upstream/successes.ts'
 import type { Outcome, UpstreamObserver } from '../upstream/types.ts'
 import { otherPair } from './quotes.ts'
 import { createDistributionsBy, createGauge, createTallies, createTalliesBy, type Tally } from './series.ts'

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { OpenBreaker } from '../http/upstream-failure.ts'
 import { flatText } from '../process/flat-text.ts'
-import type { RequestKind, Traffic } from './types.ts'
+import { type RequestKind, trafficOf } from './types.ts'
 
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
@@ -34,13 +34,14 @@ export interface Permit {
 /** How much longer than `minFailingMs` failures have to last while slower requests may yet succeed. */
 const patience = 2.5
 
-/** Stops sending to a failing upstream: callers get their error at once, and the upstream has time to recover. */
+/** Stops sending to what fails: callers get their error at once, and the upstream has time to recover. */
 export class Breaker {
   readonly name: OpenBreaker
   readonly #options: BreakerOptions
-  #state: BreakerState = 'closed'
+  state: BreakerState = 'closed'
   #failuresInARow = 0
-  #failingSinceMs: number | undefined
+  /** When the first of the failures in a row ended, by `nowMs`; undefined: none has failed since one succeeded. */
+  failingSinceMs: number | undefined
   #slowestFailureMs = 0
   #nextTrialAtMs = 0
   /** The latest, if it has not ended. */
@@ -58,31 +59,19 @@ export class Breaker {
     this.#options = options
   }
 
-  get state(): BreakerState {
-    return this.#state
-  }
-
-  /** When the first of the failures in a row ended, by `nowMs`; undefined: none has failed since one succeeded. */
-  get failingSinceMs(): number | undefined {
-    return this.#failingSinceMs
-  }
-
   /** How long to wait before the next request can be let through; 0 while the breaker is closed. */
   get retryAfterMs(): number {
-    return this.#state === 'open' ? Math.max(0, this.#nextTrialAtMs - this.#options.nowMs()) : 0
+    return this.state === 'open' ? Math.max(0, this.#nextTrialAtMs - this.#options.nowMs()) : 0
   }
 
   /** Whether `admit` would give a permit now. */
   admits(): boolean {
-    return this.#state === 'closed' || this.#options.nowMs() >= this.#nextTrialAtMs
+    return this.state === 'closed' || this.#options.nowMs() >= this.#nextTrialAtMs
   }
 
-  /**
-   * A permit to send a request, or undefined. While half-open, one request at a time gets a permit; but one that takes
-   * longer than `openMs`, such as an upload, keeps the next one waiting no longer.
-   */
+  /** While half-open, one request at a time; but one that takes longer than `openMs` keeps the next waiting no longer. */
   admit(): Permit | undefined {
-    if (this.#state === 'closed') return this.#permit(false)
+    if (this.state === 'closed') return this.#permit(false)
     if (!this.admits()) return undefined
     this.#trial = this.#permit(true)
     this.#nextTrialAtMs = this.#options.nowMs() + this.#options.openMs
@@ -93,9 +82,9 @@ export class Breaker {
   /** Ends the row of failures, and the outage if there is one: some request has shown that the upstream works. */
   close(): void {
     this.#failuresInARow = 0
-    this.#failingSinceMs = undefined
+    this.failingSinceMs = undefined
     this.#slowestFailureMs = 0
-    if (this.#state === 'closed') return
+    if (this.state === 'closed') return
     this.#trial = undefined
     this.#unanswered = new Map()
     this.#change('closed')
@@ -107,11 +96,6 @@ export class Breaker {
     /** Until its good answer has begun and ended the outage. A later trial, or another request, may end it first. */
     let tries = isTrial
     const isCurrent = () => unanswered === this.#unanswered
-    const endTrial = (next: () => void) => {
-      if (this.#trial !== permit) return
-      this.#trial = undefined
-      next()
-    }
     const permit: Permit = {
       isTrial,
       answerBegan: () => {
@@ -124,18 +108,18 @@ export class Breaker {
       },
       succeeded: () => {
         unanswered.delete(permit)
-        if (isCurrent() && (tries || this.#state === 'closed')) this.close()
+        if (isCurrent() && (tries || this.state === 'closed')) this.close()
       },
       failed: () => {
         unanswered.delete(permit)
-        if (tries) endTrial(() => this.#open())
-        else if (isCurrent() && this.#state === 'closed') this.#countFailure(sentAtMs)
+        if (tries && this.#trial === permit) this.#open()
+        else if (!tries && isCurrent() && this.state === 'closed') this.#countFailure(sentAtMs)
       },
       abandoned: () => {
         unanswered.delete(permit)
-        endTrial(() => {
-          this.#nextTrialAtMs = 0
-        })
+        if (this.#trial !== permit) return
+        this.#trial = undefined
+        this.#nextTrialAtMs = 0
       },
     }
     if (!isTrial) unanswered.set(permit, sentAtMs)
@@ -145,22 +129,23 @@ export class Breaker {
   #countFailure(sentAtMs: number): void {
     const nowMs = this.#options.nowMs()
     this.#failuresInARow += 1
-    this.#failingSinceMs ??= nowMs
+    this.failingSinceMs ??= nowMs
     this.#slowestFailureMs = Math.max(this.#slowestFailureMs, nowMs - sentAtMs)
     const [oldestMs = nowMs] = this.#unanswered.values()
     const mayYetSucceed = nowMs - oldestMs > this.#slowestFailureMs
     const minMs = this.#options.minFailingMs * (mayYetSucceed ? patience : 1)
-    if (this.#failuresInARow >= this.#options.failures && nowMs - this.#failingSinceMs >= minMs) this.#open()
+    if (this.#failuresInARow >= this.#options.failures && nowMs - this.failingSinceMs >= minMs) this.#open()
   }
 
   #open(): void {
+    this.#trial = undefined
     this.#nextTrialAtMs = this.#options.nowMs() + this.#options.openMs
     this.#change('open')
   }
 
   #change(next: BreakerState): void {
-    if (this.#state === next) return
-    this.#state = next
+    if (this.state === next) return
+    this.state = next
     if (this.name !== 'pair') this.#options.onChange(this)
   }
 }
@@ -176,17 +161,15 @@ const maxNameLength = 256
 /** The breakers of one upstream: of its connections, of each kind of requests, and of the quotes of each pair. */
 export class Breakers {
   readonly #options: BreakerOptions
-  readonly connections: Breaker
-  readonly states: Readonly<Partial<Record<BreakerName, Breaker>>>
+  readonly states: Readonly<Partial<Record<BreakerName, Breaker>>> & { readonly connections: Breaker }
   readonly #pairs = new LRUCache<string, Breaker>({ max: maxPairs })
 
   /** Not `byKind`: only failures to connect count. */
   constructor(byKind: boolean, options: BreakerOptions) {
     this.#options = options
     const create = (name: BreakerName) => new Breaker(name, options)
-    this.connections = create('connections')
     const ofKinds = byKind ? { orders: create('orders'), rest: create('rest') } : {}
-    this.states = { connections: this.connections, ...ofKinds }
+    this.states = { connections: create('connections'), ...ofKinds }
   }
 
   /** Those of pairs, by their names in `quoteOf`. */
@@ -196,7 +179,7 @@ export class Breakers {
 
   /** The breaker that keeps a request of this kind from being sent. */
   refusal(kind: RequestKind): Breaker | undefined {
-    return [this.connections, this.#of(kind)].find((breaker) => breaker?.admits() === false)
+    return [this.states.connections, this.#of(kind)].find((breaker) => breaker?.admits() === false)
   }
 
   /** The permit of the request's kind, once nothing refuses it. Connections are asked when a request gets one. */
@@ -208,25 +191,10 @@ export class Breakers {
     if (typeof kind !== 'object') return this.states[trafficOf(kind)]
     const { quoteOf: pair } = kind
     const name = pair.length > maxNameLength ? createHash('sha256').update(pair).digest('hex') : pair
-    let breaker = this.#pairs.get(name)
-    if (breaker === undefined) {
-      breaker = new Breaker('pair', this.#options)
-      this.#pairs.set(flatText(name), breaker)
-    }
+    const known = this.#pairs.get(name)
+    const breaker = known ?? new Breaker('pair', this.#options)
+    if (known === undefined) this.#pairs.set(flatText(name), breaker)
     breaker.askedAtMs = this.#options.nowMs()
     return breaker
   }
-}
-
-/** The pairs whose quotes are refused now. */
-export function refusedPairs({ pairs }: Pick<Breakers, 'pairs'>): string[] {
-  return pairs.flatMap(([pair, breaker]) => (breaker.admits() ? [] : [pair]))
-}
-
-/** What a request counts as. */
-export function trafficOf(kind: Exclude<RequestKind, object>): Exclude<Traffic, 'quotes'>
-export function trafficOf(kind: RequestKind): Traffic
-export function trafficOf(kind: RequestKind): Traffic {
-  if (typeof kind === 'object') return 'quotes'
-  return kind === 'other' ? 'rest' : 'orders'
 }

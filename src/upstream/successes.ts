@@ -60,6 +60,11 @@ export function createSuccesses(
   }
 }
 
+/** The pairs whose quotes are refused now. */
+export function refusedPairs({ pairs }: Pick<Breakers, 'pairs'>): string[] {
+  return pairs.flatMap(([pair, breaker]) => (breaker.admits() ? [] : [pair]))
+}
+
 export function stoppedPairs({ pairs }: Pick<Breakers, 'pairs'>): StoppedPair[] {
   return pairs.flatMap(([pair, { state, failingSinceMs, retryAfterMs }]) =>
     state === 'closed' || failingSinceMs === undefined ? [] : [{ pair, failingSinceMs, retryAfterMs }],

@@ -54,6 +54,14 @@ export type RequestKind =
   /** A quote, of this pair, by one name for all of its spellings. */
   | { readonly quoteOf: string }
 
+/** What a request counts as. */
+export function trafficOf(kind: Exclude<RequestKind, object>): Exclude<Traffic, 'quotes'>
+export function trafficOf(kind: RequestKind): Traffic
+export function trafficOf(kind: RequestKind): Traffic {
+  if (typeof kind === 'object') return 'quotes'
+  return kind === 'other' ? 'rest' : 'orders'
+}
+
 /** A whole body, which goes out with its length; the pieces of one that goes out in chunks; or one that streams. */
 export type SentBody = Buffer | readonly Buffer[] | RequestBody
 

@@ -3,7 +3,7 @@ import type { Dispatcher } from 'undici'
 import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { Attempt, type AttemptContext } from './attempt.ts'
-import { type Breaker, Breakers, trafficOf } from './breakers.ts'
+import { type Breaker, Breakers } from './breakers.ts'
 import { Connections, type TryHandler } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
 import { connectionsForStreams, type Lane, reservedForFloatOrders } from './lanes.ts'
@@ -11,15 +11,16 @@ import { RequestBody } from './request-body.ts'
 import { SlowReaders } from './slow-readers.ts'
 import { createSuccesses } from './successes.ts'
 import { TryTrace } from './try-trace.ts'
-import type {
-  InFlightRequest,
-  LastFailure,
-  RequestKind,
-  Traffic,
-  Upstream,
-  UpstreamLimits,
-  UpstreamObserver,
-  UpstreamRequest,
+import {
+  type InFlightRequest,
+  type LastFailure,
+  type RequestKind,
+  type Traffic,
+  trafficOf,
+  type Upstream,
+  type UpstreamLimits,
+  type UpstreamObserver,
+  type UpstreamRequest,
 } from './types.ts'
 
 // Providers commonly close an idle connection after 5 s. Closing it sooner keeps requests off a closing connection.
@@ -64,7 +65,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     connections: limits.connections,
     reserved: byKind ? reservedForFloatOrders(limits.connections) : 0,
     queue: limits.queue,
-    breaker: breakers.connections,
+    breaker: breakers.states.connections,
     maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
     connectTimeoutMs: limits.connectTimeoutMs,
     lookup: options.lookup,
@@ -95,7 +96,7 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     if (what !== 'connections') return
     if (state === 'closed') connections.serve()
     // Requests that waited for the trial have waited long enough: the outage may last.
-    if (state === 'open' && isTryingToConnect) connections.refuseWaiting(refused(breakers.connections))
+    if (state === 'open' && isTryingToConnect) connections.refuseWaiting(refused(breakers.states.connections))
     isTryingToConnect = state === 'half-open'
   }
 
@@ -150,8 +151,8 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     waitedTooLong: saturated,
     send,
     traceTry,
-    mayRetry: () => breakers.connections.state === 'closed',
-    connected: () => breakers.connections.close(),
+    mayRetry: () => breakers.states.connections.state === 'closed',
+    connected: () => breakers.states.connections.close(),
     onRetry: () => observer.retried(),
     onFailure(failure, { request, startedAtMs }, hadConnection) {
       const what = hadConnection ? trafficOf(request.kind) : 'connections'

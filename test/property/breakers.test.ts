@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Permit } from '../../src/upstream/breakers.ts'
-import { Breakers, refusedPairs } from '../../src/upstream/breakers.ts'
+import { Breakers } from '../../src/upstream/breakers.ts'
+import { refusedPairs } from '../../src/upstream/successes.ts'
 import type { RequestKind } from '../../src/upstream/types.ts'
 
 const openMs = 5_000
@@ -135,7 +136,7 @@ class World {
   }
 
   start(request: Underway): void {
-    const permit = this.breakers.connections.admit()
+    const permit = this.breakers.states.connections.admit()
     expect(permit !== undefined).toBe(this.connections.admits(this.nowMs))
     if (permit === undefined) return
     this.connections.admit(request, this.nowMs)
@@ -212,7 +213,7 @@ test('for any failures in any order, exactly the requests that the rules name ar
             request.phase = 'is connected'
             request.connecting?.succeeded()
             world.connections.good(request)
-            world.breakers.connections.close()
+            world.breakers.states.connections.close()
             world.connections.close()
           }
           world.compare()
