@@ -219,17 +219,18 @@ describe('the cost', () => {
     metrics = fresh(['ETH_USDC'])
   })
 
-  test('of all counters of a cached quote is at most a few microseconds', () => {
+  test('of all counters of a cached quote is at most a few microseconds of processor time', () => {
     const times = 200_000
     let bestNs = Number.POSITIVE_INFINITY
     for (let round = 0; round < 10; round += 1) {
-      const startedAtMs = performance.now()
+      const before = process.cpuUsage()
       for (let index = 0; index < times; index += 1) {
         metrics.quoteCache.lookedUp('hit')
         metrics.quotes.quoteServed('ETH_USDC', index % 30_000)
         countRequest(metrics, { area: 'quote', method: 'GET', status: 200, durationMs: index % 10 })
       }
-      bestNs = Math.min(bestNs, ((performance.now() - startedAtMs) * 1e6) / times)
+      const { user, system } = process.cpuUsage(before)
+      bestNs = Math.min(bestNs, ((user + system) * 1e3) / times)
     }
     expect(bestNs).toBeLessThan(5_000)
   })
