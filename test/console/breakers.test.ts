@@ -59,7 +59,7 @@ describeInBrowser('the console', () => {
     await expect.poll(shown).toMatch(/429: quotes of 1 client not requested for .+ at most/)
     expect(await item.locator('.dot').getAttribute('class')).toBe('dot warn')
     await askFrom('192.0.2.2')
-    await expect.poll(shown).toMatch(/429: quotes of 1 application not requested for .+ at most/)
+    await expect.poll(shown).toMatch(/429: quotes of 2 clients not requested for .+ at most/)
     expectPeace({ page, ...watched }, gateway.operationsUrl)
   })
 })
