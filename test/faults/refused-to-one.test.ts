@@ -261,7 +261,7 @@ describe('a further call after a refusal', () => {
     expect(await counted(gateway, 'quotegate_rate_limited_total{route="quote"}')).toBe(1)
   })
 
-  it('that the provider answers with 429 goes to all who wait, and whoever made it makes no other for a while', async () => {
+  it('that the provider answers with 429 goes to all who wait, and the client whose call it was makes no other for a while', async () => {
     const { upstream, waiting, called, from, beginner, joiners } = await joinedBy(others)
     refuse(given(waiting[0]))
     await beginner

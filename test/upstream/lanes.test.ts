@@ -24,7 +24,7 @@ test.each([
   expect(connectionsForStreams(connections)).toBe(streams)
 })
 
-test('nobody gets more than its share or waits for what is there, float orders go first, and no more than the queue wait', () => {
+test('no request gets more than its share or waits for what is there, float orders go first, and no more than the queue wait', () => {
   const step = fc.record({
     lane: fc.constantFrom<Lane>('float-order', 'stream', 'other'),
     does: fc.constantFrom('comes' as const, 'comes' as const, 'leaves' as const, 'ends' as const),
@@ -81,7 +81,7 @@ test('nobody gets more than its share or waits for what is there, float orders g
           expect(of(waiting, 'float-order').length).toBeLessThanOrEqual(queue)
           expect(of(waiting, 'other').length).toBeLessThanOrEqual(queue)
           expect(of(waiting, 'stream').length).toBeLessThanOrEqual(queue + maxStreams)
-          // Nobody waits for a connection that is there for it.
+          // No order waits for a connection that is there for it.
           if (of(waiting, 'float-order').length > 0) expect(held).toHaveLength(connections)
         }
       },
