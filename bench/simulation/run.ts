@@ -174,7 +174,7 @@ function createReplica(parts: {
       const call = store === undefined ? upstreamCall : () => store.before(key, upstreamCall)
       // First memory, then the call, as in the gateway.
       const asker = { target: request.target, address }
-      const source: QuoteSource = { asker, call, refresh: call, refreshPauses: false, found() {} }
+      const source: QuoteSource = { asker, call, refresh: call, isRefused: false, found() {} }
       const live = cache.live(key, lookAt(time))
       if (live !== undefined) {
         if (cache.isRefreshDue(key, live)) cache.refresh(key, live, source)

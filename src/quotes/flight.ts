@@ -17,8 +17,8 @@ export interface QuoteSource {
   call(): Call
   /** Asks the provider in the background, to replace a quote that is still live. */
   refresh(): Call
-  /** Whether nothing is to be asked for in the background, because the provider asked for less. */
-  readonly refreshPauses: boolean
+  /** Whether a call for this client would be refused now, because the provider answered 429. */
+  readonly isRefused: boolean
   /** Another replica has fetched the quote. */
   found(quote: StoredQuote): void
   /** Of this client's request, if that is sampled. */

@@ -114,7 +114,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   }
 
   function refresh(key: string, quote: StoredQuote, source: QuoteSource): void {
-    if (source.refreshPauses) return
+    if (source.isRefused) return
     refreshed.add(quote)
     const flight = takeOff(key, source, { replaces: quote })
     flight.answer.then(

@@ -35,12 +35,7 @@ export interface QuoteCallOptions {
 }
 
 /** The provider's quotes, asked for on behalf of one exchange. */
-export type QuoteSourceFor = (request: QuoteRequest, exchange: Exchange) => ClientsSource
-
-export interface ClientsSource extends QuoteSource {
-  /** Whether a call for this client would be refused now, because the provider answered 429. */
-  readonly isRefused: boolean
-}
+export type QuoteSourceFor = (request: QuoteRequest, exchange: Exchange) => QuoteSource
 
 export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
   const { keyHeaders, supplied, rateLimit, coolDowns, upstream, clock, totalTimeoutMs } = options
@@ -50,7 +45,7 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
     keyHeaders.includes(name) ? [] : [wireName(name), value],
   )
 
-  class SourceForOne implements ClientsSource {
+  class SourceForOne implements QuoteSource {
     readonly #request: QuoteRequest
     readonly #exchange: Exchange
     /** Made when they are needed first: a client that joins another's call needs none. */
@@ -75,10 +70,6 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
 
     get span(): Span | undefined {
       return this.#exchange.span
-    }
-
-    get refreshPauses(): boolean {
-      return this.isRefused
     }
 
     get isRefused(): boolean {

@@ -140,7 +140,7 @@ export function watchForUnhandled(): unknown[] {
 
 /** A source whose background calls are as its others. */
 export function sourceOf(call: () => Call, asker: Asker = { target: '/', address: undefined }): QuoteSource {
-  return { asker, call, refresh: call, refreshPauses: false, found() {} }
+  return { asker, call, refresh: call, isRefused: false, found() {} }
 }
 
 /** A wall clock that stands still until the test moves it. */
