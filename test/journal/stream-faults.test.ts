@@ -10,7 +10,13 @@ import {
   streamReplica,
   untilCaughtUp,
 } from '../support/stores/stream-stage.ts'
-import { type ValkeyServer, valkey, valkeyCluster, valkeySentinels } from '../support/stores/valkey.ts'
+import {
+  moveSlot,
+  type ValkeyServer,
+  valkey,
+  valkeyCluster,
+  valkeySentinels,
+} from '../support/stores/valkey.ts'
 import { lineTo } from '../support/stores/watched-store.ts'
 
 /** What is in the stream, at a replica that starts now. */
@@ -226,16 +232,7 @@ describe('the store fails while replicas note', { tags: ['redis-server'] }, () =
     await pause(200)
     const slot = Number(await servers[0]?.ask('CLUSTER', 'KEYSLOT', streamKey))
     const from = servers[Math.min(2, Math.floor(slot / 5_461.4))] as ValkeyServer
-    const to = servers.find((server) => server !== from) as ValkeyServer
-    const [fromId, toId] = [
-      String(await from.ask('CLUSTER', 'MYID')),
-      String(await to.ask('CLUSTER', 'MYID')),
-    ]
-    await to.ask('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId)
-    await from.ask('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId)
-    await from.ask('MIGRATE', '127.0.0.1', to.port, streamKey, 0, 5_000)
-    await pause(300)
-    for (const server of [to, from, ...servers]) await server.ask('CLUSTER', 'SETSLOT', slot, 'NODE', toId)
+    await moveSlot(servers, slot, from)
     await pause(300)
     const noted = await stop()
     await untilCaughtUp(a, b)

@@ -2,7 +2,7 @@ import { onTestFinished } from 'vitest'
 import { pause } from '../gateways/between.ts'
 import type { Fleet } from '../gateways/fleet.ts'
 import { startStoreLine } from './store-line.ts'
-import { untilAsked, type ValkeyServer, valkey, valkeyCluster, valkeySentinels } from './valkey.ts'
+import { moveSlot, untilAsked, type ValkeyServer, valkey, valkeyCluster, valkeySentinels } from './valkey.ts'
 
 /** A store of three replicas with one thing that can go wrong with it. */
 export interface FleetStore {
@@ -79,21 +79,6 @@ async function replaceReplica(fleet: Fleet, index: number, url: string): Promise
   if (replica === undefined) throw new RangeError(`no replica ${index}`)
   await fleet.kill(replica)
   await fleet.start(`${replica.name} again`, url)
-}
-
-/** As a rebalancing does: the slot, with what is in it, gets another master. */
-async function moveSlot(servers: readonly ValkeyServer[], slot: number, from: ValkeyServer): Promise<void> {
-  const to = servers[(servers.indexOf(from) + 1) % servers.length] ?? from
-  const [fromId, toId] = [await from.ask('CLUSTER', 'MYID'), await to.ask('CLUSTER', 'MYID')].map(String)
-  await to.ask('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId ?? '')
-  await from.ask('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId ?? '')
-  for (;;) {
-    const keys = (await from.ask('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[]
-    if (keys.length === 0) break
-    await from.ask('MIGRATE', '127.0.0.1', to.port, '', 0, 1_000, 'KEYS', ...keys)
-  }
-  for (const server of [to, from, ...servers])
-    await server.ask('CLUSTER', 'SETSLOT', slot, 'NODE', toId ?? '')
 }
 
 /** The store says nothing for a while, or is gone. */

@@ -182,6 +182,34 @@ export async function valkeyCluster(): Promise<ValkeyCluster> {
   return cluster
 }
 
+/** As a rebalancing does: the slot, with what is in it, gets another master. Resolves when all have agreed to that. */
+export async function moveSlot(
+  servers: readonly ValkeyServer[],
+  slot: number,
+  from: ValkeyServer,
+): Promise<void> {
+  const to = servers[(servers.indexOf(from) + 1) % servers.length] ?? from
+  const [fromId, toId] = [await from.ask('CLUSTER', 'MYID'), await to.ask('CLUSTER', 'MYID')].map(String)
+  await to.ask('CLUSTER', 'SETSLOT', slot, 'IMPORTING', fromId ?? '')
+  await from.ask('CLUSTER', 'SETSLOT', slot, 'MIGRATING', toId ?? '')
+  const moveKeys = async () => {
+    const keys = (await from.ask('CLUSTER', 'GETKEYSINSLOT', slot, 100)) as string[]
+    if (keys.length > 0) await from.ask('MIGRATE', '127.0.0.1', to.port, '', 0, 1_000, 'KEYS', ...keys)
+    return keys.length > 0
+  }
+  while (await moveKeys());
+  const isKept = (error: unknown) => error instanceof Error && error.message.includes('still hold keys')
+  for (const server of [to, from, ...servers]) {
+    const assign = () => server.ask('CLUSTER', 'SETSLOT', slot, 'NODE', toId ?? '')
+    // Until the servers have agreed, one that has just given the slot away may be told to have it, and take a write.
+    await assign().catch(async (error) => {
+      if (!isKept(error)) throw error
+      await moveKeys()
+      await assign()
+    })
+  }
+}
+
 /** A master and a replica under three Sentinels, which agree within a second or two that one is gone. */
 export async function valkeySentinels(passwords: { ofServers?: string; ofSentinels?: string } = {}): Promise<{
   url: string
