@@ -70,8 +70,7 @@ async function storedQuote(number: number): Promise<StoredQuote> {
     sentSteadyMs: performance.now(),
     receivedSteadyMs: performance.now(),
   }
-  const fetch = { answer: Promise.resolve(answer), abort() {} }
-  const { stored, notKept } = await readAnswer(fetch, requestFor(number))
+  const { stored, notKept } = await readAnswer(Promise.resolve(answer), requestFor(number))
   if (stored === undefined) throw new Error(`a quote was not kept: ${notKept}`)
   return stored
 }

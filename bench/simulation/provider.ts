@@ -1,10 +1,10 @@
-import type { Fetch, WholeAnswer } from '../../src/upstream/fetch.ts'
+import type { WholeAnswer } from '../../src/upstream/fetch.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
 export interface SimulatedProvider {
   readonly calls: number
   /** The quote's id begins with `mark`, which says whose request the quote answers. */
-  quote(order: { pair: string; amount: string; mark: string }): Fetch
+  quote(order: { pair: string; amount: string; mark: string }): Promise<WholeAnswer>
 }
 
 export interface SimulatedProviderOptions {
@@ -29,7 +29,7 @@ export function createProvider({
       calls += 1
       const id = `${mark}#${calls}`
       const sentAtMs = time.nowMs()
-      const answer = new Promise<WholeAnswer>((resolve) => {
+      return new Promise((resolve) => {
         time.at(sentAtMs + Math.floor(latencyMs / 2), () => {
           const madeAtMs = time.nowMs()
           const body = quoteBody({ id, pair, amount, expiry: madeAtMs + quoteLifeMs })
@@ -50,7 +50,6 @@ export function createProvider({
           )
         })
       })
-      return { answer, abort: () => {} }
     },
   }
 }

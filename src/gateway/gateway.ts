@@ -166,7 +166,6 @@ async function build(
     // No longer than quotes: what may wait longer than they gets every connection that both wait for.
     swapWaitMs: Math.min(config.upstream.headersTimeoutMs, config.upstream.totalTimeoutMs / 2),
     rateLimit,
-    exchanges,
   })
   const swap = createSwap({
     config,

@@ -1,6 +1,6 @@
 import type { History } from '../operations/history.ts'
 import type { Subject } from '../operations/outages.ts'
-import type { Upstream } from '../upstream/types.ts'
+import type { Upstream } from '../upstream/upstream.ts'
 
 /** Upstreams that take much longer than they usually do. */
 export function createSlowSubjects({

@@ -35,7 +35,7 @@ import { createQuoteRequestReader } from '../routes/quote-request.ts'
 import { createQuoteRoute, type QuoteRoute } from '../routes/quotes.ts'
 import type { RateLimit } from '../routes/rate-limit.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
-import type { Upstream } from '../upstream/types.ts'
+import type { Upstream } from '../upstream/upstream.ts'
 import { createConsoleOrders } from './console-orders.ts'
 import type { Journals } from './journals.ts'
 

@@ -6,8 +6,8 @@ import type { CallEnd } from '../operations/recent-calls.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { Outcome, Upstream } from '../upstream/types.ts'
-import { createUpstream } from '../upstream/upstream.ts'
+import type { Outcome } from '../upstream/types.ts'
+import { Upstream } from '../upstream/upstream.ts'
 import { createBreakerNotes } from './breaker-notes.ts'
 import { failureText } from './failure-text.ts'
 
@@ -33,7 +33,7 @@ export function createUpstreams(config: Config, parts: UpstreamParts): Upstreams
     const { sandbox, metrics } = parts
     const counts = metrics.upstreams[name]
     const noteBreaker = createBreakerNotes(name, parts)
-    const upstream = createUpstream({
+    const upstream = new Upstream({
       name,
       baseUrl: baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl,
       limits: config.upstream,

@@ -8,3 +8,15 @@ import type { Socket } from 'node:net'
 export function hasLeft(socket: Socket): boolean {
   return socket.destroyed || (socket.remoteAddress === undefined && socket.localAddress !== undefined)
 }
+
+/** The client left before its request or its answer was whole. */
+export class ClientGone extends Error {
+  override readonly name = 'ClientGone'
+  /** Whether the upstream may have seen the request. */
+  readonly maybeSeen: boolean
+
+  constructor(message: string, { maybeSeen }: { maybeSeen: boolean }) {
+    super(message)
+    this.maybeSeen = maybeSeen
+  }
+}

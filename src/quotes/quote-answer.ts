@@ -2,7 +2,7 @@ import { type Clock, lookAt } from '../clock.ts'
 import { answerHeaders, createHeaderPicker, createOneList, droppingNames } from '../http/headers.ts'
 import { repeatableHeaders } from '../http/one-exchange-headers.ts'
 import type { Span } from '../tracing/observer.ts'
-import type { Fetch, WholeAnswer } from '../upstream/fetch.ts'
+import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type End, type Ends, serveLeftMs } from './ends.ts'
 import { type Quote, type QuoteLookalike, readLookalike, readQuote } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
@@ -99,8 +99,12 @@ export function createQuoteReader(options: QuoteReaderOptions) {
   let cacheControlWasIgnored = false
   const oneList = createOneList()
 
-  return async function readAnswer(call: Fetch, request: QuoteRequest, span?: Span): Promise<QuoteAnswer> {
-    const answer = await call.answer
+  return async function readAnswer(
+    call: Promise<WholeAnswer>,
+    request: QuoteRequest,
+    span?: Span,
+  ): Promise<QuoteAnswer> {
+    const answer = await call
     const { status, reason, body } = answer
     const headers = answerHeaders(status, answer.rawHeaders, dropsCookies)
     const base = { status, reason, headers, body, end: undefined, stored: undefined, shared: true }

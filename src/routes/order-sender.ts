@@ -1,4 +1,5 @@
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
+import { ClientGone } from '../http/has-left.ts'
 import type { Problem } from '../http/problem.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { type Asked, considered, decide as decideNow, isInDoubt, type Verdict } from '../orders/guard.ts'
@@ -6,7 +7,6 @@ import type { Ledger } from '../orders/ledger.ts'
 import type { Notes } from '../orders/notes.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import type { AnswerHead, Sender } from '../upstream/fetch.ts'
-import { ClientGone } from '../upstream/request-body.ts'
 import type { Exchange } from './exchange.ts'
 import { mayBeAccepted, orderFailure } from './order-answer.ts'
 import {
@@ -46,11 +46,17 @@ const judgedOnceMs = 20
 
 type Decided = { verdict: Verdict } | { refusal: Problem }
 
+export interface OrderSender extends Sender {
+  /** Throws why the order is not to be sent any more; else says when to ask again while it waits. */
+  decide(): number
+  /** The order was sent, and has no answer for its client. Returns the error that the client gets instead. */
+  failed(error: unknown): unknown
+}
+
 export interface OrderSenders {
   /** What to do with an order now: send it, with the quote that it uses if one is known, or refuse it. */
   decide(judged: Judged, exchange: Exchange): Decided
-  /** `failed`: the order was sent, and has no answer for its client. Returns the error that the client gets instead. */
-  senderOf(judged: Judged, verdict: Verdict, exchange: Exchange): Sender & { failed(error: unknown): unknown }
+  senderOf(judged: Judged, verdict: Verdict, exchange: Exchange): OrderSender
 }
 
 /** Decides whether orders are sent, when they come and again when they go out. */
@@ -96,7 +102,7 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
   }
 
   /** Judges an order once more when it has waited, and evicts its quote when it was, or may have been, accepted. */
-  class OrderSender implements Sender {
+  class SenderOfOne implements OrderSender {
     readonly #judged: Judged
     readonly #exchange: Exchange
     #verdict: Verdict
@@ -110,10 +116,26 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
       this.#exchange = exchange
     }
 
-    /** An order that waited for a connection is judged when it goes out, not only when it came. */
-    objection(): Error | undefined {
-      const refusal = this.#refusal()
-      if (refusal !== undefined) return refusal
+    /**
+     * An order that waited for a connection is judged when it goes out, not only when it came. While it waits it is
+     * refused at the instant at which its quote expires, unless it is only reported. One that does not wait is not judged
+     * twice.
+     */
+    decide(): number {
+      if (this.#exchange.response.destroyed)
+        throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
+      if (performance.now() - this.#judgedAtMs >= judgedOnceMs || !stands(this.#verdict)) this.#judge()
+      return msUntilNextJudgement(this.#verdict, options)
+    }
+
+    #judge(): void {
+      this.#judgedAtMs = performance.now()
+      const decided = decide(this.#judged, this.#exchange)
+      if ('refusal' in decided) throw decided.refusal
+      this.#verdict = decided.verdict
+    }
+
+    sent(): void {
       const verdict = this.#verdict
       this.#used = verdict.state === 'unknown' ? undefined : verdict.quote
       const { order } = this.#judged
@@ -122,26 +144,6 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
       const sent: DecidedOrder = { decision: sentAs[verdict.state], verdict, order, exchange }
       if (verdict.state === 'expired') sent.considered = consideredFor(this.#judged)
       noteDecision(sent, this.#used && ageOf(this.#used))
-      return undefined
-    }
-
-    /** An order that waits, unless it is only reported, is refused at the instant at which its quote expires. */
-    whileWaiting(): { objection: Error } | { askAgainInMs: number } {
-      const refusal = this.#refusal()
-      if (refusal !== undefined) return { objection: refusal }
-      return { askAgainInMs: msUntilNextJudgement(this.#verdict, options) }
-    }
-
-    /** Why it is not to be sent now. It is not judged twice where it does not wait. */
-    #refusal(): Error | undefined {
-      if (this.#exchange.response.destroyed)
-        return new ClientGone('the client left before its order was sent', { maybeSeen: false })
-      if (performance.now() - this.#judgedAtMs < judgedOnceMs && stands(this.#verdict)) return undefined
-      this.#judgedAtMs = performance.now()
-      const decided = decide(this.#judged, this.#exchange)
-      if ('refusal' in decided) return decided.refusal
-      this.#verdict = decided.verdict
-      return undefined
     }
 
     /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
@@ -161,5 +163,5 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
     }
   }
 
-  return { decide, senderOf: (judged, verdict, exchange) => new OrderSender(judged, verdict, exchange) }
+  return { decide, senderOf: (judged, verdict, exchange) => new SenderOfOne(judged, verdict, exchange) }
 }

@@ -1,4 +1,5 @@
 import type { ApplicationOf } from '../client/application.ts'
+import { ClientGone } from '../http/has-left.ts'
 import { Problem } from '../http/problem.ts'
 import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { awaitsContinue } from '../http/whole-response.ts'
@@ -8,12 +9,12 @@ import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Orderer } from '../orders/orderer.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Span } from '../tracing/observer.ts'
-import { readJudgedBody } from '../upstream/body-start.ts'
+import { readBodyStart } from '../upstream/body-start.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { fetchWhole } from '../upstream/fetch.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
-import { ClientGone, RequestBody } from '../upstream/request-body.ts'
-import type { Upstream } from '../upstream/types.ts'
+import { RequestBody } from '../upstream/request-body.ts'
+import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
 import { relayAnswer } from './order-answer.ts'
 import { quoteNamedByHeader, refuseCoding, refuseLength, tooLarge } from './order-problems.ts'
@@ -80,12 +81,12 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     const header = quoteNamedByHeader(request.rawHeaders)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
     // order that is too late is refused for that, whether or not the upstream works.
-    const refusal = awaitsContinue(response) ? upstream.refusal('float-order') : undefined
-    if (refusal !== undefined) throw refusal
-    const { whole: bytes, body } = await readJudgedBody(request, {
+    if (awaitsContinue(response)) upstream.mustTake('float-order')
+    const { whole: bytes, body } = await readBodyStart(request, {
       response,
       idleTimeoutMs: options.bodyIdleTimeoutMs,
       held: options.heldBodies,
+      isJudged: true,
     })
     const readAtMs = performance.now()
     if (bytes === undefined) {
@@ -108,7 +109,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     const times = new UpstreamTimes()
     exchange.upstreamTimes = times
     // The answer is read to its end even if the client leaves: a quote that was used must be forgotten.
-    const { answer } = fetchWhole({
+    const answer = fetchWhole({
       upstream,
       clock,
       totalTimeoutMs: options.totalTimeoutMs,
@@ -120,6 +121,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
         headers,
         body,
         trace: traceOf(exchange, true),
+        decide: () => sender.decide(),
       },
       sender,
     })

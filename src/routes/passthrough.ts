@@ -1,13 +1,16 @@
+import type { IncomingMessage } from 'node:http'
+import { ClientGone } from '../http/has-left.ts'
 import { Problem } from '../http/problem.ts'
 import { ownRequestId } from '../http/request-ids.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { mayBeVersioned } from '../http/version-path.ts'
 import { hasBody, isSurelyLong, readBodyStart } from '../upstream/body-start.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
-import { type RelayOwner, relay } from '../upstream/relay.ts'
-import { ClientGone, RequestBody } from '../upstream/request-body.ts'
-import type { SentBody, Upstream } from '../upstream/types.ts'
-import type { Exchange, Exchanges } from './exchange.ts'
+import { relay } from '../upstream/relay.ts'
+import { RequestBody } from '../upstream/request-body.ts'
+import type { SentBody } from '../upstream/types.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { Exchange } from './exchange.ts'
 import { type RateLimit, rateLimitFields } from './rate-limit.ts'
 import { untouchedHeaders } from './swap-headers.ts'
 import { traceOf, withTraceHeaders } from './trace-headers.ts'
@@ -26,106 +29,66 @@ export interface PassThroughRouteOptions {
   swapWaitMs: number
   /** Of the swap side; undefined: none. */
   rateLimit: RateLimit | undefined
-  exchanges: Pick<Exchanges, 'fail'>
 }
 
-/**
- * `body`: what a route has read of the request already. Without it, the request's own. `explain` turns the failure of
- * the upstream into what the client is answered.
- */
-export type PassThroughRoute = (
-  exchange: Exchange,
-  body?: SentBody,
-  explain?: (error: unknown) => unknown,
-) => void
+/** `body`: what a route has read of the request already. Without it, the request's own. */
+export type PassThroughRoute = (exchange: Exchange, body?: SentBody) => Promise<void>
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
-  const { bodyIdleTimeoutMs, exchanges, heldBodies, stallMs, swapHeaders, swapWaitMs } = options
+  const { bodyIdleTimeoutMs, heldBodies, stallMs, swapHeaders, swapWaitMs } = options
 
-  return function passThroughRoute(exchange, body, explain = unchanged) {
+  return async function passThroughRoute(exchange, body) {
     const { request, response, reading } = exchange
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'The target "*" is not relayed.' })
     const upstream = upstreamFor(reading)
     const isSwap = upstreamTable[upstream.name].headers === 'swap'
     const rateLimit = isSwap ? options.rateLimit : undefined
-    const { target, area } = reading
-    const isOrder = area === 'order' && request.method === 'POST'
-    const received = isSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
-    const headers = isOrder ? withTraceHeaders(received, exchange) : received
-    const owner: RelayOwner = {
-      ownHeaders:
-        isOrder || rateLimit !== undefined
-          ? (received) => [
-              ...(isOrder ? ownRequestId(received, exchange.id) : []),
-              ...rateLimitFields(exchange, received),
-            ]
-          : undefined,
-      sent() {
-        exchange.upstreamTimes?.sent()
-      },
-      answerBegan() {
-        exchange.upstreamTimes?.began()
-      },
-      failed(error) {
-        if (!(error instanceof ClientGone)) exchanges.fail(exchange, explain(error))
-      },
-    }
+    const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
-    const trace = traceOf(exchange, isOrder)
-    function send(sent: SentBody | null): void {
-      exchange.upstreamTimes = new UpstreamTimes()
-      const connectByMs = isSwap ? performance.now() + swapWaitMs : undefined
-      const how = { kind, target, headers, connectByMs, stallMs, owner, trace, body: sent } as const
-      relay({ upstream, request, response, ...how })
-    }
-    function readAndSend(): void {
-      if (body !== undefined || !hasBody(request)) {
-        send(body ?? null)
+    const received = isSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
+    let sent: SentBody | null = body ?? null
+    try {
+      if (rateLimit !== undefined) await counted(rateLimit, exchange, body)
+      const isOver = () => response.destroyed || response.headersSent
+      if (body === undefined && !isOver() && hasBody(request)) {
+        // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
+        upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
+        const how = { response, idleTimeoutMs: bodyIdleTimeoutMs, isJudged: false, held: heldBodies }
+        sent = (await readBodyStart(request, how)).body
+      }
+      if (isOver()) {
+        drop(sent, request)
         return
       }
-      // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
-      const refusal = upstream.refusal(kind, { bodyStreams: isSurelyLong(request) })
-      if (refusal !== undefined) {
-        owner.failed(refusal)
-        return
-      }
-      readBodyStart(
+      const times = new UpstreamTimes()
+      exchange.upstreamTimes = times
+      await relay({
+        upstream,
         request,
-        { response, idleTimeoutMs: bodyIdleTimeoutMs, isJudged: false, held: heldBodies },
-        (error, start) => {
-          if (error !== undefined) owner.failed(error)
-          else if (response.destroyed || response.headersSent) drop(start.body)
-          else orFail(() => send(start.body))
-        },
-      )
+        response,
+        target: reading.target,
+        kind,
+        headers: isOrder ? withTraceHeaders(received, exchange) : received,
+        body: sent,
+        connectByMs: isSwap ? performance.now() + swapWaitMs : undefined,
+        stallMs,
+        ownHeaders:
+          isOrder || rateLimit !== undefined ? (answered) => ownFields(exchange, answered) : undefined,
+        times,
+        trace: traceOf(exchange, isOrder),
+      })
+    } catch (error) {
+      // No client is left to be answered.
+      if (!(error instanceof ClientGone)) throw error
     }
-    /** The client has left, or has its answer. */
-    function drop(unsent: SentBody | undefined): void {
-      if (!(unsent instanceof RequestBody)) return
-      unsent.destroy()
-      request.resume()
-    }
-    function orFail(act: () => void): void {
-      try {
-        act()
-      } catch (error) {
-        exchanges.fail(exchange, error)
-      }
-    }
-    if (rateLimit === undefined) {
-      readAndSend()
-      return
-    }
-    counted(rateLimit, exchange, body).then(
-      () => {
-        if (response.destroyed || response.headersSent) drop(body)
-        else orFail(readAndSend)
-      },
-      (error) => {
-        if (!(error instanceof ClientGone)) exchanges.fail(exchange, error)
-      },
-    )
+  }
+
+  /** Of an order's request, and of a limit. */
+  function ownFields(exchange: Exchange, received: readonly string[]): readonly string[] {
+    const isOrder = exchange.area === 'order' && exchange.request.method === 'POST'
+    const id = isOrder ? ownRequestId(received, exchange.id) : []
+    return [...id, ...rateLimitFields(exchange, received)]
   }
 
   function upstreamFor({
@@ -156,7 +119,12 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
   }
 }
 
-const unchanged = (error: unknown) => error
+/** The client has left, or has its answer. */
+function drop(unsent: SentBody | null, request: IncomingMessage): void {
+  if (!(unsent instanceof RequestBody)) return
+  unsent.destroy()
+  request.resume()
+}
 
 async function counted(rateLimit: RateLimit, exchange: Exchange, body: SentBody | undefined): Promise<void> {
   if (!(body instanceof RequestBody)) return rateLimit.count(exchange)

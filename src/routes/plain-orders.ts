@@ -4,10 +4,10 @@ import type { Journal } from '../journal/journal.ts'
 import type { Ledger } from '../orders/ledger.ts'
 import { namedByHeader, type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Span } from '../tracing/observer.ts'
-import { isSurelyLong, readJudgedBody } from '../upstream/body-start.ts'
+import { isSurelyLong, readBodyStart } from '../upstream/body-start.ts'
 import type { HeldBodies } from '../upstream/held-bodies.ts'
 import { RequestBody } from '../upstream/request-body.ts'
-import type { Upstream } from '../upstream/types.ts'
+import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
 import { orderFailure } from './order-answer.ts'
 import { hasCoding, quoteNamedByHeader } from './order-problems.ts'
@@ -17,7 +17,7 @@ export interface PlainOrderRouteOptions {
   ledger: Pick<Ledger, 'findById'>
   journal: Pick<Journal, 'caughtUp'>
   quoteIdFields: readonly string[]
-  upstream: Pick<Upstream, 'refusal'>
+  upstream: Pick<Upstream, 'mustTake'>
   bodyIdleTimeoutMs: number
   heldBodies: HeldBodies
   passThrough: PassThroughRoute
@@ -43,28 +43,24 @@ export function createPlainOrderRoute(
   return async function plainOrder(exchange) {
     const { request, response } = exchange
     const header = quoteNamedByHeader(request.rawHeaders)
-    if (awaitsContinue(response)) {
-      const refusal = options.upstream.refusal('order', { bodyStreams: isSurelyLong(request) })
-      if (refusal !== undefined) throw refusal
-    }
-    const { whole, body } = await readJudgedBody(request, {
+    if (awaitsContinue(response)) options.upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
+    const { whole, body } = await readBodyStart(request, {
       response,
       idleTimeoutMs: options.bodyIdleTimeoutMs,
       held: options.heldBodies,
+      isJudged: true,
     })
-    const drop = () => {
-      if (body instanceof RequestBody) body.destroy()
-    }
     try {
       const isReadable = whole !== undefined && !hasCoding(request.rawHeaders)
       const { order } = isReadable ? readOrder(whole, { quoteIdFields, header }) : {}
       await refuseQuoteId(order?.quoteIds ?? namedByHeader(header), exchange.span)
       // The client may have left while the store was asked; relaying would wait forever for the client to read.
-      if (response.destroyed) return drop()
-      options.passThrough(exchange, body, (error) => orderFailure(error, order))
-    } catch (error) {
-      drop()
-      throw error
+      if (!response.destroyed)
+        await options.passThrough(exchange, body).catch((error) => {
+          throw orderFailure(error, order)
+        })
+    } finally {
+      if (body instanceof RequestBody) body.destroy()
     }
   }
 }

@@ -9,8 +9,8 @@ import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { foldPair } from '../quotes/quote-target.ts'
 import type { Span } from '../tracing/observer.ts'
-import { type AnswerHead, type Fetch, fetchWhole, type Sender } from '../upstream/fetch.ts'
-import type { Upstream } from '../upstream/types.ts'
+import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
+import type { Upstream } from '../upstream/upstream.ts'
 import { askedAs, limitProblem } from './cool-down-calls.ts'
 import type { Exchange } from './exchange.ts'
 import type { RateLimit } from './rate-limit.ts'
@@ -29,7 +29,7 @@ export interface QuoteCallOptions {
   recorder: Pick<QuoteRecorder, 'recordFound'>
   rateLimit: RateLimit | undefined
   coolDowns: CoolDowns
-  readAnswer(call: Fetch, request: QuoteRequest, span?: Span): Promise<QuoteAnswer>
+  readAnswer(call: Promise<WholeAnswer>, request: QuoteRequest, span?: Span): Promise<QuoteAnswer>
   /** A call went out to the provider. */
   observer: { quoteCalled(pair: string): void }
 }
@@ -96,7 +96,8 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
     #send(times?: UpstreamTimes): Call {
       const request = this.#request
       const exchange = this.#exchange
-      const call = fetchWhole({
+      const leaving = new AbortController()
+      const whole = fetchWhole({
         upstream,
         clock,
         totalTimeoutMs,
@@ -108,11 +109,12 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
           body: null,
           trace: traceOf(exchange, true),
         },
+        signal: leaving.signal,
         sender: new QuoteSender(request.pair, { asked: this.#sent.asked, times }, options),
       })
       const settled = () => times?.settled()
-      call.answer.then(settled, settled)
-      return { answer: options.readAnswer(call, request, exchange.span), abort: call.abort }
+      whole.then(settled, settled)
+      return { answer: options.readAnswer(whole, request, exchange.span), abort: () => leaving.abort() }
     }
 
     found(quote: StoredQuote): void {
@@ -154,8 +156,8 @@ class QuoteSender implements Sender {
     this.#options = options
   }
 
-  /** A quote may always be sent. It is counted here, so that neither an open breaker nor a second try counts. */
-  objection(): undefined {
+  /** Counted here, so that neither an open breaker nor a second try counts. */
+  sent(): void {
     if (!this.#counted) this.#options.observer.quoteCalled(this.#pair)
     this.#counted = true
     this.#times?.sent()

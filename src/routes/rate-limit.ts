@@ -5,11 +5,11 @@ import {
   type TracedRateLimiter,
   windowSeconds,
 } from '../client/rate-limiter.ts'
+import { ClientGone } from '../http/has-left.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Call } from '../quotes/flight.ts'
-import { ClientGone } from '../upstream/request-body.ts'
 import type { Area } from './area.ts'
 import type { Exchange } from './exchange.ts'
 

@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ClientGone } from '../http/has-left.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { type Interruptible, interrupted, isAnsweredWithProblem } from '../http/problem-response.ts'
 import { TrafficResponse } from '../http/whole-response.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import type { HeldBodies, HeldBody } from './held-bodies.ts'
-import { ClientGone, isAlreadyRead, RequestBody, stalled } from './request-body.ts'
+import { isAlreadyRead, RequestBody, stalled } from './request-body.ts'
 import type { SentBody } from './types.ts'
 
 /** A longer body streams. It is also what Node reads from a connection at a time. */
@@ -29,8 +30,6 @@ export interface BodyStart {
   body: SentBody
 }
 
-export type TakeBodyStart = (error: Error | undefined, start: BodyStart) => void
-
 /** Whether a request has a body. Only its framing decides that, not its method (RFC 9112 6.3). */
 export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
   if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return true
@@ -46,28 +45,22 @@ export function isSurelyLong({ headers }: IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) > maxStartBytes
 }
 
-/** The same for callers that wait for a body which they judge. */
-export function readJudgedBody(
-  request: IncomingMessage,
-  options: Omit<BodyStartOptions, 'isJudged'>,
-): Promise<BodyStart> {
+type TakeBodyStart = (error: Error | undefined, start: BodyStart) => void
+
+/**
+ * Reads a body up to `maxStartBytes` before there is a connection, so that a slow sender holds none. Never settles if the
+ * request is answered with a problem meanwhile.
+ */
+export function readBodyStart(request: IncomingMessage, options: BodyStartOptions): Promise<BodyStart> {
   return new Promise((resolve, reject) => {
-    readBodyStart(request, { ...options, isJudged: true }, (error, start) => {
+    readStart(request, options, (error, start) => {
       if (error === undefined) resolve(start)
       else reject(error)
     })
   })
 }
 
-/**
- * Reads a body up to `maxStartBytes` before there is a connection, so that a slow sender holds none, and calls `take` at
- * most once: a request may be answered with a problem meanwhile.
- */
-export function readBodyStart(
-  request: IncomingMessage,
-  options: BodyStartOptions,
-  take: TakeBodyStart,
-): void {
+function readStart(request: IncomingMessage, options: BodyStartOptions, take: TakeBodyStart): void {
   const { response, idleTimeoutMs, isJudged } = options
   if (response instanceof TrafficResponse) response.askForBody()
   // The rest of a partly read body must not be sent as the whole body: this throws.

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net'
 import { type buildConnector, Client, type Dispatcher } from 'undici'
 import { type ConnectionOptions, guardSocket, withoutAltNameCode } from './connector.ts'
-import type { RequestControl } from './types.ts'
 
 /** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
 export class Connection {
@@ -17,7 +16,7 @@ export class Connection {
   /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
   wasReset = false
   /** Of the answer that is under way. */
-  #control: Pick<RequestControl, 'resume'> | undefined
+  #control: Pick<Dispatcher.DispatchController, 'resume'> | undefined
 
   constructor(options: ConnectionOptions, connector: buildConnector.connector) {
     this.#options = options
@@ -51,7 +50,7 @@ export class Connection {
   }
 
   /** A request is about to be sent. */
-  expectAnswer(control: Pick<RequestControl, 'resume'>): void {
+  expectAnswer(control: Pick<Dispatcher.DispatchController, 'resume'>): void {
     this.#control = control
     this.#answerBytes = 0
     this.answersInHttp10 = false

@@ -1,29 +1,23 @@
-import type { buildConnector, Dispatcher } from 'undici'
+import type { buildConnector } from 'undici'
 import { errors } from 'undici'
 import type { Breaker, Permit } from './breakers.ts'
 import { Connection } from './connection.ts'
 import { type ConnectionOptions, createConnector } from './connector.ts'
 import { type Lane, Lanes, type LanesOptions } from './lanes.ts'
-import { QueuedTry } from './queued-try.ts'
-import type { ConnectionCounts, UpstreamHandler } from './types.ts'
+import type { ConnectionCounts } from './types.ts'
 
 export interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
   /** Asked whenever a request is about to get a connection. While it admits none, nothing is sent. */
   breaker: Pick<Breaker, 'admit' | 'retryAfterMs' | 'state'>
 }
 
-/** An `UpstreamHandler` of one try, whose `onError` also says whether any byte of an answer came before the error. */
-export interface TryHandler extends Omit<UpstreamHandler, 'onError'> {
-  /** The try is out of the queue. The permit of the connections' breaker counts until there is a connection, which `isOpen` says there is. */
-  onStart(permit: Permit, isOpen: boolean): void
-  onError(error: Error, answerBegan: boolean): void
-}
-
-export interface Try {
-  /** Whether it is in the queue. */
-  readonly isWaiting: boolean
-  /** Takes the try out of the queue. False: it was not in the queue any more. */
-  withdraw(): boolean
+/** Who waits for a connection, and holds it until it is given back. */
+export interface Caller {
+  readonly lane: Lane
+  /** It is out of the queue, and has this connection. The permit of the connections' breaker counts until that is made. */
+  start(connection: Connection, permit: Permit): void
+  /** It is out of the queue, and will have none. */
+  refuse(error: Error): void
 }
 
 /**
@@ -37,7 +31,7 @@ export class Connections {
   readonly #all: Connection[] = []
   /** The connection used last is taken first, so that unneeded connections stay idle and close. */
   readonly #free: Connection[] = []
-  readonly #lanes: Lanes<QueuedTry>
+  readonly #lanes: Lanes<Caller>
   #breakerTimer: NodeJS.Timeout | undefined
   #closed: Error | undefined
 
@@ -57,22 +51,23 @@ export class Connections {
     return this.#lanes.takes(lane)
   }
 
-  dispatch(request: Dispatcher.DispatchOptions, handler: TryHandler, lane: Lane): Try {
-    const queued = new QueuedTry({ request, handler, connections: this, lane })
+  /** Starts the caller as soon as there is a connection for it, which may be at once. */
+  take(caller: Caller): void {
     const closed = this.#closed
-    if (closed) process.nextTick(() => queued.fail(closed))
-    else {
-      this.#lanes.wait(queued)
-      this.serve()
+    if (closed) {
+      process.nextTick(() => caller.refuse(closed))
+      return
     }
-    return queued
+    this.#lanes.wait(caller)
+    this.serve()
   }
 
-  withdraw(queued: QueuedTry): boolean {
-    return this.#lanes.leave(queued)
+  /** Takes it out of the queue. False: it was not in the queue any more. */
+  withdraw(caller: Caller): boolean {
+    return this.#lanes.leave(caller)
   }
 
-  /** Sends whatever waits and may be sent. Also called when the breaker has closed. */
+  /** Starts whatever waits and may be sent. Also called when the breaker has closed. */
   serve(): void {
     for (let next = this.#lanes.next(); next !== undefined; next = this.#lanes.next()) {
       const permit = this.#options.breaker.admit()
@@ -87,13 +82,14 @@ export class Connections {
 
   /** Ends the wait of all that wait for a connection. */
   refuseWaiting(error: Error): void {
-    for (const queued of this.#lanes.leaveAll()) queued.fail(error)
+    for (const caller of this.#lanes.leaveAll()) caller.refuse(error)
   }
 
-  giveBack(connection: Connection, queued: QueuedTry): void {
+  giveBack(connection: Connection, caller: Caller): void {
+    connection.answerEnded()
     // Not at once: an upstream may close after its answer, and until the event loop has read that end, the next POST on
     // this connection would be lost. Each connection has its own immediate, so that each is read before it is free.
-    setImmediate(this.#release, connection, queued)
+    setImmediate(this.#release, connection, caller)
   }
 
   async close(): Promise<void> {
@@ -118,8 +114,8 @@ export class Connections {
     this.#breakerTimer = setTimeout(() => this.serve(), Math.ceil(retryAfterMs)).unref()
   }
 
-  readonly #release = (connection: Connection, queued: QueuedTry): void => {
-    this.#lanes.release(queued)
+  readonly #release = (connection: Connection, caller: Caller): void => {
+    this.#lanes.release(caller)
     connection.closeIfRetired()
     if (connection.isOpen) this.#free.push(connection)
     else this.#free.unshift(connection)

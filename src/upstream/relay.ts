@@ -1,42 +1,24 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ClientGone } from '../http/has-left.ts'
 import {
   answerHeaders,
   bodilessStatuses,
   hasForeignTransferCoding,
   headerLines,
   isPlain,
-  latin1Headers,
   reasonBytes,
 } from '../http/headers.ts'
 import { relayInterim } from '../http/interim-answer.ts'
 import { endAnswer } from '../http/lingering-close.ts'
-import { Problem } from '../http/problem.ts'
 import { type Interruptible, interrupted } from '../http/problem-response.ts'
 import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/whole-response.ts'
-import { faultOf } from './fault.ts'
-import { ClientGone, RequestBody } from './request-body.ts'
+import type { Call } from './call.ts'
+import { unwritable } from './fault.ts'
+import { RequestBody } from './request-body.ts'
 import type { RequestTrace } from './try-trace.ts'
-import type {
-  InFlightRequest,
-  RequestControl,
-  RequestKind,
-  SentBody,
-  Upstream,
-  UpstreamHandler,
-} from './types.ts'
-
-/** On whose behalf a request is relayed. */
-export interface RelayOwner {
-  /** Headers to add to an answer whose headers are `received`; undefined: none. */
-  ownHeaders: ((received: readonly string[]) => readonly string[]) | undefined
-  /** Called for each try, just before its first byte is written. */
-  sent(): void
-  /** Called when the head of the answer has come. */
-  answerBegan(): void
-  /** Called when the client will not get the upstream's answer. The error is a ClientGone if the client left. */
-  failed(error: unknown): void
-}
+import type { Receiver, RequestKind, SentBody } from './types.ts'
+import type { Upstream } from './upstream.ts'
 
 export interface RelayOptions {
   upstream: Upstream
@@ -50,19 +32,37 @@ export interface RelayOptions {
   connectByMs: number | undefined
   /** How long a client may stop reading its answer. Meanwhile the answer holds a connection to the upstream. */
   stallMs: number
-  owner: RelayOwner
+  /** Headers to add to an answer whose headers are `received`; undefined: none. */
+  ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
+  /** Told of each try, just before its first byte is written, and when the head of the answer has come. */
+  times?: { sent(): void; began(): void }
   /** Undefined: it is not sampled. */
   trace?: RequestTrace | undefined
 }
 
-/** Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions. */
-export function relay(options: RelayOptions): void {
-  const { body, connectByMs, headers, kind, request, target, trace, upstream } = options
-  const handler = new Relay(options)
-  handler.inFlight = upstream.dispatch(
-    { kind, method: request.method ?? 'GET', target, headers, body, connectByMs, trace },
-    handler,
-  )
+/**
+ * Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions. Resolves
+ * when the client has its answer; rejects with why it will get none, which is a ClientGone if it left.
+ */
+export async function relay(options: RelayOptions): Promise<void> {
+  const { body, connectByMs, headers, kind, request, response, target, trace, upstream } = options
+  const answer = new Answer(options)
+  try {
+    const sent = { kind, method: request.method ?? 'GET', target, headers, body, connectByMs, trace }
+    const call = upstream.call(sent, answer)
+    answer.call = call
+    const leave = () => {
+      if (!answer.hasEnded) call.leave('the client left before its answer was whole')
+    }
+    response.on('close', leave)
+    // For example, the request's own body was malformed and the server answered with a problem.
+    ;(response as Interruptible)[interrupted] = leave
+    await answer.isWhole
+  } catch (error) {
+    // The rest of the request may still have to be read. Its RequestBody would keep it paused.
+    if (body instanceof RequestBody) body.destroy()
+    throw error
+  }
 }
 
 interface AnswerHead {
@@ -73,15 +73,16 @@ interface AnswerHead {
 
 const noBytes = Buffer.alloc(0)
 
-const sendHeadAlone = (relay: Relay) => relay.sendHeadAlone()
+const sendHeadAlone = (answer: Answer) => answer.sendHeadAlone()
 
-class Relay implements UpstreamHandler {
+class Answer implements Receiver {
+  readonly isWhole: Promise<void>
+  hasEnded = false
+  /** Undefined while it is being made. */
+  call: Call | undefined
   readonly #options: RelayOptions
-  inFlight: InFlightRequest | undefined
-  /** Undefined until a try had a connection. */
-  #control: RequestControl | undefined
-  #clientGone = false
-  #ended = false
+  #resolve!: () => void
+  #reject!: (error: Error) => void
   /** Not written until it is known whether the body comes with the head. */
   #head: AnswerHead | undefined
   #bodyBegan = false
@@ -90,42 +91,29 @@ class Relay implements UpstreamHandler {
 
   constructor(options: RelayOptions) {
     this.#options = options
-    const giveUp = () => {
-      if (this.#ended) return
-      this.#clientGone = true
-      this.#dropBody()
-      const reason = this.#clientGoneError()
-      // Both, because the try that had a connection may have failed, while the next try waits for one.
-      this.#control?.abort(reason)
-      // Out of the queue at once: requests whose clients left must not keep new requests out.
-      this.inFlight?.withdraw(reason)
-    }
-    options.response.on('close', giveUp)
-    // For example, the request's own body was malformed and the server answered with a problem.
-    ;(options.response as Interruptible)[interrupted] = giveUp
+    this.isWhole = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
   }
 
-  onConnect(control: RequestControl): void {
-    // The client left while its request waited for a connection, so the request is not sent.
-    if (this.#clientGone || this.#ended) throw this.#clientGoneError()
-    this.#control = control
-    this.#options.owner.sent()
+  sent(): void {
+    this.#options.times?.sent()
   }
 
-  onHeaders(status: number, rawHeaderBytes: readonly Buffer[], reason: string): void {
-    const { kind, owner, request, response, upstream } = this.#options
-    const rawHeaders = latin1Headers(rawHeaderBytes)
+  head(status: number, rawHeaders: string[], reason: string): void {
+    const { kind, ownHeaders, request, response, times, upstream } = this.#options
     if (status < 200) {
       // The client of an order waits for one answer: its order was accepted, or it was not.
       if (kind === 'other') relayInterim(request, response, { status, reason, rawHeaders })
       return
     }
-    owner.answerBegan()
+    times?.began()
     if (hasForeignTransferCoding(rawHeaders)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }
     const headers = answerHeaders(status, rawHeaders)
-    if (owner.ownHeaders) headers.push(...owner.ownHeaders(headers))
+    if (ownHeaders) headers.push(...ownHeaders(headers))
     const length = headerLines(headers, 'content-length')
     if (length !== undefined) this.#statedLength = Number(length)
     this.#head = { status, reason: reasonBytes(reason), headers }
@@ -143,12 +131,12 @@ class Relay implements UpstreamHandler {
    * write does not.
    */
   sendHeadAlone(): void {
-    if (this.#bodyBegan || this.#ended) return
+    if (this.#bodyBegan || this.hasEnded) return
     try {
       this.#writeHead()
       this.#options.response.write(noBytes)
     } catch (error) {
-      this.#control?.abort(error as Error)
+      this.call?.giveUp(unwritable(this.#options.upstream.name, error))
     }
   }
 
@@ -168,7 +156,7 @@ class Relay implements UpstreamHandler {
     return answerInOneWrite(response, this.#head, body)
   }
 
-  onData(chunk: Buffer): boolean {
+  data(chunk: Buffer): boolean {
     if (!this.#bodyBegan && chunk.length === this.#statedLength && chunk.length <= maxOneWriteBytes) {
       this.#bodyBegan = true
       this.#wholeBody = chunk
@@ -179,59 +167,38 @@ class Relay implements UpstreamHandler {
     const { response, stallMs, upstream } = this.#options
     const taken = response.write(chunk)
     if (!taken) {
-      const goOn = () => this.#control?.resume()
+      const goOn = () => this.call?.resume()
       upstream.slowReaders.heldUp(response, { bytes: chunk.length, goOn, stallMs })
     }
     return taken
   }
 
-  onComplete(): void {
-    if (this.#ended) return
+  ended(error?: Error): void {
+    if (this.hasEnded) return
     try {
+      if (error !== undefined) throw error
       this.#end()
-    } catch (error) {
-      // If this threw, undici would report the error as the end of another try.
-      this.onError(error as Error)
+    } catch (thrown) {
+      this.#fail(error ?? unwritable(this.#options.upstream.name, thrown))
     }
   }
 
-  onError(error: Error): void {
-    if (this.#ended) return
-    this.#ended = true
-    // The rest of the request may still have to be read. Its RequestBody would keep it paused.
-    this.#dropBody()
-    const { owner, request, response } = this.#options
-    if (this.#clientGone || error instanceof ClientGone) {
-      owner.failed(this.#clientGoneError())
-      return
-    }
+  #fail(error: Error): void {
+    this.hasEnded = true
+    const { request, response } = this.#options
     // The end of the connection ends an HTTP/1.0 answer. Only a reset shows the client that the answer is incomplete.
-    if (response.headersSent && request.httpVersionMinor === 0) request.socket.resetAndDestroy()
-    owner.failed(error instanceof Problem || error instanceof UpstreamFailure ? error : this.#failure(error))
-  }
-
-  #clientGoneError(): ClientGone {
-    const maybeSeen = this.#control !== undefined
-    return new ClientGone('the client left before its answer was whole', { maybeSeen })
-  }
-
-  #failure(error: Error): UpstreamFailure {
-    const { upstream } = this.#options
-    const maybeSeen = this.#control !== undefined
-    const fault = faultOf(error, { requestBegan: maybeSeen, headReceived: this.#head !== undefined })
-    return new UpstreamFailure(upstream.name, { fault, maybeSeen, cause: error })
-  }
-
-  #dropBody(): void {
-    const { body } = this.#options
-    if (body instanceof RequestBody) body.destroy()
+    const isCut = response.headersSent && request.httpVersionMinor === 0 && !(error instanceof ClientGone)
+    if (isCut) request.socket.resetAndDestroy()
+    this.#reject(error)
   }
 
   #end(): void {
+    const { body, request, response } = this.#options
     const isWritten = this.#writeWhole()
     if (!isWritten) this.#writeHead()
-    this.#ended = true
-    this.#dropBody()
-    if (!isWritten) endAnswer(this.#options.request, this.#options.response, this.#wholeBody)
+    this.hasEnded = true
+    if (body instanceof RequestBody) body.destroy()
+    if (!isWritten) endAnswer(request, response, this.#wholeBody)
+    this.#resolve()
   }
 }

@@ -1,20 +1,9 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
+import { ClientGone } from '../http/has-left.ts'
 import { Problem } from '../http/problem.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import type { HeldBody } from './held-bodies.ts'
-
-/** The client left before its request or its answer was whole. */
-export class ClientGone extends Error {
-  override readonly name = 'ClientGone'
-  /** Whether the upstream may have seen the request. */
-  readonly maybeSeen: boolean
-
-  constructor(message: string, { maybeSeen }: { maybeSeen: boolean }) {
-    super(message)
-    this.maybeSeen = maybeSeen
-  }
-}
 
 const alreadyRead = {
   detail:

@@ -1,9 +1,6 @@
-import type { UpstreamFailure, UpstreamFault } from '../http/upstream-failure.ts'
-import type { UpstreamName } from '../http/upstreams.ts'
-import type { BreakerName, BreakerState, Breakers } from './breakers.ts'
+import type { UpstreamFault } from '../http/upstream-failure.ts'
+import type { BreakerName, BreakerState } from './breakers.ts'
 import type { RequestBody } from './request-body.ts'
-import type { SlowReaders } from './slow-readers.ts'
-import type { Successes } from './successes.ts'
 import type { RequestTrace } from './try-trace.ts'
 
 export interface UpstreamLimits {
@@ -77,37 +74,25 @@ export interface UpstreamRequest {
    * to be free for UPSTREAM_HEADERS_TIMEOUT_MS.
    */
   connectByMs?: number | undefined
+  /**
+   * Asked while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
+   * sent any more; else says in how many milliseconds to ask again while it waits.
+   */
+  decide?(): number
   /** Undefined: it is not sampled. */
   trace?: RequestTrace | undefined
 }
 
-/** What a handler may do with a request that has its connection. */
-export interface RequestControl {
-  /** Closes the connection, and calls the handler's `onError` with the reason. */
-  abort(reason: Error): void
-  /** Reads on after `onData` has returned false. */
-  resume(): void
-}
-
-/** Receives an answer: header bytes as received, no copies, no promises. */
-export interface UpstreamHandler {
-  /** Called just before the first byte is written. If it throws, the request is cancelled and not sent. */
-  onConnect(control: RequestControl): void
-  /** Also called for each interim answer. */
-  onHeaders(status: number, rawHeaders: readonly Buffer[], reason: string): void
-  /** False: nothing more is read until the handler resumes. */
-  onData(chunk: Buffer): boolean
-  onComplete(): void
-  onError(error: Error): void
-}
-
-/** A request that the upstream has accepted. */
-export interface InFlightRequest {
-  /**
-   * Removes the request from the queue if it still waits for a connection, and calls its handler's `onError` with the
-   * reason. A request that has its connection is not affected.
-   */
-  withdraw(reason: Error): void
+/** Receives the answer to a call: header bytes as received, no copies, no promises. */
+export interface Receiver {
+  /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
+  sent?(): void
+  /** Also called for each interim answer. `rawHeaders` and `reason` have a character for each byte. */
+  head(status: number, rawHeaders: string[], reason: string): void
+  /** False: nothing more is read until the call resumes. */
+  data(chunk: Buffer): boolean
+  /** Called once, last. `error`: why the answer is not whole, or there is none. */
+  ended(error?: Error): void
 }
 
 export interface ConnectionCounts {
@@ -115,23 +100,4 @@ export interface ConnectionCounts {
   readonly idle: number
   /** Requests that wait for a connection. */
   readonly waiting: number
-}
-
-/** One upstream: its address, its connections, its timeouts and its breakers. */
-export interface Upstream {
-  readonly name: UpstreamName
-  readonly breakers: Pick<Breakers, 'states' | 'pairs'>
-  /** By what failed: connections, or requests that had one. */
-  readonly lastFailures: Readonly<Partial<Record<'connections' | Traffic, LastFailure>>>
-  readonly successes: Pick<Successes, 'since' | 'quotesOutage'>
-  /** How many requests have a connection or wait for one. */
-  readonly inFlight: number
-  /** Requests that failed so far; one whose client left did not. */
-  readonly failures: number
-  readonly connections: ConnectionCounts
-  readonly slowReaders: Pick<SlowReaders, 'heldUp'>
-  /** Why such a request would be refused now, which counts as a refusal; undefined: it would be accepted. */
-  refusal(kind: RequestKind, options?: { bodyStreams: boolean }): UpstreamFailure | undefined
-  dispatch(request: UpstreamRequest, handler: UpstreamHandler): InFlightRequest
-  close(): Promise<void>
 }

@@ -1,23 +1,22 @@
 import type { LookupFunction } from 'node:net'
-import type { Dispatcher } from 'undici'
 import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import { Attempt, type AttemptContext } from './attempt.ts'
 import { type Breaker, Breakers } from './breakers.ts'
-import { Connections, type TryHandler } from './connections.ts'
+import { Call, type CallContext } from './call.ts'
+import { Connections } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
 import { connectionsForStreams, type Lane, reservedForFloatOrders } from './lanes.ts'
 import { RequestBody } from './request-body.ts'
 import { SlowReaders } from './slow-readers.ts'
-import { createSuccesses } from './successes.ts'
+import { createSuccesses, type Successes } from './successes.ts'
 import { TryTrace } from './try-trace.ts'
 import {
-  type InFlightRequest,
+  type ConnectionCounts,
   type LastFailure,
+  type Receiver,
   type RequestKind,
   type Traffic,
   trafficOf,
-  type Upstream,
   type UpstreamLimits,
   type UpstreamObserver,
   type UpstreamRequest,
@@ -47,166 +46,152 @@ export interface UpstreamOptions {
   proxy?: ConnectionOptions['proxy']
 }
 
-export function createUpstream(options: UpstreamOptions): Upstream {
-  const { name, limits, observer } = options
-  const url = new URL(options.baseUrl)
-  const { origin, pathname } = url
-  const basePath = pathname.replace(/(?<!\/)\/+$/, '')
-  const byKind = upstreamTable[name].requests === 'by-kind'
-  const breakers = new Breakers(byKind, {
-    failures: limits.breakerFailures,
-    minFailingMs: limits.breakerMinFailingMs ?? minFailingMs,
-    openMs: limits.breakerOpenMs,
-    nowMs: () => performance.now(),
-    onChange: onBreakerChange,
-  })
-  const connections = new Connections({
-    origin,
-    connections: limits.connections,
-    reserved: byKind ? reservedForFloatOrders(limits.connections) : 0,
-    queue: limits.queue,
-    breaker: breakers.states.connections,
-    maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
-    connectTimeoutMs: limits.connectTimeoutMs,
-    lookup: options.lookup,
-    tls: options.tls,
-    proxy: options.proxy,
-    client: {
-      headersTimeout: limits.headersTimeoutMs,
-      bodyTimeout: limits.bodyTimeoutMs,
-      keepAliveTimeout: idleMs,
-      keepAliveTimeoutThreshold: idleMarginMs,
-      keepAliveMaxTimeout: maxIdleMs,
-      maxHeaderSize: maxAnswerHeadBytes,
-    },
-  })
-  const slowReaders = new SlowReaders({
-    max: connectionsForStreams(limits.connections),
-    othersWait: () => connections.stats.waiting > 0,
-  })
-  const successes = createSuccesses(breakers, () => performance.now())
-  let inFlight = 0
-  let failures = 0
-  let isTryingToConnect = false
-  const lastFailures: Partial<Record<'connections' | Traffic, LastFailure>> = {}
+/** One upstream: its address, its connections, its timeouts and its breakers. */
+export class Upstream {
+  readonly name: UpstreamName
+  readonly breakers: Breakers
+  readonly successes: Successes
+  readonly slowReaders: SlowReaders
+  /** By what failed: connections, or requests that had one. */
+  readonly lastFailures: Partial<Record<'connections' | Traffic, LastFailure>> = {}
+  /** How many requests have a connection or wait for one. */
+  inFlight = 0
+  /** Requests that failed so far; one whose client left did not. */
+  failures = 0
+  readonly #url: URL
+  readonly #observer: UpstreamObserver
+  readonly #connections: Connections
+  readonly #context: CallContext
+  #isTryingToConnect = false
 
-  function onBreakerChange({ name: what, state }: Breaker): void {
-    if (what === 'pair') return
-    observer.breakerChanged(what, state, lastFailures[what]?.failure)
-    if (what !== 'connections') return
-    if (state === 'closed') connections.serve()
-    // Requests that waited for the trial have waited long enough: the outage may last.
-    if (state === 'open' && isTryingToConnect) connections.refuseWaiting(refused(breakers.states.connections))
-    isTryingToConnect = state === 'half-open'
+  constructor(options: UpstreamOptions) {
+    const { name, limits, observer } = options
+    this.name = name
+    this.#url = new URL(options.baseUrl)
+    this.#observer = observer
+    const byKind = upstreamTable[name].requests === 'by-kind'
+    this.breakers = new Breakers(byKind, {
+      failures: limits.breakerFailures,
+      minFailingMs: limits.breakerMinFailingMs ?? minFailingMs,
+      openMs: limits.breakerOpenMs,
+      nowMs: () => performance.now(),
+      onChange: (breaker) => this.#onBreakerChange(breaker),
+    })
+    this.#connections = new Connections({
+      origin: this.#url.origin,
+      connections: limits.connections,
+      reserved: byKind ? reservedForFloatOrders(limits.connections) : 0,
+      queue: limits.queue,
+      breaker: this.breakers.states.connections,
+      maxAgeMs: options.connectionLifeMs ?? defaultConnectionLifeMs,
+      connectTimeoutMs: limits.connectTimeoutMs,
+      lookup: options.lookup,
+      tls: options.tls,
+      proxy: options.proxy,
+      client: {
+        headersTimeout: limits.headersTimeoutMs,
+        bodyTimeout: limits.bodyTimeoutMs,
+        keepAliveTimeout: idleMs,
+        keepAliveTimeoutThreshold: idleMarginMs,
+        keepAliveMaxTimeout: maxIdleMs,
+        maxHeaderSize: maxAnswerHeadBytes,
+      },
+    })
+    this.slowReaders = new SlowReaders({
+      max: connectionsForStreams(limits.connections),
+      othersWait: () => this.#connections.stats.waiting > 0,
+    })
+    this.successes = createSuccesses(this.breakers, () => performance.now())
+    this.#context = this.#contextFor(limits)
   }
 
-  function refused({ name: breaker, retryAfterMs, failingSinceMs }: Breaker): UpstreamFailure {
-    const quotes = breaker === 'pair' ? successes.quotesOutage() : undefined
+  get connections(): ConnectionCounts {
+    return this.#connections.stats
+  }
+
+  /** Throws why such a request would be refused now, which counts as a refusal. */
+  mustTake(kind: RequestKind, { bodyStreams } = { bodyStreams: false }): void {
+    const failure = this.#refusal(kind, laneOf(kind, bodyStreams))
+    if (failure === undefined) return
+    this.failures += 1
+    this.#observer.requestEnded(failure.fault, 0, trafficOf(kind), 0)
+    throw failure
+  }
+
+  /** Sends a request, or throws why it is refused. */
+  call(request: UpstreamRequest, receiver: Receiver): Call {
+    const { kind, body } = request
+    const bodyStreams = body instanceof RequestBody
+    this.mustTake(kind, { bodyStreams })
+    this.inFlight += 1
+    const permit = this.breakers.admit(kind)
+    return new Call(request, receiver, { context: this.#context, lane: laneOf(kind, bodyStreams), permit })
+  }
+
+  close(): Promise<void> {
+    return this.#connections.close()
+  }
+
+  #contextFor(limits: UpstreamLimits): CallContext {
+    const { breakers, lastFailures, name, successes } = this
+    const [url, observer] = [this.#url, this.#observer]
+    const basePath = url.pathname.replace(/(?<!\/)\/+$/, '')
+    return {
+      name,
+      connections: this.#connections,
+      basePath,
+      retries: limits.retries,
+      maxWaitMs: limits.headersTimeoutMs,
+      traceTry: ({ trace, method }, resends) =>
+        trace && new TryTrace(trace, { method, origin: url, basePath }, resends),
+      mayRetry: () => breakers.states.connections.state === 'closed',
+      connected: () => breakers.states.connections.close(),
+      retried: () => observer.retried(),
+      failed(failure, { request, startedAtMs }, hadConnection) {
+        const what = hadConnection ? trafficOf(request.kind) : 'connections'
+        lastFailures[what] = { failure, afterMs: performance.now() - startedAtMs }
+      },
+      ended: (outcome, { request, startedAtMs }, status) => {
+        this.inFlight -= 1
+        if (outcome !== 'answered' && outcome !== 'given-up') this.failures += 1
+        if (outcome === 'answered' && status < 400) successes.note(trafficOf(request.kind))
+        observer.requestEnded(outcome, performance.now() - startedAtMs, trafficOf(request.kind), status)
+      },
+    }
+  }
+
+  #onBreakerChange({ name: what, state }: Breaker): void {
+    if (what === 'pair') return
+    this.#observer.breakerChanged(what, state, this.lastFailures[what]?.failure)
+    if (what !== 'connections') return
+    if (state === 'closed') this.#connections.serve()
+    // Requests that waited for the trial have waited long enough: the outage may last.
+    if (state === 'open' && this.#isTryingToConnect)
+      this.#connections.refuseWaiting(this.#stopped(this.breakers.states.connections))
+    this.#isTryingToConnect = state === 'half-open'
+  }
+
+  #refusal(kind: RequestKind, lane: Lane): UpstreamFailure | undefined {
+    const breaker = this.breakers.refusal(kind)
+    if (this.#connections.takes(lane)) return breaker && this.#stopped(breaker)
+    return new UpstreamFailure(this.name, { fault: 'connection_limit_reached', maybeSeen: false })
+  }
+
+  #stopped({ name: breaker, retryAfterMs, failingSinceMs }: Breaker): UpstreamFailure {
+    const quotes = breaker === 'pair' ? this.successes.quotesOutage() : undefined
     const outage = {
       stoppedPairs: quotes?.stopped.length ?? 0,
       pairsAskedFor: quotes?.askedFor,
-      stillServed: successes.since(
+      stillServed: this.successes.since(
         quotes?.askedFor === undefined ? (failingSinceMs ?? Number.POSITIVE_INFINITY) : quotes.sinceMs,
       ),
     }
     const how = { fault: 'breaker_open', maybeSeen: false, retryAfterMs, breaker, outage } as const
-    return new UpstreamFailure(name, how)
-  }
-
-  function traceTry({ trace, method }: UpstreamRequest, resends: number): TryTrace | undefined {
-    return trace && new TryTrace(trace, { method, origin: url, basePath }, resends)
-  }
-
-  function send(request: UpstreamRequest, handler: TryHandler, traced: TryTrace | undefined) {
-    return connections.dispatch(
-      {
-        method: request.method as Dispatcher.HttpMethod,
-        // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
-        path: basePath + request.target,
-        headers: traced === undefined ? request.headers : request.headers.concat(traced.headers),
-        // Its types leave out the lists that it sends in chunks.
-        body: request.body as Buffer | RequestBody | null,
-      },
-      handler,
-      laneOf(request),
-    )
-  }
-
-  function saturated(): UpstreamFailure {
-    return new UpstreamFailure(name, { fault: 'connection_limit_reached', maybeSeen: false })
-  }
-
-  function refusalOf(kind: RequestKind, lane: Lane): UpstreamFailure | undefined {
-    const refusal = breakers.refusal(kind)
-    const failure = connections.takes(lane) ? refusal && refused(refusal) : saturated()
-    if (failure === undefined) return undefined
-    failures += 1
-    observer.requestEnded(failure.fault, 0, trafficOf(kind), 0)
-    return failure
-  }
-
-  const context: AttemptContext = {
-    retries: limits.retries,
-    maxWaitMs: limits.headersTimeoutMs,
-    waitedTooLong: saturated,
-    send,
-    traceTry,
-    mayRetry: () => breakers.states.connections.state === 'closed',
-    connected: () => breakers.states.connections.close(),
-    onRetry: () => observer.retried(),
-    onFailure(failure, { request, startedAtMs }, hadConnection) {
-      const what = hadConnection ? trafficOf(request.kind) : 'connections'
-      lastFailures[what] = { failure, afterMs: performance.now() - startedAtMs }
-    },
-    onEnd(outcome, { request, startedAtMs }, status) {
-      inFlight -= 1
-      if (outcome !== 'answered' && outcome !== 'given-up') failures += 1
-      if (outcome === 'answered' && status < 400) successes.note(trafficOf(request.kind))
-      observer.requestEnded(outcome, performance.now() - startedAtMs, trafficOf(request.kind), status)
-    },
-  }
-
-  return {
-    name,
-    breakers,
-    lastFailures,
-    successes,
-    slowReaders,
-    get inFlight() {
-      return inFlight
-    },
-    get failures() {
-      return failures
-    },
-    get connections() {
-      return connections.stats
-    },
-    refusal: (kind, { bodyStreams } = { bodyStreams: false }) =>
-      refusalOf(kind, laneOfKind(kind, bodyStreams)),
-    dispatch(request, handler) {
-      const failure = refusalOf(request.kind, laneOf(request))
-      if (failure !== undefined) {
-        // Called after dispatch has returned, as with any other failure.
-        process.nextTick(() => handler.onError(failure))
-        return neverSent
-      }
-      const permit = breakers.admit(request.kind)
-      const startedAtMs = performance.now()
-      inFlight += 1
-      return new Attempt({ request, handler, permit, startedAtMs, context })
-    },
-    close: () => connections.close(),
+    return new UpstreamFailure(this.name, how)
   }
 }
 
-/** Made outside `dispatch`: made there, it would keep the failure alive, and with its stack what the frames work on. */
-const neverSent: InFlightRequest = { withdraw() {} }
-
-function laneOf({ kind, body }: UpstreamRequest): Lane {
-  return laneOfKind(kind, body instanceof RequestBody)
-}
-
-function laneOfKind(kind: RequestKind, bodyStreams: boolean): Lane {
+function laneOf(kind: RequestKind, bodyStreams: boolean): Lane {
   if (kind === 'float-order') return kind
   return bodyStreams ? 'stream' : 'other'
 }

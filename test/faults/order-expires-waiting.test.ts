@@ -3,7 +3,7 @@ import type { LookupFunction } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Problem } from '../../src/http/problem.ts'
-import { fetchWhole, type Sender } from '../../src/upstream/fetch.ts'
+import { fetchWhole } from '../../src/upstream/fetch.ts'
 import { orderStage, post, termsOf } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
@@ -85,66 +85,95 @@ describe('an order whose quote expires while it waits for a connection', () => {
   })
 })
 
-describe('a sender that objects while its request waits', () => {
-  const request = { kind: 'float-order' as const, method: 'POST', target: '/', headers: [], body: null }
+describe('a request that decides while it waits not to be sent', () => {
   const expired = () => new Problem('quote-expired', { detail: 'too late' })
+  const request = (decide: () => number) => {
+    return { kind: 'float-order' as const, method: 'POST', target: '/', headers: [], body: null, decide }
+  }
 
-  it('for a connection to be made is obeyed at once, and nothing is sent on that connection', async () => {
+  it('for one connection to be free leaves the queue at once', async () => {
+    const upstream = await recordingUpstream(() => {})
+    const edge = await edgeTo(upstream.url, { connections: 1, breakerFailures: 1 })
+    const how = { upstream: edge.upstream, clock: systemClock, totalTimeoutMs: 600_000 }
+    const leaving = new AbortController()
+    const first = fetchWhole({ ...how, request: request(() => 600_000), signal: leaving.signal })
+    await until(() => upstream.requests.length === 1, 'the first one')
+    let isExpired = false
+    const decide = () => {
+      if (isExpired) throw expired()
+      return 1
+    }
+    const waiting = fetchWhole({ ...how, request: request(decide) })
+    await pause(20)
+    isExpired = true
+    await expect(waiting).rejects.toMatchObject({ slug: 'quote-expired' })
+    expect([edge.outcomes, edge.states, edge.upstream.inFlight]).toEqual([['given-up'], [], 1])
+    leaving.abort()
+    await expect(first).rejects.toThrow()
+  })
+
+  /** An upstream whose name is not resolved until the test says so. */
+  async function slowlyConnected() {
     const upstream = await recordingUpstream()
     let resolve = () => {}
     const lookup: LookupFunction = (_name, _options, callback) => {
       resolve = () => callback(null, [{ address: '127.0.0.1', family: 4 }])
     }
     const edge = await edgeTo(`http://upstream.test:${upstream.port}`, { breakerFailures: 1 }, { lookup })
-    let isExpired = false
-    const sender: Sender = {
-      objection: () => undefined,
-      answerBegan() {},
-      whileWaiting: () => (isExpired ? { objection: expired() } : { askAgainInMs: 1 }),
+    const how = { upstream: edge.upstream, clock: systemClock, totalTimeoutMs: 600_000 }
+    const expectUnsent = async () => {
+      await until(() => edge.upstream.inFlight === 0, 'its connection')
+      expect([edge.outcomes, edge.states, upstream.requests]).toEqual([['given-up'], [], []])
     }
-    const call = { upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs: 600_000, sender }
-    const { answer } = fetchWhole(call)
+    return { how, resolve: () => resolve(), expectUnsent }
+  }
+
+  it('for its connection to be made is refused at once, and nothing is sent on that connection', async () => {
+    const { how, resolve, expectUnsent } = await slowlyConnected()
+    let isExpired = false
+    const decide = () => {
+      if (isExpired) throw expired()
+      return 1
+    }
+    const answer = fetchWhole({ ...how, request: request(decide) })
     isExpired = true
     await expect(answer).rejects.toMatchObject({ slug: 'quote-expired' })
     resolve()
-    await until(() => edge.upstream.inFlight === 0, 'its connection')
-    expect([edge.outcomes, edge.states, upstream.requests]).toEqual([['given-up'], [], []])
+    await expectUnsent()
   })
 
-  it('is not called again after the request was sent', async () => {
+  // A machine that stood still: the timer is late, and a connection has come free meanwhile.
+  it('is asked again when it would be sent', async () => {
+    const { how, resolve, expectUnsent } = await slowlyConnected()
+    let asked = 0
+    const decide = () => {
+      asked += 1
+      if (asked > 1) throw expired()
+      return 600_000
+    }
+    const answer = fetchWhole({ ...how, request: request(decide) })
+    resolve()
+    await expect(answer).rejects.toMatchObject({ slug: 'quote-expired' })
+    await expectUnsent()
+    expect(asked).toBe(2)
+  })
+
+  it('is not asked after it was sent', async () => {
     const upstream = await recordingUpstream(() => {})
     const edge = await edgeTo(upstream.url)
     let asked = 0
-    const sender: Sender = {
-      objection: () => undefined,
-      answerBegan() {},
-      whileWaiting() {
-        asked += 1
-        return { askAgainInMs: 1 }
-      },
+    const decide = () => {
+      asked += 1
+      return 1
     }
-    const call = { upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs: 600_000, sender }
-    const { answer, abort } = fetchWhole(call)
+    const leaving = new AbortController()
+    const how = { upstream: edge.upstream, clock: systemClock, totalTimeoutMs: 600_000 }
+    const answer = fetchWhole({ ...how, request: request(decide), signal: leaving.signal })
     await until(() => upstream.requests.length === 1, 'it to arrive')
     const before = asked
     await pause(50)
     expect(asked).toBe(before)
-    abort()
+    leaving.abort()
     await expect(answer).rejects.toThrow()
-  })
-
-  // A machine that stood still: the timer is late, and a connection has come free meanwhile.
-  it('too late, after a pause of the process, is called again when the request would be sent', async () => {
-    const upstream = await recordingUpstream()
-    const edge = await edgeTo(upstream.url)
-    const sender: Sender = {
-      objection: expired,
-      answerBegan() {},
-      whileWaiting: () => ({ askAgainInMs: 600_000 }),
-    }
-    const call = { upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs: 600_000, sender }
-    await expect(fetchWhole(call).answer).rejects.toMatchObject({ slug: 'quote-expired' })
-    await until(() => edge.upstream.inFlight === 0, 'its end')
-    expect(upstream.requests).toEqual([])
   })
 })

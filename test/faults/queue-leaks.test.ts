@@ -186,7 +186,7 @@ test('a quote or an order that is past its total time leaks no place, sent or st
         request: { kind: 'other', method: 'GET', target: '/', headers: [], body: null },
       }),
     )
-    const ends = await Promise.allSettled(calls.map(({ answer }) => answer))
+    const ends = await Promise.allSettled(calls)
     for (const [index, end] of ends.entries()) {
       // What never left must not be reported as an upstream that did not answer.
       const fault = index < 2 ? 'http_response_timeout' : 'connection_limit_reached'

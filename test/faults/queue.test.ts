@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { fetchWhole } from '../../src/upstream/fetch.ts'
-import type { UpstreamHandler } from '../../src/upstream/types.ts'
+import type { Receiver } from '../../src/upstream/types.ts'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'
@@ -130,13 +130,12 @@ describe('the connections to an upstream', () => {
 })
 
 describe('a request that no client waits for any more', () => {
-  function handlerInto(log: string[]): UpstreamHandler {
+  function receiverInto(log: string[]): Receiver {
     return {
-      onConnect: () => log.push('connect'),
-      onHeaders() {},
-      onData: () => true,
-      onComplete: () => log.push('complete'),
-      onError: (error) => log.push(error.message),
+      sent: () => log.push('sent'),
+      head() {},
+      data: () => true,
+      ended: (error) => log.push(error?.message ?? 'complete'),
     }
   }
   const request = { kind: 'other' as const, method: 'GET', target: '/', headers: [], body: null }
@@ -145,13 +144,13 @@ describe('a request that no client waits for any more', () => {
     const upstream = await rawUpstream(() => {})
     const { upstream: edge, outcomes } = await edgeTo(upstream.url, { connections: 1, queue: 1 })
     const log: string[] = []
-    edge.dispatch(request, handlerInto([]))
-    const waiting = edge.dispatch(request, handlerInto(log))
+    edge.call(request, receiverInto([]))
+    const waiting = edge.call(request, receiverInto(log))
     expect(edge.inFlight).toBe(2)
-    waiting.withdraw(new Error('no client waits'))
-    waiting.withdraw(new Error('no client waits'))
+    waiting.leave('no client waits')
+    waiting.leave('no client waits')
     expect([log, edge.inFlight, outcomes]).toEqual([['no client waits'], 1, ['given-up']])
-    edge.dispatch(request, handlerInto([]))
+    edge.call(request, receiverInto([]))
     expect(outcomes).toEqual(['given-up'])
   })
 
@@ -159,20 +158,21 @@ describe('a request that no client waits for any more', () => {
   test('is counted as a connection timeout if its own time was up', async () => {
     const upstream = await rawUpstream(() => {})
     const edge = await edgeTo(upstream.url, { breakerFailures: 1 })
-    const { answer } = fetchWhole({ upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs: 0 })
+    const answer = fetchWhole({ upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs: 0 })
     await expect(answer).rejects.toMatchObject({ fault: 'connection_timeout', maybeSeen: false })
     await until(() => edge.outcomes.length > 0, 'it to be counted')
     expect(edge.outcomes).toEqual(['connection_timeout'])
     expect([edge.states, edge.upstream.inFlight, Buffer.concat(upstream.received).length]).toEqual([[], 0, 0])
   })
 
-  test('continues if it has left the queue: its handler ends it', async () => {
+  test('ends at once while its connection is made, and is not sent on it', async () => {
     const upstream = await recordingUpstream()
-    const { upstream: edge } = await edgeTo(upstream.url, { connections: 1 })
+    const { upstream: edge, outcomes } = await edgeTo(upstream.url, { connections: 1 })
     const log: string[] = []
-    edge.dispatch(request, handlerInto(log)).withdraw(new Error('no client waits'))
-    await until(() => log.includes('complete'), 'the answer')
-    expect(log).toEqual(['connect', 'complete'])
+    edge.call(request, receiverInto(log)).leave('no client waits')
+    expect(log).toEqual(['no client waits'])
+    await until(() => edge.inFlight === 0, 'its connection')
+    expect([log, outcomes, upstream.requests]).toEqual([['no client waits'], ['given-up'], []])
   })
 })
 

@@ -143,7 +143,7 @@ describe('what has a connection', () => {
     )
     const fetched = (target: string, totalTimeoutMs: number) => {
       const request = { kind: { quoteOf: 'A' }, method: 'GET', target, headers: [], body: null }
-      const { answer } = fetchWhole({ upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs })
+      const answer = fetchWhole({ upstream: edge.upstream, request, clock: systemClock, totalTimeoutMs })
       return answer.then(
         ({ status }) => status,
         (error) => error.fault,

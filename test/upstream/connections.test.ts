@@ -1,20 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { Breaker } from '../../src/upstream/breakers.ts'
-import { Connections, type TryHandler } from '../../src/upstream/connections.ts'
+import { Connections } from '../../src/upstream/connections.ts'
 import { recordingUpstream, until } from '../support/gateways/between.ts'
-
-function handler(onComplete = () => {}): TryHandler {
-  return {
-    onStart() {},
-    onConnect() {},
-    onHeaders() {},
-    onData: () => true,
-    onComplete,
-    onError() {},
-  }
-}
-
-const get = { method: 'GET' as const, path: '/' }
 
 // A timer may fire a moment early, and the breaker may become due between two looks at the clock.
 test('a breaker that becomes due right after a refusal keeps no request waiting', async () => {
@@ -47,14 +34,14 @@ test('a breaker that becomes due right after a refusal keeps no request waiting'
     client: {},
   })
   onTestFinished(() => connections.close())
-  let completed = false
-  connections.dispatch(
-    get,
-    handler(() => {
-      completed = true
-    }),
-    'other',
-  )
-  expect(upstream.requests).toEqual([])
-  await until(() => completed, 'its answer')
+  let started = false
+  connections.take({
+    lane: 'other',
+    start() {
+      started = true
+    },
+    refuse() {},
+  })
+  expect(started).toBe(false)
+  await until(() => started, 'its connection')
 })

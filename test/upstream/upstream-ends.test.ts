@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { createUpstream } from '../../src/upstream/upstream.ts'
+import { Upstream } from '../../src/upstream/upstream.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
 
@@ -26,32 +26,27 @@ async function pausedAnswer(onRequest: (socket: Socket) => void, whenPaused: (so
     socket = accepted
     onRequest(accepted)
   })
-  const { dispatch, close } = createUpstream({
+  const subject = new Upstream({
     name: 'payments',
     baseUrl: upstream.url,
     limits,
     observer: { requestEnded() {}, retried() {}, breakerChanged() {} },
   })
-  onTestFinished(close)
+  onTestFinished(() => subject.close())
   let received = 0
   return new Promise<{ end: string; received: number }>((resolve) => {
-    let resume = () => {}
-    dispatch(
+    const call = subject.call(
       { kind: 'other', method: 'GET', target: '/', headers: [], body: null },
       {
-        onConnect(control) {
-          resume = () => control.resume()
-        },
-        onHeaders() {},
-        onData(chunk) {
+        head() {},
+        data(chunk) {
           const isFirst = received === 0
           received += chunk.length
           if (isFirst) whenPaused(socket as Socket)
-          setTimeout(resume, 150)
+          setTimeout(() => call.resume(), 150)
           return false
         },
-        onComplete: () => resolve({ end: 'complete', received }),
-        onError: () => resolve({ end: 'error', received }),
+        ended: (error) => resolve({ end: error === undefined ? 'complete' : 'error', received }),
       },
     )
   })

@@ -1,13 +1,14 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { ClientGone } from '../../../src/http/has-left.ts'
 import { problemBody } from '../../../src/http/problem.ts'
 import { problemOf } from '../../../src/http/problem-of.ts'
 import { hasBody } from '../../../src/upstream/body-start.ts'
 import { relay } from '../../../src/upstream/relay.ts'
-import { ClientGone, RequestBody } from '../../../src/upstream/request-body.ts'
-import type { RequestKind, Upstream, UpstreamLimits } from '../../../src/upstream/types.ts'
-import { createUpstream, type UpstreamOptions } from '../../../src/upstream/upstream.ts'
+import { RequestBody } from '../../../src/upstream/request-body.ts'
+import type { RequestKind, UpstreamLimits } from '../../../src/upstream/types.ts'
+import { Upstream, type UpstreamOptions } from '../../../src/upstream/upstream.ts'
 
 export interface Edge {
   url: string
@@ -45,7 +46,7 @@ export async function edgeTo(
   options: Partial<Omit<UpstreamOptions, 'limits' | 'baseUrl'>> = {},
 ): Promise<Edge> {
   const edge = { outcomes: [] as string[], states: [] as string[], retries: 0 }
-  const upstream = createUpstream({
+  const upstream = new Upstream({
     name: 'swap',
     baseUrl,
     limits: { ...patient, ...limits },
@@ -69,22 +70,16 @@ export async function edgeTo(
       connectByMs: undefined,
       body: hasBody(request) ? new RequestBody(request, { idleTimeoutMs: 30_000 }) : null,
       stallMs: 30_000,
-      owner: {
-        ownHeaders: undefined,
-        sent() {},
-        answerBegan() {},
-        failed(error) {
-          if (error instanceof ClientGone) return
-          if (response.headersSent) {
-            response.destroy()
-            return
-          }
-          const problem = problemOf(error, request.method ?? 'GET')
-          request.resume()
-          response.writeHead(problem.status, problem.headers)
-          response.end(problemBody(problem, 'id'))
-        },
-      },
+    }).catch((error) => {
+      if (error instanceof ClientGone) return
+      if (response.headersSent) {
+        response.destroy()
+        return
+      }
+      const problem = problemOf(error, request.method ?? 'GET')
+      request.resume()
+      response.writeHead(problem.status, problem.headers)
+      response.end(problemBody(problem, 'id'))
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -201,7 +201,7 @@ export async function moveSlot(
   const isKept = (error: unknown) => error instanceof Error && error.message.includes('still hold keys')
   for (const server of [to, from, ...servers]) {
     const assign = () => server.ask('CLUSTER', 'SETSLOT', slot, 'NODE', toId ?? '')
-    // Until the servers have agreed, one that has just given the slot away may be told to have it, and take a write.
+    // Until the servers have agreed, one that has just given the slot away may hear that it is the master, and take a write.
     await assign().catch(async (error) => {
       if (!isKept(error)) throw error
       await moveKeys()

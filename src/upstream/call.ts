@@ -1,0 +1,382 @@
+import { type Dispatcher, errors } from 'undici'
+import { ClientGone } from '../http/has-left.ts'
+import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
+import { Problem } from '../http/problem.ts'
+import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
+import { PatientTimer } from '../process/patient-timer.ts'
+import type { Permit } from './breakers.ts'
+import type { Connection } from './connection.ts'
+import type { Caller, Connections } from './connections.ts'
+import { countedFaults, faultOf, isLocalError, retryableFaults } from './fault.ts'
+import type { Lane } from './lanes.ts'
+import { RequestBody } from './request-body.ts'
+import type { TryTrace } from './try-trace.ts'
+import type { CountedFailure, Outcome, Receiver, UpstreamRequest } from './types.ts'
+
+/** What all calls of one upstream share. */
+export interface CallContext {
+  readonly name: string
+  readonly connections: Pick<Connections, 'take' | 'withdraw' | 'giveBack'>
+  /** The path of its base URL, which goes before every target. */
+  readonly basePath: string
+  readonly retries: number
+  /** How long a request without `connectByMs` may wait for a connection to be free. */
+  readonly maxWaitMs: number
+  /** Undefined: the request is not sampled. */
+  traceTry(request: UpstreamRequest, resends: number): TryTrace | undefined
+  /** Whether the upstream can be connected to. */
+  mayRetry(): boolean
+  /** A call got its connection. */
+  connected(): void
+  retried(): void
+  /** Called before a breaker counts the failure: that of connections if the call never got one. */
+  failed(failure: CountedFailure, call: Call, hadConnection: boolean): void
+  ended(outcome: Outcome, call: Call, status: number): void
+}
+
+type Controller = Dispatcher.DispatchController
+
+/** An answer that its client has held up for longer may have been broken off for that. */
+const maxHeldUpMs = 1_000
+const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
+
+/**
+ * One request to the upstream, in as many tries as are safe. A request is sent again only if the upstream cannot have
+ * seen it, or if it is a GET or HEAD whose connection died before any byte of an answer. However many tries it took, it
+ * reports one end: without a connection to the connections' breaker, else to that of its kind. No other file knows the
+ * handlers of undici: versions 7 and 8 call these methods in the same way.
+ */
+export class Call implements Caller, Dispatcher.DispatchHandler {
+  readonly request: UpstreamRequest
+  readonly lane: Lane
+  readonly startedAtMs = performance.now()
+  /** Whether the upstream may have seen any of its tries. */
+  maybeSeen = false
+  readonly #context: CallContext
+  readonly #receiver: Receiver
+  /** Of the breaker of its kind, if it has one. */
+  readonly #permit: Permit | undefined
+  readonly #connectByMs: number
+  #retriesLeft: number
+  /** Whether any try had to wait for a connection to be free. */
+  #waited = false
+  /** While it waits for its connection to be free, or to be made. */
+  #timer: PatientTimer | undefined
+  /** Since when the client has not read on, and for how long it did not before. */
+  #heldUpSinceMs: number | undefined
+  #heldUpMs = 0
+  /** Why the receiver has given the request up. */
+  #reason: Error | undefined
+  /** The receiver knows how the request ended. */
+  #isTold = false
+  #hasEnded = false
+
+  // Of each try.
+  #connection: Connection | undefined
+  #controller: Controller | undefined
+  /** Of the connections' breaker, while the try has no connection. */
+  #connectPermit: Permit | undefined
+  #bytesReadBefore: number | undefined
+  /** Its first byte was about to be written. */
+  #began = false
+  /** It had its connection and was cancelled, which says nothing about the upstream. */
+  #unsent = false
+  #status = 0
+  #traced: TryTrace | undefined
+  /** The try has its connection, or will have none. */
+  #goOn: () => void = nothing
+  /** The try has ended. True: the request is to be sent again. */
+  #tried: (again: boolean) => void = nothing
+
+  constructor(
+    request: UpstreamRequest,
+    receiver: Receiver,
+    { context, lane, permit }: { context: CallContext; lane: Lane; permit: Permit | undefined },
+  ) {
+    this.request = request
+    this.lane = lane
+    this.#receiver = receiver
+    this.#context = context
+    this.#permit = permit
+    this.#connectByMs = request.connectByMs ?? this.startedAtMs + context.maxWaitMs
+    this.#retriesLeft = permit?.isTrial ? 0 : context.retries
+    void this.#run()
+  }
+
+  async #run(): Promise<void> {
+    for (let resends = 0; this.#reason === undefined; resends += 1) {
+      if (resends > 0) this.#context.retried()
+      this.#begin(resends)
+      this.#context.connections.take(this)
+      if (this.#connection === undefined) await this.#wait()
+      if (this.#connection === undefined) return
+      if (!(await this.#send(this.#connection))) return
+    }
+    this.#end(outcomeOf(this.#reason), 'abandoned')
+  }
+
+  #begin(resends: number): void {
+    this.#connection = undefined
+    this.#controller = undefined
+    this.#bytesReadBefore = undefined
+    this.#began = false
+    this.#traced = this.#context.traceTry(this.request, resends)
+  }
+
+  #wait(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#goOn = resolve
+      this.#waited = true
+      this.#traced?.waits()
+      this.#watch()
+    })
+  }
+
+  /** Refused as soon as it is too late, so that its client need not wait until a connection is there. */
+  #watch(): void {
+    this.#timer?.clear()
+    try {
+      const askAgainInMs = this.request.decide?.() ?? Number.POSITIVE_INFINITY
+      const isQueued = this.#connection === undefined
+      const leftMs = isQueued ? this.#connectByMs - performance.now() : Number.POSITIVE_INFINITY
+      if (leftMs <= 0) throw this.#waitedTooLong()
+      this.#timer = new PatientTimer(Math.ceil(Math.min(askAgainInMs, leftMs)), () => this.#watch())
+    } catch (error) {
+      this.giveUp(error as Error)
+    }
+  }
+
+  /** Of the connections: the request is out of the queue. */
+  start(connection: Connection, permit: Permit): void {
+    this.#timer?.clear()
+    connection.closeIfRetired()
+    this.#connection = connection
+    this.#connectPermit = permit
+    this.#traced?.starts(connection.isOpen)
+    // A trial is not retried: an upstream that is just recovering gets one request.
+    if (permit.isTrial) this.#retriesLeft = 0
+    this.#goOn()
+  }
+
+  /** Of the connections: it will have none. */
+  refuse(error: Error): void {
+    this.#failed(error)
+    this.#goOn()
+  }
+
+  #send(connection: Connection): Promise<boolean> {
+    const { body, headers, method, target } = this.request
+    return new Promise((resolve) => {
+      this.#tried = resolve
+      const sent = {
+        method: method as Dispatcher.HttpMethod,
+        // Never through `new URL(target, base)`: "//evil.example/x" would choose the host.
+        path: this.#context.basePath + target,
+        headers: this.#traced === undefined ? headers : headers.concat(this.#traced.headers),
+        // Its types leave out the lists that it sends in chunks.
+        body: body as Buffer | RequestBody | null,
+      }
+      connection.dispatch(sent, this)
+      if (!this.#began && !this.#isTold && this.request.decide !== undefined) this.#watch()
+    })
+  }
+
+  /** Ends the receiver's wait at once, for this reason. Without a connection, nothing is sent any more. */
+  giveUp(reason: Error): void {
+    if (this.#isTold || this.#hasEnded) return
+    this.#reason = reason
+    this.#tell(reason)
+    if (this.#began) this.#controller?.abort(reason)
+    else if (this.#context.connections.withdraw(this)) {
+      const outcome = outcomeOf(reason)
+      this.#traced?.ends(outcome === 'given-up' ? 'given_up' : outcome)
+      this.#end(outcome, 'abandoned')
+      this.#goOn()
+    }
+  }
+
+  /** The same, because no client waits for the answer any more. */
+  leave(message: string): void {
+    this.giveUp(new ClientGone(message, { maybeSeen: this.maybeSeen }))
+  }
+
+  /** A failure of the upstream, as the receiver of this call gets it. */
+  failure(fault: UpstreamFault, cause?: Error): UpstreamFailure {
+    return new UpstreamFailure(this.#context.name, { fault, maybeSeen: this.maybeSeen, cause })
+  }
+
+  /** Reads on after the receiver's `data` has returned false. */
+  resume(): void {
+    this.#countHeldUp()
+    this.#controller?.resume()
+  }
+
+  onRequestStart(controller: Controller): void {
+    const connection = this.#connection
+    this.#timer?.clear()
+    this.#controller = controller
+    this.#bytesReadBefore = connection?.bytesRead
+    connection?.expectAnswer(controller)
+    this.#connectPermit?.succeeded()
+    this.#connectPermit = undefined
+    this.#context.connected()
+    this.#traced?.connected()
+    try {
+      if (this.#reason !== undefined) throw this.#reason
+      // After a pause of this process a connection may become free before the timer runs. Making one takes time, too.
+      const isTooLate = this.request.connectByMs !== undefined && performance.now() > this.#connectByMs
+      if (this.#waited && isTooLate) throw this.#waitedTooLong()
+      this.request.decide?.()
+      this.#receiver.sent?.()
+    } catch (error) {
+      this.#unsent = true
+      this.#traced?.unsent()
+      throw error
+    }
+    this.#began = true
+    this.maybeSeen = true
+  }
+
+  onResponseStart(controller: Controller, status: number, _headers: unknown, reason = ''): void {
+    // Over HTTP/1.1 they are always a list of Buffers. undici's parsed headers lack order, case and duplicates.
+    const rawHeaders = latin1Headers(controller.rawHeaders as Buffer[])
+    // Some upstreams send a last chunk after an answer that has no body (RFC 9112 6.1). The next request on the
+    // connection would read that chunk as its answer, and a payment that succeeded would become a 502. undici handles
+    // an answer that states a length.
+    // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
+    const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
+    if (mayMislead && headerLines(rawHeaders, 'transfer-encoding') !== undefined) this.#connection?.retire()
+    this.#status = status
+    this.#traced?.answered(status)
+    if (status >= 200 && !failedStatuses.has(status)) this.#permit?.answerBegan()
+    if (!this.#isTold) this.#receiver.head(status, rawHeaders, reason)
+  }
+
+  onResponseData(controller: Controller, chunk: Buffer): void {
+    // undici's parser emits an empty chunk when it is resumed and has no bytes left.
+    if (chunk.length === 0 || this.#isTold || this.#receiver.data(chunk)) return
+    this.#heldUpSinceMs ??= performance.now()
+    controller.pause()
+  }
+
+  onResponseEnd(): void {
+    if (this.#connection?.wasReset) {
+      this.#failed(new errors.SocketError('reset by the upstream'))
+      return
+    }
+    this.#giveBack()
+    this.#complete()
+  }
+
+  /** Without a controller if the request never had its connection. */
+  onResponseError(_controller: unknown, error: Error): void {
+    this.#failed(error)
+  }
+
+  #complete(): void {
+    this.#traced?.ends()
+    if (failedStatuses.has(this.#status)) {
+      this.#context.failed(this.#status, this, true)
+      this.#end('failed-status', this.#verdict())
+    } else this.#end('answered', 'succeeded')
+    this.#tell()
+    this.#tried(false)
+  }
+
+  #failed(error: Error): void {
+    const answerBegan =
+      this.#bytesReadBefore !== undefined && this.#connection?.bytesRead !== this.#bytesReadBefore
+    this.#giveBack()
+    const fault = this.#faultOf(error)
+    // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.
+    if (bodilessStatuses.has(this.#status) && fault === 'http_response_incomplete') {
+      this.#complete()
+      return
+    }
+    const wasGivenUp = isCausedByClient(error) || (error === this.#reason && outcomeOf(error) === 'given-up')
+    this.#traced?.ends(wasGivenUp ? 'given_up' : fault)
+    const isNotUpstreams = wasGivenUp || this.#unsent || isLocalError(error)
+    this.#countHeldUp()
+    const counts = countedFaults.has(fault) && !isNotUpstreams
+    const mayRepeat = !isNotUpstreams && !answerBegan && this.#isSafeToRepeat(fault)
+    if (mayRepeat && this.#retriesLeft > 0 && this.#context.mayRetry()) {
+      this.#retriesLeft -= 1
+      this.#connectPermit?.abandoned()
+      this.#connectPermit = undefined
+      this.#tried(true)
+      return
+    }
+    if (counts) this.#context.failed(fault, this, this.#connectPermit === undefined)
+    this.#connectPermit?.[counts ? 'failed' : 'abandoned']()
+    const verdict = counts ? this.#verdict() : 'succeeded'
+    this.#end(wasGivenUp ? 'given-up' : fault, isNotUpstreams || !this.#began ? 'abandoned' : verdict)
+    this.#tell(error)
+    this.#tried(false)
+  }
+
+  #faultOf(error: Error): UpstreamFault {
+    if (error instanceof UpstreamFailure) return error.fault
+    return faultOf(error, { requestBegan: this.#began, headReceived: this.#status >= 200 })
+  }
+
+  #isSafeToRepeat(fault: UpstreamFault): boolean {
+    if (this.#status !== 0 || this.#isTold) return false
+    if (!this.#began) return retryableFaults.has(fault)
+    const { method, body } = this.request
+    return (method === 'GET' || method === 'HEAD') && body === null && fault === 'connection_terminated'
+  }
+
+  /**
+   * A failure in the middle of an upload says nothing about the upstream, which may have cut it short for its length; and
+   * none while the client did not read its answer. If they counted, one such client could stop the requests of others.
+   */
+  #verdict(): 'failed' | 'abandoned' {
+    const { body } = this.request
+    const wasCut = (body instanceof RequestBody && !body.wasSent) || this.#heldUpMs > maxHeldUpMs
+    return wasCut ? 'abandoned' : 'failed'
+  }
+
+  #countHeldUp(): void {
+    if (this.#heldUpSinceMs !== undefined) this.#heldUpMs += performance.now() - this.#heldUpSinceMs
+    this.#heldUpSinceMs = undefined
+  }
+
+  #waitedTooLong(): UpstreamFailure {
+    return this.failure('connection_limit_reached')
+  }
+
+  #giveBack(): void {
+    if (this.#connection !== undefined) this.#context.connections.giveBack(this.#connection, this)
+  }
+
+  #end(outcome: Outcome, verdict: 'succeeded' | 'failed' | 'abandoned'): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#permit?.[verdict]()
+    this.#context.ended(outcome, this, this.#status)
+  }
+
+  #tell(error?: Error): void {
+    if (this.#isTold) return
+    this.#isTold = true
+    this.#timer?.clear()
+    const isTold = error === undefined || isForClient(error)
+    this.#receiver.ended(isTold ? error : this.failure(this.#faultOf(error), error))
+  }
+}
+
+const nothing = () => {}
+
+/** How a request ends that is given up for this reason. */
+function outcomeOf(reason: Error): Outcome {
+  return reason instanceof UpstreamFailure ? reason.fault : 'given-up'
+}
+
+function isForClient(error: Error): boolean {
+  return error instanceof UpstreamFailure || error instanceof Problem || error instanceof ClientGone
+}
+
+function isCausedByClient(error: Error): boolean {
+  if (error instanceof ClientGone || error instanceof Problem) return true
+  return (error as { code?: unknown }).code === 'UND_ERR_ABORTED'
+}

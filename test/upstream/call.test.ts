@@ -1,0 +1,312 @@
+import fc from 'fast-check'
+import type { Dispatcher } from 'undici'
+import { describe, expect, test } from 'vitest'
+import { ClientGone } from '../../src/http/has-left.ts'
+import { Problem } from '../../src/http/problem.ts'
+import { UpstreamFailure } from '../../src/http/upstream-failure.ts'
+import type { Permit } from '../../src/upstream/breakers.ts'
+import { Call } from '../../src/upstream/call.ts'
+import type { Connection } from '../../src/upstream/connection.ts'
+import type { Caller } from '../../src/upstream/connections.ts'
+import type { Outcome } from '../../src/upstream/types.ts'
+
+const coded = (code: string) => Object.assign(new Error(code), { code })
+const failure = (fault: UpstreamFailure['fault']) => new UpstreamFailure('swap', { fault, maybeSeen: true })
+
+interface Trial {
+  method?: string
+  body?: string | null
+  retries?: number
+  isTrial?: boolean
+  isConnectionTrial?: boolean
+  mayRetry?: () => boolean
+}
+
+function permitInto(verdicts: string[], isTrial: boolean): Permit {
+  return {
+    isTrial,
+    answerBegan() {},
+    succeeded: () => verdicts.push('succeeded'),
+    failed: () => verdicts.push('failed'),
+    abandoned: () => verdicts.push('abandoned'),
+  }
+}
+
+/** A call whose tries the test plays, as undici does, and everything that it reported. */
+function call(options: Trial = {}) {
+  const tries: Dispatcher.DispatchHandler[] = []
+  /** Of the breaker of its kind, and of that of the connections. */
+  const verdicts: string[] = []
+  const connecting: string[] = []
+  const outcomes: Outcome[] = []
+  const told: string[] = []
+  let bytesRead = 0
+  const connection = {
+    isOpen: true,
+    get bytesRead() {
+      return bytesRead
+    },
+    closeIfRetired() {},
+    expectAnswer() {},
+    dispatch: (_request: unknown, handler: Dispatcher.DispatchHandler) => tries.push(handler),
+  } as unknown as Connection
+  const subject = new Call(
+    {
+      kind: 'other',
+      method: options.method ?? 'GET',
+      target: '/',
+      headers: [],
+      body: options.body ? Buffer.from(options.body) : null,
+    },
+    {
+      head() {},
+      data: () => true,
+      ended: (error) => told.push(error === undefined ? 'complete' : 'error'),
+    },
+    {
+      lane: 'other',
+      permit: permitInto(verdicts, options.isTrial ?? false),
+      context: {
+        name: 'swap',
+        basePath: '',
+        retries: options.retries ?? 1,
+        maxWaitMs: 10_000,
+        traceTry: () => undefined,
+        connections: {
+          take: (caller: Caller) =>
+            caller.start(connection, permitInto(connecting, options.isConnectionTrial ?? false)),
+          withdraw: () => false,
+          giveBack() {},
+        },
+        mayRetry: options.mayRetry ?? (() => true),
+        connected: () => connecting.push('connected'),
+        failed: () => {},
+        retried: () => {},
+        ended: (outcome) => outcomes.push(outcome),
+      },
+    },
+  )
+  const latest = () => tries.at(-1) as Dispatcher.DispatchHandler
+  const fail = (error: Error, answerBegan = false) => {
+    if (answerBegan) bytesRead += 1
+    latest().onResponseError?.(controller, error)
+    // The next try, if there is one, is sent in a turn of its own.
+    return Promise.resolve()
+  }
+  const controller = {
+    rawHeaders: [],
+    abort: (reason: Error) => void fail(reason),
+    resume() {},
+  } as unknown as Dispatcher.DispatchController
+  return {
+    subject,
+    tries,
+    verdicts,
+    connecting,
+    outcomes,
+    told,
+    fail,
+    connect() {
+      try {
+        latest().onRequestStart?.(controller, {})
+      } catch (error) {
+        void fail(error as Error)
+      }
+    },
+    giveUp: (reason: Error) => subject.giveUp(reason),
+    head: (status: number) => latest().onResponseStart?.(controller, status, {}, ''),
+    complete: () => latest().onResponseEnd?.(controller, {}),
+  }
+}
+
+describe('before a connection was there', () => {
+  test.each([
+    ['ECONNREFUSED', 2, 'failed'],
+    ['ECONNRESET', 2, 'failed'],
+    ['EHOSTUNREACH', 2, 'failed'],
+    ['ENOTFOUND', 2, 'failed'],
+    ['EAI_AGAIN', 2, 'failed'],
+    ['UND_ERR_CONNECT_TIMEOUT', 1, 'failed'],
+    ['CERT_HAS_EXPIRED', 1, 'failed'],
+    ['EMFILE', 1, 'abandoned'],
+    ['UND_ERR_INVALID_ARG', 1, 'abandoned'],
+    ['UND_ERR_NOT_SUPPORTED', 1, 'abandoned'],
+    ['UND_ERR_DESTROYED', 1, 'abandoned'],
+  ])(
+    '%s is tried %i times in all, and then has %s for the connections and reports nothing for its kind',
+    async (code, tries, verdict) => {
+      for (const method of ['GET', 'POST']) {
+        const it = call({ method, body: method === 'POST' ? '{}' : null })
+        for (let count = 0; count < tries; count += 1) {
+          expect(it.outcomes).toEqual([])
+          await it.fail(coded(code))
+        }
+        const reports = [...Array(tries - 1).fill('abandoned'), verdict]
+        expect([it.tries.length, it.connecting, it.told]).toEqual([tries, reports, ['error']])
+        expect(it.verdicts).toEqual(['abandoned'])
+      }
+    },
+  )
+})
+
+describe('once it was written', () => {
+  test.each([
+    ['GET', null, false, 2],
+    ['HEAD', null, false, 2],
+    ['GET', null, true, 1],
+    ['GET', 'a body', false, 1],
+    ['OPTIONS', null, false, 1],
+    ['POST', null, false, 1],
+    ['POST', '{}', false, 1],
+    ['PUT', '{}', false, 1],
+    ['PATCH', '{}', false, 1],
+    ['DELETE', null, false, 1],
+  ])(
+    'a %s (body: %j, some byte of an answer: %j) whose connection dies is sent %i times',
+    async (method, body, began, sent) => {
+      const it = call({ method, body, retries: 1 })
+      for (let count = 0; count < sent; count += 1) {
+        it.connect()
+        await it.fail(coded('ECONNRESET'), began)
+      }
+      expect([it.tries.length, it.told, it.verdicts]).toEqual([sent, ['error'], ['failed']])
+    },
+  )
+
+  test.each([
+    'UND_ERR_HEADERS_TIMEOUT',
+    'UND_ERR_BODY_TIMEOUT',
+    'HPE_INVALID_CONSTANT',
+    'UND_ERR_HEADERS_OVERFLOW',
+  ])('a GET is not sent again after %s', async (code) => {
+    const it = call()
+    it.connect()
+    await it.fail(coded(code))
+    expect(it.tries).toHaveLength(1)
+  })
+
+  test.each([103, 200, 503])('a GET is not sent again after a %i', async (status) => {
+    const it = call()
+    it.connect()
+    it.head(status)
+    await it.fail(coded('ECONNRESET'))
+    expect(it.tries).toHaveLength(1)
+  })
+})
+
+test.each([0, 1, 2, 5])('a request is sent again at most UPSTREAM_RETRIES=%i times', async (retries) => {
+  const it = call({ retries })
+  for (let count = 0; count <= retries; count += 1) await it.fail(coded('ECONNREFUSED'))
+  const reports = [...Array(retries).fill('abandoned'), 'failed']
+  expect([it.tries.length, it.told, it.connecting]).toEqual([retries + 1, ['error'], reports])
+})
+
+test("a breaker's trial is not retried", async () => {
+  for (const kind of ['isTrial', 'isConnectionTrial']) {
+    const it = call({ [kind]: true, retries: 5 })
+    await it.fail(coded('ECONNREFUSED'))
+    expect(it.tries).toHaveLength(1)
+  }
+})
+
+test('nothing is sent again while connections are stopped', async () => {
+  const it = call({ mayRetry: () => false })
+  await it.fail(coded('ECONNREFUSED'))
+  expect([it.tries.length, it.told]).toEqual([1, ['error']])
+})
+
+describe('for the breaker of its kind', () => {
+  test.each([
+    [500, 'succeeded'],
+    [501, 'succeeded'],
+    [404, 'succeeded'],
+    [429, 'succeeded'],
+    [502, 'failed'],
+    [503, 'failed'],
+    [504, 'failed'],
+  ])('a %i has %s; there was a connection', (status, verdict) => {
+    const it = call()
+    it.connect()
+    it.head(status)
+    it.complete()
+    expect([it.verdicts, it.connecting]).toEqual([[verdict], ['succeeded', 'connected']])
+  })
+
+  test.each([
+    [new ClientGone('left', { maybeSeen: true }), 'abandoned'],
+    [new Problem('request-timeout', { detail: 'slow' }), 'abandoned'],
+    [new Error('no client waits any more'), 'abandoned'],
+    [failure('http_response_timeout'), 'failed'],
+    [failure('http_response_body_size'), 'succeeded'],
+  ])('a request that was given up because of %s has %s', (reason, verdict) => {
+    const it = call()
+    it.connect()
+    it.giveUp(reason)
+    expect([it.verdicts, it.tries.length]).toEqual([[verdict], 1])
+  })
+
+  test('an upstream that breaks off after a connection was made has failed; the connection has not', async () => {
+    const it = call({ method: 'POST', body: '{}' })
+    it.connect()
+    await it.fail(coded('ECONNRESET'))
+    expect([it.verdicts, it.connecting]).toEqual([['failed'], ['succeeded', 'connected']])
+  })
+
+  test('a GET whose connection died and that then got no connection reports nothing for its kind', async () => {
+    const it = call()
+    it.connect()
+    await it.fail(coded('ECONNRESET'))
+    await it.fail(coded('ECONNREFUSED'))
+    expect([it.verdicts, it.connecting]).toEqual([['abandoned'], ['succeeded', 'connected', 'failed']])
+  })
+})
+
+test('for any events in any order: one report to the breaker, one end, no extra try', async () => {
+  const code = fc.constantFrom(
+    'ECONNREFUSED',
+    'ECONNRESET',
+    'EMFILE',
+    'UND_ERR_HEADERS_TIMEOUT',
+    'UND_ERR_ABORTED',
+  )
+  const event = fc.oneof(
+    fc.constant({ what: 'connect' as const }),
+    fc.record({ what: fc.constant('head' as const), status: fc.constantFrom(103, 200, 503) }),
+    fc.constant({ what: 'complete' as const }),
+    fc.record({ what: fc.constant('error' as const), code, began: fc.boolean() }),
+    fc.constant({ what: 'give-up' as const }),
+  )
+  const method = fc.constantFrom('GET', 'POST')
+  await fc.assert(
+    fc.asyncProperty(
+      method,
+      fc.nat({ max: 3 }),
+      fc.array(event, { maxLength: 20 }),
+      async (verb, retries, events) => {
+        const it = call({ method: verb, retries })
+        let connected = 0
+        for (const happening of events) {
+          if (it.outcomes.length > 0) break
+          if (happening.what === 'connect') {
+            it.connect()
+            connected = it.tries.length
+          } else if (happening.what === 'give-up') it.giveUp(new ClientGone('left', { maybeSeen: true }))
+          else if (happening.what === 'error') await it.fail(coded(happening.code), happening.began)
+          else if (connected !== it.tries.length) continue
+          else if (happening.what === 'head') it.head(happening.status)
+          else it.complete()
+          if (verb === 'POST' && connected > 0) expect(it.tries.length).toBe(connected)
+        }
+        if (it.outcomes.length === 0) await it.fail(coded('UND_ERR_DESTROYED'))
+        expect([it.verdicts.length, it.outcomes.length, it.told.length]).toEqual([1, 1, 1])
+        // Each try reports once whether it got a connection. Only the last may have failed, and then counts nowhere else.
+        const reports = it.connecting.filter((report) => report !== 'connected')
+        expect(reports).toHaveLength(it.tries.length)
+        expect(reports.slice(0, -1)).not.toContain('failed')
+        if (reports.at(-1) === 'failed') expect(it.verdicts).toEqual(['abandoned'])
+        expect(it.tries.length).toBeLessThanOrEqual(retries + 1)
+      },
+    ),
+    { numRuns: 2_000 },
+  )
+})
