@@ -1,5 +1,6 @@
-import { connect, type LookupFunction } from 'node:net'
-import { type buildConnector, errors } from 'undici'
+import type { LookupFunction, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { buildConnector, Client, errors } from 'undici'
 
 /** A proxy that opens a tunnel to a server by CONNECT. */
 export interface EgressProxy {
@@ -35,106 +36,81 @@ class TunnelError extends Error {
 
 /** Errors of connecting to the proxy. Under their own codes, the upstream would be said to refuse or to have no name. */
 const unreachable: ReadonlySet<unknown> = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EAI_FAIL'])
+/** Errors of connecting that say the same of either. */
+const ownErrors: ReadonlySet<unknown> = new Set([
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EADDRNOTAVAIL',
+  'EMFILE',
+  'ENFILE',
+])
 
 /** Of all that a proxy answers to one CONNECT. */
-const maxAnswerBytes = 16_384
+const maxHeaderSize = 16_384
 
-/** Connects to an https origin through a proxy (RFC 9110 9.3.6). */
+/**
+ * Connects to an https origin through a proxy (RFC 9110 9.3.6). The CONNECT is that of undici (7.30.2), which takes an
+ * interim answer for the final one, or for an error: a proxy that sends one opens no tunnel.
+ */
 export function createTunnelConnector(options: TunnelOptions): buildConnector.connector {
-  const { proxy, timeoutMs, network, startTls } = options
-  const request = connectRequest(options)
+  const { proxy, origin, timeoutMs, network, startTls } = options
+  const { hostname, port } = new URL(origin)
+  const path = `${hostname}:${port || 443}`
+  const { authorization } = proxy
+  const headers = { host: path, ...(authorization && { 'Proxy-Authorization': authorization }) }
+  const connect = buildConnector({ timeout: 0, noDelay: true, ...network })
+
+  async function openTunnel(client: Client): Promise<Duplex> {
+    const { socket, statusCode } = await client.connect({ path, headers }).catch((error) => {
+      throw asOfTheProxy(error)
+    })
+    // What fails under TLS is reported by the TLS socket.
+    socket.on('error', () => {})
+    if (statusCode >= 200 && statusCode < 300 && socket.readableLength === 0) return socket
+    socket.destroy()
+    throw refusal(statusCode)
+  }
 
   return (target, callback) => {
-    const socket = connect({ host: proxy.host, port: proxy.port, noDelay: true, ...network })
-    const deadline = setTimeout(
-      () => fail(new errors.ConnectTimeoutError(`UPSTREAM_PROXY: no tunnel with TLS within ${timeoutMs} ms`)),
-      timeoutMs,
-    )
-    let received: Buffer = Buffer.alloc(0)
-    let hasConnected = false
-    let hasEnded = false
-
-    function end(...result: Parameters<typeof callback>): void {
-      if (hasEnded) return
-      hasEnded = true
+    const client = new Client(`http://${proxy.host}:${proxy.port}`, {
+      connect,
+      maxHeaderSize,
+      headersTimeout: 0,
+    })
+    let tunnel: Duplex | undefined
+    const end = (...result: Parameters<typeof callback>) => {
+      if (client.destroyed) return
       clearTimeout(deadline)
+      void client.destroy()
       callback(...result)
+      if (result[0] !== null) tunnel?.destroy()
     }
-
-    function fail(error: Error): void {
-      end(error, null)
-      socket.destroy()
-    }
-
-    function onData(chunk: Buffer): void {
-      received = Buffer.concat([received, chunk])
-      const answer = readAnswer(received)
-      if (answer === undefined) return
-      if (answer instanceof TunnelError) {
-        fail(answer)
-        return
-      }
-      socket.off('data', onData).off('close', onClose)
-      startTls({ ...target, httpSocket: socket }, (...result) => {
-        if (result[0] !== null) return fail(result[0])
-        end(...result)
-      })
-    }
-
-    function onClose(): void {
-      fail(new TunnelError('closed the connection before it answered CONNECT'))
-    }
-
-    socket.once('connect', () => {
-      hasConnected = true
-      socket.write(request)
-    })
-    socket.on('data', onData).on('close', onClose)
-    // Stays on the socket: what fails under TLS is reported by the TLS socket.
-    socket.on('error', (cause: NodeJS.ErrnoException) => {
-      if (hasConnected) return fail(new TunnelError('broke the connection', { cause }))
-      if (unreachable.has(cause.code))
-        return fail(new TunnelError(`cannot be reached (${cause.code})`, { cause }))
-      cause.message = `UPSTREAM_PROXY: ${cause.message}`
-      fail(cause)
-    })
+    const deadline = setTimeout(() => {
+      const what = `UPSTREAM_PROXY: no tunnel with TLS within ${timeoutMs} ms`
+      end(new errors.ConnectTimeoutError(what), null)
+    }, timeoutMs)
+    openTunnel(client).then(
+      (socket) => {
+        tunnel = socket
+        if (client.destroyed) socket.destroy()
+        else startTls({ ...target, httpSocket: socket as Socket }, end)
+      },
+      (error) => end(error, null),
+    )
   }
 }
 
-function connectRequest({ proxy, origin }: TunnelOptions): string {
-  const { hostname, port } = new URL(origin)
-  const authority = `${hostname}:${port || 443}`
-  const lines = [`CONNECT ${authority} HTTP/1.1`, `Host: ${authority}`]
-  if (proxy.authorization !== undefined) lines.push(`Proxy-Authorization: ${proxy.authorization}`)
-  return `${lines.join('\r\n')}\r\n\r\n`
-}
-
-/** What the proxy answered: a tunnel, or why there is none. Undefined while more of the answer must come. */
-function readAnswer(received: Buffer): 'tunnel' | TunnelError | undefined {
-  const text = received.toString('latin1')
-  let start = 0
-  for (;;) {
-    if (!text.startsWith('HTTP/1.'.slice(0, text.length - start), start))
-      return new TunnelError('does not speak HTTP')
-    const end = text.indexOf('\r\n\r\n', start)
-    if (end === -1) {
-      return received.length > maxAnswerBytes
-        ? new TunnelError('answered CONNECT with too many bytes')
-        : undefined
-    }
-    const [, code] = /^HTTP\/1\.[01] ([1-9]\d\d)(?: |\r\n)/.exec(text.slice(start, end + 2)) ?? []
-    if (code === undefined) return new TunnelError('does not speak HTTP')
-    const status = Number(code)
-    start = end + 4
-    // An interim answer (RFC 9110 15.2); the final one follows.
-    if (status < 200) continue
-    if (status < 300)
-      return start === text.length ? 'tunnel' : new TunnelError('sent bytes that TLS does not begin with')
-    return refusal(status)
-  }
+function asOfTheProxy(error: NodeJS.ErrnoException): Error {
+  const { code } = error
+  if (unreachable.has(code)) return new TunnelError(`cannot be reached (${code})`, { cause: error })
+  if (!ownErrors.has(code)) return new TunnelError('answered CONNECT with no HTTP', { cause: error })
+  error.message = `UPSTREAM_PROXY: ${error.message}`
+  return error
 }
 
 function refusal(status: number): TunnelError {
+  if (status >= 200 && status < 300) return new TunnelError('sent bytes that TLS does not begin with')
   const why = status === 407 ? ': it does not accept the credentials of UPSTREAM_PROXY' : ''
   return new TunnelError(`answered CONNECT with ${status}${why}`, {
     code: status === 504 ? 'PROXY_TIMEOUT' : 'PROXY_REFUSED',

@@ -40,7 +40,7 @@ describe('an https upstream behind UPSTREAM_PROXY', { tags: ['openssl'] }, () =>
     expect([status, body.toString()]).toEqual([200, '{"amount":"1.00"}'])
     const authority = `upstream.test:${upstream.port}`
     expect(proxy.heads).toEqual([
-      `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Authorization: Basic bWU6aHVudGVyMg==\r\n\r\n`,
+      `CONNECT ${authority} HTTP/1.1\r\nhost: ${authority}\r\nconnection: close\r\nProxy-Authorization: Basic bWU6aHVudGVyMg==\r\n\r\n`,
     ])
     expect(upstream.requests).toHaveLength(1)
     expect(upstream.requests[0]?.rawHeaders.join()).not.toMatch(/proxy/i)
@@ -143,6 +143,8 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
     ['an end within its head', ends('HTTP/1.1 200 Conn')],
     ['a reset', (socket) => void socket.resetAndDestroy()],
     ['a head without end', (socket) => void socket.write(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(20_000)}`)],
+    ['an interim answer before its own', says('HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')],
+    ['another one', says('HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n\r\n')],
     ['interim answers without end', says('HTTP/1.1 100 Continue\r\n\r\n'.repeat(2_000))],
     ['another protocol', says('SSH-2.0-OpenSSH_9.2\r\n')],
     ['an invalid status', says('HTTP/1.1 2000 OK\r\n\r\n')],
@@ -223,7 +225,6 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
 it.each([
   ['any 2xx, with a length that means nothing', 'HTTP/1.0 204 Done\r\nContent-Length: 5\r\n\r\n'],
   ['no reason', 'HTTP/1.1 200\r\n\r\n'],
-  ['an interim answer before it', 'HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n\r\n'],
 ])('a tunnel is opened by %s', { tags: ['openssl'] }, async (_case, head) => {
   const { proxy, edge } = await stage()
   proxy.answer((_socket, open) => open(head))
