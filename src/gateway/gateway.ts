@@ -19,7 +19,7 @@ import { createExchanges } from '../routes/exchange.ts'
 import { createPassThroughRoute } from '../routes/passthrough.ts'
 import { createSwapHeaders, suppliedHeaders } from '../routes/swap-headers.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
-import { HeldBodies, maxHeldBytes } from '../upstream/held-bodies.ts'
+import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
 import { checkArguments } from './arguments.ts'
 import { closeAll, closeParts, type OpenedParts } from './close-all.ts'
 import { createConsoleFeed } from './console-feed.ts'
@@ -154,14 +154,17 @@ async function build(
   })
   const supplied = suppliedHeaders(config.swap)
   const swapHeaders = createSwapHeaders(supplied, headersForUsAlone(config))
-  const heldBodies = new HeldBodies(maxHeldBytes(memoryLimits()), metrics.requestBodies)
-  metrics.requestBodies.watch(heldBodies)
+  const bodies = new RequestBodies({
+    maxHeldBytes: maxHeldBytes(memoryLimits()),
+    idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
+    observer: metrics.requestBodies,
+  })
+  metrics.requestBodies.watch(bodies)
   const passThrough = createPassThroughRoute({
     upstreams,
     paymentsPaths: config.upstreams.payments.paths,
     swapHeaders,
-    bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
-    heldBodies,
+    bodies,
     stallMs: config.upstream.bodyTimeoutMs,
     // No longer than quotes: what may wait longer than they gets every connection that both wait for.
     swapWaitMs: Math.min(config.upstream.headersTimeoutMs, config.upstream.totalTimeoutMs / 2),
@@ -178,7 +181,7 @@ async function build(
     upstream: upstreams.swap,
     exchanges,
     passThrough,
-    heldBodies,
+    bodies,
     applicationOf,
     supplied,
     swapHeaders,

@@ -34,7 +34,7 @@ import { createQuoteSources } from '../routes/quote-call.ts'
 import { createQuoteRequestReader } from '../routes/quote-request.ts'
 import { createQuoteRoute, type QuoteRoute } from '../routes/quotes.ts'
 import type { RateLimit } from '../routes/rate-limit.ts'
-import type { HeldBodies } from '../upstream/held-bodies.ts'
+import type { RequestBodies } from '../upstream/body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { createConsoleOrders } from './console-orders.ts'
 import type { Journals } from './journals.ts'
@@ -50,7 +50,7 @@ export interface SwapParts {
   upstream: Upstream
   exchanges: Exchanges
   passThrough: PassThroughRoute
-  heldBodies: HeldBodies
+  bodies: RequestBodies
   applicationOf: ApplicationOf
   /** What SWAP_… supplies, by header names in lower case. */
   supplied: ReadonlyMap<string, string>
@@ -208,12 +208,11 @@ export function createSwap(parts: SwapParts): Swap {
     journal: journals,
     clock,
     totalTimeoutMs,
-    bodyIdleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     applicationOf,
     partitionOf: ({ client, request }) => whoseOf(partitionOf(client, request.rawHeaders)),
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
-    heldBodies: parts.heldBodies,
+    bodies: parts.bodies,
     useQuote: config.quotes.evictOnOrder ? (quote, span) => notes.use(quote, span) : undefined,
     observer: {
       decided(decided, quoteAgeMs) {

@@ -9,10 +9,9 @@ import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Orderer } from '../orders/orderer.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Span } from '../tracing/observer.ts'
-import { readBodyStart } from '../upstream/body-start.ts'
+import type { RequestBodies } from '../upstream/body.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { fetchWhole } from '../upstream/fetch.ts'
-import type { HeldBodies } from '../upstream/held-bodies.ts'
 import { RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
@@ -30,8 +29,7 @@ export interface OrderRouteOptions extends OrderSenderOptions {
   upstream: Upstream
   quoteIdFields: readonly string[]
   totalTimeoutMs: number
-  bodyIdleTimeoutMs: number
-  heldBodies: HeldBodies
+  bodies: RequestBodies
   rateLimit: RateLimit | undefined
   applicationOf: ApplicationOf
   /** Whose quotes are the client's own. */
@@ -82,12 +80,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
     // order that is too late is refused for that, whether or not the upstream works.
     if (awaitsContinue(response)) upstream.mustTake('float-order')
-    const { whole: bytes, body } = await readBodyStart(request, {
-      response,
-      idleTimeoutMs: options.bodyIdleTimeoutMs,
-      held: options.heldBodies,
-      isJudged: true,
-    })
+    const { whole: bytes, body } = await options.bodies.read(request, response, { isJudged: true })
     const readAtMs = performance.now()
     if (bytes === undefined) {
       // Otherwise it would keep the refusal from reading the rest of the request.

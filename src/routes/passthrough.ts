@@ -4,8 +4,7 @@ import { Problem } from '../http/problem.ts'
 import { ownRequestId } from '../http/request-ids.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { mayBeVersioned } from '../http/version-path.ts'
-import { hasBody, isSurelyLong, readBodyStart } from '../upstream/body-start.ts'
-import type { HeldBodies } from '../upstream/held-bodies.ts'
+import { hasBody, isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { relay } from '../upstream/relay.ts'
 import { RequestBody } from '../upstream/request-body.ts'
 import type { SentBody } from '../upstream/types.ts'
@@ -22,8 +21,7 @@ export interface PassThroughRouteOptions {
   /** For people whose path goes nowhere. */
   paymentsPaths: readonly string[]
   swapHeaders(exchange: Exchange): string[]
-  bodyIdleTimeoutMs: number
-  heldBodies: HeldBodies
+  bodies: RequestBodies
   stallMs: number
   /** How long a request to the swap API may wait for a connection. */
   swapWaitMs: number
@@ -36,7 +34,7 @@ export type PassThroughRoute = (exchange: Exchange, body?: SentBody) => Promise<
 
 /** Sends one exchange to the upstream of its area and streams the answer back. */
 export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
-  const { bodyIdleTimeoutMs, heldBodies, stallMs, swapHeaders, swapWaitMs } = options
+  const { bodies, stallMs, swapHeaders, swapWaitMs } = options
 
   return async function passThroughRoute(exchange, body) {
     const { request, response, reading } = exchange
@@ -54,8 +52,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
       if (body === undefined && !isOver() && hasBody(request)) {
         // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
         upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
-        const how = { response, idleTimeoutMs: bodyIdleTimeoutMs, isJudged: false, held: heldBodies }
-        sent = (await readBodyStart(request, how)).body
+        sent = (await bodies.read(request, response, { isJudged: false })).body
       }
       if (isOver()) {
         drop(sent, request)

@@ -4,8 +4,7 @@ import type { Journal } from '../journal/journal.ts'
 import type { Ledger } from '../orders/ledger.ts'
 import { namedByHeader, type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import type { Span } from '../tracing/observer.ts'
-import { isSurelyLong, readBodyStart } from '../upstream/body-start.ts'
-import type { HeldBodies } from '../upstream/held-bodies.ts'
+import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Exchange } from './exchange.ts'
@@ -18,8 +17,7 @@ export interface PlainOrderRouteOptions {
   journal: Pick<Journal, 'caughtUp'>
   quoteIdFields: readonly string[]
   upstream: Pick<Upstream, 'mustTake'>
-  bodyIdleTimeoutMs: number
-  heldBodies: HeldBodies
+  bodies: RequestBodies
   passThrough: PassThroughRoute
 }
 
@@ -44,12 +42,7 @@ export function createPlainOrderRoute(
     const { request, response } = exchange
     const header = quoteNamedByHeader(request.rawHeaders)
     if (awaitsContinue(response)) options.upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
-    const { whole, body } = await readBodyStart(request, {
-      response,
-      idleTimeoutMs: options.bodyIdleTimeoutMs,
-      held: options.heldBodies,
-      isJudged: true,
-    })
+    const { whole, body } = await options.bodies.read(request, response, { isJudged: true })
     try {
       const isReadable = whole !== undefined && !hasCoding(request.rawHeaders)
       const { order } = isReadable ? readOrder(whole, { quoteIdFields, header }) : {}

@@ -3,7 +3,6 @@ import { Readable } from 'node:stream'
 import { ClientGone } from '../http/has-left.ts'
 import { Problem } from '../http/problem.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
-import type { HeldBody } from './held-bodies.ts'
 
 const alreadyRead = {
   detail:
@@ -29,7 +28,7 @@ export function stalled(idleTimeoutMs: number): Problem {
 export interface RequestBodyOptions {
   idleTimeoutMs: number
   /** What was already read. Without it, a partly read request is rejected. */
-  begun?: { bytes: Buffer; held: Pick<HeldBody, 'release'> }
+  begun?: { bytes: Buffer; release(): void }
 }
 
 /**
@@ -104,7 +103,7 @@ export class RequestBody extends Readable {
   override _read(): void {
     const begun = this.#begun
     this.#begun = undefined
-    begun?.held.release()
+    begun?.release()
     // push() has _read() called again when more is wanted. Nothing does after an empty piece.
     if (begun !== undefined && begun.bytes.length > 0) this.#take(begun.bytes)
     else if (this.#hasEnded) this.push(null)
@@ -113,7 +112,7 @@ export class RequestBody extends Readable {
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
     this.#idleTimer.clear()
-    this.#begun?.held.release()
+    this.#begun?.release()
     this.#begun = undefined
     this.#request.off('data', this.#onData)
     this.#request.off('end', this.#onEnd)

@@ -1,0 +1,257 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { ClientGone } from '../http/has-left.ts'
+import { headerValues } from '../http/headers.ts'
+import { Problem } from '../http/problem.ts'
+import { type Interruptible, interrupted, isAnsweredWithProblem } from '../http/problem-response.ts'
+import { TrafficResponse } from '../http/whole-response.ts'
+import type { MemoryLimits } from '../process/memory.ts'
+import { PatientTimer } from '../process/patient-timer.ts'
+import { isAlreadyRead, RequestBody, stalled } from './request-body.ts'
+import type { SentBody } from './types.ts'
+
+/** A longer body streams. It is also what Node reads from a connection at a time. */
+export const maxStartBytes = 65_536
+/** A body that is not judged streams if it is not whole after this time. */
+const patienceMs = 1_000
+
+/** Whether a request has a body. Only its framing decides that, not its method (RFC 9112 6.3). */
+export function hasBody({ headers, rawHeaders }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0) return true
+  // Middleware may have removed fields from `headers`. Without `rawHeaders` a payment would be sent without its body.
+  return (
+    headerValues(rawHeaders, 'transfer-encoding').length > 0 ||
+    headerValues(rawHeaders, 'content-length').some((length) => Number(length) !== 0)
+  )
+}
+
+/** Whether the body states a length with which it has to stream. */
+export function isSurelyLong({ headers }: IncomingMessage): boolean {
+  return Number(headers['content-length'] ?? 0) > maxStartBytes
+}
+
+/** Of the heap limit, for the bodies that are not whole yet. */
+const heapShare = 1 / 16
+const minBytes = 8 * 2 ** 20
+/** Of the bound. Bodies that are not judged leave the rest to orders, whatever orders hold. */
+const unjudgedShare = 1 / 2
+
+export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): number {
+  return Math.max(minBytes, Math.floor(heapBytes * heapShare))
+}
+
+/** What the bound on unfinished bodies costs their clients. */
+export interface RequestBodiesObserver {
+  /** An order that is read before it is judged was refused, because it came too slowly. */
+  bodyRefused(): void
+}
+
+/** The first thing to know of a body, before there is a connection to its upstream. */
+export interface Body {
+  /** Undefined: the body is longer than `maxStartBytes`, or slow. */
+  whole: Buffer | undefined
+  /** All of the body, in the framing in which it came. */
+  body: SentBody
+}
+
+export interface RequestBodiesOptions {
+  /** How much may be held of bodies that are not whole yet, of all requests together. */
+  maxHeldBytes: number
+  /** How long a body may pause. */
+  idleTimeoutMs: number
+  observer: RequestBodiesObserver
+}
+
+/**
+ * Reads bodies, and bounds what is held of those that are not whole yet. Past the bound the body that grows is let go: it
+ * streams from what has come, or is refused if it has to be read before it is sent, as an order. An order that comes in
+ * one piece is never held.
+ */
+export class RequestBodies {
+  readonly options: Readonly<RequestBodiesOptions>
+  #judgedBytes = 0
+  #otherBytes = 0
+
+  constructor(options: RequestBodiesOptions) {
+    this.options = options
+  }
+
+  /**
+   * Reads a body up to `maxStartBytes` before there is a connection, so that a slow sender holds none; `isJudged`: however
+   * long that takes. Never settles if the request is answered with a problem meanwhile.
+   */
+  async read(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { isJudged }: { isJudged: boolean },
+  ): Promise<Body> {
+    if (response instanceof TrafficResponse) response.askForBody()
+    // The rest of a partly read body must not be sent as the whole body: this throws.
+    if (isAlreadyRead(request) || (isSurelyLong(request) && !isJudged))
+      return { whole: undefined, body: new RequestBody(request, this.options) }
+    return new Promise((resolve, reject) => {
+      new Reading(request, { bodies: this, isJudged, resolve, reject }).begin(response)
+    })
+  }
+
+  get heldBytes(): number {
+    return this.#judgedBytes + this.#otherBytes
+  }
+
+  hold(bytes: number, isJudged: boolean): void {
+    if (isJudged) this.#judgedBytes += bytes
+    else this.#otherBytes += bytes
+  }
+
+  /** Whether no body of this kind may grow. Those that wait for their turn to stream take no more than their share. */
+  isFull(isJudged: boolean): boolean {
+    const share = this.options.maxHeldBytes * unjudgedShare
+    if (!isJudged) return this.heldBytes > share
+    return this.#judgedBytes + Math.min(this.#otherBytes, share) > this.options.maxHeldBytes
+  }
+}
+
+const noBytes = Buffer.alloc(0)
+
+interface ReadingOptions {
+  bodies: RequestBodies
+  isJudged: boolean
+  resolve(body: Body): void
+  reject(error: Error): void
+}
+
+/** A body until it is whole, or streams. */
+class Reading {
+  readonly #request: IncomingMessage
+  readonly #options: ReadingOptions
+  /** In the turn of the event loop in which it began, the pieces as they came; later a buffer of its own. */
+  #bytes: Buffer = noBytes
+  #length = 0
+  #heldBytes = 0
+  #nextTurn: NodeJS.Immediate | undefined
+  /** Undefined in the first turn. */
+  #timer: PatientTimer | undefined
+  #hasEnded = false
+
+  constructor(request: IncomingMessage, options: ReadingOptions) {
+    this.#request = request
+    this.#options = options
+  }
+
+  begin(response: Interruptible): void {
+    const request = this.#request
+    // What came with the head may have been malformed.
+    if (isAnsweredWithProblem(response)) return
+    response[interrupted] = () => this.#stop()
+    request.on('data', this.#onData).on('end', this.#onEnd)
+    request.on('error', this.#onGone).on('close', this.#onGone)
+    // What arrived together with the head is what Node emits before the event loop turns. Holding it for that long costs
+    // nothing, and needs no timer.
+    this.#nextTurn = setImmediate(() => this.#wait())
+    // Middleware may have paused it.
+    request.resume()
+    // After its first read() a stream emits chunks as they come, and the socket is not paused in between.
+    request.read(0)
+  }
+
+  /** It did not come with its head. */
+  #wait(): void {
+    if (this.#request.destroyed) {
+      this.#onGone()
+      return
+    }
+    const { bodies, isJudged } = this.#options
+    const { idleTimeoutMs } = bodies.options
+    // What came may be a part of a large buffer.
+    this.#bytes = Buffer.from(this.#received)
+    this.#timer = isJudged
+      ? new PatientTimer(idleTimeoutMs, () => this.#fail(stalled(idleTimeoutMs)))
+      : new PatientTimer(patienceMs, () => this.#stream())
+    this.#hold()
+  }
+
+  readonly #onData = (chunk: Buffer): void => {
+    this.#append(chunk)
+    if (this.#length > maxStartBytes) this.#stream()
+    else if (this.#timer !== undefined) {
+      if (this.#options.isJudged) this.#timer.refresh()
+      this.#hold()
+    }
+  }
+
+  #append(chunk: Buffer): void {
+    const length = this.#length + chunk.length
+    if (this.#length === 0 && this.#timer === undefined) this.#bytes = chunk
+    else if (length > this.#bytes.length) {
+      // One buffer: a piece of a few bytes takes hundreds as an object of its own.
+      const larger = Buffer.allocUnsafeSlow(Math.max(length, Math.min(2 * this.#bytes.length, maxStartBytes)))
+      this.#bytes.copy(larger, 0, 0, this.#length)
+      this.#bytes = larger
+    }
+    if (this.#bytes !== chunk) chunk.copy(this.#bytes, this.#length)
+    this.#length = length
+  }
+
+  /** Counts what it has grown by; past the bound it is let go. */
+  #hold(): void {
+    const { bodies, isJudged } = this.#options
+    const grownBy = this.#bytes.length - this.#heldBytes
+    this.#heldBytes += grownBy
+    bodies.hold(grownBy, isJudged)
+    if (grownBy === 0 || !bodies.isFull(isJudged)) return
+    if (isJudged) this.#refuse()
+    else this.#stream()
+  }
+
+  get #received(): Buffer {
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  readonly #onEnd = (): void => {
+    const whole = this.#received
+    if (!this.#stop()) return
+    // undici sends a Buffer with its length, and the pieces of a list as chunks, unless the headers state a length.
+    const body = this.#request.headers['content-length'] === undefined ? [whole] : whole
+    this.#options.resolve({ whole, body })
+  }
+
+  readonly #onGone = (): void => {
+    this.#fail(new ClientGone('the client left mid-request', { maybeSeen: false }))
+  }
+
+  #refuse(): void {
+    this.#options.bodies.options.observer.bodyRefused()
+    const detail =
+      'Unfinished requests have filled the memory for incomplete bodies, and this order came in pieces. ' +
+      'Nothing was sent. Send the order again in one piece.'
+    this.#fail(new Problem('request-timeout', { detail }))
+  }
+
+  #fail(error: Error): void {
+    if (this.#stop()) this.#options.reject(error)
+  }
+
+  /** What has come is held until the stream is read from, which is when there is a connection. */
+  #stream(): void {
+    // Its RequestBody would miss that the request has closed.
+    if (this.#request.destroyed) this.#onGone()
+    const bytes = this.#received
+    if (!this.#stop()) return
+    const { bodies } = this.#options
+    bodies.hold(bytes.length, false)
+    const begun = { bytes, release: () => bodies.hold(-bytes.length, false) }
+    const body = new RequestBody(this.#request, { ...bodies.options, begun })
+    this.#options.resolve({ whole: undefined, body })
+  }
+
+  /** Nothing of it is held any longer. False: it has stopped already. */
+  #stop(): boolean {
+    if (this.#hasEnded) return false
+    this.#hasEnded = true
+    this.#bytes = noBytes
+    clearImmediate(this.#nextTurn)
+    this.#timer?.clear()
+    this.#options.bodies.hold(-this.#heldBytes, this.#options.isJudged)
+    this.#request.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onGone)
+    return true
+  }
+}
