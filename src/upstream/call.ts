@@ -137,13 +137,19 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#timer?.clear()
     try {
       const askAgainInMs = this.request.decide?.() ?? Number.POSITIVE_INFINITY
-      const isQueued = this.#connection === undefined
-      const leftMs = isQueued ? this.#connectByMs - performance.now() : Number.POSITIVE_INFINITY
-      if (leftMs <= 0) throw this.#waitedTooLong()
-      this.#timer = new PatientTimer(Math.ceil(Math.min(askAgainInMs, leftMs)), () => this.#watch())
+      const ms = Math.min(askAgainInMs, Math.max(0, this.#queuesUntilMs - performance.now()))
+      this.#timer = new PatientTimer(Math.ceil(ms), () => {
+        if (performance.now() < this.#queuesUntilMs) this.#watch()
+        else this.giveUp(this.#waitedTooLong())
+      })
     } catch (error) {
       this.giveUp(error as Error)
     }
+  }
+
+  /** Only the wait for a connection to be free has this end: making one has a timeout of its own. */
+  get #queuesUntilMs(): number {
+    return this.#connection === undefined ? this.#connectByMs : Number.POSITIVE_INFINITY
   }
 
   /** Of the connections: the request is out of the queue. */

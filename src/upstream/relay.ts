@@ -44,25 +44,22 @@ export interface RelayOptions {
  * Streams one request to one upstream, and the answer back to the client, with back-pressure in both directions. Resolves
  * when the client has its answer; rejects with why it will get none, which is a ClientGone if it left.
  */
-export async function relay(options: RelayOptions): Promise<void> {
+export function relay(options: RelayOptions): Promise<void> {
   const { body, connectByMs, headers, kind, request, response, target, trace, upstream } = options
   const answer = new Answer(options)
+  const leave = () => {
+    if (!answer.hasEnded) answer.call?.leave('the client left before its answer was whole')
+  }
+  response.on('close', leave)
+  // For example, the request's own body was malformed and the server answered with a problem.
+  ;(response as Interruptible)[interrupted] = leave
   try {
     const sent = { kind, method: request.method ?? 'GET', target, headers, body, connectByMs, trace }
-    const call = upstream.call(sent, answer)
-    answer.call = call
-    const leave = () => {
-      if (!answer.hasEnded) call.leave('the client left before its answer was whole')
-    }
-    response.on('close', leave)
-    // For example, the request's own body was malformed and the server answered with a problem.
-    ;(response as Interruptible)[interrupted] = leave
-    await answer.isWhole
+    answer.call = upstream.call(sent, answer)
   } catch (error) {
-    // The rest of the request may still have to be read. Its RequestBody would keep it paused.
-    if (body instanceof RequestBody) body.destroy()
-    throw error
+    answer.ended(error as Error)
   }
+  return answer.isWhole
 }
 
 interface AnswerHead {
@@ -189,15 +186,22 @@ class Answer implements Receiver {
     // The end of the connection ends an HTTP/1.0 answer. Only a reset shows the client that the answer is incomplete.
     const isCut = response.headersSent && request.httpVersionMinor === 0 && !(error instanceof ClientGone)
     if (isCut) request.socket.resetAndDestroy()
+    this.#dropBody()
     this.#reject(error)
   }
 
+  /** The rest of the request may still have to be read. Its RequestBody would keep it paused. */
+  #dropBody(): void {
+    const { body } = this.#options
+    if (body instanceof RequestBody) body.destroy()
+  }
+
   #end(): void {
-    const { body, request, response } = this.#options
+    const { request, response } = this.#options
     const isWritten = this.#writeWhole()
     if (!isWritten) this.#writeHead()
     this.hasEnded = true
-    if (body instanceof RequestBody) body.destroy()
+    this.#dropBody()
     if (!isWritten) endAnswer(request, response, this.#wholeBody)
     this.#resolve()
   }
