@@ -5,20 +5,12 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import {
-  appHeaders,
-  json,
-  orderBody,
-  orderTarget,
-  passTarget,
-  quoteTarget,
-} from '../shared/backend-requests.ts'
 import { gateway } from '../shared/contender.ts'
 import { count, replaceGenerated, table } from '../shared/generated.ts'
 import { loadServer } from '../shared/load-server.ts'
 import { benchDirectory, describeMachine, pinLoad } from '../shared/machine.ts'
 import { openStage, type Placed, stopAll } from '../shared/stage.ts'
-import type { Load } from '../shared/wrk.ts'
+import { kinds, newQuotes } from './kinds.ts'
 
 const { values: flags } = parseArgs({
   options: {
@@ -26,37 +18,6 @@ const { values: flags } = parseArgs({
     'port-base': { type: 'string', default: '18300' },
   },
 })
-
-/** A new quote with each request: the amounts after `begin`. */
-const newQuotes = (begin: number) => ({
-  target: '/v3/pairs/ETH_USDC/quotes?amount=*',
-  headers: appHeaders,
-  amount: `${begin} + sent`,
-})
-
-const kinds: { kind: string; load: Omit<Load, 'port' | 'seconds' | 'connections'> }[] = [
-  { kind: 'quote from memory', load: { target: quoteTarget, headers: appHeaders } },
-  {
-    kind: 'float order, judged and sent',
-    load: {
-      target: orderTarget,
-      method: 'POST',
-      headers: { ...appHeaders, ...json },
-      body: orderBody,
-    },
-  },
-  { kind: 'payment passed through (GET)', load: { target: passTarget, headers: appHeaders } },
-  {
-    kind: 'payment passed through (POST, 1 KiB)',
-    load: {
-      target: '/checkouts',
-      method: 'POST',
-      headers: { ...appHeaders, ...json },
-      body: 'x'.repeat(1_024),
-    },
-  },
-  { kind: 'quote fetched and kept', load: newQuotes(1_000_000) },
-]
 
 async function gauges(placed: Placed): Promise<Record<string, number>> {
   const page = await (await fetch(`http://127.0.0.1:${placed.operationsPort}/metrics`)).text()
@@ -88,7 +49,7 @@ const placed = await stage.place(gateway('quotegate', { settings: { NODE_OPTIONS
 const memory = [memoryLine('after the start', await gauges(placed))]
 const seconds = Number(flags.seconds)
 const rows: string[][] = []
-for (const { kind, load } of kinds) {
+for (const { kind, load } of kinds()) {
   const { cpuMicros = Number.NaN } = await loadServer(placed, { ...load, connections: 64, seconds })
   rows.push([kind, cpuMicros.toFixed(0), count(1e6 / cpuMicros)])
 }

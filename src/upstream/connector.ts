@@ -1,7 +1,7 @@
+import { lookup as systemLookup } from 'node:dns'
 import type { LookupFunction, Socket } from 'node:net'
 import { createSecureContext, type SecureContextOptions } from 'node:tls'
 import { buildConnector, type Client } from 'undici'
-import { sharedLookup } from './dns-lookup.ts'
 import { createTunnelConnector, type EgressProxy } from './tunnel.ts'
 
 export interface ConnectionOptions {
@@ -97,4 +97,24 @@ export function withoutAltNameCode(error: NodeJS.ErrnoException): Error {
 function tlsServerName(origin: string): { servername?: string } {
   const { hostname } = new URL(origin)
   return hostname.endsWith('.') ? { servername: hostname.slice(0, -1) } : {}
+}
+
+type LookupCallback = Parameters<LookupFunction>[2]
+
+/**
+ * Shares the lookup of one name among all callers that ask while it runs. A lookup by the system occupies one of the few
+ * threads of the process, for seconds if the name server does not answer. Without sharing, a burst of requests to one
+ * dead name would leave no thread for the names of the other upstreams.
+ */
+export function sharedLookup(lookup: LookupFunction = systemLookup): LookupFunction {
+  let waiting: LookupCallback[] = []
+  return (name, options, callback) => {
+    waiting.push(callback)
+    if (waiting.length > 1) return
+    lookup(name, options, (...answer) => {
+      const callbacks = waiting
+      waiting = []
+      for (const answered of callbacks) answered(...answer)
+    })
+  }
 }

@@ -57,13 +57,11 @@ export async function fetchWhole(options: FetchOptions): Promise<WholeAnswer> {
     const fault = call.maybeSeen ? 'http_response_timeout' : 'connection_timeout'
     call.giveUp(call.failure(fault, new Error(`no whole answer in ${totalTimeoutMs} ms`)))
   })
-  const leave = () => call.leave('no client waits any more')
-  signal?.addEventListener('abort', leave)
+  signal?.addEventListener('abort', () => call.leave('no client waits any more'), { once: true })
   try {
     return await answer.whole
   } finally {
     deadline.clear()
-    signal?.removeEventListener('abort', leave)
   }
 }
 
