@@ -2,9 +2,9 @@ import { strict as assert } from 'node:assert'
 import { createPartition } from '../../src/client/partition.ts'
 import { lookAt } from '../../src/clock.ts'
 import { Ends } from '../../src/quotes/ends.ts'
-import type { Call, QuoteSource } from '../../src/quotes/flight.ts'
+import type { QuoteSource } from '../../src/quotes/flight.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createQuoteReader } from '../../src/quotes/quote-answer.ts'
+import { createQuoteReader, type QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import { createQuoteCache, type Lookup, type Served } from '../../src/quotes/quote-cache.ts'
 import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
 import { createProvider, type SimulatedProvider } from './provider.ts'
@@ -144,13 +144,13 @@ function createReplica(parts: {
     },
   })
 
-  function callFor(request: QuoteRequest): Call {
+  function callFor(request: QuoteRequest): Promise<QuoteAnswer> {
     const answer = provider.quote({
       pair: request.pair,
       amount: request.canonicalAmount,
       mark: markOf(request),
     })
-    return { answer: readAnswer(answer, request), abort() {} }
+    return readAnswer(answer, request)
   }
 
   function checkServed(quote: { id: string; expiresAtMs: number }, request: QuoteRequest): void {

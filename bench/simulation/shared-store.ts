@@ -1,4 +1,3 @@
-import type { Call } from '../../src/quotes/flight.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
@@ -6,7 +5,7 @@ export interface SharedStore {
   /** Look-ups that found a quote, or waited for the call of another replica. */
   readonly found: number
   /** Puts the store in front of a replica's upstream call. */
-  before(key: string, call: () => Call): Call
+  before(key: string, call: () => Promise<QuoteAnswer>): Promise<QuoteAnswer>
 }
 
 /**
@@ -35,7 +34,7 @@ export function createSharedStore({
     return expiresAtMs - time.nowMs() > refreshAheadMs ? answer : undefined
   }
 
-  async function answerFor(key: string, call: () => Call): Promise<QuoteAnswer> {
+  async function answerFor(key: string, call: () => Promise<QuoteAnswer>): Promise<QuoteAnswer> {
     await roundTrip()
     // No await from here to the lock, because SET NX is one step.
     const live = liveAnswer(key)
@@ -47,7 +46,7 @@ export function createSharedStore({
       await roundTrip()
       return answer
     }
-    const flight = call().answer
+    const flight = call()
     flights.set(key, flight)
     const answer = await flight
     kept.set(key, answer)
@@ -59,6 +58,6 @@ export function createSharedStore({
     get found() {
       return found
     },
-    before: (key, call) => ({ answer: answerFor(key, call), abort: () => {} }),
+    before: answerFor,
   }
 }

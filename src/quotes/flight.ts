@@ -3,20 +3,14 @@ import type { Span } from '../tracing/observer.ts'
 import { type Asker, type NotKeptReason, type QuoteAnswer, whenNoted } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
-/** A call to the upstream that can be given up. */
-export interface Call {
-  answer: Promise<QuoteAnswer>
-  abort(): void
-}
-
 /** Brings the quote of one key, on behalf of one client. */
 export interface QuoteSource {
   /** This client, as the provider sees it. */
   readonly asker: Asker
-  /** Asks the provider, for this client. */
-  call(): Call
+  /** Asks the provider, for this client. The signal: no client waits for the answer any more. */
+  call(signal: AbortSignal): Promise<QuoteAnswer>
   /** Asks the provider in the background, to replace a quote that is still live. */
-  refresh(): Call
+  refresh(): Promise<QuoteAnswer>
   /** Whether a call for this client would be refused now, because the provider answered 429. */
   readonly isRefused: boolean
   /** Another replica has fetched the quote. */
@@ -30,14 +24,10 @@ export type SharedAnswer =
   | QuoteAnswer
   | { found: true; stored: StoredQuote; notKept: undefined; noted?: undefined }
 
-export interface SharedCall {
-  answer: Promise<SharedAnswer>
-  /** Once it is answered: whether another replica's call was waited for first. */
-  readonly waited?: boolean
-  abort(): void
-}
-
 export interface ShareOptions {
+  signal: AbortSignal
+  /** Called if another replica's call is waited for first. */
+  waited?(): void
   /** The quote that a refresh is to replace. */
   known?: StoredQuote | undefined
   /** False: a quote that is in the store is used, but another replica's call is not waited for. */
@@ -46,7 +36,11 @@ export interface ShareOptions {
 }
 
 /** Makes one call of what several replicas call. */
-export type Share = (key: string, call: () => Call, options?: ShareOptions) => SharedCall
+export type Share = (
+  key: string,
+  call: () => Promise<QuoteAnswer>,
+  options: ShareOptions,
+) => Promise<SharedAnswer>
 
 const timeFaults: ReadonlySet<UpstreamFault> = new Set(['connection_timeout', 'http_response_timeout'])
 
@@ -70,13 +64,13 @@ export class Flight {
   answer: Promise<SharedAnswer>
   /** Why its quote is not in memory, once it has landed. */
   notKept: NotKeptReason | undefined = undefined
-  /** Whether it waited for another replica's call first, once it has landed. */
+  /** Whether it waited for another replica's call first. */
   waited = false
   /** On whose behalf the call is made. */
   readonly caller: Asker
   /** Of the request that caused the call. */
   span: Span | undefined
-  #abort: () => void
+  #leaving: AbortController | undefined = new AbortController()
   #takeOut: () => void
   /** A refresh goes on although no client waits for it. */
   readonly #isRefresh: boolean
@@ -86,15 +80,14 @@ export class Flight {
 
   /** `takeOut` takes the flight out of the table. */
   constructor(
-    call: SharedCall,
+    call: (signal: AbortSignal) => Promise<SharedAnswer>,
     { source, isRefresh, takeOut }: { source: QuoteSource; isRefresh: boolean; takeOut: () => void },
   ) {
     this.caller = source.asker
     this.span = source.span
-    this.answer = call.answer.then(whenNoted)
-    this.#abort = call.abort
     this.#isRefresh = isRefresh
     this.#takeOut = takeOut
+    this.answer = call((this.#leaving as AbortController).signal).then(whenNoted)
   }
 
   join(): void {
@@ -105,9 +98,9 @@ export class Flight {
     this.#waiting -= 1
     if (this.#waiting > 0 || this.#isRefresh || this.#landed) return
     // Out of the table first: a new client must not join a call that is being given up.
-    const abort = this.#abort
+    const leaving = this.#leaving
     this.land()
-    abort()
+    leaving?.abort()
   }
 
   /**
@@ -119,7 +112,7 @@ export class Flight {
     this.#landed = true
     this.#takeOut()
     this.answer = never
-    this.#abort = nothing
+    this.#leaving = undefined
     this.span = undefined
     this.#takeOut = nothing
   }

@@ -7,7 +7,6 @@ import {
   type QuoteSource,
   type Share,
   type SharedAnswer,
-  type SharedCall,
 } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { Patience } from './patience.ts'
@@ -140,10 +139,16 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     source: QuoteSource,
     { replaces, entry = key, waits = true }: TakeOff = {},
   ): Flight {
-    const call = () => (replaces === undefined ? source.call() : source.refresh())
-    const shared: SharedCall =
-      options.share?.(key, call, { known: replaces, waits, span: source.span }) ?? call()
-    const flight = new Flight(shared, {
+    const begin = (signal: AbortSignal) => {
+      const call = () => (replaces === undefined ? source.call(signal) : source.refresh())
+      const waited = () => {
+        flight.waited = true
+      }
+      return (
+        options.share?.(key, call, { known: replaces, waits, waited, signal, span: source.span }) ?? call()
+      )
+    }
+    const flight = new Flight(begin, {
       source,
       isRefresh: replaces !== undefined,
       takeOut() {
@@ -154,7 +159,6 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     flight.answer.then(
       (answer) => {
         flight.notKept = receive(key, source, answer)
-        flight.waited = shared.waited ?? false
         flight.land()
       },
       () => flight.land(),
@@ -286,13 +290,14 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     source: QuoteSource,
     onAnswer: (answer: QuoteAnswer) => NotKeptReason | undefined,
   ): Asking {
-    const { answer, abort } = source.call()
+    const leaving = new AbortController()
     const toServed = (whole: QuoteAnswer): Served => ({
       how: 'fetched',
       answer: whole,
       notKept: onAnswer(whole),
     })
-    return { served: answer.then(whenNoted).then(toServed), leave: abort }
+    const served = source.call(leaving.signal).then(whenNoted).then(toServed)
+    return { served, leave: () => leaving.abort() }
   }
 
   return { live, refreshesAhead, isRefreshDue, refresh, getOrFetch, fetchAlone }

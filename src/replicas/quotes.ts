@@ -2,7 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, lookAt } from '../clock.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
-import type { Call, Share, SharedAnswer, SharedCall, ShareOptions } from '../quotes/flight.ts'
+import type { Share, SharedAnswer, ShareOptions } from '../quotes/flight.ts'
+import type { QuoteAnswer } from '../quotes/quote-answer.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import type { Span } from '../tracing/observer.ts'
 import { QuoteCopies, type QuoteOrLock } from './quote-copies.ts'
@@ -53,8 +54,8 @@ export class SharedQuotes {
     this.#copies = new QuoteCopies(options.sharedStore, options.clock)
   }
 
-  readonly share: Share = (key, call, options = {}) =>
-    new CallOfAll(this.#options, this.#copies, { ...options, key, call })
+  readonly share: Share = (key, call, options) =>
+    new CallOfAll(this.#options, this.#copies, { ...options, key, call }).takeOrFetch()
 
   /** Removes the quote from the store, under all of these keys. */
   async forget(keys: readonly string[], id: string, span?: Span): Promise<void> {
@@ -65,42 +66,30 @@ export class SharedQuotes {
 
 interface Asked extends ShareOptions {
   key: string
-  call(): Call
+  call(): Promise<QuoteAnswer>
 }
 
-class CallOfAll implements SharedCall {
+class CallOfAll {
   readonly #options: SharedQuotesOptions
   readonly #copies: QuoteCopies
   readonly #asked: Asked
   readonly #token = randomBytes(12).toString('base64url')
-  #ownCall: Call | undefined
-  #isAborted = false
-  waited = false
-  readonly answer: Promise<SharedAnswer>
 
   constructor(options: SharedQuotesOptions, copies: QuoteCopies, asked: Asked) {
     this.#options = options
     this.#copies = copies
     this.#asked = asked
-    this.answer = this.#takeOrFetch()
   }
 
-  /** Taken off this call by its flight. */
-  readonly abort = () => {
-    this.#isAborted = true
-    this.#ownCall?.abort()
-  }
-
-  async #takeOrFetch(): Promise<SharedAnswer> {
+  async takeOrFetch(): Promise<SharedAnswer> {
     const result = await this.#waitForQuote()
     if (result?.quote !== undefined) return { found: true, stored: result.quote, notKept: undefined }
-    const { key, span, call } = this.#asked
+    const { key, signal, span, call } = this.#asked
     const isOurs = result?.lockHolder === this.#token
     let isKept = false
     try {
-      if (this.#isAborted) throw new Error('no client waits any more')
-      this.#ownCall = call()
-      const answer = await this.#ownCall.answer
+      if (signal.aborted) throw new Error('no client waits any more')
+      const answer = await call()
       const { stored, shared } = answer
       if (result !== undefined && stored !== undefined && shared && !this.#options.isUsed(stored)) {
         // In one write with the record of it. Its clients need not wait for the store to have it.
@@ -119,10 +108,10 @@ class CallOfAll implements SharedCall {
   /** Waits until there is a quote, or no other replica to wait for. Undefined: the store failed. */
   async #waitForQuote(): Promise<QuoteOrLock | undefined> {
     const { lockWaitMs } = this.#options
-    const { waits = true } = this.#asked
+    const { signal, waited, waits = true } = this.#asked
     const startedAtMs = performance.now()
     let awaited: string | undefined
-    for (let pauseMs = minPauseMs; !this.#isAborted; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
+    for (let pauseMs = minPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
       const result = await this.#getOrLock()
       if (result === undefined) return this.#counted(undefined, 'failed')
       if (result.quote !== undefined)
@@ -134,7 +123,7 @@ class CallOfAll implements SharedCall {
       if (!waits || isOtherHolder || performance.now() - startedAtMs >= lockWaitMs)
         return this.#counted(result, 'alone')
       awaited = result.lockHolder
-      this.waited = true
+      waited?.()
       await pause(pauseMs)
     }
     return undefined

@@ -1,9 +1,10 @@
 import type { Clock } from '../clock.ts'
 import { formatForwarded } from '../http/forwarded.ts'
+import { ClientGone } from '../http/has-left.ts'
 import { lineBreak } from '../http/headers.ts'
 import { readRetryAfter } from '../http/retry-after.ts'
 import type { AskedAs, CoolDowns } from '../quotes/cool-downs.ts'
-import type { Call, QuoteSource } from '../quotes/flight.ts'
+import type { QuoteSource } from '../quotes/flight.ts'
 import type { Asker, QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
@@ -76,27 +77,34 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
       return coolDowns.leftMs(this.#sent.asked) > 0
     }
 
-    call(): Call {
+    /**
+     * The call counts as under way before it is counted, so that other clients wait for it instead of being counted
+     * themselves: a crowd that needs one call would use up the limits of many.
+     */
+    async call(signal: AbortSignal): Promise<QuoteAnswer> {
       const times = new UpstreamTimes()
       this.#exchange.upstreamTimes = times
-      const send = () => this.#send(times)
-      return this.#refused() ?? rateLimit?.countedCall(this.#exchange, send) ?? send()
+      this.#refuseWhileLimited()
+      if (rateLimit !== undefined) await rateLimit.count(this.#exchange)
+      if (signal.aborted)
+        throw new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
+      return this.#send({ times, signal })
     }
 
-    refresh(): Call {
-      return this.#refused() ?? this.#send()
+    async refresh(): Promise<QuoteAnswer> {
+      this.#refuseWhileLimited()
+      return this.#send({})
     }
 
-    #refused(): Call | undefined {
+    #refuseWhileLimited(): void {
       const leftMs = coolDowns.leftMs(this.#sent.asked)
-      return leftMs > 0 ? { answer: Promise.reject(limitProblem(leftMs)), abort() {} } : undefined
+      if (leftMs > 0) throw limitProblem(leftMs)
     }
 
     /** `times`: of a call that the exchange waits for. */
-    #send(times?: UpstreamTimes): Call {
+    #send({ times, signal }: { times?: UpstreamTimes; signal?: AbortSignal }): Promise<QuoteAnswer> {
       const request = this.#request
       const exchange = this.#exchange
-      const leaving = new AbortController()
       const whole = fetchWhole({
         upstream,
         clock,
@@ -109,12 +117,12 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
           body: null,
           trace: traceOf(exchange, true),
         },
-        signal: leaving.signal,
+        signal,
         sender: new QuoteSender(request.pair, { asked: this.#sent.asked, times }, options),
       })
       const settled = () => times?.settled()
       whole.then(settled, settled)
-      return { answer: options.readAnswer(whole, request, exchange.span), abort: () => leaving.abort() }
+      return options.readAnswer(whole, request, exchange.span)
     }
 
     found(quote: StoredQuote): void {

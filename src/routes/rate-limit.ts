@@ -5,11 +5,9 @@ import {
   type TracedRateLimiter,
   windowSeconds,
 } from '../client/rate-limiter.ts'
-import { ClientGone } from '../http/has-left.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/brief-text.ts'
-import type { Call } from '../quotes/flight.ts'
 import type { Area } from './area.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -19,8 +17,6 @@ export interface RateLimit {
   readonly countsHits: boolean
   /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
   count(exchange: Exchange): Promise<void>
-  /** A quote call that is counted before it is made. */
-  countedCall(exchange: Exchange, call: () => Call): Call
 }
 
 export interface RateLimitOptions {
@@ -74,25 +70,6 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   return {
     countsHits: options.countsHits,
     count,
-    countedCall(exchange, call) {
-      let made: Call | undefined
-      let givenUp = false
-      // The call counts as under way from here on, so that other clients wait for it instead of being counted
-      // themselves: a crowd that needs one call would use up the limits of many.
-      const answer = count(exchange).then(() => {
-        if (givenUp)
-          throw new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
-        made = call()
-        return made.answer
-      })
-      return {
-        answer,
-        abort() {
-          givenUp = true
-          made?.abort()
-        },
-      }
-    },
   }
 }
 

@@ -38,7 +38,7 @@ export interface FetchOptions {
   /** Since when that counts, by `performance.now()`. Default: now. */
   beganAtMs?: number
   /** Aborted when no client waits for the answer any more. */
-  signal?: AbortSignal
+  signal?: AbortSignal | undefined
   sender?: Sender
 }
 

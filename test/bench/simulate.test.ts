@@ -8,7 +8,6 @@ import { modes, type Settings, simulate } from '../../bench/simulation/run.ts'
 import { createSharedStore } from '../../bench/simulation/shared-store.ts'
 import { createClients, createTraffic, type Scenario, scriptedHour } from '../../bench/simulation/traffic.ts'
 import { createVirtualTime } from '../../bench/simulation/virtual-time.ts'
-import type { Call } from '../../src/quotes/flight.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
 
 /** Few pairs, so that even a few clients meet. */
@@ -122,15 +121,14 @@ describe('several replicas', () => {
     const store = createSharedStore({ time, latencyMs: 1, refreshAheadMs: 0 })
     const came: number[] = []
     let calls = 0
-    const call = (): Call => {
+    const call = (): Promise<QuoteAnswer> => {
       calls += 1
-      const answer = new Promise<QuoteAnswer>((resolve) => {
+      return new Promise((resolve) => {
         time.at(time.nowMs() + 80, () => resolve({ stored: { expiresAtMs: 31_000 } } as QuoteAnswer))
       })
-      return { answer, abort: () => {} }
     }
     for (const atMs of [1_000, 1_000, 1_040, 2_000]) {
-      time.at(atMs, () => void store.before('key', call).answer.then(() => came.push(time.nowMs())))
+      time.at(atMs, () => void store.before('key', call).then(() => came.push(time.nowMs())))
     }
     await time.run()
     expect(calls).toBe(1)

@@ -142,7 +142,7 @@ function createStage() {
   const fates: string[] = []
   const leaves: ((fate: string) => void)[] = []
 
-  function callFor(beginner: number) {
+  function callFor(beginner: number, signal?: AbortSignal) {
     const { promise, resolve, reject } = deferred<QuoteAnswer>()
     const number = calls.length
     const call = {
@@ -161,13 +161,11 @@ function createStage() {
       },
     }
     calls.push(call)
-    return {
-      answer: promise,
-      abort() {
-        call.aborted = true
-        reject(new Error('given up'))
-      },
-    }
+    signal?.addEventListener('abort', () => {
+      call.aborted = true
+      reject(new Error('given up'))
+    })
+    return promise
   }
 
   function ask(key: string, asker: Asker): void {
@@ -183,7 +181,7 @@ function createStage() {
     })
     const asking = cache.getOrFetch(
       key,
-      sourceOf(() => callFor(client), asker),
+      sourceOf((signal) => callFor(client, signal), asker),
       { patience },
     )
     leaves.push((fate) => {

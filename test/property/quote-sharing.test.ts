@@ -79,7 +79,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
         const open: { circle: string; settle(change: (typeof steps)[number]): void }[] = []
         const leavers: (() => void)[] = []
 
-        function callFor(circle: string) {
+        function callFor(circle: string, signal?: AbortSignal) {
           const { promise, resolve, reject } = deferred<QuoteAnswer>()
           const call = {
             circle,
@@ -95,7 +95,8 @@ it('in every mode a quote fetched for one partition is never served to another, 
             },
           }
           open.push(call)
-          return { answer: promise, abort: () => reject(new Error('given up')) }
+          signal?.addEventListener('abort', () => reject(new Error('given up')))
+          return promise
         }
 
         function check(circle: string, served: Served): void {
@@ -127,7 +128,7 @@ it('in every mode a quote fetched for one partition is never served to another, 
                     target: '/',
                     keyedHeaders: [['app-name', appName]],
                   })
-            const source = sourceOf(() => callFor(circle))
+            const source = sourceOf((signal) => callFor(circle, signal))
             const live = key === undefined ? undefined : cache.live(key, lookAt(clock))
             if (key !== undefined && live !== undefined && cache.isRefreshDue(key, live))
               cache.refresh(key, live, source)

@@ -27,17 +27,15 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
     },
   })
   const calls: { resolve(answer: QuoteAnswer): void; reject(error: Error): void; aborted: boolean }[] = []
-  function call() {
+  function call(signal?: AbortSignal) {
     const { promise, resolve, reject } = deferred<QuoteAnswer>()
     const made = { resolve, reject, aborted: false }
     calls.push(made)
-    return {
-      answer: promise,
-      abort() {
-        made.aborted = true
-        reject(new Error('given up'))
-      },
-    }
+    signal?.addEventListener('abort', () => {
+      made.aborted = true
+      reject(new Error('given up'))
+    })
+    return promise
   }
   function answer(id: string, changes: Partial<QuoteAnswer> = {}): QuoteAnswer {
     const expiresAtMs = clock.nowMs() + lifeMs
@@ -257,7 +255,7 @@ describe('a quote that another replica has fetched', () => {
   it('is kept and served as a hit to all who wait, counted apart, and each request that asked is notified', async () => {
     const { promise, resolve } = deferred<{ found: true; stored: StoredQuote; notKept: undefined }>()
     const { cache, clock, calls, source, live, looked } = setUp({
-      share: () => ({ answer: promise, abort() {} }),
+      share: () => promise,
     })
     const told: string[] = []
     const telling = { ...source, found: ({ id }: StoredQuote) => told.push(id) }

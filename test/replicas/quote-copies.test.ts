@@ -222,9 +222,9 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       ...{ status: 200, reason: 'OK', headers: [], body: Buffer.from(''), end: undefined },
       ...{ stored, notKept: undefined, shared: true },
     }
-    const call = shared.share('key', () => ({ answer: Promise.resolve(fetched), abort() {} }))
-    onTestFinished(() => call.abort())
-    expect((await call.answer).stored?.id).toBe('fetched')
+    const { signal } = new AbortController()
+    const answer = await shared.share('key', () => Promise.resolve(fetched), { signal })
+    expect(answer.stored?.id).toBe('fetched')
   })
 
   it('fails no call once the server is gone', async () => {

@@ -2,8 +2,8 @@ import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'n
 import { onTestFinished } from 'vitest'
 import type { Gateway } from '../../../src/gateway/types.ts'
 import type { End } from '../../../src/quotes/ends.ts'
-import type { Call, QuoteSource } from '../../../src/quotes/flight.ts'
-import type { Asker } from '../../../src/quotes/quote-answer.ts'
+import type { QuoteSource } from '../../../src/quotes/flight.ts'
+import type { Asker, QuoteAnswer } from '../../../src/quotes/quote-answer.ts'
 
 export const quotePath = '/v3/pairs/ETH_USDC/quotes'
 
@@ -139,7 +139,10 @@ export function watchForUnhandled(): unknown[] {
 }
 
 /** A source whose background calls are as its others. */
-export function sourceOf(call: () => Call, asker: Asker = { target: '/', address: undefined }): QuoteSource {
+export function sourceOf(
+  call: (signal?: AbortSignal) => Promise<QuoteAnswer>,
+  asker: Asker = { target: '/', address: undefined },
+): QuoteSource {
   return { asker, call, refresh: call, isRefused: false, found() {} }
 }
 
