@@ -21,7 +21,7 @@ export function createRequestBodyMetrics(registry: Registry): RequestBodyMetrics
     {
       registry,
       name: 'quotegate_request_bodies_refused_total',
-      help: 'Orders that were refused because they came in pieces while too much was held of unfinished bodies',
+      help: 'Orders that were refused because they came slowly while too much was held of unfinished bodies',
     },
     [{}],
   )

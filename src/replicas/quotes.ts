@@ -3,7 +3,6 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, lookAt } from '../clock.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { Share, SharedAnswer, ShareOptions } from '../quotes/flight.ts'
-import type { QuoteAnswer } from '../quotes/quote-answer.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import type { Span } from '../tracing/observer.ts'
 import { QuoteCopies, type QuoteOrLock } from './quote-copies.ts'
@@ -66,7 +65,7 @@ export class SharedQuotes {
 
 interface Asked extends ShareOptions {
   key: string
-  call(): Promise<QuoteAnswer>
+  call: Parameters<Share>[1]
 }
 
 class CallOfAll {

@@ -71,7 +71,12 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
         connectByMs: isSwap ? performance.now() + swapWaitMs : undefined,
         stallMs,
         ownHeaders:
-          isOrder || rateLimit !== undefined ? (answered) => ownFields(exchange, answered) : undefined,
+          isOrder || rateLimit !== undefined
+            ? (answered) => [
+                ...(isOrder ? ownRequestId(answered, exchange.id) : []),
+                ...rateLimitFields(exchange, answered),
+              ]
+            : undefined,
         times,
         trace: traceOf(exchange, isOrder),
       })
@@ -79,13 +84,6 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
       // No client is left to be answered.
       if (!(error instanceof ClientGone)) throw error
     }
-  }
-
-  /** Of an order's request, and of a limit. */
-  function ownFields(exchange: Exchange, received: readonly string[]): readonly string[] {
-    const isOrder = exchange.area === 'order' && exchange.request.method === 'POST'
-    const id = isOrder ? ownRequestId(received, exchange.id) : []
-    return [...id, ...rateLimitFields(exchange, received)]
   }
 
   function upstreamFor({
@@ -124,15 +122,11 @@ function drop(unsent: SentBody | null, request: IncomingMessage): void {
 }
 
 async function counted(rateLimit: RateLimit, exchange: Exchange, body: SentBody | undefined): Promise<void> {
-  if (!(body instanceof RequestBody)) return rateLimit.count(exchange)
-  // A stream that breaks off without a listener would end the process.
-  const ignore = () => {}
-  body.on('error', ignore)
   try {
     await rateLimit.count(exchange)
   } catch (error) {
-    body.destroy()
+    if (body instanceof RequestBody) body.destroy()
     throw error
   }
-  if (body.errored) throw body.errored
+  if (body instanceof RequestBody && body.errored) throw body.errored
 }

@@ -62,14 +62,17 @@ export interface RequestBodiesOptions {
 }
 
 /**
- * Reads bodies, and bounds what is held of those that are not whole yet. Past the bound the body that grows is let go: it
- * streams from what has come, or is refused if it has to be read before it is sent, as an order. An order that comes in
- * one piece is never held.
+ * Reads bodies, and bounds what is held of those that are not whole yet. Past the bound the body that grows streams from
+ * what has come. An order has to be read before it is sent, so the one that began longest ago is refused. An order that
+ * comes in one piece is never held.
  */
 export class RequestBodies {
   readonly options: Readonly<RequestBodiesOptions>
   #judgedBytes = 0
+  /** Those of judged bodies that stream, too. */
   #otherBytes = 0
+  /** Those that are held, in the order in which they began. */
+  readonly #judged = new Set<Reading>()
 
   constructor(options: RequestBodiesOptions) {
     this.options = options
@@ -100,6 +103,26 @@ export class RequestBodies {
   hold(bytes: number, isJudged: boolean): void {
     if (isJudged) this.#judgedBytes += bytes
     else this.#otherBytes += bytes
+  }
+
+  release(bytes: number, isJudged: boolean): void {
+    this.hold(-bytes, isJudged)
+  }
+
+  beginsToWait(order: Reading): void {
+    this.#judged.add(order)
+  }
+
+  ends(reading: Reading): void {
+    this.#judged.delete(reading)
+  }
+
+  /** Refuses the orders that began longest ago, so that a client that sends a byte now and then keeps no others out. */
+  makeRoom(): void {
+    for (const order of this.#judged) {
+      if (!this.isFull(true)) return
+      order.refuse()
+    }
   }
 
   /** Whether no body of this kind may grow. Those that wait for their turn to stream take no more than their share. */
@@ -161,8 +184,11 @@ class Reading {
     }
     const { bodies, isJudged } = this.#options
     const { idleTimeoutMs } = bodies.options
+    if (isJudged) bodies.beginsToWait(this)
     // What came may be a part of a large buffer.
-    this.#bytes = Buffer.from(this.#received)
+    const received = this.#received
+    this.#bytes = Buffer.allocUnsafeSlow(received.length)
+    received.copy(this.#bytes)
     this.#timer = isJudged
       ? new PatientTimer(idleTimeoutMs, () => this.#fail(stalled(idleTimeoutMs)))
       : new PatientTimer(patienceMs, () => this.#stream())
@@ -198,8 +224,9 @@ class Reading {
     this.#heldBytes += grownBy
     bodies.hold(grownBy, isJudged)
     if (grownBy === 0 || !bodies.isFull(isJudged)) return
-    if (isJudged) this.#refuse()
-    else this.#stream()
+    // Not at once: its end may have come with this piece.
+    clearImmediate(this.#nextTurn)
+    this.#nextTurn = setImmediate(() => (isJudged ? bodies.makeRoom() : this.#stream()))
   }
 
   get #received(): Buffer {
@@ -218,10 +245,10 @@ class Reading {
     this.#fail(new ClientGone('the client left mid-request', { maybeSeen: false }))
   }
 
-  #refuse(): void {
+  refuse(): void {
     this.#options.bodies.options.observer.bodyRefused()
     const detail =
-      'Unfinished requests have filled the memory for incomplete bodies, and this order came in pieces. ' +
+      'Unfinished requests have filled the memory for incomplete bodies, and this order took longest to arrive. ' +
       'Nothing was sent. Send the order again in one piece.'
     this.#fail(new Problem('request-timeout', { detail }))
   }
@@ -235,10 +262,11 @@ class Reading {
     // Its RequestBody would miss that the request has closed.
     if (this.#request.destroyed) this.#onGone()
     const bytes = this.#received
+    const heldBytes = this.#bytes.length
     if (!this.#stop()) return
     const { bodies } = this.#options
-    bodies.hold(bytes.length, false)
-    const begun = { bytes, release: () => bodies.hold(-bytes.length, false) }
+    bodies.hold(heldBytes, false)
+    const begun = { bytes, release: () => bodies.release(heldBytes, false) }
     const body = new RequestBody(this.#request, { ...bodies.options, begun })
     this.#options.resolve({ whole: undefined, body })
   }
@@ -250,7 +278,9 @@ class Reading {
     this.#bytes = noBytes
     clearImmediate(this.#nextTurn)
     this.#timer?.clear()
-    this.#options.bodies.hold(-this.#heldBytes, this.#options.isJudged)
+    const { bodies, isJudged } = this.#options
+    bodies.release(this.#heldBytes, isJudged)
+    bodies.ends(this)
     this.#request.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onGone)
     return true
   }

@@ -70,6 +70,10 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   /** The receiver knows how the request ended. */
   #isTold = false
   #hasEnded = false
+  /** Of the answer, if one has come. The request is not sent again then. */
+  #status = 0
+  /** It had its connection and was cancelled, which says nothing about the upstream. It is not sent again either. */
+  #unsent = false
 
   // Of each try.
   #connection: Connection | undefined
@@ -79,9 +83,6 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   #bytesReadBefore: number | undefined
   /** Its first byte was about to be written. */
   #began = false
-  /** It had its connection and was cancelled, which says nothing about the upstream. */
-  #unsent = false
-  #status = 0
   #traced: TryTrace | undefined
   /** The try has its connection, or will have none. */
   #goOn: () => void = nothing
@@ -138,6 +139,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     try {
       const askAgainInMs = this.request.decide?.() ?? Number.POSITIVE_INFINITY
       const ms = Math.min(askAgainInMs, Math.max(0, this.#queuesUntilMs - performance.now()))
+      if (ms === Number.POSITIVE_INFINITY) return
       this.#timer = new PatientTimer(Math.ceil(ms), () => {
         if (performance.now() < this.#queuesUntilMs) this.#watch()
         else this.giveUp(this.#waitedTooLong())
@@ -183,7 +185,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
         body: body as Buffer | RequestBody | null,
       }
       connection.dispatch(sent, this)
-      if (!this.#began && !this.#isTold && this.request.decide !== undefined) this.#watch()
+      if (!this.#began && !this.#isTold) this.#watch()
     })
   }
 
@@ -309,6 +311,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
       this.#retriesLeft -= 1
       this.#connectPermit?.abandoned()
       this.#connectPermit = undefined
+      // Of the next try, which may be given up before it begins.
+      this.#began = false
       this.#tried(true)
       return
     }
@@ -366,8 +370,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     if (this.#isTold) return
     this.#isTold = true
     this.#timer?.clear()
-    const isTold = error === undefined || isForClient(error)
-    this.#receiver.ended(isTold ? error : this.failure(this.#faultOf(error), error))
+    const isFinished = error === undefined || isForClient(error)
+    this.#receiver.ended(isFinished ? error : this.failure(this.#faultOf(error), error))
   }
 }
 

@@ -90,8 +90,11 @@ class Answer implements Receiver {
   sent(): void {
     const { clock, sender, upstream } = this.#options
     // After a pause of this process the connection may be there before the deadline's timer runs.
-    if (performance.now() >= this.deadlineAtMs)
-      throw new UpstreamFailure(upstream.name, { fault: 'connection_timeout', maybeSeen: false })
+    if (performance.now() >= this.deadlineAtMs) {
+      const maybeSeen = this.#sentAtMs > 0
+      const fault = maybeSeen ? 'http_response_timeout' : 'connection_timeout'
+      throw new UpstreamFailure(upstream.name, { fault, maybeSeen })
+    }
     sender?.sent()
     this.#sentAtMs = clock.nowMs()
     this.#sentSteadyMs = steadyMsOf(clock)

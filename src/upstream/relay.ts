@@ -48,7 +48,7 @@ export function relay(options: RelayOptions): Promise<void> {
   const { body, connectByMs, headers, kind, request, response, target, trace, upstream } = options
   const answer = new Answer(options)
   const leave = () => {
-    if (!answer.hasEnded) answer.call?.leave('the client left before its answer was whole')
+    if (!answer.isAnswered) answer.call?.leave('the client left before its answer was whole')
   }
   response.on('close', leave)
   // For example, the request's own body was malformed and the server answered with a problem.
@@ -74,7 +74,8 @@ const sendHeadAlone = (answer: Answer) => answer.sendHeadAlone()
 
 class Answer implements Receiver {
   readonly isWhole: Promise<void>
-  hasEnded = false
+  /** The client has its answer, though the call may go on, or it will get none. */
+  isAnswered = false
   /** Undefined while it is being made. */
   call: Call | undefined
   readonly #options: RelayOptions
@@ -128,7 +129,7 @@ class Answer implements Receiver {
    * write does not.
    */
   sendHeadAlone(): void {
-    if (this.#bodyBegan || this.hasEnded) return
+    if (this.#bodyBegan || this.isAnswered) return
     try {
       this.#writeHead()
       this.#options.response.write(noBytes)
@@ -171,17 +172,20 @@ class Answer implements Receiver {
   }
 
   ended(error?: Error): void {
-    if (this.hasEnded) return
+    if (this.isAnswered) return
+    if (error !== undefined) {
+      this.#fail(error)
+      return
+    }
     try {
-      if (error !== undefined) throw error
       this.#end()
     } catch (thrown) {
-      this.#fail(error ?? unwritable(this.#options.upstream.name, thrown))
+      this.#fail(unwritable(this.#options.upstream.name, thrown))
     }
   }
 
   #fail(error: Error): void {
-    this.hasEnded = true
+    this.isAnswered = true
     const { request, response } = this.#options
     // The end of the connection ends an HTTP/1.0 answer. Only a reset shows the client that the answer is incomplete.
     const isCut = response.headersSent && request.httpVersionMinor === 0 && !(error instanceof ClientGone)
@@ -200,7 +204,7 @@ class Answer implements Receiver {
     const { request, response } = this.#options
     const isWritten = this.#writeWhole()
     if (!isWritten) this.#writeHead()
-    this.hasEnded = true
+    this.isAnswered = true
     this.#dropBody()
     if (!isWritten) endAnswer(request, response, this.#wholeBody)
     this.#resolve()

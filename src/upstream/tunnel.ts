@@ -46,6 +46,13 @@ const ownErrors: ReadonlySet<unknown> = new Set([
   'ENFILE',
 ])
 
+/** What is wrong with an answer, by the code of undici's error. */
+const wrongAnswers: Readonly<Record<string, string>> = {
+  UND_ERR_SOCKET: 'closed the connection before it answered CONNECT',
+  ECONNRESET: 'broke the connection',
+  UND_ERR_HEADERS_OVERFLOW: 'answered CONNECT with too many bytes',
+}
+
 /** Of all that a proxy answers to one CONNECT. */
 const maxHeaderSize = 16_384
 
@@ -60,6 +67,8 @@ export function createTunnelConnector(options: TunnelOptions): buildConnector.co
   const { authorization } = proxy
   const headers = { host: path, ...(authorization && { 'Proxy-Authorization': authorization }) }
   const connect = buildConnector({ timeout: 0, noDelay: true, ...network })
+  // An IPv6 address has no brackets in the settings.
+  const proxyUrl = `http://${proxy.host.includes(':') ? `[${proxy.host}]` : proxy.host}:${proxy.port}`
 
   async function openTunnel(client: Client): Promise<Duplex> {
     const { socket, statusCode } = await client.connect({ path, headers }).catch((error) => {
@@ -73,18 +82,23 @@ export function createTunnelConnector(options: TunnelOptions): buildConnector.co
   }
 
   return (target, callback) => {
-    const client = new Client(`http://${proxy.host}:${proxy.port}`, {
-      connect,
+    let toProxy: Socket | undefined
+    const client = new Client(proxyUrl, {
+      connect(to, connected) {
+        // Its types leave out the socket, which a Client that is destroyed leaves connecting (7.30.2).
+        toProxy = connect(to, connected) as unknown as Socket
+      },
       maxHeaderSize,
       headersTimeout: 0,
     })
-    let tunnel: Duplex | undefined
+    let hasEnded = false
     const end = (...result: Parameters<typeof callback>) => {
-      if (client.destroyed) return
+      if (hasEnded) return
+      hasEnded = true
       clearTimeout(deadline)
       void client.destroy()
       callback(...result)
-      if (result[0] !== null) tunnel?.destroy()
+      if (result[0] !== null) toProxy?.destroy()
     }
     const deadline = setTimeout(() => {
       const what = `UPSTREAM_PROXY: no tunnel with TLS within ${timeoutMs} ms`
@@ -92,9 +106,7 @@ export function createTunnelConnector(options: TunnelOptions): buildConnector.co
     }, timeoutMs)
     openTunnel(client).then(
       (socket) => {
-        tunnel = socket
-        if (client.destroyed) socket.destroy()
-        else startTls({ ...target, httpSocket: socket as Socket }, end)
+        if (!hasEnded) startTls({ ...target, httpSocket: socket as Socket }, end)
       },
       (error) => end(error, null),
     )
@@ -104,7 +116,8 @@ export function createTunnelConnector(options: TunnelOptions): buildConnector.co
 function asOfTheProxy(error: NodeJS.ErrnoException): Error {
   const { code } = error
   if (unreachable.has(code)) return new TunnelError(`cannot be reached (${code})`, { cause: error })
-  if (!ownErrors.has(code)) return new TunnelError('answered CONNECT with no HTTP', { cause: error })
+  if (!ownErrors.has(code))
+    return new TunnelError(wrongAnswers[code ?? ''] ?? 'answered CONNECT with no HTTP', { cause: error })
   error.message = `UPSTREAM_PROXY: ${error.message}`
   return error
 }

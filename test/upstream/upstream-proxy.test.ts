@@ -1,4 +1,6 @@
-import { type AddressInfo, connect, type LookupFunction, type Socket } from 'node:net'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type LookupFunction, type Socket } from 'node:net'
 import { createServer as createTlsServer } from 'node:tls'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { UpstreamLimits } from '../../src/upstream/types.ts'
@@ -127,6 +129,23 @@ function told(answer: ParsedAnswer): unknown[] {
 const noSuchName: LookupFunction = (_name, _options, callback) =>
   callback(Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }), '')
 
+/** Of a server that stands still, with more connections in its backlog than that has room for. */
+async function portThatAcceptsNone(): Promise<number> {
+  const program =
+    "const server = require('net').createServer().listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => " +
+    'process.stdout.write(String(server.address().port), () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)))'
+  const server = spawn(process.execPath, ['-e', program], { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void server.kill('SIGKILL'))
+  const [printed] = await once(server.stdout, 'data')
+  const port = Number(String(printed))
+  for (let count = 0; count < 4; count += 1) {
+    const filling = connect(port, '127.0.0.1').on('error', () => {})
+    onTestFinished(() => void filling.destroy())
+  }
+  await pause(300)
+  return port
+}
+
 type Answer = (socket: Socket) => void
 const says = (bytes: string) => (socket: Socket) => void socket.write(bytes, 'latin1')
 const ends = (bytes: string) => (socket: Socket) => void socket.end(bytes, 'latin1')
@@ -198,6 +217,31 @@ describe('a proxy that opens no tunnel: nothing was sent, and it can be sent aga
     expect(told(answer)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
     const { detail } = JSON.parse(answer.body.toString())
     expect(detail).toMatch(/^No network path leads to the swap API/)
+  })
+
+  it('reached at an IPv6 address', async () => {
+    const proxy = createServer((socket) => {
+      socket.on('error', () => {}).once('data', () => socket.end('HTTP/1.1 403 Forbidden\r\n\r\n'))
+    })
+    await new Promise<void>((resolve) => proxy.listen(0, '::1', resolve))
+    onTestFinished(() => void proxy.close())
+    const { port } = proxy.address() as AddressInfo
+    const options = { proxy: { host: '::1', port, authorization: undefined } }
+    const edge = await edgeTo('https://upstream.test', { retries: 0 }, options)
+    const answer = await rawExchange(edge.url, post('{}'))
+    expect(told(answer)).toEqual([502, true, 'quotegate; error=destination_unavailable'])
+  })
+
+  // A Client that is destroyed leaves its socket connecting, for as long as the kernel tries: two minutes.
+  it('to which no connection can be made leaves no socket behind', async () => {
+    const port = await portThatAcceptsNone()
+    const options = { proxy: { host: '127.0.0.1', port, authorization: undefined } }
+    const edge = await edgeTo('https://upstream.test', { retries: 0, connectTimeoutMs: 300 }, options)
+    const connecting = () => process.getActiveResourcesInfo().filter((what) => what.endsWith('ConnectWrap'))
+    const before = connecting()
+    for (let times = 0; times < 3; times += 1)
+      expect(told(await rawExchange(edge.url, post('{}')))[0]).toBe(504)
+    await until(() => connecting().length === before.length, 'all to be closed')
   })
 
   it('for the first time: a POST is sent on a second tunnel, once', async () => {
