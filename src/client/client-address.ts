@@ -5,10 +5,15 @@ import {
 } from '../http/client-address-headers.ts'
 import { normalizeAddress } from '../http/ip-address.ts'
 import { memoize } from '../http/memoize.ts'
-import { createNamedClientReader, type NoClientReason } from './address-walk.ts'
-import { ownNetwork, parseTrustProxy, type TrustedProxies } from './trusted-proxies.ts'
+import {
+  createNamedClientReader,
+  type NoClientReason,
+  ownNetwork,
+  parseTrustProxy,
+  type TrustedProxies,
+} from './address-walk.ts'
 
-export interface ClientAddressOptions {
+interface ClientAddressOptions {
   /** As the settings have checked them. */
   trustProxy: readonly string[]
   /** Lower case: `forwarded`, `x-forwarded-for`, or a header of exactly one address. */

@@ -7,7 +7,7 @@ import { isFailed } from '../operations/failed-requests.ts'
 import type { Ended, Exchange, ExchangeWatcher } from '../routes/exchange.ts'
 import { shownTarget } from '../routes/exchange-log.ts'
 import { type TimeSpent, timeSpent } from '../routes/upstream-times.ts'
-import { short } from './short.ts'
+import { short } from './console-orders.ts'
 
 /** Passes failed requests on to the console, and while one is open every other. */
 export function createConsoleFeed(activity: Activity, clock: Clock): ExchangeWatcher {

@@ -7,11 +7,10 @@ import type { ConsideredQuote, RefusedOrder } from '../operations/refused-order.
 import type { Considered } from '../orders/guard.ts'
 import type { DecidedOrder, FloatOrderDecision } from '../routes/order-decisions.ts'
 import { reasonOf } from '../routes/order-problems.ts'
-import { short } from './short.ts'
 
 const maxQuotes = 5
 
-export interface ConsoleOrdersParts {
+interface ConsoleOrdersParts {
   activity: Activity
   applicationOf: ApplicationOf
   clock: Clock
@@ -82,4 +81,9 @@ function shownQuote({ quote, leftMs, isOwn }: Considered, decided: boolean): Con
     isOwn,
     decided,
   }
+}
+
+/** Cuts what a client may have made long, so that a row of the console stays a row. */
+export function short(text: string): string {
+  return text.length <= 200 ? text : `${text.slice(0, 200)}…`
 }

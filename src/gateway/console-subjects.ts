@@ -7,12 +7,10 @@ import type { ClockDifference } from '../quotes/clock-difference.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Breaker, BreakerName } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { failureText } from './failure-text.ts'
-import { createHitWatch } from './hit-watch.ts'
 import type { RefusalCounts } from './refusal-counts.ts'
-import { createSlowSubjects } from './slow-subjects.ts'
+import { failureText } from './upstreams.ts'
 
-export interface SubjectParts {
+interface SubjectParts {
   clock: Clock
   upstreams: readonly Upstream[]
   refusals: RefusalCounts
@@ -195,11 +193,47 @@ export function createSubjects(parts: SubjectParts): Subject[] {
 }
 
 /** More than a tenth and twice the usual share, or more than half. */
-export function troubleOf({ recent, day }: UnknownOrders): Trouble | undefined {
+function troubleOf({ recent, day }: UnknownOrders): Trouble | undefined {
   if (recent.unknown <= unknownShare.minOrders) return undefined
   const share = recent.unknown / recent.orders
   const usualShare = day.unknown / day.orders
   const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
   if (!isUnusual && share <= unknownShare.always) return undefined
   return { what: 'unknown-orders', isSevere: false, share, usualShare }
+}
+
+/**
+ * Whether a quote was served from a cache since a moment. Hits are counted and not dated, so it compares the count each time
+ * that it is asked, and takes a hit to be as old as the time before.
+ */
+function createHitWatch({ quoteCounts }: Pick<Metrics, 'quoteCounts'>): (sinceMs: number) => boolean {
+  let before = { hits: 0, atMs: Number.NEGATIVE_INFINITY }
+  let lastHitAtMs = Number.NEGATIVE_INFINITY
+  return (sinceMs) => {
+    const { hit, shared } = quoteCounts().lookups
+    if (hit + shared > before.hits) lastHitAtMs = before.atMs
+    before = { hits: hit + shared, atMs: performance.now() }
+    return lastHitAtMs >= sinceMs
+  }
+}
+
+/** Upstreams that take much longer than they usually do. */
+function createSlowSubjects({
+  upstreams,
+  slownessOf,
+}: {
+  upstreams: readonly Pick<Upstream, 'name'>[]
+  slownessOf: History['slownessOf']
+}): Subject[] {
+  return upstreams.map(({ name }) => ({
+    name: `${name} slowness`,
+    concerned: 'none',
+    count: () => 0,
+    trouble() {
+      const slowness = slownessOf(name)
+      if (slowness === undefined) return undefined
+      const [p95Ms, usualP95Ms] = [Math.round(slowness.p95Ms), Math.round(slowness.usualP95Ms)]
+      return { what: 'slow', isSevere: false, upstream: name, p95Ms, usualP95Ms }
+    },
+  }))
 }

@@ -8,7 +8,7 @@ import type { Activity } from '../operations/activity.ts'
 import { Ledger } from '../orders/ledger.ts'
 import { LedgerReach } from '../orders/ledger-reach.ts'
 import { Notes } from '../orders/notes.ts'
-import type { Orderer } from '../orders/orderer.ts'
+import type { Orderer } from '../orders/order-terms.ts'
 import { createQuoteRecorder } from '../orders/quote-recorder.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Logger } from '../process/logger.ts'
@@ -27,7 +27,7 @@ import { createQuoteKey } from '../quotes/quote-key.ts'
 import { SharedQuotes } from '../replicas/quotes.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Exchange, Exchanges } from '../routes/exchange.ts'
-import { createOrderLog } from '../routes/order-log.ts'
+import { createOrderLog } from '../routes/order-decisions.ts'
 import { createOrderRoute, type OrderRoute } from '../routes/orders.ts'
 import type { PassThroughRoute } from '../routes/passthrough.ts'
 import { createQuoteSources } from '../routes/quote-call.ts'
@@ -39,7 +39,7 @@ import type { Upstream } from '../upstream/upstream.ts'
 import { createConsoleOrders } from './console-orders.ts'
 import type { Journals } from './journals.ts'
 
-export interface SwapParts {
+interface SwapParts {
   config: Config
   clock: Clock
   log: Logger

@@ -2,18 +2,18 @@ import type { Config } from '../config/config.ts'
 import { forEachUpstream, type UpstreamName } from '../http/upstreams.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { History } from '../operations/history.ts'
+import { durationText } from '../operations/outages.ts'
 import type { CallEnd } from '../operations/recent-calls.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { Outcome } from '../upstream/types.ts'
+import type { BreakerName } from '../upstream/breakers.ts'
+import type { CountedFailure, Outcome, UpstreamObserver } from '../upstream/types.ts'
 import { Upstream } from '../upstream/upstream.ts'
-import { createBreakerNotes } from './breaker-notes.ts'
-import { failureText } from './failure-text.ts'
 
 export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & { readonly swap: Upstream }
 
-export interface UpstreamParts {
+interface UpstreamParts {
   sandbox: Sandbox | undefined
   metrics: Metrics
   log: Logger
@@ -73,5 +73,47 @@ function callEndOf(outcome: Outcome, durationMs: number, status: number): CallEn
   return {
     durationMs: wasSent ? durationMs : undefined,
     error: isError ? failureText(failure, durationMs) : undefined,
+  }
+}
+
+/** Says in the log when a breaker of one upstream opens, and why, and when it closes. */
+function createBreakerNotes(
+  upstream: UpstreamName,
+  { log, summedLog }: { log: Logger; summedLog: SummedLog },
+): UpstreamObserver['breakerChanged'] {
+  const nameOf = (breaker: BreakerName) => `the breaker of the ${upstream} upstream (${breaker})`
+
+  return function breakerChanged(breaker, state, failure) {
+    const members = { upstream, breaker, state }
+    switch (state) {
+      case 'open': {
+        const message = `${nameOf(breaker)} is open, so requests are not sent: they kept failing, the last with ${failure}`
+        summedLog.say({ level: 'warn', cause: { ...members, failure }, message })
+        return
+      }
+      // Tried again and again while an outage lasts.
+      case 'half-open':
+        log.debug(members, `${nameOf(breaker)} lets one request try`)
+        return
+      case 'closed':
+        summedLog.say({ level: 'warn', cause: members, message: `${nameOf(breaker)} is closed again` })
+        return
+    }
+  }
+}
+
+/** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
+export function failureText(failure: CountedFailure, afterMs: number): string {
+  switch (failure) {
+    case 'http_response_timeout':
+      return `timeout after ${durationText(afterMs)}`
+    case 'connection_timeout':
+      return `connection timeout after ${durationText(afterMs)}`
+    case 'connection_limit_reached':
+      return 'no free connection'
+    default:
+      return String(failure)
+        .replaceAll('_', ' ')
+        .replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
   }
 }

@@ -1,4 +1,4 @@
-import { pairsText } from '../http/outage-text.ts'
+import { pairsText } from '../http/problem-of.ts'
 import type { Events } from './events.ts'
 import { runbookOf } from './runbook.ts'
 
@@ -63,7 +63,7 @@ export interface Outage extends Trouble {
   readonly runbook: string
 }
 
-export interface Outages {
+interface Outages {
   /** Looks at every part; at least once a second, and when a breaker opens or closes. */
   look(): void
   readonly current: readonly Outage[]

@@ -4,8 +4,7 @@ import { type Price, type StatedAmount, statedAmountOf } from './amounts.ts'
 import type { Candidates, Entry } from './entries.ts'
 import { lastToEnd, later } from './last-to-end.ts'
 import type { Ledger } from './ledger.ts'
-import type { OrderTerms } from './order-terms.ts'
-import type { Orderer } from './orderer.ts'
+import type { Orderer, OrderTerms } from './order-terms.ts'
 
 /**
  * What decided about an order, the six rules first (docs/orders.md):

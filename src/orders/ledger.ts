@@ -28,11 +28,10 @@ import {
   listOf,
   removeFrom,
 } from './last-to-end.ts'
-import type { OrderTerms } from './order-terms.ts'
-import type { Orderer } from './orderer.ts'
+import type { Orderer, OrderTerms } from './order-terms.ts'
 import { WideMap } from './wide-map.ts'
 
-export interface LedgerOptions {
+interface LedgerOptions {
   entries: number
   /** How long past its end a quote is remembered. */
   retentionMs: number

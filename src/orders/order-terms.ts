@@ -10,7 +10,7 @@ export interface AmountClaim {
   isNumber: boolean
 }
 
-export interface NamedQuote {
+interface NamedQuote {
   readonly id: string
   /** In the field `id`, where an order may also have a number of the client's own. */
   readonly isBare: boolean
@@ -27,7 +27,7 @@ export interface OrderTerms {
   toAddress?: string | undefined
 }
 
-export type OrderReading = { order: OrderTerms; problem?: undefined } | { order?: undefined; problem: string }
+type OrderReading = { order: OrderTerms; problem?: undefined } | { order?: undefined; problem: string }
 
 interface OrderOptions {
   /** Dotted paths, such as `quote.id`. */
@@ -178,4 +178,13 @@ function isObject(value: unknown): value is object {
 /** Skips inherited properties: they are not part of the order. */
 function ownProperty(object: object, name: string): unknown {
   return Object.getOwnPropertyDescriptor(object, name)?.value
+}
+
+/** Who sends an order. */
+export interface Orderer {
+  readonly application: string | undefined
+  /** Undefined: the client's address is not known, so no quote is its own. */
+  readonly partition: string | undefined
+  /** Whether the partition is one address, and not a country or all clients, whose quotes are not one client's own. */
+  readonly isAddress: boolean
 }

@@ -8,7 +8,6 @@ import type { Logger } from '../process/logger.ts'
 import type { TargetReading } from './area.ts'
 import type { ExchangeWatcher, Outcome } from './exchange.ts'
 import { shownTarget } from './exchange-log.ts'
-import { loggedText } from './logged-text.ts'
 import { timeSpent } from './upstream-times.ts'
 
 export interface AccessLogOptions {
@@ -103,4 +102,11 @@ export function cacheOf(outcome: Outcome | undefined): string | undefined {
 
 function rounded(ms: number): number {
   return Math.round(ms * 1_000) / 1_000
+}
+
+const maxLength = 512
+
+/** A client's text, cut so that one request makes no long line. */
+export function loggedText(text: string | undefined): string | undefined {
+  return text === undefined || text.length <= maxLength ? text : `${text.slice(0, maxLength)}…`
 }

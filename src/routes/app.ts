@@ -1,16 +1,16 @@
-import type { RequestListener } from 'node:http'
-import express, { type Request, type Response } from 'express'
+import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
+import express, { type Express, type Request, type Response } from 'express'
 import { hasLeft } from '../http/has-left.ts'
+import { headerValues } from '../http/headers.ts'
+import { destroyUnlessRead } from '../http/lingering-close.ts'
 import { Problem } from '../http/problem.ts'
+import { TrafficResponse } from '../http/whole-response.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
-import { type MessageClasses, messageClassesOf } from './message-classes.ts'
-import { answeredByPolicy, plainMethods } from './method-policy.ts'
-import { keepRepeatedFields } from './mounted-response.ts'
 import type { OrderRoute } from './orders.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 import type { QuoteRoute } from './quotes.ts'
 
-export interface Routes {
+interface Routes {
   quotes: QuoteRoute
   orders: OrderRoute
   passThrough: PassThroughRoute
@@ -71,4 +71,93 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
       })
     },
   }
+}
+
+interface MessageClasses {
+  IncomingMessage: typeof IncomingMessage
+  ServerResponse: typeof TrafficResponse
+}
+
+// The methods that Express gives a response stay there, below those of TrafficResponse.
+Object.setPrototypeOf(TrafficResponse.prototype, express.response)
+
+/** Express makes such an object for each response that has none. Nothing here reads it. */
+const noLocals = Object.freeze(Object.create(null))
+
+/**
+ * Express sets the prototype of each request and response to the app's, which is nearly all of its cost: V8 then drops
+ * what it has learned about the object. Messages of these classes have those prototypes from the
+ * start, so that Express changes nothing.
+ */
+function messageClassesOf(app: Express): MessageClasses {
+  class AppRequest extends IncomingMessage {}
+  Object.setPrototypeOf(AppRequest.prototype, express.request)
+  class AppResponse extends TrafficResponse {}
+  const own = (value: unknown) => ({ value, writable: true, configurable: true })
+  Object.defineProperty(AppRequest.prototype, 'app', own(app))
+  Object.defineProperties(AppResponse.prototype, { app: own(app), locals: own(noLocals) })
+  Object.assign(app, { request: AppRequest.prototype, response: AppResponse.prototype })
+  return { IncomingMessage: AppRequest, ServerResponse: AppResponse }
+}
+
+/**
+ * Node 20 keeps only the last of several fields of one name, such as Set-Cookie, when any header was set before
+ * the head is written. Nothing here sets one; the app that this one is mounted in may, even while the head is written.
+ * Later versions of Node do what this does. What is put round `writeHead` may also make nonsense of a list of fields:
+ * `on-headers` before 1.1, which sessions and compression use, reads it as pairs and throws.
+ */
+function keepRepeatedFields(response: ServerResponse): void {
+  const isUntouched = response.writeHead === ServerResponse.prototype.writeHead
+  if (isUntouched && response.getHeaderNames().length === 0) return
+  const writeHead = response.writeHead.bind(response) as (
+    status: number,
+    ...rest: unknown[]
+  ) => ServerResponse
+  const writeHeadField = (status: number, ...rest: unknown[]): ServerResponse => {
+    const fields = rest.at(-1)
+    if (!Array.isArray(fields)) return writeHead(status, ...rest)
+    for (let at = 0; at < fields.length; at += 2)
+      if (response.hasHeader(fields[at])) response.removeHeader(fields[at])
+    for (let at = 0; at < fields.length; at += 2) response.appendHeader(fields[at], fields[at + 1])
+    return writeHead(status, ...rest.slice(0, -1))
+  }
+  response.writeHead = writeHeadField as ServerResponse['writeHead']
+}
+
+const everyMethod = 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'
+
+/** Requests with these methods need no decision before the route, unless their target is bad or a quote's. */
+const plainMethods: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE'])
+
+/**
+ * What is decided before any route: targets that are refused, methods that are never passed on, and OPTIONS requests
+ * that are meant for the gateway. True if the request has been answered.
+ */
+function answeredByPolicy({ request, response, reading, area }: Exchange): boolean {
+  const { method } = request
+  if ('problem' in reading) throw new Problem('bad-target', { detail: reading.problem })
+  if (method === 'TRACE' || method === 'CONNECT') {
+    throw new Problem('method-not-allowed', {
+      detail: `${method} is not relayed.`,
+      headers: { Allow: everyMethod },
+    })
+  }
+  if ('asterisk' in reading && method !== 'OPTIONS') {
+    throw new Problem('bad-target', { detail: 'The target "*" is allowed with OPTIONS only.' })
+  }
+  if (area === 'quote' && method !== 'OPTIONS') {
+    throw new Problem('method-not-allowed', {
+      detail: 'Request a quote with GET.',
+      headers: { Allow: 'GET, HEAD, OPTIONS' },
+    })
+  }
+  // RFC 9110 7.6.2: with Max-Forwards: 0 this is the last recipient that the request may reach.
+  const isForUs =
+    'asterisk' in reading ||
+    (method === 'OPTIONS' && /^0+$/.test(headerValues(request.rawHeaders, 'max-forwards')[0] ?? ''))
+  if (!isForUs) return false
+  response.writeHead(204, ['Allow', everyMethod])
+  response.end()
+  destroyUnlessRead(request)
+  return true
 }

@@ -16,7 +16,6 @@ import {
   traceDecision,
 } from './order-decisions.ts'
 import { expiredProblem, reasonOf, unknownProblem } from './order-problems.ts'
-import { msUntilNextJudgement } from './waiting-order.ts'
 
 export interface OrderSenderOptions {
   clock: Clock
@@ -46,14 +45,14 @@ const judgedOnceMs = 20
 
 type Decided = { verdict: Verdict } | { refusal: Problem }
 
-export interface OrderSender extends Sender {
+interface OrderSender extends Sender {
   /** Throws why the order is not to be sent any more; else says when to ask again while it waits. */
   decide(): number
   /** The order was sent, and has no answer for its client. Returns the error that the client gets instead. */
   failed(error: unknown): unknown
 }
 
-export interface OrderSenders {
+interface OrderSenders {
   /** What to do with an order now: send it, with the quote that it uses if one is known, or refuse it. */
   decide(judged: Judged, exchange: Exchange): Decided
   senderOf(judged: Judged, verdict: Verdict, exchange: Exchange): OrderSender
@@ -164,4 +163,19 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
   }
 
   return { decide, senderOf: (judged, verdict, exchange) => new SenderOfOne(judged, verdict, exchange) }
+}
+
+/** What is known of the provider's quotes changes while an order waits for a connection. */
+const maxMs = 1_000
+/** The clock may be read at the very end of a quote, a moment before the guard reads it. */
+const atTheEndMs = 1
+
+/** When to judge a waiting order again that may be sent now: at the instant at which its quote is over, or sooner. */
+export function msUntilNextJudgement(
+  verdict: Verdict,
+  { clock, expiryMarginMs }: { clock: Clock; expiryMarginMs: number },
+): number {
+  if (verdict.state !== 'live') return maxMs
+  const leftMs = orderLeftMs(verdict.quote, lookAt(clock)) - expiryMarginMs
+  return Math.min(maxMs, Math.max(atTheEndMs, Math.ceil(leftMs)))
 }

@@ -5,8 +5,7 @@ import { UpstreamFailure } from '../http/upstream-failure.ts'
 import { awaitsContinue } from '../http/whole-response.ts'
 import type { Journal } from '../journal/journal.ts'
 import { decide as decideNow, type Verdict } from '../orders/guard.ts'
-import { type OrderTerms, readOrder } from '../orders/order-terms.ts'
-import type { Orderer } from '../orders/orderer.ts'
+import { type Orderer, type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import { briefText } from '../process/brief-text.ts'
 import type { Span } from '../tracing/observer.ts'
 import type { RequestBodies } from '../upstream/body.ts'
@@ -24,7 +23,7 @@ import type { RateLimit } from './rate-limit.ts'
 import { traceOf, withTraceHeaders } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
 
-export interface OrderRouteOptions extends OrderSenderOptions {
+interface OrderRouteOptions extends OrderSenderOptions {
   journal: Pick<Journal, 'caughtUp'>
   upstream: Upstream
   quoteIdFields: readonly string[]
@@ -39,7 +38,7 @@ export interface OrderRouteOptions extends OrderSenderOptions {
 }
 
 /** What would become of an order. */
-export type OrderExplanation =
+type OrderExplanation =
   | { problem: string }
   | {
       problem?: undefined

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from 'node:http'
+import { mayBeVersioned } from '../http/fold-path.ts'
 import { ClientGone } from '../http/has-left.ts'
 import { Problem } from '../http/problem.ts'
 import { ownRequestId } from '../http/request-ids.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import { mayBeVersioned } from '../http/version-path.ts'
 import { hasBody, isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { relay } from '../upstream/relay.ts'
 import { RequestBody } from '../upstream/request-body.ts'
@@ -15,7 +15,7 @@ import { untouchedHeaders } from './swap-headers.ts'
 import { traceOf, withTraceHeaders } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
 
-export interface PassThroughRouteOptions {
+interface PassThroughRouteOptions {
   /** Undefined: it has no base URL. */
   upstreams: Readonly<Record<UpstreamName, Upstream | undefined>>
   /** For people whose path goes nowhere. */

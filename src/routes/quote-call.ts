@@ -2,7 +2,6 @@ import type { Clock } from '../clock.ts'
 import { formatForwarded } from '../http/forwarded.ts'
 import { ClientGone } from '../http/has-left.ts'
 import { lineBreak } from '../http/headers.ts'
-import { readRetryAfter } from '../http/retry-after.ts'
 import type { AskedAs, CoolDowns } from '../quotes/cool-downs.ts'
 import type { QuoteSource } from '../quotes/flight.ts'
 import type { Asker, QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.ts'
@@ -12,14 +11,14 @@ import { foldPair } from '../quotes/quote-target.ts'
 import type { Span } from '../tracing/observer.ts'
 import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { askedAs, limitProblem } from './cool-down-calls.ts'
+import { askedAs, limitProblem, readRetryAfter } from './cool-down-calls.ts'
 import type { Exchange } from './exchange.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { wireName } from './swap-headers.ts'
 import { traceHeaders, traceOf } from './trace-headers.ts'
 import { UpstreamTimes } from './upstream-times.ts'
 
-export interface QuoteCallOptions {
+interface QuoteCallOptions {
   upstream: Upstream
   clock: Clock
   totalTimeoutMs: number

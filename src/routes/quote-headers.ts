@@ -1,4 +1,4 @@
-import { createVary } from '../http/vary.ts'
+import { headerValues } from '../http/headers.ts'
 import { headLines } from '../http/whole-response.ts'
 import type { Outcome } from './exchange.ts'
 import { wireName } from './swap-headers.ts'
@@ -14,7 +14,7 @@ interface HitHeaders extends WrittenHeaders {
   readonly outcome: Outcome
 }
 
-export interface QuoteHeaders {
+interface QuoteHeaders {
   /** What a hit repeats of the headers that came with its quote. */
   replayed(received: readonly string[]): WrittenHeaders
   /** What a hit says of itself. */
@@ -56,4 +56,21 @@ export function createQuoteHeaders(chosenBy: readonly string[]): QuoteHeaders {
 function ownHeaders(ttl: number, cacheStatus: string): string[] {
   // Without Age beside it: max-age is what is left from now, and a cache would subtract Age once more.
   return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
+}
+
+/**
+ * Adds names to the Vary of an answer (RFC 9110 12.5.5): its own members stay, on one line at the end, and none comes
+ * twice. `Vary: *` stays as it is, because it says more than any name.
+ */
+export function createVary(names: readonly string[]): (headers: readonly string[]) => string[] {
+  return (headers) => {
+    const received = headerValues(headers, 'vary')
+      .flatMap((line) => line.split(','))
+      .map((member) => member.trim())
+      .filter((member) => member !== '')
+    if (received.includes('*')) return [...headers]
+    const byLowerCase = new Map([...names, ...received].map((name) => [name.toLowerCase(), name]))
+    const others = headers.filter((_, index) => headers[index - (index % 2)]?.toLowerCase() !== 'vary')
+    return [...others, 'Vary', [...byLowerCase.values()].join(', ')]
+  }
 }

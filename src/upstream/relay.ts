@@ -8,11 +8,16 @@ import {
   isPlain,
   reasonBytes,
 } from '../http/headers.ts'
-import { relayInterim } from '../http/interim-answer.ts'
 import { endAnswer } from '../http/lingering-close.ts'
 import { type Interruptible, interrupted } from '../http/problem-response.ts'
 import { UpstreamFailure } from '../http/upstream-failure.ts'
-import { answerInOneWrite, maxOneWriteBytes, writeReceivedHead } from '../http/whole-response.ts'
+import {
+  answerInOneWrite,
+  hasBegun,
+  headLines,
+  maxOneWriteBytes,
+  writeReceivedHead,
+} from '../http/whole-response.ts'
 import type { Call } from './call.ts'
 import { unwritable } from './fault.ts'
 import { RequestBody } from './request-body.ts'
@@ -20,7 +25,7 @@ import type { RequestTrace } from './try-trace.ts'
 import type { Receiver, RequestKind, SentBody } from './types.ts'
 import type { Upstream } from './upstream.ts'
 
-export interface RelayOptions {
+interface RelayOptions {
   upstream: Upstream
   request: IncomingMessage
   response: ServerResponse
@@ -209,4 +214,26 @@ class Answer implements Receiver {
     if (!isWritten) endAnswer(request, response, this.#wholeBody)
     this.#resolve()
   }
+}
+
+/** 100 is the gateway's own answer to `Expect`, and 101 answers an `Upgrade` that is never passed on. */
+const ofThisHop: ReadonlySet<number> = new Set([100, 101])
+const writableReason = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/**
+ * Relays an interim answer of an upstream, such as 103 Early Hints (RFC 9110 15.2). A client of HTTP/1.0 cannot read one,
+ * and a client that reads nothing would have them pile up.
+ */
+function relayInterim(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, reason, rawHeaders }: { status: number; reason: string; rawHeaders: readonly string[] },
+): void {
+  const { socket } = response
+  if (ofThisHop.has(status) || request.httpVersionMinor === 0 || hasBegun(response)) return
+  if (!socket?.writable || socket.writableNeedDrain) return
+  const lines = headLines(answerHeaders(status, rawHeaders))
+  if (lines === undefined) return
+  const phrase = reasonBytes(reason)
+  socket.write(`HTTP/1.1 ${status} ${writableReason.test(phrase) ? phrase : ''}\r\n${lines}\r\n`, 'latin1')
 }

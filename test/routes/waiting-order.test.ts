@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { NotedQuote } from '../../src/journal/journal.ts'
-import { msUntilNextJudgement } from '../../src/routes/waiting-order.ts'
+import { msUntilNextJudgement } from '../../src/routes/order-sender.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
 
 const clock = createTestClock()
