@@ -1,6 +1,11 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { connectionsForStreams, type Lane, Lanes, reservedForFloatOrders } from '../../src/upstream/lanes.ts'
+import {
+  connectionsForStreams,
+  type Lane,
+  Lanes,
+  reservedForFloatOrders,
+} from '../../src/upstream/connections.ts'
 
 test.each([
   [1, 0],
