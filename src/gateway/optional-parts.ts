@@ -77,7 +77,7 @@ export async function rateLimitIfSet(
 ): Promise<RateLimit | undefined> {
   if (perMinute === 0) return undefined
   const { metrics, applicationOf, sharedStore } = parts
-  const { createMemoryRateLimiter } = await import('../client/rate-limiter.ts')
+  const { createMemoryRateLimiter } = await import('../client/memory-rate-limiter.ts')
   const { createSharedRateLimiter } = await import('../replicas/rate-limit.ts')
   const inMemory = createMemoryRateLimiter({ perMinute })
   return createRateLimit({

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { createMemoryRateLimiter } from '../../src/client/rate-limiter.ts'
+import { createMemoryRateLimiter } from '../../src/client/memory-rate-limiter.ts'
 
 beforeEach(() => {
   vi.useFakeTimers({ now: Date.UTC(2025, 10, 20, 15, 17, 21) })

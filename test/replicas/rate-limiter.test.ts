@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createMemoryRateLimiter } from '../../src/client/rate-limiter.ts'
+import { createMemoryRateLimiter } from '../../src/client/memory-rate-limiter.ts'
 import { createSharedRateLimiter } from '../../src/replicas/rate-limit.ts'
 import type { SharedStore } from '../../src/replicas/store.ts'
 import { pause, until } from '../support/gateways/between.ts'

@@ -1,0 +1,41 @@
+import { LRUCache } from 'lru-cache'
+import { type RateLimiter, windowSeconds } from './rate-limiter.ts'
+
+export interface MemoryRateLimiterOptions {
+  perMinute: number
+  maxBuckets?: number
+}
+
+interface Minute {
+  taken: number
+  endsAtMs: number
+}
+
+/**
+ * A fixed window in this process's memory. The number of buckets has a bound, because a client that makes up an
+ * App-Name for each request could fill the memory. The bucket used longest ago is dropped first: a client at its
+ * limit keeps asking, so its own bucket stays.
+ */
+export function createMemoryRateLimiter(options: MemoryRateLimiterOptions): RateLimiter {
+  const { perMinute, maxBuckets = 50_000 } = options
+  const minutes = new LRUCache<string, Minute>({ max: maxBuckets })
+  return {
+    perMinute,
+    async take(bucket) {
+      const nowMs = monotonicMs()
+      let minute = minutes.get(bucket)
+      if (minute === undefined || nowMs >= minute.endsAtMs) {
+        minute = { taken: 0, endsAtMs: nowMs + windowSeconds * 1_000 }
+        minutes.set(bucket, minute)
+      }
+      const allowed = minute.taken < perMinute
+      if (allowed) minute.taken += 1
+      return { allowed, remaining: perMinute - minute.taken, resetMs: minute.endsAtMs - nowMs }
+    },
+  }
+}
+
+/** Not the wall clock: setting that back would lengthen every minute under way. */
+function monotonicMs(): number {
+  return Math.floor(performance.now())
+}
