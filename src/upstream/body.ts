@@ -71,7 +71,7 @@ export class RequestBodies {
   #judgedBytes = 0
   /** Those of judged bodies that stream, too. */
   #otherBytes = 0
-  /** Those that are held, in the order in which they began. */
+  /** Judged bodies that are held, in the order in which they began. */
   readonly #judged = new Set<Reading>()
 
   constructor(options: RequestBodiesOptions) {
