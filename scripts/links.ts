@@ -1,5 +1,5 @@
 /** Where people read the documentation and the dashboard that alerts and panels link to. */
-import { runbookPageOf } from '../src/operations/runbook.ts'
+import { runbookPageOf } from '../src/operations/outages.ts'
 import { homepage } from '../src/process/package-info.ts'
 
 export const runbookPage = runbookPageOf(homepage)

@@ -115,7 +115,7 @@ const allowed: Record<string, readonly string[]> = {
     'ioredis',
   ],
   'src/journal/sample.ts': ['./journal.ts', '../clock.ts', '../http/decimal.ts'],
-  'src/tracing/sample.ts': ['./observer.ts', '../http/trace-context.ts', '@opentelemetry/sdk-trace'],
+  'src/tracing/sample.ts': ['./observer.ts', '../http/ids.ts', '@opentelemetry/sdk-trace'],
   'src/metrics/sample.ts': ['./series.ts', '../upstream/upstream.ts', '../journal/disk.ts', 'prom-client'],
   'src/operations/sample.ts': ['./view.ts', '../http/problem.ts', 'express'],
   'src/sandbox/sample.ts': ['../clock.ts', './answer.ts', 'express', 'zod'],

@@ -1,5 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
-import { createHeaderPicker, lineBreak } from '../http/headers.ts'
+import { createHeaderPicker, headerLines, lineBreak } from '../http/headers.ts'
+import { Problem } from '../http/problem.ts'
+import { briefText } from '../process/brief-text.ts'
 import { flatText } from '../process/flat-text.ts'
 
 export interface PartitionClient {
@@ -69,4 +71,24 @@ function saysPlace(value: string | undefined): boolean {
   if (value === undefined || placeholders.has(value.toUpperCase())) return false
   // Two lines, as they came or joined by a proxy (RFC 9110 5.2), may mean that the client smuggled in one of its own.
   return !value.includes(',') && !value.includes(lineBreak)
+}
+
+/** App-Name as the swap upstream sees it: the request's own, else SWAP_APP_NAME. Undefined if there is neither. */
+export type ApplicationOf = (rawHeaders: readonly string[]) => string | undefined
+
+export function createApplicationOf(defaultName: string | undefined): ApplicationOf {
+  return (rawHeaders) => headerLines(rawHeaders, 'app-name') ?? defaultName
+}
+
+/** Of two App-Name headers, limits, the ledger and the provider might each use another one. */
+export function refuseSecondAppName(appName: string | undefined): void {
+  if (!appName?.includes(lineBreak)) return
+  throw new Problem('malformed-request', { detail: 'There is more than one App-Name header.' })
+}
+
+/** The application of a quote request: App-Name is always one of its keyed headers. */
+export function applicationAmong(
+  keyedHeaders: readonly (readonly [name: string, value: string | undefined])[],
+): string {
+  return briefText(keyedHeaders.find(([name]) => name === 'app-name')?.[1] ?? '')
 }

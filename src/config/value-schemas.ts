@@ -1,7 +1,7 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { z } from 'zod'
-import { claimsClientAddress } from '../http/client-address-headers.ts'
 import { mayBeVersioned } from '../http/fold-path.ts'
+import { claimsClientAddress } from '../http/forwarded.ts'
 import { canonicalHost } from '../http/ip-address.ts'
 import { isHost } from './host-name.ts'
 import { readProxyUrl } from './proxy-url.ts'

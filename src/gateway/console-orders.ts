@@ -1,4 +1,4 @@
-import type { ApplicationOf } from '../client/application.ts'
+import type { ApplicationOf } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import type { Activity } from '../operations/activity.ts'

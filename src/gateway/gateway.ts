@@ -1,6 +1,5 @@
-import { createApplicationOf } from '../client/application.ts'
-import { createClientAddress } from '../client/client-address.ts'
-import { createLoggedAddress } from '../client/logged-address.ts'
+import { createClientAddress, createLoggedAddress } from '../client/client-address.ts'
+import { createApplicationOf } from '../client/partition.ts'
 import { systemClock } from '../clock.ts'
 import { type Config, type LoadedConfig, loadConfig } from '../config/config.ts'
 import { problemSlugs } from '../http/problem.ts'

@@ -1,8 +1,7 @@
 import type { RequestListener } from 'node:http'
 import type { Config } from '../config/config.ts'
 import { answerStarting } from '../operations/starting.ts'
-import { closeServer } from '../server/close-server.ts'
-import { listen, type OnLateError } from '../server/listen.ts'
+import { closeServer, listen, type OnLateError } from '../server/listen.ts'
 import { createOperationsServer } from '../server/operations-server.ts'
 
 /** The operations listener. It can listen before there is anything to operate, because reading the ledger may take long. */

@@ -1,6 +1,6 @@
 import { hash, randomUUID } from 'node:crypto'
-import type { ApplicationOf } from '../client/application.ts'
 import type { ReadClientAddress } from '../client/client-address.ts'
+import type { ApplicationOf } from '../client/partition.ts'
 import type { RateLimiter, TracedRateLimiter } from '../client/rate-limiter.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'

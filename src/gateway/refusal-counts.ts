@@ -1,5 +1,5 @@
+import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
 import type { Problem } from '../http/problem.ts'
-import { type OpenBreaker, UpstreamFailure } from '../http/upstream-failure.ts'
 
 /** Requests that were answered with an error because a breaker was open. */
 export interface RefusalCounts {

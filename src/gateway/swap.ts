@@ -1,6 +1,11 @@
-import { type ApplicationOf, applicationAmong } from '../client/application.ts'
-import type { LoggedAddress } from '../client/logged-address.ts'
-import { createPartition, createPartitionMark, isAddress } from '../client/partition.ts'
+import type { LoggedAddress } from '../client/client-address.ts'
+import {
+  type ApplicationOf,
+  applicationAmong,
+  createPartition,
+  createPartitionMark,
+  isAddress,
+} from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import type { Metrics } from '../metrics/metrics.ts'

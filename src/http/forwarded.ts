@@ -1,4 +1,5 @@
 import { isIP, isIPv4, isIPv6 } from 'node:net'
+import { memoize } from '../process/memoize.ts'
 
 /** One element of a `Forwarded` field: what one hop says. Values are unquoted; extensions are left out. */
 export interface ForwardedElement {
@@ -166,3 +167,28 @@ function take(scanner: Scanner, character: string): boolean {
   scanner.position++
   return true
 }
+
+/** Every header, lower case, that claims a client's address; `x-forwarded-…` is matched by its prefix. */
+export const clientAddressHeaders: ReadonlySet<string> = new Set(
+  `forwarded forwarded-for x-forwarded x-original-forwarded-for x-vercel-forwarded-for x-vercel-proxied-for
+  x-real-ip x-client-ip client-ip x-cluster-client-ip proxy-client-ip wl-proxy-client-ip x-proxyuser-ip
+  true-client-ip x-true-client-ip fastly-client-ip fly-client-ip incap-client-ip x-nf-client-connection-ip
+  cf-connecting-ip cf-connecting-ipv6 cf-pseudo-ipv4 do-connecting-ip cloudfront-viewer-address
+  x-azure-clientip x-azure-socketip x-sucuri-clientip x-appengine-user-ip x-envoy-external-address
+  ali-cdn-real-ip cdn-src-ip x-host-ip x-originating-ip x-remote-ip x-remote-addr`.split(/\s+/),
+)
+
+/** Those of them that name an address. What else begins with `x-forwarded-` says how the client asked, not from where. */
+export function namesClientAddress(name: string): boolean {
+  const lowerCaseName = name.toLowerCase().replaceAll('_', '-')
+  return lowerCaseName === 'x-forwarded-for' || clientAddressHeaders.has(lowerCaseName)
+}
+
+/** A shorter name is not in the list. Most header names are shorter, and need not be lowercased to find that out. */
+export const shortestClientAddressHeader = Math.min(...[...clientAddressHeaders].map((name) => name.length))
+
+export const claimsClientAddress = memoize((lowerCaseName) => {
+  // CGI and WSGI servers do not tell "_" from "-" in a header name.
+  const name = lowerCaseName.includes('_') ? lowerCaseName.replaceAll('_', '-') : lowerCaseName
+  return clientAddressHeaders.has(name) || name.startsWith('x-forwarded-')
+})

@@ -1,4 +1,3 @@
-import { FailedRequests, isFailed } from './failed-requests.ts'
 import { OrdersByApplication } from './orders-by-application.ts'
 import type { RefusedOrder } from './refused-order.ts'
 
@@ -159,4 +158,25 @@ function newSecond() {
     succeeded: 0,
     failed: 0,
   }
+}
+
+const maxFailedRequests = 50
+
+/** The last failed requests. They are always kept, because the person on call opens the console after the event. */
+export class FailedRequests {
+  readonly #requests: SeenRequest[] = []
+
+  keep(request: SeenRequest): void {
+    this.#requests.unshift(request)
+    if (this.#requests.length > maxFailedRequests) this.#requests.pop()
+  }
+
+  /** The newest first. */
+  get all(): readonly SeenRequest[] {
+    return this.#requests
+  }
+}
+
+export function isFailed(status: number): boolean {
+  return status >= 400 || status === 0
 }

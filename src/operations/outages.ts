@@ -1,6 +1,6 @@
-import { pairsText } from '../http/problem-of.ts'
+import { pairsText } from '../http/problem.ts'
+import { homepage } from '../process/package-info.ts'
 import type { Events } from './events.ts'
-import { runbookOf } from './runbook.ts'
 
 /** What is wrong with one part now. */
 export interface Trouble {
@@ -191,4 +191,32 @@ export function durationText(ms: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
   return `${Math.round(seconds / 3_600)} h`
+}
+
+/** The runbook, below the homepage of package.json, or in the repository itself without one. */
+export function runbookPageOf(homepage: string | undefined): string {
+  const path = 'docs/operations.md'
+  if (homepage === undefined) return path
+  const { origin, pathname } = new URL(homepage)
+  return `${origin}${pathname.endsWith('/') ? pathname.slice(0, -1) : pathname}/blob/main/${path}`
+}
+
+/** The section of the runbook about each trouble. */
+const sections: Readonly<Record<Trouble['what'] | 'clock-unknown', string>> = {
+  upstream: 'quotegatebreakeropen',
+  pairs: 'quotegatepairsstopped',
+  slow: 'quotegateproviderslow',
+  store: 'quotegatestoredown',
+  clock: 'quotegateclockoffset',
+  'clock-unknown': 'quotegateclockunknown',
+  'trust-proxy': 'users-look-as-if-they-were-one',
+  'client-ip-header': 'users-look-as-if-they-were-one',
+  'unknown-orders': 'quotegateordersunknown',
+}
+
+export const runbookSections = Object.values(sections)
+
+export function runbookOf({ what, offsetMs }: Pick<Trouble, 'what' | 'offsetMs'>): string {
+  const section = what === 'clock' && offsetMs === undefined ? 'clock-unknown' : what
+  return `${runbookPageOf(homepage)}#${sections[section]}`
 }

@@ -4,9 +4,8 @@ import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/brief-text.ts'
 import { createAmountMatcher, doubleText } from './amounts.ts'
 import { fold, hash, Terms } from './entries.ts'
-import { addTo, type Few, listOf, removeFrom } from './last-to-end.ts'
+import { addTo, type Few, listOf, removeFrom, WideMap } from './last-to-end.ts'
 import type { OrderTerms } from './order-terms.ts'
-import { WideMap } from './wide-map.ts'
 
 /**
  * The terms of all noted quotes, by pair, application, and each of their two from amounts. An amount is found by its nearest

@@ -1,5 +1,4 @@
 import { type Ending, type Now, orderLeftMs } from '../clock.ts'
-import { WideMap } from './wide-map.ts'
 
 /** Nearly always it is one, which is kept without an array around it. */
 export type Few<Item> = Item | Item[]
@@ -90,5 +89,33 @@ export class LastToEnd<Item extends Ending> {
     if (found === undefined) return undefined
     if (Array.isArray(found)) return lastToEnd(found.filter(isMeant), now)
     return isMeant(found) ? found : undefined
+  }
+}
+
+const parts = 16
+
+/**
+ * A Map that grows in sixteen steps: one of a million entries holds the event loop for a tenth of a second each time that it
+ * doubles.
+ */
+export class WideMap<Key extends string | number, Value> {
+  readonly #parts = Array.from({ length: parts }, () => new Map<Key, Value>())
+
+  get(key: Key): Value | undefined {
+    return this.#partOf(key).get(key)
+  }
+
+  set(key: Key, value: Value): void {
+    this.#partOf(key).set(key, value)
+  }
+
+  delete(key: Key): void {
+    this.#partOf(key).delete(key)
+  }
+
+  #partOf(key: Key): Map<Key, Value> {
+    const at =
+      typeof key === 'number' ? key : key.charCodeAt(key.length - 1) + key.charCodeAt(key.length >> 1)
+    return this.#parts[(at || 0) & (parts - 1)] as Map<Key, Value>
   }
 }

@@ -27,9 +27,9 @@ import {
   later,
   listOf,
   removeFrom,
+  WideMap,
 } from './last-to-end.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
-import { WideMap } from './wide-map.ts'
 
 interface LedgerOptions {
   entries: number

@@ -1,5 +1,12 @@
 import type { Ending, Now } from '../clock.ts'
-import { cutMs, type DatedAnswer, type Difference, differenceOf, lagMs, readDate } from './date-witness.ts'
+import {
+  cutMs,
+  type DatedAnswer,
+  type Difference,
+  differenceOf,
+  lagMs,
+  readDate,
+} from './clock-difference.ts'
 
 /** When a quote is over. Computed once, when its answer arrives, and compared with our two clocks from then on. */
 export interface End extends Ending {

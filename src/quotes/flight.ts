@@ -1,4 +1,4 @@
-import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
+import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import type { Span } from '../tracing/observer.ts'
 import { type Asker, type NotKeptReason, type QuoteAnswer, whenNoted } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'

@@ -1,6 +1,11 @@
 import { type Clock, lookAt } from '../clock.ts'
-import { answerHeaders, createHeaderPicker, createOneList, droppingNames } from '../http/headers.ts'
-import { repeatableHeaders } from '../http/one-exchange-headers.ts'
+import {
+  answerHeaders,
+  createHeaderPicker,
+  createOneList,
+  droppingNames,
+  repeatableHeaders,
+} from '../http/headers.ts'
 import type { Span } from '../tracing/observer.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type End, type Ends, serveLeftMs } from './ends.ts'

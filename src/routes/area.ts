@@ -1,6 +1,6 @@
 import { foldPath, mayBeVersioned } from '../http/fold-path.ts'
-import { memoize } from '../http/memoize.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
+import { memoize } from '../process/memoize.ts'
 import { type AskedQuote, readAskedQuote, readQuotePath } from '../quotes/quote-target.ts'
 
 /** Which part of the service a request belongs to: an upstream, or one of the swap paths that the gateway guards. */

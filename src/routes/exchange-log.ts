@@ -1,6 +1,6 @@
+import { hasBegun } from '../http/answer.ts'
+import { UpstreamFailure } from '../http/failure.ts'
 import type { Problem } from '../http/problem.ts'
-import { UpstreamFailure } from '../http/upstream-failure.ts'
-import { hasBegun } from '../http/whole-response.ts'
 import type { Logger } from '../process/logger.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { Ended, Exchange } from './exchange.ts'

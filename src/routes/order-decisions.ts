@@ -1,4 +1,4 @@
-import type { ApplicationOf } from '../client/application.ts'
+import type { ApplicationOf } from '../client/partition.ts'
 import type { Considered, Verdict } from '../orders/guard.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import type { Logger } from '../process/logger.ts'

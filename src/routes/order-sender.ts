@@ -1,5 +1,5 @@
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
-import { ClientGone } from '../http/has-left.ts'
+import { ClientGone } from '../http/failure.ts'
 import type { Problem } from '../http/problem.ts'
 import type { NotedQuote } from '../journal/journal.ts'
 import { type Asked, considered, decide as decideNow, isInDoubt, type Verdict } from '../orders/guard.ts'

@@ -1,5 +1,5 @@
+import { awaitsContinue } from '../http/answer.ts'
 import { Problem } from '../http/problem.ts'
-import { awaitsContinue } from '../http/whole-response.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { Ledger } from '../orders/ledger.ts'
 import { namedByHeader, type OrderTerms, readOrder } from '../orders/order-terms.ts'

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
+import { ClientGone } from '../http/failure.ts'
 import { formatForwarded } from '../http/forwarded.ts'
-import { ClientGone } from '../http/has-left.ts'
 import { lineBreak } from '../http/headers.ts'
 import type { AskedAs, CoolDowns } from '../quotes/cool-downs.ts'
 import type { QuoteSource } from '../quotes/flight.ts'

@@ -1,5 +1,5 @@
+import { headLines } from '../http/answer.ts'
 import { headerValues } from '../http/headers.ts'
-import { headLines } from '../http/whole-response.ts'
 import type { Outcome } from './exchange.ts'
 import { wireName } from './swap-headers.ts'
 

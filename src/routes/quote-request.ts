@@ -1,5 +1,4 @@
-import { refuseSecondAppName } from '../client/application.ts'
-import type { Partition } from '../client/partition.ts'
+import { type Partition, refuseSecondAppName } from '../client/partition.ts'
 import { createHeaderPicker, nominatedIn } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { KeyedRequest, QuoteRequest } from '../quotes/quote-key.ts'

@@ -1,4 +1,4 @@
-import type { ApplicationOf } from '../client/application.ts'
+import type { ApplicationOf } from '../client/partition.ts'
 import {
   type RateLimitStanding,
   type Taken,

@@ -1,4 +1,4 @@
-import { hasBegun } from '../http/whole-response.ts'
+import { hasBegun } from '../http/answer.ts'
 import type { Span } from '../tracing/observer.ts'
 import { cacheOf } from './access-log.ts'
 import type { Ended, Exchange } from './exchange.ts'

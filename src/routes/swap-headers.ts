@@ -1,9 +1,8 @@
-import { refuseSecondAppName } from '../client/application.ts'
-import { claimsClientAddress } from '../http/client-address-headers.ts'
-import { formatForwarded } from '../http/forwarded.ts'
+import { refuseSecondAppName } from '../client/partition.ts'
+import { claimsClientAddress, formatForwarded } from '../http/forwarded.ts'
 import { droppingNames, endToEndHeaders, headerLines, namesQuotegate } from '../http/headers.ts'
+import { ownRequestId } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
-import { ownRequestId } from '../http/request-ids.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Sent to the swap upstream where the client sends none. */

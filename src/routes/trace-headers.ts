@@ -1,5 +1,5 @@
 import { droppingNames, endToEndHeaders, headerValues } from '../http/headers.ts'
-import { formatTraceparent, newSpanId, traceIdOf } from '../http/trace-context.ts'
+import { formatTraceparent, newSpanId, traceIdOf } from '../http/ids.ts'
 import type { RequestTrace } from '../upstream/try-trace.ts'
 import type { Exchange } from './exchange.ts'
 import { shownTarget } from './exchange-log.ts'

@@ -1,6 +1,8 @@
-import type { Server } from 'node:http'
+import type { RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { listenError } from '../process/listen-error.ts'
+import { PatientTimer } from '../process/patient-timer.ts'
 
 export type OnLateError = (error: Error) => void
 
@@ -29,4 +31,93 @@ export function listen(
     server.once('listening', onListening)
     server.listen(at)
   })
+}
+
+const sweepEveryMs = 50
+/** A connection that was accepted just before the end gets this long to say what it is for. */
+const silentMs = 1_000
+/**
+ * How many turns of the loop in a row must bring nothing, and how long that is waited for: by this process's own processor
+ * time, because on a busy machine a turn may take as long as fifty elsewhere.
+ */
+const quietTurns = 3
+const maxArrivingMs = 500
+
+export interface Closing {
+  /** How long requests in flight may take before they are cut. */
+  timeoutMs: number
+  /** Closes connections that were opened and never used, which Node keeps until the deadline of a head. */
+  closeSilent?: () => void
+  cut?: () => void
+}
+
+/** Closes a server: no new connections, idle ones soon, the others when their requests are answered. */
+export async function closeServer(server: Server, closing: Closing): Promise<void> {
+  if (!server.listening) return
+  const { timeoutMs, closeSilent, cut = () => server.closeAllConnections() } = closing
+  const deadline = new PatientTimer(timeoutMs, cut)
+  const release = holdRequests(server)
+  await untilNothingArrives(server, maxArrivingMs)
+  const startedAtMs = performance.now()
+  let isOpen = true
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => {
+      isOpen = false
+      resolve()
+    })
+  })
+  release()
+  // An answer that finishes during the close leaves its kept connection idle; it has to be closed as well.
+  const sweep = async () => {
+    for (;;) {
+      await Promise.race([closed, setTimeout(sweepEveryMs, undefined, { ref: false })])
+      if (!isOpen) return
+      await untilNothingArrives(server, sweepEveryMs)
+      server.closeIdleConnections()
+      if (performance.now() - startedAtMs >= silentMs) closeSilent?.()
+    }
+  }
+  await Promise.all([closed, sweep()])
+  deadline.clear()
+}
+
+/**
+ * Requests wait for a few turns of the loop: while they are answered, clients that had their answer come again, and the listener
+ * of a busy gateway never has accepted all of them.
+ */
+function holdRequests(server: Server): () => void {
+  const takers = server.listeners('request') as RequestListener[]
+  const held: Parameters<RequestListener>[] = []
+  const hold: RequestListener = (...exchange) => {
+    held.push(exchange)
+  }
+  server.removeAllListeners('request').on('request', hold)
+  return () => {
+    server.off('request', hold)
+    for (const take of takers) server.on('request', take)
+    for (const exchange of held) server.emit('request', ...exchange)
+  }
+}
+
+/**
+ * Lets the loop take what has arrived. The kernel resets the connections that a listener has not accepted when it closes,
+ * and Node accepts one in each turn; and a request that lies unread in a kept connection is lost with it.
+ */
+async function untilNothingArrives(server: Server, withinMs: number): Promise<void> {
+  const before = process.cpuUsage()
+  const spentMs = () => {
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 1_000
+  }
+  let hasArrived = false
+  const note = () => {
+    hasArrived = true
+  }
+  server.on('connection', note).on('request', note)
+  for (let quiet = 0; quiet < quietTurns && spentMs() < withinMs; ) {
+    hasArrived = false
+    await setImmediate()
+    quiet = hasArrived ? 0 : quiet + 1
+  }
+  server.off('connection', note).off('request', note)
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import { hasBegun } from '../http/whole-response.ts'
+import { hasBegun } from '../http/answer.ts'
 
 /** What is needed of a connection to bring it to its end. */
 export interface EndableConnection {

@@ -1,6 +1,6 @@
 import { createServer, IncomingMessage, type RequestListener, type Server } from 'node:http'
 import type { Socket } from 'node:net'
-import { TrafficResponse } from '../http/whole-response.ts'
+import { TrafficResponse } from '../http/answer.ts'
 import { createOpenConnections } from './open-connections.ts'
 import { createPipeline } from './pipeline.ts'
 

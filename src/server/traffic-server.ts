@@ -1,11 +1,18 @@
 import { createServer, IncomingMessage, type RequestListener, Server, type ServerResponse } from 'node:http'
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { hasLeft } from '../http/has-left.ts'
+import {
+  answerProblem,
+  answerSocket,
+  bodyExpected,
+  hasBegun,
+  type Refusable,
+  refused,
+  TrafficResponse,
+} from '../http/answer.ts'
+import { hasLeft } from '../http/failure.ts'
+import { createRequestIds } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
-import { answerProblem, answerSocket, type Refusable, refused } from '../http/problem-response.ts'
-import { createRequestIds } from '../http/request-ids.ts'
-import { bodyExpected, hasBegun, TrafficResponse } from '../http/whole-response.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'

@@ -2,7 +2,7 @@ import { type HrTime, type Link, type SpanContext, SpanKind, SpanStatusCode } fr
 import { JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
 import { type Resource, resourceFromAttributes } from '@opentelemetry/resources'
 import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from '@opentelemetry/sdk-trace'
-import { formatTraceparent, newSpanId, readTraceparent, type TraceParent } from '../http/trace-context.ts'
+import { formatTraceparent, newSpanId, readTraceparent, type TraceParent } from '../http/ids.ts'
 import { hrTime } from './hr-time.ts'
 import type { Span, Tracing } from './observer.ts'
 import type { OtlpOptions } from './options.ts'

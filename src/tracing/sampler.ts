@@ -1,4 +1,4 @@
-import type { TraceParent } from '../http/trace-context.ts'
+import type { TraceParent } from '../http/ids.ts'
 
 export type SamplerName =
   | 'always_on'

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import type { OpenBreaker } from '../http/upstream-failure.ts'
+import type { OpenBreaker } from '../http/failure.ts'
 import { flatText } from '../process/flat-text.ts'
 import { type RequestKind, trafficOf } from './types.ts'
 

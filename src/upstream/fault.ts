@@ -1,4 +1,4 @@
-import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
+import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 
 const faultByCode: Record<string, UpstreamFault> = {
   ECONNREFUSED: 'connection_refused',

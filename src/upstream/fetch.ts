@@ -1,6 +1,6 @@
 import { type Clock, steadyMsOf } from '../clock.ts'
+import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { hasForeignTransferCoding, reasonBytes } from '../http/headers.ts'
-import { UpstreamFailure, type UpstreamFault } from '../http/upstream-failure.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import type { Receiver, UpstreamRequest } from './types.ts'
 import type { Upstream } from './upstream.ts'

@@ -1,5 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { ClientGone } from '../http/has-left.ts'
+import {
+  answerInOneWrite,
+  endAnswer,
+  hasBegun,
+  headLines,
+  type Interruptible,
+  interrupted,
+  maxOneWriteBytes,
+  writeReceivedHead,
+} from '../http/answer.ts'
+import { ClientGone, UpstreamFailure } from '../http/failure.ts'
 import {
   answerHeaders,
   bodilessStatuses,
@@ -8,16 +18,6 @@ import {
   isPlain,
   reasonBytes,
 } from '../http/headers.ts'
-import { endAnswer } from '../http/lingering-close.ts'
-import { type Interruptible, interrupted } from '../http/problem-response.ts'
-import { UpstreamFailure } from '../http/upstream-failure.ts'
-import {
-  answerInOneWrite,
-  hasBegun,
-  headLines,
-  maxOneWriteBytes,
-  writeReceivedHead,
-} from '../http/whole-response.ts'
 import type { Call } from './call.ts'
 import { unwritable } from './fault.ts'
 import { RequestBody } from './request-body.ts'

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { Readable } from 'node:stream'
-import { ClientGone } from '../http/has-left.ts'
+import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 

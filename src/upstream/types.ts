@@ -1,4 +1,4 @@
-import type { UpstreamFault } from '../http/upstream-failure.ts'
+import type { UpstreamFault } from '../http/failure.ts'
 import type { BreakerName, BreakerState } from './breakers.ts'
 import type { RequestBody } from './request-body.ts'
 import type { RequestTrace } from './try-trace.ts'

@@ -1,5 +1,5 @@
 import type { LookupFunction } from 'node:net'
-import { UpstreamFailure } from '../http/upstream-failure.ts'
+import { UpstreamFailure } from '../http/failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type Breaker, Breakers } from './breakers.ts'
 import { Call, type CallContext } from './call.ts'

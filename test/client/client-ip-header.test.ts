@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createClientAddress } from '../../src/client/client-address.ts'
-import { claimsClientAddress, clientAddressHeaders } from '../../src/http/client-address-headers.ts'
+import { claimsClientAddress, clientAddressHeaders } from '../../src/http/forwarded.ts'
 
 const client = '203.0.113.7'
 const proxy = '10.0.0.1'

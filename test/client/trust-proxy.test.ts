@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { parseTrustProxy } from '../../src/client/address-walk.ts'
+import { parseTrustProxy } from '../../src/client/client-address.ts'
 
 describe('TRUST_PROXY', () => {
   test.each<[string, string[], string[]]>([

@@ -118,7 +118,7 @@ test('a refusal reaches a client that sent its body while the process was paused
   await pause(500)
   child.kill('SIGSTOP')
   client.write('x'.repeat(20_000))
-  // More than a client may be silent for (lingering-close.ts).
+  // More than a client may be silent for (http/answer.ts).
   await pause(2_600)
   child.kill('SIGCONT')
   await pause(200)

@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { withExpectedLinks, withLinks } from '../../scripts/alerts.ts'
 import { dashboardPage, runbookPage } from '../../scripts/links.ts'
-import { runbookPageOf } from '../../src/operations/runbook.ts'
+import { runbookPageOf } from '../../src/operations/outages.ts'
 import {
   alertRules,
   alertTestFiles,

@@ -1,8 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { Problem, type ProblemSlug, problemBody, problemSlugs, problemTypes } from '../../src/http/problem.ts'
-import { problemOf } from '../../src/http/problem-of.ts'
-import { UpstreamFailure, type UpstreamFault } from '../../src/http/upstream-failure.ts'
+import { UpstreamFailure, type UpstreamFault } from '../../src/http/failure.ts'
+import {
+  Problem,
+  type ProblemSlug,
+  problemBody,
+  problemOf,
+  problemSlugs,
+  problemTypes,
+} from '../../src/http/problem.ts'
 
 const faults: Record<UpstreamFault, string> = {
   connection_refused: 'upstream-unreachable',

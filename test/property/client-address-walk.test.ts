@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseTrustProxy } from '../../src/client/address-walk.ts'
-import { createClientAddress } from '../../src/client/client-address.ts'
+import { createClientAddress, parseTrustProxy } from '../../src/client/client-address.ts'
 import { isUndisclosedNode, nodeAddress } from '../../src/http/forwarded.ts'
 import { normalizeAddress } from '../../src/http/ip-address.ts'
 

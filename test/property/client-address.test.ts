@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import ipaddr from 'ipaddr.js'
 import { describe, expect, test } from 'vitest'
 import { createClientAddress } from '../../src/client/client-address.ts'
-import { clientAddressHeaders } from '../../src/http/client-address-headers.ts'
+import { clientAddressHeaders } from '../../src/http/forwarded.ts'
 import { normalizeAddress } from '../../src/http/ip-address.ts'
 
 const ipAddress = fc.oneof(fc.ipV4(), fc.ipV6())

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { UpstreamFailure } from '../../src/http/upstream-failure.ts'
+import { UpstreamFailure } from '../../src/http/failure.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { Patience } from '../../src/quotes/patience.ts'
 import type { Asker, QuoteAnswer } from '../../src/quotes/quote-answer.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { dateForms } from '../../src/http/http-date.ts'
+import { dateForms } from '../../src/http/date.ts'
 import { post } from '../support/clients/orders.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { expressionsIn, expressionsOf, sourceFiles } from '../support/expressions/collect.ts'
@@ -15,7 +15,7 @@ const seesNoRequest: Readonly<Record<string, string>> = {
   'src/config/': 'reads the settings, once, at the start',
 }
 /** Made of text; a test cannot read those out of the source. */
-const builtOfText: Readonly<Record<string, readonly RegExp[]>> = { 'src/http/http-date.ts': dateForms }
+const builtOfText: Readonly<Record<string, readonly RegExp[]>> = { 'src/http/date.ts': dateForms }
 
 const reachable = sourceFiles().filter(
   (path) => !Object.keys(seesNoRequest).some((room) => path.startsWith(room)),

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readTraceparent } from '../../src/http/trace-context.ts'
+import { readTraceparent } from '../../src/http/ids.ts'
 import { createSampler, type SamplerName } from '../../src/tracing/sampler.ts'
 import { ask, asking, giveQuote } from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'

@@ -1,0 +1,303 @@
+import {
+  type IncomingMessage,
+  ServerResponse,
+  STATUS_CODES,
+  validateHeaderName,
+  validateHeaderValue,
+} from 'node:http'
+import type { Duplex } from 'node:stream'
+import { PatientTimer } from '../process/patient-timer.ts'
+import { dateLine } from './date.ts'
+import { type Problem, problemBody } from './problem.ts'
+
+/**
+ * Set on a response by the code that works on its answer, and called if a problem is answered in its place. It is on the
+ * response itself because a WeakMap of all responses keeps the garbage collector busy.
+ */
+export const interrupted = Symbol('interrupted')
+export type Interruptible = ServerResponse & { [interrupted]?: (() => void) | undefined }
+
+/**
+ * A response of the traffic server that can send its head and body in one write. Node builds the head from lists,
+ * joins it with the body and waits for callbacks that both were written. That is a fifth of all the work of a request,
+ * and a small answer whose body is complete does not need it.
+ */
+export class TrafficResponse extends ServerResponse<IncomingMessage> {
+  /** The header lines of a connection that is kept open, such as Keep-Alive. */
+  keepAliveLines: string | undefined = undefined
+  /** Whether the client sends its body only once it has received `100 Continue`. */
+  awaitsContinue = false
+  /** The progress of an answer sent by `writeWhole`, which `headersSent` and `writableFinished` do not show. */
+  whole: 'under-way' | 'sent' | undefined = undefined
+  // Properties that some responses get later are set on all from the start, so that V8 uses one hidden class.
+  override statusCode = 200;
+  [interrupted]: (() => void) | undefined = undefined
+
+  /** Has a client send its body that waits to be asked for it. Without this call it sends none. */
+  askForBody(): void {
+    if (!this.awaitsContinue) return
+    this.awaitsContinue = false
+    this.writeContinue()
+  }
+
+  /**
+   * Sends `head` (each line ends with CRLF), the lines about the connection, and the body. Returns false and sends
+   * nothing if the answer needs `writeHead` and `end`.
+   */
+  writeWhole(head: string, body: string): boolean {
+    const { socket, req, keepAliveLines } = this
+    // Without a socket, earlier answers on the same connection are not finished.
+    if (!socket?.writable || hasBegun(this)) return false
+    if (!this.shouldKeepAlive || req.httpVersionMinor !== 1 || req.method === 'HEAD') return false
+    // Also undefined if Express has set this prototype on a response of the server that the gateway is mounted in.
+    if (keepAliveLines === undefined || (!req.complete && bodyExpected(req))) return false
+    this.whole = 'under-way'
+    socket.write(`${head}${keepAliveLines}\r\n${body}`, 'latin1')
+    if (socket.writableLength === 0) this.#finish()
+    else {
+      socket.write('', (error) => {
+        if (!error) this.#finish()
+      })
+    }
+    return true
+  }
+
+  /** Emits the event that Node's server waits for before it goes on with the connection. */
+  #finish(): void {
+    this.whole = 'sent'
+    this.emit('finish')
+  }
+}
+
+export function bodyExpected({ headers }: IncomingMessage): boolean {
+  return headers['content-length'] !== undefined || headers['transfer-encoding'] !== undefined
+}
+
+/** Whether the client waits to be asked for its body. */
+export function awaitsContinue(response: ServerResponse): boolean {
+  return response instanceof TrafficResponse && response.awaitsContinue
+}
+
+/** A body up to this size may be sent in one write with its head. */
+export const maxOneWriteBytes = 16_384
+const plainReason = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/**
+ * Sends a complete answer in one write, or returns false and sends nothing. The body is a parameter of its own, because
+ * callers would copy a head to add the body to it, and V8 made a hidden class of its own for each such copy.
+ */
+export function answerInOneWrite(
+  response: ServerResponse,
+  { status, reason, headers }: { status: number; reason: string; headers: readonly string[] },
+  body: Buffer,
+): boolean {
+  if (!(response instanceof TrafficResponse) || body.length > maxOneWriteBytes) return false
+  const lines = headLines(headers)
+  if (lines === undefined || !plainReason.test(reason)) return false
+  response.statusCode = status
+  const date = response.sendDate ? dateLine() : ''
+  return response.writeWhole(`HTTP/1.1 ${status} ${reason}\r\n${lines}${date}`, body.toString('latin1'))
+}
+
+/**
+ * Writes the head of an upstream's answer. After a Content-Length, Node takes a Content-Disposition for UTF-8 and
+ * writes it as latin1: an "ü" becomes one byte instead of two, and a "€", or a name in latin1, cannot be written at
+ * all. So if a Content-Disposition is not ASCII, the Content-Length goes last.
+ */
+export function writeReceivedHead(
+  response: ServerResponse,
+  { status, reason, headers }: { status: number; reason: string; headers: string[] },
+): void {
+  response.writeHead(status, reason, hasNonAsciiDisposition(headers) ? lengthsLast(headers) : headers)
+}
+
+function hasNonAsciiDisposition(headers: readonly string[]): boolean {
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string
+    if (name.length !== 19 || name.toLowerCase() !== 'content-disposition') continue
+    if (/[\x80-\xff]/.test(headers[index + 1] as string)) return true
+  }
+  return false
+}
+
+function lengthsLast(headers: readonly string[]): string[] {
+  const others: string[] = []
+  const lengths: string[] = []
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string
+    const list = name.toLowerCase() === 'content-length' ? lengths : others
+    list.push(name, headers[index + 1] as string)
+  }
+  return others.concat(lengths)
+}
+
+/** Whether the whole answer was sent. A response that closes before that was cut off. */
+export function isSent(response: ServerResponse): boolean {
+  return response.writableFinished || (response instanceof TrafficResponse && response.whole === 'sent')
+}
+
+/** Whether any byte of an answer was sent, so that no other answer can replace it. */
+export function hasBegun(response: ServerResponse): boolean {
+  return response.headersSent || (response instanceof TrafficResponse && response.whole !== undefined)
+}
+
+/** Writes headers as the lines of a head; undefined if Node would refuse to write one of them. */
+export function headLines(headers: readonly string[]): string | undefined {
+  let lines = ''
+  for (let index = 0; index < headers.length; index += 2) {
+    const name = headers[index] as string
+    const value = headers[index + 1] as string
+    try {
+      validateHeaderName(name)
+      validateHeaderValue(name, value)
+    } catch {
+      return undefined
+    }
+    lines += `${name}: ${value}\r\n`
+  }
+  return lines
+}
+
+/** An unused request body up to this size is read to its end, so that the connection can be kept. */
+const maxDrainedBytes = 65_536
+/**
+ * How long a refused connection stays open for its client to read the refusal, and the sender of an unwanted body may pause.
+ * Closing at once would reset the connection: no answer arrives.
+ */
+const lingerMs = 2_000
+
+/** Marks a connection that serves no further requests after a refusal: its next bytes may be smuggled, or unwanted. */
+export const refused = Symbol('refused')
+export type Refusable = Duplex & { [refused]?: true }
+
+/** Replaces the callback once a problem was sent. */
+const problemWasSent = () => {}
+
+/** Whether a problem was sent. A later failure of the same request is then not sent as another problem. */
+export function isAnsweredWithProblem(response: ServerResponse): boolean {
+  return (response as Interruptible)[interrupted] === problemWasSent
+}
+
+/** Answers a request with a problem. The caller has made sure that no byte of another answer was sent. */
+export function answerProblem(
+  request: IncomingMessage,
+  response: ServerResponse,
+  options: { problem: Problem; requestId: string; fields?: readonly string[] },
+): void {
+  const { problem, requestId, fields = [] } = options
+  ;(response as Interruptible)[interrupted]?.()
+  ;(response as Interruptible)[interrupted] = problemWasSent
+  const body = Buffer.from(problemBody(problem, requestId))
+  const closes = problem.closes || !bodyIsSmall(request)
+  const headers = [
+    'Content-Type',
+    'application/problem+json',
+    'Content-Length',
+    String(body.length),
+    'Cache-Control',
+    'no-store',
+    'X-Request-Id',
+    requestId,
+  ]
+  for (const [name, value] of Object.entries(problem.headers)) headers.push(name, value)
+  headers.push(...fields)
+  if (closes) {
+    headers.push('Connection', 'close')
+    ;(request.socket as Refusable)[refused] = true
+  }
+  response.sendDate = true
+  // The reason phrase is given, because the response may still hold an upstream's phrase that Node refused to write.
+  response.writeHead(problem.status, STATUS_CODES[problem.status] ?? '', headers)
+  // The client may have asked for `Connection: close`, or a drain may have set it.
+  const staysOpen = !closes && response.shouldKeepAlive
+  if (staysOpen || request.complete || request.method === 'HEAD') {
+    response.end(body)
+    destroyUnlessRead(request)
+    return
+  }
+  response.write(body)
+  endOnceRead(request, response)
+}
+
+/** Answers on a socket for which Node has no response object. The connection serves no further requests. */
+export function answerSocket(
+  socket: Duplex,
+  { problem, requestId }: { problem: Problem; requestId: string },
+): void {
+  ;(socket as Refusable)[refused] = true
+  const body = problemBody(problem, requestId)
+  const head = [
+    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
+    'Content-Type: application/problem+json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Cache-Control: no-store',
+    `X-Request-Id: ${requestId}`,
+    ...Object.entries(problem.headers).map(([name, value]) => `${name}: ${value}`),
+    'Connection: close',
+  ]
+  socket.end(`${head.join('\r\n')}\r\n${dateLine()}\r\n${body}`)
+  const timer = new PatientTimer(lingerMs, () => socket.destroy())
+  socket.once('close', () => timer.clear())
+}
+
+function bodyIsSmall(request: IncomingMessage): boolean {
+  if (request.complete) return true
+  if (request.headers['transfer-encoding'] !== undefined) return false
+  const length = request.headers['content-length']
+  return length === undefined || Number(length) <= maxDrainedBytes
+}
+
+/** Many clients read the answer only after they have sent the whole body, and a large upload may take this long. */
+const maxLingerMs = 15_000
+
+const noBytes = Buffer.alloc(0)
+
+/** Ends an answer, even if the request has not been received completely. */
+export function endAnswer(request: IncomingMessage, response: ServerResponse, lastBytes?: Buffer): void {
+  // An HTTP/1.0 answer without a length closes its connection, whatever `shouldKeepAlive` says.
+  if (request.complete || (response.shouldKeepAlive && request.httpVersionMinor === 1)) {
+    // Node joins a latin1 string with the head into one write, but not a Buffer.
+    response.end(lastBytes?.toString('latin1') ?? '', 'latin1')
+    destroyUnlessRead(request)
+    return
+  }
+  // An empty write sends the head of an answer that has no body.
+  response.write(lastBytes ?? noBytes)
+  endOnceRead(request, response)
+}
+
+/** Ends an answer that closes its connection, but only after the client has stopped sending. */
+export function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
+  readToEnd(request, () => response.end())
+}
+
+/** Gives a client time to finish a body that the gateway does not use, then closes its connection. */
+export function destroyUnlessRead(request: IncomingMessage): void {
+  if (request.complete) return
+  readToEnd(request, () => {
+    if (!request.complete) request.socket.destroy()
+  })
+}
+
+/** Reads and drops a body until it ends, until its sender pauses for `lingerMs`, or until `maxLingerMs` have passed. */
+function readToEnd(request: IncomingMessage, done: () => void): void {
+  const { socket } = request
+  const stop = () => {
+    pause.clear()
+    clearTimeout(limit)
+    request.off('data', onData)
+    request.off('end', onEnd)
+    socket.off('close', stop)
+  }
+  const onEnd = () => {
+    stop()
+    done()
+  }
+  const onData = () => pause.refresh()
+  const pause = new PatientTimer(lingerMs, onEnd)
+  const limit = setTimeout(onEnd, maxLingerMs)
+  request.on('data', onData)
+  request.once('end', onEnd)
+  socket.once('close', stop)
+  request.resume()
+}
