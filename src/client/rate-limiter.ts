@@ -1,5 +1,3 @@
-import type { Span } from '../tracing/observer.ts'
-
 /** What is left of a client's limit after one of its requests was counted. */
 export interface Taken {
   allowed: boolean
@@ -12,11 +10,6 @@ export interface Taken {
 export interface RateLimiter {
   readonly perMinute: number
   take(bucket: string): Promise<Taken>
-}
-
-/** One that says in a trace that it asks the shared store. */
-export interface TracedRateLimiter extends RateLimiter {
-  take(bucket: string, span?: Span): Promise<Taken>
 }
 
 /** The result of counting one request. */

@@ -1,7 +1,7 @@
 import type { OperationsApp } from '../operations/operations-app.ts'
+import type { Tracing } from '../process/span.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { Tracing } from '../tracing/observer.ts'
 import type { Journals } from './journals.ts'
 import type { Upstreams } from './upstreams.ts'
 

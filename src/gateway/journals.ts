@@ -1,7 +1,6 @@
 import type { DiskJournal } from '../journal/disk.ts'
 import type { Journal, JournalReader, JournalRecord } from '../journal/journal.ts'
 import type { StreamJournal } from '../journal/stream.ts'
-import type { Span } from '../tracing/observer.ts'
 
 /** The folder and the list that replicas share, as far as they are set, as one journal. */
 export class Journals implements Journal {
@@ -19,13 +18,13 @@ export class Journals implements Journal {
     await this.stream?.start(reader)
   }
 
-  append(record: JournalRecord, span?: Span): Promise<void> | void {
+  append(record: JournalRecord): Promise<void> | void {
     this.disk?.append(record)
-    return this.stream?.append(record, span)
+    return this.stream?.append(record)
   }
 
-  caughtUp(span?: Span): Promise<boolean> | boolean {
-    return this.stream?.caughtUp(span) ?? true
+  caughtUp(): Promise<boolean> | boolean {
+    return this.stream?.caughtUp() ?? true
   }
 
   async close(): Promise<void> {

@@ -1,7 +1,7 @@
 import { hash, randomUUID } from 'node:crypto'
 import type { ReadClientAddress } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
-import type { RateLimiter, TracedRateLimiter } from '../client/rate-limiter.ts'
+import type { RateLimiter } from '../client/rate-limiter.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { SettingsError } from '../config/parse.ts'
@@ -10,12 +10,12 @@ import type { StreamJournal } from '../journal/stream.ts'
 import type { Metrics } from '../metrics/metrics.ts'
 import type { Logger } from '../process/logger.ts'
 import { version } from '../process/package-info.ts'
+import type { Tracing } from '../process/span.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import { type AccessLog, type AccessLogOptions, createAccessLog } from '../routes/access-log.ts'
 import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import type { Tracing } from '../tracing/observer.ts'
 import { Journals } from './journals.ts'
 
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.
@@ -58,14 +58,6 @@ export async function tracingIfSet(
   })
 }
 
-/** An embedder's limiter is called with what its interface has, and nothing more. */
-function ofEmbedder(limiter: RateLimiter): TracedRateLimiter {
-  return {
-    perMinute: limiter.perMinute,
-    take: (bucket) => limiter.take(bucket),
-  }
-}
-
 export async function rateLimitIfSet(
   { rateLimit: { perMinute, by, countsHits } }: Config,
   parts: {
@@ -82,7 +74,7 @@ export async function rateLimitIfSet(
   const inMemory = createMemoryRateLimiter({ perMinute })
   return createRateLimit({
     limiter:
-      (parts.limiter && ofEmbedder(parts.limiter)) ??
+      parts.limiter ??
       (sharedStore ? createSharedRateLimiter({ sharedStore, fallback: inMemory }) : inMemory),
     by,
     countsHits,

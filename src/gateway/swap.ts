@@ -115,7 +115,7 @@ export function createSwap(parts: SwapParts): Swap {
     clock,
     journal: journals,
     dropFromCache: (keys, id) => memory.forgetAll(keys, id),
-    dropFromStore: shared && ((keys, id, span) => shared.forget(keys, id, span)),
+    dropFromStore: shared && ((keys, id) => shared.forget(keys, id)),
     observer: metrics.evictions,
   })
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
@@ -218,7 +218,7 @@ export function createSwap(parts: SwapParts): Swap {
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
     bodies: parts.bodies,
-    useQuote: config.quotes.evictOnOrder ? (quote, span) => notes.use(quote, span) : undefined,
+    useQuote: config.quotes.evictOnOrder ? (quote) => notes.use(quote) : undefined,
     observer: {
       decided(decided, quoteAgeMs) {
         metrics.orders.decided(decided, quoteAgeMs)

@@ -1,5 +1,4 @@
 import type { Ending } from '../clock.ts'
-import type { Span } from '../tracing/observer.ts'
 
 /** A relayed quote, as the ledger keeps it; or an answer that could not be read, which has no id and no toAmount. */
 export interface NotedQuote extends Ending {
@@ -37,9 +36,9 @@ export type JournalRecord =
  */
 export interface Journal {
   /** Settles when every replica will find the record, or when waiting does not help: a client must not have its quote before. */
-  append(record: JournalRecord, span?: Span): Promise<void> | void
+  append(record: JournalRecord): Promise<void> | void
   /** Whether all that any replica appended before is here. */
-  caughtUp(span?: Span): Promise<boolean> | boolean
+  caughtUp(): Promise<boolean> | boolean
   close(): Promise<void>
 }
 

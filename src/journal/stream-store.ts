@@ -1,5 +1,3 @@
-import type { Span } from '../tracing/observer.ts'
-
 /**
  * The store's client, as the stream needs it. It sends at once and in order, over one connection, and ends nothing by a
  * deadline: what was sent may still arrive. A promise rejects where the store refuses or its connection ended.
@@ -11,9 +9,9 @@ export interface StreamStore {
   readonly connectionsEnded: number
   describeServer(): Promise<ServerFacts>
   /** Resolves with the entry's id. */
-  appendEntry(key: string, entry: { text: string; maxEntries: number }, span?: Span): Promise<string>
+  appendEntry(key: string, entry: { text: string; maxEntries: number }): Promise<string>
   /** What the stream is and what follows an id in it, in one write, of which a part is a write: a full store refuses it. */
-  readEntries(key: string, from: { id: string; withTime: boolean }, span?: Span): Promise<StreamPart>
+  readEntries(key: string, from: { id: string; withTime: boolean }): Promise<StreamPart>
 }
 
 export interface ServerFacts {

@@ -1,6 +1,6 @@
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
-import type { Span } from '../tracing/observer.ts'
+import { currentSpan, inSpan, type Span } from '../process/span.ts'
 import type { Caution } from './caution.ts'
 import type { JournalRecord } from './journal.ts'
 import { encodeRecord } from './records.ts'
@@ -59,8 +59,8 @@ export class StreamWriter {
   }
 
   /** Settles when the entry is acknowledged, or when waiting does not help. */
-  append(record: JournalRecord, span?: Span): Promise<void> | void {
-    const waiting: Waiting = { record, why: 'first', span, settle: nothing }
+  append(record: JournalRecord): Promise<void> | void {
+    const waiting: Waiting = { record, why: 'first', span: currentSpan(), settle: nothing }
     this.#push(waiting)
     const { store, timeoutMs } = this.#options
     if (!store.up) return
@@ -103,7 +103,7 @@ export class StreamWriter {
     const sentAtMs = performance.now()
     this.#inFlight += 1
     const text = encodeRecord(record, lookAt(clock))
-    store.appendEntry(key, { text, maxEntries }, span).then(
+    inSpan(span, () => store.appendEntry(key, { text, maxEntries })).then(
       (id) => {
         this.#inFlight -= 1
         this.appended += 1

@@ -3,7 +3,6 @@ import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Logger } from '../process/logger.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { StateError } from '../process/state-error.ts'
-import type { Span } from '../tracing/observer.ts'
 import { Caution } from './caution.ts'
 import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
 import { decodeRecord } from './records.ts'
@@ -124,17 +123,17 @@ export class StreamJournal implements Journal {
     })
   }
 
-  append(record: JournalRecord, span?: Span): Promise<void> | void {
+  append(record: JournalRecord): Promise<void> | void {
     if (this.#isOver) return
-    return this.#writer.append(record, span)
+    return this.#writer.append(record)
   }
 
-  async caughtUp(span?: Span): Promise<boolean> {
+  async caughtUp(): Promise<boolean> {
     const { store, timeoutMs } = this.#options
     if (this.#isOver || this.#reader === undefined || !store.up) return false
     const isRead = await new Promise<boolean>((resolve) => {
       const timer = new PatientTimer(timeoutMs, () => resolve(false))
-      void this.#read(span).then((read) => {
+      void this.#read().then((read) => {
         timer.clear()
         resolve(read)
       })
@@ -171,15 +170,15 @@ export class StreamJournal implements Journal {
   }
 
   /** A read that begins after now. Those who come while one is under way share the next. */
-  #read(span?: Span): Promise<boolean> {
-    this.#next ??= this.#readNext(span)
+  #read(): Promise<boolean> {
+    this.#next ??= this.#readNext()
     return this.#next
   }
 
-  async #readNext(span: Span | undefined): Promise<boolean> {
+  async #readNext(): Promise<boolean> {
     await this.#current
     this.#next = undefined
-    const read = this.#readToEnd(span).catch(() => {
+    const read = this.#readToEnd().catch(() => {
       this.#caution.trouble()
       return false
     })
@@ -189,7 +188,7 @@ export class StreamJournal implements Journal {
     return isRead
   }
 
-  async #readToEnd(span: Span | undefined): Promise<boolean> {
+  async #readToEnd(): Promise<boolean> {
     if (!this.#isChecked) await this.#checkServer()
     const { store, key, clock } = this.#options
     while (!this.#isOver) {
@@ -199,7 +198,7 @@ export class StreamJournal implements Journal {
       const acknowledged = [...this.#unseen.keys()]
       const id = this.#lastId
       const withTime = beganMs - this.#wholeReadBeganMs > freshForMs
-      const part = await store.readEntries(key, { id: justBefore(id), withTime }, span)
+      const part = await store.readEntries(key, { id: justBefore(id), withTime })
       this.#caution.answered(performance.now() - beganMs)
       const isLast = part.entries.length < partEntries
       const isFromStart = id === firstId

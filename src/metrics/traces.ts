@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import type { TracingObserver } from '../tracing/observer.ts'
+import type { TracingObserver } from '../process/span.ts'
 import { createTallies } from './series.ts'
 
 export function createTraceMetrics(registry: Registry): TracingObserver {

@@ -1,6 +1,5 @@
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import type { Journal, JournalReader, JournalRecord, NotedQuote, UsedQuote } from '../journal/journal.ts'
-import type { Span } from '../tracing/observer.ts'
 import type { Ledger, UnreadableQuote } from './ledger.ts'
 
 export interface NotesOptions {
@@ -10,7 +9,7 @@ export interface NotesOptions {
   /** Takes the quote out of this replica's cache. */
   dropFromCache(keys: readonly string[], id: string): number
   /** Takes the quote out of the cache that replicas share, if they do. */
-  dropFromStore: ((keys: readonly string[], id: string, span?: Span) => void) | undefined
+  dropFromStore: ((keys: readonly string[], id: string) => void) | undefined
   /** Counts the quotes that left the cache: an order used them here, or elsewhere. */
   observer: { dropped(reason: 'order' | 'elsewhere', quotes: number): void }
 }
@@ -27,14 +26,14 @@ export class Notes implements JournalReader {
   }
 
   /** Settles when every replica can judge an order for it: until then its client must not have it. */
-  note(quote: NotedQuote, span?: Span): Promise<void> | void {
+  note(quote: NotedQuote): Promise<void> | void {
     const { ledger, journal } = this.#options
     // The provider gave the same quote again, or another replica has told of it.
     if (ledger.knows(quote)) return
     ledger.note(quote)
     // The key says who asked for what, unless it is a digest for the shared store.
     const isShared = this.#options.dropFromStore !== undefined
-    return journal.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } }, span)
+    return journal.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
   }
 
   /** Notes a quote that the shared cache has, of which the replica that fetched it has told. */
@@ -42,27 +41,27 @@ export class Notes implements JournalReader {
     if (!this.#options.ledger.knows(quote)) this.#options.ledger.note(quote, 'delivered')
   }
 
-  noteUnreadable(unreadable: UnreadableQuote, span?: Span): Promise<void> | void {
+  noteUnreadable(unreadable: UnreadableQuote): Promise<void> | void {
     const { ledger, journal } = this.#options
     const quote = ledger.unreadable(unreadable)
     ledger.note(quote)
-    return journal.append({ kind: 'noted', quote }, span)
+    return journal.append({ kind: 'noted', quote })
   }
 
   /** An order used the quote, or may have. */
-  use(quote: CachedQuote, span?: Span): void {
-    this.#options.observer.dropped('order', this.drop(quote, span))
+  use(quote: CachedQuote): void {
+    this.#options.observer.dropped('order', this.drop(quote))
   }
 
   /** No replica hands the quote out again. Returns in how many places of this one's cache it was. */
-  drop({ id, expiresAtMs, cacheKey }: CachedQuote, span?: Span): number {
+  drop({ id, expiresAtMs, cacheKey }: CachedQuote): number {
     const quote = { id, expiresAtMs }
     if (!this.#used.mark(quote)) return 0
     const { ledger, journal, dropFromCache, dropFromStore } = this.#options
     const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])]
     const dropped = dropFromCache(keys, id)
-    dropFromStore?.(keys, id, span)
-    void journal.append({ kind: 'used', quote }, span)
+    dropFromStore?.(keys, id)
+    void journal.append({ kind: 'used', quote })
     return dropped
   }
 

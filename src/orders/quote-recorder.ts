@@ -46,14 +46,14 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
   }
 
   return {
-    record: (quote, end, request, span) => notes.note(toNoted(quote, end, request), span),
+    record: (quote, end, request) => notes.note(toNoted(quote, end, request)),
     // Noted here too, so that this replica can judge an order for the quote while the store is away.
     recordFound({ body, expiresAtMs, lifeMs, end }, request) {
       const { quote } = readQuote(Buffer.from(body, 'latin1'))
       if (quote === undefined) return
       notes.noteFound({ ...toNoted(quote, end, request), notedAtMs: expiresAtMs - lifeMs })
     },
-    async recordUnreadable({ pair, canonicalAmount, keyedHeaders, partition }, { pairId, fromAmount }, span) {
+    async recordUnreadable({ pair, canonicalAmount, keyedHeaders, partition }, { pairId, fromAmount }) {
       const whose = { application: applicationAmong(keyedHeaders), partition: markOf(partition) }
       // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
       // amount that was asked for, or the one that the answer states.
@@ -63,7 +63,7 @@ export function createQuoteRecorder(options: QuoteRecorderOptions): QuoteRecorde
       await Promise.all(
         meant.map(({ name, amount }) => {
           const terms = { pairId: flatText(briefText(name)), requestedAmount: flatText(amount) }
-          return notes.noteUnreadable({ ...whose, ...terms }, span)
+          return notes.noteUnreadable({ ...whose, ...terms })
         }),
       )
     },

@@ -1,5 +1,5 @@
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
-import type { Span } from '../tracing/observer.ts'
+import { currentSpan, type Span } from '../process/span.ts'
 import { type Asker, type NotKeptReason, type QuoteAnswer, whenNoted } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
@@ -15,8 +15,6 @@ export interface QuoteSource {
   readonly isRefused: boolean
   /** Another replica has fetched the quote. */
   found(quote: StoredQuote): void
-  /** Of this client's request, if that is sampled. */
-  readonly span?: Span | undefined
 }
 
 /** What a call brought: an answer of the upstream, or a quote that another replica has fetched. */
@@ -32,7 +30,6 @@ export interface ShareOptions {
   known?: StoredQuote | undefined
   /** False: a quote that is in the store is used, but another replica's call is not waited for. */
   waits?: boolean
-  span?: Span | undefined
 }
 
 /** Makes one call of what several replicas call. */
@@ -69,7 +66,7 @@ export class Flight {
   /** On whose behalf the call is made. */
   readonly caller: Asker
   /** Of the request that caused the call. */
-  span: Span | undefined
+  span: Span | undefined = currentSpan()
   #leaving: AbortController | undefined = new AbortController()
   #takeOut: () => void
   /** A refresh goes on although no client waits for it. */
@@ -84,7 +81,6 @@ export class Flight {
     { source, isRefresh, takeOut }: { source: QuoteSource; isRefresh: boolean; takeOut: () => void },
   ) {
     this.caller = source.asker
-    this.span = source.span
     this.#isRefresh = isRefresh
     this.#takeOut = takeOut
     this.answer = call((this.#leaving as AbortController).signal).then(whenNoted)

@@ -6,7 +6,6 @@ import {
   droppingNames,
   repeatableHeaders,
 } from '../http/headers.ts'
-import type { Span } from '../tracing/observer.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type End, type Ends, serveLeftMs } from './ends.ts'
 import { type Quote, type QuoteLookalike, readLookalike, readQuote } from './quote.ts'
@@ -81,11 +80,11 @@ function isRefusal(status: number): boolean {
 /** Records the quotes that clients receive, so that orders can be matched with them. */
 export interface QuoteRecorder {
   /** Records a readable quote, even if it is over. The answer is not served before this has settled (`noted`). */
-  record(quote: Quote, end: End, request: QuoteRequest, span?: Span): Promise<void> | void
+  record(quote: Quote, end: End, request: QuoteRequest): Promise<void> | void
   /** Records a quote that another replica has fetched, and has recorded for all replicas. */
   recordFound(stored: StoredQuote, request: QuoteRequest): void
   /** Records an answer that its client may take for a quote and that cannot be read. It is not served before this has settled. */
-  recordUnreadable(request: QuoteRequest, lookalike: QuoteLookalike, span?: Span): Promise<void>
+  recordUnreadable(request: QuoteRequest, lookalike: QuoteLookalike): Promise<void>
 }
 
 export interface QuoteReaderOptions {
@@ -104,11 +103,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
   let cacheControlWasIgnored = false
   const oneList = createOneList()
 
-  return async function readAnswer(
-    call: Promise<WholeAnswer>,
-    request: QuoteRequest,
-    span?: Span,
-  ): Promise<QuoteAnswer> {
+  return async function readAnswer(call: Promise<WholeAnswer>, request: QuoteRequest): Promise<QuoteAnswer> {
     const answer = await call
     const { status, reason, body } = answer
     const headers = answerHeaders(status, answer.rawHeaders, dropsCookies)
@@ -117,12 +112,12 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
     if (status !== 200) {
       // A proxy that changed a quote answers 203.
-      if (status === 203) await recordLookalike(request, isCoded ? coded : readLookalike(body), span)
+      if (status === 203) await recordLookalike(request, isCoded ? coded : readLookalike(body))
       return { ...base, notKept: 'status' }
     }
     const personal = personalReason(vary, cacheControl)
     if (isCoded) {
-      await recordLookalike(request, coded, span)
+      await recordLookalike(request, coded)
       return { ...base, notKept: 'content-coding', shared: false }
     }
 
@@ -130,12 +125,12 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const { quote } = reading
     const end = quote && ends.endOf(answer, quote.expiryMs)
     if (quote === undefined || end === undefined) {
-      await recordLookalike(request, readLookalike(body), span)
+      await recordLookalike(request, readLookalike(body))
       const notKept = reading.reason ?? untimely(reading.quote, answer)
       return { ...base, notKept, shared: personal === undefined }
     }
     // Not awaited here: the replicas' cache gets the quote in the same write to the store.
-    const noted = recorder.record(quote, end, request, span) ?? undefined
+    const noted = recorder.record(quote, end, request) ?? undefined
     if (serveLeftMs(end, lookAt(clock)) <= 0)
       return { ...base, noted, notKept: 'expired', shared: personal === undefined }
     if (personal !== undefined) return { ...base, noted, end, notKept: personal, shared: false }
@@ -153,9 +148,8 @@ export function createQuoteReader(options: QuoteReaderOptions) {
   async function recordLookalike(
     request: QuoteRequest,
     lookalike: QuoteLookalike | undefined,
-    span: Span | undefined,
   ): Promise<void> {
-    if (lookalike !== undefined) await recorder.recordUnreadable(request, lookalike, span)
+    if (lookalike !== undefined) await recorder.recordUnreadable(request, lookalike)
   }
 
   /** Why only the client that asked may get the answer; undefined if others may get it too. */

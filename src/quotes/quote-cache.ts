@@ -1,4 +1,5 @@
 import { type Clock, lookAt, type Now } from '../clock.ts'
+import { currentSpan } from '../process/span.ts'
 import { serveLeftMs } from './ends.ts'
 import {
   Flight,
@@ -144,9 +145,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
       const waited = () => {
         flight.waited = true
       }
-      return (
-        options.share?.(key, call, { known: replaces, waits, waited, signal, span: source.span }) ?? call()
-      )
+      return options.share?.(key, call, { known: replaces, waits, waited, signal }) ?? call()
     }
     const flight = new Flight(begin, {
       source,
@@ -195,7 +194,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
     const underWay = flights.get(key)
     if (underWay !== undefined) {
       count('collapsed')
-      if (underWay.span !== undefined) source.span?.linkTo(underWay.span)
+      if (underWay.span !== undefined) currentSpan()?.linkTo(underWay.span)
       return waitFor(key, underWay, { how: 'collapsed', source, patience })
     }
     const result = store.get(key) === undefined ? 'miss' : 'expired'

@@ -4,7 +4,6 @@ import { createOneList, repeatableHeaders } from '../http/headers.ts'
 import { type End, serveLeftMs } from '../quotes/ends.ts'
 import { readQuote } from '../quotes/quote.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
-import type { Span } from '../tracing/observer.ts'
 import type { ValkeyClient } from './client.ts'
 import { decodeQuote, type EncodedQuote, encodeQuote, idLine } from './quote-codec.ts'
 import { forgetScript, getOrLockScript, setScript, unlockScript } from './quote-scripts.ts'
@@ -22,7 +21,6 @@ export interface Wanted {
   token: string
   /** How long the lock lasts. 0: no lock is taken. */
   lockMs: number
-  span?: Span | undefined
 }
 
 /** A quote, or else the lock's token. */
@@ -37,7 +35,6 @@ export interface QuoteOrLock {
 
 export interface TakenLock extends Pick<QuoteOrLock, 'storeAheadMs'> {
   token: string
-  span?: Span | undefined
 }
 
 /** The quotes that replicas share: the store has a copy of each, by cache key. */
@@ -53,20 +50,18 @@ export class QuoteCopies {
 
   /** Undefined: the store failed. */
   async getOrLock(key: string, wanted: Wanted): Promise<QuoteOrLock | undefined> {
-    const { expiresAfterMs, minLeftMs, excludeId, token, lockMs, span } = wanted
+    const { expiresAfterMs, minLeftMs, excludeId, token, lockMs } = wanted
     // Looked at before the answer too: an earlier time gives the quote less life in the cache.
     const before = lookAt(this.#clock)
     const excludedLine = excludeId === undefined ? '' : idLine(excludeId)
     const parameters = [expiresAfterMs, minLeftMs, excludedLine, token, lockMs]
     const wasUp = this.#store.up
-    const answer = await this.#store.run(
-      'quote-get',
-      (client) => getOrLockScript(client, this.#at(key), parameters),
-      span,
+    const answer = await this.#store.run('quote-get', (client) =>
+      getOrLockScript(client, this.#at(key), parameters),
     )
     if (answer === undefined) {
       // A store that was frozen still runs what it was sent. All would wait for the holder of a lock that has gone on.
-      if (wasUp && lockMs > 0) this.#store.post('unlock', this.#unlocking(key, token), span)
+      if (wasUp && lockMs > 0) this.#store.post('unlock', this.#unlocking(key, token))
       return undefined
     }
     const [storeNowMs, quoteOrLock, serveMs, orderMs] = answer
@@ -76,7 +71,7 @@ export class QuoteCopies {
     const quote = decodeQuote(quoteOrLock)
     if (quote === undefined || orderMs === undefined || !isWhole(quote)) {
       // No client can use it, and nothing is put in its place by a call that the store has failed.
-      void this.#forget(key, quoteOrLock.subarray(0, quoteOrLock.indexOf('\n') + 1), span)
+      void this.#forget(key, quoteOrLock.subarray(0, quoteOrLock.indexOf('\n') + 1))
       return undefined
     }
     const wallAheadMs = now.nowMs - now.steadyMs
@@ -93,7 +88,7 @@ export class QuoteCopies {
   }
 
   /** Writes the quote and releases the lock, atomically. False: the store failed. */
-  async put(key: string, quote: StoredQuote, { token, storeAheadMs, span }: TakenLock): Promise<boolean> {
+  async put(key: string, quote: StoredQuote, { token, storeAheadMs }: TakenLock): Promise<boolean> {
     const now = lookAt(this.#clock)
     // The store's clock is cut to milliseconds, so one more on either side.
     const serveMs = Math.floor(serveLeftMs(quote.end, now)) - 1
@@ -102,21 +97,21 @@ export class QuoteCopies {
     const servedUntilMs = Math.floor(steadyMsOf(this.#clock, now.nowMs) + storeAheadMs + serveMs)
     const parameters = [encodeQuote(quote), quote.expiresAtMs, token, serveMs, servedUntilMs, orderMs]
     const commands = (client: ValkeyClient) => setScript(client, this.#at(key), parameters)
-    return (await this.#store.run('quote-set', commands, span)) !== undefined
+    return (await this.#store.run('quote-set', commands)) !== undefined
   }
 
-  unlock(key: string, token: string, span?: Span): void {
-    void this.#store.run('unlock', this.#unlocking(key, token), span)
+  unlock(key: string, token: string): void {
+    void this.#store.run('unlock', this.#unlocking(key, token))
   }
 
   /** Unless there is another quote in its place. */
-  forget(key: string, id: string, span?: Span): Promise<unknown> {
-    return this.#forget(key, idLine(id), span)
+  forget(key: string, id: string): Promise<unknown> {
+    return this.#forget(key, idLine(id))
   }
 
-  #forget(key: string, line: string | Buffer, span: Span | undefined): Promise<unknown> {
+  #forget(key: string, line: string | Buffer): Promise<unknown> {
     const commands = (client: ValkeyClient) => forgetScript(client, this.#at(key), [line])
-    return this.#store.run('quote-forget', commands, span)
+    return this.#store.run('quote-forget', commands)
   }
 
   #unlocking(key: string, token: string): (client: ValkeyClient) => Promise<unknown> {

@@ -4,7 +4,6 @@ import { type Clock, lookAt } from '../clock.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { Share, SharedAnswer, ShareOptions } from '../quotes/flight.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
-import type { Span } from '../tracing/observer.ts'
 import { QuoteCopies, type QuoteOrLock } from './quote-copies.ts'
 import type { SharedStore } from './store.ts'
 
@@ -57,9 +56,9 @@ export class SharedQuotes {
     new CallOfAll(this.#options, this.#copies, { ...options, key, call }).takeOrFetch()
 
   /** Removes the quote from the store, under all of these keys. */
-  async forget(keys: readonly string[], id: string, span?: Span): Promise<void> {
+  async forget(keys: readonly string[], id: string): Promise<void> {
     for (let at = 0; at < keys.length; at += forgetBatch)
-      await Promise.all(keys.slice(at, at + forgetBatch).map((key) => this.#copies.forget(key, id, span)))
+      await Promise.all(keys.slice(at, at + forgetBatch).map((key) => this.#copies.forget(key, id)))
   }
 }
 
@@ -83,7 +82,7 @@ class CallOfAll {
   async takeOrFetch(): Promise<SharedAnswer> {
     const result = await this.#waitForQuote()
     if (result?.quote !== undefined) return { found: true, stored: result.quote, notKept: undefined }
-    const { key, signal, span, call } = this.#asked
+    const { key, signal, call } = this.#asked
     const isOurs = result?.lockHolder === this.#token
     let isKept = false
     try {
@@ -93,14 +92,14 @@ class CallOfAll {
       if (result !== undefined && stored !== undefined && shared && !this.#options.isUsed(stored)) {
         // In one write with the record of it. Its clients need not wait for the store to have it.
         isKept = true
-        const lock = { token: this.#token, storeAheadMs: result.storeAheadMs, span }
+        const lock = { token: this.#token, storeAheadMs: result.storeAheadMs }
         void this.#copies.put(key, stored, lock).then((isPut) => {
-          if (!isPut && isOurs) this.#copies.unlock(key, this.#token, span)
+          if (!isPut && isOurs) this.#copies.unlock(key, this.#token)
         })
       }
       return answer
     } finally {
-      if (isOurs && !isKept) this.#copies.unlock(key, this.#token, span)
+      if (isOurs && !isKept) this.#copies.unlock(key, this.#token)
     }
   }
 
@@ -130,7 +129,7 @@ class CallOfAll {
 
   async #getOrLock(): Promise<QuoteOrLock | undefined> {
     const { isUsed, clock, minValidityMs, lockWaitMs } = this.#options
-    const { key, known, span } = this.#asked
+    const { key, known } = this.#asked
     let excludeId = known?.id
     for (let lookups = 0; lookups < maxLookups; lookups += 1) {
       const result = await this.#copies.getOrLock(key, {
@@ -139,11 +138,10 @@ class CallOfAll {
         excludeId,
         token: this.#token,
         lockMs: lockWaitMs,
-        span,
       })
       if (result?.quote === undefined) return result
       // The provider gave a used quote to another client too, or a slow replica put it there after its order.
-      if (isUsed(result.quote)) void this.#copies.forget(key, result.quote.id, span)
+      if (isUsed(result.quote)) void this.#copies.forget(key, result.quote.id)
       else if (serveLeftMs(result.quote.end, lookAt(clock)) <= minValidityMs) excludeId = result.quote.id
       else return result
     }

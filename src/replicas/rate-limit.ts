@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { type RateLimiter, type TracedRateLimiter, windowSeconds } from '../client/rate-limiter.ts'
+import { type RateLimiter, windowSeconds } from '../client/rate-limiter.ts'
 import { createScript } from './script.ts'
 import type { SharedStore } from './store.ts'
 
@@ -27,10 +27,7 @@ export interface SharedRateLimiterOptions {
 }
 
 /** Counts the requests that all replicas let through. The store's deadline and breaker apply. */
-export function createSharedRateLimiter({
-  sharedStore,
-  fallback,
-}: SharedRateLimiterOptions): TracedRateLimiter {
+export function createSharedRateLimiter({ sharedStore, fallback }: SharedRateLimiterOptions): RateLimiter {
   const { keyPrefix, salt } = sharedStore
   const { perMinute } = fallback
   // Hashed, because a bucket may be the address of a client.
@@ -38,12 +35,10 @@ export function createSharedRateLimiter({
 
   return {
     perMinute,
-    async take(bucket, span) {
+    async take(bucket) {
       const parameters = [perMinute, windowSeconds * 1_000]
-      const answer = await sharedStore.run(
-        'rate-limit',
-        (client) => takeScript(client, keyOf(bucket), parameters),
-        span,
+      const answer = await sharedStore.run('rate-limit', (client) =>
+        takeScript(client, keyOf(bucket), parameters),
       )
       if (answer === undefined) return fallback.take(bucket)
       const [allowed, remaining, resetMs] = answer

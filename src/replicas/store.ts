@@ -1,5 +1,4 @@
 import type { StreamStore } from '../journal/stream-store.ts'
-import type { Span } from '../tracing/observer.ts'
 import type { ValkeyClient } from './client.ts'
 
 /** The kinds of calls to the store, as metrics name them. */
@@ -38,16 +37,11 @@ export interface SharedStore extends StreamStore {
   readonly salt: string
   /**
    * Runs commands on one key. Resolves with `undefined` if the store failed: after VALKEY_TIMEOUT_MS at the latest, at
-   * once while it is away. Never rejects. A key that does not exist is `null`, as in ioredis. `span`: of the request for
-   * which it is done, if that is sampled.
+   * once while it is away. Never rejects. A key that does not exist is `null`, as in ioredis.
    */
-  run<Answer>(
-    operation: StoreOperation,
-    commands: StoreCommands<Answer>,
-    span?: Span,
-  ): Promise<Answer | undefined>
+  run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined>
   /** Sends commands without waiting for an answer, behind all that was sent, even if the store is away. */
-  post(operation: StoreOperation, commands: StoreCommands<unknown>, span?: Span): void
+  post(operation: StoreOperation, commands: StoreCommands<unknown>): void
   /** Settles when the store has answered first, or after VALKEY_TIMEOUT_MS. */
   readonly firstProbe: Promise<void>
   close(): Promise<void>

@@ -3,7 +3,7 @@ import { Cluster } from 'ioredis'
 import { firstId, partEntries, type ServerFacts, type StreamPart } from '../journal/stream-store.ts'
 import type { Logger } from '../process/logger.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
-import type { Span } from '../tracing/observer.ts'
+import { currentSpan } from '../process/span.ts'
 import { Availability, type Unanswered } from './availability.ts'
 import { createClient, type StoreAddress, type ValkeyClient } from './client.ts'
 import { isRefusal } from './failure.ts'
@@ -52,17 +52,13 @@ export class Valkey implements SharedStore {
     return this.#availability.firstProbe
   }
 
-  run<Answer>(
-    operation: StoreOperation,
-    commands: StoreCommands<Answer>,
-    span?: Span,
-  ): Promise<Answer | undefined> {
+  run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
     if (!this.up) {
       this.#options.observer.operationEnded(operation, 'skipped', 0)
       return Promise.resolve(undefined)
     }
     const answer = new Promise<Answer | undefined>((resolve) => {
-      const report = this.#report(operation, span)
+      const report = this.#report(operation)
       const timer = new PatientTimer(this.#options.timeoutMs, () => {
         report('timeout')
         this.#availability.late()
@@ -79,24 +75,16 @@ export class Valkey implements SharedStore {
     return answer
   }
 
-  post(operation: StoreOperation, commands: StoreCommands<unknown>, span?: Span): void {
-    this.#send(commands, this.#report(operation, span)).catch(() => {})
+  post(operation: StoreOperation, commands: StoreCommands<unknown>): void {
+    this.#send(commands, this.#report(operation)).catch(() => {})
   }
 
-  appendEntry(
-    key: string,
-    { text, maxEntries }: { text: string; maxEntries: number },
-    span?: Span,
-  ): Promise<string> {
+  appendEntry(key: string, { text, maxEntries }: { text: string; maxEntries: number }): Promise<string> {
     const add = (client: ValkeyClient) => client.xadd(key, 'MAXLEN', '~', maxEntries, '*', 'r', text)
-    return this.#journal('journal-append', add, span).then(String)
+    return this.#journal('journal-append', add).then(String)
   }
 
-  async readEntries(
-    key: string,
-    { id, withTime }: { id: string; withTime: boolean },
-    span?: Span,
-  ): Promise<StreamPart> {
+  async readEntries(key: string, { id, withTime }: { id: string; withTime: boolean }): Promise<StreamPart> {
     // In a Cluster a pipeline goes to the server of its keys, and ioredis knows none of XINFO and TIME.
     const read = async (client: ValkeyClient) => {
       const commands = client
@@ -111,7 +99,7 @@ export class Valkey implements SharedStore {
         return error === null ? reply : noStream
       })
     }
-    const [info, streams, , time] = await this.#journal('journal-read', read, span)
+    const [info, streams, , time] = await this.#journal('journal-read', read)
     try {
       return readPart(info, streams, time)
     } catch (error) {
@@ -141,22 +129,18 @@ export class Valkey implements SharedStore {
   }
 
   /** Refused journal commands make the store useless, whatever the refusal says. */
-  async #journal<Answer>(
-    operation: StoreOperation,
-    commands: StoreCommands<Answer>,
-    span?: Span,
-  ): Promise<Answer> {
+  async #journal<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer> {
     try {
-      return await this.#send(commands, this.#report(operation, span))
+      return await this.#send(commands, this.#report(operation))
     } catch (error) {
       if (isRefusal(error)) this.#availability.refused(error)
       throw error
     }
   }
 
-  #report(operation: StoreOperation, span: Span | undefined): (outcome: StoreOutcome) => void {
+  #report(operation: StoreOperation): (outcome: StoreOutcome) => void {
     const startedAtMs = performance.now()
-    const traced = span?.child(operation, 'client')
+    const traced = currentSpan()?.child(operation, 'client')
     traced?.set('db.system.name', 'redis')
     let isReported = false
     return (outcome) => {

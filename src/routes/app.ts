@@ -4,6 +4,7 @@ import { destroyUnlessRead, TrafficResponse } from '../http/answer.ts'
 import { hasLeft } from '../http/failure.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
+import { inSpan } from '../process/span.ts'
 import type { Exchange, Exchanges } from './exchange.ts'
 import type { OrderRoute } from './orders.ts'
 import type { PassThroughRoute } from './passthrough.ts'
@@ -50,7 +51,10 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
     }
     const exchange = exchanges.begin(request, response)
     try {
-      dispatch(exchange)?.catch((error) => exchanges.fail(exchange, error))
+      const answered = exchange.isTracing
+        ? inSpan(exchange.span, () => dispatch(exchange))
+        : dispatch(exchange)
+      answered?.catch((error) => exchanges.fail(exchange, error))
     } catch (error) {
       exchanges.fail(exchange, error)
     }

@@ -6,6 +6,7 @@ import { type Asked, considered, decide as decideNow, isInDoubt, type Verdict } 
 import type { Ledger } from '../orders/ledger.ts'
 import type { Notes } from '../orders/notes.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
+import { inSpan } from '../process/span.ts'
 import type { AnswerHead, Sender } from '../upstream/fetch.ts'
 import type { Exchange } from './exchange.ts'
 import { mayBeAccepted, orderFailure } from './order-answer.ts'
@@ -158,7 +159,9 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
     }
 
     #useQuote(): void {
-      if (this.#used !== undefined) options.useQuote?.(this.#used, this.#exchange.span)
+      const used = this.#used
+      // undici calls this on behalf of whichever request opened the connection.
+      if (used !== undefined) inSpan(this.#exchange.span, () => options.useQuote?.(used))
     }
   }
 

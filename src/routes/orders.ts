@@ -6,7 +6,6 @@ import type { Journal } from '../journal/journal.ts'
 import { decide as decideNow, type Verdict } from '../orders/guard.ts'
 import { type Orderer, type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import { briefText } from '../process/brief-text.ts'
-import type { Span } from '../tracing/observer.ts'
 import type { RequestBodies } from '../upstream/body.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { fetchWhole } from '../upstream/fetch.ts'
@@ -64,8 +63,8 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
   let sent = 0
 
   /** Once for each order, before it is judged: what other replicas noted is here, or it is known that it is not. */
-  async function catchUp(order: OrderTerms, orderer: Orderer, span?: Span): Promise<Judged> {
-    const othersKnown = await options.journal.caughtUp(span)
+  async function catchUp(order: OrderTerms, orderer: Orderer): Promise<Judged> {
+    const othersKnown = await options.journal.caughtUp()
     return { ...orderer, order, marginMs: options.expiryMarginMs, othersKnown }
   }
 
@@ -91,7 +90,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     // Even if a live quote is known here: that one may expire while the order waits, and another replica may know of a
     // quote that expires later.
     const application = briefText(options.applicationOf(request.rawHeaders) ?? '')
-    const judged = await catchUp(order, { application, ...options.partitionOf(exchange) }, exchange.span)
+    const judged = await catchUp(order, { application, ...options.partitionOf(exchange) })
     // An order that is too late already is refused without a connection, and whether or not the upstream works.
     const decision = decide(judged, exchange)
     if ('refusal' in decision) throw decision.refusal

@@ -3,7 +3,6 @@ import { Problem } from '../http/problem.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { Ledger } from '../orders/ledger.ts'
 import { namedByHeader, type OrderTerms, readOrder } from '../orders/order-terms.ts'
-import type { Span } from '../tracing/observer.ts'
 import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
@@ -27,9 +26,9 @@ export function createPlainOrderRoute(
 ): (exchange: Exchange) => Promise<void> {
   const { ledger, journal, quoteIdFields } = options
 
-  async function refuseQuoteId(quoteIds: OrderTerms['quoteIds'], span: Span | undefined): Promise<void> {
+  async function refuseQuoteId(quoteIds: OrderTerms['quoteIds']): Promise<void> {
     if (quoteIds.length === 0) return
-    await journal.caughtUp(span)
+    await journal.caughtUp()
     const named = quoteIds.find(({ id }) => ledger.findById(id) !== undefined)
     if (named === undefined) return
     throw new Problem('float-order-required', {
@@ -46,7 +45,7 @@ export function createPlainOrderRoute(
     try {
       const isReadable = whole !== undefined && !hasCoding(request.rawHeaders)
       const { order } = isReadable ? readOrder(whole, { quoteIdFields, header }) : {}
-      await refuseQuoteId(order?.quoteIds ?? namedByHeader(header), exchange.span)
+      await refuseQuoteId(order?.quoteIds ?? namedByHeader(header))
       // The client may have left while the store was asked; relaying would wait forever for the client to read.
       if (!response.destroyed)
         await options.passThrough(exchange, body).catch((error) => {

@@ -8,7 +8,6 @@ import type { Asker, QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.t
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { foldPair } from '../quotes/quote-target.ts'
-import type { Span } from '../tracing/observer.ts'
 import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { askedAs, limitProblem, readRetryAfter } from './cool-down-calls.ts'
@@ -29,7 +28,7 @@ interface QuoteCallOptions {
   recorder: Pick<QuoteRecorder, 'recordFound'>
   rateLimit: RateLimit | undefined
   coolDowns: CoolDowns
-  readAnswer(call: Promise<WholeAnswer>, request: QuoteRequest, span?: Span): Promise<QuoteAnswer>
+  readAnswer(call: Promise<WholeAnswer>, request: QuoteRequest): Promise<QuoteAnswer>
   /** A call went out to the provider. */
   observer: { quoteCalled(pair: string): void }
 }
@@ -66,10 +65,6 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
 
     get asker(): Asker {
       return { target: this.#request.target, address: this.#exchange.client.address }
-    }
-
-    get span(): Span | undefined {
-      return this.#exchange.span
     }
 
     get isRefused(): boolean {
@@ -121,7 +116,7 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
       })
       const settled = () => times?.settled()
       whole.then(settled, settled)
-      return options.readAnswer(whole, request, exchange.span)
+      return options.readAnswer(whole, request)
     }
 
     found(quote: StoredQuote): void {

@@ -1,8 +1,8 @@
 import type { ApplicationOf } from '../client/partition.ts'
 import {
+  type RateLimiter,
   type RateLimitStanding,
   type Taken,
-  type TracedRateLimiter,
   windowSeconds,
 } from '../client/rate-limiter.ts'
 import { headerValues } from '../http/headers.ts'
@@ -20,7 +20,7 @@ export interface RateLimit {
 }
 
 export interface RateLimitOptions {
-  limiter: TracedRateLimiter
+  limiter: RateLimiter
   by: 'app-name' | 'client-ip' | 'both'
   countsHits: boolean
   applicationOf: ApplicationOf
@@ -60,7 +60,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
 
   async function count(exchange: Exchange): Promise<void> {
     if (exchange.rateLimit?.taken.allowed) return
-    const taken = await limiter.take(bucketOf(exchange), exchange.span)
+    const taken = await limiter.take(bucketOf(exchange))
     exchange.rateLimit = standing(taken)
     if (taken.allowed) return
     observer.rateLimited(exchange.area)

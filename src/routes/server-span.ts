@@ -1,5 +1,5 @@
 import { hasBegun } from '../http/answer.ts'
-import type { Span } from '../tracing/observer.ts'
+import type { Span } from '../process/span.ts'
 import { cacheOf } from './access-log.ts'
 import type { Ended, Exchange } from './exchange.ts'
 import { shownTarget } from './exchange-log.ts'

@@ -1,5 +1,5 @@
+import type { TracingObserver } from '../process/span.ts'
 import type { SummedLog } from '../process/summed-log.ts'
-import type { TracingObserver } from './observer.ts'
 import type { SamplerName } from './sampler.ts'
 
 export interface OtlpOptions {

@@ -1,4 +1,4 @@
-import type { Span } from '../tracing/observer.ts'
+import type { Span } from '../process/span.ts'
 
 /** The trace that a request is sent in. */
 export interface RequestTrace {

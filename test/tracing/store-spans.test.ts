@@ -55,3 +55,35 @@ test('the operations of the shared store are spans of the request, without keys'
   for (const { name, attributes } of collector.spans())
     if (name.startsWith('quote-')) expect(attributes).toEqual({ 'db.system.name': 'redis' })
 })
+
+test('what an unsampled request asks of the store is in no trace, though it came on a connection of a sampled one', {
+  tags: ['redis-server'],
+  timeout: 60_000,
+}, async () => {
+  const store = await startValkey()
+  onTestFinished(() => store.end())
+  const collector = await startCollector()
+  const upstream = await recordingUpstream(({ target }, response) => {
+    if (target.includes('/quotes')) giveQuote(response)
+    else response.end('{}')
+  })
+  const gateway = await gatewayTo(upstream.url, {
+    ...tracedTo(collector),
+    OTEL_TRACES_SAMPLER: 'parentbased_always_off',
+    TRUST_PROXY: 'loopback',
+    VALKEY_URL: store.url,
+    VALKEY_TIMEOUT_MS: 5_000,
+  })
+  const traceparent = (flag: number) => `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0${flag}`
+  for (const [amount, flag] of [
+    ['0.1', 1],
+    ['0.2', 0],
+    ['0.3', 0],
+  ] as const)
+    await asking(gateway.url, amount, ['App-Name', 'wallet', 'traceparent', traceparent(flag)])
+  await gateway.close()
+  const named = (name: string) => collector.spans().filter((span) => span.name === name)
+  expect(['quote-get', 'quote-set', 'journal-append', 'GET'].map((name) => named(name).length)).toEqual([
+    1, 1, 1, 1,
+  ])
+})

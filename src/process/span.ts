@@ -1,3 +1,5 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
+
 /** One sampled step of a request. Times are of `performance.now()`. */
 export interface Span {
   readonly traceId: string
@@ -13,6 +15,19 @@ export interface Span {
   linkTo(other: Span): void
   /** Only a step that has ended is exported. `error`: what it failed with, of a closed set. */
   end(error?: string): void
+}
+
+/** Until the first `inSpan`, looking into it costs a comparison. */
+const spans = new AsyncLocalStorage<Span | undefined>()
+
+/** The span of the request on whose behalf this code runs; undefined if it is not sampled, or for no request. */
+export function currentSpan(): Span | undefined {
+  return spans.getStore()
+}
+
+/** Runs this, and what it begins, on behalf of this span's request. Without tracing nothing has to be remembered for it. */
+export function inSpan<Result>(span: Span | undefined, run: () => Result): Result {
+  return span === currentSpan() ? run() : spans.run(span, run)
 }
 
 /** Decides which requests are traced. */
