@@ -2,8 +2,10 @@
  * The memory store by itself: memory of a quote, and time of a look-up.
  * Run: node --expose-gc --import tsx bench/compare/store.ts QUOTES
  */
+
 import { setFlagsFromString } from 'node:v8'
 import { systemClock } from '../../src/clock.ts'
+import { Events } from '../../src/events.ts'
 import { latin1Headers } from '../../src/http/headers.ts'
 import { Ends } from '../../src/quotes/ends.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
@@ -42,13 +44,14 @@ function key(number: number): string {
   return keyOf(requestFor(number))
 }
 
+const events = new Events()
 const readAnswer = createQuoteReader({
   clock,
-  ends: new Ends(),
+  ends: new Ends(events),
   maxBytes: 16_384,
   obeyCacheControl: false,
   recorder: { record() {}, recordFound() {}, async recordUnreadable() {} },
-  cacheControlIgnored() {},
+  events,
 })
 
 /** Made like a stored quote of the gateway: by the same function, from an answer's bytes. */
@@ -81,7 +84,7 @@ function memory(): { heapUsed: number; external: number } {
   return { heapUsed, external }
 }
 
-const store = createMemoryQuoteStore({ maxEntries: quotes, maxBytes: 8e9 })
+const store = createMemoryQuoteStore({ maxEntries: quotes, maxBytes: 8e9, clock, events })
 for (let number = 1; number <= uncounted; number += 1) store.set(key(number), await storedQuote(number))
 const before = memory()
 let putMs = 0

@@ -3,6 +3,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { setTimeout as pause } from 'node:timers/promises'
 import { lookAt, systemClock } from '../../src/clock.ts'
 import { readStoreUrl } from '../../src/config/store-url.ts'
+import { Events } from '../../src/events.ts'
 import { StreamJournal } from '../../src/journal/stream.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { Notes } from '../../src/orders/notes.ts'
@@ -32,8 +33,8 @@ const log = silentLogger()
 const clock = systemClock
 const address = readStoreUrl(url)
 if ('expected' in address) throw new Error(address.expected)
-const observer = { operationEnded() {} }
-const store = new Valkey({ address, keyPrefix: 'bench:', timeoutMs, log, observer })
+const events = new Events()
+const store = new Valkey({ address, keyPrefix: 'bench:', timeoutMs, log, events })
 const journal = new StreamJournal({ store, key: 'bench:journal', maxEntries: entries, timeoutMs, clock, log })
 const ledger = new Ledger({ entries, retentionMs: 86_400_000, clock })
 const notes = new Notes({
@@ -42,7 +43,7 @@ const notes = new Notes({
   journal,
   dropFromCache: () => 0,
   dropFromStore: () => {},
-  observer: { dropped() {} },
+  events,
 })
 await store.firstProbe
 await journal.start(notes)

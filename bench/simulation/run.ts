@@ -1,11 +1,12 @@
 import { strict as assert } from 'node:assert'
 import { createPartition } from '../../src/client/partition.ts'
 import { lookAt } from '../../src/clock.ts'
+import { Events, type Lookup } from '../../src/events.ts'
 import { Ends } from '../../src/quotes/ends.ts'
 import type { QuoteSource } from '../../src/quotes/flight.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { createQuoteReader, type QuoteAnswer } from '../../src/quotes/quote-answer.ts'
-import { createQuoteCache, type Lookup, type Served } from '../../src/quotes/quote-cache.ts'
+import { createQuoteCache, type Served } from '../../src/quotes/quote-cache.ts'
 import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
 import { createProvider, type SimulatedProvider } from './provider.ts'
 import { createRandom, drawBetween } from './random.ts'
@@ -119,29 +120,32 @@ function createReplica(parts: {
 
   const partitionOf = createPartition({ mode: settings.mode, placeHeaders: ['cf-ipcountry'] })
   const keyOf = createQuoteKey({ salt: 'simulation' })
-  const readAnswer = createQuoteReader({
-    clock: time,
-    ends: new Ends(),
-    maxBytes: maxQuoteBytes,
-    obeyCacheControl: false,
-    recorder: { record() {}, recordFound() {}, async recordUnreadable() {} },
-    cacheControlIgnored() {},
-  })
-  const cache = createQuoteCache({
-    store: createMemoryQuoteStore(bounds),
-    clock: time,
-    minValidityMs: 0,
-    refreshAheadMs: settings.refreshAheadMs,
-    observer: {
-      lookedUp(result) {
+  const events = new Events([
+    {
+      quoteLookedUp(result) {
         lookups[result] += 1
       },
-      notKept: (reason) => assert.fail(`a quote was not kept: ${reason}`),
-      refreshed(outcome) {
+      quoteNotKept: (reason) => assert.fail(`a quote was not kept: ${reason}`),
+      quoteRefreshed(outcome) {
         counts.refreshes += 1
         if (outcome === 'failed') failures.push(new Error('a refresh failed'))
       },
     },
+  ])
+  const readAnswer = createQuoteReader({
+    clock: time,
+    ends: new Ends(events),
+    maxBytes: maxQuoteBytes,
+    obeyCacheControl: false,
+    recorder: { record() {}, recordFound() {}, async recordUnreadable() {} },
+    events,
+  })
+  const cache = createQuoteCache({
+    store: createMemoryQuoteStore({ ...bounds, clock: time, events }),
+    clock: time,
+    minValidityMs: 0,
+    refreshAheadMs: settings.refreshAheadMs,
+    events,
   })
 
   function callFor(request: QuoteRequest): Promise<QuoteAnswer> {

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http'
 import {
   claimsClientAddress,
   isUndisclosedNode,
@@ -75,6 +76,30 @@ export function createClientAddress(options: ClientAddressOptions): ReadClientAd
     if (!inOwnNetwork) return plain
     const claim = claimingHeader(rawHeaders)
     return claim === undefined ? plain : { ...plain, note: 'untrusted-header', noteHeader: claim }
+  }
+}
+
+/** Whose requests they are. */
+export class Clients {
+  readonly read: ReadClientAddress
+  readonly #noted: (client: ClientAddress) => void
+
+  /** `noted` gets each client-address header that could not be used. */
+  constructor(options: ClientAddressOptions, noted: (client: ClientAddress) => void) {
+    this.read = createClientAddress(options)
+    this.#noted = noted
+  }
+
+  /** Reads whose request it is, once for each request. */
+  identify(exchange: {
+    readonly request: IncomingMessage
+    client: ClientAddress | undefined
+  }): ClientAddress {
+    if (exchange.client !== undefined) return exchange.client
+    const { socket, rawHeaders } = exchange.request
+    exchange.client = this.read(socket.remoteAddress, rawHeaders)
+    if (exchange.client.note !== undefined) this.#noted(exchange.client)
+    return exchange.client
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import { type ConsoleListener, failureText } from '../operations/console-listener.ts'
 import type { History, UnknownOrders } from '../operations/history.ts'
 import type { Subject, Trouble } from '../operations/outages.ts'
 import type { OtherHeaderPeers } from '../operations/view.ts'
@@ -7,13 +8,11 @@ import type { ClockDifference } from '../quotes/clock-difference.ts'
 import type { SharedStore } from '../replicas/store.ts'
 import type { Breaker, BreakerName } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { RefusalCounts } from './refusal-counts.ts'
-import { failureText } from './upstreams.ts'
 
 interface SubjectParts {
   clock: Clock
   upstreams: readonly Upstream[]
-  refusals: RefusalCounts
+  consoleListener: Pick<ConsoleListener, 'refusals'>
   clockDifference: ClockDifference
   sharedStore: SharedStore | undefined
   metrics: Pick<Metrics, 'requestCounts' | 'quoteCounts'>
@@ -32,7 +31,7 @@ const maxClockOffsetMs = 2_000
 
 /** All that the console may have to say is wrong. */
 export function createSubjects(parts: SubjectParts): Subject[] {
-  const { clock, upstreams, refusals, clockDifference, sharedStore, metrics, untrustedPeers } = parts
+  const { clock, upstreams, consoleListener, clockDifference, sharedStore, metrics, untrustedPeers } = parts
   const wasServedFromCache = createHitWatch(metrics)
   const wallOf = (monotonicMs: number) => Math.round(clock.nowMs() - (performance.now() - monotonicMs))
 
@@ -60,7 +59,7 @@ export function createSubjects(parts: SubjectParts): Subject[] {
     return {
       name: `${upstream.name} ${name}`,
       concerned: 'refused',
-      count: () => refusals.count(upstream.name, name),
+      count: () => consoleListener.refusals(upstream.name, name),
       trouble() {
         const { state, failingSinceMs, retryAfterMs } = breaker
         if (state === 'closed') return undefined
@@ -83,7 +82,7 @@ export function createSubjects(parts: SubjectParts): Subject[] {
     return {
       name: `${upstream.name} quotes`,
       concerned: 'refused',
-      count: () => refusals.count(upstream.name, 'pair'),
+      count: () => consoleListener.refusals(upstream.name, 'pair'),
       trouble() {
         const outage = upstream.successes.quotesOutage()
         if (outage === undefined) return undefined

@@ -2,10 +2,15 @@ import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { maskedAddress } from '../http/ip-address.ts'
+import { forEachUpstream, upstreamTable } from '../http/upstreams.ts'
 import type { DiskFacts } from '../journal/disk.ts'
 import type { JournalFacts, NotedQuote } from '../journal/journal.ts'
 import type { StreamFacts } from '../journal/stream.ts'
 import type { Metrics } from '../metrics/metrics.ts'
+import type { AddressNotes } from '../operations/address-notes.ts'
+import type { ConsoleListener } from '../operations/console-listener.ts'
+import { type Counts, createHistory, type History } from '../operations/history.ts'
+import type { Slowest } from '../operations/slowest.ts'
 import type {
   Explanation,
   OperationsView,
@@ -15,19 +20,18 @@ import type {
 } from '../operations/view.ts'
 import { isInDoubt, type Verdict } from '../orders/guard.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
+import type { ClockDifference } from '../quotes/clock-difference.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import { listQuotes } from '../quotes/quote-listing.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import type { Exchanges } from '../routes/exchange.ts'
+import type { Exchanges } from '../routes/app.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
 import { stoppedPairs } from '../upstream/successes.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { ConsoleHistory } from './console-history.ts'
 import { createSubjects } from './console-subjects.ts'
-import type { Journals } from './journals.ts'
+import type { Journals, Upstreams } from './optional-parts.ts'
 import type { Swap } from './swap.ts'
-import type { Upstreams } from './upstreams.ts'
 
 /** A proxy may spell one name in several ways. */
 const maxHeaders = 5
@@ -42,7 +46,11 @@ export interface ConsoleViewParts {
   sandbox: Sandbox | undefined
   sharedStore: SharedStore | undefined
   journals: Journals
-  consoleHistory: ConsoleHistory
+  history: History
+  consoleListener: ConsoleListener
+  addressNotes: AddressNotes
+  slowest: Slowest
+  clockDifference: ClockDifference
   metrics: Metrics
   /** Undefined until the traffic listener listens. */
   trafficUrl(): string | undefined
@@ -50,9 +58,9 @@ export interface ConsoleViewParts {
 
 /** What the operations listener may know of all the other parts. */
 export function createConsoleView(parts: ConsoleViewParts): OperationsView {
-  const { clock, exchanges, sandbox, swap } = parts
+  const { clock, exchanges, sandbox, swap, history, addressNotes, clockDifference, slowest } = parts
   const { config, sources } = parts.loaded
-  const { memory, ledger, notes, clockDifference, coolDowns } = swap.inside
+  const { memory, ledger, notes, coolDowns } = swap.inside
   const startedAtMs = performance.now()
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
 
@@ -75,7 +83,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
   }
 
   function otherHeaderPeers(): OtherHeaderPeers {
-    const { otherHeaderPeers: headerOf } = exchanges
+    const { otherHeaderPeers: headerOf } = addressNotes
     return { peers: [...headerOf.keys()], headers: [...new Set(headerOf.values())].slice(0, maxHeaders) }
   }
 
@@ -125,20 +133,18 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       stream: shownStream(parts.journals.stream?.facts),
     }),
     inFlight: () => exchanges.inFlight,
-    counts: () => parts.consoleHistory.counts(parts.upstreams, exchanges.inFlight),
+    counts: () => countsOf(parts.metrics, upstreams, exchanges.inFlight),
     subjects: createSubjects({
       ...parts,
       upstreams,
-      refusals: parts.consoleHistory.refusals,
-      clockDifference,
-      untrustedPeers: exchanges.untrustedPeers,
+      untrustedPeers: addressNotes.untrustedPeers,
       otherHeaderPeers,
       clientIpHeader: config.client.ipHeader,
-      unknownOrders: () => parts.consoleHistory.history.unknownOrders,
-      slownessOf: parts.consoleHistory.history.slownessOf,
+      unknownOrders: () => history.unknownOrders,
+      slownessOf: history.slownessOf,
     }),
     slowest() {
-      const found = exchanges.slowest.find()
+      const found = slowest.find()
       if (found === undefined) return null
       const { endedAtMs, durationMs, traceId = null, ...rest } = found
       return {
@@ -154,7 +160,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
         address: maskedAddress(address),
         leftMs: Math.round(leftMs),
       })),
-    untrustedPeers: () => [...exchanges.untrustedPeers],
+    untrustedPeers: () => [...addressNotes.untrustedPeers],
     otherHeaderPeers,
     async explainOrder(body, application) {
       const explained = await swap.orders.explain(Buffer.from(body), swap.inside.ordererTyped(application))
@@ -245,4 +251,40 @@ function shownQuote(quote: NotedQuote, { nowMs, leftMs }: ShowingQuote) {
     ageMs: Math.max(0, nowMs - notedAtMs),
     leftMs: Math.round(leftMs(quote)),
   }
+}
+
+/** What the console keeps of the past. A request adds its duration; all else is read from the metrics once a second. */
+export function historyOf(clock: Clock): History {
+  return createHistory({
+    traffic: forEachUpstream((name) =>
+      upstreamTable[name].requests === 'by-kind' ? ['quotes', 'orders', 'rest'] : ['rest'],
+    ),
+    provider: 'swap',
+    nowMs: clock.nowMs,
+    steadyMs: clock.steadyMs ?? (() => performance.now()),
+  })
+}
+
+function countsOf(metrics: Metrics, upstreams: readonly Upstream[], inFlight: number): Counts {
+  const { lookups, orders } = metrics.quoteCounts()
+  const { hit, shared, collapsed } = lookups
+  return {
+    sums: {
+      requests: metrics.requestCounts().requests,
+      quotes: total(lookups),
+      hits: hit,
+      saved: hit + shared + collapsed,
+      errors: upstreams.reduce((sum, { failures }) => sum + failures, 0),
+      refused: orders['refused-expired'] + orders['refused-unknown'],
+      expired: orders['refused-expired'],
+      orders: total(orders),
+      matched: orders['forwarded-live'] + orders['reported-expired'] + orders['refused-expired'],
+      unknown: orders['forwarded-unknown'],
+    },
+    inFlight,
+  }
+}
+
+function total(counts: Readonly<Record<string, number>>): number {
+  return Object.values(counts).reduce((sum, count) => sum + count, 0)
 }

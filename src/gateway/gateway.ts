@@ -1,34 +1,37 @@
-import { createClientAddress, createLoggedAddress } from '../client/client-address.ts'
+import { Clients, createLoggedAddress } from '../client/client-address.ts'
 import { createApplicationOf } from '../client/partition.ts'
 import { systemClock } from '../clock.ts'
 import { type Config, type LoadedConfig, loadConfig } from '../config/config.ts'
-import { problemSlugs } from '../http/problem.ts'
-import { forEachUpstream, upstreamNames } from '../http/upstreams.ts'
+import { Events } from '../events.ts'
+import { createRequestIds } from '../http/ids.ts'
+import { forEachUpstream } from '../http/upstreams.ts'
 import { createMetrics } from '../metrics/metrics.ts'
+import { AccessLog, OrderLog } from '../operations/access-log.ts'
 import { createActivity } from '../operations/activity.ts'
-import { createOperationsApp } from '../operations/operations-app.ts'
+import { AddressNotes } from '../operations/address-notes.ts'
+import { ConsoleListener } from '../operations/console-listener.ts'
+import { EventLog, RequestLog } from '../operations/event-log.ts'
+import { createOperationsApp, type OperationsApp } from '../operations/operations-app.ts'
+import { Slowest } from '../operations/slowest.ts'
+import { LedgerReach } from '../orders/ledger-reach.ts'
 import { completeLogger, type Logger, silentLogger } from '../process/logger.ts'
 import { memoryLimits } from '../process/memory.ts'
 import { version } from '../process/package-info.ts'
 import { createSummedLog } from '../process/summed-log.ts'
-import { notKeptReasons } from '../quotes/quote-answer.ts'
-import { createApp } from '../routes/app.ts'
-import { areas, createAreaReader } from '../routes/area.ts'
-import { createExchanges } from '../routes/exchange.ts'
+import { ClockDifference } from '../quotes/clock-difference.ts'
+import { notKeptReasons } from '../quotes/quote.ts'
+import { createApp, Exchanges } from '../routes/app.ts'
+import { createAreaReader } from '../routes/area.ts'
 import { createPassThroughRoute } from '../routes/passthrough.ts'
 import { createSwapHeaders, suppliedHeaders } from '../routes/swap-headers.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
+import { serverSpans } from '../tracing/server-spans.ts'
 import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
 import { checkArguments } from './arguments.ts'
-import { closeAll, closeParts, type OpenedParts } from './close-all.ts'
-import { createConsoleFeed } from './console-feed.ts'
-import { createConsoleHistory } from './console-history.ts'
-import { createConsoleView } from './console-view.ts'
-import { createLifecycle, type Lifecycle } from './lifecycle.ts'
-import { maxConnections } from './max-connections.ts'
-import { createOperationsListener, type OperationsListener } from './operations-listener.ts'
+import { createConsoleView, historyOf } from './console-view.ts'
+import { closeAll, createLifecycle, type Lifecycle, maxConnections, OperationsListener } from './lifecycle.ts'
 import {
-  accessLogIfSet,
+  createUpstreams,
   journalsIfSet,
   rateLimitIfSet,
   sandboxIfNeeded,
@@ -37,7 +40,6 @@ import {
 } from './optional-parts.ts'
 import { createSwap } from './swap.ts'
 import type { Gateway, GatewayOverrides, GatewaySettings } from './types.ts'
-import { createUpstreams } from './upstreams.ts'
 
 /**
  * Builds a gateway that does not listen yet. Reads nothing from the environment. Throws a SettingsError that names
@@ -67,98 +69,124 @@ export async function buildGateway(
   { operationsFirst = false }: BuildOptions = {},
 ): Promise<Gateway> {
   const log = overrides.logger === undefined ? silentLogger() : completeLogger(overrides.logger)
-  const onLateError = (error: Error) =>
-    log.error({ cause: error }, 'a listener could not accept a connection')
-  const listener = createOperationsListener(loaded.config.admin, onLateError)
-  const opened: OpenedParts = {}
+  const operationsListener = new OperationsListener(loaded.config.admin, log)
+  const opened = new Opened(operationsListener)
   try {
-    if (operationsFirst) await listener.listen()
-    return await build(loaded, overrides, { log, onLateError, listener, opened })
+    if (operationsFirst) await operationsListener.listen()
+    return await build(loaded, overrides, { log, operationsListener, opened })
   } catch (error) {
     const onFailedClose = (cause: unknown) => log.error({ cause }, 'a part could not be closed')
-    await closeAll([() => closeParts(opened, 0), listener.close]).catch(onFailedClose)
+    await opened.close(0).catch(onFailedClose)
     throw error
+  }
+}
+
+/** What has to be closed: the last that was opened first. */
+class Opened {
+  readonly #closes: ((leftMs: number) => unknown)[]
+  readonly #listener: OperationsListener
+  operations: OperationsApp | undefined
+
+  constructor(listener: OperationsListener) {
+    this.#listener = listener
+    this.#closes = []
+  }
+
+  /** Remembers how to close it. */
+  add(close: (leftMs: number) => unknown): void {
+    this.#closes.unshift(close)
+  }
+
+  /** `leftMs`: what the last spans may take. The operations listener goes last, so that the end can be watched. */
+  async close(leftMs: number): Promise<void> {
+    const endsAtMs = performance.now() + leftMs
+    await closeAll([
+      ...this.#closes.map((close) => () => close(Math.max(0, endsAtMs - performance.now()))),
+      // Its live streams would hold up the listener.
+      () => this.operations?.close(),
+      () => this.#listener.close(),
+    ])
   }
 }
 
 interface BuildTools {
   log: Logger
-  onLateError(error: Error): void
-  listener: OperationsListener
-  /** Each part that has to be closed is entered here as soon as it is open. */
-  opened: OpenedParts
+  operationsListener: OperationsListener
+  opened: Opened
 }
 
+/** Makes every part, each out of those before it. */
 async function build(
   loaded: LoadedConfig,
   overrides: GatewayOverrides,
-  { log, onLateError, listener: operationsListener, opened }: BuildTools,
+  { log, operationsListener, opened }: BuildTools,
 ): Promise<Gateway> {
   const { config } = loaded
   for (const warning of loaded.warnings) log.warn({}, warning)
-  if (overrides.rateLimiter !== undefined && config.rateLimit.perMinute === 0) log.warn({}, idleRateLimiter)
-  const summedLog = createSummedLog(log)
-  const loggedAddress = createLoggedAddress(config.log.clientAddress)
   const clock = overrides.clock ?? systemClock
-  const metrics = createMetrics({
-    version,
-    areas,
-    upstreams: upstreamNames,
-    problems: problemSlugs,
-    notKeptReasons,
-    pairs: config.metrics.pairs,
-  })
-  const readClientAddress = createClientAddress(config.client)
-  const tracing = await tracingIfSet(config, { metrics, log: summedLog, readClientAddress })
-  opened.tracing = tracing
-  const sandbox = await sandboxIfNeeded(config, clock)
-  opened.sandbox = sandbox
-  const activity = createActivity()
-  const consoleHistory = createConsoleHistory(metrics, clock)
-  const { history } = consoleHistory
-  const breakerChanged = () => operations.look()
-  const upstreams = createUpstreams(config, { sandbox, metrics, log, summedLog, history, breakerChanged })
-  opened.upstreams = upstreams
-  const applicationOf = createApplicationOf(config.swap.appName)
+  const summedLog = createSummedLog(log)
+  opened.add(() => summedLog.flush())
 
+  // What listens to all others.
   const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
-  const accessLog = accessLogIfSet(config, {
+  const applicationOf = createApplicationOf(config.swap.appName)
+  const loggedAddress = createLoggedAddress(config.log.clientAddress)
+  const clients = new Clients(config.client, (client) => events.addressNoted(client))
+  const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
+  const activity = createActivity()
+  const history = historyOf(clock)
+  const slowest = new Slowest()
+  const look = () => opened.operations?.look()
+  const consoleListener = new ConsoleListener({ activity, history, clock, applicationOf, look })
+  const addressNotes = new AddressNotes({
     log,
-    applicationOf,
-    readClientAddress,
-    loggedAddress,
-    readTarget,
-  })
-  const exchanges = createExchanges({
-    tracing,
-    log,
-    summedLog,
-    watchers: [createConsoleFeed(activity, clock), ...(accessLog === undefined ? [] : [accessLog.ended])],
-    observer: consoleHistory.observer,
-    readTarget,
-    readClientAddress,
     allShareQuotes: config.quotes.partition.mode === 'none',
     clientIpHeader: config.client.ipHeader,
   })
-  metrics.watchRequests(exchanges)
-  const sharedStore = await storeIfSet(config, { metrics, log })
-  opened.sharedStore = sharedStore
-  const journals = await journalsIfSet(config, { clock, metrics, log, sharedStore })
-  opened.journals = journals
+  const clockDifference = new ClockDifference(log)
+  const reach = new LedgerReach({ ...config.ledger, clock, log })
+  const accessLog = { log, applicationOf, readClient: clients.read, loggedAddress, readTarget }
+  const logs = config.log.access && log.isLevelEnabled('info') ? [new AccessLog(accessLog)] : []
+  const events = new Events([
+    ...(config.traces === undefined ? [] : [serverSpans]),
+    ...metrics.listeners,
+    ...logs,
+    ...(config.log.orders ? [new OrderLog(accessLog)] : []),
+    ...(log.isLevelEnabled('debug') ? [new RequestLog(log)] : []),
+    new EventLog({ log, summedLog, loggedAddress }),
+    slowest,
+    consoleListener,
+    addressNotes,
+    clockDifference,
+    reach,
+  ])
+
+  // What has to be closed, in the other order.
+  const tracing = await tracingIfSet(config, { events, log: summedLog, clients })
+  opened.add((leftMs) => tracing?.close(leftMs))
+  const sharedStore = await storeIfSet(config, { events, log })
+  opened.add(() => sharedStore?.close())
+  const journals = await journalsIfSet(config, { clock, log, sharedStore })
+  opened.add(() => journals.close())
+  const sandbox = await sandboxIfNeeded(config, clock)
+  opened.add(() => sandbox?.close())
+  const upstreams = createUpstreams(config, sandbox, events)
+  for (const upstream of Object.values(upstreams)) opened.add(() => upstream?.close())
+
+  // The ways of requests.
+  const exchanges = new Exchanges({ readTarget, nextId: createRequestIds(), tracing }, events)
   const rateLimit = await rateLimitIfSet(config, {
-    metrics,
-    applicationOf,
-    sharedStore,
+    ...{ events, clients, applicationOf, sharedStore },
     limiter: overrides.rateLimiter,
+    log,
   })
   const supplied = suppliedHeaders(config.swap)
-  const swapHeaders = createSwapHeaders(supplied, headersForUsAlone(config))
+  const swapHeaders = createSwapHeaders(supplied, headersForUsAlone(config), clients)
   const bodies = new RequestBodies({
     maxHeldBytes: maxHeldBytes(memoryLimits()),
     idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
-    observer: metrics.requestBodies,
+    events,
   })
-  metrics.requestBodies.watch(bodies)
   const passThrough = createPassThroughRoute({
     upstreams,
     paymentsPaths: config.upstreams.payments.paths,
@@ -170,27 +198,20 @@ async function build(
     rateLimit,
   })
   const swap = createSwap({
-    config,
-    clock,
-    log,
-    summedLog,
-    loggedAddress,
-    metrics,
-    activity,
+    ...{ config, clock, events, clients, applicationOf, clockDifference, reach },
+    ...{ sharedStore, journals, rateLimit, supplied, swapHeaders, bodies, passThrough },
     upstream: upstreams.swap,
-    exchanges,
-    passThrough,
-    bodies,
-    applicationOf,
-    supplied,
-    swapHeaders,
-    sharedStore,
-    journals,
-    rateLimit,
+    fail: (exchange, error) => exchanges.fail(exchange, error),
+  })
+  const { memory, ledger, coolDowns } = swap.inside
+  metrics.watch({
+    ...{ exchanges, bodies, upstreams, journals, sharedStore },
+    ...{ memory, ledger, coolDowns, clockDifference, reach },
   })
   await journals.start(swap.inside.notes)
   const { listener, messages } = createApp(exchanges, { ...swap, passThrough })
 
+  // The listeners.
   const operations = createOperationsApp({
     page: metrics,
     activity,
@@ -199,40 +220,25 @@ async function build(
     isReady: () => lifecycle.ready,
     access: { ...config.admin, production: config.production },
     view: createConsoleView({
-      loaded,
-      clock,
-      version,
-      exchanges,
-      upstreams,
-      swap,
-      sandbox,
-      sharedStore,
-      journals,
-      consoleHistory,
-      metrics,
+      ...{ loaded, clock, version, exchanges, upstreams, swap, sandbox, sharedStore, journals, metrics },
+      ...{ history, consoleListener, addressNotes, slowest, clockDifference },
       trafficUrl: () => lifecycle.trafficUrl,
     }),
   })
   opened.operations = operations
-  const trafficServer = createTrafficServer({
-    listener,
-    messages,
-    headTimeoutMs: config.requests.headTimeoutMs,
-    maxConnections: maxConnections(config, log),
-    log: summedLog,
-    observer: metrics.server,
-    refused: accessLog?.refused,
-  })
   const lifecycle: Lifecycle = createLifecycle({
     config,
     log,
-    traffic: trafficServer,
+    traffic: createTrafficServer({
+      ...{ listener, messages, events },
+      headTimeoutMs: config.requests.headTimeoutMs,
+      maxConnections: maxConnections(config, log),
+    }),
     operations: operationsListener,
-    onLateError,
     inFlight: () => exchanges.inFlight,
     ordersSent: () => swap.orders.sent,
     opensAfter: operations.filesRead,
-    closeParts: (leftMs) => closeAll([() => closeParts(opened, leftMs), summedLog.flush]),
+    closeParts: (leftMs) => opened.close(leftMs),
   })
   operationsListener.serve(operations.listener)
 
@@ -247,10 +253,6 @@ async function build(
     [Symbol.asyncDispose]: () => lifecycle.close(),
   }
 }
-
-const idleRateLimiter =
-  'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set ' +
-  'RATE_LIMIT_PER_MINUTE, or remove the override.'
 
 /** CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us. */
 function headersForUsAlone({ client, quotes }: Config): ReadonlySet<string> {

@@ -1,26 +1,27 @@
+import type { RequestListener } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
+import { answerStarting } from '../operations/starting.ts'
+import { maxClientConnections } from '../process/fd-limit.ts'
+import { maxListenBacklog } from '../process/listen-backlog.ts'
 import { ListenError } from '../process/listen-error.ts'
 import type { Logger } from '../process/logger.ts'
-import { closeServer, listen, type OnLateError } from '../server/listen.ts'
+import { closeServer, listen } from '../server/listen.ts'
+import { createOperationsServer } from '../server/operations-server.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
-import { closeAll } from './close-all.ts'
-import { listenBacklog, warnOfCutBacklog } from './max-connections.ts'
-import type { OperationsListener } from './operations-listener.ts'
 
 export interface LifecycleParts {
   config: Pick<Config, 'traffic' | 'drain' | 'requests'>
   log: Logger
   traffic: TrafficServer
   operations: OperationsListener
-  onLateError: OnLateError
   /** Requests without a complete answer, those that came through an app mounted elsewhere too. */
   inFlight(): number
   /** Orders that were sent and have no whole answer yet. Their clients may have left. */
   ordersSent(): number
   /** What a start waits for; it never rejects. */
   opensAfter: Promise<unknown>
-  /** What is behind the traffic listener, ended after it. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment more. */
+  /** What is behind the traffic listener, ended after it, and last the other. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment more. */
   closeParts(leftMs: number): Promise<void>
 }
 
@@ -53,9 +54,8 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   async function open(): Promise<Urls> {
     await parts.opensAfter
     const operationsUrl = await operations.listen()
-    const { onLateError } = parts
     const at = { ...config.traffic, backlog: listenBacklog(config.requests) }
-    const trafficUrl = await listen(traffic, at, { setting: 'PORT', onLateError }).catch(async (error) => {
+    const trafficUrl = await listen(traffic, at, { setting: 'PORT', log }).catch(async (error) => {
       await operations.close()
       throw error
     })
@@ -93,7 +93,7 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
     await opening?.catch(() => {})
     await setTimeout(delayMs, undefined, { signal: drainDelay.signal }).catch(() => {})
     const leftMs = await drain()
-    await closeAll([() => parts.closeParts(leftMs), operations.close])
+    await parts.closeParts(leftMs)
   }
 
   return {
@@ -122,4 +122,84 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       return closing
     },
   }
+}
+
+/** The operations listener. It can listen before there is anything to operate, because reading the ledger may take long. */
+export class OperationsListener {
+  readonly #at: Config['admin']
+  readonly #log: Logger
+  readonly #server = createOperationsServer((request, response) => this.#answer(request, response))
+  #answer: RequestListener = answerStarting
+  #url: string | undefined
+
+  constructor(at: Config['admin'], log: Logger) {
+    this.#at = at
+    this.#log = log
+  }
+
+  /** What it answers from now on; before, that the gateway starts. */
+  serve(listener: RequestListener): void {
+    this.#answer = listener
+  }
+
+  /** Resolves to its URL, also if it listens already. */
+  async listen(): Promise<string> {
+    this.#url ??= await listen(this.#server, this.#at, { setting: 'ADMIN_PORT', log: this.#log })
+    return this.#url
+  }
+
+  async close(): Promise<void> {
+    this.#url = undefined
+    await closeServer(this.#server, { timeoutMs: closeWithinMs })
+  }
+}
+
+/** Enough for a scrape that is being answered. */
+const closeWithinMs = 2_000
+
+/** CLIENT_CONNECTIONS, or fewer if the process may have too few descriptors for them. */
+export function maxConnections(config: Config, log: Logger): number {
+  const { connections } = config.requests
+  const possible = maxClientConnections() ?? connections
+  if (possible < connections) {
+    log.warn(
+      { connections: possible },
+      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may open, so fewer clients are accepted. Raise ulimit -n.`,
+    )
+  }
+  return Math.min(connections, possible)
+}
+
+/** What Node asks for. A shorter one would have clients dropped that are to be refused with 503. */
+const minBacklog = 511
+
+/**
+ * How many connections may wait until they are accepted: as many as may be open, so that clients that come all at once
+ * are answered. Those that the kernel drops past that try again after a second.
+ */
+function listenBacklog({ connections }: Config['requests']): number {
+  return Math.max(minBacklog, connections)
+}
+
+function warnOfCutBacklog({ connections }: Config['requests'], log: Logger): void {
+  const possible = maxListenBacklog() ?? connections
+  if (possible >= connections) return
+  log.warn(
+    { backlog: possible },
+    `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of clients that connect all at once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`,
+  )
+}
+
+/** Calls each after the one before has settled, also if that failed: a journal that is not closed counts as a crash. */
+export async function closeAll(closes: readonly (() => unknown)[]): Promise<void> {
+  const errors: Error[] = []
+  for (const close of closes) {
+    try {
+      await close()
+    } catch (error) {
+      errors.push(error as Error)
+    }
+  }
+  if (errors.length === 1) throw errors[0]
+  if (errors.length > 1) throw new AggregateError(errors, errors.map(({ message }) => message).join('; '))
 }

@@ -1,22 +1,23 @@
 import { hash, randomUUID } from 'node:crypto'
-import type { ReadClientAddress } from '../client/client-address.ts'
+import type { Clients } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
 import type { RateLimiter } from '../client/rate-limiter.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
 import { SettingsError } from '../config/parse.ts'
+import type { Events } from '../events.ts'
+import { forEachUpstream, type UpstreamName } from '../http/upstreams.ts'
 import type { DiskJournal } from '../journal/disk.ts'
+import type { Journal, JournalReader, JournalRecord } from '../journal/journal.ts'
 import type { StreamJournal } from '../journal/stream.ts'
-import type { Metrics } from '../metrics/metrics.ts'
 import type { Logger } from '../process/logger.ts'
 import { version } from '../process/package-info.ts'
 import type { Tracing } from '../process/span.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import { type AccessLog, type AccessLogOptions, createAccessLog } from '../routes/access-log.ts'
 import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
-import { Journals } from './journals.ts'
+import { Upstream } from '../upstream/upstream.ts'
 
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.
 
@@ -27,17 +28,11 @@ export async function sandboxIfNeeded(config: Config, clock: Clock): Promise<San
   return startSandbox({ clock, unref: true })
 }
 
-/** The access log, if there is one. */
-export function accessLogIfSet(config: Config, options: AccessLogOptions): AccessLog | undefined {
-  return config.log.access && options.log.isLevelEnabled('info') ? createAccessLog(options) : undefined
-}
-
 export async function tracingIfSet(
   { traces }: Config,
-  parts: { metrics: Metrics; log: SummedLog; readClientAddress: ReadClientAddress },
+  { events, log, clients }: { events: Events; log: SummedLog; clients: Clients },
 ): Promise<Tracing | undefined> {
   if (traces === undefined) return undefined
-  const { metrics, log, readClientAddress } = parts
   const { createOtlpTracing } = await import('../tracing/otlp.ts').catch((cause) => {
     throw new SettingsError([
       {
@@ -52,60 +47,58 @@ export async function tracingIfSet(
     resource: { 'service.version': version, 'service.instance.id': randomUUID(), ...traces.resource },
     version,
     log,
-    observer: metrics.traces,
+    events,
     // Without its headers, the reading of an address says no more than whether the peer is trusted.
-    isTrustedPeer: (address) => readClientAddress(address, []).peerTrusted,
+    isTrustedPeer: (address) => clients.read(address, []).peerTrusted,
   })
 }
 
 export async function rateLimitIfSet(
   { rateLimit: { perMinute, by, countsHits } }: Config,
   parts: {
-    metrics: Metrics
+    events: Events
+    clients: Clients
     applicationOf: ApplicationOf
     sharedStore: SharedStore | undefined
+    /** The embedder's own. */
     limiter: RateLimiter | undefined
+    log: Logger
   },
 ): Promise<RateLimit | undefined> {
-  if (perMinute === 0) return undefined
-  const { metrics, applicationOf, sharedStore } = parts
+  const { sharedStore, limiter } = parts
+  if (perMinute === 0) {
+    if (limiter !== undefined) parts.log.warn({}, idleRateLimiter)
+    return undefined
+  }
   const { createMemoryRateLimiter } = await import('../client/memory-rate-limiter.ts')
   const { createSharedRateLimiter } = await import('../replicas/rate-limit.ts')
   const inMemory = createMemoryRateLimiter({ perMinute })
-  return createRateLimit({
-    limiter:
-      parts.limiter ??
-      (sharedStore ? createSharedRateLimiter({ sharedStore, fallback: inMemory }) : inMemory),
-    by,
-    countsHits,
-    applicationOf,
-    observer: metrics.rateLimits,
-  })
+  const shared = sharedStore && createSharedRateLimiter({ sharedStore, fallback: inMemory })
+  return createRateLimit({ ...parts, limiter: limiter ?? shared ?? inMemory, by, countsHits })
 }
 
-export async function storeIfSet({ store }: Config, { metrics, log }: { metrics: Metrics; log: Logger }) {
+const idleRateLimiter =
+  'The override rateLimiter has no effect, because RATE_LIMIT_PER_MINUTE is 0, so no client is limited. Set ' +
+  'RATE_LIMIT_PER_MINUTE, or remove the override.'
+
+export async function storeIfSet({ store }: Config, { events, log }: { events: Events; log: Logger }) {
   if (store === undefined) return undefined
   const { Valkey } = await import('../replicas/valkey.ts')
-  const sharedStore = new Valkey({ ...store, log, observer: metrics.store })
-  metrics.store.watch(sharedStore)
-  return sharedStore
+  return new Valkey({ ...store, log, events })
 }
 
 /** Throws a StateError where the folder cannot be used. */
 export async function journalsIfSet(
   { state, upstreams, production, store, ledger }: Config,
-  parts: { clock: Clock; metrics: Metrics; log: Logger; sharedStore: SharedStore | undefined },
+  { clock, log, sharedStore }: { clock: Clock; log: Logger; sharedStore: SharedStore | undefined },
 ): Promise<Journals> {
-  const { clock, metrics, log, sharedStore } = parts
   if (state === undefined && production && store === undefined)
     log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
   const swapBaseUrl = upstreams.swap.baseUrl ?? ''
-  const journals = new Journals({
+  return new Journals({
     disk: state && (await diskAt(state.directory)),
     stream: sharedStore && (await streamOver(sharedStore)),
   })
-  metrics.journal.watch(journals)
-  return journals
 
   async function diskAt(directory: string): Promise<DiskJournal> {
     const { DiskJournal } = await import('../journal/disk.ts')
@@ -127,4 +120,50 @@ export async function journalsIfSet(
     const timeoutMs = store?.timeoutMs ?? 0
     return new StreamJournal({ store: shared, key, maxEntries: ledger.entries, timeoutMs, clock, log })
   }
+}
+
+/** The folder and the list that replicas share, as far as they are set, as one journal. */
+export class Journals implements Journal {
+  readonly disk: DiskJournal | undefined
+  readonly stream: StreamJournal | undefined
+
+  constructor({ disk, stream }: { disk?: DiskJournal | undefined; stream?: StreamJournal | undefined }) {
+    this.disk = disk
+    this.stream = stream
+  }
+
+  /** The folder first: what the shared list has counts for more. */
+  async start(reader: JournalReader): Promise<void> {
+    await this.disk?.read(reader)
+    await this.stream?.start(reader)
+  }
+
+  append(record: JournalRecord): Promise<void> | void {
+    this.disk?.append(record)
+    return this.stream?.append(record)
+  }
+
+  caughtUp(): Promise<boolean> | boolean {
+    return this.stream?.caughtUp() ?? true
+  }
+
+  async close(): Promise<void> {
+    await this.stream?.close()
+    await this.disk?.close()
+  }
+}
+
+export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & { readonly swap: Upstream }
+
+/** Every upstream of the table that has a base URL. */
+export function createUpstreams(config: Config, sandbox: Sandbox | undefined, events: Events): Upstreams {
+  const upstreams = forEachUpstream((name) => {
+    const { baseUrl, tls } = config.upstreams[name]
+    if (baseUrl === undefined) return undefined
+    const url = baseUrl === 'sandbox' && sandbox ? sandbox.url : baseUrl
+    return new Upstream({ name, baseUrl: url, limits: config.upstream, tls, proxy: config.proxy, events })
+  })
+  const { swap } = upstreams
+  if (swap === undefined) throw new TypeError('SWAP_BASE_URL is required')
+  return { ...upstreams, swap }
 }

@@ -1,4 +1,4 @@
-import type { LoggedAddress } from '../client/client-address.ts'
+import type { Clients } from '../client/client-address.ts'
 import {
   type ApplicationOf,
   applicationAmong,
@@ -8,18 +8,15 @@ import {
 } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
-import type { Metrics } from '../metrics/metrics.ts'
-import type { Activity } from '../operations/activity.ts'
+import type { Events } from '../events.ts'
 import { Ledger } from '../orders/ledger.ts'
-import { LedgerReach } from '../orders/ledger-reach.ts'
+import type { LedgerReach } from '../orders/ledger-reach.ts'
 import { Notes } from '../orders/notes.ts'
 import type { Orderer } from '../orders/order-terms.ts'
 import { createQuoteRecorder } from '../orders/quote-recorder.ts'
 import { briefText } from '../process/brief-text.ts'
-import type { Logger } from '../process/logger.ts'
-import type { SummedLog } from '../process/summed-log.ts'
-import { ClockDifference } from '../quotes/clock-difference.ts'
-import { type CoolDown, CoolDowns } from '../quotes/cool-downs.ts'
+import type { ClockDifference } from '../quotes/clock-difference.ts'
+import { CoolDowns } from '../quotes/cool-downs.ts'
 import { Ends } from '../quotes/ends.ts'
 import {
   createMemoryQuoteStore,
@@ -31,38 +28,35 @@ import { createQuoteCache } from '../quotes/quote-cache.ts'
 import { createQuoteKey } from '../quotes/quote-key.ts'
 import { SharedQuotes } from '../replicas/quotes.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import type { Exchange, Exchanges } from '../routes/exchange.ts'
-import { createOrderLog } from '../routes/order-decisions.ts'
 import { createOrderRoute, type OrderRoute } from '../routes/orders.ts'
 import type { PassThroughRoute } from '../routes/passthrough.ts'
 import { createQuoteSources } from '../routes/quote-call.ts'
 import { createQuoteRequestReader } from '../routes/quote-request.ts'
 import { createQuoteRoute, type QuoteRoute } from '../routes/quotes.ts'
 import type { RateLimit } from '../routes/rate-limit.ts'
+import type { Exchange } from '../server/exchange.ts'
 import type { RequestBodies } from '../upstream/body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { createConsoleOrders } from './console-orders.ts'
-import type { Journals } from './journals.ts'
+import type { Journals } from './optional-parts.ts'
 
 interface SwapParts {
   config: Config
   clock: Clock
-  log: Logger
-  summedLog: SummedLog
-  loggedAddress: LoggedAddress
-  metrics: Metrics
-  activity: Activity
-  upstream: Upstream
-  exchanges: Exchanges
-  passThrough: PassThroughRoute
-  bodies: RequestBodies
+  events: Events
+  clients: Clients
   applicationOf: ApplicationOf
-  /** What SWAP_… supplies, by header names in lower case. */
-  supplied: ReadonlyMap<string, string>
-  swapHeaders(exchange: Exchange): string[]
+  clockDifference: ClockDifference
+  reach: LedgerReach
   sharedStore: SharedStore | undefined
   journals: Journals
   rateLimit: RateLimit | undefined
+  /** What SWAP_… supplies, by header names in lower case. */
+  supplied: ReadonlyMap<string, string>
+  swapHeaders(exchange: Exchange): string[]
+  bodies: RequestBodies
+  passThrough: PassThroughRoute
+  upstream: Upstream
+  fail(exchange: Exchange, error: unknown): void
 }
 
 export interface Swap {
@@ -73,7 +67,6 @@ export interface Swap {
     memory: MemoryQuoteStore & QuoteListing
     ledger: Ledger
     notes: Notes
-    clockDifference: ClockDifference
     coolDowns: CoolDowns
     /** The orderer whose App-Name a person types in. Where clients have partitions, it has none. */
     ordererTyped(appName: string): Orderer
@@ -82,22 +75,20 @@ export interface Swap {
 
 /** The quote and order routes with what they share: the cache, the ledger and the provider's clock. */
 export function createSwap(parts: SwapParts): Swap {
-  const { config, clock, log, metrics, upstream, sharedStore, journals, rateLimit, exchanges, supplied } =
-    parts
+  const { config, clock, events, clients, upstream, sharedStore, journals, rateLimit, supplied } = parts
   const { keyHeaders, partition } = config.quotes
   const { totalTimeoutMs } = config.upstream
   const partitionOf = createPartition(partition)
-  const clockDifference = new ClockDifference(log)
   const memory = createMemoryQuoteStore({
     maxEntries: config.quotes.cacheEntries,
     maxBytes: config.quotes.cacheBytes,
-    observer: metrics.memoryStore(clock),
+    clock,
+    events,
   })
-  const reach = new LedgerReach({ ...config.ledger, clock, log })
   const ledger = new Ledger({
     ...config.ledger,
     clock,
-    dropped: (expiredForMs) => reach.dropped(expiredForMs),
+    dropped: (expiredForMs) => events.quoteForgotten(expiredForMs),
   })
   const shared: SharedQuotes | undefined =
     sharedStore &&
@@ -108,7 +99,7 @@ export function createSwap(parts: SwapParts): Swap {
       // A lock that outlives its call would make other replicas wait for a quote that will not come.
       lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),
       isUsed: (quote) => notes.wasUsed(quote),
-      observer: metrics.sharing,
+      events,
     })
   const notes: Notes = new Notes({
     ledger,
@@ -116,34 +107,13 @@ export function createSwap(parts: SwapParts): Swap {
     journal: journals,
     dropFromCache: (keys, id) => memory.forgetAll(keys, id),
     dropFromStore: shared && ((keys, id) => shared.forget(keys, id)),
-    observer: metrics.evictions,
+    events,
   })
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
   // With the salt of the folder, restored quotes know their partition.
   const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)
   const whoseOf = (own: string | undefined) => ({ partition: markOf(own), isAddress: isAddress(own) })
-  metrics.observe({
-    cacheEntries: () => memory.entries,
-    cacheBytes: () => memory.bytes,
-    ledgerEntries: () => ledger.size,
-    ledgerReachMs: () => reach.ms,
-    clockOffsetMs: () => clockDifference.newestMs,
-    isClockUnknown: () => clockDifference.saysNoTime,
-  })
-
-  function coolDownBegan({ application, address, leftMs }: CoolDown): void {
-    metrics.coolDowns.began()
-    const message =
-      'the provider answered a quote with 429: quotes of this application and this client are not requested until its Retry-After is over'
-    parts.summedLog.say({ level: 'warn', cause: { coolDown: 'address' }, message }, () => ({
-      application,
-      client: parts.loggedAddress(address),
-      forMs: leftMs,
-    }))
-  }
-  const coolDowns = new CoolDowns({ clock, began: coolDownBegan })
-  metrics.coolDowns.watch(coolDowns)
-
+  const coolDowns = new CoolDowns(clock, events)
   const recorder = createQuoteRecorder({
     clock,
     notes,
@@ -153,15 +123,11 @@ export function createSwap(parts: SwapParts): Swap {
   })
   const readAnswer = createQuoteReader({
     clock,
-    ends: new Ends((bounds, now) => clockDifference.heard(bounds, now)),
+    ends: new Ends(events),
     maxBytes: config.quotes.maxBytes,
     obeyCacheControl: config.quotes.obeyCacheControl,
     recorder,
-    cacheControlIgnored: (directive) =>
-      log.info(
-        { directive },
-        'the provider marks its quotes with Cache-Control; their own expiry decides (QUOTE_OBEY_CACHE_CONTROL)',
-      ),
+    events,
   })
   const quotes = createQuoteRoute({
     cache: createQuoteCache({
@@ -169,18 +135,20 @@ export function createSwap(parts: SwapParts): Swap {
       clock,
       minValidityMs: config.quotes.minValidityMs,
       refreshAheadMs: config.quotes.refreshAheadMs,
-      observer: metrics.quoteCache,
+      events,
       isUsed: (quote) => notes.wasUsed(quote),
       share: shared?.share,
     }),
     readRequest: createQuoteRequestReader({
       keyHeaders,
       supplied,
+      clients,
       partitionOf,
       keyOf,
     }),
     sourceFor: createQuoteSources({
       upstream,
+      clients,
       clock,
       totalTimeoutMs,
       keyHeaders,
@@ -189,7 +157,7 @@ export function createSwap(parts: SwapParts): Swap {
       rateLimit,
       coolDowns,
       readAnswer,
-      observer: metrics.quotes,
+      events,
     }),
     clock,
     totalTimeoutMs,
@@ -199,12 +167,10 @@ export function createSwap(parts: SwapParts): Swap {
       config.client.ipHeader,
       ...(partition.mode === 'header' ? partition.placeHeaders : []),
     ],
-    exchanges,
-    observer: metrics.quotes,
+    fail: parts.fail,
+    events,
   })
   const { applicationOf } = parts
-  const orderLog = config.log.orders ? createOrderLog({ log, applicationOf }) : undefined
-  const showOrder = createConsoleOrders(parts)
   const orders = createOrderRoute({
     ...config.orders,
     upstream,
@@ -214,18 +180,12 @@ export function createSwap(parts: SwapParts): Swap {
     clock,
     totalTimeoutMs,
     applicationOf,
-    partitionOf: ({ client, request }) => whoseOf(partitionOf(client, request.rawHeaders)),
+    partitionOf: (exchange) => whoseOf(partitionOf(clients.identify(exchange), exchange.request.rawHeaders)),
     swapHeaders: parts.swapHeaders,
     passThrough: parts.passThrough,
     bodies: parts.bodies,
     useQuote: config.quotes.evictOnOrder ? (quote) => notes.use(quote) : undefined,
-    observer: {
-      decided(decided, quoteAgeMs) {
-        metrics.orders.decided(decided, quoteAgeMs)
-        orderLog?.(decided)
-        showOrder(decided)
-      },
-    },
+    events,
   })
   const ordererTyped = (appName: string): Orderer => ({
     application: briefText((appName === '' ? config.swap.appName : appName) ?? ''),
@@ -234,6 +194,6 @@ export function createSwap(parts: SwapParts): Swap {
   return {
     quotes,
     orders,
-    inside: { memory, ledger, notes, clockDifference, coolDowns, ordererTyped },
+    inside: { memory, ledger, notes, coolDowns, ordererTyped },
   }
 }

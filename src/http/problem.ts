@@ -72,6 +72,13 @@ export const problemTypes = {
 export type ProblemSlug = keyof typeof problemTypes
 export const problemSlugs = Object.keys(problemTypes) as readonly ProblemSlug[]
 
+/** 5xx for which the gateway itself is to blame. All others are the provider's: relayed, or because it failed. */
+export const ownProblems: ReadonlySet<ProblemSlug> = new Set([
+  'internal-error',
+  'body-already-read',
+  'loop-detected',
+])
+
 export interface ProblemOptions {
   /** What the reader can do about it. */
   detail: string

@@ -1,5 +1,4 @@
-import type { GuardRule, Verdict } from '../orders/guard.ts'
-import type { FloatOrderDecision } from '../routes/order-decisions.ts'
+import type { FloatOrderDecision, GuardRule, Verdict } from '../orders/guard.ts'
 import { createTallies, type Tally } from './series.ts'
 
 /** What each rule of orders/guard.ts can say of an order. */

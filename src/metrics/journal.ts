@@ -10,18 +10,13 @@ export interface WatchedJournals {
   readonly stream: { readonly facts: StreamFacts } | undefined
 }
 
-export interface JournalMetrics {
-  watch(journals: WatchedJournals): void
-}
-
 const parts = ['disk', 'stream'] as const
 const failing = ['open', 'write', 'sync'] as const
 
-export function createJournalMetrics(registry: Registry): JournalMetrics {
+export function createJournalMetrics(registry: Registry, watched: () => WatchedJournals | undefined): void {
   const metric = (name: string, help: string) => ({ registry, name: `quotegate_journal_${name}`, help })
-  let watched: WatchedJournals = { disk: undefined, stream: undefined }
-  const disk = () => watched.disk?.facts
-  const stream = () => watched.stream?.facts
+  const disk = () => watched()?.disk?.facts
+  const stream = () => watched()?.stream?.facts
 
   const ofBoth = (name: string, help: string, read: (facts: JournalFacts) => number, without = 0) =>
     createGauge(
@@ -29,7 +24,7 @@ export function createJournalMetrics(registry: Registry): JournalMetrics {
       parts.map((part) => ({
         labels: { part },
         read() {
-          const facts = watched[part]?.facts
+          const facts = watched()?.[part]?.facts
           return facts === undefined ? without : read(facts)
         },
       })),
@@ -38,7 +33,7 @@ export function createJournalMetrics(registry: Registry): JournalMetrics {
     createGauge(metric(name, help), [{ labels: {}, read: () => read() ?? 0 }])
   const countOfBoth = (name: string, help: string, read: (facts: JournalFacts) => number) =>
     counter(metric(name, help), 'part', parts, (part) => {
-      const facts = watched[part]?.facts
+      const facts = watched()?.[part]?.facts
       return facts === undefined ? 0 : read(facts)
     })
 
@@ -87,11 +82,6 @@ export function createJournalMetrics(registry: Registry): JournalMetrics {
     failing,
     (operation) => disk()?.failures[operation] ?? 0,
   )
-  return {
-    watch(journals) {
-      watched = journals
-    },
-  }
 }
 
 /** A counter whose series are counted elsewhere. */

@@ -1,30 +1,28 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { collectDefaultMetrics, Histogram, type Metric, Registry } from 'prom-client'
-import type { ProblemSlug } from '../http/problem.ts'
-import type { UpstreamName } from '../http/upstreams.ts'
+import type { Listener } from '../events.ts'
 import { memoryLimits } from '../process/memory.ts'
-import type { TracingObserver } from '../process/span.ts'
-import type { Area } from '../routes/area.ts'
-import type { ServerObserver } from '../server/traffic-server.ts'
-import { type CoolDownMetrics, createCoolDownMetrics } from './cool-downs.ts'
-import { createJournalMetrics, type JournalMetrics } from './journal.ts'
-import { createQuoteMetrics, type QuoteMetrics } from './quotes.ts'
-import { createRequestBodyMetrics, type RequestBodyMetrics } from './request-bodies.ts'
+import { createJournalMetrics, type WatchedJournals } from './journal.ts'
+import { createQuoteMetrics, type QuoteGauges, type QuoteMetrics } from './quotes.ts'
 import { createRequestMetrics, type RequestMetrics } from './requests.ts'
-import { createGauge } from './series.ts'
-import { createStoreMetrics, type StoreMetrics } from './store.ts'
-import { createTraceMetrics } from './traces.ts'
-import { createUpstreamMetrics, type UpstreamMetrics } from './upstreams.ts'
+import { createGauge, createTallies } from './series.ts'
+import { createStoreMetrics } from './store.ts'
+import { createUpstreamMetrics, type WatchedUpstreams } from './upstreams.ts'
+
+/** What is read at each scrape, and not counted. */
+export interface Watched extends QuoteGauges {
+  readonly exchanges: { readonly inFlight: number }
+  readonly bodies: { readonly heldBytes: number }
+  readonly upstreams: WatchedUpstreams
+  readonly journals: WatchedJournals
+  readonly sharedStore: { readonly up: boolean } | undefined
+}
 
 /** Everything the gateway counts, in a registry of its own: two gateways in one process share no count. */
-export interface Metrics extends RequestMetrics, QuoteMetrics {
-  server: ServerObserver
-  upstreams: Readonly<Record<UpstreamName, UpstreamMetrics>>
-  requestBodies: RequestBodyMetrics
-  store: StoreMetrics
-  journal: JournalMetrics
-  coolDowns: CoolDownMetrics
-  traces: TracingObserver
+export interface Metrics extends Pick<RequestMetrics, 'requestCounts'>, Pick<QuoteMetrics, 'quoteCounts'> {
+  readonly listeners: readonly Listener[]
+  /** From now on these are read at each scrape. */
+  watch(parts: Watched): void
   contentType: string
   render(): Promise<string>
   /** Also how long it took, the turns of the event loop between its own aside. */
@@ -33,9 +31,6 @@ export interface Metrics extends RequestMetrics, QuoteMetrics {
 
 export interface MetricsOptions {
   version: string
-  areas: readonly Area[]
-  upstreams: readonly UpstreamName[]
-  problems: readonly ProblemSlug[]
   notKeptReasons: readonly string[]
   /** Pairs with series of their own; a client can add none. */
   pairs?: readonly string[]
@@ -87,37 +82,52 @@ async function renderPage(registry: Registry): ReturnType<Metrics['renderTimed']
 }
 
 /** What each metric means, and what to do when it moves, is in docs/metrics.md. */
-export function createMetrics({ version, pairs = [], ...options }: MetricsOptions): Metrics {
+export function createMetrics({ version, pairs = [], notKeptReasons }: MetricsOptions): Metrics {
   const registry = new Registry()
+  let watched: Watched | undefined
   for (const metric of processMetrics().getMetricsAsArray())
     registry.registerMetric(metric as unknown as Metric)
-  createGauge(
-    {
-      registry,
-      name: 'quotegate_build_info',
-      help: 'Version of the gateway and of Node; always 1',
-    },
-    [{ labels: { version, node_version: process.version }, read: () => 1 }],
+  const gauge = (name: string, help: string, read: () => number, labels = {}) =>
+    createGauge({ registry, name: `quotegate_${name}`, help }, [{ labels, read }])
+  const counter = (name: string, help: string) =>
+    createTallies({ registry, name: `quotegate_${name}`, help }, [{}])[0]
+
+  const ofBuild = { version, node_version: process.version }
+  gauge('build_info', 'Version of the gateway and of Node; always 1', () => 1, ofBuild)
+  gauge(
+    'memory_limit_bytes',
+    'Memory that the process may have: of its container, or else of the machine',
+    () => memoryLimits().processBytes,
   )
-  createGauge(
-    {
-      registry,
-      name: 'quotegate_memory_limit_bytes',
-      help: 'Memory that the process may have: of its container, or else of the machine',
-    },
-    [{ labels: {}, read: () => memoryLimits().processBytes }],
+  gauge(
+    'request_bodies_held_bytes',
+    'What is held of request bodies that are not whole yet',
+    () => watched?.bodies.heldBytes ?? 0,
   )
-  const requests = createRequestMetrics(registry, options)
+  const bodiesRefused = counter(
+    'request_bodies_refused_total',
+    'Orders that were refused because they came slowly while too much was held of unfinished bodies',
+  )
+  const spansDropped = counter(
+    'trace_spans_dropped_total',
+    'Spans that were not exported: too many waited, or the collector did not take them',
+  )
+  const requests = createRequestMetrics(registry, () => watched?.exchanges)
+  const quotes = createQuoteMetrics(registry, { notKeptReasons, pairs, watched: () => watched })
+  const upstreams = createUpstreamMetrics(registry, { pairs, watched: () => watched?.upstreams })
+  const store = createStoreMetrics(registry, () => watched?.sharedStore)
+  createJournalMetrics(registry, () => watched?.journals)
+  const others: Listener = {
+    bodyRefused: () => bodiesRefused?.inc(),
+    spansDropped: (count) => spansDropped?.inc(count),
+  }
   return {
-    ...requests,
-    ...createQuoteMetrics(registry, { notKeptReasons: options.notKeptReasons, pairs }),
-    server: requests.exchanges,
-    upstreams: createUpstreamMetrics(registry, { upstreams: options.upstreams, pairs }),
-    requestBodies: createRequestBodyMetrics(registry),
-    store: createStoreMetrics(registry),
-    journal: createJournalMetrics(registry),
-    coolDowns: createCoolDownMetrics(registry),
-    traces: createTraceMetrics(registry),
+    listeners: [requests.listener, quotes.listener, upstreams, store, others],
+    requestCounts: requests.requestCounts,
+    quoteCounts: quotes.quoteCounts,
+    watch(parts) {
+      watched = parts
+    },
     contentType: registry.contentType,
     render: async () => (await renderPage(registry)).text,
     renderTimed: () => renderPage(registry),

@@ -1,11 +1,5 @@
 import type { Registry } from 'prom-client'
-import { type Clock, lookAt } from '../clock.ts'
-import type { NotesOptions } from '../orders/notes.ts'
-import { serveLeftMs } from '../quotes/ends.ts'
-import type { MemoryStoreObserver } from '../quotes/memory-quote-store.ts'
-import type { Lookup, QuoteCacheObserver } from '../quotes/quote-cache.ts'
-import type { SharingObserver } from '../replicas/quotes.ts'
-import type { FloatOrderDecision, OrderObserver } from '../routes/order-decisions.ts'
+import type { Events, Listener, Lookup } from '../events.ts'
 import { createFloatOrders, createMatches } from './float-orders.ts'
 import {
   createDistribution,
@@ -14,6 +8,7 @@ import {
   createTallies,
   createTalliesBy,
   type Distribution,
+  type MetricName,
   type Tally,
 } from './series.ts'
 
@@ -30,40 +25,36 @@ const driftBounds = [
 
 /** What is read at each scrape, not counted. */
 export interface QuoteGauges {
-  cacheEntries(): number
-  cacheBytes(): number
-  ledgerEntries(): number
-  ledgerReachMs(): number
-  clockOffsetMs(): number
-  /** Answers came, and none told the provider's time. */
-  isClockUnknown(): boolean
+  readonly memory: { readonly entries: number; readonly bytes: number }
+  readonly ledger: { readonly size: number }
+  readonly reach: { readonly ms: number }
+  /** `saysNoTime`: answers came, and none told the provider's time. */
+  readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
+  readonly coolDowns: { list(): readonly unknown[] }
 }
 
 /** What was counted so far, for the console's history. */
 export interface QuoteCounts {
   readonly lookups: Readonly<Record<Lookup, number>>
-  readonly orders: Readonly<Record<FloatOrderDecision, number>>
+  readonly orders: Readonly<Record<Decision, number>>
   /** Orders that were not judged, because the shared store could not be asked. */
   readonly ordersWithoutStore: number
 }
 
 export interface QuoteMetrics {
+  readonly listener: Listener
   quoteCounts(): QuoteCounts
-  quoteCache: QuoteCacheObserver
-  memoryStore(clock: Clock): MemoryStoreObserver
-  evictions: NotesOptions['observer']
-  sharing: SharingObserver
-  quotes: {
-    quoteCalled(pair: string): void
-    quoteServed(pair: string, remainingMs: number): void
-  }
-  orders: Pick<OrderObserver, 'decided'>
-  observe(gauges: QuoteGauges): void
 }
+
+type Decision = Parameters<Events['orderDecided']>[1]
 
 export function createQuoteMetrics(
   registry: Registry,
-  options: { notKeptReasons: readonly string[]; pairs: readonly string[] },
+  options: {
+    notKeptReasons: readonly string[]
+    pairs: readonly string[]
+    watched(): QuoteGauges | undefined
+  },
 ): QuoteMetrics {
   const metric = (name: string, help: string) => ({ registry, name: `quotegate_${name}`, help })
   const pairs = [...new Set([...options.pairs, otherPair])]
@@ -122,65 +113,82 @@ export function createQuoteMetrics(
     ['found', 'awaited', 'fetched', 'alone', 'failed'],
   )
 
+  const [coolDowns] = createTallies(
+    metric(
+      'quote_cool_downs_total',
+      'Times that the provider answered a quote with 429, so that it was not asked for a while',
+    ),
+    [{}],
+  )
+  createGauges(metric, options.watched)
+
   return {
     quoteCounts: () => ({
       lookups: valuesOf(lookups),
       orders: valuesOf(floatOrders),
       ordersWithoutStore: matches['unknown store-away']?.value ?? 0,
     }),
-    quoteCache: {
-      lookedUp: (result) => lookups[result].inc(),
-      notKept: (reason) => notKept[reason]?.inc(),
-      refreshed: (outcome) => refreshes[outcome].inc(),
-    },
-    memoryStore: (clock) => ({
-      evicted: () => evictions.capacity.inc(),
-      stored(quote, move) {
-        lifetime.observe(Math.max(0, serveLeftMs(quote.end, lookAt(clock))) / 1_000)
-        if (move !== undefined && Number.isFinite(move.share)) drift(move.pair, move.share)
-      },
-    }),
-    evictions: { dropped: (reason, quotes) => evictions[reason].inc(quotes) },
-    sharing: { shared: (outcome) => sharing[outcome].inc() },
-    quotes: {
+    listener: {
+      quoteLookedUp: (result) => lookups[result].inc(),
+      quoteNotKept: (reason) => notKept[reason]?.inc(),
+      quoteRefreshed: (outcome) => refreshes[outcome].inc(),
+      quotesDropped: (reason, quotes) => evictions[reason].inc(quotes),
+      quoteShared: (outcome) => sharing[outcome].inc(),
       quoteCalled: (pair) => calls(pair).inc(),
-      quoteServed(pair, remainingMs) {
+      quoteServed(pair, leftMs) {
         served(pair).inc()
-        remaining.observe(remainingMs / 1_000)
+        remaining.observe(leftMs / 1_000)
       },
-    },
-    orders: {
-      decided({ decision, verdict: { state, rule } }, quoteAgeMs) {
+      quoteKept(leftMs, pair, moved) {
+        lifetime.observe(leftMs / 1_000)
+        if (moved !== undefined && Number.isFinite(moved)) drift(pair, moved)
+      },
+      coolDownBegan: () => coolDowns?.inc(),
+      orderDecided(_exchange, decision, { verdict: { state, rule }, quoteAgeMs }) {
         floatOrders[decision].inc()
         matches[`${state} ${rule}`]?.inc()
         if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
       },
     },
-    observe(gauges) {
-      const gauge = (name: string, help: string, read: () => number, labels = {}) =>
-        createGauge(metric(name, help), [{ labels, read }])
-      gauge('cache_entries', 'Quotes in memory, expired ones among them', gauges.cacheEntries)
-      gauge('cache_bytes', 'Bytes of the quotes in memory', gauges.cacheBytes)
-      gauge('ledger_entries', 'Quotes remembered for the orders that may use them', gauges.ledgerEntries)
-      gauge(
-        'ledger_reach_seconds',
-        'How far back every quote is remembered: since the start, until one was dropped to make room',
-        () => gauges.ledgerReachMs() / 1_000,
-      )
-      gauge(
-        'upstream_clock_offset_seconds',
-        "The provider's clock less ours, as far as the Date of its newest quote tells; 0 while they may agree",
-        () => gauges.clockOffsetMs() / 1_000,
-        { upstream: 'swap' },
-      )
-      gauge(
-        'upstream_clock_unknown',
-        '1 once three quotes came and none had a Date that can be read: quotes are judged by our clock alone',
-        () => Number(gauges.isClockUnknown()),
-        { upstream: 'swap' },
-      )
-    },
   }
+}
+
+function createGauges(
+  metric: (name: string, help: string) => MetricName,
+  watched: () => QuoteGauges | undefined,
+): void {
+  const gauge = (name: string, help: string, read: (gauges: QuoteGauges) => number, labels = {}) => {
+    const readNow = () => {
+      const gauges = watched()
+      return gauges === undefined ? 0 : read(gauges)
+    }
+    createGauge(metric(name, help), [{ labels, read: readNow }])
+  }
+  gauge('cache_entries', 'Quotes in memory, expired ones among them', ({ memory }) => memory.entries)
+  gauge('cache_bytes', 'Bytes of the quotes in memory', ({ memory }) => memory.bytes)
+  gauge('ledger_entries', 'Quotes remembered for the orders that may use them', ({ ledger }) => ledger.size)
+  gauge(
+    'ledger_reach_seconds',
+    'How far back every quote is remembered: since the start, until one was dropped to make room',
+    ({ reach }) => reach.ms / 1_000,
+  )
+  gauge(
+    'upstream_clock_offset_seconds',
+    "The provider's clock less ours, as far as the Date of its newest quote tells; 0 while they may agree",
+    ({ clockDifference }) => clockDifference.newestMs / 1_000,
+    { upstream: 'swap' },
+  )
+  gauge(
+    'upstream_clock_unknown',
+    '1 once three quotes came and none had a Date that can be read: quotes are judged by our clock alone',
+    ({ clockDifference }) => Number(clockDifference.saysNoTime),
+    { upstream: 'swap' },
+  )
+  gauge(
+    'quote_cool_downs',
+    'Clients whose quotes the provider is not asked for now',
+    ({ coolDowns }) => coolDowns.list().length,
+  )
 }
 
 function valuesOf<Name extends string>(tallies: Readonly<Record<Name, Tally>>): Record<Name, number> {

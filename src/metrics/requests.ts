@@ -1,7 +1,7 @@
 import type { Registry } from 'prom-client'
-import type { ProblemSlug } from '../http/problem.ts'
-import type { Area } from '../routes/area.ts'
-import type { ExchangeObserver, Outcome } from '../routes/exchange.ts'
+import type { Events, Listener } from '../events.ts'
+import { ownProblems, problemSlugs } from '../http/problem.ts'
+import { type Area, areas } from '../http/target.ts'
 import {
   createDistributionsBy,
   createGauge,
@@ -25,13 +25,6 @@ const durationBounds = [
   0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30,
 ]
 
-/** 5xx for which the gateway itself is to blame. All others are the provider's: relayed, or because it failed. */
-export const ownProblems: ReadonlySet<ProblemSlug> = new Set([
-  'internal-error',
-  'body-already-read',
-  'loop-detected',
-])
-
 /** What a quote may take: a hit all in all, and a miss beyond what the provider took. */
 const hitMs = 25
 const missOverheadMs = 50
@@ -45,11 +38,8 @@ export interface RequestCounts {
 }
 
 export interface RequestMetrics {
+  readonly listener: Listener
   requestCounts(): RequestCounts
-  exchanges: ExchangeObserver
-  rateLimits: { rateLimited(area: Area): void }
-  /** Read at each scrape. */
-  watchRequests(exchanges: { readonly inFlight: number }): void
 }
 
 interface AreaTallies {
@@ -61,17 +51,16 @@ interface AreaTallies {
 
 export function createRequestMetrics(
   registry: Registry,
-  { areas, problems }: { areas: readonly Area[]; problems: readonly ProblemSlug[] },
+  watched: () => { readonly inFlight: number } | undefined,
 ): RequestMetrics {
-  let watched = { inFlight: 0 }
-  const { byArea, tallies } = areaTallies(registry, areas)
+  const { byArea, tallies } = areaTallies(registry)
   createGauge(
     {
       registry,
       name: 'quotegate_http_requests_in_flight',
       help: 'Requests that have no complete answer yet',
     },
-    [{ labels: {}, read: () => watched.inFlight }],
+    [{ labels: {}, read: () => watched()?.inFlight ?? 0 }],
   )
   const answered = createTalliesBy(
     {
@@ -80,7 +69,7 @@ export function createRequestMetrics(
       help: 'Answers made by the gateway itself, by problem type',
     },
     'type',
-    problems,
+    problemSlugs,
   )
   const limited = createTalliesBy(
     {
@@ -117,12 +106,15 @@ export function createRequestMetrics(
       untrustedHeaders: addressNotes['untrusted-header'].value,
       otherHeaders: addressNotes['other-header'].value,
     }),
-    exchanges: {
-      ended({ area, outcome, upstreamTimes, request: { method = '' } }, { status, durationMs }) {
+    listener: {
+      requestEnded(exchange, status, durationMs) {
+        const { area, request } = exchange
+        const { method = '' } = request
         if (status >= 500) {
-          const isOwn = outcome?.how === 'problem' && ownProblems.has(outcome.problem)
+          const { problem } = exchange
+          const isOwn = problem !== undefined && ownProblems.has(problem)
           serverErrors[isOwn ? 'gateway' : 'provider'].inc()
-        } else if (area === 'quote' && status === 200) latency(outcome, durationMs, upstreamTimes?.wholeMs)
+        } else if (area === 'quote' && status === 200) latency(exchange, durationMs)
         const { byMethod, others, duration } = byArea[area]
         const byStatus = byMethod.get(method) ?? others
         // A status that HTTP does not have counts against us.
@@ -131,12 +123,9 @@ export function createRequestMetrics(
         duration.observe(durationMs / 1_000)
       },
       problemAnswered: ({ slug }) => answered[slug].inc(),
-      addressNoted: (note) => addressNotes[note].inc(),
-    },
-    watchRequests(exchanges) {
-      watched = exchanges
-    },
-    rateLimits: {
+      addressNoted({ note }) {
+        if (note !== undefined) addressNotes[note].inc()
+      },
       rateLimited(area) {
         const tally: Tally | undefined = (limited as Partial<Record<Area, Tally>>)[area]
         tally?.inc()
@@ -148,7 +137,7 @@ export function createRequestMetrics(
 /** A quote of another client's call is not counted: how long the provider took is known for the one that made the call. */
 function createLatency(
   registry: Registry,
-): (outcome: Outcome | undefined, durationMs: number, providerMs: number | undefined) => void {
+): (exchange: Parameters<Events['requestEnded']>[0], durationMs: number) => void {
   const [hitMet, hitMissed, missMet, missMissed] = createTallies(
     {
       registry,
@@ -162,17 +151,18 @@ function createLatency(
       { how: 'miss', objective: 'missed' },
     ],
   ) as [Tally, Tally, Tally, Tally]
-  return (outcome, durationMs, providerMs) => {
+  return ({ outcome, times }, durationMs) => {
+    const providerMs = times?.wholeMs
     if (outcome?.how === 'hit') (durationMs <= hitMs ? hitMet : hitMissed).inc()
     else if (providerMs !== undefined)
       (durationMs <= providerMs + missOverheadMs ? missMet : missMissed).inc()
   }
 }
 
-function areaTallies(
-  registry: Registry,
-  areas: readonly Area[],
-): { byArea: Readonly<Record<Area, AreaTallies>>; tallies: readonly Tally[] } {
+function areaTallies(registry: Registry): {
+  byArea: Readonly<Record<Area, AreaTallies>>
+  tallies: readonly Tally[]
+} {
   const labelSets = areas.flatMap((route) =>
     methods.flatMap((method) =>
       Object.values(statusClasses).map((status_class) => ({ route, method, status_class })),

@@ -1,8 +1,9 @@
 import type { Registry } from 'prom-client'
-import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
+import type { Listener } from '../events.ts'
+import { type UpstreamName, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import type { BreakerName, BreakerState, Breakers } from '../upstream/breakers.ts'
 import { refusedPairs } from '../upstream/successes.ts'
-import type { Outcome, UpstreamObserver } from '../upstream/types.ts'
+import type { Outcome } from '../upstream/types.ts'
 import { otherPair } from './quotes.ts'
 import { createDistributionsBy, createGauge, createTallies, createTalliesBy, type Tally } from './series.ts'
 
@@ -41,16 +42,12 @@ export interface WatchedUpstream {
   readonly breakers: Pick<Breakers, 'pairs'>
 }
 
-export interface UpstreamMetrics extends Omit<UpstreamObserver, 'requestEnded'> {
-  requestEnded(outcome: Outcome, durationMs: number): void
-  /** Read at each scrape. */
-  watch(upstream: WatchedUpstream): void
-}
+export type WatchedUpstreams = Readonly<Record<UpstreamName, WatchedUpstream | undefined>>
 
 export function createUpstreamMetrics(
   registry: Registry,
-  { upstreams: upstreamNames, pairs }: { upstreams: readonly UpstreamName[]; pairs: readonly string[] },
-): Readonly<Record<UpstreamName, UpstreamMetrics>> {
+  { pairs, watched }: { pairs: readonly string[]; watched(): WatchedUpstreams | undefined },
+): Listener {
   const requests = createTallies(
     {
       registry,
@@ -74,7 +71,7 @@ export function createUpstreamMetrics(
     upstreamNames,
   )
   const breakers = new Map<string, BreakerState>()
-  const keyOf = (upstream: UpstreamName, breaker: BreakerName) => `${upstream} ${breaker}`
+  const keyOf = (upstream: string, breaker: string) => `${upstream} ${breaker}`
   createGauge(
     {
       registry,
@@ -90,7 +87,6 @@ export function createUpstreamMetrics(
       ),
     ),
   )
-  const watched = new Map<UpstreamName, WatchedUpstream>()
   createGauge(
     {
       registry,
@@ -99,7 +95,7 @@ export function createUpstreamMetrics(
     },
     upstreamNames.map((upstream) => ({
       labels: { upstream },
-      read: () => watched.get(upstream)?.inFlight ?? 0,
+      read: () => watched()?.[upstream]?.inFlight ?? 0,
     })),
   )
   createGauge(
@@ -107,13 +103,13 @@ export function createUpstreamMetrics(
     upstreamNames.flatMap((upstream) =>
       connectionStates.map((state) => ({
         labels: { upstream, state },
-        read: () => watched.get(upstream)?.connections[state] ?? 0,
+        read: () => watched()?.[upstream]?.connections[state] ?? 0,
       })),
     ),
   )
 
   const refused = () =>
-    upstreamNames.flatMap((name) => refusedPairs(watched.get(name)?.breakers ?? { pairs: [] }))
+    upstreamNames.flatMap((name) => refusedPairs(watched()?.[name]?.breakers ?? { pairs: [] }))
   // A breaker knows a pair in capitals, because clients spell it as they like.
   const labelOf = (refused: string) => pairs.find((pair) => pair.toUpperCase() === refused) ?? otherPair
   createGauge(
@@ -128,26 +124,18 @@ export function createUpstreamMetrics(
     })),
   )
 
-  const metricsOf = (upstream: UpstreamName, index: number): UpstreamMetrics => {
-    const first = index * outcomes.length
-    const byOutcome = Object.fromEntries(
-      outcomes.map((outcome, place) => [outcome, requests[first + place]]),
-    ) as Record<Outcome, Tally>
-    const duration = durations[upstream]
-    return {
-      requestEnded(outcome, durationMs) {
-        byOutcome[outcome].inc()
-        if (!isRefusal(outcome)) duration.observe(durationMs / 1_000)
-      },
-      retried: () => retries[upstream].inc(),
-      breakerChanged: (breaker, state) => breakers.set(keyOf(upstream, breaker), state),
-      watch: (parts) => watched.set(upstream, parts),
-    }
+  const places = new Map(outcomes.map((outcome, place) => [outcome, place]))
+  const tallyOf = (upstream: UpstreamName, outcome: Outcome): Tally | undefined =>
+    requests[upstreamNames.indexOf(upstream) * outcomes.length + (places.get(outcome) ?? Number.NaN)]
+  return {
+    callRefused: (upstream, _traffic, outcome) => tallyOf(upstream, outcome)?.inc(),
+    callEnded({ upstream }, outcome, durationMs) {
+      tallyOf(upstream, outcome)?.inc()
+      if (!isRefusal(outcome)) durations[upstream].observe(durationMs / 1_000)
+    },
+    callRetried: (upstream) => retries[upstream].inc(),
+    breakerChanged: (upstream, { name, state }) => breakers.set(keyOf(upstream, name), state),
   }
-  return Object.fromEntries(upstreamNames.map((name, index) => [name, metricsOf(name, index)])) as Record<
-    UpstreamName,
-    UpstreamMetrics
-  >
 }
 
 function breakersOf(upstream: UpstreamName): readonly BreakerName[] {

@@ -36,6 +36,26 @@ export type Verdict =
   | { state: 'expired'; quote: NotedQuote; rule: GuardRule; expiredForMs: number }
   | { state: 'unknown'; rule: GuardRule }
 
+/** What was decided of a float order, and why. `reported-expired`: sent because of ORDER_EXPIRED_QUOTE=report. */
+export type FloatOrderDecision =
+  | 'forwarded-live'
+  | 'forwarded-unknown'
+  | 'reported-expired'
+  | 'refused-expired'
+  | 'refused-unknown'
+
+export interface DecidedOrder {
+  readonly order: OrderTerms
+  /** With the quote that is used or was too old, if one was known. */
+  readonly verdict: Verdict
+  /** The verdict in words. */
+  readonly why: string
+  /** Of that quote, when the order was decided. */
+  readonly quoteAgeMs: number | undefined
+  /** The quotes that it may mean, as of now. */
+  considered(): readonly Considered[]
+}
+
 /** Whether a live quote that is not known here may be meant: such an order is never refused. */
 export function isInDoubt({ rule }: Verdict): boolean {
   return rule === 'unreadable' || rule === 'restored' || rule === 'store-away'

@@ -1,4 +1,5 @@
 import { type Clock, steadyMsOf } from '../clock.ts'
+import type { Listener } from '../events.ts'
 import type { Logger } from '../process/logger.ts'
 
 /** The guard's rules look back so far (guard.ts). */
@@ -6,7 +7,7 @@ const wantedMs = 900_000
 const warnEveryMs = 600_000
 
 /** How far back the ledger remembers every quote. */
-export class LedgerReach {
+export class LedgerReach implements Listener {
   readonly #entries: number
   readonly #clock: Clock
   readonly #log: Logger
@@ -27,7 +28,7 @@ export class LedgerReach {
   }
 
   /** A quote was dropped to make room, so long after its end. */
-  dropped(expiredForMs: number): void {
+  quoteForgotten(expiredForMs: number): void {
     const nowMs = steadyMsOf(this.#clock)
     this.#droppedEndMs = Math.max(this.#droppedEndMs ?? this.#startedAtMs, nowMs - expiredForMs)
     if (expiredForMs >= wantedMs || nowMs - this.#warnedAtMs < warnEveryMs) return

@@ -1,4 +1,5 @@
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
+import type { Events } from '../events.ts'
 import type { Journal, JournalReader, JournalRecord, NotedQuote, UsedQuote } from '../journal/journal.ts'
 import type { Ledger, UnreadableQuote } from './ledger.ts'
 
@@ -10,8 +11,7 @@ export interface NotesOptions {
   dropFromCache(keys: readonly string[], id: string): number
   /** Takes the quote out of the cache that replicas share, if they do. */
   dropFromStore: ((keys: readonly string[], id: string) => void) | undefined
-  /** Counts the quotes that left the cache: an order used them here, or elsewhere. */
-  observer: { dropped(reason: 'order' | 'elsewhere', quotes: number): void }
+  events: Events
 }
 
 type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
@@ -50,7 +50,8 @@ export class Notes implements JournalReader {
 
   /** An order used the quote, or may have. */
   use(quote: CachedQuote): void {
-    this.#options.observer.dropped('order', this.drop(quote))
+    const dropped = this.drop(quote)
+    if (dropped > 0) this.#options.events.quotesDropped('order', dropped)
   }
 
   /** No replica hands the quote out again. Returns in how many places of this one's cache it was. */
@@ -75,14 +76,15 @@ export class Notes implements JournalReader {
   }
 
   deliver(record: JournalRecord, generation: number): void {
-    const { ledger, observer, dropFromCache } = this.#options
+    const { ledger, events, dropFromCache } = this.#options
     if (record.kind === 'noted') {
       ledger.note(record.quote, 'delivered').generation = generation
       return
     }
     const { id } = record.quote
-    if (this.#used.mark(record.quote, generation))
-      observer.dropped('elsewhere', dropFromCache(ledger.cacheKeysOf(id), id))
+    if (!this.#used.mark(record.quote, generation)) return
+    const dropped = dropFromCache(ledger.cacheKeysOf(id), id)
+    if (dropped > 0) events.quotesDropped('elsewhere', dropped)
   }
 
   *missing(generation: number, own: boolean): Iterable<JournalRecord> {

@@ -39,8 +39,3 @@ export interface Tracing {
   /** Sends what has ended; a collector that takes longer than this, or than two seconds, does not get it. */
   close(leftMs: number): Promise<void>
 }
-
-/** Counts the spans that are not exported, because too many wait or the collector did not take them. */
-export interface TracingObserver {
-  spansDropped(count: number): void
-}

@@ -1,8 +1,8 @@
-import type { Now } from '../clock.ts'
+import type { Difference, Now } from '../clock.ts'
+import type { Listener } from '../events.ts'
 import { readHttpDate } from '../http/date.ts'
 import { headerValues } from '../http/headers.ts'
 import type { Logger } from '../process/logger.ts'
-import type { AnswerHead } from '../upstream/fetch.ts'
 
 const minuteMs = 60_000
 const worthAWarningMs = 2_000
@@ -11,7 +11,7 @@ const warnEveryMs = 600_000
 const answersBeforeWarning = 3
 
 /** How far the provider's clock is from ours, for people and metrics: nothing is decided by it. */
-export class ClockDifference {
+export class ClockDifference implements Listener {
   /** By the newest answer; 0 where the two clocks may agree. */
   newestMs = 0
   /** The newest answer's bounds; undefined: no answer has said a time. */
@@ -36,7 +36,7 @@ export class ClockDifference {
     return this.bounds === undefined && this.#answersWithoutTime >= answersBeforeWarning
   }
 
-  heard(bounds: Difference | undefined, { steadyMs }: Now): void {
+  providerDated(bounds: Difference | undefined, { steadyMs }: Now): void {
     if (bounds === undefined) this.#answersWithoutTime += 1
     else this.#note(bounds, steadyMs)
     if (steadyMs - this.#warnedSteadyMs >= warnEveryMs && this.#warns()) this.#warnedSteadyMs = steadyMs
@@ -69,15 +69,12 @@ export class ClockDifference {
   }
 }
 
-export type DatedAnswer = Pick<
-  AnswerHead,
-  'rawHeaders' | 'receivedAtMs' | 'sentSteadyMs' | 'receivedSteadyMs'
->
-
-/** The provider's clock less ours, as the `Date` of one answer bounds it. */
-export interface Difference {
-  readonly lowMs: number
-  readonly highMs: number
+/** Of an answer, what tells the provider's time: its `Date`, and when it was sent for and received by our two clocks. */
+export interface DatedAnswer {
+  readonly rawHeaders: readonly string[]
+  readonly receivedAtMs: number
+  readonly sentSteadyMs: number
+  readonly receivedSteadyMs: number
 }
 
 /** A `Date` is cut to whole seconds, and a server's cached `Date` lags by up to 250 ms (measured). */

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, steadyMsOf } from '../clock.ts'
+import type { Events } from '../events.ts'
 
 /** As whom a quote call is made, as the provider sees it. */
 export interface AskedAs {
@@ -16,23 +17,19 @@ export interface CoolDown {
   readonly leftMs: number
 }
 
-export interface CoolDownsOptions {
-  clock: Clock
-  /** Not for one that another 429 prolongs. */
-  began(coolDown: CoolDown): void
-}
-
 const maxClients = 1_000
 const leastMs = 1_000
 const mostMs = 30_000
 
 /** After the provider's 429 to a quote, the same client's quotes are not asked for until its Retry-After is over. */
 export class CoolDowns {
-  readonly #options: CoolDownsOptions
+  readonly #clock: Clock
+  readonly #events: Events
   readonly #byClient = new LRUCache<string, AskedAs & { untilMs: number }>({ max: maxClients })
 
-  constructor(options: CoolDownsOptions) {
-    this.#options = options
+  constructor(clock: Clock, events: Events) {
+    this.#clock = clock
+    this.#events = events
   }
 
   /** 0: the provider may be asked. */
@@ -46,9 +43,9 @@ export class CoolDowns {
     const forMs = Math.min(Math.max(retryAfterMs, leastMs), mostMs)
     const client = { application, credentials, address }
     const leftMs = this.leftMs(client)
-    const untilMs = steadyMsOf(this.#options.clock) + Math.max(leftMs, forMs)
+    const untilMs = steadyMsOf(this.#clock) + Math.max(leftMs, forMs)
     this.#byClient.set(keyOf(client), { ...client, untilMs })
-    if (leftMs === 0) this.#options.began({ application, address, leftMs: forMs })
+    if (leftMs === 0) this.#events.coolDownBegan(application, address, forMs)
   }
 
   list(): CoolDown[] {
@@ -58,7 +55,7 @@ export class CoolDowns {
   }
 
   #leftOf(one: { untilMs: number } | undefined): number {
-    return one === undefined ? 0 : Math.max(0, one.untilMs - steadyMsOf(this.#options.clock))
+    return one === undefined ? 0 : Math.max(0, one.untilMs - steadyMsOf(this.#clock))
   }
 }
 

@@ -1,12 +1,6 @@
-import type { Ending, Now } from '../clock.ts'
-import {
-  cutMs,
-  type DatedAnswer,
-  type Difference,
-  differenceOf,
-  lagMs,
-  readDate,
-} from './clock-difference.ts'
+import type { Difference, Ending, Now } from '../clock.ts'
+import type { Events } from '../events.ts'
+import { cutMs, type DatedAnswer, differenceOf, lagMs, readDate } from './clock-difference.ts'
 
 /** When a quote is over. Computed once, when its answer arrives, and compared with our two clocks from then on. */
 export interface End extends Ending {
@@ -35,13 +29,12 @@ const alonePastMs = 60_000
  * it is over. While no `Date` contradicts our clock, that decides alone, to the millisecond.
  */
 export class Ends {
-  readonly #heard: (difference: Difference | undefined, now: Now) => void
+  readonly #events: Events
   #contradictedSteadyMs = Number.NEGATIVE_INFINITY
   #answersSince = contradictedForAnswers
 
-  /** `heard` receives what each answer says of the provider's clock; undefined: nothing. */
-  constructor(heard: (difference: Difference | undefined, now: Now) => void = () => {}) {
-    this.#heard = heard
+  constructor(events: Events) {
+    this.#events = events
   }
 
   /** Undefined: no witness is left. By each of them the quote was over when it came, or lives for more than a day. */
@@ -74,7 +67,7 @@ export class Ends {
     { receivedAtMs, sentSteadyMs, receivedSteadyMs }: DatedAnswer,
     difference: Difference | undefined,
   ): boolean {
-    this.#heard(difference, { nowMs: receivedAtMs, steadyMs: receivedSteadyMs })
+    this.#events.providerDated(difference, { nowMs: receivedAtMs, steadyMs: receivedSteadyMs })
     const contradicts = difference !== undefined && (difference.lowMs > 0 || difference.highMs < 0)
     this.#answersSince = contradicts ? 0 : this.#answersSince + 1
     if (contradicts) this.#contradictedSteadyMs = receivedSteadyMs

@@ -1,6 +1,7 @@
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { currentSpan, type Span } from '../process/span.ts'
-import { type Asker, type NotKeptReason, type QuoteAnswer, whenNoted } from './quote-answer.ts'
+import type { NotKeptReason } from './quote.ts'
+import { type Asker, type QuoteAnswer, whenNoted } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
 /** Brings the quote of one key, on behalf of one client. */

@@ -1,6 +1,9 @@
 import { LRUCache } from 'lru-cache'
+import { type Clock, lookAt } from '../clock.ts'
+import type { Events } from '../events.ts'
 import { flatText } from '../process/flat-text.ts'
-import { type KeptQuote, type PriceMove, priceMove } from './quote-listing.ts'
+import { serveLeftMs } from './ends.ts'
+import { type KeptQuote, priceMove } from './quote-listing.ts'
 import type { QuoteStore, StoredQuote } from './quote-store.ts'
 
 export interface MemoryQuoteStore extends QuoteStore {
@@ -28,18 +31,11 @@ interface Kept extends KeptQuote {
   hits: number
 }
 
-/** Called on the events of the store that metrics count. */
-export interface MemoryStoreObserver {
-  /** A quote was dropped because the store was full. */
-  evicted(): void
-  /** `move`: the price change from the quote that this one replaces; undefined if it replaces none. */
-  stored(quote: StoredQuote, move: PriceMove | undefined): void
-}
-
 export interface MemoryQuoteStoreOptions {
   maxEntries: number
   maxBytes: number
-  observer?: MemoryStoreObserver
+  clock: Clock
+  events: Events
 }
 
 /** Memory of an entry besides its text: its objects, its slots in the LRU and its slot in the map. */
@@ -47,12 +43,13 @@ const entryOverheadBytes = 250
 
 /** Keeps quotes in this process. The LRU bounds memory only; its ttl is not used, because its clock is monotonic. */
 export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): MemoryQuoteStore & QuoteListing {
+  const { clock, events } = options
   const quotes = new LRUCache<string, Kept>({
     max: options.maxEntries,
     maxSize: options.maxBytes,
     sizeCalculation: ({ quote }, key) => bytesOf(quote, key),
     disposeAfter: (_kept, _key, reason) => {
-      if (reason === 'evict') options.observer?.evicted()
+      if (reason === 'evict') events.quotesDropped('capacity', 1)
     },
   })
   function forget(key: string, quoteId: string): boolean {
@@ -70,7 +67,7 @@ export function createMemoryQuoteStore(options: MemoryQuoteStoreOptions): Memory
       const move = before && priceMove(before.quote, quote)
       quotes.set(flatText(key), { quote, hits: before?.hits ?? 0, drift: move?.share })
       if (quotes.peek(key)?.quote !== quote) return false
-      options.observer?.stored(quote, move)
+      events.quoteKept(Math.max(0, serveLeftMs(quote.end, lookAt(clock))), move?.pair ?? '', move?.share)
       return true
     },
     forget,

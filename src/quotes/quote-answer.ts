@@ -1,4 +1,5 @@
 import { type Clock, lookAt } from '../clock.ts'
+import type { Events } from '../events.ts'
 import {
   answerHeaders,
   createHeaderPicker,
@@ -8,28 +9,9 @@ import {
 } from '../http/headers.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
 import { type End, type Ends, serveLeftMs } from './ends.ts'
-import { type Quote, type QuoteLookalike, readLookalike, readQuote } from './quote.ts'
+import { type NotKeptReason, type Quote, type QuoteLookalike, readLookalike, readQuote } from './quote.ts'
 import type { QuoteRequest } from './quote-key.ts'
 import type { StoredQuote } from './quote-store.ts'
-
-/** Why an answer is not cached. */
-export const notKeptReasons = [
-  'status',
-  'not-json',
-  'not-a-quote',
-  'other-amount',
-  'no-expiry',
-  'expiry-in-seconds',
-  'expiry-too-far',
-  'expired',
-  'content-coding',
-  'vary',
-  'cache-control',
-  'too-large',
-  'used',
-] as const
-
-export type NotKeptReason = (typeof notKeptReasons)[number]
 
 /** The result of one quote call. */
 export interface QuoteAnswer {
@@ -93,8 +75,7 @@ export interface QuoteReaderOptions {
   maxBytes: number
   obeyCacheControl: boolean
   recorder: QuoteRecorder
-  /** Called once, with the first Cache-Control directive that is not obeyed. */
-  cacheControlIgnored(directive: string): void
+  events: Events
 }
 
 /** Reads the answer of a quote call: what to serve, whether to cache it, and whether other clients may share it. */
@@ -162,7 +143,7 @@ export function createQuoteReader(options: QuoteReaderOptions) {
     const directive = membersOf(cacheControl).find((part) => /^(?:no-store|private)(?:$|=)/.test(part))
     if (directive === undefined) return undefined
     if (options.obeyCacheControl) return 'cache-control'
-    if (!cacheControlWasIgnored) options.cacheControlIgnored(directive)
+    if (!cacheControlWasIgnored) options.events.cacheControlIgnored(directive)
     cacheControlWasIgnored = true
     return undefined
   }

@@ -1,4 +1,5 @@
 import { type Clock, lookAt, type Now } from '../clock.ts'
+import type { Events, Lookup } from '../events.ts'
 import { currentSpan } from '../process/span.ts'
 import { serveLeftMs } from './ends.ts'
 import {
@@ -11,7 +12,8 @@ import {
 } from './flight.ts'
 import type { MemoryQuoteStore } from './memory-quote-store.ts'
 import type { Patience } from './patience.ts'
-import { isAnswerFor, type NotKeptReason, type QuoteAnswer, whenNoted } from './quote-answer.ts'
+import type { NotKeptReason } from './quote.ts'
+import { isAnswerFor, type QuoteAnswer, whenNoted } from './quote-answer.ts'
 import type { StoredQuote } from './quote-store.ts'
 
 /** How one client came by its answer. */
@@ -23,15 +25,6 @@ export interface Asking {
   served: Promise<Served>
   /** The client has left. When no client waits any more, the call is given up. */
   leave(): void
-}
-
-export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass'
-
-/** Receives what is to be counted of the cache. */
-export interface QuoteCacheObserver {
-  lookedUp(result: Lookup): void
-  notKept(reason: NotKeptReason): void
-  refreshed(outcome: 'stored' | 'found' | 'failed'): void
 }
 
 export interface QuoteCache {
@@ -74,7 +67,7 @@ export interface QuoteCacheOptions {
   clock: Clock
   minValidityMs: number
   refreshAheadMs: number
-  observer: QuoteCacheObserver
+  events: Events
   /** A quote that was ordered while its call was under way is not handed out again. */
   isUsed?(quote: StoredQuote): boolean
   /** Undefined: this is the only replica. */
@@ -83,7 +76,7 @@ export interface QuoteCacheOptions {
 
 /** Quotes by key: from the store while they live, else fetched by one call for all clients who ask meanwhile. */
 export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
-  const { store, clock, observer } = options
+  const { store, clock, events } = options
   const refreshesAhead = options.refreshAheadMs > 0
   const flights = new Map<string, Flight>()
   /** Quotes whose refresh was tried. Each has one try, or a failing upstream would be asked at every hit. */
@@ -104,7 +97,7 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   }
 
   function countHit(key: string): void {
-    observer.lookedUp('hit')
+    events.quoteLookedUp('hit')
     store.countHit(key)
   }
 
@@ -122,9 +115,9 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
         const { stored } = answer
         const isKept = stored !== undefined && flight.notKept === undefined
         if (isKept) limitRefresh(stored)
-        observer.refreshed(!isKept ? 'failed' : 'found' in answer ? 'found' : 'stored')
+        events.quoteRefreshed(!isKept ? 'failed' : 'found' in answer ? 'found' : 'stored')
       },
-      () => observer.refreshed('failed'),
+      () => events.quoteRefreshed('failed'),
     )
   }
 
@@ -178,13 +171,13 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
       if (options.isUsed?.(stored)) reason = 'used'
       else if (!store.set(key, stored)) reason = 'too-large'
     }
-    if (reason !== undefined && !('found' in answer)) observer.notKept(reason)
+    if (reason !== undefined && !('found' in answer)) events.quoteNotKept(reason)
     return reason
   }
 
   function getOrFetch(key: string, source: QuoteSource, asked: AskOptions = {}): Asking {
     const { again = false, at = lookAt(clock), patience } = asked
-    const count = again ? countNothing : (result: Lookup) => observer.lookedUp(result)
+    const count = again ? countNothing : (result: Lookup) => events.quoteLookedUp(result)
     const quote = find(key, at)
     if (quote !== undefined) {
       if (!again) countHit(key)
@@ -265,9 +258,9 @@ export function createQuoteCache(options: QuoteCacheOptions): QuoteCache {
   }
 
   function fetchAlone(source: QuoteSource, { again = false } = {}): Asking {
-    if (!again) observer.lookedUp('bypass')
+    if (!again) events.quoteLookedUp('bypass')
     return callFor(source, ({ notKept }) => {
-      if (notKept !== undefined) observer.notKept(notKept)
+      if (notKept !== undefined) events.quoteNotKept(notKept)
       return notKept
     })
   }

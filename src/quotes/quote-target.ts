@@ -1,5 +1,6 @@
 import { isZero, parseDecimal } from '../http/decimal.ts'
 import { foldPath } from '../http/fold-path.ts'
+import { memoize } from '../process/memoize.ts'
 
 const plainPath = /^\/v3\/pairs\/([^/]+)\/quotes$/
 const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i
@@ -116,10 +117,10 @@ function percentDecode(text: string): string {
 /** What a quote target asks for. */
 export type AskedQuote = QuotePath & (AmountReading | AmountProblem)
 
-/** Undefined: its path is not that of a quote. */
-export function readAskedQuote(target: string): AskedQuote | undefined {
+/** Undefined: its path is not that of a quote. Most targets come again and again. */
+export const readAskedQuote = memoize((target): AskedQuote | undefined => {
   const asked = readQuoteTarget(target)
   if (asked === undefined) return undefined
   const { query, ...path } = asked
   return { ...path, ...readAmount(query) }
-}
+})

@@ -17,7 +17,30 @@ export interface Quote {
   expiryMs: number
 }
 
-type UnusableReason = 'not-json' | 'not-a-quote' | 'other-amount' | 'no-expiry' | 'expiry-in-seconds'
+/** Why an answer is not cached. */
+export const notKeptReasons = [
+  'status',
+  'not-json',
+  'not-a-quote',
+  'other-amount',
+  'no-expiry',
+  'expiry-in-seconds',
+  'expiry-too-far',
+  'expired',
+  'content-coding',
+  'vary',
+  'cache-control',
+  'too-large',
+  'used',
+] as const
+
+export type NotKeptReason = (typeof notKeptReasons)[number]
+
+/** Why an answer cannot be kept as a quote, whatever came with it. */
+type UnusableReason = Extract<
+  NotKeptReason,
+  'not-json' | 'not-a-quote' | 'other-amount' | 'no-expiry' | 'expiry-in-seconds'
+>
 
 export type QuoteReading =
   | { quote: Quote; reason?: undefined }

@@ -1,23 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, lookAt } from '../clock.ts'
+import type { Events, Sharing } from '../events.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import type { Share, SharedAnswer, ShareOptions } from '../quotes/flight.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { QuoteCopies, type QuoteOrLock } from './quote-copies.ts'
 import type { SharedStore } from './store.ts'
-
-/**
- * How the replicas shared a call. found: the quote was in the store. awaited: another replica fetched it meanwhile.
- * fetched: this replica got the lock at once and fetches. alone: it waited, and then fetches itself. failed: the store
- * failed, so this replica fetches.
- */
-export type Sharing = 'found' | 'awaited' | 'fetched' | 'alone' | 'failed'
-
-/** Counts how calls were shared. */
-export interface SharingObserver {
-  shared(sharing: Sharing): void
-}
 
 export interface SharedQuotesOptions {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>
@@ -27,7 +16,7 @@ export interface SharedQuotesOptions {
   lockWaitMs: number
   /** An order used this quote, here or at another replica, so no client may have it any more. */
   isUsed(quote: StoredQuote): boolean
-  observer: SharingObserver
+  events: Events
 }
 
 /** The pauses between two looks for a quote that another replica is fetching. A call takes much longer than 10 ms. */
@@ -149,7 +138,7 @@ class CallOfAll {
   }
 
   #counted(result: QuoteOrLock | undefined, sharing: Sharing): QuoteOrLock | undefined {
-    this.#options.observer.shared(sharing)
+    this.#options.events.quoteShared(sharing)
     return result
   }
 }

@@ -1,26 +1,6 @@
+import type { StoreOperation } from '../events.ts'
 import type { StreamStore } from '../journal/stream-store.ts'
 import type { ValkeyClient } from './client.ts'
-
-/** The kinds of calls to the store, as metrics name them. */
-export const storeOperations = [
-  'quote-get',
-  'quote-set',
-  'quote-forget',
-  'unlock',
-  'rate-limit',
-  'journal-append',
-  'journal-read',
-] as const
-
-export type StoreOperation = (typeof storeOperations)[number]
-/** skipped: the store was away, so nothing was sent. */
-export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
-
-/** Counts the calls to the store. */
-export interface StoreObserver {
-  /** `durationMs` has no meaning for a skipped operation. */
-  operationEnded(operation: StoreOperation, outcome: StoreOutcome, durationMs: number): void
-}
 
 export type StoreCommands<Answer> = (client: ValkeyClient) => Promise<Answer>
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { Cluster } from 'ioredis'
+import type { Events, StoreOperation, StoreOutcome } from '../events.ts'
 import { firstId, partEntries, type ServerFacts, type StreamPart } from '../journal/stream-store.ts'
 import type { Logger } from '../process/logger.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
@@ -7,14 +8,14 @@ import { currentSpan } from '../process/span.ts'
 import { Availability, type Unanswered } from './availability.ts'
 import { createClient, type StoreAddress, type ValkeyClient } from './client.ts'
 import { isRefusal } from './failure.ts'
-import type { SharedStore, StoreCommands, StoreObserver, StoreOperation, StoreOutcome } from './store.ts'
+import type { SharedStore, StoreCommands } from './store.ts'
 
 export interface ValkeyOptions {
   address: StoreAddress
   keyPrefix: string
   timeoutMs: number
   log: Logger
-  observer: StoreObserver
+  events: Events
 }
 
 /** A Redis or Valkey: single, with Sentinels, or a Cluster. */
@@ -54,7 +55,7 @@ export class Valkey implements SharedStore {
 
   run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
     if (!this.up) {
-      this.#options.observer.operationEnded(operation, 'skipped', 0)
+      this.#options.events.storeAsked(operation, 'skipped', 0)
       return Promise.resolve(undefined)
     }
     const answer = new Promise<Answer | undefined>((resolve) => {
@@ -148,7 +149,7 @@ export class Valkey implements SharedStore {
       isReported = true
       const tookMs = performance.now() - startedAtMs
       const late = outcome === 'ok' && tookMs > this.#options.timeoutMs ? 'timeout' : outcome
-      this.#options.observer.operationEnded(operation, late, tookMs)
+      this.#options.events.storeAsked(operation, late, tookMs)
       traced?.end(late === 'ok' ? undefined : late)
     }
   }

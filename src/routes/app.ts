@@ -1,11 +1,19 @@
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http'
 import express, { type Express, type Request, type Response } from 'express'
-import { destroyUnlessRead, TrafficResponse } from '../http/answer.ts'
+import type { Events } from '../events.ts'
+import {
+  answerProblem,
+  destroyUnlessRead,
+  hasBegun,
+  isAnsweredWithProblem,
+  isSent,
+  TrafficResponse,
+} from '../http/answer.ts'
 import { hasLeft } from '../http/failure.ts'
 import { headerValues } from '../http/headers.ts'
-import { Problem } from '../http/problem.ts'
+import { Problem, problemOf } from '../http/problem.ts'
 import { inSpan } from '../process/span.ts'
-import type { Exchange, Exchanges } from './exchange.ts'
+import { Exchange, type ExchangeMaker } from '../server/exchange.ts'
 import type { OrderRoute } from './orders.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 import type { QuoteRoute } from './quotes.ts'
@@ -14,6 +22,52 @@ interface Routes {
   quotes: QuoteRoute
   orders: OrderRoute
   passThrough: PassThroughRoute
+}
+
+/** The exchanges of one gateway, from their beginning to their end. */
+export class Exchanges {
+  readonly #maker: ExchangeMaker
+  readonly #events: Events
+  /** Requests without a complete answer. */
+  inFlight = 0
+
+  constructor(maker: ExchangeMaker, events: Events) {
+    this.#maker = maker
+    this.#events = events
+  }
+
+  begin(request: IncomingMessage, response: ServerResponse): Exchange {
+    this.inFlight += 1
+    return new Exchange(request, response, this.#maker)
+  }
+
+  /** Says when the exchange ends. Must be called in the same tick as `begin`. */
+  follow(exchange: Exchange): void {
+    const { response } = exchange
+    if (isSent(response)) this.#end(exchange, response.statusCode)
+    else response.on('close', () => this.#end(exchange, isSent(response) ? response.statusCode : 0))
+  }
+
+  #end(exchange: Exchange, status: number): void {
+    this.inFlight -= 1
+    this.#events.requestEnded(exchange, status, performance.now() - exchange.startedAtMs)
+  }
+
+  /** The one place where an error becomes an answer. */
+  fail(exchange: Exchange, error: unknown): void {
+    const { request, response, id } = exchange
+    // The client has left; the request is counted as broken off.
+    if (response.destroyed) return
+    // A later error of the same request, such as a body that a refused client never finishes.
+    if (isAnsweredWithProblem(response)) return
+    const problem = problemOf(error, request.method ?? '')
+    exchange.outcome = { how: 'problem', problem: problem.slug, why: `${problem.slug}: ${problem.detail}` }
+    this.#events.problemAnswered(problem, id, exchange)
+    // Part of an answer is sent: only a broken connection shows that it is incomplete (as Go's ErrAbortHandler).
+    if (hasBegun(response)) response.destroy()
+    else
+      answerProblem(request, response, { problem, requestId: id, fields: exchange.rateLimit?.fields ?? [] })
+  }
 }
 
 export interface App {

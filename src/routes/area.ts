@@ -1,12 +1,8 @@
 import { foldPath, mayBeVersioned } from '../http/fold-path.ts'
+import type { Area, TargetReading } from '../http/target.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
 import { memoize } from '../process/memoize.ts'
-import { type AskedQuote, readAskedQuote, readQuotePath } from '../quotes/quote-target.ts'
-
-/** Which part of the service a request belongs to: an upstream, or one of the swap paths that the gateway guards. */
-export type Area = 'quote' | 'float-order' | 'order' | UpstreamName | 'none'
-
-export const areas: readonly Area[] = ['quote', 'float-order', 'order', ...upstreamNames, 'none']
+import { readQuotePath } from '../quotes/quote-target.ts'
 
 const guardedRoutes: { readonly [Each in Area]?: string } = {
   quote: '/v3/pairs/{pairId}/quotes',
@@ -27,22 +23,6 @@ function upstreamOf(area: Area): UpstreamName | undefined {
       return area
   }
 }
-
-export type TargetReading =
-  /** `quote`: what a quote target asks for; undefined in other areas. */
-  | {
-      target: string
-      path: string
-      area: Area
-      /** Undefined: no upstream has such paths. */
-      upstream: UpstreamName | undefined
-      quote: AskedQuote | undefined
-      /** The kind of path, with nothing in it that a client chooses; undefined: no upstream has such paths. */
-      route: string | undefined
-    }
-  /** `*`, which only OPTIONS may ask for (RFC 9112 3.2.4). */
-  | { asterisk: true }
-  | { problem: string }
 
 const unsafePathByte = /[^\x21-\x7e]|\\/
 const unsafeQueryByte = /[^\x21-\x7e\x80-\xff]|#/
@@ -100,9 +80,8 @@ export function createAreaReader(
     if (dotSegment.test(path) || dotSegment.test(withoutBlanks(path)))
       return { problem: 'The path holds a dot segment ("." or "..").' }
     const area = areaOf(path)
-    const quote = area === 'quote' ? readAskedQuote(target) : undefined
     const upstream = upstreamOf(area)
-    return { target, path, area, upstream, quote, route: guardedRoutes[area] ?? prefixRoute(upstream, path) }
+    return { target, path, area, upstream, route: guardedRoutes[area] ?? prefixRoute(upstream, path) }
   })
 }
 

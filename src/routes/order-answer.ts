@@ -4,8 +4,8 @@ import { addLength, answerHeaders } from '../http/headers.ts'
 import { ownRequestId } from '../http/ids.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
+import type { Exchange } from '../server/exchange.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
-import type { Exchange } from './exchange.ts'
 import { rateLimitFields } from './rate-limit.ts'
 
 /** Longer than the lookup of any address. Only the caller's own mistake is longer, and a target has a limit here. */

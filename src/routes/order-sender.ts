@@ -1,21 +1,24 @@
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
+import type { Events } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import type { Problem } from '../http/problem.ts'
 import type { NotedQuote } from '../journal/journal.ts'
-import { type Asked, considered, decide as decideNow, isInDoubt, type Verdict } from '../orders/guard.ts'
+import {
+  type Asked,
+  considered,
+  type DecidedOrder,
+  decide as decideNow,
+  type FloatOrderDecision,
+  isInDoubt,
+  type Verdict,
+} from '../orders/guard.ts'
 import type { Ledger } from '../orders/ledger.ts'
 import type { Notes } from '../orders/notes.ts'
 import type { OrderTerms } from '../orders/order-terms.ts'
 import { inSpan } from '../process/span.ts'
+import type { Exchange } from '../server/exchange.ts'
 import type { AnswerHead, Sender } from '../upstream/fetch.ts'
-import type { Exchange } from './exchange.ts'
 import { mayBeAccepted, orderFailure } from './order-answer.ts'
-import {
-  type DecidedOrder,
-  type FloatOrderDecision,
-  type OrderObserver,
-  traceDecision,
-} from './order-decisions.ts'
 import { expiredProblem, reasonOf, unknownProblem } from './order-problems.ts'
 
 export interface OrderSenderOptions {
@@ -26,7 +29,7 @@ export interface OrderSenderOptions {
   unknownQuote: 'forward' | 'refuse'
   /** Drops a quote that an order has used, or may have used; undefined: it may be handed out again. */
   useQuote: Notes['use'] | undefined
-  observer: OrderObserver
+  events: Events
 }
 
 /** An order with everything that it is judged by, so that it can be judged again without the shared store. */
@@ -63,35 +66,33 @@ interface OrderSenders {
 export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
   const { clock, ledger } = options
 
-  function noteDecision(order: DecidedOrder, quoteAgeMs: number | undefined): void {
-    traceDecision(order)
-    options.observer.decided(order, quoteAgeMs)
-  }
-
-  function ageOf(quote: NotedQuote): number {
-    return Math.max(0, clock.nowMs() - quote.notedAtMs)
-  }
-
-  function consideredFor(judged: Judged): NonNullable<DecidedOrder['considered']> {
-    return () => considered(ledger, judged.order, judged)
+  function decided(judged: Judged, verdict: Verdict, why: string): DecidedOrder {
+    const quoteAgeMs = 'quote' in verdict ? Math.max(0, clock.nowMs() - verdict.quote.notedAtMs) : undefined
+    return {
+      order: judged.order,
+      verdict,
+      why,
+      quoteAgeMs,
+      considered: () => considered(ledger, judged.order, judged),
+    }
   }
 
   function decide(judged: Judged, exchange: Exchange): Decided {
     const { order, othersKnown } = judged
     const verdict = decideNow(ledger, order, judged)
-    const refused = { verdict, order, exchange, considered: consideredFor(judged) }
-    exchange.outcome = { how: 'order-sent', why: reasonOf(verdict, othersKnown) }
+    const why = reasonOf(verdict, othersKnown)
+    exchange.outcome = { how: 'order-sent', why }
     switch (verdict.state) {
       case 'live':
         return { verdict }
       case 'expired':
         if (options.expiredQuote === 'report') return { verdict }
-        noteDecision({ ...refused, decision: 'refused-expired' }, ageOf(verdict.quote))
+        options.events.orderDecided(exchange, 'refused-expired', decided(judged, verdict, why))
         return { refusal: expiredProblem(order, verdict.quote, verdict.expiredForMs) }
       case 'unknown':
         // In all these cases a live quote that is not known here may be meant.
         if (options.unknownQuote === 'forward' || !othersKnown || isInDoubt(verdict)) return { verdict }
-        noteDecision({ ...refused, decision: 'refused-unknown' }, undefined)
+        options.events.orderDecided(exchange, 'refused-unknown', decided(judged, verdict, why))
         return { refusal: unknownProblem() }
     }
   }
@@ -138,18 +139,15 @@ export function createOrderSenders(options: OrderSenderOptions): OrderSenders {
     sent(): void {
       const verdict = this.#verdict
       this.#used = verdict.state === 'unknown' ? undefined : verdict.quote
-      const { order } = this.#judged
-      const exchange = this.#exchange
-      exchange.upstreamTimes?.sent()
-      const sent: DecidedOrder = { decision: sentAs[verdict.state], verdict, order, exchange }
-      if (verdict.state === 'expired') sent.considered = consideredFor(this.#judged)
-      noteDecision(sent, this.#used && ageOf(this.#used))
+      this.#exchange.times?.sent()
+      const why = reasonOf(verdict, this.#judged.othersKnown)
+      options.events.orderDecided(this.#exchange, sentAs[verdict.state], decided(this.#judged, verdict, why))
     }
 
     /** A 2xx head means that the order was accepted, whatever becomes of the rest of the answer. */
     answerBegan(head: AnswerHead): void {
       this.#status = head.status
-      this.#exchange.upstreamTimes?.began()
+      this.#exchange.times?.began()
       if (mayBeAccepted(head.status)) this.#useQuote()
     }
 

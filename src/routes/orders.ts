@@ -6,12 +6,12 @@ import type { Journal } from '../journal/journal.ts'
 import { decide as decideNow, type Verdict } from '../orders/guard.ts'
 import { type Orderer, type OrderTerms, readOrder } from '../orders/order-terms.ts'
 import { briefText } from '../process/brief-text.ts'
+import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import type { RequestBodies } from '../upstream/body.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { fetchWhole } from '../upstream/fetch.ts'
 import { RequestBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { Exchange } from './exchange.ts'
 import { relayAnswer } from './order-answer.ts'
 import { quoteNamedByHeader, refuseCoding, refuseLength, tooLarge } from './order-problems.ts'
 import { createOrderSenders, type Judged, type OrderSenderOptions } from './order-sender.ts'
@@ -19,7 +19,6 @@ import type { PassThroughRoute } from './passthrough.ts'
 import { createPlainOrderRoute } from './plain-orders.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { traceOf, withTraceHeaders } from './trace-headers.ts'
-import { UpstreamTimes } from './upstream-times.ts'
 
 interface OrderRouteOptions extends OrderSenderOptions {
   journal: Pick<Journal, 'caughtUp'>
@@ -97,7 +96,7 @@ export function createOrderRoute(options: OrderRouteOptions): OrderRoute {
     await options.rateLimit?.count(exchange)
     const sender = senderOf(judged, decision.verdict, exchange)
     const times = new UpstreamTimes()
-    exchange.upstreamTimes = times
+    exchange.times = times
     // The answer is read to its end even if the client leaves: a quote that was used must be forgotten.
     const answer = fetchWhole({
       upstream,

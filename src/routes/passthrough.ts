@@ -4,16 +4,15 @@ import { mayBeVersioned } from '../http/fold-path.ts'
 import { ownRequestId } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
+import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { hasBody, isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { relay } from '../upstream/relay.ts'
 import { RequestBody } from '../upstream/request-body.ts'
 import type { SentBody } from '../upstream/types.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { Exchange } from './exchange.ts'
 import { type RateLimit, rateLimitFields } from './rate-limit.ts'
 import { untouchedHeaders } from './swap-headers.ts'
 import { traceOf, withTraceHeaders } from './trace-headers.ts'
-import { UpstreamTimes } from './upstream-times.ts'
 
 interface PassThroughRouteOptions {
   /** Undefined: it has no base URL. */
@@ -59,7 +58,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
         return
       }
       const times = new UpstreamTimes()
-      exchange.upstreamTimes = times
+      exchange.times = times
       await relay({
         upstream,
         request,

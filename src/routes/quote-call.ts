@@ -1,4 +1,6 @@
+import type { Clients } from '../client/client-address.ts'
 import type { Clock } from '../clock.ts'
+import type { Events } from '../events.ts'
 import { ClientGone } from '../http/failure.ts'
 import { formatForwarded } from '../http/forwarded.ts'
 import { lineBreak } from '../http/headers.ts'
@@ -8,17 +10,17 @@ import type { Asker, QuoteAnswer, QuoteRecorder } from '../quotes/quote-answer.t
 import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { foldPair } from '../quotes/quote-target.ts'
+import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { askedAs, limitProblem, readRetryAfter } from './cool-down-calls.ts'
-import type { Exchange } from './exchange.ts'
 import type { RateLimit } from './rate-limit.ts'
 import { wireName } from './swap-headers.ts'
 import { traceHeaders, traceOf } from './trace-headers.ts'
-import { UpstreamTimes } from './upstream-times.ts'
 
 interface QuoteCallOptions {
   upstream: Upstream
+  clients: Clients
   clock: Clock
   totalTimeoutMs: number
   /** QUOTE_KEY_HEADERS, in lower case. */
@@ -29,8 +31,7 @@ interface QuoteCallOptions {
   rateLimit: RateLimit | undefined
   coolDowns: CoolDowns
   readAnswer(call: Promise<WholeAnswer>, request: QuoteRequest): Promise<QuoteAnswer>
-  /** A call went out to the provider. */
-  observer: { quoteCalled(pair: string): void }
+  events: Events
 }
 
 /** The provider's quotes, asked for on behalf of one exchange. */
@@ -58,13 +59,13 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
     get #sent(): { headers: string[]; asked: AskedAs } {
       if (this.#made !== undefined) return this.#made
       const headers = headersOf(this.#request, this.#exchange)
-      const asked = askedAs(this.#request, headers, this.#exchange.client.address)
+      const asked = askedAs(this.#request, headers, options.clients.identify(this.#exchange).address)
       this.#made = { headers, asked }
       return this.#made
     }
 
     get asker(): Asker {
-      return { target: this.#request.target, address: this.#exchange.client.address }
+      return { target: this.#request.target, address: options.clients.identify(this.#exchange).address }
     }
 
     get isRefused(): boolean {
@@ -77,7 +78,7 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
      */
     async call(signal: AbortSignal): Promise<QuoteAnswer> {
       const times = new UpstreamTimes()
-      this.#exchange.upstreamTimes = times
+      this.#exchange.times = times
       this.#refuseWhileLimited()
       if (rateLimit !== undefined) await rateLimit.count(this.#exchange)
       if (signal.aborted)
@@ -133,7 +134,12 @@ export function createQuoteSources(options: QuoteCallOptions): QuoteSourceFor {
     }
     headers.push(...alwaysSupplied, 'Accept', 'application/json', 'Accept-Encoding', 'identity')
     headers.push(...traceHeaders(exchange), 'X-Request-Id', exchange.id)
-    headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')
+    headers.push(
+      'Forwarded',
+      formatForwarded(options.clients.identify(exchange).address),
+      'Via',
+      '1.1 quotegate',
+    )
     return headers
   }
 
@@ -144,13 +150,13 @@ class QuoteSender implements Sender {
   readonly #pair: string
   readonly #asked: AskedAs
   readonly #times: UpstreamTimes | undefined
-  readonly #options: Pick<QuoteCallOptions, 'observer' | 'coolDowns'>
+  readonly #options: Pick<QuoteCallOptions, 'events' | 'coolDowns'>
   #counted = false
 
   constructor(
     pair: string,
     { asked, times }: { asked: AskedAs; times: UpstreamTimes | undefined },
-    options: Pick<QuoteCallOptions, 'observer' | 'coolDowns'>,
+    options: Pick<QuoteCallOptions, 'events' | 'coolDowns'>,
   ) {
     this.#pair = pair
     this.#asked = asked
@@ -160,7 +166,7 @@ class QuoteSender implements Sender {
 
   /** Counted here, so that neither an open breaker nor a second try counts. */
   sent(): void {
-    if (!this.#counted) this.#options.observer.quoteCalled(this.#pair)
+    if (!this.#counted) this.#options.events.quoteCalled(this.#pair)
     this.#counted = true
     this.#times?.sent()
   }

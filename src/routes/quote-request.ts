@@ -1,8 +1,10 @@
+import type { Clients } from '../client/client-address.ts'
 import { type Partition, refuseSecondAppName } from '../client/partition.ts'
 import { createHeaderPicker, nominatedIn } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { KeyedRequest, QuoteRequest } from '../quotes/quote-key.ts'
-import type { Exchange } from './exchange.ts'
+import { readAskedQuote } from '../quotes/quote-target.ts'
+import type { Exchange } from '../server/exchange.ts'
 import { refuseLoop } from './swap-headers.ts'
 
 export interface QuoteRequestOptions {
@@ -10,6 +12,7 @@ export interface QuoteRequestOptions {
   keyHeaders: readonly string[]
   /** What SWAP_… supplies where the client sends none, by names in lower case. */
   supplied: ReadonlyMap<string, string>
+  clients: Clients
   partitionOf: Partition
   keyOf(request: QuoteRequest): string
 }
@@ -34,13 +37,13 @@ export function createQuoteRequestReader(options: QuoteRequestOptions): ReadQuot
       if (name === 'app-name' && (value === undefined || unfitName.test(value))) refuseAppName(value)
       return [name, value] as const
     })
-    const { reading, target } = exchange
-    const asked = 'quote' in reading ? reading.quote : undefined
+    const { target } = exchange
+    const asked = readAskedQuote(target)
     if (asked === undefined) throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
     if (asked.problem !== undefined) {
       throw new Problem('bad-amount', { detail: asked.problem, members: { parameter: 'amount' } })
     }
-    const partition = partitionOf(exchange.client, rawHeaders)
+    const partition = partitionOf(options.clients.identify(exchange), rawHeaders)
     const request: QuoteRequest = {
       pair: asked.pair,
       spelledPath: asked.spelledPath,

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type Clock, lookAt, type Now } from '../clock.ts'
+import type { Events } from '../events.ts'
 import { answerInOneWrite, isSent, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
 import { dateLine } from '../http/date.ts'
 import { addLength, endToEndHeaders, headerValues, isCaching, repeatableHeaders } from '../http/headers.ts'
@@ -11,9 +12,9 @@ import { Patience } from '../quotes/patience.ts'
 import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
+import type { Exchange } from '../server/exchange.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { isLimitProblem } from './cool-down-calls.ts'
-import type { Exchange, Exchanges } from './exchange.ts'
 import type { QuoteSourceFor } from './quote-call.ts'
 import { createQuoteHeaders } from './quote-headers.ts'
 import type { ReadQuoteRequest } from './quote-request.ts'
@@ -29,9 +30,8 @@ export interface QuoteRouteOptions {
   rateLimit: RateLimit | undefined
   /** The request headers, in lower case, that tell which quote a client gets. */
   chosenBy: readonly string[]
-  exchanges: Pick<Exchanges, 'fail'>
-  /** A quote goes out, with this much of its time left. */
-  observer: { quoteServed(pair: string, remainingMs: number): void }
+  fail(exchange: Exchange, error: unknown): void
+  events: Events
 }
 
 export interface QuoteRoute {
@@ -50,7 +50,7 @@ function expiredWaiting(): Problem {
 
 /** GET and HEAD /v3/pairs/:pairId/quotes. */
 export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
-  const { cache, readRequest, sourceFor, clock, totalTimeoutMs, rateLimit, exchanges, observer } = options
+  const { cache, readRequest, sourceFor, clock, totalTimeoutMs, rateLimit, events } = options
   const quoteHeaders = createQuoteHeaders(options.chosenBy)
 
   function answer(exchange: Exchange): void | Promise<void> {
@@ -138,7 +138,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
   /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
   function serve(pair: string, remainingMs: number): number {
     const leftMs = Math.max(0, remainingMs)
-    observer.quoteServed(pair, leftMs)
+    events.quoteServed(pair, leftMs)
     return Math.floor(leftMs / 1_000)
   }
 
@@ -155,7 +155,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       onEnd(failure) {
         gone = true
         asking.leave()
-        exchanges.fail(exchange, failure)
+        options.fail(exchange, failure)
       },
     })
     let asking = ask({ at, patience })
@@ -179,7 +179,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
       try {
         answerServed(exchange, served, { request, key }, at)
       } catch (error) {
-        exchanges.fail(exchange, unwritable('swap', error))
+        options.fail(exchange, unwritable('swap', error))
       }
     }
 
@@ -208,7 +208,7 @@ export function createQuoteRoute(options: QuoteRouteOptions): QuoteRoute {
 
     function fail(error: Error): void {
       patience.end()
-      exchanges.fail(exchange, error)
+      options.fail(exchange, error)
     }
 
     wait(1)

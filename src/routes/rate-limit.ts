@@ -1,3 +1,4 @@
+import type { Clients } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
 import {
   type RateLimiter,
@@ -5,11 +6,11 @@ import {
   type Taken,
   windowSeconds,
 } from '../client/rate-limiter.ts'
+import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/brief-text.ts'
-import type { Area } from './area.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange } from '../server/exchange.ts'
 
 /** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
 export interface RateLimit {
@@ -21,10 +22,11 @@ export interface RateLimit {
 
 export interface RateLimitOptions {
   limiter: RateLimiter
+  clients: Clients
   by: 'app-name' | 'client-ip' | 'both'
   countsHits: boolean
   applicationOf: ApplicationOf
-  observer: { rateLimited(area: Area): void }
+  events: Events
 }
 
 const whose = {
@@ -34,11 +36,12 @@ const whose = {
 } as const
 
 export function createRateLimit(options: RateLimitOptions): RateLimit {
-  const { by, limiter, applicationOf, observer } = options
+  const { by, limiter, applicationOf, events } = options
   const policy = `"default";q=${limiter.perMinute};w=${windowSeconds}`
 
-  function bucketOf({ client, request: { rawHeaders } }: Exchange): string {
-    const address = client.address ?? 'unknown'
+  function bucketOf(exchange: Exchange): string {
+    const { rawHeaders } = exchange.request
+    const address = options.clients.identify(exchange).address ?? 'unknown'
     if (by === 'client-ip') return address
     const name = briefText(applicationOf(rawHeaders) ?? '')
     // No address has a space in it.
@@ -63,7 +66,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     const taken = await limiter.take(bucketOf(exchange))
     exchange.rateLimit = standing(taken)
     if (taken.allowed) return
-    observer.rateLimited(exchange.area)
+    events.rateLimited(exchange.area)
     throw refusal(taken)
   }
 

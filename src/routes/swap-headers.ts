@@ -1,9 +1,10 @@
+import type { Clients } from '../client/client-address.ts'
 import { refuseSecondAppName } from '../client/partition.ts'
 import { claimsClientAddress, formatForwarded } from '../http/forwarded.ts'
 import { droppingNames, endToEndHeaders, headerLines, namesQuotegate } from '../http/headers.ts'
 import { ownRequestId } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange } from '../server/exchange.ts'
 
 /** Sent to the swap upstream where the client sends none. */
 export interface SwapDefaults {
@@ -53,6 +54,7 @@ export function createSwapHeaders(
   suppliedByName: ReadonlyMap<string, string>,
   /** Headers in lower case that trusted proxies send to the gateway alone. */
   forUsAlone: ReadonlySet<string>,
+  clients: Clients,
 ): (exchange: Exchange) => string[] {
   const supplied = [...suppliedByName].map(([lowerCaseName, value]) => {
     return { lowerCaseName, name: wireName(lowerCaseName), value }
@@ -72,7 +74,7 @@ export function createSwapHeaders(
       if (headerLines(headers, lowerCaseName) === undefined) headers.push(name, value)
     // Connection may have removed the client's own; the upstream gets it nevertheless.
     headers.push(...ownRequestId(headers, id))
-    headers.push('Forwarded', formatForwarded(exchange.client.address), 'Via', '1.1 quotegate')
+    headers.push('Forwarded', formatForwarded(clients.identify(exchange).address), 'Via', '1.1 quotegate')
     refuseSecondAppName(appName)
     return withFewerForwards(method, headers)
   }

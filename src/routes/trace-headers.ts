@@ -1,8 +1,8 @@
 import { droppingNames, endToEndHeaders, headerValues } from '../http/headers.ts'
 import { formatTraceparent, newSpanId, traceIdOf } from '../http/ids.ts'
+import { shownTarget } from '../http/target.ts'
+import type { Exchange } from '../server/exchange.ts'
 import type { RequestTrace } from '../upstream/try-trace.ts'
-import type { Exchange } from './exchange.ts'
-import { shownTarget } from './exchange-log.ts'
 
 /**
  * The trace context of a call for a quote or an order. With tracing it names our own span, which each try of a sampled
@@ -35,5 +35,5 @@ export function withTraceHeaders(headers: string[], exchange: Exchange): string[
 /** `isCarried`: whether the upstream is to know of the span, as with quotes and orders. */
 export function traceOf(exchange: Exchange, isCarried: boolean): RequestTrace | undefined {
   const { span } = exchange
-  return span && { span, isCarried, shownTarget: shownTarget(exchange) ?? '' }
+  return span && { span, isCarried, shownTarget: shownTarget(exchange.reading) ?? '' }
 }

@@ -2,16 +2,15 @@ import type { RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { listenError } from '../process/listen-error.ts'
+import type { Logger } from '../process/logger.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
-
-export type OnLateError = (error: Error) => void
 
 /** Resolves to the URL that the server can be reached at. */
 export function listen(
   server: Server,
   /** Without a `backlog` it is Node's, 511. */
   at: { host: string; port: number; backlog?: number },
-  { setting, onLateError }: { setting: 'PORT' | 'ADMIN_PORT'; onLateError: OnLateError },
+  { setting, log }: { setting: 'PORT' | 'ADMIN_PORT'; log: Pick<Logger, 'error'> },
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const onError = (error: Error) => {
@@ -21,6 +20,7 @@ export function listen(
     const onListening = () => {
       server.off('error', onError)
       // For example an accept that fails because no file descriptor is left: without a listener it would end the process.
+      const onLateError = (cause: Error) => log.error({ cause }, 'a listener could not accept a connection')
       server.on('error', onLateError)
       // The server may listen again, if the other port could not be had.
       server.once('close', () => server.off('error', onLateError))

@@ -1,6 +1,7 @@
 import { createServer, IncomingMessage, type RequestListener, Server, type ServerResponse } from 'node:http'
 import { Server as ConnectionServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
+import type { Events } from '../events.ts'
 import {
   answerProblem,
   answerSocket,
@@ -13,24 +14,9 @@ import {
 import { hasLeft } from '../http/failure.ts'
 import { createRequestIds } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
-import type { SummedLog } from '../process/summed-log.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
 import { createPipeline, type PipelinedRequest } from './pipeline.ts'
-
-/** Receives what is to be counted of requests that never reach a route. */
-export interface ServerObserver {
-  problemAnswered(problem: Problem): void
-}
-
-/** A request that never reached a route. */
-export interface RefusedRequest {
-  problem: Problem
-  requestId: string
-  /** Undefined: Node could not read it, or nothing was read. */
-  request: IncomingMessage | undefined
-  peer: string | undefined
-}
 
 export interface TrafficServerOptions {
   listener: RequestListener
@@ -40,10 +26,7 @@ export interface TrafficServerOptions {
   /** How long a connection may be idle between two requests. */
   keepAliveMs?: number
   maxConnections?: number
-  log: Pick<SummedLog, 'say'>
-  observer: ServerObserver
-  /** For ACCESS_LOG. */
-  refused?: ((refusal: RefusedRequest) => void) | undefined
+  events: Events
 }
 
 /** Longer than a load balancer keeps its idle connections, so that the balancer closes first. */
@@ -76,7 +59,7 @@ function shapeAlike(socket: Socket): void {
  * served on a refused connection, pipelined or not: what follows a malformed request may be smuggled.
  */
 export function createTrafficServer(options: TrafficServerOptions): TrafficServer {
-  const { listener, headTimeoutMs, keepAliveMs = defaultKeepAliveMs, log, observer } = options
+  const { listener, headTimeoutMs, keepAliveMs = defaultKeepAliveMs, events } = options
   const { messages = { IncomingMessage, ServerResponse: TrafficResponse } } = options
   /** An idle connection, and the head that ends its idleness, may take this long together. */
   const idleMs = keepAliveMs + headTimeoutMs
@@ -105,25 +88,23 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     if (turnedAway > maxTurnedAway) socket.destroySoon()
   }
 
+  /** Returns the id that its client is given. */
   function report(problem: Problem): string {
     const requestId = nextId()
-    observer.problemAnswered(problem)
-    const { slug, status, message } = problem
-    const line = { level: 'info', cause: { problem: slug, at: 'the head of a request' }, message } as const
-    log.say(line, () => ({ requestId, status }))
+    events.problemAnswered(problem, requestId, undefined)
     return requestId
   }
 
   function refuse(request: IncomingMessage, response: ServerResponse, problem: Problem): void {
     const requestId = report(problem)
-    options.refused?.({ problem, requestId, request, peer: request.socket.remoteAddress })
+    events.requestRefused(problem, requestId, request)
     answerProblem(request, response, { problem, requestId })
   }
 
   /** Where Node has no response to write to. */
   function refuseSocket(socket: Duplex, problem: Problem, request?: IncomingMessage): void {
     const requestId = report(problem)
-    options.refused?.({ problem, requestId, request, peer: (socket as Socket).remoteAddress })
+    events.requestRefused(problem, requestId, request ?? socket)
     answerSocket(socket, { problem, requestId })
   }
 

@@ -1,4 +1,4 @@
-import type { TracingObserver } from '../process/span.ts'
+import type { Events } from '../events.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { SamplerName } from './sampler.ts'
 
@@ -15,5 +15,5 @@ export interface OtlpOptions {
   /** Whether the flag of its `traceparent` counts. */
   isTrustedPeer(address: string | undefined): boolean
   log: SummedLog
-  observer: TracingObserver
+  events: Events
 }

@@ -134,7 +134,7 @@ class OtlpSpan implements Span, ReadableSpan {
 
 /** OpenTelemetry, by OTLP over HTTP. Each option is given to the packages: they read nothing of the environment. */
 export function createOtlpTracing(options: OtlpOptions): Tracing {
-  const { log, observer, protocol } = options
+  const { log, events, protocol } = options
   const sampler = createSampler(options.sampler, options.samplerRatio)
   const serializer = serializers[protocol]
   const sender = createSender({
@@ -157,7 +157,7 @@ export function createOtlpTracing(options: OtlpOptions): Tracing {
   }
 
   function drop(count: number, reason: string): void {
-    observer.spansDropped(count)
+    events.spansDropped(count)
     log.say({ level: 'warn', cause: { dropped: reason }, message: `spans were dropped: ${reason}` })
   }
 

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Events } from '../events.ts'
 import { type Interruptible, interrupted, isAnsweredWithProblem, TrafficResponse } from '../http/answer.ts'
 import { ClientGone } from '../http/failure.ts'
 import { headerValues } from '../http/headers.ts'
@@ -38,12 +39,6 @@ export function maxHeldBytes({ heapBytes }: Pick<MemoryLimits, 'heapBytes'>): nu
   return Math.max(minBytes, Math.floor(heapBytes * heapShare))
 }
 
-/** What the bound on unfinished bodies costs their clients. */
-export interface RequestBodiesObserver {
-  /** An order that is read before it is judged was refused, because it came too slowly. */
-  bodyRefused(): void
-}
-
 /** The first thing to know of a body, before there is a connection to its upstream. */
 export interface Body {
   /** Undefined: the body is longer than `maxStartBytes`, or slow. */
@@ -57,7 +52,7 @@ export interface RequestBodiesOptions {
   maxHeldBytes: number
   /** How long a body may pause. */
   idleTimeoutMs: number
-  observer: RequestBodiesObserver
+  events: Events
 }
 
 /**
@@ -245,7 +240,7 @@ class Reading {
   }
 
   refuse(): void {
-    this.#options.bodies.options.observer.bodyRefused()
+    this.#options.bodies.options.events.bodyRefused()
     const detail =
       'Unfinished requests have filled the memory for incomplete bodies, and this order took longest to arrive. ' +
       'Nothing was sent. Send the order again in one piece.'

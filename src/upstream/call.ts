@@ -2,6 +2,7 @@ import { type Dispatcher, errors } from 'undici'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
+import type { UpstreamName } from '../http/upstreams.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import type { Permit } from './breakers.ts'
 import type { Connection } from './connection.ts'
@@ -9,11 +10,19 @@ import type { Caller, Connections, Lane } from './connections.ts'
 import { countedFaults, faultOf, isLocalError, retryableFaults } from './fault.ts'
 import { RequestBody } from './request-body.ts'
 import type { TryTrace } from './try-trace.ts'
-import type { CountedFailure, Outcome, Receiver, UpstreamRequest } from './types.ts'
+import {
+  type CountedFailure,
+  type EndedCall,
+  type Outcome,
+  type Receiver,
+  type Traffic,
+  trafficOf,
+  type UpstreamRequest,
+} from './types.ts'
 
 /** What all calls of one upstream share. */
 export interface CallContext {
-  readonly name: string
+  readonly name: UpstreamName
   readonly connections: Pick<Connections, 'take' | 'withdraw' | 'giveBack'>
   /** The path of its base URL, which goes before every target. */
   readonly basePath: string
@@ -29,7 +38,7 @@ export interface CallContext {
   retried(): void
   /** Called before a breaker counts the failure: that of connections if the call never got one. */
   failed(failure: CountedFailure, call: Call, hadConnection: boolean): void
-  ended(outcome: Outcome, call: Call, status: number): void
+  ended(outcome: Outcome, call: Call): void
 }
 
 type Controller = Dispatcher.DispatchController
@@ -44,7 +53,7 @@ const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
  * reports one end: without a connection to the connections' breaker, else to that of its kind. No other file knows the
  * handlers of undici: versions 7 and 8 call these methods in the same way.
  */
-export class Call implements Caller, Dispatcher.DispatchHandler {
+export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
   readonly lane: Lane
   readonly startedAtMs = performance.now()
@@ -69,7 +78,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
   #isTold = false
   #hasEnded = false
   /** Of the answer, if one has come. The request is not sent again then. */
-  #status = 0
+  status = 0
   /** It had its connection and was cancelled, which says nothing about the upstream. It is not sent again either. */
   #unsent = false
 
@@ -100,6 +109,14 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#connectByMs = request.connectByMs ?? this.startedAtMs + context.maxWaitMs
     this.#retriesLeft = permit?.isTrial ? 0 : context.retries
     void this.#run()
+  }
+
+  get upstream(): UpstreamName {
+    return this.#context.name
+  }
+
+  get traffic(): Traffic {
+    return trafficOf(this.request.kind)
   }
 
   async #run(): Promise<void> {
@@ -252,7 +269,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     // After an HTTP/1.0 answer with that coding the framing cannot be trusted either.
     const mayMislead = bodilessStatuses.has(status) || this.#connection?.answersInHttp10
     if (mayMislead && headerLines(rawHeaders, 'transfer-encoding') !== undefined) this.#connection?.retire()
-    this.#status = status
+    this.status = status
     this.#traced?.answered(status)
     if (status >= 200 && !failedStatuses.has(status)) this.#permit?.answerBegan()
     if (!this.#isTold) this.#receiver.head(status, rawHeaders, reason)
@@ -281,8 +298,8 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   #complete(): void {
     this.#traced?.ends()
-    if (failedStatuses.has(this.#status)) {
-      this.#context.failed(this.#status, this, true)
+    if (failedStatuses.has(this.status)) {
+      this.#context.failed(this.status, this, true)
       this.#end('failed-status', this.#verdict())
     } else this.#end('answered', 'succeeded')
     this.#tell()
@@ -295,7 +312,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     this.#giveBack()
     const fault = this.#faultOf(error)
     // A 304 may state the length of the body that it omits (RFC 9110 8.6). undici then reports that body as missing.
-    if (bodilessStatuses.has(this.#status) && fault === 'http_response_incomplete') {
+    if (bodilessStatuses.has(this.status) && fault === 'http_response_incomplete') {
       this.#complete()
       return
     }
@@ -324,11 +341,11 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
 
   #faultOf(error: Error): UpstreamFault {
     if (error instanceof UpstreamFailure) return error.fault
-    return faultOf(error, { requestBegan: this.#began, headReceived: this.#status >= 200 })
+    return faultOf(error, { requestBegan: this.#began, headReceived: this.status >= 200 })
   }
 
   #isSafeToRepeat(fault: UpstreamFault): boolean {
-    if (this.#status !== 0 || this.#isTold) return false
+    if (this.status !== 0 || this.#isTold) return false
     if (!this.#began) return retryableFaults.has(fault)
     const { method, body } = this.request
     return (method === 'GET' || method === 'HEAD') && body === null && fault === 'connection_terminated'
@@ -361,7 +378,7 @@ export class Call implements Caller, Dispatcher.DispatchHandler {
     if (this.#hasEnded) return
     this.#hasEnded = true
     this.#permit?.[verdict]()
-    this.#context.ended(outcome, this, this.#status)
+    this.#context.ended(outcome, this)
   }
 
   #tell(error?: Error): void {

@@ -1,5 +1,5 @@
 import type { UpstreamFault } from '../http/failure.ts'
-import type { BreakerName, BreakerState } from './breakers.ts'
+import type { UpstreamName } from '../http/upstreams.ts'
 import type { RequestBody } from './request-body.ts'
 import type { RequestTrace } from './try-trace.ts'
 
@@ -33,13 +33,12 @@ export interface LastFailure {
 /** The kinds of requests that fail and stop apart; `rest` is everything that is neither a quote nor creates an order. */
 export type Traffic = 'quotes' | 'orders' | 'rest'
 
-/** Counts what happens to the requests of one upstream. */
-export interface UpstreamObserver {
-  /** `status`: of the answer, if its outcome is `failed-status`. */
-  requestEnded(outcome: Outcome, durationMs: number, traffic: Traffic, status: number): void
-  retried(): void
-  /** `failure`: what the last request that this breaker counted had failed with. */
-  breakerChanged(breaker: BreakerName, state: BreakerState, failure?: CountedFailure): void
+/** A request to an upstream that has ended, as listeners may know of it. */
+export interface EndedCall {
+  readonly upstream: UpstreamName
+  readonly traffic: Traffic
+  /** Of its answer; 0: there is none. */
+  readonly status: number
 }
 
 /** What a request to the swap API is. Other upstreams take all of their requests as `other`. */

@@ -1,4 +1,5 @@
 import type { LookupFunction } from 'node:net'
+import type { Events } from '../events.ts'
 import { UpstreamFailure } from '../http/failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type Breaker, Breakers } from './breakers.ts'
@@ -17,7 +18,6 @@ import {
   type Traffic,
   trafficOf,
   type UpstreamLimits,
-  type UpstreamObserver,
   type UpstreamRequest,
 } from './types.ts'
 
@@ -35,7 +35,7 @@ export interface UpstreamOptions {
   name: UpstreamName
   baseUrl: string
   limits: UpstreamLimits
-  observer: UpstreamObserver
+  events: Events
   /** Resolves host names. Default: the system's resolver. */
   lookup?: LookupFunction
   connectionLifeMs?: number
@@ -58,16 +58,16 @@ export class Upstream {
   /** Requests that failed so far; one whose client left did not. */
   failures = 0
   readonly #url: URL
-  readonly #observer: UpstreamObserver
+  readonly #events: Events
   readonly #connections: Connections
   readonly #context: CallContext
   #isTryingToConnect = false
 
   constructor(options: UpstreamOptions) {
-    const { name, limits, observer } = options
+    const { name, limits } = options
     this.name = name
     this.#url = new URL(options.baseUrl)
-    this.#observer = observer
+    this.#events = options.events
     const byKind = upstreamTable[name].requests === 'by-kind'
     this.breakers = new Breakers(byKind, {
       failures: limits.breakerFailures,
@@ -113,7 +113,7 @@ export class Upstream {
     const failure = this.#refusal(kind, laneOf(kind, bodyStreams))
     if (failure === undefined) return
     this.failures += 1
-    this.#observer.requestEnded(failure.fault, 0, trafficOf(kind), 0)
+    this.#events.callRefused(this.name, trafficOf(kind), failure.fault)
     throw failure
   }
 
@@ -133,7 +133,7 @@ export class Upstream {
 
   #contextFor(limits: UpstreamLimits): CallContext {
     const { breakers, lastFailures, name, successes } = this
-    const [url, observer] = [this.#url, this.#observer]
+    const [url, events] = [this.#url, this.#events]
     const basePath = url.pathname.replace(/(?<!\/)\/+$/, '')
     return {
       name,
@@ -145,23 +145,24 @@ export class Upstream {
         trace && new TryTrace(trace, { method, origin: url, basePath }, resends),
       mayRetry: () => breakers.states.connections.state === 'closed',
       connected: () => breakers.states.connections.close(),
-      retried: () => observer.retried(),
+      retried: () => events.callRetried(name),
       failed(failure, { request, startedAtMs }, hadConnection) {
         const what = hadConnection ? trafficOf(request.kind) : 'connections'
         lastFailures[what] = { failure, afterMs: performance.now() - startedAtMs }
       },
-      ended: (outcome, { request, startedAtMs }, status) => {
+      ended: (outcome, call) => {
         this.inFlight -= 1
         if (outcome !== 'answered' && outcome !== 'given-up') this.failures += 1
-        if (outcome === 'answered' && status < 400) successes.note(trafficOf(request.kind))
-        observer.requestEnded(outcome, performance.now() - startedAtMs, trafficOf(request.kind), status)
+        if (outcome === 'answered' && call.status < 400) successes.note(call.traffic)
+        events.callEnded(call, outcome, performance.now() - call.startedAtMs)
       },
     }
   }
 
-  #onBreakerChange({ name: what, state }: Breaker): void {
+  #onBreakerChange(breaker: Breaker): void {
+    const { name: what, state } = breaker
     if (what === 'pair') return
-    this.#observer.breakerChanged(what, state, this.lastFailures[what]?.failure)
+    this.#events.breakerChanged(this.name, breaker, this.lastFailures[what]?.failure)
     if (what !== 'connections') return
     if (state === 'closed') this.#connections.serve()
     // Requests that waited for the trial have waited long enough: the outage may last.

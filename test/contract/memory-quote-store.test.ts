@@ -1,9 +1,13 @@
 import { expect, it } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
+import { createTestClock } from '../support/clients/quotes.ts'
 import { describeBounds, describeQuoteStore, type StoreOptions, storedQuote } from './quote-store.ts'
 
+const clock = createTestClock()
+
 function create(options: StoreOptions) {
-  const store = createMemoryQuoteStore(options)
+  const store = createMemoryQuoteStore({ ...options, clock, events: new Events() })
   return { store, sizes: () => ({ entries: store.entries, bytes: store.bytes }) }
 }
 
@@ -15,12 +19,14 @@ it('reports the quotes that it dropped for lack of room, and no others', () => {
   const store = createMemoryQuoteStore({
     maxEntries: 2,
     maxBytes: 1_000_000,
-    observer: {
-      evicted() {
-        evicted += 1
+    clock,
+    events: new Events([
+      {
+        quotesDropped(reason, quotes) {
+          if (reason === 'capacity') evicted += quotes
+        },
       },
-      stored() {},
-    },
+    ]),
   })
   store.set('a', storedQuote())
   store.set('a', storedQuote())

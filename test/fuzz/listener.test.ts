@@ -2,6 +2,7 @@ import { createServer, METHODS, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import fc from 'fast-check'
 import { afterAll, beforeAll, expect, it } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 import type { Gateway } from '../../src/gateway/types.ts'
 import { createTrafficServer } from '../../src/server/traffic-server.ts'
@@ -75,8 +76,7 @@ beforeAll(async () => {
     listener: gateway.listener,
     headTimeoutMs: 500,
     keepAliveMs: 500,
-    log: { say() {} },
-    observer: { problemAnswered() {} },
+    events: new Events(),
   })
   await listen(server)
 })

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { expect, it, onTestFinished, vi } from 'vitest'
+import { Events } from '../../src/events.ts'
 import type { Gateway } from '../../src/gateway/types.ts'
 import { headLines, isSent, TrafficResponse } from '../../src/http/answer.ts'
 import { dateLine } from '../../src/http/date.ts'
@@ -21,8 +22,7 @@ async function serve(): Promise<{
 }> {
   const server: TrafficServer = createTrafficServer({
     headTimeoutMs: 5_000,
-    log: { say() {} },
-    observer: { problemAnswered() {} },
+    events: new Events(),
     listener(request, response) {
       const body = request.url === '/large' ? 'x'.repeat(8_000_000) : bodyOf(request)
       if (request.url === '/ended') request.socket.end()

@@ -1,21 +1,15 @@
 import { beforeAll, describe, expect, test } from 'vitest'
-import type { Metrics } from '../../src/metrics/metrics.ts'
-import type { PriceMove } from '../../src/quotes/quote-listing.ts'
-import type { StoredQuote } from '../../src/quotes/quote-store.ts'
-import { Breakers } from '../../src/upstream/breakers.ts'
-import { createTestClock, endAt } from '../support/clients/quotes.ts'
-import { countRequest, freshMetrics as fresh } from '../support/observing/fresh-metrics.ts'
+import { type Breaker, Breakers } from '../../src/upstream/breakers.ts'
+import { countRequest, freshMetrics as fresh, watchedParts } from '../support/observing/fresh-metrics.ts'
 import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
 
-/** Counts a quote that was stored with so much of its time left. */
-function stored(metrics: Metrics, leftMs: number, move?: PriceMove): void {
-  const clock = createTestClock()
-  const quote = { end: endAt(clock.nowMs() + leftMs) } as StoredQuote
-  metrics.memoryStore(clock).stored(quote, move)
-}
+const swapCall = { upstream: 'swap', traffic: 'quotes', status: 200 } as const
 
 /** The value of one series, by its name and labels as they stand on the page. */
-async function reading(metrics: Metrics, series: string): Promise<number | undefined> {
+async function reading(
+  metrics: Pick<ReturnType<typeof fresh>, 'render'>,
+  series: string,
+): Promise<number | undefined> {
   const line = (await metrics.render()).split('\n').find((text) => text.startsWith(`${series} `))
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
 }
@@ -111,7 +105,7 @@ describe('a request', () => {
     const metrics = fresh()
     for (const durationMs of [10_800, 15_000, 29_000]) {
       countRequest(metrics, { area: 'swap', method: 'GET', status: 504, durationMs })
-      metrics.upstreams.swap.requestEnded('http_response_timeout', durationMs)
+      metrics.events.callEnded(swapCall, 'http_response_timeout', durationMs)
     }
     const bucketsOf = (name: string, label: string) =>
       Promise.all(
@@ -127,7 +121,7 @@ describe('a request', () => {
   test('is in flight until its exchange ends', async () => {
     const metrics = fresh()
     const exchanges = { inFlight: 2 }
-    metrics.watchRequests(exchanges)
+    metrics.watch(watchedParts({ exchanges }))
     expect(await reading(metrics, 'quotegate_http_requests_in_flight')).toBe(2)
     exchanges.inFlight = 1
     expect(await reading(metrics, 'quotegate_http_requests_in_flight')).toBe(1)
@@ -139,7 +133,7 @@ describe('a histogram', () => {
 
   test('counts a value in every bucket whose bound is at least that value', async () => {
     const metrics = fresh()
-    for (const ms of [29_999, 30_000, 30_001, 10_000_000]) stored(metrics, ms)
+    for (const ms of [29_999, 30_000, 30_001, 10_000_000]) metrics.events.quoteKept(ms, '', undefined)
     const counts = await Promise.all(
       ['25', '30', '45', '3600', '+Inf'].map((le) => reading(metrics, bucket(le))),
     )
@@ -154,9 +148,9 @@ describe('a pair', () => {
     const metrics = fresh(['ETH_USDC'])
     const before = seriesNames(await metrics.render())
     for (const pair of ['ETH_USDC', 'BTC_USDC', 'constructor', 'a"b\n', '__proto__']) {
-      metrics.quotes.quoteServed(pair, 1_000)
-      metrics.quotes.quoteCalled(pair)
-      stored(metrics, 1_000, { pair, share: -0.01 })
+      metrics.events.quoteServed(pair, 1_000)
+      metrics.events.quoteCalled(pair)
+      metrics.events.quoteKept(1_000, pair, -0.01)
     }
     expect(await reading(metrics, 'quotegate_quotes_served_total{pair="ETH_USDC"}')).toBe(1)
     expect(await reading(metrics, 'quotegate_quotes_served_total{pair="other"}')).toBe(4)
@@ -175,8 +169,8 @@ describe('a pair', () => {
 describe('an upstream', () => {
   test('that was not called has no duration', async () => {
     const metrics = fresh()
-    metrics.upstreams.swap.requestEnded('breaker_open', 0)
-    metrics.upstreams.swap.requestEnded('answered', 250)
+    metrics.events.callRefused('swap', 'quotes', 'breaker_open')
+    metrics.events.callEnded(swapCall, 'answered', 250)
     const count = 'quotegate_upstream_request_duration_seconds_count{upstream="swap"}'
     expect(await reading(metrics, count)).toBe(1)
     const refused = 'quotegate_upstream_requests_total{upstream="swap",outcome="breaker_open"}'
@@ -185,7 +179,8 @@ describe('an upstream', () => {
 
   test('has a breaker that is in one state', async () => {
     const metrics = fresh()
-    metrics.upstreams.payments.breakerChanged('connections', 'half-open')
+    const breaker = { name: 'connections', state: 'half-open' } as Breaker
+    metrics.events.breakerChanged('payments', breaker, undefined)
     const states = await Promise.all(
       ['closed', 'open', 'half-open'].map((state) =>
         reading(
@@ -208,13 +203,14 @@ test('open pairs are counted, with a label for those that METRICS_PAIRS names', 
   const breakers = new Breakers(true, limits)
   for (const quoteOf of ['ETH_USDC', 'A_B', 'C_D']) breakers.admit({ quoteOf })?.failed()
   breakers.admit({ quoteOf: 'BTC_USDC' })?.succeeded()
-  metrics.upstreams.swap.watch({ inFlight: 0, connections: { busy: 0, idle: 0 }, breakers })
+  const swap = { inFlight: 0, connections: { busy: 0, idle: 0 }, breakers }
+  metrics.watch(watchedParts({ upstreams: { swap, payments: undefined, webhooks: undefined } }))
   const open = (pair: string) => reading(metrics, `quotegate_breaker_open_pairs{pair="${pair}"}`)
   expect([await open('ETH_USDC'), await open('BTC_USDC'), await open('other')]).toEqual([1, 0, 2])
 })
 
 describe('the cost', () => {
-  let metrics: Metrics
+  let metrics: ReturnType<typeof fresh>
   beforeAll(() => {
     metrics = fresh(['ETH_USDC'])
   })
@@ -225,8 +221,8 @@ describe('the cost', () => {
     for (let round = 0; round < 10; round += 1) {
       const before = process.cpuUsage()
       for (let index = 0; index < times; index += 1) {
-        metrics.quoteCache.lookedUp('hit')
-        metrics.quotes.quoteServed('ETH_USDC', index % 30_000)
+        metrics.events.quoteLookedUp('hit')
+        metrics.events.quoteServed('ETH_USDC', index % 30_000)
         countRequest(metrics, { area: 'quote', method: 'GET', status: 200, durationMs: index % 10 })
       }
       const { user, system } = process.cpuUsage(before)

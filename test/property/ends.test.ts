@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { orderLeftMs } from '../../src/clock.ts'
+import { Events } from '../../src/events.ts'
 import { Ends, serveLeftMs } from '../../src/quotes/ends.ts'
 
 const startMs = Date.UTC(2025, 10, 20, 15, 17, 21)
@@ -77,7 +78,7 @@ function* play(world: World, count: number, seed: number, steps: readonly Step[]
   const { ownMs = 0, edgesMs = [0], dateMs = rightDate, ageOf = () => undefined } = world
   const { lifeMs = 30 * seconds, gapMs = 300, tripMs = 400 } = world
   const random = randomFrom(seed)
-  const ends = new Ends()
+  const ends = new Ends(new Events())
   const { nowMs, steadyMs, now } = clocks(ownMs, steps)
   let trueMs = startMs
 

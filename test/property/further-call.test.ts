@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import { Patience } from '../../src/quotes/patience.ts'
@@ -131,12 +132,14 @@ afterEach(() => void vi.useRealTimers())
 
 /** The real cache, with clients that wait as the quote route waits. */
 function createStage() {
+  const clock = createTestClock()
+  const events = new Events()
   const cache = createQuoteCache({
-    store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000 }),
-    clock: createTestClock(),
+    store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000, clock, events }),
+    clock,
     minValidityMs: 0,
     refreshAheadMs: 0,
-    observer: { lookedUp() {}, notKept() {}, refreshed() {} },
+    events,
   })
   const calls: { beginner: number; aborted: boolean; end(how: End): void }[] = []
   const fates: string[] = []

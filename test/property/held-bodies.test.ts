@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { maxHeldBytes, RequestBodies } from '../../src/upstream/body.ts'
 
 test.each([
@@ -18,7 +19,7 @@ function bodiesThatHold(judged: number, others: number): RequestBodies {
   const bodies = new RequestBodies({
     maxHeldBytes: maxHeld,
     idleTimeoutMs: 1_000,
-    observer: { bodyRefused() {} },
+    events: new Events(),
   })
   bodies.hold(judged, true)
   bodies.hold(others, false)

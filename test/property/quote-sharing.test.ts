@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createPartition } from '../../src/client/partition.ts'
 import { lookAt } from '../../src/clock.ts'
+import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
@@ -69,12 +70,13 @@ it('in every mode a quote fetched for one partition is never served to another, 
         const clock = createTestClock()
         const partitionOf = createPartition({ mode: options, placeHeaders: ['x-place'] })
         const keyOf = createQuoteKey()
+        const events = new Events()
         const cache = createQuoteCache({
-          store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000 }),
+          store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000, clock, events }),
           clock,
           minValidityMs: 0,
           refreshAheadMs,
-          observer: { lookedUp() {}, notKept() {}, refreshed() {} },
+          events,
         })
         const open: { circle: string; settle(change: (typeof steps)[number]): void }[] = []
         const leavers: (() => void)[] = []

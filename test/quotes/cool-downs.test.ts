@@ -1,11 +1,15 @@
 import { expect, it } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { CoolDowns } from '../../src/quotes/cool-downs.ts'
 import { createTestClock } from '../support/clients/quotes.ts'
 
 function stage() {
   const clock = createTestClock()
   const begun: string[] = []
-  const coolDowns = new CoolDowns({ clock, began: ({ address }) => begun.push(address) })
+  const coolDowns = new CoolDowns(
+    clock,
+    new Events([{ coolDownBegan: (_application, address) => void begun.push(address) }]),
+  )
   return { clock, begun, coolDowns }
 }
 const client = (address: string, application = 'web') => ({ application, credentials: application, address })
@@ -27,7 +31,7 @@ it('a shorter Retry-After does not cut a longer one, and a longer one prolongs i
 
 it('is counted on the steady clock', () => {
   const wall = createTestClock()
-  const coolDowns = new CoolDowns({ clock: { ...wall, steadyMs: () => 1_000 }, began() {} })
+  const coolDowns = new CoolDowns({ ...wall, steadyMs: () => 1_000 }, new Events())
   coolDowns.refused(client('a'), 5_000)
   wall.advance(3_600_000)
   expect(coolDowns.leftMs(client('a'))).toBe(5_000)

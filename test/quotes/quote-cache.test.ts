@@ -1,8 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { lookAt } from '../../src/clock.ts'
+import { Events, type Lookup } from '../../src/events.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
-import { createQuoteCache, type Lookup, type QuoteCacheOptions } from '../../src/quotes/quote-cache.ts'
+import { createQuoteCache, type QuoteCacheOptions } from '../../src/quotes/quote-cache.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
 import { createTestClock, deferred, endAt, sourceOf } from '../support/clients/quotes.ts'
 
@@ -14,17 +15,20 @@ function setUp(options: Partial<Pick<QuoteCacheOptions, 'minValidityMs' | 'refre
   const looked: Lookup[] = []
   const notKept: string[] = []
   const refreshes: string[] = []
+  const events = new Events([
+    {
+      quoteLookedUp: (result) => void looked.push(result),
+      quoteNotKept: (reason) => void notKept.push(reason),
+      quoteRefreshed: (outcome) => void refreshes.push(outcome),
+    },
+  ])
   const cache = createQuoteCache({
-    store: createMemoryQuoteStore({ maxEntries: 100, maxBytes: 100_000 }),
+    store: createMemoryQuoteStore({ maxEntries: 100, maxBytes: 100_000, clock, events }),
     clock,
     minValidityMs: 0,
     refreshAheadMs: 0,
     ...options,
-    observer: {
-      lookedUp: (result) => looked.push(result),
-      notKept: (reason) => notKept.push(reason),
-      refreshed: (outcome) => refreshes.push(outcome),
-    },
+    events,
   })
   const calls: { resolve(answer: QuoteAnswer): void; reject(error: Error): void; aborted: boolean }[] = []
   function call(signal?: AbortSignal) {

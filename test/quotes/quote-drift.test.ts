@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
-import { endAt } from '../support/clients/quotes.ts'
+import { createTestClock, endAt } from '../support/clients/quotes.ts'
 
 function quote(fromValue: string, toValue: string): StoredQuote {
   const body = JSON.stringify({
@@ -15,19 +16,21 @@ function quote(fromValue: string, toValue: string): StoredQuote {
 
 function observed() {
   const moves: [string, number][] = []
-  const stored: StoredQuote[] = []
+  let kept = 0
   const store = createMemoryQuoteStore({
     maxEntries: 10,
     maxBytes: 100_000,
-    observer: {
-      evicted() {},
-      stored(each, move) {
-        stored.push(each)
-        if (move !== undefined) moves.push([move.pair, Math.round(move.share * 1e9) / 1e9])
+    clock: createTestClock(),
+    events: new Events([
+      {
+        quoteKept(_leftMs, pair, moved) {
+          kept += 1
+          if (moved !== undefined) moves.push([pair, Math.round(moved * 1e9) / 1e9])
+        },
       },
-    },
+    ]),
   })
-  return { store, moves, stored }
+  return { store, moves, kept: () => kept }
 }
 
 test('reports how much more or less the next quote for the same key gives', () => {
@@ -59,12 +62,12 @@ test('reads a body as UTF-8', () => {
 })
 
 test('reports every quote, but no drift between two keys, or from a forgotten quote', () => {
-  const { store, moves, stored } = observed()
+  const { store, moves, kept } = observed()
   store.set('a', quote('0.1', '200'))
   store.set('b', quote('0.1', '300'))
   store.forget('a', 'q')
   store.set('a', quote('0.1', '400'))
   expect(moves).toEqual([])
-  expect(stored.length).toBe(3)
+  expect(kept()).toBe(3)
   expect(store.entries).toBe(2)
 })

@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type Clock, lookAt, systemClock } from '../../src/clock.ts'
+import { Events } from '../../src/events.ts'
 import { type End, serveLeftMs } from '../../src/quotes/ends.ts'
 import type { StoredQuote } from '../../src/quotes/quote-store.ts'
 import { QuoteCopies } from '../../src/replicas/quote-copies.ts'
@@ -215,7 +216,7 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       minValidityMs: 0,
       lockWaitMs: 1_000,
       isUsed: () => false,
-      observer: { shared() {} },
+      events: new Events(),
     })
     const stored = storedQuote({ id: 'fetched' })
     const fetched = {

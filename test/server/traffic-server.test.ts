@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, expect, it } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { headRefusal } from '../../src/server/head-checks.ts'
 import { createTrafficServer } from '../../src/server/traffic-server.ts'
 import { attack, type Step } from '../support/clients/attack.ts'
@@ -21,8 +22,7 @@ async function serve(listener: RequestListener): Promise<string> {
     listener,
     headTimeoutMs: 200,
     keepAliveMs: 200,
-    log: { say() {} },
-    observer: { problemAnswered() {} },
+    events: new Events(),
   })
   server = started
   await new Promise<void>((resolve) => started.listen(0, '127.0.0.1', resolve))

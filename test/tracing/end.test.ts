@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { createOtlpTracing } from '../../src/tracing/otlp.ts'
 import { startCollector } from '../support/observing/collector.ts'
 
@@ -23,11 +24,13 @@ async function tracingTo(answer: (response: ServerResponse, number: number) => v
     version: '1',
     isTrustedPeer: () => false,
     log: { say() {}, flush() {} },
-    observer: {
-      spansDropped(count) {
-        dropped += count
+    events: new Events([
+      {
+        spansDropped(count) {
+          dropped += count
+        },
       },
-    },
+    ]),
   })
   const trace = (count: number) => {
     for (let begun = 0; begun < count; begun += 1) tracing.begin([], undefined, performance.now())?.end()

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { Upstream } from '../../src/upstream/upstream.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { gatewayTo, pause, rawUpstream } from '../support/gateways/between.ts'
@@ -30,7 +31,7 @@ async function pausedAnswer(onRequest: (socket: Socket) => void, whenPaused: (so
     name: 'payments',
     baseUrl: upstream.url,
     limits,
-    observer: { requestEnded() {}, retried() {}, breakerChanged() {} },
+    events: new Events(),
   })
   onTestFinished(() => subject.close())
   let received = 0

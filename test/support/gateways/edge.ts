@@ -1,6 +1,7 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
+import { Events } from '../../../src/events.ts'
 import { ClientGone } from '../../../src/http/failure.ts'
 import { problemBody, problemOf } from '../../../src/http/problem.ts'
 import { hasBody } from '../../../src/upstream/body.ts'
@@ -49,13 +50,16 @@ export async function edgeTo(
     name: 'swap',
     baseUrl,
     limits: { ...patient, ...limits },
-    observer: {
-      requestEnded: (outcome) => edge.outcomes.push(outcome),
-      retried: () => {
-        edge.retries += 1
+    events: new Events([
+      {
+        callRefused: (_upstream, _traffic, outcome) => void edge.outcomes.push(outcome),
+        callEnded: (_call, outcome) => void edge.outcomes.push(outcome),
+        callRetried() {
+          edge.retries += 1
+        },
+        breakerChanged: (_upstream, { name, state }) => void edge.states.push(`${name} ${state}`),
       },
-      breakerChanged: (breaker, state) => edge.states.push(`${breaker} ${state}`),
-    },
+    ]),
     ...options,
   })
   const server = createServer((request, response) => {

@@ -1,26 +1,36 @@
-import { problemSlugs } from '../../../src/http/problem.ts'
-import { upstreamNames } from '../../../src/http/upstreams.ts'
-import { createMetrics, type Metrics } from '../../../src/metrics/metrics.ts'
-import { notKeptReasons } from '../../../src/quotes/quote-answer.ts'
-import { type Area, areas } from '../../../src/routes/area.ts'
-import type { Exchange } from '../../../src/routes/exchange.ts'
+import { Events } from '../../../src/events.ts'
+import type { Area } from '../../../src/http/target.ts'
+import { createMetrics, type Metrics, type Watched } from '../../../src/metrics/metrics.ts'
+import { notKeptReasons } from '../../../src/quotes/quote.ts'
+import type { Exchange } from '../../../src/server/exchange.ts'
 
-/** The metrics of a gateway that does not run. */
-export function freshMetrics(pairs: readonly string[] = []): Metrics {
-  return createMetrics({
-    version: 'test',
-    areas,
-    upstreams: upstreamNames,
-    problems: problemSlugs,
-    notKeptReasons,
-    pairs,
-  })
+/** The metrics of a gateway that does not run, and what they hear. */
+export function freshMetrics(pairs: readonly string[] = []): Metrics & { events: Events } {
+  const metrics = createMetrics({ version: 'test', notKeptReasons, pairs })
+  return { ...metrics, events: new Events(metrics.listeners) }
 }
 
-/** Counts a request that has ended. */
+/** Parts of a gateway in which nothing has happened, apart from these. */
+export function watchedParts(parts: Partial<Watched>): Watched {
+  return {
+    exchanges: { inFlight: 0 },
+    bodies: { heldBytes: 0 },
+    upstreams: { swap: undefined, payments: undefined, webhooks: undefined },
+    journals: { disk: undefined, stream: undefined },
+    sharedStore: undefined,
+    memory: { entries: 0, bytes: 0 },
+    ledger: { size: 0 },
+    reach: { ms: 0 },
+    clockDifference: { newestMs: 0, saysNoTime: false },
+    coolDowns: { list: () => [] },
+    ...parts,
+  }
+}
+
+/** A request has ended. */
 export function countRequest(
-  metrics: Metrics,
+  { events }: { events: Events },
   { area, method, status, durationMs }: { area: Area; method: string; status: number; durationMs: number },
 ): void {
-  metrics.exchanges.ended({ area, request: { method } } as Exchange, { status, durationMs })
+  events.requestEnded({ area, request: { method } } as Exchange, status, durationMs)
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { Redis } from 'ioredis'
 import { onTestFinished } from 'vitest'
 import { readStoreUrl } from '../../../src/config/store-url.ts'
+import { Events } from '../../../src/events.ts'
 import { silentLogger } from '../../../src/process/logger.ts'
 import type { SharedStore } from '../../../src/replicas/store.ts'
 import { Valkey, type ValkeyOptions } from '../../../src/replicas/valkey.ts'
@@ -310,7 +311,7 @@ export async function storeAt(
     keyPrefix: 'quotegate:',
     timeoutMs: 1_000,
     log: silentLogger(),
-    observer: { operationEnded() {} },
+    events: new Events(),
     ...options,
   })
   onTestFinished(() => store.close())

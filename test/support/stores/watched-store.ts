@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest'
-import type { SharedStore, StoreOperation, StoreOutcome } from '../../../src/replicas/store.ts'
+import { Events, type StoreOutcome } from '../../../src/events.ts'
+import type { SharedStore } from '../../../src/replicas/store.ts'
 import { keptLog, levels } from '../observing/log-lines.ts'
 import { type StoreLine, startStoreLine } from './store-line.ts'
 import { polled } from './stream-stage.ts'
@@ -9,17 +10,19 @@ export const get = (store: SharedStore) => store.run('quote-get', (client) => cl
 export const set = (store: SharedStore) =>
   store.run('quote-set', (client) => client.set('quotegate:key', '1'))
 
-/** A store with what it tells its observer and its log, and a journal that looks at it all the time. */
+/** A store with what happens to it and its log, and a journal that looks at it all the time. */
 export async function watched(url: string, options: { timeoutMs?: number; mayBeDown?: boolean } = {}) {
   const log = await keptLog('info')
   const outcomes: StoreOutcome[] = []
-  const observer = {
-    operationEnded(operation: StoreOperation, outcome: StoreOutcome) {
-      if (!operation.startsWith('journal-')) outcomes.push(outcome)
+  const events = new Events([
+    {
+      storeAsked(operation, outcome) {
+        if (!operation.startsWith('journal-')) outcomes.push(outcome)
+      },
     },
-  }
+  ])
   const { timeoutMs = 500 } = options
-  const store = await storeAt(url, { timeoutMs, ...options, log: log.logger, observer })
+  const store = await storeAt(url, { timeoutMs, ...options, log: log.logger, events })
   await polled(store, timeoutMs)
   return { store, outcomes, log, complaints: () => log.lines(levels.warn).map(({ msg }) => msg) }
 }

@@ -1,23 +1,18 @@
 import { expect, it } from 'vitest'
 import type { AddressNote } from '../../src/client/client-address.ts'
-import { createAddressNotes } from '../../src/routes/address-notes.ts'
+import { Events } from '../../src/events.ts'
+import { AddressNotes } from '../../src/operations/address-notes.ts'
+import { freshMetrics } from '../support/observing/fresh-metrics.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 
 async function notes() {
   const { logger, lines } = await keptLog('info')
-  const counts = new Map<AddressNote, number>()
-  const observer = {
-    addressNoted: (note: AddressNote) => void counts.set(note, (counts.get(note) ?? 0) + 1),
-  }
-  const kept = createAddressNotes({
-    log: logger,
-    observer,
-    allShareQuotes: false,
-    clientIpHeader: 'forwarded',
-  })
+  const kept = new AddressNotes({ log: logger, allShareQuotes: false, clientIpHeader: 'forwarded' })
+  const metrics = freshMetrics()
+  const events = new Events([...metrics.listeners, kept])
   const take = (note: AddressNote, peer: string, noteHeader = 'X-Real-IP') =>
-    kept.take({ address: peer, peer, peerTrusted: note !== 'untrusted-header', note, noteHeader })
-  return { kept, take, counts, warned: () => lines(levels.warn) }
+    events.addressNoted({ address: peer, peer, peerTrusted: note !== 'untrusted-header', note, noteHeader })
+  return { kept, take, metrics, warned: () => lines(levels.warn) }
 }
 
 it('each peer is named once for each way in which its header is not read', async () => {
@@ -44,9 +39,10 @@ it('a peer is kept with the first header that it sent in place of CLIENT_IP_HEAD
 it.each(['other-header', 'untrusted-header'] as const)(
   'a thousand peers are named and kept, and the requests of all are counted: %s',
   async (note) => {
-    const { kept, take, counts, warned } = await notes()
+    const { kept, take, metrics, warned } = await notes()
     for (let peer = 0; peer < 1_500; peer += 1) take(note, `10.0.${peer >> 8}.${peer & 255}`)
-    expect(counts.get(note)).toBe(1_500)
+    const counted = `quotegate_client_address_headers_ignored_total{reason="${note}"} 1500`
+    expect(await metrics.render()).toContain(counted)
     expect(kept.otherHeaderPeers.size + kept.untrustedPeers.size).toBe(1_000)
     expect(warned()).toHaveLength(1_000)
   },

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { timeSpent, type UpstreamTimes } from '../../src/routes/upstream-times.ts'
+import { timeSpent, type UpstreamTimes } from '../../src/server/exchange.ts'
 
 const aTime = fc.integer({ min: 0, max: 30_000 })
 const perhaps = fc.option(aTime, { nil: undefined })

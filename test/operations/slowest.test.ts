@@ -1,25 +1,25 @@
 import { expect, test } from 'vitest'
-import type { Ended, Exchange } from '../../src/routes/exchange.ts'
-import { createSlowest } from '../../src/routes/slowest.ts'
+import { Slowest } from '../../src/operations/slowest.ts'
+import type { Exchange } from '../../src/server/exchange.ts'
 import { asking, giveQuote } from '../support/clients/quotes.ts'
 import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 
 /** An exchange that took so long until now. */
-function ended(id: string, nowMs: number, tookMs: number): [Exchange, Ended] {
+function ended(id: string, nowMs: number, tookMs: number): [Exchange, number, number] {
   const exchange = { area: 'quote', request: { method: 'GET' }, id, startedAtMs: nowMs - tookMs }
-  return [exchange as unknown as Exchange, { status: 200, durationMs: tookMs }]
+  return [exchange as unknown as Exchange, 200, tookMs]
 }
 
 test('the slowest request is forgotten within a minute, and the next slowest takes its place', () => {
   let now = 1_000_000
-  const slowest = createSlowest(() => now)
+  const slowest = new Slowest(() => now)
   expect(slowest.find()).toBeUndefined()
-  slowest.note(...ended('slow', now, 900))
+  slowest.requestEnded(...ended('slow', now, 900))
   now += 20_000
-  slowest.note(...ended('faster', now, 500))
-  slowest.note(...ended('fastest', now, 100))
+  slowest.requestEnded(...ended('faster', now, 500))
+  slowest.requestEnded(...ended('fastest', now, 100))
   expect(slowest.find()).toMatchObject({ requestId: 'slow', durationMs: 900 })
   now += 41_000
   expect(slowest.find()?.requestId).toBe('faster')

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { shownQuery } from '../../src/routes/exchange-log.ts'
+import { shownQuery } from '../../src/http/target.ts'
 
 test.each([
   ['amount=0.1', 'amount=0.1'],

@@ -1,0 +1,132 @@
+import type { Events, Listener } from '../events.ts'
+import { hasBegun } from '../http/answer.ts'
+import { UpstreamFailure } from '../http/failure.ts'
+import { shownTarget } from '../http/target.ts'
+import type { Logger } from '../process/logger.ts'
+import type { SummedLog } from '../process/summed-log.ts'
+
+type Seen<Name extends keyof Events> = Parameters<Events[Name]>
+
+export interface EventLogOptions {
+  log: Logger
+  /** For the lines that clients and providers can provoke. */
+  summedLog: SummedLog
+  /** By LOG_CLIENT_ADDRESS. */
+  loggedAddress(address: string | undefined): string | undefined
+}
+
+/** What the log says of what happens. */
+export class EventLog implements Listener {
+  readonly #options: EventLogOptions
+
+  constructor(options: EventLogOptions) {
+    this.#options = options
+  }
+
+  /** In full for the first of a cause; the others are counted. */
+  problemAnswered(...[problem, requestId, exchange]: Seen<'problemAnswered'>): void {
+    const { summedLog } = this.#options
+    const { slug, status, message } = problem
+    if (exchange === undefined) {
+      const line = { level: 'info', cause: { problem: slug, at: 'the head of a request' }, message } as const
+      summedLog.say(line, () => ({ requestId, status }))
+      return
+    }
+    const level = status < 500 ? 'info' : slug === 'internal-error' ? 'error' : 'warn'
+    const failure = problem.cause instanceof UpstreamFailure ? problem.cause : undefined
+    const cause = failure === undefined ? problem.cause : failure.cause
+    const line = {
+      level,
+      cause: {
+        problem: slug,
+        area: exchange.area,
+        upstream: failure?.upstream,
+        fault: failure?.fault,
+        breaker: failure?.breaker,
+        // An expired certificate and a wrong name are two outages.
+        code: failure?.fault.startsWith('tls_') ? codeOf(cause) : undefined,
+        // One defect must not hide another.
+        at: slug === 'internal-error' ? placeOf(cause) : undefined,
+      },
+      message,
+    } as const
+    summedLog.say(line, () => ({
+      requestId,
+      method: exchange.request.method,
+      path: shownTarget(exchange.reading),
+      status,
+      cause,
+    }))
+  }
+
+  breakerChanged(...[upstream, { name: breaker, state }, failure]: Seen<'breakerChanged'>): void {
+    const { log, summedLog } = this.#options
+    const members = { upstream, breaker, state }
+    const which = `the breaker of the ${upstream} upstream (${breaker})`
+    switch (state) {
+      case 'open': {
+        const message = `${which} is open, so requests are not sent: they kept failing, the last with ${failure}`
+        summedLog.say({ level: 'warn', cause: { ...members, failure }, message })
+        return
+      }
+      // Tried again and again while an outage lasts.
+      case 'half-open':
+        log.debug(members, `${which} lets one request try`)
+        return
+      case 'closed':
+        summedLog.say({ level: 'warn', cause: members, message: `${which} is closed again` })
+        return
+    }
+  }
+
+  coolDownBegan(application: string, address: string, forMs: number): void {
+    const { summedLog, loggedAddress } = this.#options
+    const message =
+      'the provider answered a quote with 429: quotes of this application and this client are not requested until its Retry-After is over'
+    const line = { level: 'warn', cause: { coolDown: 'address' }, message } as const
+    summedLog.say(line, () => ({ application, client: loggedAddress(address), forMs }))
+  }
+
+  cacheControlIgnored(directive: string): void {
+    this.#options.log.info(
+      { directive },
+      'the provider marks its quotes with Cache-Control; their own expiry decides (QUOTE_OBEY_CACHE_CONTROL)',
+    )
+  }
+}
+
+/** With LOG_LEVEL=debug, one line for each request. */
+export class RequestLog implements Listener {
+  readonly #log: Logger
+
+  constructor(log: Logger) {
+    this.#log = log
+  }
+
+  requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
+    const { area, request, response, reading } = exchange
+    this.#log.debug(
+      {
+        requestId: exchange.id,
+        area,
+        method: request.method,
+        path: shownTarget(reading),
+        status: hasBegun(response) ? response.statusCode : undefined,
+        durationMs: Math.round(durationMs * 1000) / 1000,
+      },
+      status === 0 ? 'request broken off' : 'request',
+    )
+  }
+}
+
+/** Such as CERT_HAS_EXPIRED, by Node or OpenSSL; its message may hold what the upstream sent. */
+function codeOf(error: unknown): string | undefined {
+  const { code } = (error ?? {}) as { code?: unknown }
+  return typeof code === 'string' ? code : undefined
+}
+
+/** The first line of the stack: where in the code an error was thrown. */
+function placeOf(error: unknown): string | undefined {
+  const stack = error instanceof Error ? error.stack : undefined
+  return stack?.match(/^ +at (.+)$/m)?.[1]
+}

@@ -1,0 +1,164 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ClientAddress } from '../client/client-address.ts'
+import type { RateLimitStanding } from '../client/rate-limiter.ts'
+import { headerLines } from '../http/headers.ts'
+import { traceIdOf } from '../http/ids.ts'
+import type { ProblemSlug } from '../http/problem.ts'
+import type { Area, TargetReading } from '../http/target.ts'
+import type { Span, Tracing } from '../process/span.ts'
+
+/** How a request ended: for logs and the console only. */
+export type Outcome =
+  | { readonly how: 'hit' | 'fetched' | 'collapsed' | 'bypass'; readonly cacheStatus: string }
+  | { readonly how: 'order-sent'; readonly why: string }
+  | { readonly how: 'problem'; readonly problem: ProblemSlug; readonly why: string }
+
+/** What all exchanges of a gateway are made with. */
+export interface ExchangeMaker {
+  readTarget(rawTarget: string): TargetReading
+  nextId(): string
+  /** Undefined: nothing is traced. */
+  readonly tracing: Tracing | undefined
+}
+
+const fitId = /^[A-Za-z0-9._~:/+=@-]{1,128}$/
+
+/** One request on its way through the gateway. */
+export class Exchange {
+  readonly request: IncomingMessage
+  readonly response: ServerResponse
+  readonly reading: TargetReading
+  readonly area: Area
+  /** In origin form, as received; empty if it cannot be used. */
+  readonly target: string
+  readonly startedAtMs = performance.now()
+  /** The client's request id if it may be shown and logged, else one that is made here. */
+  readonly id: string
+  readonly hasClientsId: boolean
+  /** Whether OTEL_EXPORTER_OTLP_ENDPOINT is set. */
+  readonly isTracing: boolean
+  /** Undefined: the request is not sampled, or nothing is traced. */
+  readonly span: Span | undefined
+  /** Of a trace that begins here and is not sampled. */
+  readonly #unsampledTraceId: string | undefined
+  /** Whose request it is; undefined if no route has needed it so far. */
+  client: ClientAddress | undefined = undefined
+  outcome: Outcome | undefined = undefined
+  /** A quote that was not in memory, whatever became of the request. */
+  missed = false
+  /** Undefined: it did not ask its upstream, or waits for a call of another request. */
+  times: UpstreamTimes | undefined = undefined
+  /** Set once the request was counted against a rate limit. */
+  rateLimit: RateLimitStanding | undefined = undefined
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    { readTarget, nextId, tracing }: ExchangeMaker,
+  ) {
+    const { rawHeaders, socket, url = '' } = request
+    this.request = request
+    this.response = response
+    const reading = readTarget(url)
+    this.reading = reading
+    this.area = 'area' in reading ? reading.area : 'none'
+    this.target = 'target' in reading ? reading.target : ''
+    const sentId = headerLines(rawHeaders, 'x-request-id')
+    this.hasClientsId = sentId !== undefined && fitId.test(sentId)
+    this.id = sentId !== undefined && this.hasClientsId ? sentId : nextId()
+    this.isTracing = tracing !== undefined
+    this.span = tracing?.begin(rawHeaders, socket.remoteAddress, this.startedAtMs)
+    const isUnsampled = tracing !== undefined && this.span === undefined
+    this.#unsampledTraceId =
+      isUnsampled && traceIdOf(rawHeaders) === undefined ? tracing.unsampledTraceId() : undefined
+  }
+
+  /** Of the trace that the request is in; undefined if it is in none, and none is begun here. */
+  get traceId(): string | undefined {
+    return this.span?.traceId ?? this.#unsampledTraceId ?? traceIdOf(this.request.rawHeaders)
+  }
+
+  /** What the cache made of it, in one word. */
+  get cache(): string | undefined {
+    const how = this.outcome?.how
+    if (how === 'problem' || how === 'order-sent') return undefined
+    return how === 'fetched' ? 'miss' : how
+  }
+
+  /** The problem that it was answered with. */
+  get problem(): ProblemSlug | undefined {
+    return this.outcome?.how === 'problem' ? this.outcome.problem : undefined
+  }
+
+  /** Where the time went, of a request that took so long. */
+  timeSpent(durationMs: number): TimeSpent {
+    const { startedAtMs, times, missed: waitedForOther } = this
+    return timeSpent({ startedAtMs, durationMs, times, waitedForOther })
+  }
+}
+
+/** When an exchange asked its upstream, by `performance.now()`, which goes on evenly when the wall clock is set. */
+export class UpstreamTimes {
+  readonly askedAtMs = performance.now()
+  sentAtMs: number | undefined = undefined
+  /** The head of the answer was received. */
+  beganAtMs: number | undefined = undefined
+  /** The upstream has answered, or failed; undefined for an answer that is streamed. */
+  settledAtMs: number | undefined = undefined
+
+  /** Called for each try. The first counts: a try that failed is the upstream's time. */
+  sent(): void {
+    this.sentAtMs ??= performance.now()
+  }
+
+  began(): void {
+    this.beganAtMs = performance.now()
+  }
+
+  settled(): void {
+    this.settledAtMs = performance.now()
+  }
+
+  /** From the sending to the last byte of an answer that is read whole; undefined: there is none. */
+  get wholeMs(): number | undefined {
+    const { sentAtMs, beganAtMs, settledAtMs } = this
+    const isWhole = sentAtMs !== undefined && beganAtMs !== undefined && settledAtMs !== undefined
+    return isWhole ? settledAtMs - sentAtMs : undefined
+  }
+}
+
+/** Where the time of a request went. Null: no time is known to have gone there. */
+export interface TimeSpent {
+  /** It waited for a connection. */
+  readonly queueMs: number | null
+  /** From the sending to the head of the answer; without one, until the upstream failed or the request ended. */
+  readonly upstreamMs: number | null
+  /** From the head to the last byte of the answer. */
+  readonly transferMs: number | null
+  readonly ownMs: number | null
+}
+
+interface TimedRequest {
+  startedAtMs: number
+  durationMs: number
+  /** Undefined: the request did not ask its upstream itself. */
+  times: UpstreamTimes | undefined
+  /** It waited for a call that another request had begun. */
+  waitedForOther: boolean
+}
+
+export function timeSpent({ startedAtMs, durationMs, times, waitedForOther }: TimedRequest): TimeSpent {
+  if (times === undefined) {
+    const ownMs = waitedForOther ? null : durationMs
+    return { queueMs: null, upstreamMs: null, transferMs: null, ownMs }
+  }
+  const endedAtMs = startedAtMs + durationMs
+  const { askedAtMs, sentAtMs, beganAtMs } = times
+  // A call may go on though its client has left.
+  const settledAtMs = Math.min(times.settledAtMs ?? endedAtMs, endedAtMs)
+  const queueMs = (sentAtMs ?? settledAtMs) - askedAtMs
+  const upstreamMs = sentAtMs === undefined ? null : (beganAtMs ?? settledAtMs) - sentAtMs
+  const transferMs = beganAtMs === undefined ? null : settledAtMs - beganAtMs
+  const ownMs = durationMs - queueMs - (upstreamMs ?? 0) - (transferMs ?? 0)
+  return { queueMs, upstreamMs, transferMs, ownMs: Math.max(0, ownMs) }
+}

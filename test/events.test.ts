@@ -1,0 +1,114 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import { Events, eventNames, type Listener } from '../src/events.ts'
+import { Problem } from '../src/http/problem.ts'
+import type { DecidedOrder } from '../src/orders/guard.ts'
+import type { Exchange } from '../src/server/exchange.ts'
+import type { Breaker } from '../src/upstream/breakers.ts'
+import { freshMetrics } from './support/observing/fresh-metrics.ts'
+
+const root = new URL('../src/', import.meta.url)
+const sources = readdirSync(root, { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.ts') && file !== 'events.ts' && !file.startsWith('operations/console/'))
+  .map((file) => ({ file, text: readFileSync(new URL(file, root), 'utf8') }))
+
+describe.each(eventNames)('the event %s', (name) => {
+  test('is emitted by some room', () => {
+    const emitters = sources.filter(({ text }) => new RegExp(`\\b#?events(?:!|\\?)?\\.${name}\\(`).test(text))
+    expect(emitters.map(({ file }) => file)).not.toEqual([])
+  })
+
+  test('has a listener', () => {
+    const isMethod = new RegExp(`^ {2,8}(?:async )?${name}(?:\\(|:)`, 'm')
+    const listening = sources.filter(
+      ({ text }) => /\bListener\b|EventListener/.test(text) && isMethod.test(text),
+    )
+    expect(listening.map(({ file }) => file)).not.toEqual([])
+  })
+
+  test('has at most three arguments', () => {
+    expect(Events.prototype[name].length).toBeLessThanOrEqual(3)
+  })
+
+  test('reaches each listener that has it, in their order, with what it was called with', () => {
+    const heard: unknown[] = []
+    const listening = (who: string): Listener => ({
+      [name]: (...seen: unknown[]) => void heard.push(who, ...seen),
+    })
+    const events = new Events([listening('one'), {}, listening('two')])
+    const seen = [1, 2, 3].slice(0, Events.prototype[name].length)
+    ;(events[name] as (...seen: unknown[]) => void)(...seen)
+    expect(heard).toEqual(['one', ...seen, 'two', ...seen])
+  })
+})
+
+/** What is emitted, and the series that counts it. */
+const counted: readonly (readonly [emit: (events: Events) => void, series: string])[] = [
+  [
+    (events) => events.requestEnded({ area: 'swap', request: { method: 'GET' } } as Exchange, 200, 1),
+    'http_requests_total{route="swap",method="GET",status_class="2xx"}',
+  ],
+  [
+    (events) => events.problemAnswered(new Problem('saturated', { detail: '' }), 'id', undefined),
+    'problems_total{type="saturated"}',
+  ],
+  [
+    (events) =>
+      events.addressNoted({ address: undefined, peer: 'p', peerTrusted: true, note: 'no-client-named' }),
+    'client_address_headers_ignored_total{reason="no-client-named"}',
+  ],
+  [(events) => events.rateLimited('order'), 'rate_limited_total{route="order"}'],
+  [(events) => events.quoteLookedUp('shared'), 'cache_lookups_total{result="shared"}'],
+  [(events) => events.quoteServed('A_B', 1), 'quotes_served_total{pair="other"}'],
+  [(events) => events.quoteCalled('A_B'), 'quote_calls_total{pair="other"}'],
+  [(events) => events.quoteKept(1, 'A_B', undefined), 'quote_lifetime_seconds_count'],
+  [(events) => events.quoteNotKept('vary'), 'quotes_uncacheable_total{reason="vary"}'],
+  [(events) => events.quotesDropped('elsewhere', 1), 'cache_evictions_total{reason="elsewhere"}'],
+  [(events) => events.quoteRefreshed('found'), 'quote_refreshes_total{outcome="found"}'],
+  [(events) => events.quoteShared('alone'), 'quote_sharing_total{outcome="alone"}'],
+  [(events) => events.coolDownBegan('web', 'a', 1), 'quote_cool_downs_total'],
+  [
+    (events) => {
+      const order = { verdict: { state: 'unknown', rule: 'none' }, quoteAgeMs: undefined } as DecidedOrder
+      events.orderDecided({} as Exchange, 'refused-unknown', order)
+    },
+    'float_orders_total{decision="refused",reason="unknown"}',
+  ],
+  [(events) => events.bodyRefused(), 'request_bodies_refused_total'],
+  [
+    (events) => events.callRefused('payments', 'rest', 'breaker_open'),
+    'upstream_requests_total{upstream="payments",outcome="breaker_open"}',
+  ],
+  [
+    (events) => events.callEnded({ upstream: 'webhooks', traffic: 'rest', status: 200 }, 'answered', 1),
+    'upstream_requests_total{upstream="webhooks",outcome="answered"}',
+  ],
+  [(events) => events.callRetried('swap'), 'upstream_retries_total{upstream="swap"}'],
+  [
+    (events) => events.storeAsked('unlock', 'timeout', 1),
+    'store_operations_total{op="unlock",outcome="timeout"}',
+  ],
+  [(events) => events.spansDropped(1), 'trace_spans_dropped_total'],
+]
+
+test('/metrics counts what was emitted, each event by itself', async () => {
+  const times = fc.array(fc.nat({ max: 5 }), { minLength: counted.length, maxLength: counted.length })
+  await fc.assert(
+    fc.asyncProperty(times, async (emitted) => {
+      const { events, render } = freshMetrics()
+      for (const [index, [emit]] of counted.entries())
+        for (let time = 0; time < (emitted[index] ?? 0); time += 1) emit(events)
+      const lines = (await render()).split('\n')
+      const read = counted.map(([, series]) => lines.find((line) => line.startsWith(`quotegate_${series} `)))
+      expect(read).toEqual(counted.map(([, series], index) => `quotegate_${series} ${emitted[index]}`))
+    }),
+    { numRuns: 20 },
+  )
+})
+
+test('a breaker that has changed is in the state that was emitted', async () => {
+  const { events, render } = freshMetrics()
+  events.breakerChanged('swap', { name: 'orders', state: 'open' } as Breaker, 503)
+  expect(await render()).toContain('quotegate_breaker_state{upstream="swap",breaker="orders",state="open"} 1')
+})
