@@ -162,6 +162,15 @@ export class Events {
     for (const one of this.#heard.storeAsked) one.storeAsked(operation, outcome, durationMs)
   }
 
+  /** It takes nothing for now: a step of the disk fails, or has taken so many milliseconds already; or the store is away. */
+  journalAway(part: 'disk' | 'stream', step?: string, cause?: unknown): void {
+    for (const one of this.#heard.journalAway) one.journalAway(part, step, cause)
+  }
+
+  journalBack(part: 'disk' | 'stream', forMs: number): void {
+    for (const one of this.#heard.journalBack) one.journalBack(part, forMs)
+  }
+
   /** Too many wait, or the collector did not take them. */
   spansDropped(count: number): void {
     for (const one of this.#heard.spansDropped) one.spansDropped(count)

@@ -1,6 +1,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { steadyMsOf, systemClock } from '../../src/clock.ts'
+import { Events } from '../../src/events.ts'
 import { DiskJournal } from '../../src/journal/disk.ts'
 import type { JournalReader, JournalRecord } from '../../src/journal/journal.ts'
 import { silentLogger } from '../../src/process/logger.ts'
@@ -15,7 +16,13 @@ export async function openFolder(
 ): Promise<DiskJournal> {
   const folder = { directory, swapBaseUrl: swapUrl(), salt: undefined }
   const bounds = { maxRecords, retentionMs }
-  const journal = await DiskJournal.open({ ...folder, ...bounds, clock: systemClock, log: silentLogger() })
+  const journal = await DiskJournal.open({
+    ...folder,
+    ...bounds,
+    clock: systemClock,
+    log: silentLogger(),
+    events: new Events(),
+  })
   const reader: JournalReader = {
     restore,
     doubtRestored() {},

@@ -35,7 +35,15 @@ const address = readStoreUrl(url)
 if ('expected' in address) throw new Error(address.expected)
 const events = new Events()
 const store = new Valkey({ address, keyPrefix: 'bench:', timeoutMs, log, events })
-const journal = new StreamJournal({ store, key: 'bench:journal', maxEntries: entries, timeoutMs, clock, log })
+const journal = new StreamJournal({
+  store,
+  key: 'bench:journal',
+  maxEntries: entries,
+  timeoutMs,
+  clock,
+  log,
+  events,
+})
 const ledger = new Ledger({ entries, retentionMs: 86_400_000, clock })
 const notes = new Notes({
   ledger,

@@ -166,7 +166,7 @@ async function build(
   opened.add((leftMs) => tracing?.close(leftMs))
   const sharedStore = await storeIfSet(config, { events, log })
   opened.add(() => sharedStore?.close())
-  const journals = await journalsIfSet(config, { clock, log, sharedStore })
+  const journals = await journalsIfSet(config, { clock, log, events, sharedStore })
   opened.add(() => journals.close())
   const sandbox = await sandboxIfNeeded(config, clock)
   opened.add(() => sandbox?.close())

@@ -90,7 +90,12 @@ export async function storeIfSet({ store }: Config, { events, log }: { events: E
 /** Throws a StateError where the folder cannot be used. */
 export async function journalsIfSet(
   { state, upstreams, production, store, ledger }: Config,
-  { clock, log, sharedStore }: { clock: Clock; log: Logger; sharedStore: SharedStore | undefined },
+  {
+    clock,
+    log,
+    events,
+    sharedStore,
+  }: { clock: Clock; log: Logger; events: Events; sharedStore: SharedStore | undefined },
 ): Promise<Journals> {
   if (state === undefined && production && store === undefined)
     log.info({}, 'STATE_DIRECTORY is not set: a restart forgets the ledger, and late orders are then sent')
@@ -111,6 +116,7 @@ export async function journalsIfSet(
       retentionMs,
       clock,
       log,
+      events,
     })
   }
 
@@ -118,7 +124,15 @@ export async function journalsIfSet(
     const { StreamJournal } = await import('../journal/stream.ts')
     const key = `${shared.keyPrefix}journal:${hash('sha256', swapBaseUrl, 'base64url').slice(0, 22)}`
     const timeoutMs = store?.timeoutMs ?? 0
-    return new StreamJournal({ store: shared, key, maxEntries: ledger.entries, timeoutMs, clock, log })
+    return new StreamJournal({
+      store: shared,
+      key,
+      maxEntries: ledger.entries,
+      timeoutMs,
+      clock,
+      log,
+      events,
+    })
   }
 }
 

@@ -1,22 +1,22 @@
 import type { Clock } from '../clock.ts'
-import type { Logger } from '../process/logger.ts'
+import type { Events } from '../events.ts'
 
 export type DiskOperation = 'open' | 'write' | 'sync'
 
 /** A disk that takes longer hangs. */
 export const patienceMs = 5_000
 
-/** Counts what fails at the disk, and logs once when that begins and once when it is over. */
+/** Counts what fails at the disk, and says once when that begins and once when it is over. */
 export class DiskTrouble {
   readonly failures: Record<DiskOperation, number> = { open: 0, write: 0, sync: 0 }
   readonly #clock: Clock
-  readonly #log: Logger
+  readonly #events: Events
   readonly #failing = new Set<DiskOperation>()
   #sinceMs: number | undefined
 
-  constructor(clock: Clock, log: Logger) {
+  constructor(clock: Clock, events: Events) {
     this.#clock = clock
-    this.#log = log
+    this.#events = events
   }
 
   /** By our wall clock. */
@@ -26,29 +26,25 @@ export class DiskTrouble {
 
   /** Returns whether the step was done. */
   async watch(operation: DiskOperation, step: Promise<void>): Promise<boolean> {
-    const hangs = setTimeout(() => this.#begin(operation, { longerThanMs: patienceMs }), patienceMs).unref()
+    const hangs = setTimeout(() => this.#begin(operation, patienceMs), patienceMs).unref()
     try {
       await step
       this.#end(operation)
       return true
     } catch (cause) {
       this.failures[operation] += 1
-      this.#begin(operation, { cause })
+      this.#begin(operation, cause)
       return false
     } finally {
       clearTimeout(hangs)
     }
   }
 
-  #begin(operation: DiskOperation, how: object): void {
+  #begin(operation: DiskOperation, cause: unknown): void {
     this.#failing.add(operation)
     if (this.#sinceMs !== undefined) return
     this.#sinceMs = this.#clock.nowMs()
-    this.#say(
-      'error',
-      { operation, ...how },
-      'the ledger cannot be written to STATE_DIRECTORY: requests are served, but a restart now forgets the newest quotes',
-    )
+    this.#say(() => this.#events.journalAway('disk', operation, cause))
   }
 
   #end(operation: DiskOperation): void {
@@ -59,13 +55,13 @@ export class DiskTrouble {
     if (this.#sinceMs === undefined || this.#failing.size > 0) return
     const forMs = this.#clock.nowMs() - this.#sinceMs
     this.#sinceMs = undefined
-    this.#say('info', { forMs }, 'the ledger is written to STATE_DIRECTORY again')
+    this.#say(() => this.#events.journalBack('disk', forMs))
   }
 
   /** The application's logger may have a defect. The records are still written. */
-  #say(level: 'error' | 'info', members: object, message: string): void {
+  #say(emit: () => void): void {
     try {
-      this.#log[level](members, message)
+      emit()
     } catch {}
   }
 }

@@ -1,4 +1,5 @@
 import { type Clock, lookAt, type Now } from '../clock.ts'
+import type { Events } from '../events.ts'
 import type { Logger } from '../process/logger.ts'
 import { makeFolders } from '../process/make-folders.ts'
 import { StateError } from '../process/state-error.ts'
@@ -16,6 +17,7 @@ export interface DiskOptions extends SegmentsOptions {
   salt: string | undefined
   clock: Clock
   log: Logger
+  events: Events
 }
 
 /** For metrics and the console. */
@@ -71,7 +73,7 @@ export class DiskJournal implements Journal {
   private constructor(options: DiskOptions, lock: FolderLock, found: FoundFolder) {
     this.#options = options
     this.#lock = lock
-    this.#trouble = new DiskTrouble(options.clock, options.log)
+    this.#trouble = new DiskTrouble(options.clock, options.events)
     this.#segments = new Segments(options, this.#trouble, found)
     this.salt = found.salt
     this.#setAside = found.setAside

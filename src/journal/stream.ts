@@ -1,5 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, lookAt, type Now } from '../clock.ts'
+import type { Events } from '../events.ts'
 import type { Logger } from '../process/logger.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 import { StateError } from '../process/state-error.ts'
@@ -25,6 +26,7 @@ export interface StreamJournalOptions {
   timeoutMs: number
   clock: Clock
   log: Logger
+  events: Events
 }
 
 export interface StreamFacts extends JournalFacts {
@@ -158,10 +160,13 @@ export class StreamJournal implements Journal {
   }
 
   #tick(): void {
-    const { store, clock } = this.#options
+    const { store, clock, events } = this.#options
     if (!store.up) {
-      if (this.#awaySinceMs === undefined) this.#awaySinceSteadyMs = performance.now()
-      this.#awaySinceMs ??= clock.nowMs()
+      if (this.#awaySinceMs === undefined) {
+        this.#awaySinceSteadyMs = performance.now()
+        this.#awaySinceMs = clock.nowMs()
+        events.journalAway('stream')
+      }
       if (performance.now() - this.#awaySinceSteadyMs > awayForMs) this.#caution.trouble()
       return
     }
@@ -269,6 +274,8 @@ export class StreamJournal implements Journal {
 
   /** `provesNothing`: it was read from its beginning, so what it had before is not known. */
   #allIsRead(acknowledged: readonly string[], provesNothing: boolean): void {
+    if (this.#awaySinceMs !== undefined)
+      this.#options.events.journalBack('stream', performance.now() - this.#awaySinceSteadyMs)
     this.#awaySinceMs = undefined
     // Acknowledged before this read, and not brought by it: lost, and the count happened to be right.
     const lost = acknowledged.map((id) => this.#unseen.get(id)).filter((record) => record !== undefined)

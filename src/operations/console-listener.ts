@@ -90,6 +90,10 @@ export class ConsoleListener implements Listener {
   breakerChanged(): void {
     this.#options.look()
   }
+
+  journalAway(): void {
+    this.#options.look()
+  }
 }
 
 function seen(

@@ -87,6 +87,19 @@ export class EventLog implements Listener {
     summedLog.say(line, () => ({ application, client: loggedAddress(address), forMs }))
   }
 
+  /** Of the stream, the store's own lines say why. */
+  journalAway(...[part, operation, cause]: Seen<'journalAway'>): void {
+    if (part === 'stream') return
+    this.#options.log.error(
+      { operation, ...(typeof cause === 'number' ? { longerThanMs: cause } : { cause }) },
+      'the ledger cannot be written to STATE_DIRECTORY: requests are served, but a restart now forgets the newest quotes',
+    )
+  }
+
+  journalBack(...[part, forMs]: Seen<'journalBack'>): void {
+    if (part === 'disk') this.#options.log.info({ forMs }, 'the ledger is written to STATE_DIRECTORY again')
+  }
+
   cacheControlIgnored(directive: string): void {
     this.#options.log.info(
       { directive },

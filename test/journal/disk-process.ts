@@ -1,7 +1,9 @@
 // A process with a journal: opens the folder that it is given once its input says so, says what came of it, and holds the
 // folder until it is killed. Each further line of its input has it append so many records, and say so.
+
 import { createInterface } from 'node:readline'
 import { systemClock } from '../../src/clock.ts'
+import { Events } from '../../src/events.ts'
 import { DiskJournal } from '../../src/journal/disk.ts'
 import type { JournalReader } from '../../src/journal/journal.ts'
 import { silentLogger } from '../../src/process/logger.ts'
@@ -20,7 +22,12 @@ const reader: JournalReader = {
 async function open(): Promise<DiskJournal | undefined> {
   try {
     const bounds = { maxRecords: 200_000, retentionMs: 86_400_000 }
-    const journal = await DiskJournal.open({ ...options, ...bounds, log: silentLogger() })
+    const journal = await DiskJournal.open({
+      ...options,
+      ...bounds,
+      log: silentLogger(),
+      events: new Events(),
+    })
     await journal.read(reader)
     process.stdout.write('open\n')
     return journal

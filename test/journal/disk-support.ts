@@ -2,8 +2,11 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
+import { Events } from '../../src/events.ts'
 import { DiskJournal, type DiskOptions } from '../../src/journal/disk.ts'
 import type { JournalReader, JournalRecord, NotedQuote } from '../../src/journal/journal.ts'
+import { EventLog } from '../../src/operations/event-log.ts'
+import { createSummedLog } from '../../src/process/summed-log.ts'
 import { until } from '../support/gateways/between.ts'
 import { keptLog, type LogLine } from '../support/observing/log-lines.ts'
 
@@ -101,6 +104,7 @@ export async function opened(directory: string, options: Partial<DiskOptions> = 
     retentionMs: 86_400_000,
     clock: clockAt(noon),
     log,
+    events: new Events([new EventLog({ log, summedLog: createSummedLog(log), loggedAddress: () => '' })]),
     ...options,
   })
   onTestFinished(() => journal.close())

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
+import { Events } from '../../src/events.ts'
 import type { JournalRecord } from '../../src/journal/journal.ts'
 import { StreamJournal } from '../../src/journal/stream.ts'
 import { firstId, partEntries } from '../../src/journal/stream-store.ts'
@@ -78,6 +79,7 @@ class Stage {
       timeoutMs,
       clock: systemClock,
       log: silentLogger(),
+      events: new Events(),
     }
     const journal = new StreamJournal(options)
     const reader = new MemoryReader(systemClock)

@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest'
 import { type Clock, lookAt, orderLeftMs, systemClock } from '../../../src/clock.ts'
+import { Events } from '../../../src/events.ts'
 import type { JournalReader, JournalRecord, NotedQuote } from '../../../src/journal/journal.ts'
 import { StreamJournal, type StreamJournalOptions } from '../../../src/journal/stream.ts'
 import { silentLogger } from '../../../src/process/logger.ts'
@@ -90,7 +91,15 @@ export async function streamReplica(url: string, options: ReplicaOptions = {}): 
   const { clock = systemClock, timeoutMs = 500, maxEntries = 200_000 } = options
   const log = await keptLog('info')
   const store = await storeAt(url, { timeoutMs, log: log.logger, mayBeDown: true })
-  const journal = new StreamJournal({ store, key: streamKey, maxEntries, timeoutMs, clock, log: log.logger })
+  const journal = new StreamJournal({
+    store,
+    key: streamKey,
+    maxEntries,
+    timeoutMs,
+    clock,
+    log: log.logger,
+    events: new Events(),
+  })
   onTestFinished(() => journal.close())
   const reader = new MemoryReader(clock)
   await journal.start(reader)
@@ -145,7 +154,15 @@ export async function untilCaughtUp(...replicas: readonly StreamReplica[]): Prom
 export async function polled(store: SharedStore, timeoutMs: number): Promise<void> {
   const clock = systemClock
   const log = silentLogger()
-  const journal = new StreamJournal({ store, key: streamKey, maxEntries: 100, timeoutMs, clock, log })
+  const journal = new StreamJournal({
+    store,
+    key: streamKey,
+    maxEntries: 100,
+    timeoutMs,
+    clock,
+    log,
+    events: new Events(),
+  })
   onTestFinished(() => journal.close())
   void journal.start(new MemoryReader(clock)).catch(() => {})
 }
