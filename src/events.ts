@@ -8,8 +8,8 @@ import type { UpstreamName } from './http/upstreams.ts'
 import type { DecidedOrder, FloatOrderDecision } from './orders/guard.ts'
 import type { NotKeptReason } from './quotes/quote.ts'
 import type { Exchange } from './server/exchange.ts'
-import type { Breaker } from './upstream/breakers.ts'
-import type { CountedFailure, EndedCall, Outcome, Traffic } from './upstream/types.ts'
+import type { Breaker, EndedCall, Traffic } from './upstream/breakers.ts'
+import type { CountedFailure, Outcome } from './upstream/fault.ts'
 
 /** What a quote request found. */
 export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass'

@@ -60,7 +60,7 @@ const forbidden: Record<string, readonly string[]> = {
     '../replicas/store.ts',
     'ioredis',
   ],
-  'src/tracing/sample.ts': ['../routes/area.ts', '../upstream/types.ts', '../config/config.ts', 'undici'],
+  'src/tracing/sample.ts': ['../routes/area.ts', '../upstream/upstream.ts', '../config/config.ts', 'undici'],
   'src/metrics/sample.ts': ['../gateway/gateway.ts', '../config/config.ts', 'pino'],
   'src/operations/sample.ts': [
     '../routes/area.ts',
@@ -101,7 +101,7 @@ const allowed: Record<string, readonly string[]> = {
     '../http/headers.ts',
     'express',
   ],
-  'src/client/sample.ts': ['../http/forwarded.ts', '../upstream/types.ts', '../clock.ts', 'lru-cache'],
+  'src/client/sample.ts': ['../http/forwarded.ts', '../upstream/upstream.ts', '../clock.ts', 'lru-cache'],
   'src/quotes/sample.ts': ['./quote.ts', '../upstream/fetch.ts', '../http/headers.ts', 'lru-cache', 'zod'],
   'src/orders/sample.ts': ['./ledger.ts', '../quotes/quote.ts', '../journal/journal.ts', 'lossless-json'],
   'src/upstream/sample.ts': ['../http/problem.ts', './fetch.ts', 'undici'],

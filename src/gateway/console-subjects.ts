@@ -43,9 +43,9 @@ export function createSubjects(parts: SubjectParts): Subject[] {
   /** Only what has succeeded since the first failure, and is not stopped. */
   function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
     const fromCache = wasServedFromCache(sinceMs)
-    return upstreams.flatMap(({ name, successes, breakers: { states } }) => {
-      const succeeded = successes.since(sinceMs)
-      if (states.orders === undefined) return succeeded.length > 0 ? [name] : []
+    return upstreams.flatMap(({ name, breakers }) => {
+      const succeeded = breakers.servedSince(sinceMs)
+      if (breakers.states.orders === undefined) return succeeded.length > 0 ? [name] : []
       const cached = fromCache ? ['cached quotes until they expire'] : []
       return [
         ...(succeeded.includes('quotes') ? [quotes] : cached),
@@ -84,7 +84,7 @@ export function createSubjects(parts: SubjectParts): Subject[] {
       concerned: 'refused',
       count: () => consoleListener.refusals(upstream.name, 'pair'),
       trouble() {
-        const outage = upstream.successes.quotesOutage()
+        const outage = upstream.breakers.quotesOutage()
         if (outage === undefined) return undefined
         const { stopped, sinceMs, askedFor } = outage
         return {

@@ -6,11 +6,10 @@ import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { MemoryLimits } from '../process/memory.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
-import { isAlreadyRead, RequestBody, stalled } from './request-body.ts'
-import type { SentBody } from './types.ts'
+import { isAlreadyRead, RequestBody, type SentBody, stalled } from './request-body.ts'
 
 /** A longer body streams. It is also what Node reads from a connection at a time. */
-export const maxStartBytes = 65_536
+const maxStartBytes = 65_536
 /** A body that is not judged streams if it is not whole after this time. */
 const patienceMs = 1_000
 
@@ -47,29 +46,27 @@ export interface Body {
   body: SentBody
 }
 
-export interface RequestBodiesOptions {
-  /** How much may be held of bodies that are not whole yet, of all requests together. */
-  maxHeldBytes: number
-  /** How long a body may pause. */
-  idleTimeoutMs: number
-  events: Events
-}
-
 /**
  * Reads bodies, and bounds what is held of those that are not whole yet. Past the bound the body that grows streams from
  * what has come. An order has to be read before it is sent, so the one that began longest ago is refused. An order that
  * comes in one piece is never held.
  */
 export class RequestBodies {
-  readonly options: Readonly<RequestBodiesOptions>
+  /** How long a body may pause. */
+  readonly idleTimeoutMs: number
+  readonly events: Events
+  /** How much may be held of bodies that are not whole yet, of all requests together. */
+  readonly #maxHeldBytes: number
   #judgedBytes = 0
   /** Those of judged bodies that stream, too. */
   #otherBytes = 0
   /** Judged bodies that are held, in the order in which they began. */
   readonly #judged = new Set<Reading>()
 
-  constructor(options: RequestBodiesOptions) {
-    this.options = options
+  constructor(options: { maxHeldBytes: number; idleTimeoutMs: number; events: Events }) {
+    this.#maxHeldBytes = options.maxHeldBytes
+    this.idleTimeoutMs = options.idleTimeoutMs
+    this.events = options.events
   }
 
   /**
@@ -84,23 +81,20 @@ export class RequestBodies {
     if (response instanceof TrafficResponse) response.askForBody()
     // The rest of a partly read body must not be sent as the whole body: this throws.
     if (isAlreadyRead(request) || (isSurelyLong(request) && !isJudged))
-      return { whole: undefined, body: new RequestBody(request, this.options) }
-    return new Promise((resolve, reject) => {
-      new Reading(request, { bodies: this, isJudged, resolve, reject }).begin(response)
-    })
+      return { whole: undefined, body: new RequestBody(request, { idleTimeoutMs: this.idleTimeoutMs }) }
+    const reading = new Reading(request, this, isJudged)
+    reading.begin(response)
+    return reading.body
   }
 
   get heldBytes(): number {
     return this.#judgedBytes + this.#otherBytes
   }
 
+  /** Negative: so many bytes are held no longer. */
   hold(bytes: number, isJudged: boolean): void {
     if (isJudged) this.#judgedBytes += bytes
     else this.#otherBytes += bytes
-  }
-
-  release(bytes: number, isJudged: boolean): void {
-    this.hold(-bytes, isJudged)
   }
 
   beginsToWait(order: Reading): void {
@@ -121,25 +115,22 @@ export class RequestBodies {
 
   /** Whether no body of this kind may grow. Those that wait for their turn to stream take no more than their share. */
   isFull(isJudged: boolean): boolean {
-    const share = this.options.maxHeldBytes * unjudgedShare
+    const share = this.#maxHeldBytes * unjudgedShare
     if (!isJudged) return this.heldBytes > share
-    return this.#judgedBytes + Math.min(this.#otherBytes, share) > this.options.maxHeldBytes
+    return this.#judgedBytes + Math.min(this.#otherBytes, share) > this.#maxHeldBytes
   }
 }
 
 const noBytes = Buffer.alloc(0)
 
-interface ReadingOptions {
-  bodies: RequestBodies
-  isJudged: boolean
-  resolve(body: Body): void
-  reject(error: Error): void
-}
-
 /** A body until it is whole, or streams. */
 class Reading {
+  readonly body: Promise<Body>
   readonly #request: IncomingMessage
-  readonly #options: ReadingOptions
+  readonly #bodies: RequestBodies
+  readonly #isJudged: boolean
+  #resolve!: (body: Body) => void
+  #reject!: (error: Error) => void
   /** In the turn of the event loop in which it began, the pieces as they came; later a buffer of its own. */
   #bytes: Buffer = noBytes
   #length = 0
@@ -149,9 +140,14 @@ class Reading {
   #timer: PatientTimer | undefined
   #hasEnded = false
 
-  constructor(request: IncomingMessage, options: ReadingOptions) {
+  constructor(request: IncomingMessage, bodies: RequestBodies, isJudged: boolean) {
     this.#request = request
-    this.#options = options
+    this.#bodies = bodies
+    this.#isJudged = isJudged
+    this.body = new Promise((resolve, reject) => {
+      this.#resolve = resolve
+      this.#reject = reject
+    })
   }
 
   begin(response: Interruptible): void {
@@ -176,14 +172,13 @@ class Reading {
       this.#onGone()
       return
     }
-    const { bodies, isJudged } = this.#options
-    const { idleTimeoutMs } = bodies.options
-    if (isJudged) bodies.beginsToWait(this)
+    const { idleTimeoutMs } = this.#bodies
+    if (this.#isJudged) this.#bodies.beginsToWait(this)
     // What came may be a part of a large buffer.
     const received = this.#received
     this.#bytes = Buffer.allocUnsafeSlow(received.length)
     received.copy(this.#bytes)
-    this.#timer = isJudged
+    this.#timer = this.#isJudged
       ? new PatientTimer(idleTimeoutMs, () => this.#fail(stalled(idleTimeoutMs)))
       : new PatientTimer(patienceMs, () => this.#stream())
     this.#hold()
@@ -193,7 +188,7 @@ class Reading {
     this.#append(chunk)
     if (this.#length > maxStartBytes) this.#stream()
     else if (this.#timer !== undefined) {
-      if (this.#options.isJudged) this.#timer.refresh()
+      if (this.#isJudged) this.#timer.refresh()
       this.#hold()
     }
   }
@@ -213,14 +208,13 @@ class Reading {
 
   /** Counts what it has grown by; past the bound it is let go. */
   #hold(): void {
-    const { bodies, isJudged } = this.#options
     const grownBy = this.#bytes.length - this.#heldBytes
     this.#heldBytes += grownBy
-    bodies.hold(grownBy, isJudged)
-    if (grownBy === 0 || !bodies.isFull(isJudged)) return
+    this.#bodies.hold(grownBy, this.#isJudged)
+    if (grownBy === 0 || !this.#bodies.isFull(this.#isJudged)) return
     // Not at once: its end may have come with this piece.
     clearImmediate(this.#nextTurn)
-    this.#nextTurn = setImmediate(() => (isJudged ? bodies.makeRoom() : this.#stream()))
+    this.#nextTurn = setImmediate(() => (this.#isJudged ? this.#bodies.makeRoom() : this.#stream()))
   }
 
   get #received(): Buffer {
@@ -232,7 +226,7 @@ class Reading {
     if (!this.#stop()) return
     // undici sends a Buffer with its length, and the pieces of a list as chunks, unless the headers state a length.
     const body = this.#request.headers['content-length'] === undefined ? [whole] : whole
-    this.#options.resolve({ whole, body })
+    this.#resolve({ whole, body })
   }
 
   readonly #onGone = (): void => {
@@ -240,7 +234,7 @@ class Reading {
   }
 
   refuse(): void {
-    this.#options.bodies.options.events.bodyRefused()
+    this.#bodies.events.bodyRefused()
     const detail =
       'Unfinished requests have filled the memory for incomplete bodies, and this order took longest to arrive. ' +
       'Nothing was sent. Send the order again in one piece.'
@@ -248,7 +242,7 @@ class Reading {
   }
 
   #fail(error: Error): void {
-    if (this.#stop()) this.#options.reject(error)
+    if (this.#stop()) this.#reject(error)
   }
 
   /** What has come is held until the stream is read from, which is when there is a connection. */
@@ -258,11 +252,11 @@ class Reading {
     const bytes = this.#received
     const heldBytes = this.#bytes.length
     if (!this.#stop()) return
-    const { bodies } = this.#options
+    const bodies = this.#bodies
     bodies.hold(heldBytes, false)
-    const begun = { bytes, release: () => bodies.release(heldBytes, false) }
-    const body = new RequestBody(this.#request, { ...bodies.options, begun })
-    this.#options.resolve({ whole: undefined, body })
+    const begun = { bytes, release: () => bodies.hold(-heldBytes, false) }
+    const body = new RequestBody(this.#request, { idleTimeoutMs: bodies.idleTimeoutMs, begun })
+    this.#resolve({ whole: undefined, body })
   }
 
   /** Nothing of it is held any longer. False: it has stopped already. */
@@ -272,9 +266,8 @@ class Reading {
     this.#bytes = noBytes
     clearImmediate(this.#nextTurn)
     this.#timer?.clear()
-    const { bodies, isJudged } = this.#options
-    bodies.release(this.#heldBytes, isJudged)
-    bodies.ends(this)
+    this.#bodies.hold(-this.#heldBytes, this.#isJudged)
+    this.#bodies.ends(this)
     this.#request.off('data', this.#onData).off('end', this.#onEnd).off('close', this.#onGone)
     return true
   }

@@ -1,8 +1,36 @@
 import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { OpenBreaker } from '../http/failure.ts'
+import type { UpstreamName } from '../http/upstreams.ts'
 import { flatText } from '../process/flat-text.ts'
-import { type RequestKind, trafficOf } from './types.ts'
+
+/** What a request to the swap API is. Other upstreams take all of their requests as `other`. */
+export type RequestKind =
+  | 'float-order'
+  /** POST /v3/orders. */
+  | 'order'
+  | 'other'
+  /** A quote, of this pair, by one name for all of its spellings. */
+  | { readonly quoteOf: string }
+
+/** The kinds of requests that fail and stop apart; `rest` is everything that is neither a quote nor creates an order. */
+export type Traffic = 'quotes' | 'orders' | 'rest'
+
+/** A request to an upstream that has ended, as listeners may know of it. */
+export interface EndedCall {
+  readonly upstream: UpstreamName
+  readonly traffic: Traffic
+  /** Of its answer; 0: there is none. */
+  readonly status: number
+}
+
+/** What a request counts as. */
+export function trafficOf(kind: Exclude<RequestKind, object>): Exclude<Traffic, 'quotes'>
+export function trafficOf(kind: RequestKind): Traffic
+export function trafficOf(kind: RequestKind): Traffic {
+  if (typeof kind === 'object') return 'quotes'
+  return kind === 'other' ? 'rest' : 'orders'
+}
 
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
@@ -158,11 +186,15 @@ const maxPairs = 1_000
 /** A longer name is kept as its SHA-256, because clients make up names. */
 const maxNameLength = 256
 
+const allTraffic: readonly Traffic[] = ['quotes', 'orders', 'rest']
+
 /** The breakers of one upstream: of its connections, of each kind of requests, and of the quotes of each pair. */
 export class Breakers {
   readonly #options: BreakerOptions
   readonly states: Readonly<Partial<Record<BreakerName, Breaker>>> & { readonly connections: Breaker }
   readonly #pairs = new LRUCache<string, Breaker>({ max: maxPairs })
+  /** A sentence about an outage names nothing as still served that has not succeeded since. */
+  readonly #succeededAtMs: Partial<Record<Traffic, number>> = {}
 
   /** Not `byKind`: only failures to connect count. */
   constructor(byKind: boolean, options: BreakerOptions) {
@@ -197,4 +229,65 @@ export class Breakers {
     breaker.askedAtMs = this.#options.nowMs()
     return breaker
   }
+
+  noteSuccess(traffic: Traffic): void {
+    this.#succeededAtMs[traffic] = this.#options.nowMs()
+  }
+
+  /** What has succeeded since then and is not stopped. */
+  servedSince(sinceMs: number): readonly Traffic[] {
+    return allTraffic.filter((traffic) => this.#hasSucceeded(traffic, sinceMs) && !this.#isStopped(traffic))
+  }
+
+  /** The pairs whose quotes keep failing. */
+  quotesOutage(): QuotesOutage | undefined {
+    const stopped = stoppedPairs(this)
+    if (stopped.length === 0) return undefined
+    // A pair that has failed for days says nothing of an outage of all pairs that began a minute ago.
+    const sinceSuccess = stopped.filter(({ failingSinceMs }) => !this.#hasSucceeded('quotes', failingSinceMs))
+    if (sinceSuccess.length === 0) return { stopped, sinceMs: earliest(stopped), askedFor: undefined }
+    const sinceMs = earliest(sinceSuccess)
+    const asked = this.pairs.filter(([, one]) => one.askedAtMs >= sinceMs || one.state !== 'closed')
+    return { stopped, sinceMs, askedFor: asked.length }
+  }
+
+  #hasSucceeded(traffic: Traffic, sinceMs: number): boolean {
+    return (this.#succeededAtMs[traffic] ?? Number.NEGATIVE_INFINITY) >= sinceMs
+  }
+
+  #isStopped(traffic: Traffic): boolean {
+    const own = traffic === 'quotes' ? undefined : this.states[traffic]
+    return this.states.connections.state !== 'closed' || (own !== undefined && own.state !== 'closed')
+  }
+}
+
+/** A pair whose breaker has opened, and that had no quote since. */
+interface StoppedPair {
+  readonly pair: string
+  /** When the first of its failures in a row ended. Monotonic. */
+  readonly failingSinceMs: number
+  readonly retryAfterMs: number
+}
+
+interface QuotesOutage {
+  readonly stopped: readonly StoppedPair[]
+  /** When the first failure ended. Monotonic. */
+  readonly sinceMs: number
+  /** No quote has succeeded since then: how many pairs were asked for. Undefined: some quotes have succeeded. */
+  readonly askedFor: number | undefined
+}
+
+/** The pairs whose quotes are refused now. */
+export function refusedPairs({ pairs }: Pick<Breakers, 'pairs'>): string[] {
+  return pairs.flatMap(([pair, breaker]) => (breaker.admits() ? [] : [pair]))
+}
+
+export function stoppedPairs({ pairs }: Pick<Breakers, 'pairs'>): StoppedPair[] {
+  return pairs.flatMap(([pair, { state, failingSinceMs, retryAfterMs }]) =>
+    state === 'closed' || failingSinceMs === undefined ? [] : [{ pair, failingSinceMs, retryAfterMs }],
+  )
+}
+
+function earliest(pairs: readonly StoppedPair[]): number {
+  return Math.min(...pairs.map(({ failingSinceMs }) => failingSinceMs))
 }

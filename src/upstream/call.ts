@@ -1,24 +1,56 @@
 import { type Dispatcher, errors } from 'undici'
 import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { bodilessStatuses, headerLines, latin1Headers } from '../http/headers.ts'
-import { Problem } from '../http/problem.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
-import type { Permit } from './breakers.ts'
-import type { Connection } from './connection.ts'
-import type { Caller, Connections, Lane } from './connections.ts'
-import { countedFaults, faultOf, isLocalError, retryableFaults } from './fault.ts'
-import { RequestBody } from './request-body.ts'
-import type { TryTrace } from './try-trace.ts'
+import { type EndedCall, type Permit, type RequestKind, type Traffic, trafficOf } from './breakers.ts'
+import type { Caller, Connection, Connections, Lane } from './connections.ts'
 import {
   type CountedFailure,
-  type EndedCall,
+  countedFaults,
+  faultOf,
+  isCausedByClient,
+  isForClient,
+  isLocalError,
   type Outcome,
-  type Receiver,
-  type Traffic,
-  trafficOf,
-  type UpstreamRequest,
-} from './types.ts'
+  outcomeOf,
+  retryableFaults,
+} from './fault.ts'
+import { RequestBody, type SentBody } from './request-body.ts'
+import type { RequestTrace, TryTrace } from './try-trace.ts'
+
+export interface UpstreamRequest {
+  kind: RequestKind
+  method: string
+  /** The request target as received. The base URL's path is put before it. */
+  target: string
+  headers: string[]
+  body: SentBody | null
+  /**
+   * By when it must have a connection if it has to wait for one, by `performance.now()`. Undefined: it may wait for one
+   * to be free for UPSTREAM_HEADERS_TIMEOUT_MS.
+   */
+  connectByMs?: number | undefined
+  /**
+   * Asked while the request waits for a connection, and for each try just before it is sent. Throws why it is not to be
+   * sent any more; else says in how many milliseconds to ask again while it waits.
+   */
+  decide?(): number
+  /** Undefined: it is not sampled. */
+  trace?: RequestTrace | undefined
+}
+
+/** Receives the answer to a call: header bytes as received, no copies, no promises. */
+export interface Receiver {
+  /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
+  sent?(): void
+  /** Also called for each interim answer. `rawHeaders` and `reason` have a character for each byte. */
+  head(status: number, rawHeaders: string[], reason: string): void
+  /** False: nothing more is read until the call resumes. */
+  data(chunk: Buffer): boolean
+  /** Called once, last. `error`: why the answer is not whole, or there is none. */
+  ended(error?: Error): void
+}
 
 /** What all calls of one upstream share. */
 export interface CallContext {
@@ -157,7 +189,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
       if (ms === Number.POSITIVE_INFINITY) return
       this.#timer = new PatientTimer(Math.ceil(ms), () => {
         if (performance.now() < this.#queuesUntilMs) this.#watch()
-        else this.giveUp(this.#waitedTooLong())
+        else this.giveUp(this.failure('connection_limit_reached'))
       })
     } catch (error) {
       this.giveUp(error as Error)
@@ -248,7 +280,7 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
       if (this.#reason !== undefined) throw this.#reason
       // After a pause of this process a connection may become free before the timer runs. Making one takes time, too.
       const isTooLate = this.request.connectByMs !== undefined && performance.now() > this.#connectByMs
-      if (this.#waited && isTooLate) throw this.#waitedTooLong()
+      if (this.#waited && isTooLate) throw this.failure('connection_limit_reached')
       this.request.decide?.()
       this.#receiver.sent?.()
     } catch (error) {
@@ -366,10 +398,6 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
     this.#heldUpSinceMs = undefined
   }
 
-  #waitedTooLong(): UpstreamFailure {
-    return this.failure('connection_limit_reached')
-  }
-
   #giveBack(): void {
     if (this.#connection !== undefined) this.#context.connections.giveBack(this.#connection, this)
   }
@@ -391,17 +419,3 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
 }
 
 const nothing = () => {}
-
-/** How a request ends that is given up for this reason. */
-function outcomeOf(reason: Error): Outcome {
-  return reason instanceof UpstreamFailure ? reason.fault : 'given-up'
-}
-
-function isForClient(error: Error): boolean {
-  return error instanceof UpstreamFailure || error instanceof Problem || error instanceof ClientGone
-}
-
-function isCausedByClient(error: Error): boolean {
-  if (error instanceof ClientGone || error instanceof Problem) return true
-  return (error as { code?: unknown }).code === 'UND_ERR_ABORTED'
-}

@@ -1,9 +1,127 @@
-import type { buildConnector } from 'undici'
-import { errors } from 'undici'
+import type { Socket } from 'node:net'
+import { type buildConnector, Client, type Dispatcher, errors } from 'undici'
 import type { Breaker, Permit } from './breakers.ts'
-import { Connection } from './connection.ts'
-import { type ConnectionOptions, createConnector } from './connector.ts'
-import type { ConnectionCounts } from './types.ts'
+import { type ConnectionOptions, createConnector, resetIsAnError, withoutAltNameCode } from './connector.ts'
+
+/** One connection at a time to one origin. It connects at the first request, and again when it is lost or too old. */
+export class Connection {
+  readonly #options: ConnectionOptions
+  readonly #connector: buildConnector.connector
+  #client: Client
+  #socket: Socket | undefined
+  #retiresAtMs = Number.POSITIVE_INFINITY
+  /** How many bytes of the answer have come; undefined once its version was seen. */
+  #answerBytes: number | undefined
+  /** Whether the last answer came in HTTP/1.0. */
+  answersInHttp10 = false
+  /** Whether the connection ended with a reset, so that the answer that ended with it is incomplete. */
+  wasReset = false
+  /** Of the answer that is under way. */
+  #control: Pick<Dispatcher.DispatchController, 'resume'> | undefined
+
+  constructor(options: ConnectionOptions, connector: buildConnector.connector) {
+    this.#options = options
+    this.#connector = connector
+    this.#client = this.#newClient()
+  }
+
+  get isOpen(): boolean {
+    return this.#socket?.destroyed === false
+  }
+
+  get bytesRead(): number {
+    return this.#socket?.bytesRead ?? 0
+  }
+
+  dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+    this.closeIfRetired()
+    this.#client.dispatch(request, handler)
+  }
+
+  /** Has a new connection made for the next request. */
+  retire(): void {
+    this.#retiresAtMs = Number.NEGATIVE_INFINITY
+  }
+
+  /** Not while a request is under way. */
+  closeIfRetired(): void {
+    if (performance.now() <= this.#retiresAtMs || !this.isOpen) return
+    void this.#client.destroy()
+    this.#client = this.#newClient()
+  }
+
+  /** A request is about to be sent. */
+  expectAnswer(control: Pick<Dispatcher.DispatchController, 'resume'>): void {
+    this.#control = control
+    this.#answerBytes = 0
+    this.answersInHttp10 = false
+  }
+
+  /** A free connection would keep the last request and its body in memory. */
+  answerEnded(): void {
+    this.#control = undefined
+  }
+
+  close(error: Error): Promise<void> {
+    return this.#client.destroy(error)
+  }
+
+  #newClient(): Client {
+    return new Client(this.#options.origin, {
+      ...this.#options.client,
+      pipelining: 1,
+      connect: (target, callback) => {
+        this.#connector(target, (...[error, socket]) => {
+          if (error) return callback(withoutAltNameCode(error), null)
+          this.#begin(socket)
+          callback(null, socket)
+        })
+      },
+    })
+  }
+
+  /** Listens to a new connection before undici does, which adds its listeners once it has the socket. */
+  #begin(socket: Socket): void {
+    this.#socket = socket
+    this.wasReset = false
+    this.#retiresAtMs = performance.now() + lifeMs(this.#options.maxAgeMs)
+    // Unlike on(), this does not make the socket flow: undici reads it.
+    socket.prependListener('data', (bytes: Buffer) => this.#readVersion(bytes))
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      resetIsAnError(error)
+      // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,
+      // the end after a broken record would look like the end of an answer, and the next POST on this socket would be lost.
+      socket.destroy()
+    })
+    socket.on('end', () => {
+      // When a connection ends, undici ends its `Connection: close` answer and asserts that the answer is not paused.
+      // Nothing would catch that assertion (7.30.2), so a paused answer is resumed first.
+      this.#control?.resume()
+      // A reset right after the last bytes is reported as an end. The next write fails with the reset.
+      socket.write('')
+      this.wasReset = socket.errored !== null
+    })
+  }
+
+  /** undici does not say in which version an answer came. */
+  #readVersion(bytes: Buffer): void {
+    if (this.#answerBytes === undefined) return
+    const minor = bytes[minorVersionAt - this.#answerBytes]
+    this.#answerBytes += bytes.length
+    if (minor === undefined) return
+    this.#answerBytes = undefined
+    this.answersInHttp10 = minor === zero
+  }
+}
+
+/** Of `HTTP/1.0`. */
+const minorVersionAt = 7
+const zero = '0'.charCodeAt(0)
+
+/** Connections that were made together are not all renewed in one instant. */
+export function lifeMs(maxAgeMs: number, random = Math.random()): number {
+  return maxAgeMs * (1 - random / 4)
+}
 
 export interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
   /** Asked whenever a request is about to get a connection. While it admits none, nothing is sent. */
@@ -40,7 +158,8 @@ export class Connections {
     this.#lanes = new Lanes(options)
   }
 
-  get stats(): ConnectionCounts {
+  /** `waiting`: requests that wait for a connection. */
+  get stats(): { readonly busy: number; readonly idle: number; readonly waiting: number } {
     const idle = this.#free.filter((connection) => connection.isOpen).length
     return { busy: this.#lanes.held, idle, waiting: this.#lanes.waiting }
   }

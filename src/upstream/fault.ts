@@ -1,4 +1,5 @@
-import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
+import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
+import { Problem } from '../http/problem.ts'
 
 const faultByCode: Record<string, UpstreamFault> = {
   ECONNREFUSED: 'connection_refused',
@@ -61,15 +62,14 @@ export const countedFaults: ReadonlySet<UpstreamFault> = new Set([
   'http_response_incomplete',
 ])
 
-/** How far a request had got when its error came. */
-export interface Progress {
-  requestBegan: boolean
-  /** The head of an answer was received, so it is the body that broke. */
-  headReceived: boolean
-}
-
-/** Names the fault behind an error of undici, the socket or the TLS layer. */
-export function faultOf(error: unknown, { requestBegan, headReceived }: Progress): UpstreamFault {
+/**
+ * Names the fault behind an error of undici, the socket or the TLS layer, by how far the request had got. `headReceived`:
+ * it is the body of the answer that broke.
+ */
+export function faultOf(
+  error: unknown,
+  { requestBegan, headReceived }: { requestBegan: boolean; headReceived: boolean },
+): UpstreamFault {
   const named = namedFault(error)
   // The kernel also reports ETIMEDOUT or EHOSTUNREACH for a connection that breaks after it was made.
   const fault = requestBegan && beforeConnection.has(named) ? 'connection_terminated' : named
@@ -111,4 +111,24 @@ function namedFault(error: unknown): UpstreamFault {
 /** The failure of an answer that Node cannot write, though undici read it: its reason phrase has a control character. */
 export function unwritable(upstream: string, cause: unknown): UpstreamFailure {
   return new UpstreamFailure(upstream, { fault: 'http_protocol_error', maybeSeen: true, cause })
+}
+
+/** How a request to an upstream ended. */
+export type Outcome = 'answered' | 'failed-status' | 'given-up' | UpstreamFault
+
+/** What a breaker counted: a fault, or the status of an answer. */
+export type CountedFailure = UpstreamFault | number
+
+/** How a request ends that is given up for this reason. */
+export function outcomeOf(reason: Error): Outcome {
+  return reason instanceof UpstreamFailure ? reason.fault : 'given-up'
+}
+
+export function isForClient(error: Error): boolean {
+  return error instanceof UpstreamFailure || error instanceof Problem || error instanceof ClientGone
+}
+
+export function isCausedByClient(error: Error): boolean {
+  if (error instanceof ClientGone || error instanceof Problem) return true
+  return (error as { code?: unknown }).code === 'UND_ERR_ABORTED'
 }

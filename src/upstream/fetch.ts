@@ -2,7 +2,7 @@ import { type Clock, steadyMsOf } from '../clock.ts'
 import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
 import { hasForeignTransferCoding, reasonBytes } from '../http/headers.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
-import type { Receiver, UpstreamRequest } from './types.ts'
+import type { Receiver, UpstreamRequest } from './call.ts'
 import type { Upstream } from './upstream.ts'
 
 export interface AnswerHead {

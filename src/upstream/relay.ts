@@ -18,11 +18,11 @@ import {
   isPlain,
   reasonBytes,
 } from '../http/headers.ts'
-import type { Call } from './call.ts'
+import type { RequestKind } from './breakers.ts'
+import type { Call, Receiver } from './call.ts'
 import { unwritable } from './fault.ts'
-import { RequestBody } from './request-body.ts'
+import { RequestBody, type SentBody } from './request-body.ts'
 import type { RequestTrace } from './try-trace.ts'
-import type { Receiver, RequestKind, SentBody } from './types.ts'
 import type { Upstream } from './upstream.ts'
 
 interface RelayOptions {
@@ -67,15 +67,11 @@ export function relay(options: RelayOptions): Promise<void> {
   return answer.isWhole
 }
 
-interface AnswerHead {
-  status: number
-  reason: string
-  headers: string[]
-}
-
 const noBytes = Buffer.alloc(0)
 
-const sendHeadAlone = (answer: Answer) => answer.sendHeadAlone()
+/** 100 is the gateway's own answer to `Expect`, and 101 answers an `Upgrade` that is never passed on. */
+const ofThisHop: ReadonlySet<number> = new Set([100, 101])
+const writableReason = /^[\t\x20-\x7e\x80-\xff]*$/
 
 class Answer implements Receiver {
   readonly isWhole: Promise<void>
@@ -87,7 +83,7 @@ class Answer implements Receiver {
   #resolve!: () => void
   #reject!: (error: Error) => void
   /** Not written until it is known whether the body comes with the head. */
-  #head: AnswerHead | undefined
+  #head: { status: number; reason: string; headers: string[] } | undefined
   #bodyBegan = false
   #statedLength: number | undefined
   #wholeBody: Buffer | undefined
@@ -105,10 +101,10 @@ class Answer implements Receiver {
   }
 
   head(status: number, rawHeaders: string[], reason: string): void {
-    const { kind, ownHeaders, request, response, times, upstream } = this.#options
+    const { kind, ownHeaders, times, upstream } = this.#options
     if (status < 200) {
       // The client of an order waits for one answer: its order was accepted, or it was not.
-      if (kind === 'other') relayInterim(request, response, { status, reason, rawHeaders })
+      if (kind === 'other') this.#relayInterim(status, rawHeaders, reason)
       return
     }
     times?.began()
@@ -126,14 +122,29 @@ class Answer implements Receiver {
     }
     // A reason phrase that Node cannot write has to throw here, where undici handles the error.
     if (!isPlain(reason)) this.#writeHead()
-    process.nextTick(sendHeadAlone, this)
+    process.nextTick(() => this.#sendHeadAlone())
+  }
+
+  /**
+   * Relays an interim answer of an upstream, such as 103 Early Hints (RFC 9110 15.2). A client of HTTP/1.0 cannot read
+   * one, and a client that reads nothing would have them pile up.
+   */
+  #relayInterim(status: number, rawHeaders: readonly string[], reason: string): void {
+    const { request, response } = this.#options
+    const { socket } = response
+    if (ofThisHop.has(status) || request.httpVersionMinor === 0 || hasBegun(response)) return
+    if (!socket?.writable || socket.writableNeedDrain) return
+    const lines = headLines(answerHeaders(status, rawHeaders))
+    if (lines === undefined) return
+    const phrase = reasonBytes(reason)
+    socket.write(`HTTP/1.1 ${status} ${writableReason.test(phrase) ? phrase : ''}\r\n${lines}\r\n`, 'latin1')
   }
 
   /**
    * Writes the head at once unless a body came with it. flushHeaders() would turn latin1 bytes into UTF-8; an empty
    * write does not.
    */
-  sendHeadAlone(): void {
+  #sendHeadAlone(): void {
     if (this.#bodyBegan || this.isAnswered) return
     try {
       this.#writeHead()
@@ -214,26 +225,4 @@ class Answer implements Receiver {
     if (!isWritten) endAnswer(request, response, this.#wholeBody)
     this.#resolve()
   }
-}
-
-/** 100 is the gateway's own answer to `Expect`, and 101 answers an `Upgrade` that is never passed on. */
-const ofThisHop: ReadonlySet<number> = new Set([100, 101])
-const writableReason = /^[\t\x20-\x7e\x80-\xff]*$/
-
-/**
- * Relays an interim answer of an upstream, such as 103 Early Hints (RFC 9110 15.2). A client of HTTP/1.0 cannot read one,
- * and a client that reads nothing would have them pile up.
- */
-function relayInterim(
-  request: IncomingMessage,
-  response: ServerResponse,
-  { status, reason, rawHeaders }: { status: number; reason: string; rawHeaders: readonly string[] },
-): void {
-  const { socket } = response
-  if (ofThisHop.has(status) || request.httpVersionMinor === 0 || hasBegun(response)) return
-  if (!socket?.writable || socket.writableNeedDrain) return
-  const lines = headLines(answerHeaders(status, rawHeaders))
-  if (lines === undefined) return
-  const phrase = reasonBytes(reason)
-  socket.write(`HTTP/1.1 ${status} ${writableReason.test(phrase) ? phrase : ''}\r\n${lines}\r\n`, 'latin1')
 }

@@ -4,6 +4,9 @@ import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 
+/** A whole body, which goes out with its length; the pieces of one that goes out in chunks; or one that streams. */
+export type SentBody = Buffer | readonly Buffer[] | RequestBody
+
 const alreadyRead = {
   detail:
     'Something in front of the gateway has read the body of this request, or set an encoding for it, so that its ' +

@@ -9,21 +9,6 @@ const lookEveryMs = 1_500
 /** 64 KiB a second. */
 const slowBytes = 98_304
 
-export interface SlowReadersOptions {
-  /** How many connections they may hold while other requests wait. */
-  max: number
-  /** Whether a request waits for a connection. */
-  othersWait(): boolean
-}
-
-export interface HeldUp {
-  /** What the client has to take before `goOn` is called. */
-  bytes: number
-  goOn(): void
-  /** How long the client may stop reading. */
-  stallMs: number
-}
-
 interface Reader {
   /** Bytes since the last look. */
   taken: number
@@ -37,16 +22,23 @@ interface Reader {
  * at most `max` of these are left, and those that have read slowly for longest are cut.
  */
 export class SlowReaders {
-  readonly #options: SlowReadersOptions
+  readonly #max: number
+  readonly #othersWait: () => boolean
   /** In the order in which they first held up their answers. */
   readonly #readers = new Map<ServerResponse, Reader>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: SlowReadersOptions) {
-    this.#options = options
+  /** `max`: how many connections they may hold while other requests wait for one. */
+  constructor(max: number, othersWait: () => boolean) {
+    this.#max = max
+    this.#othersWait = othersWait
   }
 
-  heldUp(response: ServerResponse, { bytes, goOn, stallMs }: HeldUp): void {
+  /** Calls `goOn` once the client has taken these bytes. */
+  heldUp(
+    response: ServerResponse,
+    { bytes, goOn, stallMs }: { bytes: number; goOn: () => void; stallMs: number },
+  ): void {
     // It would say its end no more.
     if (response.destroyed) return
     response.once('drain', goOn)
@@ -79,9 +71,8 @@ export class SlowReaders {
       if (mayBeCut && reader.taken < slowBytes) slow.push(response)
       reader.taken = 0
     }
-    const { max, othersWait } = this.#options
-    if (slow.length > max && othersWait())
-      for (const response of slow.slice(0, slow.length - max)) response.destroy()
+    if (slow.length > this.#max && this.#othersWait())
+      for (const response of slow.slice(0, slow.length - this.#max)) response.destroy()
     if (this.#readers.size > 0) return
     clearInterval(this.#timer)
     this.#timer = undefined

@@ -2,24 +2,14 @@ import type { LookupFunction } from 'node:net'
 import type { Events } from '../events.ts'
 import { UpstreamFailure } from '../http/failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
-import { type Breaker, Breakers } from './breakers.ts'
-import { Call, type CallContext } from './call.ts'
+import { type Breaker, Breakers, type RequestKind, type Traffic, trafficOf } from './breakers.ts'
+import { Call, type CallContext, type Receiver, type UpstreamRequest } from './call.ts'
 import { Connections, connectionsForStreams, type Lane, reservedForFloatOrders } from './connections.ts'
 import type { ConnectionOptions } from './connector.ts'
+import type { CountedFailure } from './fault.ts'
 import { RequestBody } from './request-body.ts'
 import { SlowReaders } from './slow-readers.ts'
-import { createSuccesses, type Successes } from './successes.ts'
 import { TryTrace } from './try-trace.ts'
-import {
-  type ConnectionCounts,
-  type LastFailure,
-  type Receiver,
-  type RequestKind,
-  type Traffic,
-  trafficOf,
-  type UpstreamLimits,
-  type UpstreamRequest,
-} from './types.ts'
 
 // Providers commonly close an idle connection after 5 s. Closing it sooner keeps requests off a closing connection.
 const idleMs = 4_000
@@ -30,6 +20,20 @@ const defaultConnectionLifeMs = 60_000
 const maxAnswerHeadBytes = 65_536
 /** Longer than most answers take, so that successes have come by then, if there are any. */
 const minFailingMs = 1_000
+
+export interface UpstreamLimits {
+  connectTimeoutMs: number
+  headersTimeoutMs: number
+  bodyTimeoutMs: number
+  connections: number
+  /** How many requests may wait for a connection. */
+  queue: number
+  retries: number
+  breakerFailures: number
+  /** How old the first failure in a row has to be before a breaker opens. Default: a second. */
+  breakerMinFailingMs?: number
+  breakerOpenMs: number
+}
 
 export interface UpstreamOptions {
   name: UpstreamName
@@ -49,10 +53,14 @@ export interface UpstreamOptions {
 export class Upstream {
   readonly name: UpstreamName
   readonly breakers: Breakers
-  readonly successes: Successes
   readonly slowReaders: SlowReaders
-  /** By what failed: connections, or requests that had one. */
-  readonly lastFailures: Partial<Record<'connections' | Traffic, LastFailure>> = {}
+  /**
+   * The latest failure that a breaker counted, and how long after its request it came. By what failed: connections, or
+   * requests that had one.
+   */
+  readonly lastFailures: Partial<
+    Record<'connections' | Traffic, { readonly failure: CountedFailure; readonly afterMs: number }>
+  > = {}
   /** How many requests have a connection or wait for one. */
   inFlight = 0
   /** Requests that failed so far; one whose client left did not. */
@@ -96,15 +104,12 @@ export class Upstream {
         maxHeaderSize: maxAnswerHeadBytes,
       },
     })
-    this.slowReaders = new SlowReaders({
-      max: connectionsForStreams(limits.connections),
-      othersWait: () => this.#connections.stats.waiting > 0,
-    })
-    this.successes = createSuccesses(this.breakers, () => performance.now())
+    const maxSlow = connectionsForStreams(limits.connections)
+    this.slowReaders = new SlowReaders(maxSlow, () => this.#connections.stats.waiting > 0)
     this.#context = this.#contextFor(limits)
   }
 
-  get connections(): ConnectionCounts {
+  get connections(): Connections['stats'] {
     return this.#connections.stats
   }
 
@@ -132,7 +137,7 @@ export class Upstream {
   }
 
   #contextFor(limits: UpstreamLimits): CallContext {
-    const { breakers, lastFailures, name, successes } = this
+    const { breakers, lastFailures, name } = this
     const [url, events] = [this.#url, this.#events]
     const basePath = url.pathname.replace(/(?<!\/)\/+$/, '')
     return {
@@ -153,7 +158,7 @@ export class Upstream {
       ended: (outcome, call) => {
         this.inFlight -= 1
         if (outcome !== 'answered' && outcome !== 'given-up') this.failures += 1
-        if (outcome === 'answered' && call.status < 400) successes.note(call.traffic)
+        if (outcome === 'answered' && call.status < 400) breakers.noteSuccess(call.traffic)
         events.callEnded(call, outcome, performance.now() - call.startedAtMs)
       },
     }
@@ -178,11 +183,11 @@ export class Upstream {
   }
 
   #stopped({ name: breaker, retryAfterMs, failingSinceMs }: Breaker): UpstreamFailure {
-    const quotes = breaker === 'pair' ? this.successes.quotesOutage() : undefined
+    const quotes = breaker === 'pair' ? this.breakers.quotesOutage() : undefined
     const outage = {
       stoppedPairs: quotes?.stopped.length ?? 0,
       pairsAskedFor: quotes?.askedFor,
-      stillServed: this.successes.since(
+      stillServed: this.breakers.servedSince(
         quotes?.askedFor === undefined ? (failingSinceMs ?? Number.POSITIVE_INFINITY) : quotes.sinceMs,
       ),
     }

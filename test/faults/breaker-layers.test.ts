@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { refusedPairs } from '../../src/upstream/successes.ts'
+import { refusedPairs } from '../../src/upstream/breakers.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { edgeTo } from '../support/gateways/edge.ts'

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
+import type { Receiver } from '../../src/upstream/call.ts'
 import { fetchWhole } from '../../src/upstream/fetch.ts'
-import type { Receiver } from '../../src/upstream/types.ts'
 import { expectProblem, proxyStatus } from '../support/clients/problems.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { gatewayTo, rawUpstream, recordingUpstream, until } from '../support/gateways/between.ts'

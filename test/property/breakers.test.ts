@@ -1,9 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import type { Permit } from '../../src/upstream/breakers.ts'
-import { Breakers } from '../../src/upstream/breakers.ts'
-import { refusedPairs } from '../../src/upstream/successes.ts'
-import type { RequestKind } from '../../src/upstream/types.ts'
+import { Breakers, type Permit, type RequestKind, refusedPairs } from '../../src/upstream/breakers.ts'
 
 const openMs = 5_000
 const minFailingMs = 1_000

@@ -5,10 +5,10 @@ import { Events } from '../../../src/events.ts'
 import { ClientGone } from '../../../src/http/failure.ts'
 import { problemBody, problemOf } from '../../../src/http/problem.ts'
 import { hasBody } from '../../../src/upstream/body.ts'
+import type { RequestKind } from '../../../src/upstream/breakers.ts'
 import { relay } from '../../../src/upstream/relay.ts'
 import { RequestBody } from '../../../src/upstream/request-body.ts'
-import type { RequestKind, UpstreamLimits } from '../../../src/upstream/types.ts'
-import { Upstream, type UpstreamOptions } from '../../../src/upstream/upstream.ts'
+import { Upstream, type UpstreamLimits, type UpstreamOptions } from '../../../src/upstream/upstream.ts'
 
 export interface Edge {
   url: string
