@@ -7,7 +7,7 @@ import { maxListenBacklog } from '../process/listen-backlog.ts'
 import { ListenError } from '../process/listen-error.ts'
 import type { Logger } from '../process/logger.ts'
 import { closeServer, listen } from '../server/listen.ts'
-import { createOperationsServer } from '../server/operations-server.ts'
+import { createOperationsServer } from '../server/pipeline.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
 
 export interface LifecycleParts {

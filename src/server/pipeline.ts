@@ -1,49 +1,10 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
+import { createServer, IncomingMessage, type RequestListener, type Server } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { getHeapStatistics } from 'node:v8'
-import { destroyUnlessRead, type Refusable, refused, type TrafficResponse } from '../http/answer.ts'
-import { createSpeakers, hasJustSpoken, type Speaker } from './half-closed.ts'
+import { bodyExpected, destroyUnlessRead, type Refusable, refused, TrafficResponse } from '../http/answer.ts'
+import { Connection, OpenConnections, type PipelinedRequest } from './connections.ts'
 import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
-import type { OpenConnections } from './open-connections.ts'
-
-/** A request in the queue of its connection. */
-export interface PipelinedRequest {
-  readonly request: IncomingMessage
-  readonly response: ServerResponse
-  serve: RequestListener
-  /** What it takes of `maxWaitingBytes`: nothing if no request was in front of it. */
-  readonly waitingBytes: number
-}
-
-export interface Connection extends Speaker {
-  /** The requests that have no complete answer yet. Only the first is being served. */
-  readonly queue: PipelinedRequest[]
-  /** The last request that was answered before all of its body had come. */
-  answeredEarly: IncomingMessage | undefined
-  /** Called once the queue is empty, if no further request is taken. */
-  atEnd: (() => void) | undefined
-  takesNoMore: boolean
-  paused: boolean
-  /** Of the requests that wait behind the first. */
-  waitingBytes: number
-  /** How many idle checks in a row found nothing going on. */
-  idleChecks: number
-  readonly idleTimer: NodeJS.Timeout
-}
-
-export interface Pipeline {
-  connectionOf(socket: Duplex): Connection
-  /** Takes a request, and serves it at once if no other request of its connection is in front of it. */
-  take(request: IncomingMessage, response: TrafficResponse, serve: RequestListener): void
-}
-
-export interface PipelineOptions {
-  open: OpenConnections
-  /** How long a connection may be idle, and how long its client may leave an answer unread. */
-  idleMs: number
-  /** Serves the request that is now the first of its connection. */
-  begin(first: PipelinedRequest): void
-}
 
 /** An idle connection is closed at this check. A timer that is set again for each request costs more. */
 const maxIdleChecks = 4
@@ -62,39 +23,48 @@ const requestBytes = 1_024
 const maxWaitingBytesInAll = Math.max(8_388_608, getHeapStatistics().heap_size_limit / 16)
 const toleratedBytes = 16_384 + requestBytes
 
+/** On the socket itself: a look-up in a WeakMap costs more. */
+const served = Symbol('connection')
+
 /**
  * Serves the requests of each connection one after another. RFC 9112 9.3.2 allows more only for safe methods: a GET
  * that is sent behind a POST expects to see what the POST did.
  */
-export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeline {
-  /** On the socket itself: a look-up in a WeakMap costs more. */
-  const served = Symbol('connection')
-  let waitingBytesInAll = 0
-  const noteRead = createSpeakers()
+export class Pipeline {
+  readonly #open: OpenConnections
+  readonly #idleMs: number
+  readonly #begin: (first: PipelinedRequest) => void
+  #waitingBytesInAll = 0
+  /** Connections of which the last byte of a request was read in this turn of the event loop, and in the one before. */
+  #spoke: Connection[] = []
+  #spokeBefore: Connection[] = []
 
-  function connectionOf(socket: Duplex & { [served]?: Connection }): Connection {
+  /**
+   * `idleMs`: how long a connection may be idle, and how long its client may leave an answer unread. `begin` serves the
+   * request that is now the first of its connection.
+   */
+  constructor(open: OpenConnections, idleMs: number, begin: (first: PipelinedRequest) => void) {
+    this.#open = open
+    this.#idleMs = idleMs
+    this.#begin = begin
+  }
+
+  connectionOf(socket: Duplex & { [served]?: Connection }): Connection {
     const known = socket[served]
     if (known) return known
-    const connection: Connection = {
-      queue: [],
-      answeredEarly: undefined,
-      atEnd: undefined,
-      takesNoMore: false,
-      paused: false,
-      hasJustSpoken: false,
-      spokeAtMs: Number.NEGATIVE_INFINITY,
-      waitingBytes: 0,
-      idleChecks: 0,
-      idleTimer: setInterval(() => checkIdle(socket, connection), Math.ceil(idleMs / maxIdleChecks)),
-    }
+    const connection = new Connection()
     socket[served] = connection
+    const idleTimer = setInterval(
+      () => this.#checkIdle(socket, connection),
+      Math.ceil(this.#idleMs / maxIdleChecks),
+    )
     socket.once('close', () => {
-      clearInterval(connection.idleTimer)
-      waitingBytesInAll -= connection.waitingBytes
+      clearInterval(idleTimer)
+      this.#waitingBytesInAll -= connection.waitingBytes
     })
     // Node would end the connection of every client that ends its own side (httpAllowHalfOpen).
     socket.on('end', () => {
-      if (!hasJustSpoken(connection)) socket.end()
+      if (!connection.hasJustSpoken) socket.end()
     })
     // Node resumes a socket after every answer, also one that was paused here.
     socket.on('resume', () => {
@@ -107,7 +77,7 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
    * Any byte stops Node's own idle timer, an empty line too, and Node's deadline for a head begins with the first byte
    * of a method. So an empty line would keep a connection open forever.
    */
-  function checkIdle(socket: Duplex, connection: Connection): void {
+  #checkIdle(socket: Duplex, connection: Connection): void {
     const client = connection.queue[0]?.request.socket
     if (client === undefined) {
       connection.idleChecks += 1
@@ -116,23 +86,24 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
     }
     connection.idleChecks = 0
     // Node begins its timer again with every byte that the client takes.
-    if (client.writableLength > 0 && !client.timeout) client.setTimeout(idleMs)
+    if (client.writableLength > 0 && !client.timeout) client.setTimeout(this.#idleMs)
   }
 
-  function take(request: IncomingMessage, response: TrafficResponse, serve: RequestListener): void {
+  /** Takes a request, and serves it at once if no other request of its connection is in front of it. */
+  take(request: IncomingMessage, response: TrafficResponse, serve: RequestListener): void {
     const socket: IncomingMessage['socket'] & Refusable = request.socket
-    const connection = connectionOf(socket)
+    const connection = this.connectionOf(socket)
     if (socket[refused] || connection.takesNoMore) return
     const { queue } = connection
     if (request.headers.upgrade !== undefined && upgradeMayHideBytes(request)) {
       connection.takesNoMore = true
       response.shouldKeepAlive = false
     }
-    if (open.isEnding || (response.shouldKeepAlive && saysClose(request))) open.endWith(response, connection)
+    if (this.#open.isEnding || (response.shouldKeepAlive && saysClose(request))) connection.endWith(response)
     const waitingBytes = queue.length === 0 ? 0 : bytesOf(request)
     const pipelined = { request, response, serve, waitingBytes }
     if (queue.length === 0) {
-      begin(pipelined)
+      this.#begin(pipelined)
       // Answered whole within this call. Any other answer may still leave a body behind that has to end.
       if (response.whole === 'sent') {
         connection.idleChecks = 0
@@ -140,18 +111,19 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
       }
     }
     queue.push(pipelined)
-    noteRead(request, connection)
+    this.#noteSpoken(connection)
+    if (bodyExpected(request)) request.once('end', () => this.#noteSpoken(connection))
     response.on('close', () => {
       if (!request.complete) {
         connection.answeredEarly = request
         endBody(request)
       }
       queue.splice(queue.indexOf(pipelined), 1)
-      next(socket, connection)
+      this.#next(socket, connection)
     })
     connection.waitingBytes += waitingBytes
-    waitingBytesInAll += waitingBytes
-    if (waitingBytesInAll > maxWaitingBytesInAll && connection.waitingBytes > toleratedBytes) {
+    this.#waitingBytesInAll += waitingBytes
+    if (this.#waitingBytesInAll > maxWaitingBytesInAll && connection.waitingBytes > toleratedBytes) {
       connection.takesNoMore = true
       socket.destroy()
       return
@@ -162,24 +134,38 @@ export function createPipeline({ open, idleMs, begin }: PipelineOptions): Pipeli
     }
   }
 
-  function next(socket: Refusable, connection: Connection): void {
+  #next(socket: Refusable, connection: Connection): void {
     if (socket.destroyed || socket[refused]) return
     const { queue, atEnd } = connection
     const first = queue[0]
     if (first) {
       connection.waitingBytes -= first.waitingBytes
-      waitingBytesInAll -= first.waitingBytes
+      this.#waitingBytesInAll -= first.waitingBytes
     }
     if (connection.paused && !waitsTooMuch(connection)) {
       connection.paused = false
       socket.resume()
     }
-    if (first) begin(first)
+    if (first) this.#begin(first)
     else if (atEnd) atEnd()
     else connection.idleChecks = 0
   }
 
-  return { connectionOf, take }
+  #noteSpoken(connection: Connection): void {
+    if (this.#spoke.length === 0 && this.#spokeBefore.length === 0) setImmediate(this.#nextTurn)
+    connection.spokeLately = true
+    connection.spokeAtMs = performance.now()
+    this.#spoke.push(connection)
+  }
+
+  readonly #nextTurn = (): void => {
+    for (const connection of this.#spokeBefore) connection.spokeLately = false
+    // Some of them have spoken again.
+    for (const connection of this.#spoke) connection.spokeLately = true
+    this.#spokeBefore = this.#spoke
+    this.#spoke = []
+    if (this.#spokeBefore.length > 0) setImmediate(this.#nextTurn)
+  }
 }
 
 function waitsTooMuch({ queue, waitingBytes }: Connection): boolean {
@@ -207,4 +193,34 @@ function endBody(request: IncomingMessage): void {
   const end = () => request.destroy()
   socket.once('close', end)
   request.once('close', () => socket.off('close', end))
+}
+
+/** The console's viewers are at most 200 of them. */
+const maxOperationsConnections = 256
+/** Node's own limit does not count a connection on which only empty lines arrive. */
+const operationsIdleMs = 60_000
+
+/**
+ * The server of the operations listener, which shares the event loop with the traffic: it serves one request of a
+ * connection at a time, however many are pipelined, and holds at most `maxConnections`.
+ */
+export function createOperationsServer(
+  listener: RequestListener,
+  { maxConnections = maxOperationsConnections }: { maxConnections?: number } = {},
+): Server {
+  const open = new OpenConnections(maxConnections)
+  const pipeline = new Pipeline(open, operationsIdleMs, ({ request, response, serve }) =>
+    serve(request, response),
+  )
+  const server = createServer({ IncomingMessage, ServerResponse: TrafficResponse }, (request, response) =>
+    pipeline.take(request, response, listener),
+  )
+  server.on('connection', (socket: Socket) => {
+    const connection = pipeline.connectionOf(socket)
+    if (open.add(socket, connection)) return
+    // A health probe has to be answered, even if one client holds all other connections.
+    if (open.closeUnused()) open.add(socket, connection)
+    else socket.destroy()
+  })
+  return server as Server
 }

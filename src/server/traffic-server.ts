@@ -14,9 +14,9 @@ import {
 import { hasLeft } from '../http/failure.ts'
 import { createRequestIds } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
+import { OpenConnections, type OrderlyEnd, type PipelinedRequest } from './connections.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
-import { createOpenConnections, type OrderlyEnd } from './open-connections.ts'
-import { createPipeline, type PipelinedRequest } from './pipeline.ts'
+import { Pipeline } from './pipeline.ts'
 
 export interface TrafficServerOptions {
   listener: RequestListener
@@ -64,8 +64,8 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   /** An idle connection, and the head that ends its idleness, may take this long together. */
   const idleMs = keepAliveMs + headTimeoutMs
   const keepAliveLines = `Connection: keep-alive\r\nKeep-Alive: timeout=${Math.floor(keepAliveMs / 1_000)}\r\n`
-  const open = createOpenConnections(options.maxConnections ?? Number.POSITIVE_INFINITY)
-  const { connectionOf, take } = createPipeline({ open, idleMs, begin })
+  const open = new OpenConnections(options.maxConnections ?? Number.POSITIVE_INFINITY)
+  const pipeline = new Pipeline(open, idleMs, begin)
   const nextId = createRequestIds()
   let turnedAway = 0
 
@@ -75,7 +75,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       socket.destroy()
       return
     }
-    if (!open.add(socket, connectionOf(socket))) turnAway(socket)
+    if (!open.add(socket, pipeline.connectionOf(socket))) turnAway(socket)
   }
 
   function turnAway(socket: Socket): void {
@@ -126,7 +126,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     },
     (request, response) => {
       response.keepAliveLines = keepAliveLines
-      take(request, response, listener)
+      pipeline.take(request, response, listener)
     },
   )
   server.maxHeadersCount = maxKeptHeaders
@@ -136,20 +136,20 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
   server.on('timeout', (socket) => {
     // A client that has stopped taking its answer would hold an upstream's connection forever. A client that waits for
     // its answer is not timed out here: the upstream's deadlines apply.
-    if (connectionOf(socket).queue.length === 0 || socket.writableLength > 0) socket.destroy()
+    if (pipeline.connectionOf(socket).queue.length === 0 || socket.writableLength > 0) socket.destroy()
     else socket.setTimeout(0)
   })
   server.on('connection', accept)
   server.on('checkContinue', (request, response) => {
     // The body is asked for by its reader, once the head has been found good and the upstream takes requests.
     response.awaitsContinue = bodyExpected(request)
-    take(request, response, (checked, answer) => {
+    pipeline.take(request, response, (checked, answer) => {
       if (!response.awaitsContinue) answer.writeContinue()
       listener(checked, answer)
     })
   })
   server.on('checkExpectation', (request, response) => {
-    take(request, response, (checked, answer) => {
+    pipeline.take(request, response, (checked, answer) => {
       const detail = 'The only Expect value that this gateway supports is 100-continue.'
       refuse(checked, answer, new Problem('expectation-failed', { detail }))
     })
@@ -158,7 +158,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     // Node takes its own listeners off this socket: without this one a reset would end the process.
     socket.on('error', () => socket.destroy())
     socket.resume()
-    const connection = connectionOf(socket)
+    const connection = pipeline.connectionOf(socket)
     if (socket[refused] || connection.takesNoMore) return
     connection.takesNoMore = true
     const problem = new Problem('method-not-allowed', {
@@ -178,7 +178,7 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       }
       // Node calls this again for every further piece of what it could not read: closing now would take the answer back.
       if (socket[refused]) return
-      const connection = connectionOf(socket)
+      const connection = pipeline.connectionOf(socket)
       const { queue } = connection
       const last = queue.at(-1)
       // A client that closes its side in the middle of a body has left: nothing is malformed, and no answer would be read.

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { AddressInfo, Socket } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
-import { createOperationsServer } from '../../src/server/operations-server.ts'
+import { createOperationsServer } from '../../src/server/pipeline.ts'
 import { gatewayWith, quote } from '../operations/support.ts'
 import { RawConnection, rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, until } from '../support/gateways/between.ts'
