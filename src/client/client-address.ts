@@ -1,12 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import {
-  claimsClientAddress,
-  isUndisclosedNode,
-  namesClientAddress,
-  nodeAddress,
-  parseForwarded,
-  shortestClientAddressHeader,
-} from '../http/forwarded.ts'
+import { claimsClientAddress, namesClientAddress, shortestClientAddressHeader } from '../http/forwarded.ts'
 import {
   type AddressBlock,
   blocksHold,
@@ -16,6 +9,7 @@ import {
 } from '../http/ip-address.ts'
 import { flatText } from '../process/flat-text.ts'
 import { memoize } from '../process/memoize.ts'
+import { isUndisclosedNode, nodeAddress, parseForwarded } from './forwarded.ts'
 
 interface ClientAddressOptions {
   /** As the settings have checked them. */

@@ -1,6 +1,6 @@
 import { networkInterfaces } from 'node:os'
-import { canonicalHost, isLoopback, isWildcard } from '../http/ip-address.ts'
 import { upstreamNames, upstreamTable } from '../http/upstreams.ts'
+import { canonicalHost, isLoopback, isWildcard } from './host-name.ts'
 import type { SettingName, SettingValues } from './settings.ts'
 import { type WarningContext, warningsFor } from './warnings.ts'
 import { withoutEffect } from './without-effect.ts'

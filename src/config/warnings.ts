@@ -1,5 +1,6 @@
-import { blocksHold, isLoopback, parseAddressBlock } from '../http/ip-address.ts'
+import { blocksHold, parseAddressBlock } from '../http/ip-address.ts'
 import { type PathsSetting, type UpstreamFacts, upstreamNames, upstreamTable } from '../http/upstreams.ts'
+import { isLoopback } from './host-name.ts'
 import type { SettingName, SettingValues } from './settings.ts'
 
 export interface WarningContext {

@@ -80,7 +80,8 @@ export function awaitsContinue(response: ServerResponse): boolean {
 
 /** A body up to this size may be sent in one write with its head. */
 export const maxOneWriteBytes = 16_384
-const plainReason = /^[\t\x20-\x7e\x80-\xff]*$/
+/** What Node writes as a reason phrase. */
+export const writableReason = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
  * Sends a complete answer in one write, or returns false and sends nothing. The body is a parameter of its own, because
@@ -93,7 +94,7 @@ export function answerInOneWrite(
 ): boolean {
   if (!(response instanceof TrafficResponse) || body.length > maxOneWriteBytes) return false
   const lines = headLines(headers)
-  if (lines === undefined || !plainReason.test(reason)) return false
+  if (lines === undefined || !writableReason.test(reason)) return false
   response.statusCode = status
   const date = response.sendDate ? dateLine() : ''
   return response.writeWhole(`HTTP/1.1 ${status} ${reason}\r\n${lines}${date}`, body.toString('latin1'))
@@ -189,17 +190,7 @@ export function answerProblem(
   ;(response as Interruptible)[interrupted] = problemWasSent
   const body = Buffer.from(problemBody(problem, requestId))
   const closes = problem.closes || !bodyIsSmall(request)
-  const headers = [
-    'Content-Type',
-    'application/problem+json',
-    'Content-Length',
-    String(body.length),
-    'Cache-Control',
-    'no-store',
-    'X-Request-Id',
-    requestId,
-  ]
-  for (const [name, value] of Object.entries(problem.headers)) headers.push(name, value)
+  const headers = problemHeaders(problem, requestId, body.length)
   headers.push(...fields)
   if (closes) {
     headers.push('Connection', 'close')
@@ -226,18 +217,17 @@ export function answerSocket(
 ): void {
   ;(socket as Refusable)[refused] = true
   const body = problemBody(problem, requestId)
-  const head = [
-    `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}`,
-    'Content-Type: application/problem+json',
-    `Content-Length: ${Buffer.byteLength(body)}`,
-    'Cache-Control: no-store',
-    `X-Request-Id: ${requestId}`,
-    ...Object.entries(problem.headers).map(([name, value]) => `${name}: ${value}`),
-    'Connection: close',
-  ]
-  socket.end(`${head.join('\r\n')}\r\n${dateLine()}\r\n${body}`)
+  const headers = [...problemHeaders(problem, requestId, Buffer.byteLength(body)), 'Connection', 'close']
+  const head = `HTTP/1.1 ${problem.status} ${STATUS_CODES[problem.status]}\r\n${headLines(headers) ?? ''}`
+  socket.end(`${head}${dateLine()}\r\n${body}`)
   const timer = new PatientTimer(lingerMs, () => socket.destroy())
   socket.once('close', () => timer.clear())
+}
+
+function problemHeaders({ headers }: Problem, requestId: string, length: number): string[] {
+  const own = ['Content-Type', 'application/problem+json', 'Content-Length', String(length)]
+  own.push('Cache-Control', 'no-store', 'X-Request-Id', requestId, ...Object.entries(headers).flat())
+  return own
 }
 
 function bodyIsSmall(request: IncomingMessage): boolean {
@@ -267,7 +257,7 @@ export function endAnswer(request: IncomingMessage, response: ServerResponse, la
 }
 
 /** Ends an answer that closes its connection, but only after the client has stopped sending. */
-export function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
+function endOnceRead(request: IncomingMessage, response: ServerResponse): void {
   readToEnd(request, () => response.end())
 }
 

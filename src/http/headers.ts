@@ -125,9 +125,9 @@ export function headerLines(rawHeaders: readonly string[], lowerCaseName: string
 }
 
 /** The same for several headers, found in one pass: their lines in the order of the names. */
-export type PickHeaders = (rawHeaders: readonly string[]) => readonly (string | undefined)[]
-
-export function createHeaderPicker(lowerCaseNames: readonly string[]): PickHeaders {
+export function createHeaderPicker(
+  lowerCaseNames: readonly string[],
+): (rawHeaders: readonly string[]) => readonly (string | undefined)[] {
   const byLength: { name: string; place: number }[][] = []
   for (const [place, name] of lowerCaseNames.entries()) {
     byLength[name.length] ??= []

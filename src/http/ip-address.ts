@@ -1,5 +1,16 @@
-import { isIPv4 } from 'node:net'
-import { plainAddress } from './forwarded.ts'
+import { isIP, isIPv4, isIPv6 } from 'node:net'
+
+// RFC 6874 section 2: unreserved characters, or percent-encoded.
+const zone = /^[\w.~%-]+$/
+
+/** An IP address without its zone, spelled as received; undefined for anything else. */
+export function plainAddress(text: string): string | undefined {
+  const percent = text.indexOf('%')
+  if (percent === -1) return isIP(text) === 0 ? undefined : text
+  // net.isIP refuses zones that name real interfaces, such as `br_lan`, so it checks only the address.
+  const address = text.slice(0, percent)
+  return isIPv6(address) && zone.test(text.slice(percent + 1)) ? address : undefined
+}
 
 /**
  * The canonical spelling of an IP address: dotted IPv4, or IPv6 by RFC 5952, without a zone. An IPv4-mapped IPv6
@@ -134,20 +145,4 @@ export function maskedAddress(text: string | undefined): string {
   if (isIPv4(address)) return address.replace(/\d{1,3}$/, 'x')
   const network = ipv6Groups(address).slice(0, 4)
   return `${network.map((group) => group.toString(16)).join(':')}:x`
-}
-
-/** The canonical spelling of a host: a normalized address, or a name in lower case without a final dot. */
-export function canonicalHost(host: string): string {
-  const bare = host.toLowerCase().replace(/^\[|\]$/g, '')
-  return normalizeAddress(bare) ?? bare.replace(/%.*$/s, '').replace(/\.$/, '')
-}
-
-export function isWildcard(host: string): boolean {
-  return ['0.0.0.0', '::'].includes(canonicalHost(host))
-}
-
-export function isLoopback(host: string): boolean {
-  const name = canonicalHost(host)
-  if (isIPv4(name)) return name.startsWith('127.')
-  return name === '::1' || name === 'localhost' || name.endsWith('.localhost')
 }

@@ -53,16 +53,6 @@ export class Connection {
   }
 }
 
-/** The steps of an orderly end; lifecycle.ts says when. */
-export interface OrderlyEnd {
-  /** From now on the next answer of each connection has `Connection: close`. */
-  announceEnd(): void
-  /** Closes connections on which not a byte was ever received. */
-  closeSilentConnections(): void
-  /** Ends everything at once; an answer that was under way must not look whole. */
-  cutConnections(): void
-}
-
 /** The clients' connections that are served, at most `max`, and how they end. */
 export class OpenConnections {
   readonly #max: number
@@ -102,15 +92,18 @@ export class OpenConnections {
     return false
   }
 
-  /** Bound, because a server has them as methods of its own. */
-  readonly end: OrderlyEnd = {
+  /** The steps of an orderly end; lifecycle.ts says when. They are bound, because a server has them as its own. */
+  readonly end = {
+    /** From now on the next answer of each connection has `Connection: close`. */
     announceEnd: () => {
       this.isEnding = true
       for (const connection of this.#open.values()) connection.endWith(connection.queue.at(-1)?.response)
     },
+    /** Closes connections on which not a byte was ever received. */
     closeSilentConnections: () => {
       for (const socket of this.#open.keys()) if (socket.bytesRead === 0) socket.destroy()
     },
+    /** Ends everything at once; an answer that was under way must not look whole. */
     cutConnections: () => {
       for (const [socket, { queue }] of this.#open) {
         // A body that ends with its connection would look complete if that was closed the usual way.

@@ -14,7 +14,7 @@ import {
 import { hasLeft } from '../http/failure.ts'
 import { createRequestIds } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
-import { OpenConnections, type OrderlyEnd, type PipelinedRequest } from './connections.ts'
+import { OpenConnections, type PipelinedRequest } from './connections.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
 
@@ -42,7 +42,7 @@ const maxKeptHeaders = maxHeaders + 1
 /** Refused connections that are given time to read their refusal; further ones are closed at once. */
 const maxTurnedAway = 1_000
 
-export type TrafficServer = Server & OrderlyEnd
+export type TrafficServer = Server & OpenConnections['end']
 
 /**
  * Gives every socket the same hidden class. Node notes a socket's address and timeout on it when they are first needed,

@@ -7,6 +7,7 @@ import {
   type Interruptible,
   interrupted,
   maxOneWriteBytes,
+  writableReason,
   writeReceivedHead,
 } from '../http/answer.ts'
 import { ClientGone, UpstreamFailure } from '../http/failure.ts'
@@ -71,7 +72,6 @@ const noBytes = Buffer.alloc(0)
 
 /** 100 is the gateway's own answer to `Expect`, and 101 answers an `Upgrade` that is never passed on. */
 const ofThisHop: ReadonlySet<number> = new Set([100, 101])
-const writableReason = /^[\t\x20-\x7e\x80-\xff]*$/
 
 class Answer implements Receiver {
   readonly isWhole: Promise<void>

@@ -1,4 +1,3 @@
-import type { LookupFunction } from 'node:net'
 import type { Events } from '../events.ts'
 import { UpstreamFailure } from '../http/failure.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
@@ -35,18 +34,13 @@ export interface UpstreamLimits {
   breakerOpenMs: number
 }
 
-export interface UpstreamOptions {
+/** Default of `lookup`: the system's resolver; of `tls`: its authorities, and no certificate; of `proxy`: none. */
+export interface UpstreamOptions extends Partial<Pick<ConnectionOptions, 'lookup' | 'tls' | 'proxy'>> {
   name: UpstreamName
   baseUrl: string
   limits: UpstreamLimits
   events: Events
-  /** Resolves host names. Default: the system's resolver. */
-  lookup?: LookupFunction
   connectionLifeMs?: number
-  /** Default: the system's authorities, and no certificate of our own. */
-  tls?: ConnectionOptions['tls']
-  /** Default: every connection is direct. */
-  proxy?: ConnectionOptions['proxy']
 }
 
 /** One upstream: its address, its connections, its timeouts and its breakers. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { createClientAddress, parseTrustProxy } from '../../src/client/client-address.ts'
-import { isUndisclosedNode, nodeAddress } from '../../src/http/forwarded.ts'
+import { isUndisclosedNode, nodeAddress } from '../../src/client/forwarded.ts'
 import { normalizeAddress } from '../../src/http/ip-address.ts'
 
 // The rule of design.md a second time, with regular expressions where the gateway has a scanner.

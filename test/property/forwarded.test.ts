@@ -2,12 +2,8 @@ import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { createClientAddress } from '../../src/client/client-address.ts'
-import {
-  type ForwardedElement,
-  formatForwarded,
-  nodeAddress,
-  parseForwarded,
-} from '../../src/http/forwarded.ts'
+import { type ForwardedElement, nodeAddress, parseForwarded } from '../../src/client/forwarded.ts'
+import { formatForwarded } from '../../src/http/forwarded.ts'
 import { normalizeAddress } from '../../src/http/ip-address.ts'
 
 /** Without types of its own; throws on what it takes for malformed. */

@@ -1,0 +1,145 @@
+import { isIPv4 } from 'node:net'
+import { plainAddress } from '../http/ip-address.ts'
+
+/** One element of a `Forwarded` field: what one hop says. Values are unquoted; extensions are left out. */
+export interface ForwardedElement {
+  for?: string
+  by?: string
+  host?: string
+  proto?: string
+}
+
+/**
+ * Reads a `Forwarded` field by RFC 7239 section 4; undefined: malformed.
+ *
+ * Read from the left, because a quoted string may hold commas and only the text before it tells where it begins. So
+ * one mistake makes the whole value unreadable.
+ *
+ * Three things that the grammar forbids are still read, because proxies write them, they can only mean
+ * one thing, and refusing them would put every user of such a proxy at the proxy's own address: an unquoted
+ * port (`for=192.0.2.1:4711`), an unquoted IPv6 address (`for=[2001:db8::1]`), and blanks around a semicolon.
+ */
+export function parseForwarded(value: string): ForwardedElement[] | undefined {
+  const scanner: Scanner = { text: value, position: 0 }
+  const elements: ForwardedElement[] = []
+  do {
+    const parameters = readElement(scanner)
+    if (parameters === undefined) return undefined
+    // RFC 9110 section 5.6.1.2: a recipient ignores empty list elements. By RFC 7239's own grammar an
+    // element may lack every pair as well (`;`): such an element says no more than an empty one.
+    if (parameters.size > 0) elements.push(knownParameters(parameters))
+  } while (take(scanner, ','))
+  return scanner.position === value.length ? elements : undefined
+}
+
+/**
+ * The address that a node names, without port, brackets and zone, spelled as received; undefined for
+ * `unknown`, for an obfuscated name, and for text that is not a node.
+ */
+export function nodeAddress(node: string): string | undefined {
+  // An IPv6 address without brackets is malformed in Forwarded but usual in X-Forwarded-For. It is never
+  // cut: RFC 5952 section 6 wants brackets where a port follows, so without them the last group is not a port.
+  const bare = plainAddress(node)
+  if (bare !== undefined) return bare
+  const match = nodeWithPort.exec(node)
+  if (match === null) return undefined
+  const [, bracketed, unbracketed = ''] = match
+  if (bracketed === undefined) return isIPv4(unbracketed) ? unbracketed : undefined
+  return bracketed.includes(':') ? plainAddress(bracketed) : undefined
+}
+
+/** Whether a node says that it will not say: RFC 7239 sections 6.2 (`unknown`) and 6.3 (`_hidden`). */
+export function isUndisclosedNode(node: string): boolean {
+  return undisclosedNode.test(node)
+}
+
+// RFC 7239 section 6: the port is at most five digits, or an obfuscated name.
+const nodeWithPort = /^(?:\[([^\]]*)\]|([^:]*))(?::(?:\d{1,5}|_[\w.-]+))?$/
+const undisclosedNode = /^(?:unknown|_[\w.-]+)(?::(?:\d{1,5}|_[\w.-]+))?$/i
+
+// Each pattern is a single run of one character class, so no input makes it read a character twice.
+const tokenRun = /[!#$%&'*+.^_`|~0-9A-Za-z-]+/y
+const unquotedRun = /[!#$%&'*+.^_`|~0-9A-Za-z:[\]-]+/y
+
+interface Scanner {
+  readonly text: string
+  position: number
+}
+
+const noParameters: ReadonlyMap<string, string> = new Map()
+
+/** Reads to the end of the element; the caller checks whether a comma or the end of the value follows. */
+function readElement(scanner: Scanner): ReadonlyMap<string, string> | undefined {
+  let parameters: Map<string, string> | undefined
+  do {
+    skipBlanks(scanner)
+    const name = readRun(scanner, tokenRun)?.toLowerCase()
+    // RFC 7239 section 4: every pair is optional, `;;` included.
+    if (name === undefined) continue
+    if (!take(scanner, '=')) return undefined
+    const value = scanner.text[scanner.position] === '"' ? readQuoted(scanner) : readRun(scanner, unquotedRun)
+    if (value === undefined) return undefined
+    parameters ??= new Map()
+    // RFC 7239 section 4: "Each parameter MUST NOT occur more than once per field-value" (element, by its
+    // examples). To pick one of two addresses would be a guess.
+    if (parameters.has(name)) return undefined
+    parameters.set(name, value)
+    skipBlanks(scanner)
+  } while (take(scanner, ';'))
+  return parameters ?? noParameters
+}
+
+function knownParameters(parameters: ReadonlyMap<string, string>): ForwardedElement {
+  const element: ForwardedElement = {}
+  for (const name of ['for', 'by', 'host', 'proto'] as const) {
+    const value = parameters.get(name)
+    if (value !== undefined) element[name] = value
+  }
+  return element
+}
+
+/** RFC 9110 section 5.6.4. Starts at the opening quote. Undefined: not closed, or a character no string may hold. */
+function readQuoted(scanner: Scanner): string | undefined {
+  const { text } = scanner
+  let value = ''
+  let copiedTo = scanner.position + 1
+  for (let index = copiedTo; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    if (code === doubleQuote) {
+      scanner.position = index + 1
+      return value + text.slice(copiedTo, index)
+    }
+    if (code === backslash) {
+      value += text.slice(copiedTo, index)
+      index++
+      copiedTo = index
+      if (!isQuotable(text.charCodeAt(index))) return undefined
+    } else if (!isQuotable(code)) return undefined
+  }
+  return undefined
+}
+
+const doubleQuote = 0x22
+const backslash = 0x5c
+
+/** Tab, blank, visible characters and obs-text. NaN, past the end of the text, is none of these. */
+function isQuotable(code: number): boolean {
+  return code === 0x09 || (code >= 0x20 && code <= 0xff && code !== 0x7f)
+}
+
+function readRun(scanner: Scanner, run: RegExp): string | undefined {
+  run.lastIndex = scanner.position
+  const found = run.exec(scanner.text)?.[0]
+  if (found !== undefined) scanner.position += found.length
+  return found
+}
+
+function skipBlanks(scanner: Scanner): void {
+  while (scanner.text[scanner.position] === ' ' || scanner.text[scanner.position] === '\t') scanner.position++
+}
+
+function take(scanner: Scanner, character: string): boolean {
+  if (scanner.text[scanner.position] !== character) return false
+  scanner.position++
+  return true
+}
