@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { claimsClientAddress, namesClientAddress, shortestClientAddressHeader } from '../http/forwarded.ts'
+import { memoize } from '../http/headers.ts'
 import {
   type AddressBlock,
   blocksHold,
@@ -8,7 +9,6 @@ import {
   parseAddressBlock,
 } from '../http/ip-address.ts'
 import { flatText } from '../process/flat-text.ts'
-import { memoize } from '../process/memoize.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from './forwarded.ts'
 
 interface ClientAddressOptions {

@@ -1,5 +1,5 @@
 import { isIPv4 } from 'node:net'
-import { memoize } from '../process/memoize.ts'
+import { memoize } from './headers.ts'
 import { plainAddress } from './ip-address.ts'
 
 /**

@@ -86,7 +86,7 @@ export function createHistory({ traffic, provider, nowMs, steadyMs }: HistoryOpt
     seconds,
     minutes,
     callEnded(upstream, kind, end) {
-      byUpstream.get(upstream)?.get(kind)?.ended(end, nowMs())
+      byUpstream.get(upstream)?.get(kind)?.ended(end, nowMs)
       if (end.durationMs === undefined) return
       if (upstream === provider) calls.add(end.durationMs)
       paces.get(upstream)?.callEnded(end.durationMs)

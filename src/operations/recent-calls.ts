@@ -50,7 +50,7 @@ export class RecentCalls {
     this.#traffic = traffic
   }
 
-  ended({ durationMs, error }: CallEnd, nowMs: number): void {
+  ended({ durationMs, error }: CallEnd, nowMs: () => number): void {
     const step = this.#current()
     if (durationMs === undefined) step.notSent += 1
     else {
@@ -58,7 +58,7 @@ export class RecentCalls {
       step.durations.add(durationMs)
       if (error !== undefined) step.failures += 1
     }
-    if (error !== undefined) this.#lastError = { what: error, at: nowMs }
+    if (error !== undefined) this.#lastError = { what: error, at: nowMs() }
   }
 
   /** Many that went well. */

@@ -1,6 +1,6 @@
 import { isZero, parseDecimal } from '../http/decimal.ts'
 import { foldPath } from '../http/fold-path.ts'
-import { memoize } from '../process/memoize.ts'
+import { memoize } from '../http/headers.ts'
 
 const plainPath = /^\/v3\/pairs\/([^/]+)\/quotes$/
 const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i

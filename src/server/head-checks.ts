@@ -1,6 +1,6 @@
 import { type IncomingMessage, METHODS } from 'node:http'
+import { memoize } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import { memoize } from '../process/memoize.ts'
 
 const maxHeadBytes = 16_384
 const maxTargetBytes = 8_192

@@ -88,6 +88,8 @@ const failedStatuses: ReadonlySet<number> = new Set([502, 503, 504])
 export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   readonly request: UpstreamRequest
   readonly lane: Lane
+  readonly upstream: UpstreamName
+  readonly traffic: Traffic
   readonly startedAtMs = performance.now()
   /** Whether the upstream may have seen any of its tries. */
   maybeSeen = false
@@ -135,20 +137,14 @@ export class Call implements Caller, EndedCall, Dispatcher.DispatchHandler {
   ) {
     this.request = request
     this.lane = lane
+    this.upstream = context.name
+    this.traffic = trafficOf(request.kind)
     this.#receiver = receiver
     this.#context = context
     this.#permit = permit
     this.#connectByMs = request.connectByMs ?? this.startedAtMs + context.maxWaitMs
     this.#retriesLeft = permit?.isTrial ? 0 : context.retries
     void this.#run()
-  }
-
-  get upstream(): UpstreamName {
-    return this.#context.name
-  }
-
-  get traffic(): Traffic {
-    return trafficOf(this.request.kind)
   }
 
   async #run(): Promise<void> {

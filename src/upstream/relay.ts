@@ -40,8 +40,8 @@ interface RelayOptions {
   stallMs: number
   /** Headers to add to an answer whose headers are `received`; undefined: none. */
   ownHeaders?: ((received: readonly string[]) => readonly string[]) | undefined
-  /** Told of each try, just before its first byte is written, and when the head of the answer has come. */
-  times?: { sent(): void; began(): void }
+  /** When the first try was sent, and when the head of the answer came, by `performance.now()`. */
+  times?: { sentAtMs: number | undefined; beganAtMs: number | undefined }
   /** Undefined: it is not sampled. */
   trace?: RequestTrace | undefined
 }
@@ -97,7 +97,8 @@ class Answer implements Receiver {
   }
 
   sent(): void {
-    this.#options.times?.sent()
+    const { times } = this.#options
+    if (times !== undefined) times.sentAtMs ??= performance.now()
   }
 
   head(status: number, rawHeaders: string[], reason: string): void {
@@ -107,7 +108,7 @@ class Answer implements Receiver {
       if (kind === 'other') this.#relayInterim(status, rawHeaders, reason)
       return
     }
-    times?.began()
+    if (times !== undefined) times.beganAtMs = performance.now()
     if (hasForeignTransferCoding(rawHeaders)) {
       throw new UpstreamFailure(upstream.name, { fault: 'http_protocol_error', maybeSeen: true })
     }

@@ -74,10 +74,10 @@ describe('a ring', () => {
 
 test('the calls of the last minute are forgotten after it, and the last error is not', () => {
   const calls = new RecentCalls('quotes')
-  for (let call = 1; call <= 8; call += 1) calls.ended({ durationMs: 10, error: undefined }, 1_000)
-  calls.ended({ durationMs: 100, error: '503' }, 1_000)
-  calls.ended({ durationMs: 100, error: '503' }, 2_000)
-  calls.ended({ durationMs: undefined, error: undefined }, 3_000)
+  for (let call = 1; call <= 8; call += 1) calls.ended({ durationMs: 10, error: undefined }, () => 1_000)
+  calls.ended({ durationMs: 100, error: '503' }, () => 1_000)
+  calls.ended({ durationMs: 100, error: '503' }, () => 2_000)
+  calls.ended({ durationMs: undefined, error: undefined }, () => 3_000)
   for (let second = 1; second <= 5; second += 1) calls.secondPassed()
   expect(calls.shown()).toMatchObject({
     seconds: 5,
