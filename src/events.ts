@@ -5,7 +5,7 @@ import type { Difference, Now } from './clock.ts'
 import type { Problem } from './http/problem.ts'
 import type { Area } from './http/target.ts'
 import type { UpstreamName } from './http/upstreams.ts'
-import type { DecidedOrder, FloatOrderDecision } from './orders/guard.ts'
+import type { FloatOrder, FloatOrderDecision } from './orders/float-order.ts'
 import type { NotKeptReason } from './quotes/quote.ts'
 import type { Exchange } from './server/exchange.ts'
 import type { Breaker, EndedCall, Traffic } from './upstream/breakers.ts'
@@ -129,7 +129,7 @@ export class Events {
     for (const one of this.#heard.quoteForgotten) one.quoteForgotten(expiredForMs)
   }
 
-  orderDecided(exchange: Exchange, decision: FloatOrderDecision, order: DecidedOrder): void {
+  orderDecided(exchange: Exchange, decision: FloatOrderDecision, order: FloatOrder): void {
     for (const one of this.#heard.orderDecided) one.orderDecided(exchange, decision, order)
   }
 

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Events, eventNames, type Listener } from '../src/events.ts'
 import { Problem } from '../src/http/problem.ts'
-import type { DecidedOrder } from '../src/orders/guard.ts'
+import type { FloatOrder } from '../src/orders/float-order.ts'
 import type { Exchange } from '../src/server/exchange.ts'
 import type { Breaker } from '../src/upstream/breakers.ts'
 import { freshMetrics } from './support/observing/fresh-metrics.ts'
@@ -70,7 +70,7 @@ const counted: readonly (readonly [emit: (events: Events) => void, series: strin
   [(events) => events.coolDownBegan('web', 'a', 1), 'quote_cool_downs_total'],
   [
     (events) => {
-      const order = { verdict: { state: 'unknown', rule: 'none' }, quoteAgeMs: undefined } as DecidedOrder
+      const order = { verdict: { state: 'unknown', rule: 'none' }, quoteAgeMs: undefined } as FloatOrder
       events.orderDecided({} as Exchange, 'refused-unknown', order)
     },
     'float_orders_total{decision="refused",reason="unknown"}',

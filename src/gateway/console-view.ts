@@ -1,4 +1,4 @@
-import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
+import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { maskedAddress } from '../http/ip-address.ts'
@@ -18,8 +18,7 @@ import type {
   ShownSetting,
   UpstreamState,
 } from '../operations/view.ts'
-import { isInDoubt, type Verdict } from '../orders/guard.ts'
-import type { OrderTerms } from '../orders/order-terms.ts'
+import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
 import type { ClockDifference } from '../quotes/clock-difference.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
 import { listQuotes } from '../quotes/quote-listing.ts'
@@ -163,15 +162,9 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
     untrustedPeers: () => [...addressNotes.untrustedPeers],
     otherHeaderPeers,
     async explainOrder(body, application) {
-      const explained = await swap.orders.explain(Buffer.from(body), swap.inside.ordererTyped(application))
+      const explained = await swap.floatOrders.explain(Buffer.from(body), application)
       if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
-      return explanationOf(explained.order, explained.verdict, {
-        reportsExpired: config.orders.expiredQuote === 'report',
-        refusesUnknown:
-          config.orders.unknownQuote === 'refuse' && explained.othersKnown && !isInDoubt(explained.verdict),
-        nowMs: clock.nowMs(),
-        leftMs: (quote) => orderLeftMs(quote, lookAt(clock)),
-      })
+      return explanationOf(explained.order, explained.decision, lookAt(clock))
     },
     sandbox: sandbox && { faults: () => sandbox.faults(), set: (next) => sandbox.faults(next) },
     traffic: {
@@ -202,44 +195,28 @@ function shownSettings(sources: LoadedConfig['sources']): ShownSetting[] {
   return settingNames.map((name) => ({ name, meaning: factsOf(name).meaning, ...sources[name] }))
 }
 
-function explanationOf(
-  order: OrderTerms,
-  verdict: Verdict,
-  context: { reportsExpired: boolean; refusesUnknown: boolean } & ShowingQuote,
-): Explanation {
-  const { pair, fromAmount, toAmount, quoteIds } = order
-  const read = {
+const explained: Readonly<Record<FloatOrderDecision, string>> = {
+  'forwarded-live': 'Forwarded: its quote is live.',
+  'forwarded-unknown': 'Forwarded, though no quote seen here matches it.',
+  'reported-expired': 'Sent and reported, because ORDER_EXPIRED_QUOTE is report: its quote is too old.',
+  'refused-expired': '409 quote-expired: its quote is too old.',
+  'refused-unknown': '409 quote-unknown: no quote seen here matches it.',
+}
+
+function explanationOf({ terms, verdict }: FloatOrder, decision: FloatOrderDecision, now: Now): Explanation {
+  const { pair, fromAmount, toAmount, quoteIds } = terms
+  const order = {
     pair: pair ?? null,
     fromAmount: fromAmount?.text ?? null,
     toAmount: toAmount === 'unreadable' ? 'unreadable' : (toAmount?.text ?? null),
     quoteIds: quoteIds.map(({ id }) => id),
   }
-  if (verdict.state === 'unknown') {
-    return {
-      order: read,
-      ...(context.refusesUnknown
-        ? { decision: 'refused-unknown', detail: '409 quote-unknown: no quote seen here matches it.' }
-        : { decision: 'forwarded-unknown', detail: 'Forwarded, though no quote seen here matches it.' }),
-    }
-  }
-  const base = { order: read, matchedBy: verdict.rule, quote: shownQuote(verdict.quote, context) }
-  if (verdict.state === 'live')
-    return { ...base, decision: 'forwarded-live', detail: 'Forwarded: its quote is live.' }
-  return context.reportsExpired
-    ? {
-        ...base,
-        decision: 'reported-expired',
-        detail: 'Sent and reported, because ORDER_EXPIRED_QUOTE is report: its quote is too old.',
-      }
-    : { ...base, decision: 'refused-expired', detail: '409 quote-expired: its quote is too old.' }
+  const detail = explained[decision]
+  if (verdict.state === 'unknown') return { order, decision, detail }
+  return { order, matchedBy: verdict.rule, quote: shownQuote(verdict.quote, now), decision, detail }
 }
 
-interface ShowingQuote {
-  nowMs: number
-  leftMs(quote: NotedQuote): number
-}
-
-function shownQuote(quote: NotedQuote, { nowMs, leftMs }: ShowingQuote) {
+function shownQuote(quote: NotedQuote, now: Now) {
   const { id, pairId, fromValue, requestedAmount, toValue, application, notedAtMs } = quote
   return {
     id,
@@ -248,8 +225,8 @@ function shownQuote(quote: NotedQuote, { nowMs, leftMs }: ShowingQuote) {
     requestedAmount,
     toAmount: toValue,
     application,
-    ageMs: Math.max(0, nowMs - notedAtMs),
-    leftMs: Math.round(leftMs(quote)),
+    ageMs: Math.max(0, now.nowMs - notedAtMs),
+    leftMs: Math.round(orderLeftMs(quote, now)),
   }
 }
 

@@ -22,8 +22,8 @@ import { ClockDifference } from '../quotes/clock-difference.ts'
 import { notKeptReasons } from '../quotes/quote.ts'
 import { createApp, Exchanges } from '../routes/app.ts'
 import { createAreaReader } from '../routes/area.ts'
-import { createPassThroughRoute } from '../routes/passthrough.ts'
-import { createSwapHeaders, suppliedHeaders } from '../routes/swap-headers.ts'
+import { PassThroughRoute } from '../routes/passthrough.ts'
+import { SwapHeaders, suppliedHeaders } from '../server/swap-headers.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
 import { serverSpans } from '../tracing/server-spans.ts'
 import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
@@ -181,22 +181,13 @@ async function build(
     log,
   })
   const supplied = suppliedHeaders(config.swap)
-  const swapHeaders = createSwapHeaders(supplied, headersForUsAlone(config), clients)
+  const swapHeaders = new SwapHeaders(supplied, headersForUsAlone(config), clients)
   const bodies = new RequestBodies({
     maxHeldBytes: maxHeldBytes(memoryLimits()),
     idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
     events,
   })
-  const passThrough = createPassThroughRoute({
-    upstreams,
-    paymentsPaths: config.upstreams.payments.paths,
-    swapHeaders,
-    bodies,
-    stallMs: config.upstream.bodyTimeoutMs,
-    // No longer than quotes: what may wait longer than they gets every connection that both wait for.
-    swapWaitMs: Math.min(config.upstream.headersTimeoutMs, config.upstream.totalTimeoutMs / 2),
-    rateLimit,
-  })
+  const passThrough = new PassThroughRoute({ config, upstreams, swapHeaders, bodies, rateLimit })
   const swap = createSwap({
     ...{ config, clock, events, clients, applicationOf, clockDifference, reach },
     ...{ sharedStore, journals, rateLimit, supplied, swapHeaders, bodies, passThrough },
@@ -236,7 +227,7 @@ async function build(
     }),
     operations: operationsListener,
     inFlight: () => exchanges.inFlight,
-    ordersSent: () => swap.orders.sent,
+    ordersSent: () => swap.floatOrders.sent,
     opensAfter: operations.filesRead,
     closeParts: (leftMs) => opened.close(leftMs),
   })

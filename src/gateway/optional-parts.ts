@@ -15,8 +15,8 @@ import { version } from '../process/package-info.ts'
 import type { Tracing } from '../process/span.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import { createRateLimit, type RateLimit } from '../routes/rate-limit.ts'
 import type { Sandbox } from '../sandbox/sandbox.ts'
+import { createRateLimit, type RateLimit } from '../server/rate-limit.ts'
 import { Upstream } from '../upstream/upstream.ts'
 
 // What only some settings need is imported where they are set, because startup is a fifth faster without it.

@@ -4,7 +4,6 @@ import {
   applicationAmong,
   createPartition,
   createPartitionMark,
-  isAddress,
 } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Config } from '../config/config.ts'
@@ -12,9 +11,9 @@ import type { Events } from '../events.ts'
 import { Ledger } from '../orders/ledger.ts'
 import type { LedgerReach } from '../orders/ledger-reach.ts'
 import { Notes } from '../orders/notes.ts'
-import type { Orderer } from '../orders/order-terms.ts'
+import { PlainOrderRoute } from '../orders/plain.ts'
 import { createQuoteRecorder } from '../orders/quote-recorder.ts'
-import { briefText } from '../process/brief-text.ts'
+import { FloatOrderRoute } from '../orders/route.ts'
 import type { ClockDifference } from '../quotes/clock-difference.ts'
 import { CoolDowns } from '../quotes/cool-downs.ts'
 import { Ends } from '../quotes/ends.ts'
@@ -28,13 +27,13 @@ import { createQuoteCache } from '../quotes/quote-cache.ts'
 import { createQuoteKey } from '../quotes/quote-key.ts'
 import { SharedQuotes } from '../replicas/quotes.ts'
 import type { SharedStore } from '../replicas/store.ts'
-import { createOrderRoute, type OrderRoute } from '../routes/orders.ts'
 import type { PassThroughRoute } from '../routes/passthrough.ts'
 import { createQuoteSources } from '../routes/quote-call.ts'
 import { createQuoteRequestReader } from '../routes/quote-request.ts'
 import { createQuoteRoute, type QuoteRoute } from '../routes/quotes.ts'
-import type { RateLimit } from '../routes/rate-limit.ts'
 import type { Exchange } from '../server/exchange.ts'
+import type { RateLimit } from '../server/rate-limit.ts'
+import type { SwapHeaders } from '../server/swap-headers.ts'
 import type { RequestBodies } from '../upstream/body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Journals } from './optional-parts.ts'
@@ -52,7 +51,7 @@ interface SwapParts {
   rateLimit: RateLimit | undefined
   /** What SWAP_… supplies, by header names in lower case. */
   supplied: ReadonlyMap<string, string>
-  swapHeaders(exchange: Exchange): string[]
+  swapHeaders: SwapHeaders
   bodies: RequestBodies
   passThrough: PassThroughRoute
   upstream: Upstream
@@ -61,15 +60,14 @@ interface SwapParts {
 
 export interface Swap {
   quotes: QuoteRoute
-  orders: OrderRoute
+  floatOrders: FloatOrderRoute
+  plainOrders: PlainOrderRoute
   /** For the operations side. */
   inside: {
     memory: MemoryQuoteStore & QuoteListing
     ledger: Ledger
     notes: Notes
     coolDowns: CoolDowns
-    /** The orderer whose App-Name a person types in. Where clients have partitions, it has none. */
-    ordererTyped(appName: string): Orderer
   }
 }
 
@@ -112,7 +110,6 @@ export function createSwap(parts: SwapParts): Swap {
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
   // With the salt of the folder, restored quotes know their partition.
   const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)
-  const whoseOf = (own: string | undefined) => ({ partition: markOf(own), isAddress: isAddress(own) })
   const coolDowns = new CoolDowns(clock, events)
   const recorder = createQuoteRecorder({
     clock,
@@ -170,30 +167,10 @@ export function createSwap(parts: SwapParts): Swap {
     fail: parts.fail,
     events,
   })
-  const { applicationOf } = parts
-  const orders = createOrderRoute({
-    ...config.orders,
-    upstream,
-    rateLimit,
-    ledger,
-    journal: journals,
-    clock,
-    totalTimeoutMs,
-    applicationOf,
-    partitionOf: (exchange) => whoseOf(partitionOf(clients.identify(exchange), exchange.request.rawHeaders)),
-    swapHeaders: parts.swapHeaders,
-    passThrough: parts.passThrough,
-    bodies: parts.bodies,
-    useQuote: config.quotes.evictOnOrder ? (quote) => notes.use(quote) : undefined,
-    events,
-  })
-  const ordererTyped = (appName: string): Orderer => ({
-    application: briefText((appName === '' ? config.swap.appName : appName) ?? ''),
-    ...whoseOf(partitionOf({ address: undefined, peerTrusted: false }, [])),
-  })
   return {
     quotes,
-    orders,
-    inside: { memory, ledger, notes, coolDowns, ordererTyped },
+    floatOrders: new FloatOrderRoute({ ...parts, ledger, notes, partitionOf, markOf }),
+    plainOrders: new PlainOrderRoute({ ...parts, ledger }),
+    inside: { memory, ledger, notes, coolDowns },
   }
 }

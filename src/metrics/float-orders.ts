@@ -1,4 +1,5 @@
-import type { FloatOrderDecision, GuardRule, Verdict } from '../orders/guard.ts'
+import type { FloatOrderDecision } from '../orders/float-order.ts'
+import type { GuardRule, Verdict } from '../orders/guard.ts'
 import { createTallies, type Tally } from './series.ts'
 
 /** What each rule of orders/guard.ts can say of an order. */

@@ -92,9 +92,9 @@ export class OrderLog implements Listener {
     this.#options = options
   }
 
-  orderDecided(...[exchange, decision, { order, verdict }]: Seen<'orderDecided'>): void {
+  orderDecided(...[exchange, decision, { terms, verdict }]: Seen<'orderDecided'>): void {
     const { log, applicationOf } = this.#options
-    const { quoteIds, pair, fromAmount, toAmount } = order
+    const { quoteIds, pair, fromAmount, toAmount } = terms
     const quoteId = 'quote' in verdict ? verdict.quote.id : quoteIds[0]?.id
     log.info(
       {

@@ -14,7 +14,7 @@ import type { ConsideredQuote, RefusedOrder } from './refused-order.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 type Exchange = Seen<'requestEnded'>[0]
-type DecidedOrder = Seen<'orderDecided'>[2]
+type FloatOrder = Seen<'orderDecided'>[2]
 
 export interface ConsoleListenerOptions {
   activity: Activity
@@ -135,7 +135,7 @@ function sourceOf({ problem }: Exchange, status: number): ErrorSource | null {
   return status >= 500 || isProvidersLimit ? 'provider' : 'client'
 }
 
-function countedAs(decision: Seen<'orderDecided'>[1], { verdict }: DecidedOrder): CountedOrder {
+function countedAs(decision: Seen<'orderDecided'>[1], { verdict }: FloatOrder): CountedOrder {
   if (decision === 'refused-unknown') return { state: 'unknown' }
   if (verdict.state !== 'expired') return { state: 'sent' }
   const lateMs = Math.round(verdict.expiredForMs)
@@ -143,12 +143,13 @@ function countedAs(decision: Seen<'orderDecided'>[1], { verdict }: DecidedOrder)
 }
 
 function refusedOrder(
-  { order, verdict, why, quoteAgeMs, considered }: DecidedOrder,
+  order: FloatOrder,
   of: Pick<RefusedOrder, 'at' | 'sent' | 'application' | 'client' | 'requestId'>,
 ): RefusedOrder {
+  const { verdict, why, quoteAgeMs } = order
   const expired = verdict.state === 'expired' ? verdict : undefined
-  const { pair, fromAmount, toAmount, quoteIds } = order
-  const shown = considered().map(({ quote, leftMs, isOwn }): ConsideredQuote => {
+  const { pair, fromAmount, toAmount, quoteIds } = order.terms
+  const shown = order.considered().map(({ quote, leftMs, isOwn }): ConsideredQuote => {
     const [amount, toAmount] = [short(quote.fromValue), short(quote.toValue)]
     const decided = quote === expired?.quote
     return { id: quote.id, amount, toAmount, lateMs: Math.round(-leftMs), isOwn, decided }

@@ -36,31 +36,6 @@ export type Verdict =
   | { state: 'expired'; quote: NotedQuote; rule: GuardRule; expiredForMs: number }
   | { state: 'unknown'; rule: GuardRule }
 
-/** What was decided of a float order, and why. `reported-expired`: sent because of ORDER_EXPIRED_QUOTE=report. */
-export type FloatOrderDecision =
-  | 'forwarded-live'
-  | 'forwarded-unknown'
-  | 'reported-expired'
-  | 'refused-expired'
-  | 'refused-unknown'
-
-export interface DecidedOrder {
-  readonly order: OrderTerms
-  /** With the quote that is used or was too old, if one was known. */
-  readonly verdict: Verdict
-  /** The verdict in words. */
-  readonly why: string
-  /** Of that quote, when the order was decided. */
-  readonly quoteAgeMs: number | undefined
-  /** The quotes that it may mean, as of now. */
-  considered(): readonly Considered[]
-}
-
-/** Whether a live quote that is not known here may be meant: such an order is never refused. */
-export function isInDoubt({ rule }: Verdict): boolean {
-  return rule === 'unreadable' || rule === 'restored' || rule === 'store-away'
-}
-
 export interface Asked extends Orderer {
   /** A quote counts as over when it has this much time left, or less. */
   readonly marginMs: number
@@ -84,29 +59,6 @@ export function decide(ledger: Ledger, order: OrderTerms, asked: Asked): Verdict
   if (!ledger.doubtsRestored) return verdict
   const certain = judge(ledger, order, asked, { trustsAll: false })
   return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
-}
-
-/** A quote that an order may mean, as of now. */
-export interface Considered {
-  readonly quote: NotedQuote
-  readonly leftMs: number
-  readonly isOwn: boolean
-}
-
-/** The quotes among which `decide` decides: for people who ask why. */
-export function considered(ledger: Ledger, order: OrderTerms, asked: Asked): Considered[] {
-  const named = order.quoteIds.flatMap(({ id }) => ledger.named(id, asked))
-  const { exact, ownExact, own, terms } = ledger.find(order, asked, statedAmountOf(order))
-  const matching = [exact, ownExact, own, ...terms.flatMap(({ shown }) => [...shown])].filter(
-    (quote) => quote !== undefined,
-  )
-  const quotes = new Set(named.length > 0 || namesAnothers(order) ? named : matching)
-  const now = ledger.now()
-  return [...quotes].map((quote) => ({
-    quote,
-    leftMs: orderLeftMs(quote, now),
-    isOwn: asked.partition !== undefined && quote.partition === asked.partition,
-  }))
 }
 
 /**
@@ -160,7 +112,7 @@ function judge(ledger: Ledger, order: OrderTerms, asked: Asked, trust: Trust): V
 }
 
 /** Of an order that names no quote known here: another source's quote, unless it may be a number of the client's own. */
-function namesAnothers({ quoteIds }: OrderTerms): boolean {
+export function namesAnothers({ quoteIds }: OrderTerms): boolean {
   return quoteIds.some(({ isBare }) => !isBare)
 }
 

@@ -12,15 +12,17 @@ import {
 import { hasLeft } from '../http/failure.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem, problemOf } from '../http/problem.ts'
+import type { PlainOrderRoute } from '../orders/plain.ts'
+import type { FloatOrderRoute } from '../orders/route.ts'
 import { inSpan } from '../process/span.ts'
 import { Exchange, type ExchangeMaker } from '../server/exchange.ts'
-import type { OrderRoute } from './orders.ts'
 import type { PassThroughRoute } from './passthrough.ts'
 import type { QuoteRoute } from './quotes.ts'
 
 interface Routes {
   quotes: QuoteRoute
-  orders: OrderRoute
+  floatOrders: FloatOrderRoute
+  plainOrders: PlainOrderRoute
   passThrough: PassThroughRoute
 }
 
@@ -91,9 +93,9 @@ export function createApp(exchanges: Exchanges, routes: Routes): App {
     if (area === 'quote' && (method === 'GET' || method === 'HEAD')) return routes.quotes.answer(exchange)
     const isPlain = 'target' in reading && area !== 'quote' && plainMethods.has(method ?? '')
     if (!isPlain && answeredByPolicy(exchange)) return
-    if (method === 'POST' && area === 'float-order') return routes.orders.floatOrder(exchange)
-    if (method === 'POST' && area === 'order') return routes.orders.plainOrder(exchange)
-    return routes.passThrough(exchange)
+    if (method === 'POST' && area === 'float-order') return routes.floatOrders.answer(exchange)
+    if (method === 'POST' && area === 'order') return routes.plainOrders.answer(exchange)
+    return routes.passThrough.answer(exchange)
   }
 
   app.use((request: Request, response: Response) => {

@@ -1,59 +1,68 @@
-import type { IncomingMessage } from 'node:http'
 import { ClientGone } from '../http/failure.ts'
 import { mayBeVersioned } from '../http/fold-path.ts'
 import { ownRequestId } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
+import { type RateLimit, rateLimitFields } from '../server/rate-limit.ts'
+import { type SwapHeaders, traceOf, untouchedHeaders } from '../server/swap-headers.ts'
 import { hasBody, isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { relay } from '../upstream/relay.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { type RateLimit, rateLimitFields } from './rate-limit.ts'
-import { untouchedHeaders } from './swap-headers.ts'
-import { traceOf, withTraceHeaders } from './trace-headers.ts'
 
-interface PassThroughRouteOptions {
+interface PassThroughParts {
+  config: {
+    upstream: { bodyTimeoutMs: number; headersTimeoutMs: number; totalTimeoutMs: number }
+    upstreams: { payments: { paths: readonly string[] } }
+  }
   /** Undefined: it has no base URL. */
   upstreams: Readonly<Record<UpstreamName, Upstream | undefined>>
-  /** For people whose path goes nowhere. */
-  paymentsPaths: readonly string[]
-  swapHeaders(exchange: Exchange): string[]
+  swapHeaders: SwapHeaders
   bodies: RequestBodies
-  stallMs: number
-  /** How long a request to the swap API may wait for a connection. */
-  swapWaitMs: number
   /** Of the swap side; undefined: none. */
   rateLimit: RateLimit | undefined
 }
 
-/** `body`: what a route has read of the request already. Without it, the request's own. */
-export type PassThroughRoute = (exchange: Exchange, body?: SentBody) => Promise<void>
-
 /** Sends one exchange to the upstream of its area and streams the answer back. */
-export function createPassThroughRoute(options: PassThroughRouteOptions): PassThroughRoute {
-  const { bodies, stallMs, swapHeaders, swapWaitMs } = options
+export class PassThroughRoute {
+  readonly #parts: PassThroughParts
+  /** How long a request to the swap API may wait for a connection. */
+  readonly #swapWaitMs: number
 
-  return async function passThroughRoute(exchange, body) {
+  constructor(parts: PassThroughParts) {
+    this.#parts = parts
+    const { headersTimeoutMs, totalTimeoutMs } = parts.config.upstream
+    // No longer than quotes: what may wait longer than they gets every connection that both wait for.
+    this.#swapWaitMs = Math.min(headersTimeoutMs, totalTimeoutMs / 2)
+  }
+
+  /** `begun`: what a route has read of the request already. Without it, the request's own body. */
+  async answer(exchange: Exchange, begun: SentBody | null = null): Promise<void> {
+    const { bodies, config, swapHeaders } = this.#parts
     const { request, response, reading } = exchange
     if (!('target' in reading)) throw new Problem('bad-target', { detail: 'The target "*" is not relayed.' })
-    const upstream = upstreamFor(reading)
+    const upstream = this.#upstreamFor(reading.upstream, reading.path)
     const isSwap = upstreamTable[upstream.name].headers === 'swap'
-    const rateLimit = isSwap ? options.rateLimit : undefined
+    const rateLimit = isSwap ? this.#parts.rateLimit : undefined
     const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
-    const received = isSwap ? swapHeaders(exchange) : untouchedHeaders(exchange)
-    let sent: SentBody | null = body ?? null
+    const headers = !isSwap
+      ? untouchedHeaders(exchange)
+      : isOrder
+        ? swapHeaders.ofOrder(exchange)
+        : swapHeaders.of(exchange)
+    let body = begun
     try {
-      if (rateLimit !== undefined) await counted(rateLimit, exchange, body)
-      const isOver = () => response.destroyed || response.headersSent
-      if (body === undefined && !isOver() && hasBody(request)) {
+      if (rateLimit !== undefined) await rateLimit.count(exchange)
+      if (body instanceof RequestBody && body.errored) throw body.errored
+      if (body === null && !isOver(exchange) && hasBody(request)) {
         // Asked before the body: a client that waits for `100 Continue` sends none that would not be taken.
         upstream.mustTake(kind, { bodyStreams: isSurelyLong(request) })
-        sent = (await bodies.read(request, response, { isJudged: false })).body
+        body = (await bodies.read(request, response, { isJudged: false })).body
       }
-      if (isOver()) {
-        drop(sent, request)
+      if (isOver(exchange)) {
+        if (body instanceof RequestBody) drop(body, exchange)
         return
       }
       const times = new UpstreamTimes()
@@ -64,16 +73,13 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
         response,
         target: reading.target,
         kind,
-        headers: isOrder ? withTraceHeaders(received, exchange) : received,
-        body: sent,
-        connectByMs: isSwap ? performance.now() + swapWaitMs : undefined,
-        stallMs,
+        headers,
+        body,
+        connectByMs: isSwap ? performance.now() + this.#swapWaitMs : undefined,
+        stallMs: config.upstream.bodyTimeoutMs,
         ownHeaders:
           isOrder || rateLimit !== undefined
-            ? (answered) => [
-                ...(isOrder ? ownRequestId(answered, exchange.id) : []),
-                ...rateLimitFields(exchange, answered),
-              ]
+            ? (answered) => ownHeaders(exchange, isOrder, answered)
             : undefined,
         times,
         trace: traceOf(exchange, isOrder),
@@ -84,13 +90,7 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
     }
   }
 
-  function upstreamFor({
-    upstream: name,
-    path,
-  }: {
-    upstream: UpstreamName | undefined
-    path: string
-  }): Upstream {
+  #upstreamFor(name: UpstreamName | undefined, path: string): Upstream {
     if (name === undefined && mayBeVersioned(path)) {
       throw new Problem('not-found', {
         detail:
@@ -99,13 +99,14 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
       })
     }
     if (name === undefined) {
+      const { paths } = this.#parts.config.upstreams.payments
       throw new Problem('not-found', {
         detail:
           'This gateway serves /v3/* (swap API), /webhooks/*, and the payments paths in PAYMENTS_PATHS: ' +
-          `${options.paymentsPaths.join(', ')}. Add another payments path to PAYMENTS_PATHS.`,
+          `${paths.join(', ')}. Add another payments path to PAYMENTS_PATHS.`,
       })
     }
-    const upstream = options.upstreams[name]
+    const upstream = this.#parts.upstreams[name]
     if (upstream !== undefined) return upstream
     const { slug, detail } = upstreamTable[name].missing
     throw new Problem(slug, { detail })
@@ -113,18 +114,15 @@ export function createPassThroughRoute(options: PassThroughRouteOptions): PassTh
 }
 
 /** The client has left, or has its answer. */
-function drop(unsent: SentBody | null, request: IncomingMessage): void {
-  if (!(unsent instanceof RequestBody)) return
+function isOver({ response }: Exchange): boolean {
+  return response.destroyed || response.headersSent
+}
+
+function drop(unsent: RequestBody, { request }: Exchange): void {
   unsent.destroy()
   request.resume()
 }
 
-async function counted(rateLimit: RateLimit, exchange: Exchange, body: SentBody | undefined): Promise<void> {
-  try {
-    await rateLimit.count(exchange)
-  } catch (error) {
-    if (body instanceof RequestBody) body.destroy()
-    throw error
-  }
-  if (body instanceof RequestBody && body.errored) throw body.errored
+function ownHeaders(exchange: Exchange, isOrder: boolean, answered: readonly string[]): readonly string[] {
+  return [...(isOrder ? ownRequestId(answered, exchange.id) : []), ...rateLimitFields(exchange, answered)]
 }

@@ -11,12 +11,11 @@ import type { QuoteRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import { foldPair } from '../quotes/quote-target.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
+import type { RateLimit } from '../server/rate-limit.ts'
+import { traceHeaders, traceOf, wireName } from '../server/swap-headers.ts'
 import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { askedAs, limitProblem, readRetryAfter } from './cool-down-calls.ts'
-import type { RateLimit } from './rate-limit.ts'
-import { wireName } from './swap-headers.ts'
-import { traceHeaders, traceOf } from './trace-headers.ts'
 
 interface QuoteCallOptions {
   upstream: Upstream

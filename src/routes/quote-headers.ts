@@ -1,7 +1,7 @@
 import { headLines } from '../http/answer.ts'
 import { headerValues } from '../http/headers.ts'
 import type { Outcome } from '../server/exchange.ts'
-import { wireName } from './swap-headers.ts'
+import { wireName } from '../server/swap-headers.ts'
 
 /** A list of headers, and the same as the lines of a head; undefined if Node would refuse to write one of them. */
 interface WrittenHeaders {

@@ -5,7 +5,7 @@ import { Problem } from '../http/problem.ts'
 import type { KeyedRequest, QuoteRequest } from '../quotes/quote-key.ts'
 import { readAskedQuote } from '../quotes/quote-target.ts'
 import type { Exchange } from '../server/exchange.ts'
-import { refuseLoop } from './swap-headers.ts'
+import { refuseLoop } from '../server/swap-headers.ts'
 
 export interface QuoteRequestOptions {
   /** QUOTE_KEY_HEADERS, in lower case. */

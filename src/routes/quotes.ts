@@ -13,12 +13,12 @@ import type { AskOptions, QuoteCache, Served } from '../quotes/quote-cache.ts'
 import type { KeyedRequest } from '../quotes/quote-key.ts'
 import type { StoredQuote } from '../quotes/quote-store.ts'
 import type { Exchange } from '../server/exchange.ts'
+import { isAnothersRefusal, type RateLimit, rateLimitFields } from '../server/rate-limit.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { isLimitProblem } from './cool-down-calls.ts'
 import type { QuoteSourceFor } from './quote-call.ts'
 import { createQuoteHeaders } from './quote-headers.ts'
 import type { ReadQuoteRequest } from './quote-request.ts'
-import { isAnothersRefusal, type RateLimit, rateLimitFields } from './rate-limit.ts'
 
 export interface QuoteRouteOptions {
   cache: QuoteCache

@@ -1,16 +1,19 @@
 import { isZero } from '../http/decimal.ts'
+import { UpstreamFailure } from '../http/failure.ts'
 import { headerValues } from '../http/headers.ts'
-import { Problem } from '../http/problem.ts'
-import type { NotedQuote } from '../journal/journal.ts'
-import type { GuardRule, Verdict } from '../orders/guard.ts'
-import type { OrderTerms } from '../orders/order-terms.ts'
+import { Problem, problemOf } from '../http/problem.ts'
 import { briefText } from '../process/brief-text.ts'
-import { quoteHeader } from './swap-headers.ts'
+import { quoteHeader } from '../server/swap-headers.ts'
+import type { Verdict } from './guard.ts'
+import type { OrderTerms } from './order-terms.ts'
 
 /** An order is read whole before it is judged, so its size has a limit. */
 export const maxOrderBytes = 65_536
 
-export function expiredProblem(order: OrderTerms, quote: NotedQuote, expiredForMs: number): Problem {
+export function expiredProblem(
+  order: OrderTerms,
+  { quote, expiredForMs }: Extract<Verdict, { state: 'expired' }>,
+): Problem {
   const stated = order.fromAmount
   const amount = stated === undefined || isZero(stated.canonical) ? quote.requestedAmount : stated.text
   // The ledger keeps a digest of a very long pair.
@@ -66,15 +69,14 @@ export function hasCoding(rawHeaders: readonly string[]): boolean {
   })
 }
 
-export function refuseCoding(rawHeaders: readonly string[]): void {
-  if (!hasCoding(rawHeaders)) return
-  throw new Problem('content-coding', {
-    detail: 'The gateway reads orders, so send the order without a Content-Encoding.',
-    headers: { 'Accept-Encoding': 'identity' },
-  })
-}
-
-export function refuseLength(rawHeaders: readonly string[]): void {
+/** What makes an order one that is refused whatever its body says. */
+export function refuseUnread(rawHeaders: readonly string[]): void {
+  if (hasCoding(rawHeaders)) {
+    throw new Problem('content-coding', {
+      detail: 'The gateway reads orders, so send the order without a Content-Encoding.',
+      headers: { 'Accept-Encoding': 'identity' },
+    })
+  }
   if (Number(headerValues(rawHeaders, 'content-length')[0] ?? 0) > maxOrderBytes) throw tooLarge()
 }
 
@@ -84,22 +86,47 @@ export function tooLarge(): Problem {
   })
 }
 
-/** What the console says of an order that was judged. */
-export function reasonOf(verdict: Verdict, othersKnown: boolean): string {
-  if (verdict.state !== 'unknown') return `${how[verdict.rule]} The quote is ${verdict.state}.`
-  if (!othersKnown && verdict.rule !== 'id') return how['store-away']
-  return verdict.rule === 'id' ? 'The order names a quote that this gateway has not seen.' : how[verdict.rule]
+/** Longer than the lookup of any address. Only the caller's own mistake is longer, and a target has a limit here. */
+const maxLookupLength = 2_048
+
+/** Whether the provider accepted an order, whatever becomes of the body of its answer. */
+function isAccepted(status: number): boolean {
+  return status >= 200 && status < 300
 }
 
-const how: Readonly<Record<GuardRule, string>> = {
-  id: 'The order names a quote.',
-  exact: 'The order states the toAmount of a quote.',
-  pays: 'A live quote gives at least what the order states.',
-  fallen: 'No live quote gives what the order states, and one that is over gave just that.',
-  any: 'The order has the pair and fromAmount of a live quote.',
-  none: 'No live quote has the pair and fromAmount of the order.',
-  'store-away': 'The shared store is down, and no quote of this replica decides.',
-  unreadable:
-    'The client received a quote that the gateway could not read, and the order may be for that quote.',
-  restored: 'Only quotes from before the restart match: some may be missing, or the clock may be wrong.',
+/** Whether it may have: with 502 and 504 an edge of the provider gave up on what is behind it. */
+export function mayBeAccepted(status: number): boolean {
+  return isAccepted(status) || status === 502 || status === 504
+}
+
+/**
+ * The error of an order that the provider may have received, with what its client can do to learn the outcome. `order`
+ * is undefined if its body was not read, and `status` 0 if no head of an answer was received.
+ */
+export function orderFailure(
+  error: unknown,
+  order: Pick<OrderTerms, 'toAddress'> | undefined,
+  status = 0,
+): unknown {
+  if (!(error instanceof UpstreamFailure) || !error.maybeSeen) return error
+  const { slug, detail, headers, members, retryable } = problemOf(error, 'POST')
+  const accepted = isAccepted(status)
+  const lookup = lookupOf(order?.toAddress)
+  const what = accepted
+    ? `The swap API accepted this order (${status}), but the rest of its answer was lost or is invalid. Do not send the order again.`
+    : detail
+  return new Problem(slug, {
+    detail: lookup === undefined ? what : `${what} Look it up at \`lookup\`.`,
+    members: { ...members, ...(accepted && { accepted }), ...(lookup !== undefined && { lookup }) },
+    headers,
+    retryable,
+    cause: error,
+  })
+}
+
+/** The path that lists the orders to an address. Half of a surrogate pair is in no address, and cannot be encoded. */
+function lookupOf(toAddress: string | undefined): string | undefined {
+  if (toAddress === undefined || /\p{Surrogate}/u.test(toAddress)) return undefined
+  const lookup = `/v3/orders?toAddress=${encodeURIComponent(toAddress)}`
+  return lookup.length > maxLookupLength ? undefined : lookup
 }

@@ -10,7 +10,7 @@ import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText } from '../process/brief-text.ts'
-import type { Exchange } from '../server/exchange.ts'
+import type { Exchange } from './exchange.ts'
 
 /** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
 export interface RateLimit {

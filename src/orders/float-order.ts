@@ -1,0 +1,124 @@
+import { type Now, orderLeftMs } from '../clock.ts'
+import type { NotedQuote } from '../journal/journal.ts'
+import { statedAmountOf } from './amounts.ts'
+import { type Asked, decide, type GuardRule, namesAnothers, type Verdict } from './guard.ts'
+import type { Ledger } from './ledger.ts'
+import type { OrderTerms } from './order-terms.ts'
+
+/** What was decided of a float order, and why. `reported-expired`: sent because of ORDER_EXPIRED_QUOTE=report. */
+export type FloatOrderDecision =
+  | 'forwarded-live'
+  | 'forwarded-unknown'
+  | 'reported-expired'
+  | 'refused-expired'
+  | 'refused-unknown'
+
+/** A quote that an order may mean, as of now. */
+export interface Considered {
+  readonly quote: NotedQuote
+  readonly leftMs: number
+  readonly isOwn: boolean
+}
+
+/** An order that does not wait for a connection goes out within this time, and mostly within a tenth of it. */
+const judgedOnceMs = 20
+
+/** A float order with everything that it is judged by, so that it can be judged again without the shared store. */
+export class FloatOrder {
+  readonly terms: OrderTerms
+  readonly #asked: Asked
+  readonly #ledger: Ledger
+  /** With the quote that is used or was too old, if one was known. */
+  verdict: Verdict
+  #judgedAtMs = performance.now()
+
+  constructor(terms: OrderTerms, asked: Asked, ledger: Ledger) {
+    this.terms = terms
+    this.#asked = asked
+    this.#ledger = ledger
+    this.verdict = decide(ledger, terms, asked)
+  }
+
+  judgeAgain(): void {
+    this.#judgedAtMs = performance.now()
+    this.verdict = decide(this.#ledger, this.terms, this.#asked)
+  }
+
+  /** Whether the verdict may be another one now: the order has waited, or its live quote has come to its end. */
+  get hasToBeJudgedAgain(): boolean {
+    if (performance.now() - this.#judgedAtMs >= judgedOnceMs) return true
+    const { verdict } = this
+    return verdict.state === 'live' && orderLeftMs(verdict.quote, this.#ledger.now()) <= this.#asked.marginMs
+  }
+
+  get msUntilNextJudgement(): number {
+    return msUntilNextJudgement(this.verdict, this.#asked.marginMs, this.#ledger.now())
+  }
+
+  /** Whether a live quote that is not known here may be meant: such an order is never refused. */
+  get isInDoubt(): boolean {
+    const { rule } = this.verdict
+    return !this.#asked.othersKnown || rule === 'unreadable' || rule === 'restored' || rule === 'store-away'
+  }
+
+  /** The quote that the order uses when it is sent. */
+  get quote(): NotedQuote | undefined {
+    return 'quote' in this.verdict ? this.verdict.quote : undefined
+  }
+
+  /** Of that quote. */
+  get quoteAgeMs(): number | undefined {
+    return this.quote && Math.max(0, this.#ledger.now().nowMs - this.quote.notedAtMs)
+  }
+
+  /** The verdict in words. */
+  get why(): string {
+    const { rule, state } = this.verdict
+    if (state !== 'unknown') return `${how[rule]} The quote is ${state}.`
+    if (rule === 'id') return 'The order names a quote that this gateway has not seen.'
+    return how[this.#asked.othersKnown ? rule : 'store-away']
+  }
+
+  /** The quotes among which the guard decides: for people who ask why. */
+  considered(): Considered[] {
+    const named = this.terms.quoteIds.flatMap(({ id }) => this.#ledger.named(id, this.#asked))
+    const found = this.#ledger.find(this.terms, this.#asked, statedAmountOf(this.terms))
+    const { exact, ownExact, own, terms } = found
+    const matching = [exact, ownExact, own, ...terms.flatMap(({ shown }) => [...shown])].filter(
+      (quote) => quote !== undefined,
+    )
+    const quotes = new Set(named.length > 0 || namesAnothers(this.terms) ? named : matching)
+    const now = this.#ledger.now()
+    const { partition } = this.#asked
+    return [...quotes].map((quote) => ({
+      quote,
+      leftMs: orderLeftMs(quote, now),
+      isOwn: partition !== undefined && quote.partition === partition,
+    }))
+  }
+}
+
+/** What is known of the provider's quotes changes while an order waits for a connection. */
+const maxMs = 1_000
+/** The clock may be read at the very end of a quote, a moment before the guard reads it. */
+const atTheEndMs = 1
+
+/** When to judge a waiting order again that may be sent now: at the instant at which its quote is over, or sooner. */
+export function msUntilNextJudgement(verdict: Verdict, marginMs: number, now: Now): number {
+  if (verdict.state !== 'live') return maxMs
+  const leftMs = orderLeftMs(verdict.quote, now) - marginMs
+  return Math.min(maxMs, Math.max(atTheEndMs, Math.ceil(leftMs)))
+}
+
+const how: Readonly<Record<GuardRule, string>> = {
+  id: 'The order names a quote.',
+  exact: 'The order states the toAmount of a quote.',
+  pays: 'A live quote gives at least what the order states.',
+  fallen: 'No live quote gives what the order states, and one that is over gave just that.',
+  any: 'The order has the pair and fromAmount of a live quote.',
+  none: 'No live quote has the pair and fromAmount of the order.',
+  'store-away': 'The shared store is down, and no quote of this replica decides.',
+  unreadable:
+    'The client received a quote that the gateway could not read, and the order may be for that quote.',
+  restored: 'Only quotes from before the restart match: some may be missing, or the clock may be wrong.',
+}

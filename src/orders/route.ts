@@ -1,0 +1,268 @@
+import type { Clients } from '../client/client-address.ts'
+import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
+import type { Clock } from '../clock.ts'
+import type { Events } from '../events.ts'
+import { awaitsContinue, writeReceivedHead } from '../http/answer.ts'
+import { ClientGone, UpstreamFailure } from '../http/failure.ts'
+import { addLength, answerHeaders } from '../http/headers.ts'
+import { ownRequestId } from '../http/ids.ts'
+import { Problem } from '../http/problem.ts'
+import type { Journal, NotedQuote } from '../journal/journal.ts'
+import { briefText } from '../process/brief-text.ts'
+import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
+import { type RateLimit, rateLimitFields } from '../server/rate-limit.ts'
+import { type SwapHeaders, traceOf } from '../server/swap-headers.ts'
+import type { RequestBodies } from '../upstream/body.ts'
+import { unwritable } from '../upstream/fault.ts'
+import { type AnswerHead, fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
+import { RequestBody } from '../upstream/request-body.ts'
+import type { SentBody } from '../upstream/types.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import { FloatOrder, type FloatOrderDecision } from './float-order.ts'
+import type { Ledger } from './ledger.ts'
+import type { Notes } from './notes.ts'
+import { type OrderTerms, readOrder } from './order-terms.ts'
+import {
+  expiredProblem,
+  mayBeAccepted,
+  orderFailure,
+  quoteNamedByHeader,
+  refuseUnread,
+  tooLarge,
+  unknownProblem,
+} from './problems.ts'
+
+interface OrderParts {
+  config: {
+    orders: {
+      quoteIdFields: readonly string[]
+      expiryMarginMs: number
+      expiredQuote: 'refuse' | 'report'
+      unknownQuote: 'forward' | 'refuse'
+    }
+    quotes: { evictOnOrder: boolean }
+    upstream: { totalTimeoutMs: number }
+  }
+  clock: Clock
+  events: Events
+  clients: Clients
+  applicationOf: ApplicationOf
+  partitionOf: Partition
+  /** The digest of a partition that orders are matched by. */
+  markOf(partition: string | undefined): string | undefined
+  ledger: Ledger
+  notes: Notes
+  journals: Pick<Journal, 'caughtUp'>
+  rateLimit: RateLimit | undefined
+  swapHeaders: SwapHeaders
+  bodies: RequestBodies
+  upstream: Upstream
+}
+
+/** What would become of an order. */
+type OrderExplanation =
+  | { problem: string }
+  | { problem?: undefined; order: FloatOrder; decision: FloatOrderDecision }
+
+/** What is sent of an order. */
+interface SentOrder {
+  headers: string[]
+  body: SentBody
+  readAtMs: number
+}
+
+/** POST /v3/orders/float. */
+export class FloatOrderRoute {
+  readonly #parts: OrderParts
+  /** How many orders are on their way to the provider, or wait for its answer. Their clients may have left. */
+  sent = 0
+
+  constructor(parts: OrderParts) {
+    this.#parts = parts
+  }
+
+  async answer(exchange: Exchange): Promise<void> {
+    const { applicationOf, bodies, clients, config, partitionOf, rateLimit, swapHeaders, upstream } =
+      this.#parts
+    const { request, response } = exchange
+    const { rawHeaders } = request
+    const headers = swapHeaders.ofOrder(exchange)
+    refuseUnread(rawHeaders)
+    const header = quoteNamedByHeader(rawHeaders)
+    // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
+    // order that is too late is refused for that, whether or not the upstream works.
+    if (awaitsContinue(response)) upstream.mustTake('float-order')
+    const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
+    const readAtMs = performance.now()
+    if (bytes === undefined) {
+      // Otherwise it would keep the refusal from reading the rest of the request.
+      if (body instanceof RequestBody) body.destroy()
+      throw tooLarge()
+    }
+    const { order: terms, problem } = readOrder(bytes, { ...config.orders, header })
+    if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
+
+    const partition = partitionOf(clients.identify(exchange), rawHeaders)
+    const order = await this.#judge(terms, applicationOf(rawHeaders), partition)
+    // An order that is too late already is refused without a connection, and whether or not the upstream works.
+    this.#refuseUnlessSent(order, exchange)
+    await rateLimit?.count(exchange)
+
+    const answer = await this.#send(order, exchange, { headers, body, readAtMs })
+    if (response.destroyed) return
+    try {
+      relayAnswer(exchange, answer)
+    } catch (error) {
+      throw orderFailure(unwritable(upstream.name, error), terms, answer.status)
+    }
+  }
+
+  /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
+  async explain(body: Buffer, appName: string): Promise<OrderExplanation> {
+    const { applicationOf, config, partitionOf } = this.#parts
+    const { order: terms, problem } = readOrder(body, config.orders)
+    if (problem !== undefined) return { problem }
+    const application = appName === '' ? applicationOf([]) : appName
+    // Where clients have partitions, the person at the console has none.
+    const partition = partitionOf({ address: undefined, peerTrusted: false }, [])
+    const order = await this.#judge(terms, application, partition)
+    return { order, decision: this.#decision(order) }
+  }
+
+  /**
+   * What other replicas noted is here before, or it is known that it is not. Even if a live quote is known here: that one may
+   * expire while the order waits, and another replica may know of a quote that expires later.
+   */
+  async #judge(
+    terms: OrderTerms,
+    application: string | undefined,
+    partition: string | undefined,
+  ): Promise<FloatOrder> {
+    const { config, journals, ledger, markOf } = this.#parts
+    const orderer = {
+      application: briefText(application ?? ''),
+      partition: markOf(partition),
+      isAddress: isAddress(partition),
+    }
+    const othersKnown = await journals.caughtUp()
+    return new FloatOrder(terms, { ...orderer, othersKnown, marginMs: config.orders.expiryMarginMs }, ledger)
+  }
+
+  #decision(order: FloatOrder): FloatOrderDecision {
+    const { expiredQuote, unknownQuote } = this.#parts.config.orders
+    switch (order.verdict.state) {
+      case 'live':
+        return 'forwarded-live'
+      case 'expired':
+        return expiredQuote === 'report' ? 'reported-expired' : 'refused-expired'
+      case 'unknown':
+        return unknownQuote === 'forward' || order.isInDoubt ? 'forwarded-unknown' : 'refused-unknown'
+    }
+  }
+
+  /** Throws why the order is not sent, by its verdict. */
+  #refuseUnlessSent(order: FloatOrder, exchange: Exchange): void {
+    const { terms, verdict } = order
+    exchange.outcome = { how: 'order-sent', why: order.why }
+    const decision = this.#decision(order)
+    if (decision !== 'refused-expired' && decision !== 'refused-unknown') return
+    this.#parts.events.orderDecided(exchange, decision, order)
+    throw verdict.state === 'expired' ? expiredProblem(terms, verdict) : unknownProblem()
+  }
+
+  /**
+   * An order that waits for a connection is judged when it goes out, not only when it came. While it waits it is refused at
+   * the instant at which its quote expires, unless it is only reported. One that does not wait is not judged twice. Says when
+   * to ask again.
+   */
+  #decideAgain(order: FloatOrder, exchange: Exchange): number {
+    if (exchange.response.destroyed)
+      throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
+    if (order.hasToBeJudgedAgain) {
+      order.judgeAgain()
+      this.#refuseUnlessSent(order, exchange)
+    }
+    return order.msUntilNextJudgement
+  }
+
+  /** The answer is read to its end even if the client leaves: a quote that was used must be forgotten. */
+  async #send(
+    order: FloatOrder,
+    exchange: Exchange,
+    { headers, body, readAtMs }: SentOrder,
+  ): Promise<WholeAnswer> {
+    const { clock, config, events, upstream } = this.#parts
+    const times = new UpstreamTimes()
+    exchange.times = times
+    let used: NotedQuote | undefined
+    let headCame: (head: AnswerHead) => void
+    const head = new Promise<AnswerHead>((resolve) => {
+      headCame = resolve
+    })
+    const answer = fetchWhole({
+      upstream,
+      clock,
+      totalTimeoutMs: config.upstream.totalTimeoutMs,
+      beganAtMs: readAtMs,
+      request: {
+        kind: 'float-order',
+        method: 'POST',
+        target: exchange.target,
+        headers,
+        body,
+        trace: traceOf(exchange, true),
+        decide: () => this.#decideAgain(order, exchange),
+      },
+      sender: {
+        sent: () => {
+          used = order.quote
+          times.sent()
+          events.orderDecided(exchange, this.#decision(order), order)
+        },
+        answerBegan(began) {
+          times.began()
+          headCame(began)
+        },
+      },
+    })
+    this.sent += 1
+    let status = 0
+    try {
+      status = (await Promise.race([head, answer])).status
+      // A 2xx head means that the order was accepted, whatever becomes of the rest of the answer.
+      if (mayBeAccepted(status)) this.#use(used)
+      return await answer
+    } catch (error) {
+      if (wasNeverSent(error)) throw error
+      if (status === 0) this.#use(used)
+      throw orderFailure(error, order.terms, status)
+    } finally {
+      times.settled()
+      this.sent -= 1
+    }
+  }
+
+  /** The quote may not be handed out again, where the settings say so. */
+  #use(quote: NotedQuote | undefined): void {
+    const { config, notes } = this.#parts
+    if (quote !== undefined && config.quotes.evictOnOrder) notes.use(quote)
+  }
+}
+
+/** The order was refused here, could not be sent, or its client left before. */
+function wasNeverSent(error: unknown): boolean {
+  if (error instanceof Problem) return true
+  return (error instanceof UpstreamFailure || error instanceof ClientGone) && !error.maybeSeen
+}
+
+/** The provider's answer to an order, untouched. */
+function relayAnswer(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAnswer): void {
+  const { response } = exchange
+  const headers = answerHeaders(status, rawHeaders)
+  headers.push(...ownRequestId(headers, exchange.id))
+  addLength(headers, { status, body })
+  headers.push(...rateLimitFields(exchange, headers))
+  response.sendDate = false
+  writeReceivedHead(response, { status, reason, headers })
+  response.end(body)
+}

@@ -1,0 +1,129 @@
+import type { Clients } from '../client/client-address.ts'
+import { refuseSecondAppName } from '../client/partition.ts'
+import { claimsClientAddress, formatForwarded } from '../http/forwarded.ts'
+import { droppingNames, endToEndHeaders, headerLines, headerValues, namesQuotegate } from '../http/headers.ts'
+import { formatTraceparent, newSpanId, ownRequestId, traceIdOf } from '../http/ids.ts'
+import { Problem } from '../http/problem.ts'
+import { shownTarget } from '../http/target.ts'
+import type { Exchange } from './exchange.ts'
+
+/** Sent to the swap upstream where the client sends none. */
+export interface SwapDefaults {
+  appName: string | undefined
+  appVersion: string | undefined
+  authorization: string | undefined
+}
+
+/** Names the quote of an order, to the gateway alone. */
+export const quoteHeader = 'quotegate-quote'
+
+/** By their names in lower case; a map, because a header may be called `constructor`. */
+export function suppliedHeaders(defaults: SwapDefaults): ReadonlyMap<string, string> {
+  const supplied = new Map<string, string>()
+  if (defaults.appName) supplied.set('app-name', defaults.appName)
+  if (defaults.appVersion) supplied.set('app-version', defaults.appVersion)
+  if (defaults.authorization) supplied.set('authorization', defaults.authorization)
+  return supplied
+}
+
+/** app-name as App-Name: header names are case-insensitive, but people read them in logs. */
+export function wireName(lowerCaseName: string): string {
+  return lowerCaseName.replace(/(^|-)[a-z]/g, (start) => start.toUpperCase())
+}
+
+/** RFC 9110 7.6.3: two gateways in a row are a mistake here, and a gateway that calls itself would never end. */
+export function refuseLoop(viaLines: string | undefined): void {
+  if (!namesQuotegate(viaLines)) return
+  throw new Problem('loop-detected', {
+    detail:
+      'Via already names quotegate: the SWAP_BASE_URL of a gateway leads back to a gateway. Correct it.',
+    headers: { 'Proxy-Status': 'quotegate; error=proxy_loop_detected' },
+  })
+}
+
+// Node answers Expect itself, and the upstream has a Host of its own.
+const neverForwarded = ['host', 'expect']
+const dropsNeverForwarded = droppingNames(neverForwarded)
+
+/** Payments and webhooks: clients sign their exact bytes, so nothing is added and nothing is left out. */
+export function untouchedHeaders({ request }: Exchange): string[] {
+  return withFewerForwards(request.method, endToEndHeaders(request.rawHeaders, dropsNeverForwarded))
+}
+
+/** The swap side: the client's Forwarded is replaced by ours, and what SWAP_… says is supplied. */
+export class SwapHeaders {
+  readonly #clients: Clients
+  readonly #supplied: readonly { lowerCaseName: string; name: string; value: string }[]
+  readonly #drops: ReturnType<typeof droppingNames>
+  readonly #dropsRequestIdToo: ReturnType<typeof droppingNames>
+
+  /** `forUsAlone`: headers in lower case that trusted proxies send to the gateway alone. */
+  constructor(supplied: ReadonlyMap<string, string>, forUsAlone: ReadonlySet<string>, clients: Clients) {
+    this.#clients = clients
+    this.#supplied = [...supplied].map(([lowerCaseName, value]) => {
+      return { lowerCaseName, name: wireName(lowerCaseName), value }
+    })
+    const dropped = [...neverForwarded, quoteHeader, ...forUsAlone]
+    this.#drops = droppingNames(dropped, claimsClientAddress)
+    this.#dropsRequestIdToo = droppingNames([...dropped, 'x-request-id'], claimsClientAddress)
+  }
+
+  of(exchange: Exchange): string[] {
+    const { rawHeaders, method } = exchange.request
+    refuseLoop(headerLines(rawHeaders, 'via'))
+    const headers = endToEndHeaders(rawHeaders, exchange.hasClientsId ? this.#drops : this.#dropsRequestIdToo)
+    for (const { lowerCaseName, name, value } of this.#supplied)
+      if (headerLines(headers, lowerCaseName) === undefined) headers.push(name, value)
+    // Connection may have removed the client's own; the upstream gets it nevertheless.
+    headers.push(...ownRequestId(headers, exchange.id))
+    headers.push('Forwarded', formatForwarded(this.#clients.identify(exchange).address))
+    headers.push('Via', '1.1 quotegate')
+    refuseSecondAppName(headerLines(rawHeaders, 'app-name'))
+    return withFewerForwards(method, headers)
+  }
+
+  /** Of an order: its trace context is ours. */
+  ofOrder(exchange: Exchange): string[] {
+    const headers = this.of(exchange)
+    if (!exchange.isTracing) return headers
+    return [...endToEndHeaders(headers, dropsTrace), ...traceHeaders(exchange)]
+  }
+}
+
+// RFC 9110 7.6.2: a gateway that passes an OPTIONS on decrements its Max-Forwards.
+function withFewerForwards(method: string | undefined, headers: string[]): string[] {
+  if (method !== 'OPTIONS') return headers
+  return headers.map((part, index) =>
+    index % 2 === 1 && headers[index - 1]?.toLowerCase() === 'max-forwards' && /^[1-9]\d{0,8}$/.test(part)
+      ? String(Number(part) - 1)
+      : part,
+  )
+}
+
+/**
+ * The trace context of a call for a quote or an order. With tracing it names our own span, which each try of a sampled
+ * call adds for itself. Without tracing it is the client's, as received.
+ */
+export function traceHeaders(exchange: Exchange): string[] {
+  const { rawHeaders } = exchange.request
+  const lines: string[] = []
+  const copy = (name: string) => {
+    for (const value of headerValues(rawHeaders, name)) lines.push(name, value)
+  }
+  if (!exchange.isTracing) copy('traceparent')
+  else if (exchange.span === undefined) {
+    const traceId = exchange.traceId ?? ''
+    lines.push('traceparent', formatTraceparent({ traceId, spanId: newSpanId(), sampled: false }))
+  }
+  // W3C Trace Context 3.3.1.1: without a valid `traceparent` it belongs to no trace.
+  if (!exchange.isTracing || traceIdOf(rawHeaders) !== undefined) copy('tracestate')
+  return lines
+}
+
+const dropsTrace = droppingNames(['traceparent', 'tracestate'])
+
+/** `isCarried`: whether the upstream is to know of the span, as with quotes and orders. */
+export function traceOf(exchange: Exchange, isCarried: boolean) {
+  const { span } = exchange
+  return span && { span, isCarried, shownTarget: shownTarget(exchange.reading) ?? '' }
+}
