@@ -48,9 +48,9 @@ const ledger = new Ledger({ entries, retentionMs: 86_400_000, clock })
 const notes = new Notes({
   ledger,
   clock,
-  journal,
-  dropFromCache: () => 0,
-  dropFromStore: () => {},
+  journals: journal,
+  memory: { forgetAll: () => 0 },
+  shared: { forget() {} },
   events,
 })
 await store.firstProbe

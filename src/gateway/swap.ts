@@ -99,14 +99,7 @@ export function createSwap(parts: SwapParts): Swap {
       isUsed: (quote) => notes.wasUsed(quote),
       events,
     })
-  const notes: Notes = new Notes({
-    ledger,
-    clock,
-    journal: journals,
-    dropFromCache: (keys, id) => memory.forgetAll(keys, id),
-    dropFromStore: shared && ((keys, id) => shared.forget(keys, id)),
-    events,
-  })
+  const notes: Notes = new Notes({ ...parts, ledger, memory, shared })
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
   // With the salt of the folder, restored quotes know their partition.
   const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)

@@ -4,7 +4,7 @@ import type { NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/brief-text.ts'
 import { createAmountMatcher, doubleText } from './amounts.ts'
 import { fold, hash, Terms } from './entries.ts'
-import { addTo, type Few, listOf, removeFrom, WideMap } from './last-to-end.ts'
+import { Few } from './last-to-end.ts'
 import type { OrderTerms } from './order-terms.ts'
 
 /**
@@ -12,7 +12,7 @@ import type { OrderTerms } from './order-terms.ts'
  * double, and then compared exactly: a JSON number means each decimal that has it.
  */
 export class AllTerms {
-  readonly #byFrom = new WideMap<number, Few<Terms>>()
+  readonly #byFrom = new Few<number, Terms>()
   // Random, or a client could choose amounts whose places in a map are those of other clients.
   readonly #seed = randomInt(2 ** 31)
 
@@ -24,13 +24,15 @@ export class AllTerms {
     const { pairId, application, fromValue, requestedAmount } = quote
     const folded = fold(pairId)
     const fromHash = this.#hashOf(folded, application, fromValue)
-    const known = listOf(this.#byFrom.get(fromHash)).find(
-      (terms) =>
-        terms.requestedAmount === requestedAmount &&
-        terms.fromValue === fromValue &&
-        terms.application === application &&
-        fold(terms.pairId) === folded,
-    )
+    const known = this.#byFrom
+      .of(fromHash)
+      .find(
+        (terms) =>
+          terms.requestedAmount === requestedAmount &&
+          terms.fromValue === fromValue &&
+          terms.application === application &&
+          fold(terms.pairId) === folded,
+      )
     if (known !== undefined) return known
     const terms = new Terms(quote, hash(hash(fromHash, fromValue), requestedAmount))
     this.#file(fromHash, fromValue, terms)
@@ -42,7 +44,7 @@ export class AllTerms {
   #file(at: number, amount: string, terms: Terms): void {
     // Or a client that asks for many amounts with the nearest double of another client's would hide that one's quotes.
     const mayGo = (known: Terms) => known.requestedAmount !== parseDecimal(String(Number(amount)))
-    addTo(this.#byFrom, at, terms, { mayGo })
+    this.#byFrom.add(at, terms, { mayGo })
   }
 
   /** Those of just its amount first: the others only have the same nearest double. */
@@ -51,12 +53,14 @@ export class AllTerms {
     const folded = fold(briefText(pair))
     const isFrom = createAmountMatcher(fromAmount)
     const { canonical } = fromAmount
-    const meant = listOf(this.#byFrom.get(this.#hashOf(folded, application, canonical))).filter(
-      (terms) =>
-        fold(terms.pairId) === folded &&
-        terms.application === application &&
-        (isFrom(terms.fromValue) || isFrom(terms.requestedAmount)),
-    )
+    const meant = this.#byFrom
+      .of(this.#hashOf(folded, application, canonical))
+      .filter(
+        (terms) =>
+          fold(terms.pairId) === folded &&
+          terms.application === application &&
+          (isFrom(terms.fromValue) || isFrom(terms.requestedAmount)),
+      )
     if (meant.length < 2) return meant
     const isJust = ({ fromValue, requestedAmount }: Terms) =>
       fromValue === canonical || requestedAmount === canonical
@@ -65,9 +69,9 @@ export class AllTerms {
 
   drop(terms: Terms): void {
     const fromHash = this.#hashOf(fold(terms.pairId), terms.application, terms.fromValue)
-    removeFrom(this.#byFrom, fromHash, terms)
+    this.#byFrom.remove(fromHash, terms)
     const requestedHash = this.#requestedHashOf(terms, fromHash)
-    if (requestedHash !== fromHash) removeFrom(this.#byFrom, requestedHash, terms)
+    if (requestedHash !== fromHash) this.#byFrom.remove(requestedHash, terms)
   }
 
   /** Nearly always the client asked for the amount that the quote takes. */

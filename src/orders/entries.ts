@@ -129,22 +129,6 @@ export class Entry implements NotedQuote, Price {
   }
 }
 
-export function areOfOnePrice(one: Entry, other: Entry): boolean {
-  return one.terms === other.terms && one.toValue === other.toValue
-}
-
-export function areOfOneClient(one: Entry, other: Entry): boolean {
-  return one.terms === other.terms && one.partition === other.partition
-}
-
-export function areOfOneClientAndPrice(one: Entry, other: Entry): boolean {
-  return areOfOneClient(one, other) && one.toValue === other.toValue
-}
-
-export function areOfOneClientAndPair(one: Entry, other: Entry): boolean {
-  return other.isFor(fold(one.pairId), one.partition)
-}
-
 /** Pairs are compared without regard to case. */
 export function fold(pair: string): string {
   return pair.toUpperCase()

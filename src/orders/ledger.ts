@@ -4,10 +4,6 @@ import { briefText } from '../process/brief-text.ts'
 import { AllTerms } from './all-terms.ts'
 import type { StatedAmount } from './amounts.ts'
 import {
-  areOfOneClient,
-  areOfOneClientAndPair,
-  areOfOneClientAndPrice,
-  areOfOnePrice,
   type Candidates,
   Entry,
   fold,
@@ -18,17 +14,7 @@ import {
   type Origin,
   Terms,
 } from './entries.ts'
-import {
-  type Alike,
-  addTo,
-  type Few,
-  LastToEnd,
-  lastToEnd,
-  later,
-  listOf,
-  removeFrom,
-  WideMap,
-} from './last-to-end.ts'
+import { Few, LastToEnd, lastToEnd, later } from './last-to-end.ts'
 import type { Orderer, OrderTerms } from './order-terms.ts'
 
 interface LedgerOptions {
@@ -42,6 +28,13 @@ interface LedgerOptions {
 
 /** An answer that was relayed, looked like a quote and could not be read. */
 export type UnreadableQuote = Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>
+
+/** Where the last of those that are alike is found. */
+interface Place {
+  readonly map: LastToEnd<Entry>
+  readonly at: number
+  isAlike(other: Entry): boolean
+}
 
 /** A provider may give one quote to all clients: how many of them are found by its id. */
 const maxOfOneId = 1_000
@@ -64,7 +57,7 @@ export class Ledger {
   /** All before these places were dropped, and are over. */
   #first = 0
   #firstLive = 0
-  readonly #byId = new WideMap<string, Few<Entry>>()
+  readonly #byId = new Few<string, Entry>()
   /** A quote is one of the prices that its terms show, or, if others are shown in its place, in both maps behind this one. */
   readonly #byTerms = new AllTerms()
   readonly #byPrice = new LastToEnd<Entry>()
@@ -106,9 +99,8 @@ export class Ledger {
   /** A quote that is known already changes nothing but that the earlier of its two ends counts. */
   note(quote: NotedQuote, origin: Origin = 'own'): Entry {
     const now = this.now()
-    const ofOneId = isUnreadable(quote) ? undefined : this.#byId.get(quote.id)
-    const known = isUnreadable(quote) ? this.#findUnreadable(quote, now) : sameIn(ofOneId, quote)
-    const entry = known ?? this.#add(quote, ofOneId, now)
+    const known = isUnreadable(quote) ? this.#findUnreadable(quote, now) : this.#find(quote)
+    const entry = known ?? this.#add(quote, now)
     if (known !== undefined) {
       if (isUnreadable(quote)) this.#file(known.renewedAs(quote), now)
       else if (origin !== 'delivered' || known.refusedFromMs - quote.refusedFromMs > roundingMs)
@@ -122,7 +114,7 @@ export class Ledger {
 
   /** Whether `note` would change nothing. */
   knows(quote: NotedQuote): boolean {
-    const known = sameIn(this.#byId.get(quote.id), quote)
+    const known = this.#find(quote)
     return known !== undefined && known.origin !== 'restored' && known.refusedFromMs <= quote.refusedFromMs
   }
 
@@ -130,38 +122,35 @@ export class Ledger {
   unreadable({ requestedAmount, ...terms }: UnreadableQuote): NotedQuote {
     const { nowMs, steadyMs } = this.now()
     const untilMs = nowMs + this.#lives.longestMs
-    const times = {
+    return {
+      ...terms,
+      requestedAmount,
+      fromValue: requestedAmount,
+      id: '',
+      toValue: '',
+      cacheKey: '',
       notedAtMs: nowMs,
       expiresAtMs: untilMs,
       refusedFromMs: untilMs,
       wallAheadMs: nowMs - steadyMs,
     }
-    return {
-      ...terms,
-      ...times,
-      fromValue: requestedAmount,
-      requestedAmount,
-      id: '',
-      toValue: '',
-      cacheKey: '',
-    }
   }
 
   /** All cache keys of the quote: a provider may give the same quote to several clients. */
   cacheKeysOf(id: string): string[] {
-    const keys = listOf(this.#byId.get(id)).map(({ cacheKey }) => cacheKey)
+    const keys = this.#byId.of(id).map(({ cacheKey }) => cacheKey)
     return [...new Set(keys.filter((key) => key !== ''))]
   }
 
   /** Of those with this id the one that ends last, past its end too. */
   findById(id: string): Entry | undefined {
-    return lastToEnd(listOf(this.#byId.get(id)), this.now())
+    return lastToEnd(this.#byId.of(id), this.now())
   }
 
   /** With this id: of all and of the orderer's own the one that ends last. */
   named(id: string, { partition }: Orderer): readonly Entry[] {
     const now = this.now()
-    const all = listOf(this.#byId.get(id))
+    const all = this.#byId.of(id)
     const own = partition === undefined ? [] : all.filter((entry) => entry.partition === partition)
     return [lastToEnd(all, now), lastToEnd(own, now)].filter((entry) => entry !== undefined)
   }
@@ -202,7 +191,11 @@ export class Ledger {
       ownOf: (same) =>
         partition === undefined || isOwn(same)
           ? same
-          : this.#byClient.find(mix(same.hash, who), (one) => isOwn(one) && areOfOnePrice(one, same), now),
+          : this.#byClient.find(
+              mix(same.hash, who),
+              (one) => isOwn(one) && one.terms === same.terms && one.toValue === same.toValue,
+              now,
+            ),
     }
   }
 
@@ -226,24 +219,27 @@ export class Ledger {
     return this.#unreadable.find(at, (one) => one.terms === its && one.partition === quote.partition, now)
   }
 
-  #add(quote: NotedQuote, ofOneId: Few<Entry> | undefined, now: Now): Entry {
+  #find(quote: NotedQuote): Entry | undefined {
+    return this.#byId.of(quote.id).find((entry) => entry.is(quote))
+  }
+
+  #add(quote: NotedQuote, now: Now): Entry {
     const entry = new Entry(this.#byTerms.of(quote), quote)
     entry.terms.quotes += 1
     this.#list.push(entry)
-    if (ofOneId !== undefined) addTo(this.#byId, entry.id, entry, { most: maxOfOneId })
-    else if (entry.id !== '') this.#byId.set(entry.id, entry)
+    if (entry.id !== '') this.#byId.add(entry.id, entry, { most: maxOfOneId })
     this.#file(entry, now)
     return entry
   }
 
   #file(entry: Entry, now: Now): void {
     const hidden = entry.isUnreadable ? entry : entry.terms.show(entry, now)
-    if (hidden !== undefined)
-      this.#eachPlaceOf(hidden, (map, at, areAlike) => map.add(at, hidden, areAlike, now))
+    if (hidden === undefined) return
+    for (const { map, at, isAlike } of this.#placesOf(hidden)) map.addLast(at, hidden, isAlike, now)
   }
 
   #unfile(entry: Entry): void {
-    this.#eachPlaceOf(entry, (map, at) => map.delete(at, entry))
+    for (const { map, at } of this.#placesOf(entry)) map.remove(at, entry)
     entry.terms.remove(entry)
   }
 
@@ -254,28 +250,34 @@ export class Ledger {
     entry.refusedFromMs = refusedFromMs
     this.#file(entry, now)
     const live = this.#list.slice(Math.max(this.#first, this.#firstLive)).reverse()
-    this.#eachPlaceOf(entry, (_map, _at, areAlike) => {
-      const alike = live.filter((other) => areAlike(entry, other) && !other.isUnreadable)
+    for (const { isAlike } of this.#placesOf(entry)) {
+      const alike = live.filter((other) => isAlike(other) && !other.isUnreadable)
       this.#file(lastToEnd(alike, now) ?? entry, now)
-    })
+    }
   }
 
-  /** Where an entry is found that its terms do not show, and what is alike there. */
-  #eachPlaceOf(
-    entry: Entry,
-    visit: (map: LastToEnd<Entry>, hash: number, areAlike: Alike<Entry>) => void,
-  ): void {
-    const { terms, partition } = entry
+  /** Where an entry is found that its terms do not show. */
+  #placesOf(entry: Entry): readonly Place[] {
+    const { terms, partition, toValue } = entry
     const who = this.#byTerms.hash(partition ?? '')
+    const isItsClients = (other: Entry) => other.terms === terms && other.partition === partition
     if (entry.isUnreadable) {
-      visit(this.#unreadable, mix(terms.hash, who), areOfOneClient)
-      visit(this.#unreadable, mix(this.#byTerms.hash(fold(entry.pairId)), who), areOfOneClientAndPair)
-      return
+      const pair = fold(entry.pairId)
+      const isOfItsPair = (other: Entry) => other.isFor(pair, partition)
+      return [
+        { map: this.#unreadable, at: mix(terms.hash, who), isAlike: isItsClients },
+        { map: this.#unreadable, at: mix(this.#byTerms.hash(pair), who), isAlike: isOfItsPair },
+      ]
     }
-    visit(this.#byPrice, entry.hash, areOfOnePrice)
-    if (partition === undefined) return
-    visit(this.#byClient, mix(entry.hash, who), areOfOneClientAndPrice)
-    visit(this.#byClient, mix(terms.hash, who), areOfOneClient)
+    const isOfItsPrice = (other: Entry) => other.terms === terms && other.toValue === toValue
+    const byPrice = { map: this.#byPrice, at: entry.hash, isAlike: isOfItsPrice }
+    if (partition === undefined) return [byPrice]
+    const isBoth = (other: Entry) => isOfItsPrice(other) && other.partition === partition
+    return [
+      byPrice,
+      { map: this.#byClient, at: mix(entry.hash, who), isAlike: isBoth },
+      { map: this.#byClient, at: mix(terms.hash, who), isAlike: isItsClients },
+    ]
   }
 
   #tidy(now: Now): void {
@@ -303,14 +305,8 @@ export class Ledger {
       this.#first = 0
     }
     this.#unfile(entry)
-    removeFrom(this.#byId, entry.id, entry)
+    this.#byId.remove(entry.id, entry)
     entry.terms.quotes -= 1
     if (entry.terms.quotes === 0) this.#byTerms.drop(entry.terms)
   }
-}
-
-/** Of those with one id. */
-function sameIn(ofOneId: Few<Entry> | undefined, quote: NotedQuote): Entry | undefined {
-  if (ofOneId === undefined) return undefined
-  return listOf(ofOneId).find((entry) => entry.is(quote))
 }

@@ -3,14 +3,14 @@ import type { Events } from '../events.ts'
 import type { Journal, JournalReader, JournalRecord, NotedQuote, UsedQuote } from '../journal/journal.ts'
 import type { Ledger, UnreadableQuote } from './ledger.ts'
 
-export interface NotesOptions {
+interface NotesParts {
   ledger: Ledger
   clock: Clock
-  journal: Journal
-  /** Takes the quote out of this replica's cache. */
-  dropFromCache(keys: readonly string[], id: string): number
-  /** Takes the quote out of the cache that replicas share, if they do. */
-  dropFromStore: ((keys: readonly string[], id: string) => void) | undefined
+  journals: Pick<Journal, 'append'>
+  /** This replica's cache. Returns in how many places of it the quote was. */
+  memory: { forgetAll(keys: readonly string[], id: string): number }
+  /** The cache that replicas share, if they do. */
+  shared: { forget(keys: readonly string[], id: string): void } | undefined
   events: Events
 }
 
@@ -18,51 +18,51 @@ type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
 
 /** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
 export class Notes implements JournalReader {
-  readonly #options: NotesOptions
+  readonly #parts: NotesParts
   readonly #used = new UsedQuotes()
 
-  constructor(options: NotesOptions) {
-    this.#options = options
+  constructor(parts: NotesParts) {
+    this.#parts = parts
   }
 
   /** Settles when every replica can judge an order for it: until then its client must not have it. */
   note(quote: NotedQuote): Promise<void> | void {
-    const { ledger, journal } = this.#options
+    const { ledger, journals } = this.#parts
     // The provider gave the same quote again, or another replica has told of it.
     if (ledger.knows(quote)) return
     ledger.note(quote)
     // The key says who asked for what, unless it is a digest for the shared store.
-    const isShared = this.#options.dropFromStore !== undefined
-    return journal.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
+    const isShared = this.#parts.shared !== undefined
+    return journals.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
   }
 
   /** Notes a quote that the shared cache has, of which the replica that fetched it has told. */
   noteFound(quote: NotedQuote): void {
-    if (!this.#options.ledger.knows(quote)) this.#options.ledger.note(quote, 'delivered')
+    if (!this.#parts.ledger.knows(quote)) this.#parts.ledger.note(quote, 'delivered')
   }
 
   noteUnreadable(unreadable: UnreadableQuote): Promise<void> | void {
-    const { ledger, journal } = this.#options
+    const { ledger, journals } = this.#parts
     const quote = ledger.unreadable(unreadable)
     ledger.note(quote)
-    return journal.append({ kind: 'noted', quote })
+    return journals.append({ kind: 'noted', quote })
   }
 
   /** An order used the quote, or may have. */
   use(quote: CachedQuote): void {
     const dropped = this.drop(quote)
-    if (dropped > 0) this.#options.events.quotesDropped('order', dropped)
+    if (dropped > 0) this.#parts.events.quotesDropped('order', dropped)
   }
 
   /** No replica hands the quote out again. Returns in how many places of this one's cache it was. */
   drop({ id, expiresAtMs, cacheKey }: CachedQuote): number {
     const quote = { id, expiresAtMs }
     if (!this.#used.mark(quote)) return 0
-    const { ledger, journal, dropFromCache, dropFromStore } = this.#options
+    const { ledger, journals, memory, shared } = this.#parts
     const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])]
-    const dropped = dropFromCache(keys, id)
-    dropFromStore?.(keys, id)
-    void journal.append({ kind: 'used', quote })
+    const dropped = memory.forgetAll(keys, id)
+    shared?.forget(keys, id)
+    void journals.append({ kind: 'used', quote })
     return dropped
   }
 
@@ -72,23 +72,23 @@ export class Notes implements JournalReader {
 
   restore(record: JournalRecord): void {
     if (record.kind === 'used') this.#used.mark(record.quote)
-    else this.#options.ledger.note(record.quote, 'restored')
+    else this.#parts.ledger.note(record.quote, 'restored')
   }
 
   deliver(record: JournalRecord, generation: number): void {
-    const { ledger, events, dropFromCache } = this.#options
+    const { ledger, events, memory } = this.#parts
     if (record.kind === 'noted') {
       ledger.note(record.quote, 'delivered').generation = generation
       return
     }
     const { id } = record.quote
     if (!this.#used.mark(record.quote, generation)) return
-    const dropped = dropFromCache(ledger.cacheKeysOf(id), id)
+    const dropped = memory.forgetAll(ledger.cacheKeysOf(id), id)
     if (dropped > 0) events.quotesDropped('elsewhere', dropped)
   }
 
   *missing(generation: number, own: boolean): Iterable<JournalRecord> {
-    const { ledger, clock } = this.#options
+    const { ledger, clock } = this.#parts
     for (const quote of this.#used.missing(generation)) yield { kind: 'used', quote }
     for (const isLive of [true, false]) {
       // Once for all, because there may be a million. What is yielded in both rounds changes nothing the second time.
@@ -103,15 +103,15 @@ export class Notes implements JournalReader {
   }
 
   get longestLifeMs(): number {
-    return this.#options.ledger.longestLifeMs
+    return this.#parts.ledger.longestLifeMs
   }
 
   get doubtsRestored(): boolean {
-    return this.#options.ledger.doubtsRestored
+    return this.#parts.ledger.doubtsRestored
   }
 
   doubtRestored(): void {
-    this.#options.ledger.doubtRestored()
+    this.#parts.ledger.doubtRestored()
   }
 }
 

@@ -11,7 +11,7 @@ import type { Journal, NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/brief-text.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { type RateLimit, rateLimitFields } from '../server/rate-limit.ts'
-import { type SwapHeaders, traceOf } from '../server/swap-headers.ts'
+import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-headers.ts'
 import type { RequestBodies } from '../upstream/body.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { type AnswerHead, fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
@@ -86,7 +86,7 @@ export class FloatOrderRoute {
       this.#parts
     const { request, response } = exchange
     const { rawHeaders } = request
-    const headers = swapHeaders.ofOrder(exchange)
+    const headers = withTraceHeaders(swapHeaders.of(exchange), exchange)
     refuseUnread(rawHeaders)
     const header = quoteNamedByHeader(rawHeaders)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
@@ -261,7 +261,7 @@ function relayAnswer(exchange: Exchange, { status, reason, rawHeaders, body }: W
   const headers = answerHeaders(status, rawHeaders)
   headers.push(...ownRequestId(headers, exchange.id))
   addLength(headers, { status, body })
-  headers.push(...rateLimitFields(exchange, headers))
+  if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
   response.sendDate = false
   writeReceivedHead(response, { status, reason, headers })
   response.end(body)

@@ -5,7 +5,7 @@ import { Problem } from '../http/problem.ts'
 import { type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { type RateLimit, rateLimitFields } from '../server/rate-limit.ts'
-import { type SwapHeaders, traceOf, untouchedHeaders } from '../server/swap-headers.ts'
+import { type SwapHeaders, traceOf, untouchedHeaders, withTraceHeaders } from '../server/swap-headers.ts'
 import { hasBody, isSurelyLong, type RequestBodies } from '../upstream/body.ts'
 import { relay } from '../upstream/relay.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
@@ -47,11 +47,7 @@ export class PassThroughRoute {
     const rateLimit = isSwap ? this.#parts.rateLimit : undefined
     const isOrder = reading.area === 'order' && request.method === 'POST'
     const kind = isOrder ? 'order' : 'other'
-    const headers = !isSwap
-      ? untouchedHeaders(exchange)
-      : isOrder
-        ? swapHeaders.ofOrder(exchange)
-        : swapHeaders.of(exchange)
+    const received = isSwap ? swapHeaders.of(exchange) : untouchedHeaders(exchange)
     let body = begun
     try {
       if (rateLimit !== undefined) await rateLimit.count(exchange)
@@ -73,14 +69,11 @@ export class PassThroughRoute {
         response,
         target: reading.target,
         kind,
-        headers,
+        headers: isOrder ? withTraceHeaders(received, exchange) : received,
         body,
         connectByMs: isSwap ? performance.now() + this.#swapWaitMs : undefined,
         stallMs: config.upstream.bodyTimeoutMs,
-        ownHeaders:
-          isOrder || rateLimit !== undefined
-            ? (answered) => ownHeaders(exchange, isOrder, answered)
-            : undefined,
+        ownHeaders: isSwap ? (answered) => ownHeaders(exchange, isOrder, answered) : undefined,
         times,
         trace: traceOf(exchange, isOrder),
       })
@@ -91,20 +84,14 @@ export class PassThroughRoute {
   }
 
   #upstreamFor(name: UpstreamName | undefined, path: string): Upstream {
-    if (name === undefined && mayBeVersioned(path)) {
-      throw new Problem('not-found', {
-        detail:
-          'This gateway serves only version /v3 of the swap API, in exactly this spelling. Paths below another ' +
-          '/v<number> are never sent, whatever PAYMENTS_PATHS lists.',
-      })
-    }
     if (name === undefined) {
       const { paths } = this.#parts.config.upstreams.payments
-      throw new Problem('not-found', {
-        detail:
-          'This gateway serves /v3/* (swap API), /webhooks/*, and the payments paths in PAYMENTS_PATHS: ' +
-          `${paths.join(', ')}. Add another payments path to PAYMENTS_PATHS.`,
-      })
+      const detail = mayBeVersioned(path)
+        ? 'This gateway serves only version /v3 of the swap API, in exactly this spelling. Paths below another ' +
+          '/v<number> are never sent, whatever PAYMENTS_PATHS lists.'
+        : 'This gateway serves /v3/* (swap API), /webhooks/*, and the payments paths in PAYMENTS_PATHS: ' +
+          `${paths.join(', ')}. Add another payments path to PAYMENTS_PATHS.`
+      throw new Problem('not-found', { detail })
     }
     const upstream = this.#parts.upstreams[name]
     if (upstream !== undefined) return upstream

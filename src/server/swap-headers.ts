@@ -18,12 +18,9 @@ export interface SwapDefaults {
 export const quoteHeader = 'quotegate-quote'
 
 /** By their names in lower case; a map, because a header may be called `constructor`. */
-export function suppliedHeaders(defaults: SwapDefaults): ReadonlyMap<string, string> {
-  const supplied = new Map<string, string>()
-  if (defaults.appName) supplied.set('app-name', defaults.appName)
-  if (defaults.appVersion) supplied.set('app-version', defaults.appVersion)
-  if (defaults.authorization) supplied.set('authorization', defaults.authorization)
-  return supplied
+export function suppliedHeaders({ appName, appVersion, authorization }: SwapDefaults): Map<string, string> {
+  const all = { 'app-name': appName, 'app-version': appVersion, authorization }
+  return new Map(Object.entries(all).flatMap(([name, value]) => (value ? [[name, value]] : [])))
 }
 
 /** app-name as App-Name: header names are case-insensitive, but people read them in logs. */
@@ -54,8 +51,7 @@ export function untouchedHeaders({ request }: Exchange): string[] {
 export class SwapHeaders {
   readonly #clients: Clients
   readonly #supplied: readonly { lowerCaseName: string; name: string; value: string }[]
-  readonly #drops: ReturnType<typeof droppingNames>
-  readonly #dropsRequestIdToo: ReturnType<typeof droppingNames>
+  readonly #drops: (lowerCaseName: string) => boolean
 
   /** `forUsAlone`: headers in lower case that trusted proxies send to the gateway alone. */
   constructor(supplied: ReadonlyMap<string, string>, forUsAlone: ReadonlySet<string>, clients: Clients) {
@@ -63,10 +59,10 @@ export class SwapHeaders {
     this.#supplied = [...supplied].map(([lowerCaseName, value]) => {
       return { lowerCaseName, name: wireName(lowerCaseName), value }
     })
-    const dropped = [...neverForwarded, quoteHeader, ...forUsAlone]
-    this.#drops = droppingNames(dropped, claimsClientAddress)
-    this.#dropsRequestIdToo = droppingNames([...dropped, 'x-request-id'], claimsClientAddress)
+    this.#drops = droppingNames([...neverForwarded, quoteHeader, ...forUsAlone], claimsClientAddress)
   }
+
+  readonly #dropsRequestIdToo = (name: string) => name === 'x-request-id' || this.#drops(name)
 
   of(exchange: Exchange): string[] {
     const { rawHeaders, method } = exchange.request
@@ -80,13 +76,6 @@ export class SwapHeaders {
     headers.push('Via', '1.1 quotegate')
     refuseSecondAppName(headerLines(rawHeaders, 'app-name'))
     return withFewerForwards(method, headers)
-  }
-
-  /** Of an order: its trace context is ours. */
-  ofOrder(exchange: Exchange): string[] {
-    const headers = this.of(exchange)
-    if (!exchange.isTracing) return headers
-    return [...endToEndHeaders(headers, dropsTrace), ...traceHeaders(exchange)]
   }
 }
 
@@ -121,6 +110,12 @@ export function traceHeaders(exchange: Exchange): string[] {
 }
 
 const dropsTrace = droppingNames(['traceparent', 'tracestate'])
+
+/** The headers of an order, with that trace context in place of the client's. */
+export function withTraceHeaders(headers: string[], exchange: Exchange): string[] {
+  if (!exchange.isTracing) return headers
+  return [...endToEndHeaders(headers, dropsTrace), ...traceHeaders(exchange)]
+}
 
 /** `isCarried`: whether the upstream is to know of the span, as with quotes and orders. */
 export function traceOf(exchange: Exchange, isCarried: boolean) {
