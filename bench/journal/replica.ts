@@ -49,8 +49,8 @@ const notes = new Notes({
   ledger,
   clock,
   journals: journal,
-  memory: { forgetAll: () => 0 },
-  shared: { forget() {} },
+  cache: { forgetAll: () => 0 },
+  sharedQuotes: { forget() {} },
   events,
 })
 await store.firstProbe

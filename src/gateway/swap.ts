@@ -99,7 +99,7 @@ export function createSwap(parts: SwapParts): Swap {
       isUsed: (quote) => notes.wasUsed(quote),
       events,
     })
-  const notes: Notes = new Notes({ ...parts, ledger, memory, shared })
+  const notes: Notes = new Notes({ ...parts, ledger, cache: memory, sharedQuotes: shared })
   const keyOf = createQuoteKey({ salt: sharedStore?.salt })
   // With the salt of the folder, restored quotes know their partition.
   const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)

@@ -8,9 +8,9 @@ interface NotesParts {
   clock: Clock
   journals: Pick<Journal, 'append'>
   /** This replica's cache. Returns in how many places of it the quote was. */
-  memory: { forgetAll(keys: readonly string[], id: string): number }
+  cache: { forgetAll(keys: readonly string[], id: string): number }
   /** The cache that replicas share, if they do. */
-  shared: { forget(keys: readonly string[], id: string): void } | undefined
+  sharedQuotes: { forget(keys: readonly string[], id: string): void } | undefined
   events: Events
 }
 
@@ -32,7 +32,7 @@ export class Notes implements JournalReader {
     if (ledger.knows(quote)) return
     ledger.note(quote)
     // The key says who asked for what, unless it is a digest for the shared store.
-    const isShared = this.#parts.shared !== undefined
+    const isShared = this.#parts.sharedQuotes !== undefined
     return journals.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
   }
 
@@ -58,10 +58,10 @@ export class Notes implements JournalReader {
   drop({ id, expiresAtMs, cacheKey }: CachedQuote): number {
     const quote = { id, expiresAtMs }
     if (!this.#used.mark(quote)) return 0
-    const { ledger, journals, memory, shared } = this.#parts
+    const { ledger, journals, cache, sharedQuotes } = this.#parts
     const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])]
-    const dropped = memory.forgetAll(keys, id)
-    shared?.forget(keys, id)
+    const dropped = cache.forgetAll(keys, id)
+    sharedQuotes?.forget(keys, id)
     void journals.append({ kind: 'used', quote })
     return dropped
   }
@@ -76,14 +76,14 @@ export class Notes implements JournalReader {
   }
 
   deliver(record: JournalRecord, generation: number): void {
-    const { ledger, events, memory } = this.#parts
+    const { ledger, events, cache } = this.#parts
     if (record.kind === 'noted') {
       ledger.note(record.quote, 'delivered').generation = generation
       return
     }
     const { id } = record.quote
     if (!this.#used.mark(record.quote, generation)) return
-    const dropped = memory.forgetAll(ledger.cacheKeysOf(id), id)
+    const dropped = cache.forgetAll(ledger.cacheKeysOf(id), id)
     if (dropped > 0) events.quotesDropped('elsewhere', dropped)
   }
 

@@ -99,7 +99,8 @@ export class FloatOrderRoute {
       if (body instanceof RequestBody) body.destroy()
       throw tooLarge()
     }
-    const { order: terms, problem } = readOrder(bytes, { ...config.orders, header })
+    const { quoteIdFields } = config.orders
+    const { order: terms, problem } = readOrder(bytes, { quoteIdFields, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
     const partition = partitionOf(clients.identify(exchange), rawHeaders)
@@ -130,8 +131,8 @@ export class FloatOrderRoute {
   }
 
   /**
-   * What other replicas noted is here before, or it is known that it is not. Even if a live quote is known here: that one may
-   * expire while the order waits, and another replica may know of a quote that expires later.
+   * What other replicas noted is read first, or it is known that it could not be read. Even if a live quote is known here: that
+   * one may expire while the order waits, and another replica may know of a quote that expires later.
    */
   async #judge(
     terms: OrderTerms,
