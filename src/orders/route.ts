@@ -15,8 +15,8 @@ import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-head
 import type { RequestBodies } from '../upstream/body.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { type AnswerHead, fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
-import { RequestBody } from '../upstream/request-body.ts'
-import type { SentBody } from '../upstream/types.ts'
+import { RequestBody, type SentBody } from '../upstream/request-body.ts'
+
 import type { Upstream } from '../upstream/upstream.ts'
 import { FloatOrder, type FloatOrderDecision } from './float-order.ts'
 import type { Ledger } from './ledger.ts'
