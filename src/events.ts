@@ -6,13 +6,31 @@ import type { Problem } from './http/problem.ts'
 import type { Area } from './http/target.ts'
 import type { UpstreamName } from './http/upstreams.ts'
 import type { FloatOrder, FloatOrderDecision } from './orders/float-order.ts'
-import type { NotKeptReason } from './quotes/quote.ts'
 import type { Exchange } from './server/exchange.ts'
 import type { Breaker, EndedCall, Traffic } from './upstream/breakers.ts'
 import type { CountedFailure, Outcome } from './upstream/fault.ts'
 
 /** What a quote request found. */
 export type Lookup = 'hit' | 'shared' | 'miss' | 'expired' | 'collapsed' | 'bypass'
+
+/** Why an answer is not cached. */
+export const notKeptReasons = [
+  'status',
+  'not-json',
+  'not-a-quote',
+  'other-amount',
+  'no-expiry',
+  'expiry-in-seconds',
+  'expiry-too-far',
+  'expired',
+  'content-coding',
+  'vary',
+  'cache-control',
+  'too-large',
+  'used',
+] as const
+
+export type NotKeptReason = (typeof notKeptReasons)[number]
 
 /**
  * How replicas shared a call. found: the quote was in the store. awaited: another replica fetched it meanwhile.

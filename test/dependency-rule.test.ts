@@ -36,7 +36,7 @@ const forbidden: Record<string, readonly string[]> = {
   'src/quotes/sample.ts': [
     '../routes/area.ts',
     '../orders/ledger.ts',
-    '../client/partition.ts',
+    '../server/listen.ts',
     'undici',
     'ioredis',
   ],
@@ -50,18 +50,8 @@ const forbidden: Record<string, readonly string[]> = {
     'express',
   ],
   'src/upstream/sample.ts': ['../client/partition.ts', '../quotes/quote.ts', '../routes/area.ts', 'express'],
-  'src/replicas/sample.ts': [
-    '../routes/area.ts',
-    '../upstream/fetch.ts',
-    '../quotes/memory-quote-store.ts',
-    'undici',
-  ],
-  'src/journal/sample.ts': [
-    '../quotes/quote-cache.ts',
-    '../orders/ledger.ts',
-    '../replicas/store.ts',
-    'ioredis',
-  ],
+  'src/replicas/sample.ts': ['../routes/area.ts', '../upstream/fetch.ts', '../quotes/cache.ts', 'undici'],
+  'src/journal/sample.ts': ['../quotes/cache.ts', '../orders/ledger.ts', '../replicas/store.ts', 'ioredis'],
   'src/tracing/sample.ts': ['../routes/area.ts', '../upstream/upstream.ts', '../config/config.ts', 'undici'],
   'src/metrics/sample.ts': ['../gateway/gateway.ts', '../config/config.ts', 'pino'],
   'src/operations/sample.ts': [
@@ -105,7 +95,15 @@ const allowed: Record<string, readonly string[]> = {
     'express',
   ],
   'src/client/sample.ts': ['../http/forwarded.ts', '../upstream/upstream.ts', '../clock.ts', 'lru-cache'],
-  'src/quotes/sample.ts': ['./quote.ts', '../upstream/fetch.ts', '../http/headers.ts', 'lru-cache', 'zod'],
+  'src/quotes/sample.ts': [
+    './quote.ts',
+    '../client/partition.ts',
+    '../server/exchange.ts',
+    '../upstream/fetch.ts',
+    '../http/headers.ts',
+    'lru-cache',
+    'zod',
+  ],
   'src/orders/sample.ts': [
     './ledger.ts',
     '../server/exchange.ts',
@@ -119,7 +117,7 @@ const allowed: Record<string, readonly string[]> = {
   'src/replicas/sample.ts': [
     './store.ts',
     '../client/rate-limiter.ts',
-    '../quotes/quote-store.ts',
+    '../quotes/ports.ts',
     '../journal/stream-store.ts',
     '../http/headers.ts',
     'ioredis',

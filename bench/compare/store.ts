@@ -7,11 +7,9 @@ import { setFlagsFromString } from 'node:v8'
 import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { latin1Headers } from '../../src/http/headers.ts'
-import { Ends } from '../../src/quotes/ends.ts'
-import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createQuoteReader } from '../../src/quotes/quote-answer.ts'
-import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
-import type { StoredQuote } from '../../src/quotes/quote-store.ts'
+import { type KeyedAsk, QuoteKeys } from '../../src/quotes/ask.ts'
+import { QuoteCache } from '../../src/quotes/cache.ts'
+import { AnswerReader, type StoredQuote } from '../../src/quotes/quote.ts'
 
 const quotes = Number(process.argv[2] ?? 100_000)
 const { gc } = globalThis as { gc?: () => void }
@@ -19,12 +17,12 @@ if (gc === undefined) throw new Error('run with --expose-gc')
 setFlagsFromString('--max-old-space-size=6144')
 
 const clock = systemClock
-const keyOf = createQuoteKey({ salt: 'bench' })
+const keys = new QuoteKeys('bench')
 const expiresAtMs = clock.nowMs() + 3_600_000
 /** The first quotes bring code and tables into memory, which are not theirs. */
 const uncounted = 500
 
-function requestFor(number: number): QuoteRequest {
+function requestFor(number: number): KeyedAsk {
   return {
     pair: 'ETH_USDC',
     canonicalAmount: String(number),
@@ -41,21 +39,20 @@ function requestFor(number: number): QuoteRequest {
 }
 
 function key(number: number): string {
-  return keyOf(requestFor(number))
+  return keys.of(requestFor(number))
 }
 
 const events = new Events()
-const readAnswer = createQuoteReader({
-  clock,
-  ends: new Ends(events),
-  maxBytes: 16_384,
-  obeyCacheControl: false,
-  recorder: { record() {}, recordFound() {}, async recordUnreadable() {} },
-  events,
-})
+const config = {
+  quotes: {
+    ...{ cacheEntries: quotes, cacheBytes: 8e9, maxBytes: 16_384 },
+    ...{ minValidityMs: 0, refreshAheadMs: 0, obeyCacheControl: false },
+  },
+}
+const reader = new AnswerReader({ config, clock, events })
 
 /** Made like a stored quote of the gateway: by the same function, from an answer's bytes. */
-async function storedQuote(number: number): Promise<StoredQuote> {
+function storedQuote(number: number): StoredQuote {
   const id = number.toString(16).padStart(64, 'f')
   const body = Buffer.from(
     `{"fromAmount":{"assetId":"ETH","value":"${number}"},"id":"${id}","pairId":"ETH_USDC",` +
@@ -73,7 +70,7 @@ async function storedQuote(number: number): Promise<StoredQuote> {
     sentSteadyMs: performance.now(),
     receivedSteadyMs: performance.now(),
   }
-  const { stored, notKept } = await readAnswer(Promise.resolve(answer), requestFor(number))
+  const { stored, notKept } = reader.read(answer, String(number))
   if (stored === undefined) throw new Error(`a quote was not kept: ${notKept}`)
   return stored
 }
@@ -84,25 +81,25 @@ function memory(): { heapUsed: number; external: number } {
   return { heapUsed, external }
 }
 
-const store = createMemoryQuoteStore({ maxEntries: quotes, maxBytes: 8e9, clock, events })
-for (let number = 1; number <= uncounted; number += 1) store.set(key(number), await storedQuote(number))
+const cache = new QuoteCache({ config, clock, events })
+for (let number = 1; number <= uncounted; number += 1) cache.keep(key(number), storedQuote(number))
 const before = memory()
 let putMs = 0
 for (let number = uncounted + 1; number <= quotes; number += 1) {
-  const quote = await storedQuote(number)
+  const quote = storedQuote(number)
   const putBeganMs = performance.now()
-  store.set(key(number), quote)
+  cache.keep(key(number), quote)
   putMs += performance.now() - putBeganMs
 }
 const setNanos = (putMs * 1e6) / (quotes - uncounted)
 const after = memory()
-if (store.entries !== quotes) throw new Error(`${store.entries} quotes are kept, not ${quotes}`)
+if (cache.entries !== quotes) throw new Error(`${cache.entries} quotes are kept, not ${quotes}`)
 
 const asked = Array.from({ length: 65_536 }, () => key(1 + Math.floor(Math.random() * quotes)))
 let found = 0
 const look = (times: number) => {
   for (let time = 0; time < times; time += 1)
-    if (store.get(asked[time & 65_535] ?? '') !== undefined) found += 1
+    if (cache.get(asked[time & 65_535] ?? '') !== undefined) found += 1
 }
 look(200_000)
 found = 0

@@ -49,6 +49,7 @@ const notes = new Notes({
   ledger,
   clock,
   journals: journal,
+  markOf: (partition) => partition,
   cache: { forgetAll: () => 0 },
   sharedQuotes: { forget() {} },
   events,
@@ -71,20 +72,24 @@ function noteOne(): void {
   const { nowMs, steadyMs } = lookAt(clock)
   const amount = String(1 + Math.floor(Math.random() * 5_000) / 1_000)
   const expiresAtMs = nowMs + lifeMs
-  void notes.note({
+  const toValue = String(Math.round(Number(amount) * (289 + Math.random()) * 1e6) / 1e6)
+  const quote = {
     id: randomUUID(),
     pairId: 'ETH_USDC',
-    application: 'wallet',
-    partition: randomUUID().slice(0, 16),
-    fromValue: amount,
-    requestedAmount: amount,
-    toValue: String(Math.round(Number(amount) * (289 + Math.random()) * 1e6) / 1e6),
-    expiresAtMs,
-    refusedFromMs: expiresAtMs,
-    wallAheadMs: nowMs - steadyMs,
-    cacheKey: `#${randomUUID()}-1234567`,
-    notedAtMs: nowMs,
-  })
+    fromAmount: { assetId: 'ETH', value: amount },
+    toAmount: { assetId: 'USDC', value: toValue },
+    expiryMs: expiresAtMs,
+  }
+  const end = { servedUntilMs: expiresAtMs, refusedFromMs: expiresAtMs, wallAheadMs: nowMs - steadyMs }
+  void notes.note(
+    { quote, end },
+    {
+      ...{ pair: 'ETH_USDC', canonicalAmount: amount, query: '', target: '', address: undefined },
+      keyedHeaders: [['app-name', 'wallet']],
+      partition: randomUUID().slice(0, 16),
+      key: `#${randomUUID()}-1234567`,
+    },
+  )
 }
 
 const delays = monitorEventLoopDelay({ resolution: 1 })

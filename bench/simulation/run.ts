@@ -1,13 +1,7 @@
 import { strict as assert } from 'node:assert'
 import { createPartition } from '../../src/client/partition.ts'
-import { lookAt } from '../../src/clock.ts'
-import { Events, type Lookup } from '../../src/events.ts'
-import { Ends } from '../../src/quotes/ends.ts'
-import type { QuoteSource } from '../../src/quotes/flight.ts'
-import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { createQuoteReader, type QuoteAnswer } from '../../src/quotes/quote-answer.ts'
-import { createQuoteCache, type Served } from '../../src/quotes/quote-cache.ts'
-import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
+import type { Lookup } from '../../src/events.ts'
+import { QuoteStage } from '../../test/support/clients/quote-stage.ts'
 import { createProvider, type SimulatedProvider } from './provider.ts'
 import { createRandom, drawBetween } from './random.ts'
 import { createSharedStore, type SharedStore } from './shared-store.ts'
@@ -41,9 +35,8 @@ export interface Totals {
   minLifeLeftMs: number
 }
 
-/** The defaults of QUOTE_CACHE_ENTRIES, QUOTE_CACHE_BYTES and QUOTE_MAX_BYTES. */
-const bounds = { maxEntries: 100_000, maxBytes: 67_108_864 }
-const maxQuoteBytes = 16_384
+/** The default of QUOTE_CACHE_ENTRIES. */
+const cacheEntries = 100_000
 
 // Well above 0, because lru-cache reads 0 as "no time".
 const startMs = Date.UTC(2026, 0, 1)
@@ -105,7 +98,7 @@ interface Replica {
   totals(): ReplicaTotals
 }
 
-/** The parts of a gateway's quote route, put together as gateway.ts does it. */
+/** The quote route of a gateway, with its cache. */
 function createReplica(parts: {
   time: VirtualTime
   provider: SimulatedProvider
@@ -114,14 +107,19 @@ function createReplica(parts: {
 }): Replica {
   const { time, provider, store, settings } = parts
   const lookups: Totals['lookups'] = { hit: 0, shared: 0, miss: 0, expired: 0, collapsed: 0, bypass: 0 }
-  const counts = { requests: 0, refreshes: 0, waited: 0, minLifeLeftMs: Number.POSITIVE_INFINITY }
+  const counts = { requests: 0, refreshes: 0, minLifeLeftMs: Number.POSITIVE_INFINITY }
   const failures: unknown[] = []
   let answered = 0
 
   const partitionOf = createPartition({ mode: settings.mode, placeHeaders: ['cf-ipcountry'] })
-  const keyOf = createQuoteKey({ salt: 'simulation' })
-  const events = new Events([
-    {
+  /** What each request asks for, and on behalf of which partition. */
+  const asked: { pair: string; amount: string; mark: string }[] = []
+  const stage = new QuoteStage({
+    clock: time,
+    partitionOf,
+    quotes: { cacheEntries, refreshAheadMs: settings.refreshAheadMs },
+    sharedQuotes: store,
+    listener: {
       quoteLookedUp(result) {
         lookups[result] += 1
       },
@@ -131,103 +129,47 @@ function createReplica(parts: {
         if (outcome === 'failed') failures.push(new Error('a refresh failed'))
       },
     },
-  ])
-  const readAnswer = createQuoteReader({
-    clock: time,
-    ends: new Ends(events),
-    maxBytes: maxQuoteBytes,
-    obeyCacheControl: false,
-    recorder: { record() {}, recordFound() {}, async recordUnreadable() {} },
-    events,
-  })
-  const cache = createQuoteCache({
-    store: createMemoryQuoteStore({ ...bounds, clock: time, events }),
-    clock: time,
-    minValidityMs: 0,
-    refreshAheadMs: settings.refreshAheadMs,
-    events,
+    onCall(call) {
+      const order = asked[Number(call.by)]
+      assert.ok(order !== undefined, 'a call is on behalf of a request')
+      void provider.quote(order).then(({ body, rawHeaders }) => call.answer(body, { headers: rawHeaders }))
+    },
   })
 
-  function callFor(request: QuoteRequest): Promise<QuoteAnswer> {
-    const answer = provider.quote({
-      pair: request.pair,
-      amount: request.canonicalAmount,
-      mark: markOf(request),
-    })
-    return readAnswer(answer, request)
-  }
-
-  function checkServed(quote: { id: string; expiresAtMs: number }, request: QuoteRequest): void {
+  function checkAnswered(body: string, mark: string): void {
     answered += 1
+    const quote = JSON.parse(body) as { id: string; expiry: number }
     // The simulated provider uses our clock, so the check needs no estimate of the provider's time.
-    const lifeLeftMs = quote.expiresAtMs - time.nowMs()
+    const lifeLeftMs = quote.expiry - time.nowMs()
     assert.ok(lifeLeftMs > 0, `a quote was served ${-lifeLeftMs} ms past its expiry`)
-    assert.ok(quote.id.startsWith(`${markOf(request)}#`), 'a quote was served to another partition')
+    assert.ok(quote.id.startsWith(`${mark}#`), 'a quote was served to another partition')
     counts.minLifeLeftMs = Math.min(counts.minLifeLeftMs, lifeLeftMs)
   }
 
   return {
-    ask({ client, pair, amount }) {
+    ask({ client: { address, place }, pair, amount }) {
       counts.requests += 1
-      const { address, place } = client
-      const partition = partitionOf({ address, peerTrusted: true }, ['cf-ipcountry', place])
-      assert.ok(partition !== undefined, 'a client with an address has a partition')
-      const request = quoteRequest(pair, amount, partition)
-      const key = keyOf(request)
-      const upstreamCall = () => callFor(request)
-      const call = store === undefined ? upstreamCall : () => store.before(key, upstreamCall)
-      // First memory, then the call, as in the gateway.
-      const asker = { target: request.target, address }
-      const source: QuoteSource = { asker, call, refresh: call, isRefused: false, found() {} }
-      const live = cache.live(key, lookAt(time))
-      if (live !== undefined) {
-        if (cache.isRefreshDue(key, live)) cache.refresh(key, live, source)
-        checkServed(live, request)
-        return
-      }
-      counts.waited += 1
-      cache
-        .getOrFetch(key, source)
-        .served.then((served) => checkServed(servedQuote(served), request))
+      const headers = ['App-Name', 'wallet', 'cf-ipcountry', place]
+      const mark = `${pair} ${amount} ${partitionOf({ address, peerTrusted: true }, headers)}`
+      asked.push({ pair, amount, mark })
+      stage
+        .ask({ address, peerTrusted: true, pair, amount, headers })
+        .answer.then(({ body }) => checkAnswered(body, mark))
         .catch((error: unknown) => failures.push(error))
     },
     totals() {
       if (failures.length > 0) throw failures[0]
       assert.equal(answered, counts.requests, 'every request is answered')
-      return { ...counts, lookups }
+      return { ...counts, waited: counts.requests - lookups.hit, lookups }
     },
   }
 }
 
-/** One backend asks for all clients, so its own headers are the same on every request. */
-const keyedHeaders: QuoteRequest['keyedHeaders'] = [
-  ['app-name', 'wallet'],
-  ['app-version', '1.0.0'],
-  ['user-agent', 'wallet-backend/1.0'],
-  ['authorization', undefined],
-]
-
-function quoteRequest(pair: string, amount: string, partition: string): QuoteRequest {
-  const target = `/v3/pairs/${pair}/quotes?amount=${amount}`
-  return { pair, canonicalAmount: amount, keyedHeaders, partition, query: '', target }
-}
-
-function markOf({ pair, canonicalAmount, partition }: QuoteRequest): string {
-  return `${pair} ${canonicalAmount} ${partition}`
-}
-
-function servedQuote(served: Served): { id: string; expiresAtMs: number } {
-  if (served.how === 'hit') return served.quote
-  const { stored } = served.answer
-  assert.ok(stored !== undefined, 'the simulated provider answers with quotes only')
-  return stored
-}
-
 function checkTotals(totals: Omit<Totals, 'upstreamCalls'>, sent: number, calls: number): void {
-  const { hit, miss, expired, collapsed, bypass } = totals.lookups
+  const { hit, shared, miss, expired, collapsed, bypass } = totals.lookups
   assert.equal(totals.requests, sent, 'every request of the script is sent')
-  assert.equal(hit + miss + expired + collapsed, sent, 'every request is one lookup')
+  assert.equal(hit + shared + miss + expired + collapsed, sent, 'every request is one lookup')
   assert.equal(bypass, 0, 'every request may share')
-  assert.equal(totals.waited, sent - hit, 'only a hit is answered at once')
-  assert.equal(miss + expired + totals.refreshes, calls + totals.fromStore, 'a call has one cause')
+  const causes = shared + miss + expired + totals.refreshes
+  assert.equal(causes, calls + totals.fromStore, 'a call has one cause')
 }

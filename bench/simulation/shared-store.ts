@@ -1,11 +1,10 @@
-import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
+import type { QuoteOrLock, SharedQuotes } from '../../src/quotes/ports.ts'
+import type { StoredQuote } from '../../src/quotes/quote.ts'
 import type { VirtualTime } from './virtual-time.ts'
 
-export interface SharedStore {
+export interface SharedStore extends SharedQuotes {
   /** Look-ups that found a quote, or waited for the call of another replica. */
   readonly found: number
-  /** Puts the store in front of a replica's upstream call. */
-  before(key: string, call: () => Promise<QuoteAnswer>): Promise<QuoteAnswer>
 }
 
 /**
@@ -21,43 +20,52 @@ export function createSharedStore({
   latencyMs: number
   refreshAheadMs: number
 }): SharedStore {
-  const kept = new Map<string, QuoteAnswer>()
-  const flights = new Map<string, Promise<QuoteAnswer>>()
+  const kept = new Map<string, StoredQuote>()
+  /** What each holder of a lock will put. The simulated provider answers with quotes only. */
+  const locks = new Map<string, Promise<StoredQuote>>()
   let found = 0
 
   const roundTrip = () => new Promise<void>((resolve) => time.at(time.nowMs() + latencyMs, () => resolve()))
 
   /** A refresh must not be answered with the quote that it replaces. */
-  function liveAnswer(key: string): QuoteAnswer | undefined {
-    const answer = kept.get(key)
-    const expiresAtMs = answer?.stored?.expiresAtMs ?? 0
-    return expiresAtMs - time.nowMs() > refreshAheadMs ? answer : undefined
+  function liveQuote(key: string): StoredQuote | undefined {
+    const quote = kept.get(key)
+    return quote !== undefined && quote.expiresAtMs - time.nowMs() > refreshAheadMs ? quote : undefined
   }
 
-  async function answerFor(key: string, call: () => Promise<QuoteAnswer>): Promise<QuoteAnswer> {
-    await roundTrip()
-    // No await from here to the lock, because SET NX is one step.
-    const live = liveAnswer(key)
-    const underWay = flights.get(key)
-    if (live !== undefined || underWay !== undefined) found += 1
-    if (live !== undefined) return live
-    if (underWay !== undefined) {
-      const answer = await underWay
-      await roundTrip()
-      return answer
+  function lock(key: string): QuoteOrLock {
+    let bring: (quote: StoredQuote) => void = () => {}
+    const brought = new Promise<StoredQuote>((resolve) => {
+      bring = resolve
+    })
+    locks.set(key, brought)
+    return {
+      ...nothing,
+      put(quote) {
+        kept.set(key, quote)
+        locks.delete(key)
+        bring(quote)
+      },
     }
-    const flight = call()
-    flights.set(key, flight)
-    const answer = await flight
-    kept.set(key, answer)
-    flights.delete(key)
-    return answer
   }
 
   return {
     get found() {
       return found
     },
-    before: answerFor,
+    async quoteOrLock(key) {
+      await roundTrip()
+      // No await from here to the lock, because SET NX is one step.
+      const live = liveQuote(key)
+      const underWay = locks.get(key)
+      if (live !== undefined || underWay !== undefined) found += 1
+      if (live !== undefined) return { ...nothing, quote: live }
+      if (underWay === undefined) return lock(key)
+      const quote = await underWay
+      await roundTrip()
+      return { ...nothing, quote, waited: true }
+    },
   }
 }
+
+const nothing: QuoteOrLock = { quote: undefined, waited: false, put() {}, release() {} }

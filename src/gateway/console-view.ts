@@ -1,16 +1,12 @@
-import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
+import { lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { LoadedConfig } from '../config/config.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { maskedAddress } from '../http/ip-address.ts'
-import { forEachUpstream, upstreamTable } from '../http/upstreams.ts'
 import type { DiskFacts } from '../journal/disk.ts'
 import type { JournalFacts, NotedQuote } from '../journal/journal.ts'
 import type { StreamFacts } from '../journal/stream.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import type { AddressNotes } from '../operations/address-notes.ts'
-import type { ConsoleListener } from '../operations/console-listener.ts'
-import { type Counts, createHistory, type History } from '../operations/history.ts'
-import type { Slowest } from '../operations/slowest.ts'
+import type { Counts } from '../operations/history.ts'
 import type {
   Explanation,
   OperationsView,
@@ -19,47 +15,23 @@ import type {
   UpstreamState,
 } from '../operations/view.ts'
 import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
-import type { ClockDifference } from '../quotes/clock-difference.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
-import { listQuotes } from '../quotes/quote-listing.ts'
-import type { StoredQuote } from '../quotes/quote-store.ts'
-import type { SharedStore } from '../replicas/store.ts'
-import type { Exchanges } from '../routes/app.ts'
-import type { Sandbox } from '../sandbox/sandbox.ts'
+import { listQuotes } from '../quotes/listing.ts'
+import type { StoredQuote } from '../quotes/quote.ts'
 import { stoppedPairs } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { createSubjects } from './console-subjects.ts'
-import type { Journals, Upstreams } from './optional-parts.ts'
-import type { Swap } from './swap.ts'
+import type { Parts } from './parts.ts'
 
 /** A proxy may spell one name in several ways. */
 const maxHeaders = 5
 
-export interface ConsoleViewParts {
-  loaded: Pick<LoadedConfig, 'config' | 'sources'>
-  clock: Clock
-  version: string
-  exchanges: Exchanges
-  upstreams: Upstreams
-  swap: Swap
-  sandbox: Sandbox | undefined
-  sharedStore: SharedStore | undefined
-  journals: Journals
-  history: History
-  consoleListener: ConsoleListener
-  addressNotes: AddressNotes
-  slowest: Slowest
-  clockDifference: ClockDifference
-  metrics: Metrics
-  /** Undefined until the traffic listener listens. */
-  trafficUrl(): string | undefined
-}
-
 /** What the operations listener may know of all the other parts. */
-export function createConsoleView(parts: ConsoleViewParts): OperationsView {
-  const { clock, exchanges, sandbox, swap, history, addressNotes, clockDifference, slowest } = parts
+/** `trafficUrl`: undefined until the traffic listener listens. */
+export function createConsoleView(parts: Parts, trafficUrl: () => string | undefined): OperationsView {
+  const { addressNotes, cache, clock, clockDifference, exchanges, history, ledger, notes } = parts
+  const { providerLimit, sandbox, slowest } = parts
   const { config, sources } = parts.loaded
-  const { memory, ledger, notes, coolDowns } = swap.inside
   const startedAtMs = performance.now()
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
 
@@ -87,7 +59,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
   }
 
   function dropQuotes(matches: (quote: StoredQuote) => boolean): number {
-    const found = [...memory.entriesByKey()].filter(([, { quote }]) => matches(quote))
+    const found = [...cache.list()].filter(([, { quote }]) => matches(quote))
     for (const [cacheKey, { quote }] of found) notes.drop({ ...quote, cacheKey })
     return found.length
   }
@@ -109,14 +81,14 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
     },
     cache: {
       get entries() {
-        return memory.entries
+        return cache.entries
       },
       get bytes() {
-        return memory.bytes
+        return cache.bytes
       },
       list(maxQuotes) {
         const now = lookAt(clock)
-        return listQuotes(memory.kept(), {
+        return listQuotes(cache.list(), {
           leftMs: ({ end }) => serveLeftMs(end, now),
           maxQuotes,
         })
@@ -154,7 +126,7 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
       }
     },
     coolDowns: () =>
-      coolDowns.list().map(({ application, address, leftMs }) => ({
+      providerLimit.list().map(({ application, address, leftMs }) => ({
         application,
         address: maskedAddress(address),
         leftMs: Math.round(leftMs),
@@ -162,13 +134,13 @@ export function createConsoleView(parts: ConsoleViewParts): OperationsView {
     untrustedPeers: () => [...addressNotes.untrustedPeers],
     otherHeaderPeers,
     async explainOrder(body, application) {
-      const explained = await swap.floatOrders.explain(Buffer.from(body), application)
+      const explained = await parts.floatOrders.explain(Buffer.from(body), application)
       if (explained.problem !== undefined) return { decision: 'bad-order', detail: explained.problem }
       return explanationOf(explained.order, explained.decision, lookAt(clock))
     },
     sandbox: sandbox && { faults: () => sandbox.faults(), set: (next) => sandbox.faults(next) },
     traffic: {
-      url: () => parts.trafficUrl()?.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:'),
+      url: () => trafficUrl()?.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:'),
       clientIpHeader: config.client.ipHeader,
       loopbackTrusted: config.client.trustProxy.some((entry) =>
         /^(loopback|127\.|0\.0\.0\.0\/|::)/.test(entry),
@@ -228,18 +200,6 @@ function shownQuote(quote: NotedQuote, now: Now) {
     ageMs: Math.max(0, now.nowMs - notedAtMs),
     leftMs: Math.round(orderLeftMs(quote, now)),
   }
-}
-
-/** What the console keeps of the past. A request adds its duration; all else is read from the metrics once a second. */
-export function historyOf(clock: Clock): History {
-  return createHistory({
-    traffic: forEachUpstream((name) =>
-      upstreamTable[name].requests === 'by-kind' ? ['quotes', 'orders', 'rest'] : ['rest'],
-    ),
-    provider: 'swap',
-    nowMs: clock.nowMs,
-    steadyMs: clock.steadyMs ?? (() => performance.now()),
-  })
 }
 
 function countsOf(metrics: Metrics, upstreams: readonly Upstream[], inFlight: number): Counts {

@@ -25,12 +25,12 @@ const driftBounds = [
 
 /** What is read at each scrape, not counted. */
 export interface QuoteGauges {
-  readonly memory: { readonly entries: number; readonly bytes: number }
+  readonly cache: { readonly entries: number; readonly bytes: number }
   readonly ledger: { readonly size: number }
   readonly reach: { readonly ms: number }
   /** `saysNoTime`: answers came, and none told the provider's time. */
   readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
-  readonly coolDowns: { list(): readonly unknown[] }
+  readonly providerLimit: { list(): readonly unknown[] }
 }
 
 /** What was counted so far, for the console's history. */
@@ -164,8 +164,8 @@ function createGauges(
     }
     createGauge(metric(name, help), [{ labels, read: readNow }])
   }
-  gauge('cache_entries', 'Quotes in memory, expired ones among them', ({ memory }) => memory.entries)
-  gauge('cache_bytes', 'Bytes of the quotes in memory', ({ memory }) => memory.bytes)
+  gauge('cache_entries', 'Quotes in memory, expired ones among them', ({ cache }) => cache.entries)
+  gauge('cache_bytes', 'Bytes of the quotes in memory', ({ cache }) => cache.bytes)
   gauge('ledger_entries', 'Quotes remembered for the orders that may use them', ({ ledger }) => ledger.size)
   gauge(
     'ledger_reach_seconds',
@@ -187,7 +187,7 @@ function createGauges(
   gauge(
     'quote_cool_downs',
     'Clients whose quotes the provider is not asked for now',
-    ({ coolDowns }) => coolDowns.list().length,
+    ({ providerLimit }) => providerLimit.list().length,
   )
 }
 

@@ -1,3 +1,5 @@
+import type { Clock } from '../clock.ts'
+import { forEachUpstream, upstreamTable } from '../http/upstreams.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
 import { type CallEnd, RecentCalls, type ShownCalls } from './recent-calls.ts'
 import { Ring, type Sums, sums } from './ring.ts'
@@ -135,4 +137,16 @@ function difference(now: Sums, before: Sums): Sums {
     (typeof sums)[number],
     number
   >
+}
+
+/** What the console keeps of the past. A request adds its duration; all else is read from the metrics once a second. */
+export function historyOf(clock: Clock): History {
+  return createHistory({
+    traffic: forEachUpstream((name) =>
+      upstreamTable[name].requests === 'by-kind' ? ['quotes', 'orders', 'rest'] : ['rest'],
+    ),
+    provider: 'swap',
+    nowMs: clock.nowMs,
+    steadyMs: clock.steadyMs ?? (() => performance.now()),
+  })
 }

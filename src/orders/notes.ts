@@ -1,12 +1,21 @@
+import { applicationAmong } from '../client/partition.ts'
 import { type Clock, lookAt, orderLeftMs } from '../clock.ts'
 import type { Events } from '../events.ts'
+import { parseDecimal } from '../http/decimal.ts'
 import type { Journal, JournalReader, JournalRecord, NotedQuote, UsedQuote } from '../journal/journal.ts'
-import type { Ledger, UnreadableQuote } from './ledger.ts'
+import { briefText } from '../process/brief-text.ts'
+import { flatText } from '../process/flat-text.ts'
+import type { Ask } from '../quotes/ask.ts'
+import type { QuoteNotes } from '../quotes/ports.ts'
+import { type GivenQuote, type QuoteLookalike, readQuote, type StoredQuote } from '../quotes/quote.ts'
+import type { Ledger } from './ledger.ts'
 
 interface NotesParts {
   ledger: Ledger
   clock: Clock
   journals: Pick<Journal, 'append'>
+  /** The digest of a partition that orders are matched by. */
+  markOf(partition: string | undefined): string | undefined
   /** This replica's cache. Returns in how many places of it the quote was. */
   cache: { forgetAll(keys: readonly string[], id: string): number }
   /** The cache that replicas share, if they do. */
@@ -17,7 +26,7 @@ interface NotesParts {
 type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
 
 /** What this replica remembers and tells: quotes that clients were given, and which of them were used. */
-export class Notes implements JournalReader {
+export class Notes implements QuoteNotes, JournalReader {
   readonly #parts: NotesParts
   readonly #used = new UsedQuotes()
 
@@ -25,27 +34,60 @@ export class Notes implements JournalReader {
     this.#parts = parts
   }
 
-  /** Settles when every replica can judge an order for it: until then its client must not have it. */
-  note(quote: NotedQuote): Promise<void> | void {
-    const { ledger, journals } = this.#parts
+  note(given: GivenQuote, ask: Ask): Promise<void> | void {
+    const { ledger, journals, sharedQuotes } = this.#parts
+    const quote = this.#toNoted(given, ask)
     // The provider gave the same quote again, or another replica has told of it.
     if (ledger.knows(quote)) return
     ledger.note(quote)
     // The key says who asked for what, unless it is a digest for the shared store.
-    const isShared = this.#parts.sharedQuotes !== undefined
+    const isShared = sharedQuotes !== undefined
     return journals.append({ kind: 'noted', quote: isShared ? quote : { ...quote, cacheKey: '' } })
   }
 
-  /** Notes a quote that the shared cache has, of which the replica that fetched it has told. */
-  noteFound(quote: NotedQuote): void {
-    if (!this.#parts.ledger.knows(quote)) this.#parts.ledger.note(quote, 'delivered')
+  /** Noted here too, so that this replica can judge an order for the quote while the store is away. */
+  noteFound({ body, expiresAtMs, lifeMs, end }: StoredQuote, ask: Ask): void {
+    const { quote } = readQuote(Buffer.from(body, 'latin1'))
+    if (quote === undefined) return
+    const noted = { ...this.#toNoted({ quote, end }, ask), notedAtMs: expiresAtMs - lifeMs }
+    if (!this.#parts.ledger.knows(noted)) this.#parts.ledger.note(noted, 'delivered')
   }
 
-  noteUnreadable(unreadable: UnreadableQuote): Promise<void> | void {
-    const { ledger, journals } = this.#parts
-    const quote = ledger.unreadable(unreadable)
-    ledger.note(quote)
-    return journals.append({ kind: 'noted', quote })
+  /** Orders are matched with the quote's own amounts, and with the requested amount. */
+  #toNoted({ quote, end }: GivenQuote, ask: Ask): NotedQuote {
+    return {
+      id: quote.id,
+      pairId: briefText(quote.pairId),
+      fromValue: parseDecimal(quote.fromAmount.value) ?? quote.fromAmount.value,
+      toValue: parseDecimal(quote.toAmount.value) ?? quote.toAmount.value,
+      // Copied, because a slice would keep the whole request target in memory as long as the ledger keeps the quote.
+      requestedAmount: flatText(ask.canonicalAmount),
+      cacheKey: flatText(ask.key ?? ''),
+      application: applicationAmong(ask.keyedHeaders),
+      partition: this.#parts.markOf(ask.partition),
+      expiresAtMs: quote.expiryMs,
+      refusedFromMs: end.refusedFromMs,
+      wallAheadMs: end.wallAheadMs,
+      notedAtMs: this.#parts.clock.nowMs(),
+    }
+  }
+
+  async noteUnreadable({ pairId, fromAmount }: QuoteLookalike, ask: Ask): Promise<void> {
+    const { ledger, journals, markOf } = this.#parts
+    const whose = { application: applicationAmong(ask.keyedHeaders), partition: markOf(ask.partition) }
+    // The order repeats the pair that the answer names; where that is not known, what the path means. It repeats the
+    // amount that was asked for, or the one that the answer states.
+    const pairs = new Set([pairId ?? decoded(ask.pair), ask.pair])
+    const amounts = new Set([ask.canonicalAmount, fromAmount ?? ask.canonicalAmount])
+    const meant = [...pairs].flatMap((name) => [...amounts].map((amount) => ({ name, amount })))
+    await Promise.all(
+      meant.map(({ name, amount }) => {
+        const terms = { pairId: flatText(briefText(name)), requestedAmount: flatText(amount) }
+        const quote = ledger.unreadable({ ...whose, ...terms })
+        ledger.note(quote)
+        return journals.append({ kind: 'noted', quote })
+      }),
+    )
   }
 
   /** An order used the quote, or may have. */
@@ -112,6 +154,14 @@ export class Notes implements JournalReader {
 
   doubtRestored(): void {
     this.#parts.ledger.doubtRestored()
+  }
+}
+
+function decoded(pair: string): string {
+  try {
+    return decodeURIComponent(pair)
+  } catch {
+    return pair
   }
 }
 

@@ -1,99 +1,54 @@
-import { UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
+import type { ServerResponse } from 'node:http'
+import { isSent } from '../http/answer.ts'
+import { ClientGone, UpstreamFailure, type UpstreamFault } from '../http/failure.ts'
+import { PatientTimer } from '../process/patient-timer.ts'
 import { currentSpan, type Span } from '../process/span.ts'
-import type { NotKeptReason } from './quote.ts'
-import { type Asker, type QuoteAnswer, whenNoted } from './quote-answer.ts'
-import type { StoredQuote } from './quote-store.ts'
-
-/** Brings the quote of one key, on behalf of one client. */
-export interface QuoteSource {
-  /** This client, as the provider sees it. */
-  readonly asker: Asker
-  /** Asks the provider, for this client. The signal: no client waits for the answer any more. */
-  call(signal: AbortSignal): Promise<QuoteAnswer>
-  /** Asks the provider in the background, to replace a quote that is still live. */
-  refresh(): Promise<QuoteAnswer>
-  /** Whether a call for this client would be refused now, because the provider answered 429. */
-  readonly isRefused: boolean
-  /** Another replica has fetched the quote. */
-  found(quote: StoredQuote): void
-}
-
-/** What a call brought: an answer of the upstream, or a quote that another replica has fetched. */
-export type SharedAnswer =
-  | QuoteAnswer
-  | { found: true; stored: StoredQuote; notKept: undefined; noted?: undefined }
-
-export interface ShareOptions {
-  signal: AbortSignal
-  /** Called if another replica's call is waited for first. */
-  waited?(): void
-  /** The quote that a refresh is to replace. */
-  known?: StoredQuote | undefined
-  /** False: a quote that is in the store is used, but another replica's call is not waited for. */
-  waits?: boolean
-}
-
-/** Makes one call of what several replicas call. */
-export type Share = (
-  key: string,
-  call: () => Promise<QuoteAnswer>,
-  options: ShareOptions,
-) => Promise<SharedAnswer>
-
-const timeFaults: ReadonlySet<UpstreamFault> = new Set(['connection_timeout', 'http_response_timeout'])
-
-/** Whether a call failed because some time limit was over: what its client is answered 504 for. */
-export function failedByTime(error: unknown): boolean {
-  return error instanceof UpstreamFailure && timeFaults.has(error.fault)
-}
-
-/** For a client whose own time is over, though the call that it waits for may go on. */
-export function failureByTime(reason: string): UpstreamFailure {
-  const cause = new Error(`no quote within the time of the request: ${reason}`)
-  return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true, cause })
-}
+import type { Ask } from './ask.ts'
+import type { QuoteAnswer } from './quote.ts'
 
 const never: Promise<never> = new Promise(() => {})
-const nothing = () => {}
 
-/** One upstream call and the clients who wait for it. */
+/** One call and the clients who wait for it. */
 export class Flight {
+  /** In the table of flights. Undefined: no other client may join. */
+  readonly entry: string | undefined
   /** For clients who find the flight in the table: once it has landed there is none. */
-  answer: Promise<SharedAnswer>
-  /** Why its quote is not in memory, once it has landed. */
-  notKept: NotKeptReason | undefined = undefined
+  answer: Promise<QuoteAnswer> = never
   /** Whether it waited for another replica's call first. */
   waited = false
-  /** On whose behalf the call is made. */
-  readonly caller: Asker
   /** Of the request that caused the call. */
   span: Span | undefined = currentSpan()
-  #leaving: AbortController | undefined = new AbortController()
-  #takeOut: () => void
-  /** A refresh goes on although no client waits for it. */
-  readonly #isRefresh: boolean
+  readonly #table: Map<string, Flight>
+  /** What the provider can tell its client from others by. */
+  readonly #target: string
+  readonly #address: string | undefined
+  /** Aborted when no client waits any more. */
+  #leaving: AbortController | undefined
   #waiting = 0
-  #claimed = false
-  #landed = false
+  #isClaimed = false
 
-  /** `takeOut` takes the flight out of the table. */
+  /** Enters itself in the table: between the look for a flight and this no `await` may be, or two clients find none. */
   constructor(
-    call: (signal: AbortSignal) => Promise<SharedAnswer>,
-    { source, isRefresh, takeOut }: { source: QuoteSource; isRefresh: boolean; takeOut: () => void },
+    table: Map<string, Flight>,
+    entry: string | undefined,
+    { caller, leaving }: { caller: Ask; leaving: AbortController },
   ) {
-    this.caller = source.asker
-    this.#isRefresh = isRefresh
-    this.#takeOut = takeOut
-    this.answer = call((this.#leaving as AbortController).signal).then(whenNoted)
+    this.#table = table
+    this.entry = entry
+    this.#target = caller.target
+    this.#address = caller.address
+    this.#leaving = leaving
+    if (entry !== undefined) table.set(entry, this)
   }
 
+  /** A refresh joins its call too, and never leaves, so that the call goes on without clients. */
   join(): void {
     this.#waiting += 1
   }
 
   leave(): void {
     this.#waiting -= 1
-    if (this.#waiting > 0 || this.#isRefresh || this.#landed) return
+    if (this.#waiting > 0) return
     // Out of the table first: a new client must not join a call that is being given up.
     const leaving = this.#leaving
     this.land()
@@ -106,18 +61,97 @@ export class Flight {
    * requests in it a minor collection took twice as long.
    */
   land(): void {
-    this.#landed = true
-    this.#takeOut()
+    const { entry } = this
+    if (entry !== undefined && this.#table.get(entry) === this) this.#table.delete(entry)
     this.answer = never
     this.#leaving = undefined
     this.span = undefined
-    this.#takeOut = nothing
+  }
+
+  /** Whether a client that waits here may have the answer. */
+  isFor({ target, address }: Ask, { status, notKept }: QuoteAnswer): boolean {
+    // Another spelling of the amount may be read as the right amount, or not be refused.
+    if (notKept !== 'other-amount' && !isRefusal(status)) return true
+    if (target !== this.#target) return false
+    // Whether a client is refused may depend on its place.
+    return notKept === 'other-amount' || address === this.#address
   }
 
   /** An answer that may not be shared goes to the first client that claims it. */
   claim(): boolean {
-    const isFirst = !this.#claimed
-    this.#claimed = true
+    const isFirst = !this.#isClaimed
+    this.#isClaimed = true
     return isFirst
   }
+}
+
+/** 408 and 429 say that the call was too slow or one too many, and nothing of the client. */
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && status !== 408 && status !== 429
+}
+
+/** With less time left a further call could hardly bring a quote, and would only burden a provider that hangs. */
+const minLeftMs = 50
+
+/** A client that waits for calls: until it leaves and, once it waits for a further one, until its own time is over. */
+export class WaitingClient {
+  /** Whether it has gone on after a call that failed by time; it does so once. */
+  tookFurtherCall = false
+  /** Whether it has shared a call after the refusal of another client; it does so once. */
+  sharedAfterRefusal = false
+  /** By `performance.now()`. */
+  readonly #endsAtMs: number
+  #timer: PatientTimer | undefined
+  #failure: Error | undefined
+  #leave: (reason: Error) => void = () => {}
+
+  constructor(response: ServerResponse, endsAtMs: number) {
+    this.#endsAtMs = endsAtMs
+    response.once('close', () => {
+      if (!isSent(response)) this.#leave(new ClientGone('the client waits no longer', { maybeSeen: true }))
+    })
+  }
+
+  /** The answer of the call. The last client to leave ends the call. */
+  waitFor(flight: Flight): Promise<QuoteAnswer> {
+    return new Promise((resolve, reject) => {
+      flight.join()
+      this.#leave = (reason) => {
+        this.#leave = () => {}
+        flight.leave()
+        reject(reason)
+      }
+      flight.answer.then(resolve, reject)
+    })
+  }
+
+  /**
+   * Throws the failure if hardly any time is left for one more call. That call has a time limit of its own, so the client's
+   * time is counted here from then on, and the failure is its answer once that is over.
+   */
+  goOnAfter(failure: Error): void {
+    const leftMs = this.#endsAtMs - performance.now()
+    if (leftMs < minLeftMs) throw failure
+    this.#failure = failure
+    this.#timer ??= new PatientTimer(leftMs, () => this.#leave(this.#failure ?? failure))
+  }
+
+  /** It is answered, or has left. */
+  end(): void {
+    this.#leave = () => {}
+    this.#timer?.clear()
+  }
+}
+
+const timeFaults: ReadonlySet<UpstreamFault> = new Set(['connection_timeout', 'http_response_timeout'])
+
+/** Whether a call failed because some time limit was over: what its client is answered 504 for. */
+export function failedByTime(error: unknown): error is UpstreamFailure {
+  return error instanceof UpstreamFailure && timeFaults.has(error.fault)
+}
+
+/** For a client whose own time is over, though the call that it waits for may go on. */
+export function failureByTime(reason: string): UpstreamFailure {
+  const cause = new Error(`no quote within the time of the request: ${reason}`)
+  return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true, cause })
 }

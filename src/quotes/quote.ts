@@ -1,6 +1,196 @@
 import { isUtf8 } from 'node:buffer'
 import { z } from 'zod'
+import { type Clock, lookAt } from '../clock.ts'
+import type { Events, NotKeptReason } from '../events.ts'
 import { differsByOverAHundredth, isZero, parseDecimal } from '../http/decimal.ts'
+import {
+  answerHeaders,
+  createHeaderPicker,
+  createOneList,
+  droppingNames,
+  repeatableHeaders,
+} from '../http/headers.ts'
+import type { WholeAnswer } from '../upstream/fetch.ts'
+import { type End, Ends, serveLeftMs } from './ends.ts'
+
+/** A cached quote: the upstream's own bytes, and what is needed to serve them and to know whether they have expired. */
+export interface StoredQuote {
+  readonly id: string
+  /** The body as received, one character a byte (latin1). */
+  readonly body: string
+  /** The upstream's end-to-end headers that a later answer repeats: names and values alternate. */
+  readonly headers: readonly string[]
+  /** Time from the fetch to the expiry, by our clock. Whole milliseconds, because V8 needs no object for them. */
+  readonly lifeMs: number
+  /** The quote's own `expiry`, an instant of the provider's clock. */
+  readonly expiresAtMs: number
+  readonly end: End
+}
+
+/** What a quote call brought. */
+export class QuoteAnswer {
+  readonly status: number
+  readonly reason: string
+  /** End-to-end headers as received, without cookies. */
+  readonly headers: readonly string[]
+  readonly body: Buffer
+  /** The quote in it and when that is over, even if it is over already: orders are judged by it. */
+  given: GivenQuote | undefined = undefined
+  /** In its place, what a client may take for a quote and cannot be read. */
+  lookalike: QuoteLookalike | undefined = undefined
+  /** When the live quote in the body is over, whether it is cached or not; undefined: there is none. */
+  end: End | undefined = undefined
+  /** The quote as memory would keep it; undefined if it may not be cached. */
+  stored: StoredQuote | undefined = undefined
+  /** Why it is not in memory. */
+  notKept: NotKeptReason | undefined = undefined
+  /** Whether other clients whose request has the same key may get this answer. */
+  shared = true
+  /** Another replica has fetched this quote, so it is answered as a hit. */
+  found: StoredQuote | undefined = undefined
+
+  constructor({
+    status,
+    reason,
+    headers,
+    body,
+  }: Pick<QuoteAnswer, 'status' | 'reason' | 'headers' | 'body'>) {
+    this.status = status
+    this.reason = reason
+    this.headers = headers
+    this.body = body
+  }
+
+  /** A quote out of the cache that replicas share. */
+  static found(quote: StoredQuote): QuoteAnswer {
+    const answer = new QuoteAnswer({ status: 200, reason: 'OK', headers: quote.headers, body: noBytes })
+    answer.found = quote
+    answer.end = quote.end
+    return answer
+  }
+}
+
+const noBytes = Buffer.alloc(0)
+
+export interface GivenQuote {
+  readonly quote: Quote
+  readonly end: End
+}
+
+interface AnswerReaderParts {
+  config: { quotes: { maxBytes: number; obeyCacheControl: boolean } }
+  clock: Clock
+  events: Events
+}
+
+/** Reads the answer of a quote call: what to serve, whether to cache it, and whether other clients may share it. */
+export class AnswerReader {
+  readonly #parts: AnswerReaderParts
+  readonly #ends: Ends
+  readonly #oneList = createOneList()
+  #cacheControlWasIgnored = false
+
+  constructor(parts: AnswerReaderParts) {
+    this.#parts = parts
+    this.#ends = new Ends(parts.events)
+  }
+
+  /** `asked`: the canonical amount that the quote was asked for. */
+  read(whole: WholeAnswer, asked: string): QuoteAnswer {
+    const { status, reason, rawHeaders, body } = whole
+    const headers = answerHeaders(status, rawHeaders, dropsCookies)
+    const answer = new QuoteAnswer({ status, reason, headers, body })
+    const [vary, cacheControl, contentCoding] = pickMarks(rawHeaders)
+    const isCoded = membersOf(contentCoding).some((coding) => coding !== 'identity')
+    if (status !== 200) {
+      answer.notKept = 'status'
+      // A proxy that changed a quote answers 203.
+      if (status === 203) answer.lookalike = isCoded ? coded : readLookalike(body)
+      return answer
+    }
+    const personal = this.#personalReason(vary, cacheControl)
+    answer.shared = personal === undefined && !isCoded
+    if (isCoded) {
+      answer.notKept = 'content-coding'
+      answer.lookalike = coded
+      return answer
+    }
+    const reading = readQuote(body, asked)
+    const { quote } = reading
+    const end = quote && this.#ends.endOf(whole, quote.expiryMs)
+    if (quote === undefined || end === undefined) {
+      answer.notKept = reading.reason ?? untimely(reading.quote, whole)
+      answer.lookalike = readLookalike(body)
+      return answer
+    }
+    answer.given = { quote, end }
+    if (serveLeftMs(end, lookAt(this.#parts.clock)) <= 0) answer.notKept = 'expired'
+    else {
+      answer.end = end
+      answer.notKept =
+        personal ?? (body.length > this.#parts.config.quotes.maxBytes ? 'too-large' : undefined)
+      if (answer.notKept === undefined) answer.stored = this.#toStored(answer.given, whole)
+    }
+    return answer
+  }
+
+  /** Why only the client that asked may get the answer; undefined if others may get it too. */
+  #personalReason(
+    vary: string | undefined,
+    cacheControl: string | undefined,
+  ): 'vary' | 'cache-control' | undefined {
+    // Other values of Vary need no check: the upstream received only headers that are part of the key.
+    if (membersOf(vary).includes('*')) return 'vary'
+    const directive = membersOf(cacheControl).find((part) => /^(?:no-store|private)(?:$|=)/.test(part))
+    if (directive === undefined) return undefined
+    if (this.#parts.config.quotes.obeyCacheControl) return 'cache-control'
+    if (!this.#cacheControlWasIgnored) this.#parts.events.cacheControlIgnored(directive)
+    this.#cacheControlWasIgnored = true
+    return undefined
+  }
+
+  #toStored({ quote, end }: GivenQuote, answer: WholeAnswer): StoredQuote {
+    const body = answer.body.toString('latin1')
+    return {
+      id: sliceOf(body, quote.id),
+      body,
+      headers: this.#oneList(repeatableHeaders(answer.rawHeaders)),
+      lifeMs: Math.round(quote.expiryMs - this.#parts.clock.nowMs()),
+      expiresAtMs: quote.expiryMs,
+      end,
+    }
+  }
+}
+
+/** Why neither of the witnesses of its end is believed. */
+function untimely({ expiryMs }: Quote, { receivedAtMs }: WholeAnswer): NotKeptReason {
+  return expiryMs > receivedAtMs ? 'expiry-too-far' : 'expired'
+}
+
+/** Its body is not read. */
+const coded: QuoteLookalike = { pairId: undefined, fromAmount: undefined }
+
+// No cookie is ever sent on a quote call, so no quote depends on one.
+const dropsCookies = droppingNames(['set-cookie', 'set-cookie2'])
+const pickMarks = createHeaderPicker(['vary', 'cache-control', 'content-encoding'])
+
+/** The text as a slice of `whole`, if it occurs there. V8 keeps a slice as a reference, without a copy of the bytes. */
+function sliceOf(whole: string, text: string): string {
+  const at = whole.indexOf(text)
+  return at === -1 ? text : whole.slice(at, at + text.length)
+}
+
+const noMembers: readonly string[] = []
+
+/** The members of a list that is spread over the lines of one header. */
+function membersOf(lines: string | undefined): readonly string[] {
+  if (lines === undefined) return noMembers
+  return lines
+    .toLowerCase()
+    .split(/[,\n]/)
+    .map((part) => part.trim())
+    .filter((part) => part !== '')
+}
 
 export interface Amount {
   assetId: string
@@ -16,25 +206,6 @@ export interface Quote {
   /** An instant of the provider's clock, not of ours: ends.ts says when the quote is over. */
   expiryMs: number
 }
-
-/** Why an answer is not cached. */
-export const notKeptReasons = [
-  'status',
-  'not-json',
-  'not-a-quote',
-  'other-amount',
-  'no-expiry',
-  'expiry-in-seconds',
-  'expiry-too-far',
-  'expired',
-  'content-coding',
-  'vary',
-  'cache-control',
-  'too-large',
-  'used',
-] as const
-
-export type NotKeptReason = (typeof notKeptReasons)[number]
 
 /** Why an answer cannot be kept as a quote, whatever came with it. */
 type UnusableReason = Extract<

@@ -1,4 +1,4 @@
-import type { StoredQuote } from '../quotes/quote-store.ts'
+import type { StoredQuote } from '../quotes/quote.ts'
 
 /** Without its end, which the store keeps by its own clock. */
 export type EncodedQuote = Omit<StoredQuote, 'end'>

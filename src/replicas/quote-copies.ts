@@ -2,8 +2,8 @@ import { type Clock, lookAt, orderLeftMs, steadyMsOf } from '../clock.ts'
 import { headLines } from '../http/answer.ts'
 import { createOneList, repeatableHeaders } from '../http/headers.ts'
 import { type End, serveLeftMs } from '../quotes/ends.ts'
+import type { StoredQuote } from '../quotes/quote.ts'
 import { readQuote } from '../quotes/quote.ts'
-import type { StoredQuote } from '../quotes/quote-store.ts'
 import type { ValkeyClient } from './client.ts'
 import { decodeQuote, type EncodedQuote, encodeQuote, idLine } from './quote-codec.ts'
 import { forgetScript, getOrLockScript, setScript, unlockScript } from './quote-scripts.ts'
@@ -24,7 +24,7 @@ export interface Wanted {
 }
 
 /** A quote, or else the lock's token. */
-export interface QuoteOrLock {
+export interface QuoteOrHolder {
   /** Its end is what was left of it, less what the store's clock has gone on since. */
   quote?: StoredQuote
   /** The token that has the lock now: the caller's own token if this call took the lock. */
@@ -33,7 +33,7 @@ export interface QuoteOrLock {
   storeAheadMs: number
 }
 
-export interface TakenLock extends Pick<QuoteOrLock, 'storeAheadMs'> {
+export interface TakenLock extends Pick<QuoteOrHolder, 'storeAheadMs'> {
   token: string
 }
 
@@ -49,7 +49,7 @@ export class QuoteCopies {
   }
 
   /** Undefined: the store failed. */
-  async getOrLock(key: string, wanted: Wanted): Promise<QuoteOrLock | undefined> {
+  async getOrLock(key: string, wanted: Wanted): Promise<QuoteOrHolder | undefined> {
     const { expiresAfterMs, minLeftMs, excludeId, token, lockMs } = wanted
     // Looked at before the answer too: an earlier time gives the quote less life in the cache.
     const before = lookAt(this.#clock)

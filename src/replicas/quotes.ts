@@ -3,20 +3,20 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { type Clock, lookAt } from '../clock.ts'
 import type { Events, Sharing } from '../events.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
-import type { Share, SharedAnswer, ShareOptions } from '../quotes/flight.ts'
-import type { StoredQuote } from '../quotes/quote-store.ts'
-import { QuoteCopies, type QuoteOrLock } from './quote-copies.ts'
+import type { QuoteOrLock, SharedLook, SharedQuotes } from '../quotes/ports.ts'
+import type { StoredQuote } from '../quotes/quote.ts'
+import { QuoteCopies, type QuoteOrHolder } from './quote-copies.ts'
 import type { SharedStore } from './store.ts'
 
-export interface SharedQuotesOptions {
+export interface QuotesOfAllParts {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>
   clock: Clock
+  events: Events
   minValidityMs: number
   /** How long to wait for another replica's call, and so how long a lock lasts. */
   lockWaitMs: number
   /** An order used this quote, here or at another replica, so no client may have it any more. */
   isUsed(quote: StoredQuote): boolean
-  events: Events
 }
 
 /** The pauses between two looks for a quote that another replica is fetching. A call takes much longer than 10 ms. */
@@ -32,100 +32,58 @@ const forgetBatch = 50
  * Makes one call to the upstream for all replicas. A quote that another replica has fetched is used; one that another
  * replica is fetching is waited for. If the store or the other replica fails, this replica makes the call.
  */
-export class SharedQuotes {
-  readonly #options: SharedQuotesOptions
+export class QuotesOfAll implements SharedQuotes {
+  readonly #parts: QuotesOfAllParts
   readonly #copies: QuoteCopies
 
-  constructor(options: SharedQuotesOptions) {
-    this.#options = options
-    this.#copies = new QuoteCopies(options.sharedStore, options.clock)
+  constructor(parts: QuotesOfAllParts) {
+    this.#parts = parts
+    this.#copies = new QuoteCopies(parts.sharedStore, parts.clock)
   }
 
-  readonly share: Share = (key, call, options) =>
-    new CallOfAll(this.#options, this.#copies, { ...options, key, call }).takeOrFetch()
-
-  /** Removes the quote from the store, under all of these keys. */
-  async forget(keys: readonly string[], id: string): Promise<void> {
-    for (let at = 0; at < keys.length; at += forgetBatch)
-      await Promise.all(keys.slice(at, at + forgetBatch).map((key) => this.#copies.forget(key, id)))
-  }
-}
-
-interface Asked extends ShareOptions {
-  key: string
-  call: Parameters<Share>[1]
-}
-
-class CallOfAll {
-  readonly #options: SharedQuotesOptions
-  readonly #copies: QuoteCopies
-  readonly #asked: Asked
-  readonly #token = randomBytes(12).toString('base64url')
-
-  constructor(options: SharedQuotesOptions, copies: QuoteCopies, asked: Asked) {
-    this.#options = options
-    this.#copies = copies
-    this.#asked = asked
-  }
-
-  async takeOrFetch(): Promise<SharedAnswer> {
-    const result = await this.#waitForQuote()
-    if (result?.quote !== undefined) return { found: true, stored: result.quote, notKept: undefined }
-    const { key, signal, call } = this.#asked
-    const isOurs = result?.lockHolder === this.#token
-    let isKept = false
-    try {
-      if (signal.aborted) throw new Error('no client waits any more')
-      const answer = await call()
-      const { stored, shared } = answer
-      if (result !== undefined && stored !== undefined && shared && !this.#options.isUsed(stored)) {
-        // In one write with the record of it. Its clients need not wait for the store to have it.
-        isKept = true
-        const lock = { token: this.#token, storeAheadMs: result.storeAheadMs }
-        void this.#copies.put(key, stored, lock).then((isPut) => {
-          if (!isPut && isOurs) this.#copies.unlock(key, this.#token)
-        })
-      }
-      return answer
-    } finally {
-      if (isOurs && !isKept) this.#copies.unlock(key, this.#token)
-    }
-  }
-
-  /** Waits until there is a quote, or no other replica to wait for. Undefined: the store failed. */
-  async #waitForQuote(): Promise<QuoteOrLock | undefined> {
-    const { lockWaitMs } = this.#options
-    const { signal, waited, waits = true } = this.#asked
+  /** Waits until there is a quote, or no other replica to wait for. */
+  async quoteOrLock(key: string, look: SharedLook): Promise<QuoteOrLock> {
+    const { lockWaitMs } = this.#parts
+    const token = randomBytes(12).toString('base64url')
     const startedAtMs = performance.now()
     let awaited: string | undefined
-    for (let pauseMs = minPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
-      const result = await this.#getOrLock()
-      if (result === undefined) return this.#counted(undefined, 'failed')
-      if (result.quote !== undefined)
-        return this.#counted(result, awaited === undefined ? 'found' : 'awaited')
-      if (result.lockHolder === this.#token)
-        return this.#counted(result, awaited === undefined ? 'fetched' : 'alone')
+    const answer = (result: QuoteOrHolder | undefined, sharing: Sharing): QuoteOrLock => {
+      this.#parts.events.quoteShared(sharing)
+      return new Held(this.#copies, { key, token, result, waited: awaited !== undefined })
+    }
+    for (
+      let pauseMs = minPauseMs;
+      !look.signal.aborted;
+      pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)
+    ) {
+      const result = await this.#look(key, token, look.known)
+      if (result === undefined) return answer(undefined, 'failed')
+      if (result.quote !== undefined) return answer(result, awaited === undefined ? 'found' : 'awaited')
+      if (result.lockHolder === token) return answer(result, awaited === undefined ? 'fetched' : 'alone')
       const isOtherHolder = awaited !== undefined && result.lockHolder !== awaited
       // The awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
-      if (!waits || isOtherHolder || performance.now() - startedAtMs >= lockWaitMs)
-        return this.#counted(result, 'alone')
+      if (!look.waits || isOtherHolder || performance.now() - startedAtMs >= lockWaitMs)
+        return answer(result, 'alone')
       awaited = result.lockHolder
-      waited?.()
       await pause(pauseMs)
     }
-    return undefined
+    return new Held(this.#copies, { key, token, result: undefined, waited: awaited !== undefined })
   }
 
-  async #getOrLock(): Promise<QuoteOrLock | undefined> {
-    const { isUsed, clock, minValidityMs, lockWaitMs } = this.#options
-    const { key, known } = this.#asked
+  /** Undefined: the store failed. */
+  async #look(
+    key: string,
+    token: string,
+    known: StoredQuote | undefined,
+  ): Promise<QuoteOrHolder | undefined> {
+    const { isUsed, clock, minValidityMs, lockWaitMs } = this.#parts
     let excludeId = known?.id
     for (let lookups = 0; lookups < maxLookups; lookups += 1) {
       const result = await this.#copies.getOrLock(key, {
         expiresAfterMs: known?.expiresAtMs ?? 0,
         minLeftMs: minValidityMs,
         excludeId,
-        token: this.#token,
+        token,
         lockMs: lockWaitMs,
       })
       if (result?.quote === undefined) return result
@@ -137,8 +95,49 @@ class CallOfAll {
     return undefined
   }
 
-  #counted(result: QuoteOrLock | undefined, sharing: Sharing): QuoteOrLock | undefined {
-    this.#options.events.quoteShared(sharing)
-    return result
+  /** Removes the quote from the store, under all of these keys. */
+  async forget(keys: readonly string[], id: string): Promise<void> {
+    for (let at = 0; at < keys.length; at += forgetBatch)
+      await Promise.all(keys.slice(at, at + forgetBatch).map((key) => this.#copies.forget(key, id)))
+  }
+}
+
+/** What one look brought, and the lock if it took one. */
+class Held implements QuoteOrLock {
+  readonly quote: StoredQuote | undefined
+  readonly waited: boolean
+  readonly #copies: QuoteCopies
+  readonly #key: string
+  readonly #token: string
+  /** Undefined: the store failed, so nothing is put into it. */
+  readonly #storeAheadMs: number | undefined
+  #isLocked: boolean
+
+  constructor(
+    copies: QuoteCopies,
+    from: { key: string; token: string; result: QuoteOrHolder | undefined; waited: boolean },
+  ) {
+    this.#copies = copies
+    this.#key = from.key
+    this.#token = from.token
+    this.quote = from.result?.quote
+    this.waited = from.waited
+    this.#storeAheadMs = from.result?.storeAheadMs
+    this.#isLocked = from.result?.lockHolder === from.token
+  }
+
+  put(quote: StoredQuote): void {
+    if (this.#storeAheadMs === undefined) return
+    const wasLocked = this.#isLocked
+    this.#isLocked = false
+    const lock = { token: this.#token, storeAheadMs: this.#storeAheadMs }
+    void this.#copies.put(this.#key, quote, lock).then((isPut) => {
+      if (!isPut && wasLocked) this.#copies.unlock(this.#key, this.#token)
+    })
+  }
+
+  release(): void {
+    if (this.#isLocked) this.#copies.unlock(this.#key, this.#token)
+    this.#isLocked = false
   }
 }

@@ -15,9 +15,9 @@ import { Problem, problemOf } from '../http/problem.ts'
 import type { PlainOrderRoute } from '../orders/plain.ts'
 import type { FloatOrderRoute } from '../orders/route.ts'
 import { inSpan } from '../process/span.ts'
+import type { QuoteRoute } from '../quotes/route.ts'
 import { Exchange, type ExchangeMaker } from '../server/exchange.ts'
 import type { PassThroughRoute } from './passthrough.ts'
-import type { QuoteRoute } from './quotes.ts'
 
 interface Routes {
   quotes: QuoteRoute

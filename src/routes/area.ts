@@ -2,7 +2,7 @@ import { foldPath, mayBeVersioned } from '../http/fold-path.ts'
 import { memoize } from '../http/headers.ts'
 import type { Area, TargetReading } from '../http/target.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
-import { readQuotePath } from '../quotes/quote-target.ts'
+import { readQuotePath } from '../quotes/target.ts'
 
 const guardedRoutes: { readonly [Each in Area]?: string } = {
   quote: '/v3/pairs/{pairId}/quotes',

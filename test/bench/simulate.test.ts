@@ -8,7 +8,7 @@ import { modes, type Settings, simulate } from '../../bench/simulation/run.ts'
 import { createSharedStore } from '../../bench/simulation/shared-store.ts'
 import { createClients, createTraffic, type Scenario, scriptedHour } from '../../bench/simulation/traffic.ts'
 import { createVirtualTime } from '../../bench/simulation/virtual-time.ts'
-import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
+import { storedQuote } from '../support/stores/stored-quote.ts'
 
 /** Few pairs, so that even a few clients meet. */
 const fiveMinutes: Scenario = {
@@ -121,15 +121,17 @@ describe('several replicas', () => {
     const store = createSharedStore({ time, latencyMs: 1, refreshAheadMs: 0 })
     const came: number[] = []
     let calls = 0
-    const call = (): Promise<QuoteAnswer> => {
-      calls += 1
-      return new Promise((resolve) => {
-        time.at(time.nowMs() + 80, () => resolve({ stored: { expiresAtMs: 31_000 } } as QuoteAnswer))
-      })
+    const { signal } = new AbortController()
+    async function ask(): Promise<void> {
+      const { quote, put } = await store.quoteOrLock('key', { signal, waits: true, known: undefined })
+      if (quote === undefined) {
+        calls += 1
+        await new Promise<void>((resolve) => time.at(time.nowMs() + 80, resolve))
+        put(storedQuote({ expiresAtMs: 31_000 }))
+      }
+      came.push(time.nowMs())
     }
-    for (const atMs of [1_000, 1_000, 1_040, 2_000]) {
-      time.at(atMs, () => void store.before('key', call).then(() => came.push(time.nowMs())))
-    }
+    for (const atMs of [1_000, 1_000, 1_040, 2_000]) time.at(atMs, () => void ask())
     await time.run()
     expect(calls).toBe(1)
     // One called, two waited and got the answer a round trip later, and one found the quote.

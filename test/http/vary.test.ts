@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { headerValues } from '../../src/http/headers.ts'
-import { createVary } from '../../src/routes/quote-headers.ts'
+import { withVary } from '../../src/quotes/answer.ts'
 
 test('every name and every received member is in the one Vary, once, and no other header is touched', () => {
   const name = fc.mixedCase(fc.constantFrom('app-name', 'origin', 'accept', 'forwarded', 'x-a'))
@@ -19,7 +19,7 @@ test('every name and every received member is in the one Vary, once, and no othe
       fc.array(header),
       (names, pairs) => {
         const headers = pairs.flat()
-        const merged = createVary(names)(headers)
+        const merged = withVary(headers, names)
         const isVary = ([one = '']: string[]) => one.toLowerCase() === 'vary'
         const [vary = '', ...more] = headerValues(merged, 'vary')
         expect(more).toEqual([])

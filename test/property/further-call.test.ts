@@ -1,12 +1,8 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
-import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import { Patience } from '../../src/quotes/patience.ts'
-import type { Asker, QuoteAnswer } from '../../src/quotes/quote-answer.ts'
-import { createQuoteCache } from '../../src/quotes/quote-cache.ts'
-import { createTestClock, deferred, sourceOf } from '../support/clients/quotes.ts'
+import { QuoteStage, type StagedCall } from '../support/clients/quote-stage.ts'
+import { createTestClock } from '../support/clients/quotes.ts'
 
 const totalMs = 1_000
 const minLeftMs = 50
@@ -29,6 +25,7 @@ const step = fc.record({
     'amount',
   ),
   address: fc.constantFrom('x', 'y', 'z'),
+  /** Two spellings of one amount. */
   target: fc.constantFrom('1000', '1000', '1e3'),
   key: fc.constantFrom('a', 'a', 'a', 'b'),
   pick: fc.nat(7),
@@ -37,13 +34,17 @@ const step = fc.record({
 type Step = typeof step extends fc.Arbitrary<infer Value> ? Value : never
 type End = Exclude<Step['doing'], 'ask' | 'leave' | 'wait'>
 
-interface Client extends Asker {
+interface Client {
+  address: string
+  target: string
   key: string
   sharedAfterRefusal: boolean
   endsAtMs: number
   tookFurther: boolean
   /** It waits for a second call, and only until `endsAtMs`. */
   isLimited: boolean
+  /** What it is answered when its own time is over. */
+  failure: string
   /** How its waiting ended. */
   fate: string
 }
@@ -104,6 +105,7 @@ function createModel() {
       const hasTime = client.endsAtMs - nowMs >= minLeftMs
       if (!isFor(client, how, call.beginner)) {
         client.isLimited = true
+        client.failure = 'over'
         if (!hasTime) client.fate = 'over'
         else if (client.sharedAfterRefusal) askAsItself(client)
         else {
@@ -112,6 +114,7 @@ function createModel() {
         }
       } else if (how === 'mine' && index > 0) {
         client.isLimited = true
+        client.failure = 'over'
         if (hasTime) begin(client)
         else client.fate = 'over'
       } else if (how !== 'time') client.fate = `${how} ${call.number}`
@@ -119,6 +122,7 @@ function createModel() {
       else {
         client.tookFurther = true
         client.isLimited = true
+        client.failure = `time ${call.number}`
         ask(client)
       }
     }
@@ -130,75 +134,53 @@ function createModel() {
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }))
 afterEach(() => void vi.useRealTimers())
 
-/** The real cache, with clients that wait as the quote route waits. */
+/** The real route, whose provider ends calls as the steps say. */
 function createStage() {
-  const clock = createTestClock()
-  const events = new Events()
-  const cache = createQuoteCache({
-    store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000, clock, events }),
-    clock,
-    minValidityMs: 0,
-    refreshAheadMs: 0,
-    events,
-  })
-  const calls: { beginner: number; aborted: boolean; end(how: End): void }[] = []
+  const stage = new QuoteStage({ clock: createTestClock(), totalTimeoutMs: totalMs })
+  const { calls } = stage
   const fates: string[] = []
-  const leaves: ((fate: string) => void)[] = []
+  const leaves: (() => void)[] = []
 
-  function callFor(beginner: number, signal?: AbortSignal) {
-    const { promise, resolve, reject } = deferred<QuoteAnswer>()
-    const number = calls.length
-    const call = {
-      beginner,
-      aborted: false,
-      end(how: End) {
-        const late = number % 2 === 0 ? 'http_response_timeout' : 'connection_timeout'
-        const fault = how === 'time' ? late : 'connection_terminated'
-        const cause = `${how} ${number}`
-        if (how === 'time' || how === 'fail')
-          reject(new UpstreamFailure('swap', { fault, maybeSeen: true, cause }))
-        const status = how === 'refuse' ? ([400, 403, 404, 451][number % 4] as number) : 200
-        const notKept = how === 'amount' ? 'other-amount' : undefined
-        const base = { reason: '', headers: [], end: undefined, stored: undefined }
-        resolve({ ...base, status, notKept, body: Buffer.from(cause), shared: how !== 'mine' })
-      },
-    }
-    calls.push(call)
-    signal?.addEventListener('abort', () => {
-      call.aborted = true
-      reject(new Error('given up'))
-    })
-    return promise
+  function end(call: StagedCall, how: End): void {
+    const number = calls.indexOf(call)
+    const late = number % 2 === 0 ? 'http_response_timeout' : 'connection_timeout'
+    const fault = how === 'time' ? late : 'connection_terminated'
+    const mark = `${how} ${number}`
+    if (how === 'time' || how === 'fail')
+      call.fail(new UpstreamFailure('swap', { fault, maybeSeen: true, cause: mark }))
+    else if (how === 'refuse')
+      call.answer(JSON.stringify({ mark }), { status: [400, 403, 404, 451][number % 4] as number })
+    // What is not a quote is not kept, so that every client has to wait.
+    else if (how === 'amount') call.answer(JSON.stringify({ mark, ...otherAmount }))
+    else call.answer(JSON.stringify({ mark }), { headers: how === 'mine' ? ['Vary', '*'] : [] })
   }
 
-  function ask(key: string, asker: Asker): void {
+  function ask(key: string, { address, target }: Pick<Client, 'address' | 'target'>): void {
     const client = fates.length
     fates.push('')
-    const settle = (fate: string) => {
-      fates[client] ||= fate
-      patience.end()
-    }
-    const patience = new Patience({
-      endsAtMs: performance.now() + totalMs,
-      onEnd: () => leaves[client]?.('over'),
+    const { answer, leave } = stage.ask({ address, amount: target, headers: ['App-Name', key] })
+    leaves.push(() => {
+      fates[client] ||= 'left'
+      leave()
     })
-    const asking = cache.getOrFetch(
-      key,
-      sourceOf((signal) => callFor(client, signal), asker),
-      { patience },
-    )
-    leaves.push((fate) => {
-      if (fates[client] !== '') return
-      settle(fate)
-      asking.leave()
-    })
-    asking.served.then(
-      (served) => settle('answer' in served ? served.answer.body.toString() : 'hit'),
-      (error) => settle(typeof error.cause === 'string' ? error.cause : 'over'),
+    answer.then(
+      ({ body }) => {
+        fates[client] ||= JSON.parse(body).mark
+      },
+      (error) => {
+        fates[client] ||= typeof error.cause === 'string' ? error.cause : 'over'
+      },
     )
   }
 
-  return { calls, fates, leaves, ask }
+  return { calls, fates, leaves, ask, end }
+}
+
+const otherAmount = {
+  id: 'other',
+  pairId: 'ETH_USDC',
+  fromAmount: { assetId: 'ETH', value: '1' },
+  toAmount: { assetId: 'USDC', value: '3' },
 }
 
 const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -215,7 +197,13 @@ it('the clients of each call are those that the promise names, and every client 
         const nowMs = performance.now()
         if (doing === 'ask') {
           const asker = { address, target }
-          const fresh = { tookFurther: false, sharedAfterRefusal: false, isLimited: false, fate: '' }
+          const fresh = {
+            tookFurther: false,
+            sharedAfterRefusal: false,
+            isLimited: false,
+            failure: 'over',
+            fate: '',
+          }
           const client = { key, ...asker, endsAtMs: nowMs + totalMs, ...fresh }
           clients.push(client)
           model.ask(client)
@@ -224,32 +212,33 @@ it('the clients of each call are those that the promise names, and every client 
           const client = clients.at(-1 - pick)
           if (client !== undefined) {
             model.leave(client, 'left')
-            real.leaves[clients.indexOf(client)]?.('left')
+            real.leaves[clients.indexOf(client)]?.()
           }
         } else if (doing === 'wait') {
           for (const client of clients)
-            if (client.isLimited && client.endsAtMs <= nowMs + waitMs) model.leave(client, 'over')
+            if (client.isLimited && client.endsAtMs <= nowMs + waitMs) model.leave(client, client.failure)
           vi.advanceTimersByTime(waitMs)
         } else {
           const open = model.calls.filter(({ waiting }) => waiting.length > 0)
           const call = open[pick % Math.max(open.length, 1)]
           if (call !== undefined) {
             model.end(call, doing, nowMs)
-            real.calls[call.number]?.end(doing)
+            const staged = real.calls[call.number]
+            if (staged !== undefined) real.end(staged, doing)
           }
         }
         await turn()
         await turn()
         expect(real.fates).toEqual(clients.map(({ fate }) => fate))
-        expect(real.calls.map(({ beginner }) => beginner)).toEqual(
+        expect(real.calls.map(({ by }) => Number(by))).toEqual(
           model.calls.map(({ beginner }) => clients.indexOf(beginner)),
         )
       }
-      expect(real.calls.map(({ aborted }) => aborted)).toEqual(model.calls.map(({ aborted }) => aborted))
+      expect(real.calls.map(({ isGivenUp }) => isGivenUp)).toEqual(model.calls.map(({ aborted }) => aborted))
       furtherCalls += model.calls.filter(({ beginner }) => beginner.tookFurther).length
       afterRefusals += model.calls.filter(({ beginner }) => beginner.sharedAfterRefusal).length
       // With all clients gone, no call and no timer is left.
-      for (const leave of real.leaves) leave('left')
+      for (const leave of real.leaves) leave()
       await turn()
       await turn()
       expect(vi.getTimerCount()).toBe(0)

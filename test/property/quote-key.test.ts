@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { createQuoteKey, type QuoteRequest } from '../../src/quotes/quote-key.ts'
+import { type KeyedAsk, QuoteKeys } from '../../src/quotes/ask.ts'
 
 // Few and treacherous values, so that two requests often differ in one place only.
 const part = fc.oneof(
@@ -12,7 +12,7 @@ const header = fc.tuple(
   fc.constantFrom('app-name', 'app-version', 'authorization', 'x'),
   fc.option(part, { nil: undefined }),
 )
-const request: fc.Arbitrary<QuoteRequest> = fc.record({
+const request: fc.Arbitrary<KeyedAsk> = fc.record({
   pair: part,
   canonicalAmount: part,
   keyedHeaders: fc.array(header, { maxLength: 3 }),
@@ -22,7 +22,7 @@ const request: fc.Arbitrary<QuoteRequest> = fc.record({
   spelledPath: fc.option(part, { nil: undefined }),
 })
 
-function identity(request: QuoteRequest): string {
+function identity(request: KeyedAsk): string {
   const { pair, spelledPath, canonicalAmount, keyedHeaders, partition, query } = request
   // The path as spelled says the pair too.
   const asked = spelledPath === undefined ? { pair } : { spelledPath }
@@ -31,28 +31,28 @@ function identity(request: QuoteRequest): string {
 }
 
 it('gives two requests one key exactly if their keyed parts are equal', () => {
-  const quoteKey = createQuoteKey()
+  const keys = new QuoteKeys()
   fc.assert(
     fc.property(request, request, fc.func(fc.boolean()), (left, other, mixed) => {
       // The second request takes each part from the first or a new one: near misses are what could collide.
       const right = Object.fromEntries(
         Object.entries(left).map(([name, value]) => [
           name,
-          mixed(name) ? value : other[name as keyof QuoteRequest],
+          mixed(name) ? value : other[name as keyof KeyedAsk],
         ]),
-      ) as unknown as QuoteRequest
-      expect(quoteKey(left) === quoteKey(right)).toBe(identity(left) === identity(right))
+      ) as unknown as KeyedAsk
+      expect(keys.of(left) === keys.of(right)).toBe(identity(left) === identity(right))
     }),
     { numRuns: 5_000 },
   )
 })
 
 it('never gives one key to two of many requests', () => {
-  const quoteKey = createQuoteKey({ salt: 'fixed' })
+  const keys = new QuoteKeys('fixed')
   const identityOf = new Map<string, string>()
   fc.assert(
     fc.property(request, (candidate) => {
-      const key = quoteKey(candidate)
+      const key = keys.of(candidate)
       const known = identityOf.get(key) ?? identity(candidate)
       identityOf.set(key, known)
       expect(known).toBe(identity(candidate))
@@ -62,7 +62,7 @@ it('never gives one key to two of many requests', () => {
 })
 
 it('gives another key if a character moves from one part to the next', () => {
-  const quoteKey = createQuoteKey()
+  const keys = new QuoteKeys()
   fc.assert(
     fc.property(fc.string({ minLength: 1 }), fc.nat(), fc.nat(), request, (text, first, second, base) => {
       const cut = (at: number) => ({
@@ -72,7 +72,7 @@ it('gives another key if a character moves from one part to the next', () => {
         canonicalAmount: text.slice(at % (text.length + 1)),
       })
       const same = first % (text.length + 1) === second % (text.length + 1)
-      expect(quoteKey(cut(first)) === quoteKey(cut(second))).toBe(same)
+      expect(keys.of(cut(first)) === keys.of(cut(second))).toBe(same)
     }),
   )
 })

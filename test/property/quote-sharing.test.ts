@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { createPartition } from '../../src/client/partition.ts'
-import { lookAt } from '../../src/clock.ts'
-import { Events } from '../../src/events.ts'
 import { UpstreamFailure } from '../../src/http/failure.ts'
-import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import type { QuoteAnswer } from '../../src/quotes/quote-answer.ts'
-import { createQuoteCache, type Served } from '../../src/quotes/quote-cache.ts'
-import { createQuoteKey } from '../../src/quotes/quote-key.ts'
-import { createTestClock, deferred, endAt, sourceOf } from '../support/clients/quotes.ts'
+import {
+  QuoteStage,
+  type StagedAnswer,
+  type StagedAsk,
+  type StagedCall,
+} from '../support/clients/quote-stage.ts'
+import { createTestClock, quoteBody } from '../support/clients/quotes.ts'
 
 type Mode = Parameters<typeof createPartition>[0]['mode']
 const mode = fc.constantFrom<Mode>('ip', 'header', 'none')
@@ -68,93 +68,61 @@ it('in every mode a quote fetched for one partition is never served to another, 
       fc.array(step, { minLength: 60, maxLength: 120 }),
       async (options, refreshAheadMs, steps) => {
         const clock = createTestClock()
-        const partitionOf = createPartition({ mode: options, placeHeaders: ['x-place'] })
-        const keyOf = createQuoteKey()
-        const events = new Events()
-        const cache = createQuoteCache({
-          store: createMemoryQuoteStore({ maxEntries: 4, maxBytes: 100_000, clock, events }),
+        const stage = new QuoteStage({
           clock,
-          minValidityMs: 0,
-          refreshAheadMs,
-          events,
+          partitionOf: createPartition({ mode: options, placeHeaders: ['x-place'] }),
+          quotes: { cacheEntries: 4, refreshAheadMs },
         })
-        const open: { circle: string; settle(change: (typeof steps)[number]): void }[] = []
-        const leavers: (() => void)[] = []
+        const circles: string[] = []
+        const asked: StagedAsk[] = []
+        const open: StagedCall[] = []
+        let seen = 0
 
-        function callFor(circle: string, signal?: AbortSignal) {
-          const { promise, resolve, reject } = deferred<QuoteAnswer>()
-          const call = {
-            circle,
-            settle({ doing, lifeMs, shared }: (typeof steps)[number]) {
-              if (doing === 'fail') return reject(new Error('down'))
-              if (doing === 'time') return reject(late)
-              const expiresAtMs = clock.nowMs() + lifeMs
-              const end = endAt(expiresAtMs)
-              const quote = { id: circle, body: circle, headers: [], lifeMs: 0, expiresAtMs, end }
-              const stored = lifeMs > 0 && shared ? quote : undefined
-              const base = { status: 200, reason: '', headers: [], end: undefined, notKept: undefined }
-              resolve({ ...base, body: Buffer.from(circle), stored, shared })
-            },
+        function settle(call: StagedCall, { doing, lifeMs, shared }: (typeof steps)[number]): void {
+          if (doing === 'fail') call.fail(new Error('down'))
+          else if (doing === 'time') call.fail(late)
+          else {
+            const amount = { assetId: 'ETH', value: call.target.split('=')[1] }
+            const body = { id: circles[Number(call.by)], fromAmount: amount, expiry: clock.nowMs() + lifeMs }
+            call.answer(quoteBody(body), { headers: shared ? [] : ['Vary', '*'] })
           }
-          open.push(call)
-          signal?.addEventListener('abort', () => reject(new Error('given up')))
-          return promise
         }
 
-        function check(circle: string, served: Served): void {
-          if (served.how === 'hit') {
-            hits += 1
-            expect(served.quote.body).toBe(circle)
-            return
-          }
-          if (served.how === 'collapsed') collapsed += 1
-          expect(served.answer.body.toString()).toBe(circle)
+        function check(circle: string | undefined, { how, body, atMs }: StagedAnswer): void {
+          if (how === 'hit') hits += 1
+          if (how === 'collapsed') collapsed += 1
+          const quote = JSON.parse(body)
+          expect(quote.id).toBe(circle)
+          // At this very instant: nothing is handed out that is over, but what came so from the provider.
+          if (how !== 'bypass') expect(quote.expiry).toBeGreaterThan(atMs)
         }
 
         for (const now of steps) {
           if (now.doing === 'wait') clock.advance(now.waitMs)
-          else if (now.doing === 'leave') leavers[now.pick % Math.max(leavers.length, 1)]?.()
-          else if (now.doing !== 'ask') open.splice(now.pick % Math.max(open.length, 1), 1)[0]?.settle(now)
-          else {
+          else if (now.doing === 'leave') asked[now.pick % Math.max(asked.length, 1)]?.leave()
+          else if (now.doing !== 'ask') {
+            const [call] = open.splice(now.pick % Math.max(open.length, 1), 1)
+            if (call !== undefined) settle(call, now)
+          } else {
+            const { address, peerTrusted, place, amount, appName } = now.client
             const circle = circleOf(options, now.client)
-            const partition = partitionOf(now.client, ['X-Place', now.client.place])
-            const { appName, amount } = now.client
-            const key =
-              partition === undefined
-                ? undefined
-                : keyOf({
-                    pair: 'p',
-                    canonicalAmount: amount,
-                    partition,
-                    query: '',
-                    target: '/',
-                    keyedHeaders: [['app-name', appName]],
-                  })
-            const source = sourceOf((signal) => callFor(circle, signal))
-            const live = key === undefined ? undefined : cache.live(key, lookAt(clock))
-            if (key !== undefined && live !== undefined && cache.isRefreshDue(key, live))
-              cache.refresh(key, live, source)
-            // At this very instant: nothing is handed out that is over.
-            if (live !== undefined) expect(live.expiresAtMs).toBeGreaterThan(clock.nowMs())
-            let taken = 0
-            const patience = {
-              hasTimeAfter: () => true,
-              shareAfterRefusal: () => false,
-              takeFurtherCall() {
-                taken += 1
-                if (taken === 1) furtherTakers += 1
-                return taken === 1
-              },
-            }
-            const asking =
-              key === undefined ? cache.fetchAlone(source) : cache.getOrFetch(key, source, { patience })
-            leavers.push(asking.leave)
-            asking.served.then(
-              (served) => wrong.push(...failureOf(() => check(circle, served))),
+            circles.push(circle)
+            const headers = ['App-Name', appName, 'X-Place', place]
+            const ask = stage.ask({ address, peerTrusted, amount, headers })
+            asked.push(ask)
+            ask.answer.then(
+              (answer) => wrong.push(...failureOf(() => check(circle, answer))),
               () => {},
             )
           }
           await new Promise((resolve) => setImmediate(resolve))
+          for (; seen < stage.calls.length; seen += 1) {
+            const call = stage.calls[seen]
+            if (call === undefined) continue
+            open.push(call)
+            // It asked before this step, and waited for another call until now.
+            if (now.doing === 'time' && Number(call.by) < circles.length) furtherTakers += 1
+          }
         }
         expect(wrong.splice(0)).toEqual([])
       },

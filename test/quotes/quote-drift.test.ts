@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Events } from '../../src/events.ts'
-import { createMemoryQuoteStore } from '../../src/quotes/memory-quote-store.ts'
-import type { StoredQuote } from '../../src/quotes/quote-store.ts'
+import { QuoteCache } from '../../src/quotes/cache.ts'
+import type { StoredQuote } from '../../src/quotes/quote.ts'
 import { createTestClock, endAt } from '../support/clients/quotes.ts'
 
 function quote(fromValue: string, toValue: string): StoredQuote {
@@ -17,9 +17,8 @@ function quote(fromValue: string, toValue: string): StoredQuote {
 function observed() {
   const moves: [string, number][] = []
   let kept = 0
-  const store = createMemoryQuoteStore({
-    maxEntries: 10,
-    maxBytes: 100_000,
+  const cache = new QuoteCache({
+    config: { quotes: { cacheEntries: 10, cacheBytes: 100_000, minValidityMs: 0, refreshAheadMs: 0 } },
     clock: createTestClock(),
     events: new Events([
       {
@@ -30,14 +29,14 @@ function observed() {
       },
     ]),
   })
-  return { store, moves, kept: () => kept }
+  return { cache, moves, kept: () => kept }
 }
 
 test('reports how much more or less the next quote for the same key gives', () => {
-  const { store, moves } = observed()
-  store.set('a', quote('0.1', '200'))
-  store.set('a', quote('0.1', '202'))
-  store.set('a', quote('0.1', '101'))
+  const { cache, moves } = observed()
+  cache.keep('a', quote('0.1', '200'))
+  cache.keep('a', quote('0.1', '202'))
+  cache.keep('a', quote('0.1', '101'))
   expect(moves).toEqual([
     ['ETH_USDC', 0.01],
     ['ETH_USDC', -0.5],
@@ -45,29 +44,29 @@ test('reports how much more or less the next quote for the same key gives', () =
 })
 
 test('compares prices, in case the provider rounds the amount that is swapped', () => {
-  const { store, moves } = observed()
-  store.set('a', quote('0.1', '200'))
-  store.set('a', quote('0.2', '400'))
+  const { cache, moves } = observed()
+  cache.keep('a', quote('0.1', '200'))
+  cache.keep('a', quote('0.2', '400'))
   expect(moves).toEqual([['ETH_USDC', 0]])
 })
 
 test('reads a body as UTF-8', () => {
-  const { store, moves } = observed()
+  const { cache, moves } = observed()
   for (const toValue of ['200', '300']) {
     const { body, ...rest } = quote('0.1', toValue)
     const named = body.replace('ETH_USDC', 'ETH_€')
-    store.set('a', { ...rest, body: Buffer.from(named, 'utf8').toString('latin1') })
+    cache.keep('a', { ...rest, body: Buffer.from(named, 'utf8').toString('latin1') })
   }
   expect(moves).toEqual([['ETH_€', 0.5]])
 })
 
 test('reports every quote, but no drift between two keys, or from a forgotten quote', () => {
-  const { store, moves, kept } = observed()
-  store.set('a', quote('0.1', '200'))
-  store.set('b', quote('0.1', '300'))
-  store.forget('a', 'q')
-  store.set('a', quote('0.1', '400'))
+  const { cache, moves, kept } = observed()
+  cache.keep('a', quote('0.1', '200'))
+  cache.keep('b', quote('0.1', '300'))
+  cache.forget('a', 'q')
+  cache.keep('a', quote('0.1', '400'))
   expect(moves).toEqual([])
   expect(kept()).toBe(3)
-  expect(store.entries).toBe(2)
+  expect(cache.entries).toBe(2)
 })

@@ -2,11 +2,11 @@ import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { type Clock, lookAt, systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
 import { type End, serveLeftMs } from '../../src/quotes/ends.ts'
-import type { StoredQuote } from '../../src/quotes/quote-store.ts'
+import type { StoredQuote } from '../../src/quotes/quote.ts'
 import { QuoteCopies } from '../../src/replicas/quote-copies.ts'
-import { SharedQuotes } from '../../src/replicas/quotes.ts'
-import { storedQuote } from '../contract/quote-store.ts'
+import { QuotesOfAll } from '../../src/replicas/quotes.ts'
 import { until } from '../support/gateways/between.ts'
+import { storedQuote } from '../support/stores/stored-quote.ts'
 import { startValkey, storeAt, type ValkeyServer, valkeyCluster } from '../support/stores/valkey.ts'
 
 const keyPrefix = 'test:'
@@ -203,7 +203,7 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
     const clock = { nowMs: systemClock.nowMs, steadyMs: () => performance.now() + later }
     let later = 0
     const sharedStore = await storeAt(server.url, { keyPrefix })
-    const shared = new SharedQuotes({
+    const shared = new QuotesOfAll({
       sharedStore: {
         ...{ keyPrefix, up: true, post: () => {} },
         run: async (...parameters) => {
@@ -218,14 +218,9 @@ describe('the copy of a quote in the shared store', { tags: ['redis-server'] }, 
       isUsed: () => false,
       events: new Events(),
     })
-    const stored = storedQuote({ id: 'fetched' })
-    const fetched = {
-      ...{ status: 200, reason: 'OK', headers: [], body: Buffer.from(''), end: undefined },
-      ...{ stored, notKept: undefined, shared: true },
-    }
     const { signal } = new AbortController()
-    const answer = await shared.share('key', () => Promise.resolve(fetched), { signal })
-    expect(answer.stored?.id).toBe('fetched')
+    const look = await shared.quoteOrLock('key', { signal, waits: true, known: undefined })
+    expect(look.quote).toBeUndefined()
   })
 
   it('fails no call once the server is gone', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readAskedQuote } from '../../src/quotes/quote-target.ts'
+import { readAskedQuote } from '../../src/quotes/target.ts'
 import { createAreaReader } from '../../src/routes/area.ts'
 
 const reader = (payments: readonly string[]) =>

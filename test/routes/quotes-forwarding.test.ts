@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createQuoteKey } from '../../src/quotes/quote-key.ts'
+import { QuoteKeys } from '../../src/quotes/ask.ts'
 import { ask, asking, counted, giveQuote, lookups } from '../support/clients/quotes.ts'
 import { valuesOf, withoutHopByHop } from '../support/clients/raw-connection.ts'
 import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
@@ -209,7 +209,7 @@ describe('secrets', () => {
     expect(upstream.requests[0]?.headers.authorization).toBe(secrets[0])
     expect(log.text() + metrics).not.toContain('hunter2')
 
-    const key = createQuoteKey()({
+    const key = new QuoteKeys().of({
       pair: 'p',
       canonicalAmount: '1',
       partition: '',

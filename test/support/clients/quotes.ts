@@ -2,8 +2,6 @@ import { Agent, type IncomingHttpHeaders, request, type ServerResponse } from 'n
 import { onTestFinished } from 'vitest'
 import type { Gateway } from '../../../src/gateway/types.ts'
 import type { End } from '../../../src/quotes/ends.ts'
-import type { QuoteSource } from '../../../src/quotes/flight.ts'
-import type { Asker, QuoteAnswer } from '../../../src/quotes/quote-answer.ts'
 
 export const quotePath = '/v3/pairs/ETH_USDC/quotes'
 
@@ -136,14 +134,6 @@ export function watchForUnhandled(): unknown[] {
     process.off('unhandledRejection', note)
   })
   return unhandled
-}
-
-/** A source whose background calls are as its others. */
-export function sourceOf(
-  call: (signal?: AbortSignal) => Promise<QuoteAnswer>,
-  asker: Asker = { target: '/', address: undefined },
-): QuoteSource {
-  return { asker, call, refresh: call, isRefused: false, found() {} }
 }
 
 /** A wall clock that stands still until the test moves it. */

@@ -1,7 +1,6 @@
-import { Events } from '../../../src/events.ts'
+import { Events, notKeptReasons } from '../../../src/events.ts'
 import type { Area } from '../../../src/http/target.ts'
 import { createMetrics, type Metrics, type Watched } from '../../../src/metrics/metrics.ts'
-import { notKeptReasons } from '../../../src/quotes/quote.ts'
 import type { Exchange } from '../../../src/server/exchange.ts'
 
 /** The metrics of a gateway that does not run, and what they hear. */
@@ -18,11 +17,11 @@ export function watchedParts(parts: Partial<Watched>): Watched {
     upstreams: { swap: undefined, payments: undefined, webhooks: undefined },
     journals: { disk: undefined, stream: undefined },
     sharedStore: undefined,
-    memory: { entries: 0, bytes: 0 },
+    cache: { entries: 0, bytes: 0 },
     ledger: { size: 0 },
     reach: { ms: 0 },
     clockDifference: { newestMs: 0, saysNoTime: false },
-    coolDowns: { list: () => [] },
+    providerLimit: { list: () => [] },
     ...parts,
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { foldPair, readAmount, readQuoteTarget } from '../../src/quotes/quote-target.ts'
+import { foldPair, readAmount, readQuoteTarget } from '../../src/quotes/target.ts'
 
 describe('readQuoteTarget', () => {
   it('reads the pair and the query as received', () => {

@@ -1,4 +1,4 @@
-import type { StoredQuote } from './quote-store.ts'
+import type { StoredQuote } from './quote.ts'
 
 export interface KeptQuote {
   readonly quote: StoredQuote
@@ -31,12 +31,12 @@ const maxExamined = 5_000
 
 /** The live quotes with the most hits, for the console. */
 export function listQuotes(
-  kept: Iterable<KeptQuote>,
+  kept: Iterable<readonly [key: string, kept: KeptQuote]>,
   { leftMs, maxQuotes }: { leftMs(quote: StoredQuote): number; maxQuotes: number },
 ): ListedQuote[] {
   const live: KeptQuote[] = []
   let examined = 0
-  for (const entry of kept) {
+  for (const [, entry] of kept) {
     if (leftMs(entry.quote) > 0) live.push(entry)
     examined += 1
     if (examined >= maxExamined) break

@@ -1,0 +1,163 @@
+import { Clients, createLoggedAddress } from '../client/client-address.ts'
+import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
+import { systemClock } from '../clock.ts'
+import type { LoadedConfig } from '../config/config.ts'
+import { Events, notKeptReasons } from '../events.ts'
+import { createRequestIds } from '../http/ids.ts'
+import { forEachUpstream } from '../http/upstreams.ts'
+import { createMetrics } from '../metrics/metrics.ts'
+import { AccessLog, OrderLog } from '../operations/access-log.ts'
+import { createActivity } from '../operations/activity.ts'
+import { AddressNotes } from '../operations/address-notes.ts'
+import { ConsoleListener } from '../operations/console-listener.ts'
+import { EventLog, RequestLog } from '../operations/event-log.ts'
+import { historyOf } from '../operations/history.ts'
+import { Slowest } from '../operations/slowest.ts'
+import { Ledger } from '../orders/ledger.ts'
+import { LedgerReach } from '../orders/ledger-reach.ts'
+import { Notes } from '../orders/notes.ts'
+import { PlainOrderRoute } from '../orders/plain.ts'
+import { FloatOrderRoute } from '../orders/route.ts'
+import type { Logger } from '../process/logger.ts'
+import { memoryLimits } from '../process/memory.ts'
+import { version } from '../process/package-info.ts'
+import { createSummedLog } from '../process/summed-log.ts'
+import { QuoteCache } from '../quotes/cache.ts'
+import { ClockDifference } from '../quotes/clock-difference.ts'
+import { ProviderLimit } from '../quotes/provider-limit.ts'
+import { QuoteRoute } from '../quotes/route.ts'
+import { QuotesOfAll } from '../replicas/quotes.ts'
+import { Exchanges } from '../routes/app.ts'
+import { createAreaReader } from '../routes/area.ts'
+import { PassThroughRoute } from '../routes/passthrough.ts'
+import { SwapHeaders, suppliedHeaders } from '../server/swap-headers.ts'
+import { serverSpans } from '../tracing/server-spans.ts'
+import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
+import {
+  createUpstreams,
+  journalsIfSet,
+  rateLimitIfSet,
+  sandboxIfNeeded,
+  storeIfSet,
+  tracingIfSet,
+} from './optional-parts.ts'
+import type { GatewayOverrides } from './types.ts'
+
+/** What a gateway is made of. Each part is given this, and declares what it needs of it. */
+export type Parts = Awaited<ReturnType<typeof makeParts>>
+
+interface MakingParts {
+  log: Logger
+  overrides: GatewayOverrides
+  /** Called once a part is open, with how to close it. `leftMs`: what the last spans may take. */
+  opened(close: (leftMs: number) => unknown): void
+  /** Looks for outages at once. */
+  look(): void
+}
+
+/** Makes each part out of those before it. */
+export async function makeParts(loaded: LoadedConfig, { log, overrides, opened, look }: MakingParts) {
+  const { config } = loaded
+  const clock = overrides.clock ?? systemClock
+  const summedLog = createSummedLog(log)
+  opened(() => summedLog.flush())
+  const basic = { loaded, config, clock, log, version }
+
+  // What listens to all others.
+  const readTarget = createAreaReader(forEachUpstream((name) => config.upstreams[name].paths))
+  const applicationOf = createApplicationOf(config.swap.appName)
+  const loggedAddress = createLoggedAddress(config.log.clientAddress)
+  const clients = new Clients(config.client, (client) => events.addressNoted(client))
+  const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
+  const activity = createActivity()
+  const history = historyOf(clock)
+  const slowest = new Slowest()
+  const consoleListener = new ConsoleListener({ activity, history, clock, applicationOf, look })
+  const addressNotes = new AddressNotes({
+    log,
+    allShareQuotes: config.quotes.partition.mode === 'none',
+    clientIpHeader: config.client.ipHeader,
+  })
+  const clockDifference = new ClockDifference(log)
+  const reach = new LedgerReach({ ...config.ledger, clock, log })
+  const forLogs = { log, summedLog, applicationOf, readClient: clients.read, loggedAddress, readTarget }
+  const events = new Events([
+    ...(config.traces === undefined ? [] : [serverSpans]),
+    ...metrics.listeners,
+    ...(config.log.access && log.isLevelEnabled('info') ? [new AccessLog(forLogs)] : []),
+    ...(config.log.orders ? [new OrderLog(forLogs)] : []),
+    ...(log.isLevelEnabled('debug') ? [new RequestLog(log)] : []),
+    new EventLog(forLogs),
+    slowest,
+    consoleListener,
+    addressNotes,
+    clockDifference,
+    reach,
+  ])
+  const listening = { events, metrics, activity, history, slowest, consoleListener, addressNotes }
+
+  // What has to be closed, in the other order.
+  const tracing = await tracingIfSet(config, { events, log: summedLog, clients })
+  opened((leftMs) => tracing?.close(leftMs))
+  const sharedStore = await storeIfSet(config, { events, log })
+  opened(() => sharedStore?.close())
+  const journals = await journalsIfSet(config, { clock, log, events, sharedStore })
+  opened(() => journals.close())
+  const sandbox = await sandboxIfNeeded(config, clock)
+  opened(() => sandbox?.close())
+  const upstreams = createUpstreams(config, sandbox, events)
+  for (const upstream of Object.values(upstreams)) opened(() => upstream?.close())
+  const open = { sharedStore, journals, sandbox, upstreams, upstream: upstreams.swap }
+
+  // What the ways of requests share.
+  const exchanges = new Exchanges({ readTarget, nextId: createRequestIds(), tracing }, events)
+  const { rateLimiter: limiter } = overrides
+  const rateLimit = await rateLimitIfSet(config, {
+    events,
+    clients,
+    applicationOf,
+    sharedStore,
+    limiter,
+    log,
+  })
+  const supplied = suppliedHeaders(config.swap)
+  // CLIENT_IP_HEADER and QUOTE_PARTITION_HEADER: believed from trusted proxies, which send them only to us.
+  const forUsAlone = new Set([config.client.ipHeader, ...config.quotes.partition.placeHeaders])
+  const swapHeaders = new SwapHeaders(supplied, forUsAlone, clients)
+  const bodies = new RequestBodies({
+    maxHeldBytes: maxHeldBytes(memoryLimits()),
+    idleTimeoutMs: config.requests.bodyIdleTimeoutMs,
+    events,
+  })
+  const partitionOf = createPartition(config.quotes.partition)
+  // With the salt of the folder, restored quotes know their partition.
+  const markOf = createPartitionMark(journals.disk?.salt ?? sharedStore?.salt)
+  const dropped = (expiredForMs: number) => events.quoteForgotten(expiredForMs)
+  const ledger = new Ledger({ ...config.ledger, clock, dropped })
+  const cache = new QuoteCache({ config, clock, events })
+  const providerLimit = new ProviderLimit({ clock, events })
+  const sharedQuotes: QuotesOfAll | undefined =
+    sharedStore &&
+    new QuotesOfAll({
+      sharedStore,
+      clock,
+      events,
+      minValidityMs: config.quotes.minValidityMs,
+      // A lock that outlives its call would make other replicas wait for a quote that will not come.
+      lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),
+      isUsed: (quote) => notes.wasUsed(quote),
+    })
+  const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
+  const shared = {
+    ...{ exchanges, clients, applicationOf, rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf },
+    ...{ ledger, reach, cache, providerLimit, sharedQuotes, notes, clockDifference },
+  }
+
+  // The ways themselves.
+  const before = { ...basic, ...listening, ...open, ...shared }
+  const passThrough = new PassThroughRoute(before)
+  const quotes = new QuoteRoute(before)
+  const floatOrders = new FloatOrderRoute(before)
+  const plainOrders = new PlainOrderRoute({ ...before, passThrough })
+  return { ...before, passThrough, quotes, floatOrders, plainOrders }
+}

@@ -1,0 +1,147 @@
+import type { Now } from '../clock.ts'
+import type { Events } from '../events.ts'
+import { answerInOneWrite, headLines, TrafficResponse, writeReceivedHead } from '../http/answer.ts'
+import { dateLine } from '../http/date.ts'
+import { addLength, endToEndHeaders, headerValues, isCaching, repeatableHeaders } from '../http/headers.ts'
+import { ownRequestId } from '../http/ids.ts'
+import type { Exchange, Outcome } from '../server/exchange.ts'
+import { rateLimitFields } from '../server/rate-limit.ts'
+import { wireName } from '../server/swap-headers.ts'
+import { unwritable } from '../upstream/fault.ts'
+import type { Ask } from './ask.ts'
+import { type End, serveLeftMs } from './ends.ts'
+import type { QuoteAnswer, StoredQuote } from './quote.ts'
+
+/** A list of headers, and the same as the lines of a head; undefined if Node would refuse to write one of them. */
+interface WrittenHeaders {
+  readonly list: readonly string[]
+  readonly lines: string | undefined
+}
+
+/** Writes quotes to clients. */
+export class QuoteWriter {
+  readonly #events: Events
+  /** The request headers that tell which quote a client gets. */
+  readonly #chosenBy: readonly string[]
+  /** What a hit repeats of the headers that came with its quote. Nearly all quotes share one list of headers. */
+  readonly #repeated = new WeakMap<readonly string[], WrittenHeaders>()
+  /** What the last hit said of itself: the same as every quote with as many seconds left. */
+  #own = {
+    ttl: -1,
+    list: [] as readonly string[],
+    lines: '',
+    outcome: { how: 'hit', cacheStatus: '' } as Outcome,
+  }
+
+  /** `chosenBy`: in lower case. */
+  constructor(chosenBy: readonly string[], events: Events) {
+    this.#chosenBy = chosenBy.map(wireName)
+    this.#events = events
+  }
+
+  /** A quote out of memory, or that another replica has fetched. */
+  hit(exchange: Exchange, quote: StoredQuote, { pair }: Ask, at: Now): void {
+    const { response } = exchange
+    const own = this.#ofHit(this.#serve(pair, quote.end, at))
+    const received = this.#ofQuote(quote.headers)
+    exchange.outcome = own.outcome
+    if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
+      if (received.lines !== undefined) {
+        const length = `Content-Length: ${quote.body.length}\r\n`
+        const head = `HTTP/1.1 200 OK\r\n${received.lines}${length}${own.lines}X-Request-Id: ${exchange.id}\r\n${dateLine()}`
+        if (response.writeWhole(head, quote.body)) return
+      }
+    }
+    const headers = received.list.concat('Content-Length', String(quote.body.length), own.list)
+    headers.push('X-Request-Id', exchange.id, ...rateLimitFields(exchange))
+    response.writeHead(200, headers)
+    // Node joins a latin1 string with the head into one write, but not a Buffer.
+    response.end(quote.body, 'latin1')
+  }
+
+  /** An answer that has just come. `how`: whether this client's exchange brought it. */
+  fresh(
+    exchange: Exchange,
+    answer: QuoteAnswer,
+    how: 'fetched' | 'collapsed',
+    { pair, key }: Ask,
+    at: Now,
+  ): void {
+    const { response } = exchange
+    const detail = answer.notKept ?? (key === undefined ? 'unknown-client' : undefined)
+    const bypass = `quotegate; fwd=bypass; detail=${detail}`
+    exchange.outcome = { how: 'bypass', cacheStatus: bypass }
+    // What is not a quote goes out as the upstream said it, with the reason why it was not kept.
+    let headers = [...answer.headers, 'Cache-Status', bypass]
+    if (answer.end !== undefined) {
+      const ttl = this.#serve(pair, answer.end, at)
+      const status =
+        how === 'collapsed'
+          ? 'quotegate; fwd=uri-miss; collapsed'
+          : `quotegate; fwd=uri-miss; stored; ttl=${ttl}`
+      // A shared quote came with another client's exchange, whose request id and trace are not for this client.
+      const received =
+        how === 'collapsed' ? repeatableHeaders(answer.headers) : endToEndHeaders(answer.headers, isCaching)
+      if (detail === undefined) exchange.outcome = { how, cacheStatus: status }
+      headers = withVary(received, this.#chosenBy)
+      headers.push(...ownHeaders(ttl, detail === undefined ? status : bypass))
+    }
+    headers.push(...ownRequestId(headers, exchange.id))
+    if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
+    // A quote has a Date: its own, if this client's exchange brought it, else ours. What is not a quote gets none added.
+    response.sendDate = answer.end !== undefined && headerValues(headers, 'date').length === 0
+    addLength(headers, answer)
+    const { status, reason, body } = answer
+    try {
+      if (answerInOneWrite(response, { status, reason, headers }, body)) return
+      writeReceivedHead(response, { status, reason, headers })
+      response.end(body)
+    } catch (error) {
+      throw unwritable('swap', error)
+    }
+  }
+
+  /** Counts a quote that goes out now, and returns the whole seconds that it has left. */
+  #serve(pair: string, end: End, at: Now): number {
+    const leftMs = Math.max(0, serveLeftMs(end, at))
+    this.#events.quoteServed(pair, leftMs)
+    return Math.floor(leftMs / 1_000)
+  }
+
+  #ofQuote(received: readonly string[]): WrittenHeaders {
+    const known = this.#repeated.get(received)
+    if (known !== undefined) return known
+    const list = withVary(received, this.#chosenBy)
+    const repeated = { list, lines: headLines(list) }
+    this.#repeated.set(received, repeated)
+    return repeated
+  }
+
+  #ofHit(ttl: number) {
+    if (ttl === this.#own.ttl) return this.#own
+    const cacheStatus = `quotegate; hit; ttl=${ttl}`
+    const list = ownHeaders(ttl, cacheStatus)
+    this.#own = { ttl, list, lines: headLines(list) ?? '', outcome: { how: 'hit', cacheStatus } }
+    return this.#own
+  }
+}
+
+function ownHeaders(ttl: number, cacheStatus: string): string[] {
+  // Without Age beside it: max-age is what is left from now, and a cache would subtract Age once more.
+  return ['Cache-Control', `private, max-age=${ttl}`, 'Cache-Status', cacheStatus]
+}
+
+/**
+ * Adds names to the Vary of an answer (RFC 9110 12.5.5): its own members stay, on one line at the end, and none comes
+ * twice. `Vary: *` stays as it is, because it says more than any name.
+ */
+export function withVary(headers: readonly string[], names: readonly string[]): string[] {
+  const received = headerValues(headers, 'vary')
+    .flatMap((line) => line.split(','))
+    .map((member) => member.trim())
+    .filter((member) => member !== '')
+  if (received.includes('*')) return [...headers]
+  const byLowerCase = new Map([...names, ...received].map((name) => [name.toLowerCase(), name]))
+  const others = headers.filter((_, index) => headers[index - (index % 2)]?.toLowerCase() !== 'vary')
+  return [...others, 'Vary', [...byLowerCase.values()].join(', ')]
+}

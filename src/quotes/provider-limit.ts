@@ -1,0 +1,107 @@
+import { hash, randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { type Clock, steadyMsOf } from '../clock.ts'
+import type { Events } from '../events.ts'
+import { readHttpDate } from '../http/date.ts'
+import { headerValues } from '../http/headers.ts'
+import { Problem } from '../http/problem.ts'
+
+/** As whom a quote call is made, as the provider sees it. */
+export interface Caller {
+  readonly application: string
+  /** Empty: none. */
+  readonly authorization: string
+  /** Undefined: the provider receives `unknown`. */
+  readonly address: string | undefined
+}
+
+export interface CoolDown {
+  readonly application: string
+  readonly address: string
+  readonly leftMs: number
+}
+
+const maxCallers = 1_000
+const leastMs = 1_000
+const mostMs = 30_000
+
+/** After the provider's 429 to a quote, the same caller's quotes are not asked for until its Retry-After is over. */
+export class ProviderLimit {
+  readonly #clock: Clock
+  readonly #events: Events
+  readonly #salt = randomBytes(32).toString('base64url')
+  readonly #byCaller = new LRUCache<string, { application: string; address: string; untilMs: number }>({
+    max: maxCallers,
+  })
+
+  constructor({ clock, events }: { clock: Clock; events: Events }) {
+    this.#clock = clock
+    this.#events = events
+  }
+
+  /** 0: the provider may be asked. */
+  leftMs(caller: Caller): number {
+    return this.#byCaller.size === 0 ? 0 : this.#leftOf(this.#byCaller.get(this.#keyOf(caller)))
+  }
+
+  /** Throws the problem of a call that is not to be made now. */
+  check(caller: Caller): void {
+    const leftMs = this.leftMs(caller)
+    if (leftMs === 0) return
+    const seconds = Math.max(1, Math.ceil(leftMs / 1_000))
+    throw new Problem('provider-limit', {
+      detail: `The provider answered 429 to quotes of this application and client address, so this request was not sent. Retry after ${seconds} s.`,
+      headers: { 'Retry-After': String(seconds) },
+      members: { upstream: 'swap' },
+    })
+  }
+
+  /** The provider answered 429. `retryAfterMs`: what its Retry-After says; undefined: nothing that can be read. */
+  begin(caller: Caller, retryAfterMs = 0): void {
+    const forMs = Math.min(Math.max(retryAfterMs, leastMs), mostMs)
+    const { application, address = 'unknown' } = caller
+    const leftMs = this.leftMs(caller)
+    const untilMs = steadyMsOf(this.#clock) + Math.max(leftMs, forMs)
+    this.#byCaller.set(this.#keyOf(caller), { application, address, untilMs })
+    if (leftMs === 0) this.#events.coolDownBegan(application, address, forMs)
+  }
+
+  list(): CoolDown[] {
+    return [...this.#byCaller.values()]
+      .map((one) => ({ application: one.application, address: one.address, leftMs: this.#leftOf(one) }))
+      .filter(({ leftMs }) => leftMs > 0)
+  }
+
+  #leftOf(one: { untilMs: number } | undefined): number {
+    return one === undefined ? 0 : Math.max(0, one.untilMs - steadyMsOf(this.#clock))
+  }
+
+  /** No secret is kept. */
+  #keyOf({ application, authorization, address = 'unknown' }: Caller): string {
+    const credentials = `${this.#salt}${application.length}:${application}${authorization}`
+    return `${hash('sha256', credentials, 'base64url')} ${address}`
+  }
+}
+
+export function isProviderLimit(error: unknown): boolean {
+  return error instanceof Problem && error.slug === 'provider-limit'
+}
+
+/**
+ * How long an answer asks to wait; undefined if it does not say, or not readably. A date counts from the answer's own
+ * Date, because both are of the same clock; without one, from `nowMs`, which is ours.
+ */
+export function readRetryAfter(rawHeaders: readonly string[], nowMs: number): number | undefined {
+  const waits = headerValues(rawHeaders, 'retry-after').flatMap((value) => {
+    const text = value.trim()
+    if (/^\d+$/.test(text)) return [Number(text) * 1_000]
+    const untilMs = readHttpDate(text, nowMs)
+    return untilMs === undefined ? [] : [Math.max(0, untilMs - answeredAtMs(rawHeaders, nowMs))]
+  })
+  return waits.length === 0 ? undefined : Math.max(...waits)
+}
+
+function answeredAtMs(rawHeaders: readonly string[], nowMs: number): number {
+  const [date] = headerValues(rawHeaders, 'date')
+  return (date === undefined ? undefined : readHttpDate(date, nowMs)) ?? nowMs
+}

@@ -1,0 +1,53 @@
+import { expect, it } from 'vitest'
+import { Events } from '../../src/events.ts'
+import { ProviderLimit } from '../../src/quotes/provider-limit.ts'
+import { createTestClock } from '../support/clients/quotes.ts'
+
+function stage(clock = createTestClock()) {
+  const begun: string[] = []
+  const events = new Events([{ coolDownBegan: (_application, address) => void begun.push(address) }])
+  return { clock, begun, limit: new ProviderLimit({ clock, events }) }
+}
+const caller = (address: string, application = 'web', authorization = '') => ({
+  application,
+  authorization,
+  address,
+})
+
+it('a shorter Retry-After does not cut a longer one, and a longer one prolongs it', () => {
+  const { clock, begun, limit } = stage()
+  limit.begin(caller('a'), 9_000)
+  clock.advance(1_000)
+  limit.begin(caller('a'), 2_000)
+  expect(limit.leftMs(caller('a'))).toBe(8_000)
+  limit.begin(caller('a'), 20_000)
+  expect(limit.leftMs(caller('a'))).toBe(20_000)
+  expect(begun).toEqual(['a'])
+  clock.advance(20_000)
+  expect([limit.leftMs(caller('a')), limit.list()]).toEqual([0, []])
+  limit.begin(caller('a'))
+  expect(begun).toEqual(['a', 'a'])
+})
+
+it('is of one application, one Authorization and one address', () => {
+  const { limit } = stage()
+  limit.begin(caller('a', 'web', 'key'), 9_000)
+  expect(limit.leftMs(caller('a', 'web', 'key'))).toBe(9_000)
+  for (const other of [caller('b', 'web', 'key'), caller('a', 'app', 'key'), caller('a', 'we', 'bkey')])
+    expect(limit.leftMs(other)).toBe(0)
+})
+
+it('is counted on the steady clock', () => {
+  const wall = createTestClock()
+  const { limit } = stage({ ...wall, steadyMs: () => 1_000 } as typeof wall)
+  limit.begin(caller('a'), 5_000)
+  wall.advance(3_600_000)
+  expect(limit.leftMs(caller('a'))).toBe(5_000)
+})
+
+it('a crowd of addresses is remembered up to 1,000', () => {
+  const { limit } = stage()
+  for (let index = 0; index < 1_001; index += 1) limit.begin(caller(String(index)), 9_000)
+  expect(limit.list()).toHaveLength(1_000)
+  expect([limit.leftMs(caller('0')), limit.leftMs(caller('1000'))]).toEqual([0, 9_000])
+})

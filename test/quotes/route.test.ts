@@ -1,0 +1,318 @@
+import { describe, expect, it } from 'vitest'
+import type { Lookup } from '../../src/events.ts'
+import type { StoredQuote } from '../../src/quotes/quote.ts'
+import { QuoteStage, type StageOptions } from '../support/clients/quote-stage.ts'
+import { createTestClock, deferred, endAt, quoteBody } from '../support/clients/quotes.ts'
+
+const lifeMs = 30_000
+
+/** The route with calls that the test answers. */
+function setUp(options: Omit<StageOptions, 'clock'> = {}) {
+  const clock = createTestClock()
+  const looked: Lookup[] = []
+  const notKept: string[] = []
+  const refreshes: string[] = []
+  const stage = new QuoteStage({
+    clock,
+    ...options,
+    listener: {
+      quoteLookedUp: (result) => void looked.push(result),
+      quoteNotKept: (reason) => void notKept.push(reason),
+      quoteRefreshed: (outcome) => void refreshes.push(outcome),
+    },
+  })
+  const quote = (id: string) =>
+    quoteBody({ id, expiry: clock.nowMs() + lifeMs, fromAmount: { assetId: 'ETH', value: '1' } })
+  const get = (amount = '1') => stage.ask({ amount })
+  /** The id of the quote that is answered, and how. */
+  async function told({ answer }: ReturnType<typeof get>) {
+    const { how, body } = await answer
+    return [how, JSON.parse(body).id]
+  }
+  return { stage, calls: stage.calls, clock, quote, get, told, looked, notKept, refreshes }
+}
+
+const mine = { headers: ['Vary', '*'] }
+const turn = () => new Promise((resolve) => setImmediate(resolve))
+
+describe('a quote in memory', () => {
+  it.each([
+    [0, lifeMs - 1, lifeMs],
+    [5_000, lifeMs - 5_001, lifeMs - 4_999],
+  ])(
+    'with %d ms of least validity is served after %d ms, and no more after %d ms',
+    async (minValidityMs, last, over) => {
+      const { clock, calls, quote, get, told } = setUp({ quotes: { minValidityMs } })
+      const startMs = clock.nowMs()
+      const asked = get()
+      calls[0]?.answer(quote('one'))
+      expect(await told(asked)).toEqual(['fetched', 'one'])
+      clock.set(startMs + last)
+      expect(await told(get())).toEqual(['hit', 'one'])
+      expect(calls).toHaveLength(1)
+      clock.set(startMs + over)
+      get()
+      expect(calls).toHaveLength(2)
+    },
+  )
+
+  it('is found under its own key alone', async () => {
+    const { calls, quote, get, told } = setUp()
+    const [one, other] = [get('1'), get('1.001')]
+    expect(calls).toHaveLength(2)
+    calls[1]?.answer(quote('for other'))
+    calls[0]?.answer(quote('for one'))
+    await Promise.all([one.answer, other.answer])
+    expect(await told(get('1'))).toEqual(['hit', 'for one'])
+    expect(await told(get('1.001'))).toEqual(['hit', 'for other'])
+  })
+})
+
+describe('a call', () => {
+  it('is removed from the table at once when the last waiting client leaves', async () => {
+    const { calls, quote, get, told } = setUp()
+    const [first, second] = [get(), get()]
+    first.leave()
+    expect(calls[0]?.isGivenUp).toBe(false)
+    second.leave()
+    expect(calls[0]?.isGivenUp).toBe(true)
+    // In the same tick: the call has been given up, but has not yet failed.
+    const newcomer = get()
+    expect(calls).toHaveLength(2)
+    await expect(first.answer).rejects.toThrow('waits no longer')
+    const joined = get()
+    calls[1]?.answer(quote('new'))
+    expect(await told(newcomer)).toEqual(['fetched', 'new'])
+    // The end of the old call has not taken the new one out of the table.
+    expect(await told(joined)).toEqual(['collapsed', 'new'])
+    expect(calls).toHaveLength(2)
+    await expect(second.answer).rejects.toThrow('waits no longer')
+  })
+
+  it('that has been answered is not given up any more', async () => {
+    const { calls, quote, get } = setUp()
+    const asked = get()
+    calls[0]?.answer(quote('one'))
+    await asked.answer
+    asked.leave()
+    expect(calls[0]?.isGivenUp).toBe(false)
+  })
+
+  it('that fails, fails for all who wait, is not kept, and does not block the next call', async () => {
+    const { calls, quote, get, told } = setUp()
+    const all = [get(), get(), get()]
+    calls[0]?.fail(new Error('down'))
+    for (const { answer } of all) await expect(answer).rejects.toThrow('down')
+    const next = get()
+    calls[1]?.answer(quote('up'))
+    expect(await told(next)).toEqual(['fetched', 'up'])
+  })
+
+  it('whose answer must not be shared gives it to the first waiting client; the others call again', async () => {
+    const { calls, quote, get, told, looked, notKept } = setUp()
+    const [leaver, first, second] = [get(), get(), get()]
+    leaver.leave()
+    await expect(leaver.answer).rejects.toThrow('waits no longer')
+    calls[0]?.answer(quote('mine'), mine)
+    expect(await told(first)).toEqual(['bypass', 'mine'])
+    expect(calls).toHaveLength(2)
+    calls[1]?.answer(quote('own'), mine)
+    expect(await told(second)).toEqual(['bypass', 'own'])
+    expect(notKept).toEqual(['vary', 'vary'])
+    // One count a request.
+    expect(looked).toEqual(['miss', 'collapsed', 'collapsed'])
+  })
+
+  it('that a client makes again for itself keeps what may be kept after all', async () => {
+    const { calls, quote, get, told } = setUp()
+    const [first, second] = [get(), get()]
+    calls[0]?.answer(quote('mine'), mine)
+    await first.answer
+    calls[1]?.answer(quote('kept'))
+    await second.answer
+    expect(await told(get())).toEqual(['hit', 'kept'])
+  })
+
+  it('for a client that shares with no other joins no call, is joined by no other, and keeps nothing', async () => {
+    const { stage, calls, quote, looked, told } = setUp({ partitionOf: ({ address }) => address })
+    const alone = stage.ask()
+    const other = stage.ask({ address: '203.0.113.7' })
+    expect(calls).toHaveLength(2)
+    calls[0]?.answer(quote('alone'))
+    expect(await told(alone)).toEqual(['bypass', 'alone'])
+    calls[1]?.answer(quote('other'))
+    await other.answer
+    expect(await told(stage.ask({ address: '203.0.113.7' }))).toEqual(['hit', 'other'])
+    const leaving = stage.ask()
+    leaving.leave()
+    expect(calls[2]?.isGivenUp).toBe(true)
+    await expect(leaving.answer).rejects.toThrow('waits no longer')
+    expect(looked).toEqual(['bypass', 'miss', 'hit', 'bypass'])
+  })
+
+  it('has its answer noted before any client has it, and keeps no quote that an order used meanwhile', async () => {
+    const noted = deferred<void>()
+    let isUsed = false
+    const { calls, quote, get, told, notKept } = setUp({
+      notes: { note: () => noted.promise, wasUsed: () => isUsed },
+    })
+    const asked = get()
+    let isAnswered = false
+    void asked.answer.then(() => {
+      isAnswered = true
+    })
+    calls[0]?.answer(quote('one'))
+    await turn()
+    expect(isAnswered).toBe(false)
+    isUsed = true
+    noted.resolve()
+    expect(await told(asked)).toEqual(['bypass', 'one'])
+    expect(notKept).toEqual(['used'])
+    get()
+    expect(calls).toHaveLength(2)
+  })
+})
+
+it('an expired quote is not a miss in the counts, and an error is counted by its reason', async () => {
+  const { clock, calls, quote, get, looked, notKept } = setUp()
+  const first = get()
+  calls[0]?.answer(quote('one'))
+  await first.answer
+  clock.advance(lifeMs)
+  const second = get()
+  calls[1]?.answer('{}', { status: 500 })
+  await second.answer
+  expect(looked).toEqual(['miss', 'expired'])
+  expect(notKept).toEqual(['status'])
+})
+
+describe('a refresh', () => {
+  it('that all clients left continues, and its quote is kept', async () => {
+    const { clock, calls, quote, get, told, refreshes } = setUp({ quotes: { refreshAheadMs: 10_000 } })
+    const first = get()
+    calls[0]?.answer(quote('one'))
+    await first.answer
+    clock.advance(lifeMs - 5_000)
+    expect(await told(get())).toEqual(['hit', 'one'])
+    clock.advance(5_000)
+    const joined = get()
+    joined.leave()
+    await expect(joined.answer).rejects.toThrow('waits no longer')
+    expect(calls[1]?.isGivenUp).toBe(false)
+    calls[1]?.answer(quote('two'))
+    await turn()
+    expect(refreshes).toEqual(['stored'])
+    expect(await told(get())).toEqual(['hit', 'two'])
+  })
+
+  it('that failed is not tried again for the same quote, but for the next', async () => {
+    const { clock, calls, quote, get, told, refreshes } = setUp({ quotes: { refreshAheadMs: 10_000 } })
+    const first = get()
+    calls[0]?.answer(quote('one'))
+    await first.answer
+    clock.advance(lifeMs - 5_000)
+    get()
+    calls[1]?.fail(new Error('down'))
+    await turn()
+    expect(await told(get())).toEqual(['hit', 'one'])
+    expect(calls).toHaveLength(2)
+    clock.advance(5_000)
+    const second = get()
+    calls[2]?.answer(quote('two'))
+    await second.answer
+    clock.advance(lifeMs - 5_000)
+    get()
+    expect(calls).toHaveLength(4)
+    expect(refreshes).toEqual(['failed'])
+  })
+
+  it('follows a refresh by half a life, at least', async () => {
+    const { clock, calls, quote, get } = setUp({ quotes: { refreshAheadMs: 2 * lifeMs } })
+    const first = get()
+    calls[0]?.answer(quote('one'))
+    await first.answer
+    get()
+    calls[1]?.answer(quote('two'))
+    await turn()
+    clock.advance(lifeMs / 2)
+    get()
+    expect(calls).toHaveLength(2)
+    clock.advance(1)
+    get()
+    expect(calls).toHaveLength(3)
+  })
+})
+
+describe('a quote that another replica has fetched', () => {
+  function found(expiresAtMs: number): StoredQuote {
+    return {
+      id: 'found',
+      body: '{"id":"found"}',
+      headers: [],
+      lifeMs: 0,
+      expiresAtMs,
+      end: endAt(expiresAtMs),
+    }
+  }
+
+  it('is kept, noted once, and served as a hit to all who wait, and counted apart', async () => {
+    const { promise, resolve } = deferred<StoredQuote>()
+    const noted: string[] = []
+    const { clock, calls, get, told, looked } = setUp({
+      sharedQuotes: {
+        quoteOrLock: async () => ({ quote: await promise, waited: false, put() {}, release() {} }),
+      },
+      notes: { noteFound: ({ id }) => void noted.push(id) },
+    })
+    const both = [get(), get()]
+    resolve(found(clock.nowMs() + lifeMs))
+    for (const asked of both) expect(await told(asked)).toEqual(['hit', 'found'])
+    expect(await told(get())).toEqual(['hit', 'found'])
+    expect([looked, noted, calls.length]).toEqual([['collapsed', 'shared', 'hit'], ['found'], 0])
+  })
+
+  it('is not looked for where a client shares with no other', async () => {
+    const looks: string[] = []
+    const { stage, calls } = setUp({
+      partitionOf: ({ address }) => address,
+      sharedQuotes: {
+        async quoteOrLock(key) {
+          looks.push(key)
+          return { quote: undefined, waited: false, put() {}, release() {} }
+        },
+      },
+    })
+    stage.ask()
+    expect([calls.length, looks.length]).toEqual([1, 0])
+    stage.ask({ address: '203.0.113.7' })
+    await turn()
+    expect([calls.length, looks.length]).toEqual([2, 1])
+  })
+
+  it.each([
+    ['a quote is put', 'quote', ['put']],
+    ['any other answer is not', 'error', ['release']],
+    ['nothing is after a failure', 'failure', ['release']],
+  ])('or that this one fetches under the lock: %s, and the lock is given back', async (_what, how, done) => {
+    const did: string[] = []
+    const { calls, quote, get } = setUp({
+      sharedQuotes: {
+        async quoteOrLock() {
+          return {
+            quote: undefined,
+            waited: false,
+            put: () => did.push('put'),
+            release: () => did.includes('put') || did.push('release'),
+          }
+        },
+      },
+    })
+    const asked = get()
+    await turn()
+    if (how === 'quote') calls[0]?.answer(quote('one'))
+    else if (how === 'error') calls[0]?.answer('{}', { status: 500 })
+    else calls[0]?.fail(new Error('down'))
+    await asked.answer.catch(() => {})
+    expect(did).toEqual(done)
+  })
+})

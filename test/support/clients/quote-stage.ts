@@ -1,0 +1,192 @@
+import { EventEmitter } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { createPartition, type Partition } from '../../../src/client/partition.ts'
+import type { Clock } from '../../../src/clock.ts'
+import { Events, type Listener } from '../../../src/events.ts'
+import { UpstreamFailure } from '../../../src/http/failure.ts'
+import { QuoteCache } from '../../../src/quotes/cache.ts'
+import type { QuoteNotes, SharedQuotes } from '../../../src/quotes/ports.ts'
+import { ProviderLimit } from '../../../src/quotes/provider-limit.ts'
+import { QuoteRoute } from '../../../src/quotes/route.ts'
+import { Exchange } from '../../../src/server/exchange.ts'
+import type { Call, Receiver, UpstreamRequest } from '../../../src/upstream/call.ts'
+
+/** What the provider is sent, and is to answer. Nothing but the test ends it, and the route, which gives it up. */
+export class StagedCall {
+  /** The id of the exchange that caused it. */
+  readonly by: string
+  isGivenUp = false
+  readonly target: string
+  readonly #receiver: Receiver
+
+  constructor({ headers, target }: UpstreamRequest, receiver: Receiver) {
+    this.by = headers[headers.indexOf('X-Request-Id') + 1] ?? ''
+    this.target = target
+    this.#receiver = receiver
+    receiver.sent?.()
+  }
+
+  answer(body: string | Buffer, { status = 200, headers = [] as string[] } = {}): void {
+    this.#receiver.head(status, headers, 'OK')
+    this.#receiver.data(Buffer.from(body))
+    this.#receiver.ended()
+  }
+
+  fail(error: Error): void {
+    this.#receiver.ended(error)
+  }
+
+  /** Of the route: no client waits any more. */
+  leave(): void {
+    this.isGivenUp = true
+    this.fail(new Error('given up'))
+  }
+
+  /** Of its deadline, which the tests have none of. */
+  giveUp(): void {}
+
+  failure(): UpstreamFailure {
+    return new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true })
+  }
+}
+
+export interface StagedClient {
+  address?: string | undefined
+  peerTrusted?: boolean
+  pair?: string
+  amount?: string
+  headers?: readonly string[]
+}
+
+export interface StagedAnswer {
+  how: string | undefined
+  body: string
+  /** By the clock of the stage. */
+  atMs: number
+}
+
+export interface StagedAsk {
+  readonly answer: Promise<StagedAnswer>
+  leave(): void
+}
+
+export interface StageOptions {
+  clock: Clock
+  /** Default: all clients share. */
+  partitionOf?: Partition
+  quotes?: { cacheEntries?: number; minValidityMs?: number; refreshAheadMs?: number }
+  totalTimeoutMs?: number
+  sharedQuotes?: SharedQuotes | undefined
+  notes?: Partial<QuoteNotes>
+  listener?: Listener
+  /** Each call of the provider. Default: they are collected. */
+  onCall?(call: StagedCall): void
+}
+
+/** The real quote route, between clients and a provider that the test plays. */
+export class QuoteStage {
+  readonly calls: StagedCall[] = []
+  readonly cache: QuoteCache
+  readonly #options: StageOptions
+  readonly #route: QuoteRoute
+  #asked = 0
+
+  constructor(options: StageOptions) {
+    this.#options = options
+    const { clock, totalTimeoutMs = 600_000, onCall, partitionOf, sharedQuotes } = options
+    const events = new Events(options.listener === undefined ? [] : [options.listener])
+    const quotes = {
+      ...{ keyHeaders: ['app-name'], partition: { mode: 'none', placeHeaders: [] }, obeyCacheControl: false },
+      ...{ cacheEntries: 100, cacheBytes: 67_108_864, maxBytes: 16_384, minValidityMs: 0, refreshAheadMs: 0 },
+      ...options.quotes,
+    }
+    const parts = {
+      config: { quotes, client: { ipHeader: 'forwarded' }, upstream: { totalTimeoutMs } },
+      ...{ clock, events },
+    }
+    this.cache = new QuoteCache(parts)
+    this.#route = new QuoteRoute({
+      ...parts,
+      clients: { identify: ({ client }) => client ?? noClient },
+      partitionOf: partitionOf ?? createPartition({ mode: 'none', placeHeaders: [] }),
+      supplied: new Map(),
+      sharedStore: undefined,
+      upstream: {
+        name: 'swap',
+        call: (request, receiver) => {
+          const call = new StagedCall(request, receiver)
+          this.calls.push(call)
+          onCall?.(call)
+          return call as unknown as Call
+        },
+      },
+      cache: this.cache,
+      notes: { note() {}, async noteUnreadable() {}, noteFound() {}, wasUsed: () => false, ...options.notes },
+      providerLimit: new ProviderLimit(parts),
+      rateLimit: undefined,
+      sharedQuotes,
+    })
+  }
+
+  /** The ids of exchanges are `0`, `1`, … in the order in which they ask. */
+  ask(client: StagedClient = {}): StagedAsk {
+    const {
+      address,
+      peerTrusted = false,
+      pair = 'ETH_USDC',
+      amount = '1',
+      headers = ['App-Name', 'a'],
+    } = client
+    const id = String(this.#asked)
+    this.#asked += 1
+    const path = `/v3/pairs/${pair}/quotes`
+    const target = `${path}?amount=${amount}`
+    const request = { rawHeaders: headers, socket: {}, url: target, method: 'GET' }
+    const response = new StagedResponse()
+    const exchange = new Exchange(
+      request as unknown as IncomingMessage,
+      response as unknown as ServerResponse,
+      {
+        readTarget: () => ({ target, path, area: 'quote', upstream: 'swap', route: undefined }),
+        nextId: () => id,
+        tracing: undefined,
+      },
+    )
+    exchange.client = { address, peer: address, peerTrusted }
+    const answer = new Promise<StagedAnswer>((resolve, reject) => {
+      response.written = (body) =>
+        resolve({ how: exchange.outcome?.how, body, atMs: this.#options.clock.nowMs() })
+      try {
+        this.#route.answer(exchange)?.catch(reject)
+      } catch (error) {
+        reject(error)
+      }
+    })
+    return { answer, leave: () => response.leave() }
+  }
+}
+
+const noClient = { address: undefined, peer: undefined, peerTrusted: false }
+
+/** As much of a response as the route needs. */
+class StagedResponse extends EventEmitter {
+  readonly socket = {}
+  destroyed = false
+  writableFinished = false
+  sendDate = true
+  written: (body: string) => void = () => {}
+
+  writeHead(): void {}
+
+  end(body: string | Buffer): void {
+    this.writableFinished = true
+    this.written(body.toString('latin1'))
+    this.emit('close')
+  }
+
+  leave(): void {
+    if (this.destroyed || this.writableFinished) return
+    this.destroyed = true
+    this.emit('close')
+  }
+}
