@@ -2,9 +2,8 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import { flatText } from '../process/flat-text.ts'
-import type { Ask } from './ask.ts'
 import { serveLeftMs } from './ends.ts'
-import { Flight } from './flight.ts'
+import type { Flight } from './flight.ts'
 import { type KeptQuote, priceMove } from './listing.ts'
 import type { StoredQuote } from './quote.ts'
 
@@ -30,12 +29,13 @@ const entryOverheadBytes = 250
  * its ttl is not used, because its clock is monotonic.
  */
 export class QuoteCache {
+  /** The calls under way, most often by the key of their quote. */
+  readonly flights = new Map<string, Flight>()
   readonly #clock: Clock
   readonly #events: Events
   readonly #minValidityMs: number
   readonly #refreshAheadMs: number
   readonly #quotes: LRUCache<string, Kept>
-  readonly #flights = new Map<string, Flight>()
 
   constructor({ config, clock, events }: QuoteCacheParts) {
     const { cacheEntries, cacheBytes, minValidityMs, refreshAheadMs } = config.quotes
@@ -95,7 +95,7 @@ export class QuoteCache {
 
   /** Whether a live quote is so close to its end that it is to be replaced in the background. */
   isRefreshDue(key: string, at: Now): boolean {
-    if (this.#refreshAheadMs === 0 || this.#flights.has(key)) return false
+    if (this.#refreshAheadMs === 0 || this.flights.has(key)) return false
     const kept = this.#quotes.peek(key)
     return kept !== undefined && serveLeftMs(kept.quote.end, at) < kept.refreshWithinMs
   }
@@ -104,16 +104,6 @@ export class QuoteCache {
   refreshes(key: string): void {
     const kept = this.#quotes.peek(key)
     if (kept !== undefined) kept.refreshWithinMs = 0
-  }
-
-  /** The call under way in this place of the table. */
-  flight(entry: string): Flight | undefined {
-    return this.#flights.get(entry)
-  }
-
-  /** Begins a call. In no place of the table, no other client joins it. */
-  begin(entry: string | undefined, call: { caller: Ask; leaving: AbortController }): Flight {
-    return new Flight(this.#flights, entry, call)
   }
 
   /** Unless there is a newer quote under the key. Returns whether that quote was there. */

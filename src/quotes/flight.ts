@@ -27,7 +27,6 @@ export class Flight {
   #waiting = 0
   #isClaimed = false
 
-  /** Enters itself in the table: between the look for a flight and this no `await` may be, or two clients find none. */
   constructor(
     table: Map<string, Flight>,
     entry: string | undefined,

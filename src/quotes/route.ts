@@ -7,15 +7,15 @@ import { currentSpan } from '../process/span.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { isAnothersRefusal, type RateLimit } from '../server/rate-limit.ts'
 import { traceOf } from '../server/swap-headers.ts'
-import { type AnswerHead, fetchWhole, type Sender, type WholeAnswer } from '../upstream/fetch.ts'
+import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { QuoteWriter } from './answer.ts'
 import { type Ask, Asks, type AsksParts } from './ask.ts'
 import type { QuoteCache } from './cache.ts'
 import { serveLeftMs } from './ends.ts'
-import { type Flight, failedByTime, failureByTime, WaitingClient } from './flight.ts'
+import { Flight, failedByTime, failureByTime, WaitingClient } from './flight.ts'
 import type { QuoteNotes, QuoteOrLock, SharedQuotes } from './ports.ts'
-import { type Caller, isProviderLimit, type ProviderLimit, readRetryAfter } from './provider-limit.ts'
+import { isProviderLimit, type ProviderLimit, readRetryAfter } from './provider-limit.ts'
 import { AnswerReader, QuoteAnswer, type StoredQuote } from './quote.ts'
 import { foldPair } from './target.ts'
 
@@ -133,7 +133,7 @@ export class QuoteRoute {
           const quote = cache.live(ask.key, at)
           if (quote !== undefined) return this.#answerHit(exchange, ask, quote, at)
         }
-        const underWay = entry === undefined ? undefined : cache.flight(entry)
+        const underWay = entry === undefined ? undefined : cache.flights.get(entry)
         if (underWay !== undefined && lookup !== undefined) events.quoteLookedUp('collapsed')
         if (underWay?.span !== undefined) currentSpan()?.linkTo(underWay.span)
         const flight = underWay ?? this.#call(entry, { exchange, ask, lookup })
@@ -207,9 +207,10 @@ export class QuoteRoute {
     }
   }
 
+  /** Between the look for a call under way and this no `await` may be, or two clients find none. */
   #call(entry: string | undefined, cause: CallCause): Flight {
     const leaving = new AbortController()
-    const flight = this.#parts.cache.begin(entry, { caller: cause.ask, leaving })
+    const flight = new Flight(this.#parts.cache.flights, entry, { caller: cause.ask, leaving })
     flight.answer = this.#fetch(flight, leaving.signal, cause)
     return flight
   }
@@ -265,7 +266,7 @@ export class QuoteRoute {
     times: UpstreamTimes | undefined,
   ): Promise<WholeAnswer> {
     const { clock, config, events, providerLimit, upstream } = this.#parts
-    const caller = this.#asks.callerOf(ask)
+    let isCounted = false
     try {
       return await fetchWhole({
         upstream,
@@ -280,7 +281,19 @@ export class QuoteRoute {
           trace: traceOf(exchange, true),
         },
         signal,
-        sender: new QuoteSender(ask.pair, { caller, times, events, providerLimit }),
+        sender: {
+          // Counted here, so that neither an open breaker nor a second try counts.
+          sent() {
+            if (!isCounted) events.quoteCalled(ask.pair)
+            isCounted = true
+            times?.sent()
+          },
+          answerBegan: ({ status, rawHeaders, receivedAtMs }) => {
+            times?.began()
+            if (status !== 429) return
+            providerLimit.begin(this.#asks.callerOf(ask), readRetryAfter(rawHeaders, receivedAtMs))
+          },
+        },
       })
     } finally {
       times?.settled()
@@ -315,37 +328,4 @@ function expiredWaiting(): Problem {
   return new Problem('quote-expired-waiting', {
     detail: `${maxAsks} quotes in a row expired before they could be sent to this client. Request the quote again.`,
   })
-}
-
-interface QuoteSenderParts {
-  caller: Caller
-  /** Of a call that the exchange waits for. */
-  times: UpstreamTimes | undefined
-  events: Events
-  providerLimit: ProviderLimit
-}
-
-/** Sees a quote call go out, and its answer begin. */
-class QuoteSender implements Sender {
-  readonly #pair: string
-  readonly #parts: QuoteSenderParts
-  #isCounted = false
-
-  constructor(pair: string, parts: QuoteSenderParts) {
-    this.#pair = pair
-    this.#parts = parts
-  }
-
-  /** Counted here, so that neither an open breaker nor a second try counts. */
-  sent(): void {
-    if (!this.#isCounted) this.#parts.events.quoteCalled(this.#pair)
-    this.#isCounted = true
-    this.#parts.times?.sent()
-  }
-
-  answerBegan({ status, rawHeaders, receivedAtMs }: AnswerHead): void {
-    const { caller, providerLimit, times } = this.#parts
-    times?.began()
-    if (status === 429) providerLimit.begin(caller, readRetryAfter(rawHeaders, receivedAtMs))
-  }
 }

@@ -42,32 +42,30 @@ export class QuotesOfAll implements SharedQuotes {
   }
 
   /** Waits until there is a quote, or no other replica to wait for. */
-  async quoteOrLock(key: string, look: SharedLook): Promise<QuoteOrLock> {
-    const { lockWaitMs } = this.#parts
-    const token = randomBytes(12).toString('base64url')
+  async quoteOrLock(key: string, { signal, waits, known }: SharedLook): Promise<QuoteOrLock> {
+    const { events, lockWaitMs } = this.#parts
+    const held = new Held(this.#copies, key)
     const startedAtMs = performance.now()
     let awaited: string | undefined
-    const answer = (result: QuoteOrHolder | undefined, sharing: Sharing): QuoteOrLock => {
-      this.#parts.events.quoteShared(sharing)
-      return new Held(this.#copies, { key, token, result, waited: awaited !== undefined })
-    }
-    for (
-      let pauseMs = minPauseMs;
-      !look.signal.aborted;
-      pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)
-    ) {
-      const result = await this.#look(key, token, look.known)
-      if (result === undefined) return answer(undefined, 'failed')
-      if (result.quote !== undefined) return answer(result, awaited === undefined ? 'found' : 'awaited')
-      if (result.lockHolder === token) return answer(result, awaited === undefined ? 'fetched' : 'alone')
-      const isOtherHolder = awaited !== undefined && result.lockHolder !== awaited
+    let sharing: Sharing | undefined
+    for (let pauseMs = minPauseMs; !signal.aborted; pauseMs = Math.min(pauseMs * pauseGrowth, maxPauseMs)) {
+      const result = await this.#look(key, held.token, known)
+      held.found(result)
+      if (result === undefined) sharing = 'failed'
+      else if (result.quote !== undefined) sharing = held.waited ? 'awaited' : 'found'
+      else if (held.isLocked) sharing = held.waited ? 'alone' : 'fetched'
       // The awaited call has failed, was given up or is too slow. The next holder of the lock is not waited for.
-      if (!look.waits || isOtherHolder || performance.now() - startedAtMs >= lockWaitMs)
-        return answer(result, 'alone')
-      awaited = result.lockHolder
+      else if (!waits || (awaited ?? result.lockHolder) !== result.lockHolder) sharing = 'alone'
+      else if (performance.now() - startedAtMs >= lockWaitMs) sharing = 'alone'
+      if (sharing !== undefined) {
+        events.quoteShared(sharing)
+        return held
+      }
+      awaited = result?.lockHolder
+      held.waited = true
       await pause(pauseMs)
     }
-    return new Held(this.#copies, { key, token, result: undefined, waited: awaited !== undefined })
+    return held
   }
 
   /** Undefined: the store failed. */
@@ -102,42 +100,39 @@ export class QuotesOfAll implements SharedQuotes {
   }
 }
 
-/** What one look brought, and the lock if it took one. */
+/** What the looks for one quote brought, and the lock if they took it. */
 class Held implements QuoteOrLock {
-  readonly quote: StoredQuote | undefined
-  readonly waited: boolean
+  readonly token = randomBytes(12).toString('base64url')
+  quote: StoredQuote | undefined
+  waited = false
+  isLocked = false
   readonly #copies: QuoteCopies
   readonly #key: string
-  readonly #token: string
   /** Undefined: the store failed, so nothing is put into it. */
-  readonly #storeAheadMs: number | undefined
-  #isLocked: boolean
+  #storeAheadMs: number | undefined
 
-  constructor(
-    copies: QuoteCopies,
-    from: { key: string; token: string; result: QuoteOrHolder | undefined; waited: boolean },
-  ) {
+  constructor(copies: QuoteCopies, key: string) {
     this.#copies = copies
-    this.#key = from.key
-    this.#token = from.token
-    this.quote = from.result?.quote
-    this.waited = from.waited
-    this.#storeAheadMs = from.result?.storeAheadMs
-    this.#isLocked = from.result?.lockHolder === from.token
+    this.#key = key
+  }
+
+  found(result: QuoteOrHolder | undefined): void {
+    this.quote = result?.quote
+    this.isLocked = result?.lockHolder === this.token
+    this.#storeAheadMs = result?.storeAheadMs
   }
 
   put(quote: StoredQuote): void {
     if (this.#storeAheadMs === undefined) return
-    const wasLocked = this.#isLocked
-    this.#isLocked = false
-    const lock = { token: this.#token, storeAheadMs: this.#storeAheadMs }
-    void this.#copies.put(this.#key, quote, lock).then((isPut) => {
-      if (!isPut && wasLocked) this.#copies.unlock(this.#key, this.#token)
+    const { token, isLocked } = this
+    this.isLocked = false
+    void this.#copies.put(this.#key, quote, { token, storeAheadMs: this.#storeAheadMs }).then((isPut) => {
+      if (!isPut && isLocked) this.#copies.unlock(this.#key, token)
     })
   }
 
   release(): void {
-    if (this.#isLocked) this.#copies.unlock(this.#key, this.#token)
-    this.#isLocked = false
+    if (this.isLocked) this.#copies.unlock(this.#key, this.token)
+    this.isLocked = false
   }
 }
