@@ -6,7 +6,7 @@ import { systemClock } from '../../src/clock.ts'
 import { decide } from '../../src/orders/guard.ts'
 import { Ledger } from '../../src/orders/ledger.ts'
 import { readOrder } from '../../src/orders/order-terms.ts'
-import { flatText } from '../../src/process/flat-text.ts'
+import { flatText } from '../../src/process/text.ts'
 
 /** `main.ts 50000`: fewer, which is faster. */
 const entries = Number(process.argv[2] ?? 200_000)

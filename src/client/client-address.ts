@@ -8,7 +8,7 @@ import {
   normalizeAddress,
   parseAddressBlock,
 } from '../http/ip-address.ts'
-import { flatText } from '../process/flat-text.ts'
+import { flatText } from '../process/text.ts'
 import { isUndisclosedNode, nodeAddress, parseForwarded } from './forwarded.ts'
 
 interface ClientAddressOptions {

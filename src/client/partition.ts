@@ -1,8 +1,7 @@
 import { hash, randomBytes } from 'node:crypto'
 import { createHeaderPicker, headerLines, lineBreak } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import { briefText } from '../process/brief-text.ts'
-import { flatText } from '../process/flat-text.ts'
+import { briefText, flatText } from '../process/text.ts'
 
 export interface PartitionClient {
   /** One IP address in canonical form; `undefined` if it is not known. */

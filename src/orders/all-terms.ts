@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { parseDecimal } from '../http/decimal.ts'
 import type { NotedQuote } from '../journal/journal.ts'
-import { briefText } from '../process/brief-text.ts'
+import { briefText } from '../process/text.ts'
 import { createAmountMatcher, doubleText } from './amounts.ts'
 import { fold, hash, Terms } from './entries.ts'
 import { Few } from './last-to-end.ts'

@@ -45,14 +45,10 @@ export class FloatOrder {
   }
 
   /** Whether the verdict may be another one now: the order has waited, or its live quote has come to its end. */
-  get hasToBeJudgedAgain(): boolean {
+  hasToBeJudgedAgain(now: Now): boolean {
     if (performance.now() - this.#judgedAtMs >= judgedOnceMs) return true
     const { verdict } = this
-    return verdict.state === 'live' && orderLeftMs(verdict.quote, this.#ledger.now()) <= this.#asked.marginMs
-  }
-
-  get msUntilNextJudgement(): number {
-    return msUntilNextJudgement(this.verdict, this.#asked.marginMs, this.#ledger.now())
+    return verdict.state === 'live' && orderLeftMs(verdict.quote, now) <= this.#asked.marginMs
   }
 
   /** Whether a live quote that is not known here may be meant: such an order is never refused. */

@@ -1,6 +1,6 @@
 import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { NotedQuote } from '../journal/journal.ts'
-import { briefText } from '../process/brief-text.ts'
+import { briefText } from '../process/text.ts'
 import { AllTerms } from './all-terms.ts'
 import type { StatedAmount } from './amounts.ts'
 import {

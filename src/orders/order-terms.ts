@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { LosslessNumber, parse } from 'lossless-json'
 import { isZero, parseDecimal } from '../http/decimal.ts'
-import { flatText } from '../process/flat-text.ts'
+import { flatText } from '../process/text.ts'
 
 export interface AmountClaim {
   /** As the order spells it, because a double would lose digits. If that is not a decimal, the double it stands for. */

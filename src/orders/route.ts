@@ -8,7 +8,7 @@ import { addLength, answerHeaders } from '../http/headers.ts'
 import { ownRequestId } from '../http/ids.ts'
 import { Problem } from '../http/problem.ts'
 import type { Journal, NotedQuote } from '../journal/journal.ts'
-import { briefText } from '../process/brief-text.ts'
+import { briefText } from '../process/text.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import { type RateLimit, rateLimitFields } from '../server/rate-limit.ts'
 import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-headers.ts'
@@ -18,7 +18,7 @@ import { type AnswerHead, fetchWhole, type WholeAnswer } from '../upstream/fetch
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 
 import type { Upstream } from '../upstream/upstream.ts'
-import { FloatOrder, type FloatOrderDecision } from './float-order.ts'
+import { FloatOrder, type FloatOrderDecision, msUntilNextJudgement } from './float-order.ts'
 import type { Ledger } from './ledger.ts'
 import type { Notes } from './notes.ts'
 import { type OrderTerms, readOrder } from './order-terms.ts'
@@ -179,11 +179,12 @@ export class FloatOrderRoute {
   #decideAgain(order: FloatOrder, exchange: Exchange): number {
     if (exchange.response.destroyed)
       throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
-    if (order.hasToBeJudgedAgain) {
+    const now = this.#parts.ledger.now()
+    if (order.hasToBeJudgedAgain(now)) {
       order.judgeAgain()
       this.#refuseUnlessSent(order, exchange)
     }
-    return order.msUntilNextJudgement
+    return msUntilNextJudgement(order.verdict, this.#parts.config.orders.expiryMarginMs, now)
   }
 
   /** The answer is read to its end even if the client leaves: a quote that was used must be forgotten. */
@@ -217,11 +218,11 @@ export class FloatOrderRoute {
       sender: {
         sent: () => {
           used = order.quote
-          times.sent()
+          times.sentAtMs ??= performance.now()
           events.orderDecided(exchange, this.#decision(order), order)
         },
         answerBegan(began) {
-          times.began()
+          times.beganAtMs = performance.now()
           headCame(began)
         },
       },
@@ -238,7 +239,7 @@ export class FloatOrderRoute {
       if (status === 0) this.#use(used)
       throw orderFailure(error, order.terms, status)
     } finally {
-      times.settled()
+      times.settledAtMs = performance.now()
       this.sent -= 1
     }
   }

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { flatText } from '../process/flat-text.ts'
+import { flatText } from '../process/text.ts'
 import { serveLeftMs } from './ends.ts'
 import type { Flight } from './flight.ts'
 import { type KeptQuote, priceMove } from './listing.ts'

@@ -235,8 +235,8 @@ export class QuoteRoute {
         return found
       }
 
-      const times = isRefresh ? undefined : new UpstreamTimes()
-      if (times !== undefined) exchange.times = times
+      const times = new UpstreamTimes()
+      if (!isRefresh) exchange.times = times
       providerLimit.check(this.#asks.callerOf(ask))
       // The call is under way before it is counted, so that other clients wait for it instead of being counted themselves:
       // a crowd that needs one call would use up the limits of many.
@@ -263,7 +263,7 @@ export class QuoteRoute {
   async #callProvider(
     { exchange, ask }: CallCause,
     signal: AbortSignal,
-    times: UpstreamTimes | undefined,
+    times: UpstreamTimes,
   ): Promise<WholeAnswer> {
     const { clock, config, events, providerLimit, upstream } = this.#parts
     let isCounted = false
@@ -286,17 +286,17 @@ export class QuoteRoute {
           sent() {
             if (!isCounted) events.quoteCalled(ask.pair)
             isCounted = true
-            times?.sent()
+            times.sentAtMs ??= performance.now()
           },
           answerBegan: ({ status, rawHeaders, receivedAtMs }) => {
-            times?.began()
+            times.beganAtMs = performance.now()
             if (status !== 429) return
             providerLimit.begin(this.#asks.callerOf(ask), readRetryAfter(rawHeaders, receivedAtMs))
           },
         },
       })
     } finally {
-      times?.settled()
+      times.settledAtMs = performance.now()
     }
   }
 

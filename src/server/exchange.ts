@@ -100,24 +100,12 @@ export class Exchange {
 /** When an exchange asked its upstream, by `performance.now()`, which goes on evenly when the wall clock is set. */
 export class UpstreamTimes {
   readonly askedAtMs = performance.now()
+  /** Of its tries the first: a try that failed is the upstream's time. */
   sentAtMs: number | undefined = undefined
   /** The head of the answer was received. */
   beganAtMs: number | undefined = undefined
   /** The upstream has answered, or failed; undefined for an answer that is streamed. */
   settledAtMs: number | undefined = undefined
-
-  /** Called for each try. The first counts: a try that failed is the upstream's time. */
-  sent(): void {
-    this.sentAtMs ??= performance.now()
-  }
-
-  began(): void {
-    this.beganAtMs = performance.now()
-  }
-
-  settled(): void {
-    this.settledAtMs = performance.now()
-  }
 
   /** From the sending to the last byte of an answer that is read whole; undefined: there is none. */
   get wholeMs(): number | undefined {

@@ -9,7 +9,7 @@ import {
 import type { Events } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
-import { briefText } from '../process/brief-text.ts'
+import { briefText } from '../process/text.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */

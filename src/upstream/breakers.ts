@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import type { OpenBreaker } from '../http/failure.ts'
 import type { UpstreamName } from '../http/upstreams.ts'
-import { flatText } from '../process/flat-text.ts'
+import { flatText } from '../process/text.ts'
 
 /** What a request to the swap API is. Other upstreams take all of their requests as `other`. */
 export type RequestKind =

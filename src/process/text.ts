@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto'
+
 /**
  * A copy of a text in one piece, for a text that is kept. V8 may hold it as a slice of a longer text or as a tree of
  * parts, and would keep all of these alive with it.
@@ -5,4 +7,11 @@
 export function flatText(text: string): string {
   const flat = Buffer.from(text, 'latin1').toString('latin1')
   return flat === text ? flat : Buffer.from(text, 'utf16le').toString('utf16le')
+}
+
+const maxLength = 256
+
+/** A text in places that are bounded by number, not by bytes: a name in a request may have thousands of bytes. */
+export function briefText(text: string): string {
+  return text.length <= maxLength ? text : hash('sha256', text, 'base64url')
 }
