@@ -1,6 +1,6 @@
 import { pairsText } from '../http/problem.ts'
 import { homepage } from '../process/package-info.ts'
-import type { Events } from './events.ts'
+import type { Events } from './seen-events.ts'
 
 /** What is wrong with one part now. */
 export interface Trouble {

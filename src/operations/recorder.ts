@@ -1,6 +1,6 @@
-import { createEvents, type SeenEvent } from './events.ts'
 import type { History } from './history.ts'
 import { createOutages, type Outage } from './outages.ts'
+import { createEvents, type SeenEvent } from './seen-events.ts'
 import type { OperationsView } from './view.ts'
 
 /** Keeps what the console shows of the past, whether a console is open or not. */

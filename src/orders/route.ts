@@ -16,7 +16,6 @@ import type { RequestBodies } from '../upstream/body.ts'
 import { unwritable } from '../upstream/fault.ts'
 import { type AnswerHead, fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
-
 import type { Upstream } from '../upstream/upstream.ts'
 import { FloatOrder, type FloatOrderDecision, msUntilNextJudgement } from './float-order.ts'
 import type { Ledger } from './ledger.ts'
@@ -231,7 +230,7 @@ export class FloatOrderRoute {
     let status = 0
     try {
       status = (await Promise.race([head, answer])).status
-      // A 2xx head means that the order was accepted, whatever becomes of the rest of the answer.
+      // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
       if (mayBeAccepted(status)) this.#use(used)
       return await answer
     } catch (error) {

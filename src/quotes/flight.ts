@@ -128,7 +128,7 @@ export class WaitingClient {
    * Throws the failure if hardly any time is left for one more call. That call has a time limit of its own, so the client's
    * time is counted here from then on, and the failure is its answer once that is over.
    */
-  goOnAfter(failure: Error): void {
+  goOnOrThrow(failure: Error): void {
     const leftMs = this.#endsAtMs - performance.now()
     if (leftMs < minLeftMs) throw failure
     this.#failure = failure

@@ -142,7 +142,7 @@ export class QuoteRoute {
         try {
           answer = await client.waitFor(flight)
         } catch (error) {
-          this.#goOnAfter(error as Error, client, { exchange, ask, hasJoined: underWay !== undefined })
+          this.#goOnOrThrow(error as Error, client, { exchange, ask, hasJoined: underWay !== undefined })
           entry = ask.key
           continue
         }
@@ -150,15 +150,15 @@ export class QuoteRoute {
         if (!flight.isFor(ask, answer)) {
           // If one client's refusal were the answer to all, a refused client that asks in a loop would take a pair from all
           // that share quotes with it. The others share a further call; if that is refused as well, each makes its own.
-          client.goOnAfter(failureByTime('the calls that it waited for were refused to other clients'))
+          client.goOnOrThrow(failureByTime('the calls that it waited for were refused to other clients'))
           entry = client.sharedAfterRefusal || flight.waited ? ownEntry(ask) : ask.key
           client.sharedAfterRefusal = true
         } else if (!answer.shared && !flight.claim()) {
-          client.goOnAfter(failureByTime('the answer of the call that it waited for may not be shared'))
+          client.goOnOrThrow(failureByTime('the answer of the call that it waited for may not be shared'))
           entry = undefined
         } else if (answer.end !== undefined && serveLeftMs(answer.end, at) <= 0) {
           if (asks === maxAsks) throw expiredWaiting()
-          client.goOnAfter(failureByTime(`${asks} quotes in a row expired before they could be written`))
+          client.goOnOrThrow(failureByTime(`${asks} quotes in a row expired before they could be written`))
           asks += 1
           entry = ask.key
         } else if (answer.found !== undefined) return this.#writer.hit(exchange, answer.found, ask, at)
@@ -173,14 +173,14 @@ export class QuoteRoute {
   }
 
   /** Throws the failure of a call if it is the client's own end, too. */
-  #goOnAfter(
+  #goOnOrThrow(
     failure: Error,
     client: WaitingClient,
     { exchange, ask, hasJoined }: { exchange: Exchange; ask: Ask; hasJoined: boolean },
   ): void {
     if (hasJoined && failedByTime(failure) && !client.tookFurtherCall) {
       // It joined late, and shares one further call with the others that did.
-      client.goOnAfter(failure)
+      client.goOnOrThrow(failure)
       client.tookFurtherCall = true
       return
     }
@@ -188,7 +188,7 @@ export class QuoteRoute {
       isProviderLimit(failure) && this.#parts.providerLimit.leftMs(this.#asks.callerOf(ask)) === 0
     if (!mayCall && !isAnothersRefusal(exchange, failure)) throw failure
     // A limit of another client refused the call. This ends: each such round answers at least that client.
-    client.goOnAfter(failureByTime('the calls that it waited for were refused to others'))
+    client.goOnOrThrow(failureByTime('the calls that it waited for were refused to others'))
   }
 
   /** Replaces a quote in the background, close to its end. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { createEvents } from '../../src/operations/events.ts'
 import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
 import { RecentCalls } from '../../src/operations/recent-calls.ts'
 import { type Passed, Ring, type ShownSlots, type Sum, sums } from '../../src/operations/ring.ts'
+import { createEvents } from '../../src/operations/seen-events.ts'
 import { pause, recordingUpstream } from '../support/gateways/between.ts'
 import { ask, floatOrder, gatewayWith, look, quote, type Viewer } from './support.ts'
 
