@@ -14,7 +14,6 @@ const needOwnProcess = [
   'test/operations/console-files.test.ts',
   'test/operations/stream.test.ts',
   'test/property/further-call.test.ts',
-  'test/quotes/patience.test.ts',
   'test/regression/one-shape.test.ts',
   'test/replicas/refill.test.ts',
 ]

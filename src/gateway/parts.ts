@@ -10,7 +10,7 @@ import { AccessLog, OrderLog } from '../operations/access-log.ts'
 import { createActivity } from '../operations/activity.ts'
 import { AddressNotes } from '../operations/address-notes.ts'
 import { ConsoleListener } from '../operations/console-listener.ts'
-import { EventLog, RequestLog } from '../operations/event-log.ts'
+import { EventLog } from '../operations/event-log.ts'
 import { historyOf } from '../operations/history.ts'
 import { Slowest } from '../operations/slowest.ts'
 import { Ledger } from '../orders/ledger.ts'
@@ -86,7 +86,6 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened, 
     ...metrics.listeners,
     ...(config.log.access && log.isLevelEnabled('info') ? [new AccessLog(forLogs)] : []),
     ...(config.log.orders ? [new OrderLog(forLogs)] : []),
-    ...(log.isLevelEnabled('debug') ? [new RequestLog(log)] : []),
     new EventLog(forLogs),
     slowest,
     consoleListener,

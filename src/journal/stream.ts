@@ -3,6 +3,7 @@ import { type Clock, lookAt, type Now } from '../clock.ts'
 import type { Events } from '../events.ts'
 import type { Logger } from '../process/logger.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
+import { inSpan } from '../process/span.ts'
 import { StateError } from '../process/state-error.ts'
 import { Caution } from './caution.ts'
 import type { Journal, JournalFacts, JournalReader, JournalRecord } from './journal.ts'
@@ -286,10 +287,11 @@ export class StreamJournal implements Journal {
     }
     const isFirst = !this.#isWhole
     this.#isWhole = true
-    if (isFirst) void this.#refill(this.#generation)
+    // Not on behalf of the request whose read has seen that something lacks.
+    if (isFirst) void inSpan(undefined, () => this.#refill(this.#generation))
     else if (this.#writer.hasDropped) {
       this.#writer.hasDropped = false
-      void this.#appendMissing(this.#generation, true)
+      void inSpan(undefined, () => this.#appendMissing(this.#generation, true))
     }
     if (provesNothing) this.#caution.trouble()
     else if (this.#writer.queued === 0 && !isFirst) this.#caution.calm()

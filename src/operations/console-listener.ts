@@ -119,7 +119,7 @@ function seen(
     ...{ transferMs: orNull(transferMs), ownMs: orNull(ownMs) },
     requestId: exchange.id,
     // The console shows the client only if a route has read it: reading it is counted, and may log a warning.
-    client: maskedAddress(client === undefined ? request.socket.remoteAddress : client.address),
+    client: maskedAddress(client?.address ?? request.socket.remoteAddress),
     application: short(headerValues(request.rawHeaders, 'app-name').join(', ')),
     why: passed ? 'Passed on to the upstream and answered by it.' : why,
   }

@@ -23,6 +23,24 @@ export class EventLog implements Listener {
     this.#options = options
   }
 
+  /** Asked each time: the level of an application's logger may change. */
+  requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
+    const { log } = this.#options
+    if (!log.isLevelEnabled('debug')) return
+    const { area, request, response, reading } = exchange
+    log.debug(
+      {
+        requestId: exchange.id,
+        area,
+        method: request.method,
+        path: shownTarget(reading),
+        status: hasBegun(response) ? response.statusCode : undefined,
+        durationMs: Math.round(durationMs * 1000) / 1000,
+      },
+      status === 0 ? 'request broken off' : 'request',
+    )
+  }
+
   /** In full for the first of a cause; the others are counted. */
   problemAnswered(...[problem, requestId, exchange]: Seen<'problemAnswered'>): void {
     const { summedLog } = this.#options
@@ -104,30 +122,6 @@ export class EventLog implements Listener {
     this.#options.log.info(
       { directive },
       'the provider marks its quotes with Cache-Control; their own expiry decides (QUOTE_OBEY_CACHE_CONTROL)',
-    )
-  }
-}
-
-/** With LOG_LEVEL=debug, one line for each request. */
-export class RequestLog implements Listener {
-  readonly #log: Logger
-
-  constructor(log: Logger) {
-    this.#log = log
-  }
-
-  requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
-    const { area, request, response, reading } = exchange
-    this.#log.debug(
-      {
-        requestId: exchange.id,
-        area,
-        method: request.method,
-        path: shownTarget(reading),
-        status: hasBegun(response) ? response.statusCode : undefined,
-        durationMs: Math.round(durationMs * 1000) / 1000,
-      },
-      status === 0 ? 'request broken off' : 'request',
     )
   }
 }

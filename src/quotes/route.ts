@@ -235,14 +235,14 @@ export class QuoteRoute {
         return found
       }
 
+      refuseIfAllHaveLeft(signal)
       const times = new UpstreamTimes()
       if (!isRefresh) exchange.times = times
       providerLimit.check(this.#asks.callerOf(ask))
       // The call is under way before it is counted, so that other clients wait for it instead of being counted themselves:
       // a crowd that needs one call would use up the limits of many.
       if (rateLimit !== undefined && !isRefresh) await rateLimit.count(exchange)
-      if (signal.aborted)
-        throw new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
+      refuseIfAllHaveLeft(signal)
       const answer = this.#reader.read(await this.#callProvider(cause, signal, times), ask.canonicalAmount)
 
       const noted = this.#note(answer, ask)
@@ -322,6 +322,11 @@ export class QuoteRoute {
 /** Requests of the same client in the same words alone share this call, but its quote is for all. A key begins with no bracket. */
 function ownEntry({ key, address, target }: Ask): string {
   return JSON.stringify([key, address, target])
+}
+
+function refuseIfAllHaveLeft(signal: AbortSignal): void {
+  if (signal.aborted)
+    throw new ClientGone('every client that waited for this quote has left', { maybeSeen: false })
 }
 
 function expiredWaiting(): Problem {

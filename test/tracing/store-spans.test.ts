@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { ask, asking, giveQuote } from '../support/clients/quotes.ts'
-import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
+import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
 import { startCollector, tracedTo, treeOf } from '../support/observing/collector.ts'
 import { startValkey } from '../support/stores/valkey.ts'
 
@@ -86,4 +86,35 @@ test('what an unsampled request asks of the store is in no trace, though it came
   expect(['quote-get', 'quote-set', 'journal-append', 'GET'].map((name) => named(name).length)).toEqual([
     1, 1, 1, 1,
   ])
+})
+
+test('what is appended again after a loss belongs to no order, though the read of one has seen the loss', {
+  tags: ['redis-server'],
+  timeout: 60_000,
+}, async () => {
+  const store = await startValkey()
+  onTestFinished(() => store.end())
+  const collector = await startCollector()
+  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
+  const gateway = await gatewayTo(upstream.url, {
+    ...tracedTo(collector),
+    VALKEY_URL: store.url,
+    VALKEY_TIMEOUT_MS: 2_000,
+  })
+  // So many that they are appended again in several steps, with a read after each.
+  for (let first = 1; first <= 2_000; first += 20)
+    await Promise.all(Array.from({ length: 20 }, (_, index) => asking(gateway.url, String(first + index))))
+  await pause(2_500)
+  await store.ask('FLUSHALL')
+  const body = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: 1, toAmount: 289.645 })
+  const headers = ['App-Name', 'wallet', 'Content-Type', 'application/json']
+  await ask(gateway.url, { path: '/v3/orders/float', method: 'POST', headers, body })
+  await pause(3_500)
+  await gateway.close()
+  const order = collector.spans().find(({ name }) => name.startsWith('POST /v3/orders'))
+  const reads = collector
+    .spans()
+    .filter(({ name, parentSpanId }) => name === 'journal-read' && parentSpanId === order?.spanId)
+  expect(reads.length).toBeGreaterThan(0)
+  expect(reads.length).toBeLessThanOrEqual(2)
 })
