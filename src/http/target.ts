@@ -5,6 +5,28 @@ export type Area = 'quote' | 'float-order' | 'order' | UpstreamName | 'none'
 
 export const areas: readonly Area[] = ['quote', 'float-order', 'order', ...upstreamNames, 'none']
 
+export interface QuotePath {
+  /** The pair that the path means: without escapes of unreserved characters, which mean nothing; in its own case. */
+  pair: string
+  /** The path as received, where it is more than the plain spelling of the pair. */
+  spelledPath?: string
+}
+
+export interface AmountReading {
+  canonical: string
+  /** The query parameters that tell quotes apart besides the amount, as sent and in order. */
+  otherParameters: string
+  problem?: undefined
+}
+
+export interface AmountProblem {
+  /** A sentence for the client: names the parameter and says what is expected. */
+  problem: string
+}
+
+/** What a quote target asks for. */
+export type AskedQuote = QuotePath & (AmountReading | AmountProblem)
+
 /** What `routes/area.ts` reads out of a raw request target. */
 export type TargetReading =
   | {
@@ -13,6 +35,8 @@ export type TargetReading =
       area: Area
       /** Undefined: no upstream has such paths. */
       upstream: UpstreamName | undefined
+      /** What a quote target asks for; undefined in other areas. */
+      quote: AskedQuote | undefined
       /** The kind of path, with nothing in it that a client chooses; undefined: no upstream has such paths. */
       route: string | undefined
     }

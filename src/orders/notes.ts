@@ -100,7 +100,7 @@ export class Notes implements QuoteNotes, JournalReader {
     const quote = { id, expiresAtMs }
     if (!this.#used.mark(quote)) return 0
     const { ledger, journals, cache, sharedQuotes } = this.#parts
-    const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])]
+    const keys = [...new Set([cacheKey, ...ledger.cacheKeysOf(id)])].filter((key) => key !== '')
     const dropped = cache.forgetAll(keys, id)
     sharedQuotes?.forget(keys, id)
     void journals.append({ kind: 'used', quote })

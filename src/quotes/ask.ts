@@ -7,7 +7,6 @@ import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import { refuseLoop, traceHeaders, wireName } from '../server/swap-headers.ts'
 import type { Caller } from './provider-limit.ts'
-import { readAskedQuote } from './target.ts'
 
 /** What a client asks for: all that tells its quote from others. */
 export interface Ask {
@@ -85,8 +84,8 @@ export class Asks {
       if (name === 'app-name' && (value === undefined || unfitName.test(value))) refuseAppName(value)
       return [name, value] as const
     })
-    const { target } = exchange
-    const asked = readAskedQuote(target)
+    const { reading, target } = exchange
+    const asked = 'quote' in reading ? reading.quote : undefined
     if (asked === undefined) throw new Problem('bad-target', { detail: 'This is not the path of a quote.' })
     if (asked.problem !== undefined) {
       throw new Problem('bad-amount', { detail: asked.problem, members: { parameter: 'amount' } })

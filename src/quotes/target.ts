@@ -1,16 +1,9 @@
 import { isZero, parseDecimal } from '../http/decimal.ts'
 import { foldPath } from '../http/fold-path.ts'
-import { memoize } from '../http/headers.ts'
+import type { AmountProblem, AmountReading, AskedQuote, QuotePath } from '../http/target.ts'
 
 const plainPath = /^\/v3\/pairs\/([^/]+)\/quotes$/
 const foldedPath = /^\/v3\/pairs\/([^/]+)\/quotes$/i
-
-export interface QuotePath {
-  /** The pair that the path means: without escapes of unreserved characters, which mean nothing; in its own case. */
-  pair: string
-  /** The path as received, where it is more than the plain spelling of the pair. */
-  spelledPath?: string
-}
 
 /** Reads a path that upstream routers may take for a quote's; undefined if none does. */
 export function readQuotePath(path: string): QuotePath | undefined {
@@ -41,18 +34,6 @@ export function readQuoteTarget(target: string): QuoteTarget | undefined {
   const pathEnd = queryStart === -1 ? target.length : queryStart
   const asked = readQuotePath(target.slice(0, pathEnd))
   return asked && { ...asked, query: target.slice(pathEnd + 1) }
-}
-
-export interface AmountReading {
-  canonical: string
-  /** The query parameters that tell quotes apart besides the amount, as sent and in order. */
-  otherParameters: string
-  problem?: undefined
-}
-
-export interface AmountProblem {
-  /** A sentence for the client: names the parameter and says what is expected. */
-  problem: string
 }
 
 /** Reads the amount out of a query (without its "?"), percent-decoded once. */
@@ -114,13 +95,10 @@ function percentDecode(text: string): string {
   )
 }
 
-/** What a quote target asks for. */
-export type AskedQuote = QuotePath & (AmountReading | AmountProblem)
-
-/** Undefined: its path is not that of a quote. Most targets come again and again. */
-export const readAskedQuote = memoize((target): AskedQuote | undefined => {
+/** Undefined: its path is not that of a quote. */
+export function readAskedQuote(target: string): AskedQuote | undefined {
   const asked = readQuoteTarget(target)
   if (asked === undefined) return undefined
   const { query, ...path } = asked
   return { ...path, ...readAmount(query) }
-})
+}

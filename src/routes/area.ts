@@ -2,7 +2,7 @@ import { foldPath, mayBeVersioned } from '../http/fold-path.ts'
 import { memoize } from '../http/headers.ts'
 import type { Area, TargetReading } from '../http/target.ts'
 import { type UpstreamName, upstreamNames } from '../http/upstreams.ts'
-import { readQuotePath } from '../quotes/target.ts'
+import { readAskedQuote, readQuotePath } from '../quotes/target.ts'
 
 const guardedRoutes: { readonly [Each in Area]?: string } = {
   quote: '/v3/pairs/{pairId}/quotes',
@@ -80,8 +80,9 @@ export function createAreaReader(
     if (dotSegment.test(path) || dotSegment.test(withoutBlanks(path)))
       return { problem: 'The path holds a dot segment ("." or "..").' }
     const area = areaOf(path)
+    const quote = area === 'quote' ? readAskedQuote(target) : undefined
     const upstream = upstreamOf(area)
-    return { target, path, area, upstream, route: guardedRoutes[area] ?? prefixRoute(upstream, path) }
+    return { target, path, area, upstream, quote, route: guardedRoutes[area] ?? prefixRoute(upstream, path) }
   })
 }
 

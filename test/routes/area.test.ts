@@ -1,6 +1,5 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readAskedQuote } from '../../src/quotes/target.ts'
 import { createAreaReader } from '../../src/routes/area.ts'
 
 const reader = (payments: readonly string[]) =>
@@ -102,11 +101,9 @@ describe('a path that upstream routers may fold to that of a quote', () => {
     ['/v3/pairs/DAI%255FUSDC/quotes', 'DAI%255FUSDC', 'plain'],
   ])('%s means the pair %s', (target, pair, spelling) => {
     const reading = read(target)
-    expect(reading).toMatchObject({ area: 'quote', target })
-    const quote = readAskedQuote(target)
-    expect(quote).toMatchObject({ pair })
+    expect(reading).toMatchObject({ area: 'quote', target, quote: { pair } })
     const path = target.split('?')[0]
-    expect(quote?.spelledPath).toBe(spelling === 'plain' ? undefined : path)
+    expect('quote' in reading && reading.quote?.spelledPath).toBe(spelling === 'plain' ? undefined : path)
   })
 })
 
@@ -269,9 +266,10 @@ describe('a quote has no format', () => {
   )
 
   test('a backslash that is escaped is a slash', () => {
-    const target = '/v3/pairs%5cETH_USDC/quotes%5C'
-    expect(areaOf(target)).toBe('quote')
-    expect(readAskedQuote(target)).toMatchObject({ pair: 'ETH_USDC' })
+    expect(read('/v3/pairs%5cETH_USDC/quotes%5C')).toMatchObject({
+      area: 'quote',
+      quote: { pair: 'ETH_USDC' },
+    })
   })
 })
 

@@ -4,10 +4,8 @@ import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between
 import { startCollector, tracedTo, treeOf } from '../support/observing/collector.ts'
 import { startValkey } from '../support/stores/valkey.ts'
 
-test('the operations of the shared store are spans of the request, without keys', {
-  tags: ['redis-server'],
-  timeout: 60_000,
-}, async () => {
+/** A gateway with a store of its own, of which everything is traced unless the settings say otherwise. */
+async function tracedGateway(settings: Record<string, string | number> = {}) {
   const store = await startValkey()
   onTestFinished(() => store.end())
   const collector = await startCollector()
@@ -19,8 +17,16 @@ test('the operations of the shared store are spans of the request, without keys'
     ...tracedTo(collector),
     VALKEY_URL: store.url,
     VALKEY_TIMEOUT_MS: 5_000,
-    RATE_LIMIT_PER_MINUTE: 100,
+    ...settings,
   })
+  return { store, collector, gateway }
+}
+
+test('the operations of the shared store are spans of the request, without keys', {
+  tags: ['redis-server'],
+  timeout: 60_000,
+}, async () => {
+  const { collector, gateway } = await tracedGateway({ RATE_LIMIT_PER_MINUTE: 100 })
   await asking(gateway.url, '0.1')
   const body = JSON.stringify({ pairId: 'ETH_USDC', fromAmount: 0.1, toAmount: 289.645 })
   const headers = ['App-Name', 'wallet', 'Content-Type', 'application/json']
@@ -60,19 +66,9 @@ test('what an unsampled request asks of the store is in no trace, though it came
   tags: ['redis-server'],
   timeout: 60_000,
 }, async () => {
-  const store = await startValkey()
-  onTestFinished(() => store.end())
-  const collector = await startCollector()
-  const upstream = await recordingUpstream(({ target }, response) => {
-    if (target.includes('/quotes')) giveQuote(response)
-    else response.end('{}')
-  })
-  const gateway = await gatewayTo(upstream.url, {
-    ...tracedTo(collector),
+  const { collector, gateway } = await tracedGateway({
     OTEL_TRACES_SAMPLER: 'parentbased_always_off',
     TRUST_PROXY: 'loopback',
-    VALKEY_URL: store.url,
-    VALKEY_TIMEOUT_MS: 5_000,
   })
   const traceparent = (flag: number) => `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-0${flag}`
   for (const [amount, flag] of [
@@ -92,15 +88,7 @@ test('what is appended again after a loss belongs to no order, though the read o
   tags: ['redis-server'],
   timeout: 120_000,
 }, async () => {
-  const store = await startValkey()
-  onTestFinished(() => store.end())
-  const collector = await startCollector()
-  const upstream = await recordingUpstream((_request, response) => giveQuote(response))
-  const gateway = await gatewayTo(upstream.url, {
-    ...tracedTo(collector),
-    VALKEY_URL: store.url,
-    VALKEY_TIMEOUT_MS: 2_000,
-  })
+  const { store, collector, gateway } = await tracedGateway()
   // So many that they are appended again in several steps, with a read after each.
   for (let first = 1; first <= 1_200; first += 20)
     await Promise.all(Array.from({ length: 20 }, (_, index) => asking(gateway.url, String(first + index))))

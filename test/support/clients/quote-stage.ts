@@ -8,6 +8,7 @@ import { QuoteCache } from '../../../src/quotes/cache.ts'
 import type { QuoteNotes, SharedQuotes } from '../../../src/quotes/ports.ts'
 import { ProviderLimit } from '../../../src/quotes/provider-limit.ts'
 import { QuoteRoute } from '../../../src/quotes/route.ts'
+import { readAskedQuote } from '../../../src/quotes/target.ts'
 import { Exchange } from '../../../src/server/exchange.ts'
 import type { Call, Receiver, UpstreamRequest } from '../../../src/upstream/call.ts'
 
@@ -147,7 +148,14 @@ export class QuoteStage {
       request as unknown as IncomingMessage,
       response as unknown as ServerResponse,
       {
-        readTarget: () => ({ target, path, area: 'quote', upstream: 'swap', route: undefined }),
+        readTarget: () => ({
+          target,
+          path,
+          area: 'quote',
+          upstream: 'swap',
+          quote: readAskedQuote(target),
+          route: undefined,
+        }),
         nextId: () => id,
         tracing: undefined,
       },
