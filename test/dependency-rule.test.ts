@@ -132,7 +132,14 @@ const allowed: Record<string, readonly string[]> = {
   'src/tracing/sample.ts': ['./sampler.ts', '../http/ids.ts', '@opentelemetry/sdk-trace'],
   'src/metrics/sample.ts': ['./series.ts', '../upstream/upstream.ts', '../journal/disk.ts', 'prom-client'],
   'src/operations/sample.ts': ['./view.ts', '../http/problem.ts', 'express'],
-  'src/sandbox/sample.ts': ['../clock.ts', './answer.ts', 'express', 'zod'],
+  'src/sandbox/sample.ts': [
+    '../clock.ts',
+    './answer.ts',
+    '../http/decimal.ts',
+    'express',
+    'lru-cache',
+    'zod',
+  ],
   'test/sample.ts': ['../src/sandbox/sandbox.ts', '../src/upstream/upstream.ts', 'supertest'],
 }
 

@@ -1,3 +1,4 @@
+import { isPlainObject, kindOf } from '../process/arguments.ts'
 import type { GatewayOverrides, GatewaySettings } from './types.ts'
 
 const overrideNames: ReadonlySet<string> = new Set<keyof GatewayOverrides>(['clock', 'logger', 'rateLimiter'])
@@ -49,26 +50,6 @@ function checkMethods(name: keyof GatewayOverrides, override: unknown): void {
       )
 }
 
-/**
- * Other objects, such as a URL, a Map or a promise that was not awaited, have no settings as their own members: the
- * gateway would start with its built-in sandbox. An imported module may hold settings. Objects of another realm count
- * too, as under Jest.
- */
-function isPlainObject(value: unknown): boolean {
-  return ['Object', 'Module'].includes(tagOf(value))
-}
-
-function tagOf(value: unknown): string {
-  return Object.prototype.toString.call(value).slice('[object '.length, -1)
-}
-
 function wrong(expected: string, example: string, value: unknown): TypeError {
   return new TypeError(`createGateway: ${expected}, such as ${example}, not ${kindOf(value)}`)
-}
-
-function kindOf(value: unknown): string {
-  if (value === null || value === undefined) return String(value)
-  const tag = tagOf(value)
-  const kind = typeof value !== 'object' ? typeof value : tag.replace(/^(?:Object|Array)$/, tag.toLowerCase())
-  return `${/^[aeio]/i.test(kind) ? 'an' : 'a'} ${kind}`
 }

@@ -51,7 +51,7 @@ export function differsByOverAHundredth(canonical: string, from: string): boolea
   return difference * 100n > base
 }
 
-function decimalsOf(canonical: string): number {
+export function decimalsOf(canonical: string): number {
   const point = canonical.indexOf('.')
   return point === -1 ? 0 : canonical.length - point - 1
 }

@@ -1,6 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import { SandboxError } from './sandbox-error.ts'
+import type { z } from 'zod'
+
+/** A call of `startSandbox()` or `faults()` with something that is not expected there. */
+export class SandboxError extends TypeError {
+  override readonly name = 'SandboxError'
+}
+
+/** All that is wrong, in one line. */
+export function issuesOf(error: z.ZodError): string {
+  return error.issues.map(({ path, message }) => [...path, message].join(': ')).join('; ')
+}
 
 /** An error answer of the sandbox: routes throw it, the error handler writes it. */
 export class Refusal extends Error {

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
-import { BlockList, isIP } from 'node:net'
+import { isIP } from 'node:net'
+import { blocksHold, normalizeAddress, parseAddressBlock } from '../http/ip-address.ts'
 
 export interface Geolocation {
   ip: string
@@ -46,16 +47,9 @@ function withoutMapping(address: string): string {
   return address.replace(/^::ffff:(?=[\d.]+$)/i, '')
 }
 
+/** The place is as `SandboxFaults` allows it. */
 function isWithin(ip: string, place: string): boolean {
-  const family = isIP(ip)
-  if (place === '' || family === 0) return false
-  const [network = '', prefix] = place.split('/')
-  const placeFamily = isIP(network)
-  const list = new BlockList()
-  list.addSubnet(
-    network,
-    Number(prefix ?? (placeFamily === 4 ? 32 : 128)),
-    placeFamily === 4 ? 'ipv4' : 'ipv6',
-  )
-  return list.check(ip, family === 4 ? 'ipv4' : 'ipv6')
+  const block = parseAddressBlock(place)
+  const address = normalizeAddress(ip)
+  return address !== undefined && !('problem' in block) && blocksHold([block], address)
 }

@@ -1,6 +1,8 @@
+import { z } from 'zod'
 import type { Clock } from '../clock.ts'
-import type { SandboxFaults } from './fault-settings.ts'
-import { SandboxError } from './sandbox-error.ts'
+import { isPlainObject } from '../process/arguments.ts'
+import { SandboxError } from './answer.ts'
+import type { SandboxFaults } from './faults.ts'
 
 export interface SandboxOptions {
   /** Default: 127.0.0.1. */
@@ -23,47 +25,37 @@ export interface SandboxOptions {
   unref?: boolean
 }
 
-interface Expected {
-  text: string
-  fits(value: unknown): boolean
-}
+const object = (example: string) => z.custom<object>(isPlainObject, `an object such as ${example}`)
+const wholePort = 'a whole number from 0 to 65535'
+const someRequests = 'a number of 0 or more'
 
-/** An object with members of its own, or an imported module; not a URL or a promise, which would be no options at all. */
-const isObject = (value: unknown): value is object =>
-  /^\[object (?:Object|Module)\]$/.test(Object.prototype.toString.call(value))
-
-const expected: Readonly<Record<keyof SandboxOptions, Expected>> = {
-  host: { text: 'an address such as 127.0.0.1', fits: (value) => typeof value === 'string' },
-  port: {
-    text: 'a whole number from 0 to 65535',
-    fits: (value) => Number.isInteger(value) && Number(value) >= 0 && Number(value) <= 65_535,
-  },
-  clock: {
-    text: 'an object with nowMs()',
-    fits: (value) => typeof (value as Partial<Clock> | null)?.nowMs === 'function',
-  },
-  quoteLifetimeMs: { text: 'a number', fits: (value) => typeof value === 'number' },
-  faults: { text: 'an object such as { latencyMs: 100 }', fits: isObject },
-  prices: { text: 'an object such as { ETH_USDC: 2900 }', fits: isObject },
-  random: { text: 'a function', fits: (value) => typeof value === 'function' },
-  // With a negative limit the array would be emptied endlessly; with NaN it would only grow.
-  recordRequests: {
-    text: 'a number of 0 or more',
-    fits: (value) => typeof value === 'number' && value >= 0,
-  },
-  unref: { text: 'true or false', fits: (value) => typeof value === 'boolean' },
-}
+const schema = z
+  .strictObject({
+    host: z.string('an address such as 127.0.0.1'),
+    port: z.int(wholePort).min(0, wholePort).max(65_535, wholePort),
+    clock: z.custom<Clock>(
+      (value) => typeof (value as Partial<Clock> | null)?.nowMs === 'function',
+      'an object with nowMs()',
+    ),
+    quoteLifetimeMs: z.number('a number'),
+    faults: object('{ latencyMs: 100 }'),
+    prices: object('{ ETH_USDC: 2900 }'),
+    random: z.custom<() => number>((value) => typeof value === 'function', 'a function'),
+    // With a negative limit the array would be emptied endlessly; with NaN it would only grow.
+    recordRequests: z.number(someRequests).min(0, someRequests),
+    unref: z.boolean('true or false'),
+  } satisfies Record<keyof SandboxOptions, z.ZodType>)
+  .partial()
 
 /** Throws a SandboxError that says which option is wrong and what is expected. An option that is undefined is not set. */
 export function checkOptions(options: SandboxOptions): void {
-  if (!isObject(options))
+  if (!isPlainObject(options))
     throw new SandboxError('startSandbox: options must be an object such as { quoteLifetimeMs: 50 }')
-  for (const [name, value] of Object.entries(options)) {
-    if (!Object.hasOwn(expected, name))
-      throw new SandboxError(
-        `startSandbox: unknown option ${name}: the options are ${Object.keys(expected).join(', ')}`,
-      )
-    const { text, fits } = expected[name as keyof SandboxOptions]
-    if (value !== undefined && !fits(value)) throw new SandboxError(`startSandbox: ${name} must be ${text}`)
+  const [issue] = schema.safeParse(options).error?.issues ?? []
+  if (issue?.code === 'unrecognized_keys') {
+    const names = Object.keys(schema.shape).join(', ')
+    throw new SandboxError(`startSandbox: unknown option ${issue.keys[0]}: the options are ${names}`)
   }
+  if (issue !== undefined)
+    throw new SandboxError(`startSandbox: ${issue.path.join('.')} must be ${issue.message}`)
 }

@@ -1,13 +1,11 @@
 import { randomInt, randomUUID } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { Clock } from '../clock.ts'
-import { Refusal, RefusedOrder } from './answer.ts'
-import { BoundedMap } from './bounded-map.ts'
-import { parseDecimal, spellDecimal } from './decimal.ts'
-import type { FaultSettings } from './fault-settings.ts'
-import { messages, type OrderOutcome, stateOf } from './order-state.ts'
+import { issuesOf, Refusal, RefusedOrder } from './answer.ts'
+import type { FaultSettings, OrderOutcome } from './faults.ts'
 import type { Prices } from './prices.ts'
-import { type Amount, convert, type Quote, type QuoteBook } from './quote-book.ts'
+import { type Amount, amountOf, convert, type Quote, type QuoteBook } from './quote-book.ts'
 
 interface Order {
   id: string
@@ -66,8 +64,8 @@ export interface OrderSources {
 
 export class Orders {
   readonly #sources: OrderSources
-  readonly #orders = new BoundedMap<Order>({ maxEntries: maxOrders })
-  readonly #transactions = new BoundedMap<Order>({ maxEntries: maxOrders })
+  readonly #orders = new LRUCache<string, Order>({ max: maxOrders })
+  readonly #transactions = new LRUCache<string, Order>({ max: maxOrders })
 
   constructor(sources: OrderSources) {
     this.#sources = sources
@@ -101,14 +99,14 @@ export class Orders {
       (fromAsset === null || order.amount.assetId === fromAsset) &&
       (toAddress === null || order.addresses.toAddress === toAddress) &&
       (toAsset === null || order.toAmount.assetId === toAsset)
-    const found = this.#orders.newestFirst().filter(wanted).slice(0, maxLength)
+    const found = [...this.#orders.values()].filter(wanted).slice(0, maxLength)
     return found.map((order) => this.#describe(order))
   }
 
   noteTransaction(id: string, body: Record<string, unknown>): object {
     const order = this.#find(id)
     const transactionId = read(transactionSchema, body)
-    if (order.noted !== undefined || this.#transactions.get(transactionId) !== undefined) {
+    if (order.noted !== undefined || this.#transactions.has(transactionId)) {
       throw new Refusal(412, 'PRECONDITION_FAILED', 'the transaction is already known')
     }
     order.noted = { transactionId, afterMs: this.#ageMs(order) }
@@ -117,7 +115,7 @@ export class Orders {
   }
 
   #find(id: string): Order {
-    const order = this.#orders.get(id)
+    const order = this.#orders.peek(id)
     if (order === undefined) throw new Refusal(404, 'NOT_FOUND', 'Order not found')
     return order
   }
@@ -142,7 +140,7 @@ export class Orders {
       rateId: order.rateId,
       fromTransactionId: noted?.transactionId,
       toTransactionId: status === 'complete' ? order.toTransactionId : undefined,
-      message: messages[status],
+      message: statusMessages[status],
       createdAt: new Date(createdAtMs).toISOString(),
       updatedAt: new Date(createdAtMs + sinceMs).toISOString(),
       extraFeatures: {},
@@ -159,19 +157,16 @@ export class Orders {
     const addresses = read(addressesSchema, body)
     const pair = this.#sources.prices.pair(terms.pairId)
     if (pair === undefined) throw new RefusedOrder('the pair is unknown')
-    const from = readAmount('fromAmount', terms.fromAmount)
+    const amount = amountOf(pair.from, 'fromAmount', terms.fromAmount)
     const nowMs = this.#sources.clock.nowMs()
     const order: Order = {
       id: randomUUID(),
       pairId: pair.id,
-      amount: { assetId: pair.from.id, value: spellDecimal(terms.fromAmount, from) },
+      amount,
       toAmount:
         terms.toAmount == null
-          ? convert(pair, from, this.#sources.prices.priceOf(pair, nowMs))
-          : {
-              assetId: pair.to.id,
-              value: spellDecimal(terms.toAmount, readAmount('toAmount', terms.toAmount)),
-            },
+          ? convert(pair, amount.value, this.#sources.prices.priceOf(pair, nowMs))
+          : amountOf(pair.to, 'toAmount', terms.toAmount),
       addresses,
       payInAddress: `sandbox-${randomUUID()}`,
       payInAddressTag: String(randomInt(100_000, 1_000_000)),
@@ -188,15 +183,46 @@ export class Orders {
   }
 }
 
-function readAmount(name: string, text: string) {
-  const decimal = parseDecimal(text)
-  if (decimal === undefined) throw new Refusal(400, 'INVALID_AMOUNT', `${name} must be a positive number`)
-  return decimal
-}
-
 function read<Output>(schema: z.ZodType<Output>, body: unknown): Output {
   const parsed = schema.safeParse(body)
   if (parsed.success) return parsed.data
-  const problems = parsed.error.issues.map(({ path, message }) => [...path, message].join(': '))
-  throw new Refusal(400, 'INVALID_ORDER', problems.join('; '))
+  throw new Refusal(400, 'INVALID_ORDER', issuesOf(parsed.error))
+}
+
+interface OrderState {
+  status: 'awaiting' | 'inProgress' | OrderOutcome
+  /** When the order came into this state, counted from when it was placed. */
+  sinceMs: number
+}
+
+/** Clients were seen to poll an order every five seconds, so they see each state. */
+const stepMs = 5000
+
+const statusMessages: Record<OrderState['status'], string> = {
+  awaiting: 'The sandbox waits for the deposit.',
+  inProgress: 'The deposit has come, and the sandbox swaps it.',
+  complete: 'The sandbox has paid out.',
+  failed: 'The sandbox was asked to let this order fail.',
+  refunded: 'The sandbox was asked to send the deposit of this order back.',
+  expired: 'No deposit came to the sandbox in time.',
+}
+
+/** `notedAfterMs`: when the client named its transaction, which counts as the deposit. */
+function stateOf(
+  { outcome, notedAfterMs }: { outcome: OrderOutcome; notedAfterMs: number | undefined },
+  ageMs: number,
+): OrderState {
+  const isPaid = outcome !== 'expired'
+  const depositedAfterMs = Math.min(
+    notedAfterMs ?? Number.POSITIVE_INFINITY,
+    isPaid ? stepMs : Number.POSITIVE_INFINITY,
+  )
+  const expiresAfterMs = 2 * stepMs
+  if (depositedAfterMs >= expiresAfterMs && ageMs >= expiresAfterMs) {
+    return { status: 'expired', sinceMs: expiresAfterMs }
+  }
+  if (ageMs < depositedAfterMs) return { status: 'awaiting', sinceMs: 0 }
+  const endsAfterMs = depositedAfterMs + stepMs
+  if (ageMs < endsAfterMs) return { status: 'inProgress', sinceMs: depositedAfterMs }
+  return { status: isPaid ? outcome : 'complete', sinceMs: endsAfterMs }
 }

@@ -1,5 +1,5 @@
-import { type Decimal, parseDecimal } from './decimal.ts'
-import { SandboxError } from './sandbox-error.ts'
+import { decimalsOf, isZero, parseDecimal } from '../http/decimal.ts'
+import { SandboxError } from './answer.ts'
 
 export interface Asset {
   id: string
@@ -31,7 +31,7 @@ export class Prices {
   readonly assets: Asset[]
   readonly pairs: Pair[]
   readonly #pairsById: Map<string, Pair>
-  readonly #fixed: Map<string, Decimal>
+  readonly #fixed: Map<string, string>
 
   constructor(fixedPrices: Record<string, number>) {
     this.#fixed = new Map(Object.entries(fixedPrices).map(readFixedPrice))
@@ -54,8 +54,8 @@ export class Prices {
     return this.#pairsById.get(id)
   }
 
-  /** How many of the pair's "to" asset one "from" asset buys. */
-  priceOf(pair: Pair, nowMs: number): Decimal {
+  /** How many of the pair's "to" asset one "from" asset buys, as a canonical decimal. */
+  priceOf(pair: Pair, nowMs: number): string {
     const fixed = this.#fixed.get(pair.id)
     if (fixed !== undefined) return fixed
     const price = dollarsOf(pair.from.id, nowMs) / dollarsOf(pair.to.id, nowMs)
@@ -77,16 +77,33 @@ function dollarsOf(assetId: string, nowMs: number): number {
   return asset.dollars * (1 + swing * Math.sin((2 * Math.PI * nowMs) / (10 * oneMinuteMs) + index))
 }
 
-function readFixedPrice([pairId, price]: [string, number]): [string, Decimal] {
+function readFixedPrice([pairId, price]: [string, number]): [string, string] {
   if (!/^[A-Za-z0-9.-]+_[A-Za-z0-9.-]+$/.test(pairId)) {
     throw new SandboxError(`prices: ${pairId} is not a pair id such as ETH_USDC`)
   }
   return [pairId, readPrice(pairId, price)]
 }
 
-function readPrice(pairId: string, price: number): Decimal {
-  const decimal = parseDecimal(String(price))
+function readPrice(pairId: string, price: number): string {
+  const decimal = positiveDecimal(String(price))
   if (decimal === undefined)
     throw new SandboxError(`prices: ${pairId} must be a positive number, not ${price}`)
   return decimal
+}
+
+/** The canonical form of an amount or a price; undefined for other text and for 0. */
+export function positiveDecimal(text: string): string | undefined {
+  const decimal = parseDecimal(text)
+  return decimal === undefined || isZero(decimal) ? undefined : decimal
+}
+
+/** What an amount buys at a price, both plain decimals, cut off after the decimals of an asset: rounding up would promise money. */
+export function bought(amount: string, price: string, decimals: number): string {
+  const scale = decimalsOf(amount) + decimalsOf(price)
+  const kept = Math.min(scale, decimals)
+  const product = BigInt(amount.replace('.', '')) * BigInt(price.replace('.', ''))
+  const digits = String(product / 10n ** BigInt(scale - kept)).padStart(kept + 1, '0')
+  const fraction = digits.slice(digits.length - kept).replace(/(?<!0)0+$/, '')
+  const whole = digits.slice(0, digits.length - kept)
+  return fraction === '' ? whole : `${whole}.${fraction}`
 }

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { isZero } from '../http/decimal.ts'
 import { Refusal } from './answer.ts'
-import { BoundedMap } from './bounded-map.ts'
-import { type Decimal, formatDecimal, multiplyDecimals, parseDecimal, spellDecimal } from './decimal.ts'
-import type { Pair } from './prices.ts'
+import { type Asset, bought, type Pair, positiveDecimal } from './prices.ts'
 
 export interface Amount {
   assetId: string
@@ -28,19 +28,16 @@ const maxQuotes = 10_000
 
 /** The quotes that were given out, found by id or, because real orders name no id, by their terms. */
 export class QuoteBook {
-  readonly #byId = new BoundedMap<Quote>({ maxEntries: maxQuotes })
-  readonly #lastByTerms = new BoundedMap<Quote>({ maxEntries: 2 * maxQuotes })
+  readonly #byId = new LRUCache<string, Quote>({ max: maxQuotes })
+  readonly #lastByTerms = new LRUCache<string, Quote>({ max: 2 * maxQuotes })
 
-  give(pair: Pair, amount: string, price: Decimal, expiresAtMs: number): Quote {
-    const fromAmount = parseDecimal(amount)
-    if (fromAmount === undefined) {
-      throw new Refusal(400, 'INVALID_AMOUNT', 'amount must be a positive decimal number')
-    }
+  give(pair: Pair, amount: string, price: string, expiresAtMs: number): Quote {
+    const fromAmount = amountOf(pair.from, 'amount', amount)
     const quote = {
-      fromAmount: { assetId: pair.from.id, value: spellDecimal(amount, fromAmount) },
+      fromAmount,
       id: randomBytes(32).toString('hex'),
       pairId: pair.id,
-      toAmount: convert(pair, fromAmount, price),
+      toAmount: convert(pair, fromAmount.value, price),
       expiry: Math.floor(expiresAtMs),
     }
     this.#remember(quote)
@@ -48,34 +45,40 @@ export class QuoteBook {
   }
 
   byId(id: string): Quote | undefined {
-    return this.#byId.get(id)
+    return this.#byId.peek(id)
   }
 
   /** Of several quotes with these terms, the one that expires last: until then an order on these terms is good. */
   byTerms(terms: Terms): Quote | undefined {
-    return this.#lastByTerms.get(termsKey(terms))
+    return this.#lastByTerms.peek(termsKey(terms))
   }
 
   #remember(quote: Quote): void {
     this.#byId.set(quote.id, quote)
     const terms = { pairId: quote.pairId, fromAmount: quote.fromAmount.value }
     for (const key of [termsKey(terms), termsKey({ ...terms, toAmount: quote.toAmount.value })]) {
-      const known = this.#lastByTerms.get(key)
+      const known = this.#lastByTerms.peek(key)
       if (known === undefined || known.expiry <= quote.expiry) this.#lastByTerms.set(key, quote)
     }
   }
 }
 
-export function convert(pair: Pair, amount: Decimal, price: Decimal): Amount {
-  const converted = multiplyDecimals(amount, price, pair.to.decimals)
-  if (converted.digits === 0n) {
-    throw new Refusal(
-      400,
-      'AMOUNT_TOO_SMALL',
-      `the amount buys less than the smallest part of one ${pair.to.id}`,
-    )
+/** In the caller's own spelling if it is a plain decimal, because the documented quote echoes it. */
+export function amountOf(asset: Asset, name: string, text: string): Amount {
+  const decimal = positiveDecimal(text)
+  if (decimal === undefined) {
+    throw new Refusal(400, 'INVALID_AMOUNT', `${name} must be a positive decimal number`)
   }
-  return { assetId: pair.to.id, value: formatDecimal(converted) }
+  return { assetId: asset.id, value: /^\d+(?:\.\d+)?$/.test(text) ? text : decimal }
+}
+
+export function convert(pair: Pair, amount: string, price: string): Amount {
+  const value = bought(amount, price, pair.to.decimals)
+  if (isZero(value)) {
+    const message = `the amount buys less than the smallest part of one ${pair.to.id}`
+    throw new Refusal(400, 'AMOUNT_TOO_SMALL', message)
+  }
+  return { assetId: pair.to.id, value }
 }
 
 /** Amounts are compared as doubles, because real clients send them as JSON numbers. */

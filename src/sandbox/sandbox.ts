@@ -1,20 +1,17 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
-import express, { type ErrorRequestHandler, type Express, type RequestHandler } from 'express'
+import express, { type ErrorRequestHandler, type Express, type RequestHandler, Router } from 'express'
 import { type Clock, systemClock } from '../clock.ts'
-import { answerError, Refusal } from './answer.ts'
-import { createControlRouter } from './control.ts'
-import { FaultSettings, type SandboxFaults } from './fault-settings.ts'
-import { injectFaults } from './faults.ts'
+import { answerError, answerJson, Refusal } from './answer.ts'
+import { FaultSettings, injectFaults, type SandboxFaults } from './faults.ts'
 import { checkOptions, type SandboxOptions } from './options.ts'
 import { Payments } from './payments.ts'
-import type { RecordedRequest } from './recorded-request.ts'
-import { recordRequests } from './request-recorder.ts'
+import { bodyAsJsonObject, type RecordedRequest, readBody, recordRequests } from './requests.ts'
 import { createSwapRouter } from './swap.ts'
 
 // biome-ignore lint/performance/noBarrelFile: this is the entry quotegate/sandbox.
-export { SandboxError } from './sandbox-error.ts'
+export { SandboxError } from './answer.ts'
 export type { Clock, RecordedRequest, SandboxFaults, SandboxOptions }
 
 export interface Sandbox {
@@ -46,7 +43,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const app = express()
   app.disable('x-powered-by')
   app.use(stamp(clock))
-  app.use('/sandbox', createControlRouter(faults, payments))
+  app.use('/sandbox', controls(faults, payments))
   app.use(recordRequests(requests, recordLimit, elapsedClock))
   app.use(injectFaults(faults, random))
   // Stamped again after a slow body or a latency, because servers date an answer when they write it.
@@ -75,6 +72,22 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     close,
     [Symbol.asyncDispose]: close,
   }
+}
+
+/** Controls for tests, demos and the console, mounted at `/sandbox`. The real upstreams have no such paths. */
+function controls(faults: FaultSettings, payments: Payments): Router {
+  const router = Router()
+  router.use(async (request, _response, next) => {
+    if (await readBody(request)) next()
+  })
+  router.get('/faults', (_request, response) => answerJson(response, 200, faults.current))
+  router.put('/faults', (request, response) => {
+    answerJson(response, 200, faults.merge(bodyAsJsonObject(request)))
+  })
+  router.post('/checkouts/:id/complete', (request, response) => {
+    answerJson(response, 200, payments.completeCheckout(request.params.id))
+  })
+  return router
 }
 
 const refuseUnknownPath: RequestHandler = () => {

@@ -1,15 +1,13 @@
+import type { ServerResponse } from 'node:http'
 import { type Request, type RequestHandler, Router } from 'express'
 import type { Clock } from '../clock.ts'
-import { answerJson, Refusal, RefusedOrder } from './answer.ts'
-import { type Decimal, formatDecimal, multiplyDecimals } from './decimal.ts'
-import type { FaultSettings } from './fault-settings.ts'
+import { answerJson, answerText, Refusal, RefusedOrder } from './answer.ts'
+import type { FaultSettings } from './faults.ts'
 import { locate } from './geolocation.ts'
-import { answerList, chooseAssets, choosePairs, describePair } from './lists.ts'
 import { Orders } from './orders.ts'
-import { type Pair, Prices } from './prices.ts'
+import { type Asset, bought, type Pair, Prices } from './prices.ts'
 import { QuoteBook } from './quote-book.ts'
-import { bodyAsJsonObject } from './request-body.ts'
-import { queryOf } from './request-query.ts'
+import { bodyAsJsonObject, queryOf } from './requests.ts'
 
 export interface SwapOptions {
   prices: Record<string, number>
@@ -21,6 +19,7 @@ export interface SwapOptions {
 }
 
 const maxOrderList = 100
+const maxAssetList = 1000
 
 /** The swap API, mounted at `/v3`. */
 export function createSwapRouter({ prices: fixedPrices, faults, clock, elapsedClock }: SwapOptions): Router {
@@ -134,7 +133,7 @@ function readAmountParameter(request: Request): string {
 }
 
 /** Three tiers of amounts at one price: the larger the amounts, the wider the bounds and the higher the miner fee. */
-function ratesOf(pair: Pair, price: Decimal, expiry: number) {
+function ratesOf(pair: Pair, price: string, expiry: number) {
   const tiers = [
     { min: 0.001, max: 1, minerFee: 0.0001 },
     { min: 1, max: 100, minerFee: 0.0002 },
@@ -142,14 +141,57 @@ function ratesOf(pair: Pair, price: Decimal, expiry: number) {
   ]
   const from = (value: number) => ({ assetId: pair.from.id, value })
   const to = (value: number) => ({ assetId: pair.to.id, value })
-  const paidForOne = multiplyDecimals({ digits: 1n, scale: 0 }, price, pair.to.decimals)
+  const paidForOne = bought('1', price, pair.to.decimals)
   return tiers.map(({ min, max, minerFee }) => ({
     pairId: pair.id,
     // Numbers, where a quote and an order have strings: so do the provider's.
-    amount: to(Number(formatDecimal(paidForOne))),
+    amount: to(Number(paidForOne)),
     min: from(min),
     max: from(max),
     minerFee: to(minerFee),
     expiry,
   }))
+}
+
+/** `?from=&to=` */
+function choosePairs(pairs: readonly Pair[], query: URLSearchParams) {
+  const [from, to] = [query.get('from'), query.get('to')]
+  return pairs
+    .filter((pair) => (from === null || pair.from.id === from) && (to === null || pair.to.id === to))
+    .map(describePair)
+}
+
+function describePair({ id, from, to }: Pair) {
+  return { id, from: from.id, to: to.id }
+}
+
+/** `?networks=ethereum,solana&query=coin&limit=10&page=2`, the first page being 1. Without a limit all of them. */
+function chooseAssets(assets: readonly Asset[], query: URLSearchParams): Asset[] {
+  const networks = query.get('networks')?.split(',')
+  const text = query.get('query')?.toLowerCase() ?? ''
+  const limit = wholeNumber(query, 'limit', maxAssetList) ?? maxAssetList
+  const page = wholeNumber(query, 'page', Number.MAX_SAFE_INTEGER) ?? 1
+  return assets
+    .filter(({ network }) => networks === undefined || networks.includes(network))
+    .filter(({ id, name }) => id.toLowerCase().includes(text) || name.toLowerCase().includes(text))
+    .slice((page - 1) * limit, page * limit)
+}
+
+/** `?format=csv`: the ids in one line, as the provider's pages show it. */
+function answerList(response: ServerResponse, query: URLSearchParams, list: { id: string }[]): void {
+  const format = query.get('format') ?? 'json'
+  if (format === 'json') answerJson(response, 200, list)
+  else if (format === 'csv') {
+    answerText(response, { status: 200, type: 'text/csv', text: list.map(({ id }) => id).join(',') })
+  } else throw new Refusal(400, 'BAD_REQUEST', 'format is json or csv')
+}
+
+function wholeNumber(query: URLSearchParams, name: string, max: number): number | undefined {
+  const text = query.get(name)
+  if (text === null) return undefined
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  if (value < 1 || value > max) {
+    throw new Refusal(400, 'BAD_REQUEST', `${name} is a whole number from 1 to ${max}`)
+  }
+  return value
 }

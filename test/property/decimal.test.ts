@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { parseDecimal, sameAsDouble } from '../../src/http/decimal.ts'
+import { bought } from '../../src/sandbox/prices.ts'
 
 const digits = (maxLength: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { maxLength }).map((list) => list.join(''))
@@ -88,6 +89,27 @@ it('recognises every decimal in the JSON that a browser makes of it', () => {
       // Rounding may add a digit to a number that already has as many as allowed.
       fc.pre(parseDecimal(inBrowser) !== undefined)
       expect(sameAsDouble(inBrowser, String(canonical))).toBe(true)
+    }),
+    { numRuns: 2_000 },
+  )
+})
+
+/** A plain decimal as people write it, with the integer `numerator` and the decimals that make it. */
+const plain = fc.record({ integer: digits(20), fraction: digits(20) }).map(({ integer, fraction }) => ({
+  text: `${integer || '0'}${fraction === '' ? '' : `.${fraction}`}`,
+  numerator: BigInt(`0${integer}${fraction}`),
+  decimals: fraction.length,
+}))
+
+it('the sandbox pays out the exact product, cut off after the decimals of the asset, in canonical form', () => {
+  fc.assert(
+    fc.property(plain, plain, fc.integer({ min: 0, max: 18 }), (amount, price, decimals) => {
+      const paid = bought(amount.text, price.text, decimals)
+      expect(paid).toMatch(/^(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/)
+      expect(paid.split('.')[1]?.length ?? 0).toBeLessThanOrEqual(decimals)
+      const exact = amount.numerator * price.numerator * 10n ** BigInt(400 - amount.decimals - price.decimals)
+      const lost = exact - numeratorOf(paid)
+      expect(lost >= 0n && lost < 10n ** BigInt(400 - decimals)).toBe(true)
     }),
     { numRuns: 2_000 },
   )

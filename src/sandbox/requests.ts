@@ -1,0 +1,118 @@
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { Request, RequestHandler } from 'express'
+import type { Clock } from '../clock.ts'
+import { isPlainObject } from '../process/arguments.ts'
+import { Refusal } from './answer.ts'
+
+/** A request as the sandbox received it. */
+export interface RecordedRequest {
+  method: string
+  /** As in the request line. */
+  target: string
+  /** With names in lower case, as node:http has them. */
+  headers: IncomingHttpHeaders
+  /** As received: name, value, name, value. */
+  rawHeaders: string[]
+  /** At most the first MiB. Empty while the body is being read; if the client left, what had arrived by then. */
+  body: Buffer
+  /** By the clock in the options, without `clockOffsetMs`: the test's own time. */
+  receivedAtMs: number
+}
+
+const maxRecordedBytes = 64 * 1024 * 1024
+const maxKeptBytes = 1024 * 1024
+const maxNesting = 64
+
+/** Appends each request to `requests` and reads its body. */
+export function recordRequests(requests: RecordedRequest[], limit: number, clock: Clock): RequestHandler {
+  let bodyBytesHeld = 0
+
+  function dropOldest(): void {
+    bodyBytesHeld -= requests.shift()?.body.length ?? 0
+  }
+
+  return async (request, _response, next) => {
+    const recorded: RecordedRequest = {
+      method: request.method,
+      target: request.originalUrl,
+      headers: request.headers,
+      rawHeaders: request.rawHeaders,
+      body: Buffer.alloc(0),
+      receivedAtMs: clock.nowMs(),
+    }
+    requests.push(recorded)
+    while (requests.length > limit) dropOldest()
+
+    const isEnded = await readBody(request)
+    recorded.body = bodyBytes(request)
+    bodyBytesHeld += recorded.body.length
+    if (bodyBytesHeld > maxRecordedBytes) {
+      // Tests may empty the array, so the sum is computed again before requests are dropped for it.
+      bodyBytesHeld = requests.reduce((sum, { body }) => sum + body.length, 0)
+      while (bodyBytesHeld > maxRecordedBytes) dropOldest()
+    }
+    if (isEnded) next()
+  }
+}
+
+interface KeptBody {
+  bytes: Buffer
+  isWhole: boolean
+}
+
+const keptBodies = new WeakMap<IncomingMessage, KeptBody>()
+
+/** Reads the body to its end and keeps the first MiB. Resolves to false if the client left before the end. */
+export async function readBody(request: IncomingMessage): Promise<boolean> {
+  const chunks: Buffer[] = []
+  let receivedBytes = 0
+  let isEnded = true
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      // Chunks past the bound are read too: a client that is still writing would miss the 413.
+      if (receivedBytes < maxKeptBytes) chunks.push(chunk.subarray(0, maxKeptBytes - receivedBytes))
+      receivedBytes += chunk.length
+    }
+  } catch {
+    isEnded = false
+  }
+  keptBodies.set(request, { bytes: Buffer.concat(chunks), isWhole: receivedBytes <= maxKeptBytes })
+  return isEnded
+}
+
+export function bodyBytes(request: IncomingMessage): Buffer {
+  return keptBodies.get(request)?.bytes ?? Buffer.alloc(0)
+}
+
+export function bodyAsJsonObject(request: IncomingMessage): Record<string, unknown> {
+  const body = keptBodies.get(request)
+  if (body !== undefined && !body.isWhole) {
+    throw new Refusal(413, 'BODY_TOO_LARGE', `the sandbox reads at most ${maxKeptBytes} bytes`)
+  }
+  const value = parseJson(bodyBytes(request).toString('utf8'))
+  if (!isPlainObject(value)) throw new Refusal(400, 'MALFORMED_BODY', 'the body must be a JSON object')
+  // JSON.parse accepts any depth, but JSON.stringify recurses: the answer would overflow the stack.
+  if (isDeeperThan(value, maxNesting)) {
+    throw new Refusal(400, 'MALFORMED_BODY', `the body is nested more than ${maxNesting} deep`)
+  }
+  return value as Record<string, unknown>
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return levels === 0 || Object.values(value).some((inner) => isDeeperThan(inner, levels - 1))
+}
+
+/** The query of the raw target. URLSearchParams never throws, and does not turn `amount[x]` into an object. */
+export function queryOf(request: Request): URLSearchParams {
+  const start = request.originalUrl.indexOf('?')
+  return new URLSearchParams(start === -1 ? '' : request.originalUrl.slice(start))
+}
