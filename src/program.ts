@@ -4,12 +4,11 @@ import { isWithinEdits } from './config/near-misses.ts'
 import { SettingsError } from './config/parse.ts'
 import { buildGateway } from './gateway/gateway.ts'
 import type { Gateway } from './gateway/types.ts'
-import { ListenError, listenError } from './process/listen-error.ts'
+import { ListenError, listenError, StateError } from './process/errors.ts'
 import { createLogger } from './process/logger.ts'
+import { markingInSteps, setV8Flags } from './process/memory.ts'
 import { version } from './process/package-info.ts'
 import { ignoreClosedOutput, shutDownOnSignal, shutDownOnUnhandledError } from './process/signals.ts'
-import { StateError } from './process/state-error.ts'
-import { markingInSteps, setV8Flags } from './process/v8-flags.ts'
 
 const flags = {
   help: { type: 'boolean', short: 'h' },

@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { makeFolders, missingFolders } from '../process/make-folders.ts'
-import { fitsASocket, maxFolderBytes } from '../process/socket-path.ts'
+import { fitsASocket, makeFolders, maxFolderBytes, missingFolders } from '../process/folders.ts'
 
 /** Says what would be right if files cannot be kept in the directory; undefined: they can. */
 export type TryDirectory = (path: string) => string | undefined

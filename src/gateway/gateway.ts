@@ -2,10 +2,11 @@ import { type LoadedConfig, loadConfig } from '../config/config.ts'
 import { createOperationsApp, type OperationsApp } from '../operations/operations-app.ts'
 import { completeLogger, type Logger, silentLogger } from '../process/logger.ts'
 import { createApp } from '../routes/app.ts'
+import { maxConnections } from '../server/connection-limits.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
 import { checkArguments } from './arguments.ts'
 import { createConsoleView } from './console-view.ts'
-import { closeAll, createLifecycle, type Lifecycle, maxConnections, OperationsListener } from './lifecycle.ts'
+import { closeAll, createLifecycle, type Lifecycle, OperationsListener } from './lifecycle.ts'
 import { makeParts } from './parts.ts'
 import type { Gateway, GatewayOverrides, GatewaySettings } from './types.ts'
 
@@ -114,7 +115,7 @@ async function build(
     traffic: createTrafficServer({
       ...{ listener, messages, events },
       headTimeoutMs: config.requests.headTimeoutMs,
-      maxConnections: maxConnections(config, log),
+      maxConnections: maxConnections(config.requests.connections, log),
     }),
     operations: operationsListener,
     inFlight: () => exchanges.inFlight,

@@ -2,10 +2,9 @@ import type { RequestListener } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
 import { answerStarting } from '../operations/starting.ts'
-import { maxClientConnections } from '../process/fd-limit.ts'
-import { maxListenBacklog } from '../process/listen-backlog.ts'
-import { ListenError } from '../process/listen-error.ts'
+import { ListenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
+import { listenBacklog, warnOfCutBacklog } from '../server/connection-limits.ts'
 import { closeServer, listen } from '../server/listen.ts'
 import { createOperationsServer } from '../server/pipeline.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
@@ -54,12 +53,12 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   async function open(): Promise<Urls> {
     await parts.opensAfter
     const operationsUrl = await operations.listen()
-    const at = { ...config.traffic, backlog: listenBacklog(config.requests) }
+    const at = { ...config.traffic, backlog: listenBacklog(config.requests.connections) }
     const trafficUrl = await listen(traffic, at, { setting: 'PORT', log }).catch(async (error) => {
       await operations.close()
       throw error
     })
-    warnOfCutBacklog(config.requests, log)
+    warnOfCutBacklog(config.requests.connections, log)
     urls = { trafficUrl, operationsUrl }
     ready = closing === undefined
     return urls
@@ -156,39 +155,6 @@ export class OperationsListener {
 
 /** Enough for a scrape that is being answered. */
 const closeWithinMs = 2_000
-
-/** CLIENT_CONNECTIONS, or fewer if the process may have too few descriptors for them. */
-export function maxConnections(config: Config, log: Logger): number {
-  const { connections } = config.requests
-  const possible = maxClientConnections() ?? connections
-  if (possible < connections) {
-    log.warn(
-      { connections: possible },
-      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may open, so fewer clients are accepted. Raise ulimit -n.`,
-    )
-  }
-  return Math.min(connections, possible)
-}
-
-/** What Node asks for. A shorter one would have clients dropped that are to be refused with 503. */
-const minBacklog = 511
-
-/**
- * How many connections may wait until they are accepted: as many as may be open, so that clients that come all at once
- * are answered. Those that the kernel drops past that try again after a second.
- */
-function listenBacklog({ connections }: Config['requests']): number {
-  return Math.max(minBacklog, connections)
-}
-
-function warnOfCutBacklog({ connections }: Config['requests'], log: Logger): void {
-  const possible = maxListenBacklog() ?? connections
-  if (possible >= connections) return
-  log.warn(
-    { backlog: possible },
-    `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of clients that connect all at once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`,
-  )
-}
 
 /** Calls each after the one before has settled, also if that failed: a journal that is not closed counts as a crash. */
 export async function closeAll(closes: readonly (() => unknown)[]): Promise<void> {

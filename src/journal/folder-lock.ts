@@ -3,8 +3,8 @@ import { chmod, readdir, rename, rm, stat } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { join, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { fitsASocket, maxFolderBytes } from '../process/socket-path.ts'
-import { StateError } from '../process/state-error.ts'
+import { StateError } from '../process/errors.ts'
+import { fitsASocket, maxFolderBytes } from '../process/folders.ts'
 
 /** Where 1.1.0 has a folder that is called `lock`, it gets this name. */
 export const oldLock = 'lock.old'

@@ -1,7 +1,7 @@
 import type { RequestListener, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate, setTimeout } from 'node:timers/promises'
-import { listenError } from '../process/listen-error.ts'
+import { listenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
 import { PatientTimer } from '../process/patient-timer.ts'
 

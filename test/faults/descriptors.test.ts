@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { afterEach, expect, onTestFinished, test } from 'vitest'
-import { maxClientConnections } from '../../src/process/fd-limit.ts'
+import { maxClientConnections } from '../../src/server/connection-limits.ts'
 import { RawConnection, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { killPrograms, startProgram } from '../support/gateways/program.ts'
@@ -130,5 +130,5 @@ test.each([
   ['Max open files            unlimited            unlimited            files', undefined],
   ['', undefined],
 ])('with a limit of %j clients may hold %s connections', (limits, connections) => {
-  expect(maxClientConnections(() => limits)).toBe(connections)
+  expect(maxClientConnections(limits)).toBe(connections)
 })

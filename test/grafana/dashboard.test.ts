@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { dashboardJson } from '../../scripts/dashboard/dashboard.ts'
 import { thresholds } from '../../scripts/dashboard/thresholds.ts'
-import { maxClientConnections } from '../../src/process/fd-limit.ts'
+import { maxClientConnections } from '../../src/server/connection-limits.ts'
 import { freshMetrics } from '../support/observing/fresh-metrics.ts'
 import {
   alertRules,
@@ -270,7 +270,7 @@ test("QuotegateOrdersUnknown fires above its red line whatever the last day's sh
 })
 
 test('"Descriptors in use" says at which share clients are turned away, well before 100 %', () => {
-  const share = (maxClientConnections(() => 'Max open files  1000') ?? 0) / 1000
+  const share = (maxClientConnections('Max open files  1000') ?? 0) / 1000
   const description = panels.find(({ title }) => title === 'Descriptors in use')?.description
   expect(description).toContain(`at ${share * 100} % clients are turned away`)
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { v8Flags } from '../../src/process/v8-flags.ts'
+import { v8Flags } from '../../src/process/memory.ts'
 
 const flagsFor = (heapMiB: number, processMiB: number) =>
   v8Flags({ heapBytes: heapMiB * 2 ** 20, processBytes: processMiB * 2 ** 20 })

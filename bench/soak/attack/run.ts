@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { maxClientConnections } from '../../../src/process/fd-limit.ts'
+import { maxClientConnections } from '../../../src/server/connection-limits.ts'
 import type { AttackReport } from './attackers.ts'
 import { startAttackedGateway } from './gateway.ts'
 import { HonestClient, newHonestTally } from './honest.ts'
@@ -26,7 +26,7 @@ const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 export async function soakUnderAttack(minutes: number): Promise<number> {
   const upstream = await startAttackedUpstream()
   const gateway = await startAttackedGateway(upstream.url)
-  const limits = () => `Max open files ${gateway.descriptors}`
+  const limits = `Max open files ${gateway.descriptors}`
   const ownLimit = Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1])
   const plan = planFor(
     Math.min(defaultConnections, maxClientConnections(limits) ?? defaultConnections),

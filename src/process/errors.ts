@@ -31,3 +31,8 @@ export function listenError(
       : `choose another ${other}`
   return new ListenError(`${at}:${port} ${why}: ${instead}`, { cause: error })
 }
+
+/** STATE_DIRECTORY cannot be used, described in one line. */
+export class StateError extends Error {
+  override readonly name = 'StateError'
+}
