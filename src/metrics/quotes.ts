@@ -1,16 +1,7 @@
-import type { Registry } from 'prom-client'
-import type { Events, Listener, Lookup } from '../events.ts'
-import { createFloatOrders, createMatches } from './float-orders.ts'
-import {
-  createDistribution,
-  createDistributions,
-  createGauge,
-  createTallies,
-  createTalliesBy,
-  type Distribution,
-  type MetricName,
-  type Tally,
-} from './series.ts'
+import type { Listener, Lookup, NotKeptReason } from '../events.ts'
+import type { FloatOrderDecision } from '../orders/float-order.ts'
+import type { GuardRule, Verdict } from '../orders/guard.ts'
+import { by, cross, type Labels, type MetricSet, type Tally } from './series.ts'
 
 /** The label of every pair that METRICS_PAIRS does not name. */
 export const otherPair = 'other'
@@ -23,208 +14,130 @@ const driftBounds = [
   0.000_01, 0.000_02, 0.000_05, 0.000_1, 0.000_2, 0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1,
 ]
 
-/** What is read at each scrape, not counted. */
-export interface QuoteGauges {
-  readonly cache: { readonly entries: number; readonly bytes: number }
-  readonly ledger: { readonly size: number }
-  readonly reach: { readonly ms: number }
-  /** `saysNoTime`: answers came, and none told the provider's time. */
-  readonly clockDifference: { readonly newestMs: number; readonly saysNoTime: boolean }
-  readonly providerLimit: { list(): readonly unknown[] }
-}
-
 /** What was counted so far, for the console's history. */
 export interface QuoteCounts {
   readonly lookups: Readonly<Record<Lookup, number>>
-  readonly orders: Readonly<Record<Decision, number>>
+  readonly orders: Readonly<Record<FloatOrderDecision, number>>
   /** Orders that were not judged, because the shared store could not be asked. */
   readonly ordersWithoutStore: number
 }
 
-export interface QuoteMetrics {
-  readonly listener: Listener
-  quoteCounts(): QuoteCounts
+/** `pairs`: those with series of their own, and `other`. */
+export function countQuotes(
+  set: MetricSet,
+  { notKeptReasons, pairs }: { notKeptReasons: readonly NotKeptReason[]; pairs: readonly string[] },
+): { listener: Listener; lookups: Readonly<Record<Lookup, Tally>> } {
+  const named = new Set(pairs)
+  const ofPair = <Series>(byPair: Readonly<Record<string, Series>>, pair: string): Series =>
+    byPair[named.has(pair) ? pair : otherPair] as Series
+  const notKept = set.counters(
+    'quotes_uncacheable_total',
+    'Answers to quote calls that were relayed and not kept, by reason',
+    by('reason', notKeptReasons),
+  )
+  const lifetime = set.histogram(
+    'quote_lifetime_seconds',
+    'Time that a quote had left when it was stored',
+    lifeBounds,
+  )
+  const remaining = set.histogram(
+    'quote_remaining_seconds',
+    'Time that a quote had left when it was served',
+    lifeBounds,
+  )
+  const served = set.counters(
+    'quotes_served_total',
+    'Quotes that clients were given, cached or fresh',
+    by('pair', pairs),
+  )
+  const calls = set.counters('quote_calls_total', 'Quotes that the provider was asked for', by('pair', pairs))
+  const drift = set.histograms(
+    'quote_drift_ratio',
+    'How far the price moved from one quote to the next for the same key, as a share of the first; up: the next gives as much or more',
+    { bounds: driftBounds, series: cross(by('pair', pairs), by('direction', ['up', 'down'])) },
+  )
+  const lookups = set.counters(
+    'cache_lookups_total',
+    'Quote requests, by what the cache made of them',
+    by('result', ['hit', 'shared', 'miss', 'expired', 'collapsed', 'bypass']),
+  )
+  const evictions = set.counters(
+    'cache_evictions_total',
+    'Quotes dropped from memory before they were replaced, by reason',
+    by('reason', ['capacity', 'order', 'elsewhere']),
+  )
+  const refreshes = set.counters(
+    'quote_refreshes_total',
+    'Quotes fetched ahead of their expiry, by outcome',
+    by('outcome', ['stored', 'found', 'failed']),
+  )
+  const sharing = set.counters(
+    'quote_sharing_total',
+    'Quotes that were looked for in the shared store, by what came of it',
+    by('outcome', ['found', 'awaited', 'fetched', 'alone', 'failed']),
+  )
+  const coolDowns = set.counter(
+    'quote_cool_downs_total',
+    'Times that the provider answered a quote with 429, so that it was not asked for a while',
+  )
+  const listener: Listener = {
+    quoteLookedUp: (result) => lookups[result].inc(),
+    quoteNotKept: (reason) => notKept[reason].inc(),
+    quoteRefreshed: (outcome) => refreshes[outcome].inc(),
+    quotesDropped: (reason, quotes) => evictions[reason].inc(quotes),
+    quoteShared: (outcome) => sharing[outcome].inc(),
+    quoteCalled: (pair) => ofPair(calls, pair).inc(),
+    quoteServed(pair, leftMs) {
+      ofPair(served, pair).inc()
+      remaining.observe(leftMs / 1_000)
+    },
+    quoteKept(leftMs, pair, moved) {
+      lifetime.observe(leftMs / 1_000)
+      if (moved === undefined || !Number.isFinite(moved)) return
+      const label = named.has(pair) ? pair : otherPair
+      drift[`${label} ${moved < 0 ? 'down' : 'up'}`]?.observe(Math.abs(moved))
+    },
+    coolDownBegan: () => coolDowns.inc(),
+  }
+  return { listener, lookups }
 }
 
-type Decision = Parameters<Events['orderDecided']>[1]
+const decisions: Readonly<Record<FloatOrderDecision, Labels>> = {
+  'forwarded-live': { decision: 'forwarded', reason: 'live' },
+  'forwarded-unknown': { decision: 'forwarded', reason: 'unknown' },
+  'refused-expired': { decision: 'refused', reason: 'expired' },
+  'refused-unknown': { decision: 'refused', reason: 'unknown' },
+  'reported-expired': { decision: 'reported', reason: 'expired' },
+}
 
-export function createQuoteMetrics(
-  registry: Registry,
-  options: {
-    notKeptReasons: readonly string[]
-    pairs: readonly string[]
-    watched(): QuoteGauges | undefined
-  },
-): QuoteMetrics {
-  const metric = (name: string, help: string) => ({ registry, name: `quotegate_${name}`, help })
-  const pairs = [...new Set([...options.pairs, otherPair])]
-  const notKept = createTalliesBy(
-    metric('quotes_uncacheable_total', 'Answers to quote calls that were relayed and not kept, by reason'),
-    'reason',
-    options.notKeptReasons,
-  )
-  const lifetime = createDistribution(
-    metric('quote_lifetime_seconds', 'Time that a quote had left when it was stored'),
-    lifeBounds,
-  )
-  const remaining = createDistribution(
-    metric('quote_remaining_seconds', 'Time that a quote had left when it was served'),
-    lifeBounds,
-  )
-  const served = perPair(pairs, (labels) =>
-    createTallies(metric('quotes_served_total', 'Quotes that clients were given, cached or fresh'), labels),
-  )
-  const calls = perPair(pairs, (labels) =>
-    createTallies(metric('quote_calls_total', 'Quotes that the provider was asked for'), labels),
-  )
-  const drift = createDrift(metric('quote_drift_ratio', driftHelp), pairs)
-  const quoteAge = createDistribution(
-    metric('float_order_quote_age_seconds', 'Age of the quote that a float order was matched with'),
+/** What each rule of orders/guard.ts can say of an order. */
+const rules: Readonly<Record<Verdict['state'], readonly GuardRule[]>> = {
+  live: ['id', 'exact', 'pays', 'any'],
+  expired: ['id', 'exact', 'fallen', 'none'],
+  unknown: ['id', 'none', 'store-away', 'unreadable', 'restored'],
+}
+
+export function countOrders(set: MetricSet) {
+  const quoteAge = set.histogram(
+    'float_order_quote_age_seconds',
+    'Age of the quote that a float order was matched with',
     ageBounds,
   )
-  const floatOrders = createFloatOrders(
-    metric('float_orders_total', 'Float orders by what was decided and why'),
-  )
-  const matches = createMatches(
-    metric(
-      'float_order_matches_total',
-      'Float orders by the state of their quote and the rule that found it',
+  const orders = set.counters('float_orders_total', 'Float orders by what was decided and why', decisions)
+  const matches: Readonly<Record<string, Tally>> = set.counters(
+    'float_order_matches_total',
+    'Float orders by the state of their quote and the rule that found it',
+    Object.assign(
+      {},
+      ...Object.entries(rules).map(([state, found]) => cross(by('decision', [state]), by('rule', found))),
     ),
   )
-
-  const lookups = createTalliesBy(
-    metric('cache_lookups_total', 'Quote requests, by what the cache made of them'),
-    'result',
-    ['hit', 'shared', 'miss', 'expired', 'collapsed', 'bypass'],
-  )
-  const evictions = createTalliesBy(
-    metric('cache_evictions_total', 'Quotes dropped from memory before they were replaced, by reason'),
-    'reason',
-    ['capacity', 'order', 'elsewhere'],
-  )
-  const refreshes = createTalliesBy(
-    metric('quote_refreshes_total', 'Quotes fetched ahead of their expiry, by outcome'),
-    'outcome',
-    ['stored', 'found', 'failed'],
-  )
-  const sharing = createTalliesBy(
-    metric('quote_sharing_total', 'Quotes that were looked for in the shared store, by what came of it'),
-    'outcome',
-    ['found', 'awaited', 'fetched', 'alone', 'failed'],
-  )
-
-  const [coolDowns] = createTallies(
-    metric(
-      'quote_cool_downs_total',
-      'Times that the provider answered a quote with 429, so that it was not asked for a while',
-    ),
-    [{}],
-  )
-  createGauges(metric, options.watched)
-
-  return {
-    quoteCounts: () => ({
-      lookups: valuesOf(lookups),
-      orders: valuesOf(floatOrders),
-      ordersWithoutStore: matches['unknown store-away']?.value ?? 0,
-    }),
-    listener: {
-      quoteLookedUp: (result) => lookups[result].inc(),
-      quoteNotKept: (reason) => notKept[reason]?.inc(),
-      quoteRefreshed: (outcome) => refreshes[outcome].inc(),
-      quotesDropped: (reason, quotes) => evictions[reason].inc(quotes),
-      quoteShared: (outcome) => sharing[outcome].inc(),
-      quoteCalled: (pair) => calls(pair).inc(),
-      quoteServed(pair, leftMs) {
-        served(pair).inc()
-        remaining.observe(leftMs / 1_000)
-      },
-      quoteKept(leftMs, pair, moved) {
-        lifetime.observe(leftMs / 1_000)
-        if (moved !== undefined && Number.isFinite(moved)) drift(pair, moved)
-      },
-      coolDownBegan: () => coolDowns?.inc(),
-      orderDecided(_exchange, decision, { verdict: { state, rule }, quoteAgeMs }) {
-        floatOrders[decision].inc()
-        matches[`${state} ${rule}`]?.inc()
-        if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
-      },
+  const listener: Listener = {
+    orderDecided(_exchange, decision, { verdict: { state, rule }, quoteAgeMs }) {
+      orders[decision].inc()
+      matches[`${state} ${rule}`]?.inc()
+      if (quoteAgeMs !== undefined) quoteAge.observe(quoteAgeMs / 1_000)
     },
   }
-}
-
-function createGauges(
-  metric: (name: string, help: string) => MetricName,
-  watched: () => QuoteGauges | undefined,
-): void {
-  const gauge = (name: string, help: string, read: (gauges: QuoteGauges) => number, labels = {}) => {
-    const readNow = () => {
-      const gauges = watched()
-      return gauges === undefined ? 0 : read(gauges)
-    }
-    createGauge(metric(name, help), [{ labels, read: readNow }])
-  }
-  gauge('cache_entries', 'Quotes in memory, expired ones among them', ({ cache }) => cache.entries)
-  gauge('cache_bytes', 'Bytes of the quotes in memory', ({ cache }) => cache.bytes)
-  gauge('ledger_entries', 'Quotes remembered for the orders that may use them', ({ ledger }) => ledger.size)
-  gauge(
-    'ledger_reach_seconds',
-    'How far back every quote is remembered: since the start, until one was dropped to make room',
-    ({ reach }) => reach.ms / 1_000,
-  )
-  gauge(
-    'upstream_clock_offset_seconds',
-    "The provider's clock less ours, as far as the Date of its newest quote tells; 0 while they may agree",
-    ({ clockDifference }) => clockDifference.newestMs / 1_000,
-    { upstream: 'swap' },
-  )
-  gauge(
-    'upstream_clock_unknown',
-    '1 once three quotes came and none had a Date that can be read: quotes are judged by our clock alone',
-    ({ clockDifference }) => Number(clockDifference.saysNoTime),
-    { upstream: 'swap' },
-  )
-  gauge(
-    'quote_cool_downs',
-    'Clients whose quotes the provider is not asked for now',
-    ({ providerLimit }) => providerLimit.list().length,
-  )
-}
-
-function valuesOf<Name extends string>(tallies: Readonly<Record<Name, Tally>>): Record<Name, number> {
-  const entries = Object.entries<Tally>(tallies)
-  return Object.fromEntries(entries.map(([name, { value }]) => [name, value])) as Record<Name, number>
-}
-
-const driftHelp =
-  'How far the price moved from one quote to the next for the same key, as a share of the first; up: the next ' +
-  'gives as much or more'
-
-/** One series a pair, made by `create`; whatever is not listed shares that of `other`. */
-function perPair<Series>(
-  pairs: readonly string[],
-  create: (labels: { pair: string }[]) => readonly Series[],
-): (pair: string) => Series {
-  const series = create(pairs.map((pair) => ({ pair })))
-  const byPair = new Map(pairs.map((pair, index) => [pair, series[index] as Series]))
-  const other = byPair.get(otherPair) as Series
-  return (pair) => byPair.get(pair) ?? other
-}
-
-function createDrift(
-  metric: Parameters<typeof createDistributions>[0],
-  pairs: readonly string[],
-): (pair: string, move: number) => void {
-  const directions = perPair(pairs, (labels) => {
-    const labelSets = labels.flatMap(({ pair }) => [
-      { pair, direction: 'up' },
-      { pair, direction: 'down' },
-    ])
-    const all = createDistributions(metric, driftBounds, labelSets)
-    return labels.map((_, index) => ({
-      up: all[index * 2] as Distribution,
-      down: all[index * 2 + 1] as Distribution,
-    }))
-  })
-  return (pair, move) => directions(pair)[move < 0 ? 'down' : 'up'].observe(Math.abs(move))
+  return { listener, orders, withoutStore: matches['unknown store-away'] }
 }

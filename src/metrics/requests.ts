@@ -1,15 +1,7 @@
-import type { Registry } from 'prom-client'
 import type { Events, Listener } from '../events.ts'
 import { ownProblems, problemSlugs } from '../http/problem.ts'
 import { type Area, areas } from '../http/target.ts'
-import {
-  createDistributionsBy,
-  createGauge,
-  createTallies,
-  createTalliesBy,
-  type Distribution,
-  type Tally,
-} from './series.ts'
+import { by, cross, type MetricSet, type Tally } from './series.ts'
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'other'] as const
 /** By the first digit of a status; a status of 0 is a request whose client left, or whose answer broke off. */
@@ -37,165 +29,102 @@ export interface RequestCounts {
   readonly otherHeaders: number
 }
 
-export interface RequestMetrics {
-  readonly listener: Listener
-  requestCounts(): RequestCounts
-}
+export function countRequests(set: MetricSet): { listener: Listener; counts(): RequestCounts } {
+  const byRoute = by('route', areas)
+  const requests = set.counters(
+    'http_requests_total',
+    'Requests answered or broken off, by part of the service',
+    cross(cross(byRoute, by('method', methods)), by('status_class', Object.values(statusClasses))),
+  )
+  const durations = set.histograms(
+    'http_request_duration_seconds',
+    'Time from the head of a request to the end of its answer, or to where it broke off',
+    { bounds: durationBounds, series: byRoute },
+  )
+  const answered = set.counters(
+    'problems_total',
+    'Answers made by the gateway itself, by problem type',
+    by('type', problemSlugs),
+  )
+  const limited: Partial<Record<Area, Tally>> = set.counters(
+    'rate_limited_total',
+    'Requests refused by RATE_LIMIT_PER_MINUTE, by part of the service',
+    by('route', limitedAreas),
+  )
+  const serverErrors = set.counters(
+    'server_errors_total',
+    'Answers with a 5xx, by who is to blame: the provider, or the gateway itself',
+    by('source', ['provider', 'gateway']),
+  )
+  const addressNotes = set.counters(
+    'client_address_headers_ignored_total',
+    'Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a private peer outside TRUST_PROXY',
+    by('reason', ['malformed-header', 'no-client-named', 'untrusted-header', 'other-header']),
+  )
+  const countLatency = latencyOf(set)
 
-interface AreaTallies {
-  /** By method, then by the first digit of the status. */
-  byMethod: ReadonlyMap<string, readonly Tally[]>
-  others: readonly Tally[]
-  duration: Distribution
-}
-
-export function createRequestMetrics(
-  registry: Registry,
-  watched: () => { readonly inFlight: number } | undefined,
-): RequestMetrics {
-  const { byArea, tallies } = areaTallies(registry)
-  createGauge(
-    {
-      registry,
-      name: 'quotegate_http_requests_in_flight',
-      help: 'Requests that have no complete answer yet',
-    },
-    [{ labels: {}, read: () => watched()?.inFlight ?? 0 }],
+  // A request finds its tally in three steps; to put the key together would take three times as long.
+  const tallies = new Map(
+    areas.map((area) => {
+      const ofMethod = (method: (typeof methods)[number]): Record<number, Tally> =>
+        Object.fromEntries(
+          Object.entries(statusClasses).map(([digit, name]) => [
+            digit,
+            requests[`${area} ${method} ${name}`],
+          ]),
+        )
+      return [
+        area,
+        new Map<string, Record<number, Tally>>(methods.map((method) => [method, ofMethod(method)])),
+      ]
+    }),
   )
-  const answered = createTalliesBy(
-    {
-      registry,
-      name: 'quotegate_problems_total',
-      help: 'Answers made by the gateway itself, by problem type',
-    },
-    'type',
-    problemSlugs,
-  )
-  const limited = createTalliesBy(
-    {
-      registry,
-      name: 'quotegate_rate_limited_total',
-      help: 'Requests refused by RATE_LIMIT_PER_MINUTE, by part of the service',
-    },
-    'route',
-    limitedAreas,
-  )
-  const serverErrors = createTalliesBy(
-    {
-      registry,
-      name: 'quotegate_server_errors_total',
-      help: 'Answers with a 5xx, by who is to blame: the provider, or the gateway itself',
-    },
-    'source',
-    ['provider', 'gateway'],
-  )
-  const latency = createLatency(registry)
-  const addressNotes = createTalliesBy(
-    {
-      registry,
-      name: 'quotegate_client_address_headers_ignored_total',
-      help: 'Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a private peer outside TRUST_PROXY',
-    },
-    'reason',
-    ['malformed-header', 'no-client-named', 'untrusted-header', 'other-header'],
-  )
+  const tallyOf = (area: Area, method: string, status: number): Tally | undefined => {
+    const byMethod = tallies.get(area)
+    const byStatus = byMethod?.get(method) ?? byMethod?.get('other')
+    // A status that HTTP does not have counts against us.
+    return byStatus?.[Math.floor(status / 100)] ?? byStatus?.[5]
+  }
 
   return {
-    requestCounts: () => ({
-      requests: tallies.reduce((sum, { value }) => sum + value, 0),
+    counts: () => ({
+      requests: Object.values<Tally>(requests).reduce((sum, { value }) => sum + value, 0),
       untrustedHeaders: addressNotes['untrusted-header'].value,
       otherHeaders: addressNotes['other-header'].value,
     }),
     listener: {
       requestEnded(exchange, status, durationMs) {
         const { area, request } = exchange
-        const { method = '' } = request
         if (status >= 500) {
           const { problem } = exchange
           const isOwn = problem !== undefined && ownProblems.has(problem)
           serverErrors[isOwn ? 'gateway' : 'provider'].inc()
-        } else if (area === 'quote' && status === 200) latency(exchange, durationMs)
-        const { byMethod, others, duration } = byArea[area]
-        const byStatus = byMethod.get(method) ?? others
-        // A status that HTTP does not have counts against us.
-        const tally = byStatus[Math.floor(status / 100)] ?? byStatus[5]
-        tally?.inc()
-        duration.observe(durationMs / 1_000)
+        } else if (area === 'quote' && status === 200) countLatency(exchange, durationMs)
+        tallyOf(area, request.method ?? '', status)?.inc()
+        durations[area].observe(durationMs / 1_000)
       },
       problemAnswered: ({ slug }) => answered[slug].inc(),
       addressNoted({ note }) {
         if (note !== undefined) addressNotes[note].inc()
       },
-      rateLimited(area) {
-        const tally: Tally | undefined = (limited as Partial<Record<Area, Tally>>)[area]
-        tally?.inc()
-      },
+      rateLimited: (area) => limited[area]?.inc(),
     },
   }
 }
 
 /** A quote of another client's call is not counted: how long the provider took is known for the one that made the call. */
-function createLatency(
-  registry: Registry,
+function latencyOf(
+  set: MetricSet,
 ): (exchange: Parameters<Events['requestEnded']>[0], durationMs: number) => void {
-  const [hitMet, hitMissed, missMet, missMissed] = createTallies(
-    {
-      registry,
-      name: 'quotegate_quote_latency_total',
-      help: 'Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took',
-    },
-    [
-      { how: 'hit', objective: 'met' },
-      { how: 'hit', objective: 'missed' },
-      { how: 'miss', objective: 'met' },
-      { how: 'miss', objective: 'missed' },
-    ],
-  ) as [Tally, Tally, Tally, Tally]
+  const quotes = set.counters(
+    'quote_latency_total',
+    'Quotes by whether they met the objective: a hit within 25 ms, a miss within 50 ms more than the provider took',
+    cross(by('how', ['hit', 'miss']), by('objective', ['met', 'missed'])),
+  )
   return ({ outcome, times }, durationMs) => {
     const providerMs = times?.wholeMs
-    if (outcome?.how === 'hit') (durationMs <= hitMs ? hitMet : hitMissed).inc()
+    if (outcome?.how === 'hit') quotes[durationMs <= hitMs ? 'hit met' : 'hit missed'].inc()
     else if (providerMs !== undefined)
-      (durationMs <= providerMs + missOverheadMs ? missMet : missMissed).inc()
+      quotes[durationMs <= providerMs + missOverheadMs ? 'miss met' : 'miss missed'].inc()
   }
-}
-
-function areaTallies(registry: Registry): {
-  byArea: Readonly<Record<Area, AreaTallies>>
-  tallies: readonly Tally[]
-} {
-  const labelSets = areas.flatMap((route) =>
-    methods.flatMap((method) =>
-      Object.values(statusClasses).map((status_class) => ({ route, method, status_class })),
-    ),
-  )
-  const tallies = createTallies(
-    {
-      registry,
-      name: 'quotegate_http_requests_total',
-      help: 'Requests answered or broken off, by part of the service',
-    },
-    labelSets,
-  )
-  const durations = createDistributionsBy(
-    {
-      registry,
-      name: 'quotegate_http_request_duration_seconds',
-      help: 'Time from the head of a request to the end of its answer, or to where it broke off',
-    },
-    durationBounds,
-    { label: 'route', values: areas },
-  )
-
-  let taken = 0
-  const ofOneMethod = (): readonly Tally[] => {
-    const byDigit: Tally[] = []
-    for (const digit of Object.keys(statusClasses)) byDigit[Number(digit)] = tallies[taken++] as Tally
-    return byDigit
-  }
-  const ofArea = (area: Area): AreaTallies => {
-    const byMethod = new Map(methods.map((method) => [method as string, ofOneMethod()]))
-    return { byMethod, others: byMethod.get('other') ?? [], duration: durations[area] }
-  }
-  const byArea = Object.fromEntries(areas.map((area) => [area, ofArea(area)])) as Record<Area, AreaTallies>
-  return { byArea, tallies }
 }

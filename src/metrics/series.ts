@@ -1,10 +1,12 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client'
+import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 
-/** One series of a counter. */
-export interface Tally {
-  /** How often it was counted. */
-  readonly value: number
-  inc(times?: number): void
+/** One series of a counter, in a plain integer: a counter of prom-client hashes its labels at each increment. */
+export class Tally {
+  value = 0
+
+  inc(times = 1): void {
+    this.value += times
+  }
 }
 
 /** One series of a histogram. */
@@ -14,112 +16,100 @@ export interface Distribution {
 
 export type Labels = Readonly<Record<string, string>>
 
-/** What a metric is called, and what it says. */
-export interface MetricName {
-  registry: Registry
-  name: string
-  help: string
+/** The labels of each series of a metric, by a key of it. */
+export type Series<Key extends string> = { readonly [Each in Key]: Labels }
+
+/** One series for each value of a label. */
+export function by<const Value extends string>(label: string, values: readonly Value[]): Series<Value> {
+  const entries: [string, Labels][] = values.map((value) => [value, { [label]: value }])
+  return Object.fromEntries(entries) as Series<Value>
 }
 
-/** Counts in a plain integer: a counter of prom-client hashes its labels at each increment. */
-class Total implements Tally {
-  value = 0
+/** One series for each pair of a first and a second one, with the labels of both. */
+export function cross<First extends string, Second extends string>(
+  first: Series<First>,
+  second: Series<Second>,
+): Series<`${First} ${Second}`> {
+  const pairs = Object.entries<Labels>(first).flatMap(([key, labels]) =>
+    Object.entries<Labels>(second).map(([other, more]) => [`${key} ${other}`, { ...labels, ...more }]),
+  )
+  return Object.fromEntries(pairs) as Series<`${First} ${Second}`>
+}
 
-  inc(times = 1): void {
-    this.value += times
+type ReadSeries = readonly (readonly [labels: Labels, read: () => number])[]
+
+/** The metrics of one gateway. Each has all of its series from the start, so no client can add one. */
+export class MetricSet {
+  readonly registry = new Registry()
+
+  counters<Key extends string>(
+    name: string,
+    help: string,
+    series: Series<Key>,
+  ): Readonly<Record<Key, Tally>> {
+    const tallies = mapped(series, () => new Tally())
+    const read = Object.entries<Labels>(series).map(
+      ([key, labels]) => [labels, () => tallies[key as Key].value] as const,
+    )
+    this.countersRead(name, help, read)
+    return tallies
+  }
+
+  counter(name: string, help: string): Tally {
+    return this.counters(name, help, { only: {} }).only
+  }
+
+  /** A counter whose series are counted elsewhere. */
+  countersRead(name: string, help: string, series: ReadSeries): void {
+    new Counter({
+      ...this.#options(name, help, series[0]?.[0]),
+      collect() {
+        this.reset()
+        for (const [labels, read] of series) this.inc(labels, read())
+      },
+    })
+  }
+
+  histograms<Key extends string>(
+    name: string,
+    help: string,
+    { bounds, series }: { bounds: readonly number[]; series: Series<Key> },
+  ): Readonly<Record<Key, Distribution>> {
+    const [first] = Object.values<Labels>(series)
+    const histogram = new Histogram({ ...this.#options(name, help, first), buckets: [...bounds] })
+    return mapped(series, (labels) => {
+      histogram.zero(labels)
+      return histogram.labels(labels)
+    })
+  }
+
+  histogram(name: string, help: string, bounds: readonly number[]): Distribution {
+    return this.histograms(name, help, { bounds, series: { only: {} } }).only
+  }
+
+  /** A gauge that is read when the page is written. */
+  gauges(name: string, help: string, series: ReadSeries): void {
+    new Gauge({
+      ...this.#options(name, help, series[0]?.[0]),
+      collect() {
+        for (const [labels, read] of series) this.set(labels, read())
+      },
+    })
+  }
+
+  gauge(name: string, help: string, read: () => number, labels: Labels = {}): void {
+    this.gauges(name, help, [[labels, read]])
+  }
+
+  #options(name: string, help: string, labels: Labels = {}) {
+    return { name: `quotegate_${name}`, help, labelNames: Object.keys(labels), registers: [this.registry] }
   }
 }
 
-function namesOf(labelSets: readonly Labels[]): string[] {
-  return Object.keys(labelSets[0] ?? {})
-}
-
-/** A counter with one series for each set of labels, all of them there from the start. */
-export function createTallies(
-  { registry, ...metric }: MetricName,
-  labelSets: readonly Labels[],
-): readonly Tally[] {
-  const totals = labelSets.map(() => new Total())
-  new Counter({
-    ...metric,
-    labelNames: namesOf(labelSets),
-    registers: [registry],
-    collect() {
-      this.reset()
-      for (const [index, labels] of labelSets.entries()) this.inc(labels, totals[index]?.value)
-    },
-  })
-  return totals
-}
-
-/** A counter with one label: its series by the label's value. */
-export function createTalliesBy<Value extends string>(
-  metric: MetricName,
-  label: string,
-  values: readonly Value[],
-): Readonly<Record<Value, Tally>> {
-  const tallies = createTallies(
-    metric,
-    values.map((value) => ({ [label]: value })),
-  )
-  return byValue(values, tallies)
-}
-
-/** A histogram with one series for each set of labels, all of them there from the start. */
-export function createDistributions(
-  { registry, ...metric }: MetricName,
-  bounds: readonly number[],
-  labelSets: readonly Labels[] = [{}],
-): readonly Distribution[] {
-  const histogram = new Histogram({
-    ...metric,
-    labelNames: namesOf(labelSets),
-    buckets: [...bounds],
-    registers: [registry],
-  })
-  return labelSets.map((labels) => {
-    histogram.zero(labels)
-    return histogram.labels(labels)
-  })
-}
-
-export function createDistribution(metric: MetricName, bounds: readonly number[]): Distribution {
-  const [only] = createDistributions(metric, bounds)
-  return only as Distribution
-}
-
-export function createDistributionsBy<Value extends string>(
-  metric: MetricName,
-  bounds: readonly number[],
-  { label, values }: { label: string; values: readonly Value[] },
-): Readonly<Record<Value, Distribution>> {
-  const distributions = createDistributions(
-    metric,
-    bounds,
-    values.map((value) => ({ [label]: value })),
-  )
-  return byValue(values, distributions)
-}
-
-function byValue<Value extends string, Series>(
-  values: readonly Value[],
-  series: readonly Series[],
-): Readonly<Record<Value, Series>> {
-  return Object.fromEntries(values.map((value, index) => [value, series[index]])) as Record<Value, Series>
-}
-
-/** A gauge that is read when the page is written. */
-export function createGauge(
-  { registry, name, help }: MetricName,
-  series: readonly { labels: Labels; read(): number }[],
-): void {
-  new Gauge({
-    name,
-    help,
-    labelNames: Object.keys(series[0]?.labels ?? {}),
-    registers: [registry],
-    collect() {
-      for (const { labels, read } of series) this.set(labels, read())
-    },
-  })
+function mapped<Key extends string, Value>(
+  series: Series<Key>,
+  make: (labels: Labels) => Value,
+): Record<Key, Value> {
+  const made = Object.entries<Labels>(series).map(([key, labels]) => [key, make(labels)])
+  return Object.fromEntries(made) as Record<Key, Value>
 }

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Breaker, Breakers } from '../../src/upstream/breakers.ts'
-import { countRequest, freshMetrics as fresh, watchedParts } from '../support/observing/fresh-metrics.ts'
+import { countRequest, freshMetrics as fresh } from '../support/observing/fresh-metrics.ts'
 import { readPage, seriesNames } from '../support/observing/metrics-page.ts'
 
 const swapCall = { upstream: 'swap', traffic: 'quotes', status: 200 } as const
@@ -119,9 +119,8 @@ describe('a request', () => {
   })
 
   test('is in flight until its exchange ends', async () => {
-    const metrics = fresh()
     const exchanges = { inFlight: 2 }
-    metrics.watch(watchedParts({ exchanges }))
+    const metrics = fresh([], { exchanges })
     expect(await reading(metrics, 'quotegate_http_requests_in_flight')).toBe(2)
     exchanges.inFlight = 1
     expect(await reading(metrics, 'quotegate_http_requests_in_flight')).toBe(1)
@@ -198,13 +197,13 @@ describe('an upstream', () => {
 })
 
 test('open pairs are counted, with a label for those that METRICS_PAIRS names', async () => {
-  const metrics = fresh(['ETH_USDC', 'BTC_USDC'])
   const limits = { failures: 1, minFailingMs: 0, openMs: 1_000, nowMs: () => 0, onChange() {} }
   const breakers = new Breakers(true, limits)
   for (const quoteOf of ['ETH_USDC', 'A_B', 'C_D']) breakers.admit({ quoteOf })?.failed()
   breakers.admit({ quoteOf: 'BTC_USDC' })?.succeeded()
   const swap = { inFlight: 0, connections: { busy: 0, idle: 0 }, breakers }
-  metrics.watch(watchedParts({ upstreams: { swap, payments: undefined, webhooks: undefined } }))
+  const upstreams = { swap, payments: undefined, webhooks: undefined }
+  const metrics = fresh(['ETH_USDC', 'BTC_USDC'], { upstreams })
   const open = (pair: string) => reading(metrics, `quotegate_breaker_open_pairs{pair="${pair}"}`)
   expect([await open('ETH_USDC'), await open('BTC_USDC'), await open('other')]).toEqual([1, 0, 2])
 })

@@ -1,29 +1,30 @@
 import { Events, notKeptReasons } from '../../../src/events.ts'
 import type { Area } from '../../../src/http/target.ts'
-import { createMetrics, type Metrics, type Watched } from '../../../src/metrics/metrics.ts'
+import type { Watched } from '../../../src/metrics/gauges.ts'
+import { createMetrics, type Metrics } from '../../../src/metrics/metrics.ts'
 import type { Exchange } from '../../../src/server/exchange.ts'
 
-/** The metrics of a gateway that does not run, and what they hear. */
-export function freshMetrics(pairs: readonly string[] = []): Metrics & { events: Events } {
+/** The metrics of a gateway that does not run and in which nothing has happened, apart from `parts`. */
+export function freshMetrics(
+  pairs: readonly string[] = [],
+  parts: Partial<Watched> = {},
+): Metrics & { events: Events } {
   const metrics = createMetrics({ version: 'test', notKeptReasons, pairs })
+  metrics.watch({ ...restingParts, ...parts })
   return { ...metrics, events: new Events(metrics.listeners) }
 }
 
-/** Parts of a gateway in which nothing has happened, apart from these. */
-export function watchedParts(parts: Partial<Watched>): Watched {
-  return {
-    exchanges: { inFlight: 0 },
-    bodies: { heldBytes: 0 },
-    upstreams: { swap: undefined, payments: undefined, webhooks: undefined },
-    journals: { disk: undefined, stream: undefined },
-    sharedStore: undefined,
-    cache: { entries: 0, bytes: 0 },
-    ledger: { size: 0 },
-    reach: { ms: 0 },
-    clockDifference: { newestMs: 0, saysNoTime: false },
-    providerLimit: { list: () => [] },
-    ...parts,
-  }
+const restingParts: Watched = {
+  exchanges: { inFlight: 0 },
+  bodies: { heldBytes: 0 },
+  upstreams: { swap: undefined, payments: undefined, webhooks: undefined },
+  journals: { disk: undefined, stream: undefined },
+  sharedStore: undefined,
+  cache: { entries: 0, bytes: 0 },
+  ledger: { size: 0 },
+  reach: { ms: 0 },
+  clockDifference: { newestMs: 0, saysNoTime: false },
+  providerLimit: { list: () => [] },
 }
 
 /** A request has ended. */
