@@ -5,6 +5,7 @@ import {
   type AddressBlock,
   blocksHold,
   maskedAddress,
+  namedBlocks,
   normalizeAddress,
   parseAddressBlock,
 } from '../http/ip-address.ts'
@@ -245,13 +246,6 @@ function oneAddressAndPort(lines: readonly string[]): NamedClient {
   return oneAddress(lines.map((line) => line.replace(/:\d{1,5}$/, '')))
 }
 
-/** The names that an entry may have instead of an address: Express's own, since people know them from there. */
-const namedBlocks: ReadonlyMap<string, readonly string[]> = new Map([
-  ['loopback', ['127.0.0.0/8', '::1']],
-  ['linklocal', ['169.254.0.0/16', 'fe80::/10']],
-  ['uniquelocal', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
-])
-
 export interface TrustedProxies {
   /** The address is canonical. */
   trusts(address: string): boolean
@@ -268,7 +262,7 @@ function writtenBlocks(entry: string): readonly string[] {
 
 function readBlock(text: string): AddressBlock {
   const block = parseAddressBlock(text)
-  if ('problem' in block) throw new RangeError(`"${text}" cannot be trusted: ${block.problem}`)
+  if ('problem' in block) throw new RangeError(`TRUST_PROXY: "${text}" ${block.problem}`)
   return block
 }
 

@@ -1,7 +1,7 @@
-import { isIP, isIPv4, isIPv6 } from 'node:net'
 import { z } from 'zod'
 import { mayBeVersioned } from '../http/fold-path.ts'
 import { claimsClientAddress } from '../http/forwarded.ts'
+import { namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
 import { canonicalHost, isHost } from './host-name.ts'
 import { readProxyUrl } from './proxy-url.ts'
 import { readStoreUrl } from './store-url.ts'
@@ -144,25 +144,14 @@ export const pathPrefixes = list(
   pathProblem,
 )
 
-const rangeNames = ['loopback', 'linklocal', 'uniquelocal']
-
-// client-address.ts applies the same rule, but the config room may not import it.
 function proxyProblem(entry: string): string | undefined {
-  if (rangeNames.includes(entry.toLowerCase())) return undefined
-  const [address = '', prefix, ...rest] = entry.split('/')
-  if (isIP(address) === 0 || address.includes('%') || rest.length > 0)
-    return 'is not an address, a CIDR or one of these names'
-  if (prefix === undefined) return undefined
-  const maxPrefix = isIPv4(address) ? 32 : 128
-  if (!/^(0|[1-9]\d{0,2})$/.test(prefix) || Number(prefix) > maxPrefix)
-    return `needs a prefix from 0 to ${maxPrefix}`
-  const isMapped = isIPv6(address) && isIPv4(canonicalHost(address))
-  if (isMapped && Number(prefix) < 96) return 'is an IPv4-mapped address and needs a prefix of at least 96'
-  return undefined
+  if (namedBlocks.has(entry.toLowerCase())) return undefined
+  const block = parseAddressBlock(entry)
+  return 'problem' in block ? block.problem : undefined
 }
 
 export const trustedProxies = list(
-  `a comma-separated list of addresses, CIDRs or ${rangeNames.join(', ')}`,
+  `a comma-separated list of addresses, CIDRs or ${[...namedBlocks.keys()].join(', ')}`,
   proxyProblem,
 ).transform((entries) => [...new Set(entries.map((entry) => entry.toLowerCase()))])
 

@@ -38,27 +38,34 @@ export interface AddressBlock {
   readonly prefix: number
 }
 
-/** Reads an address or a CIDR block; host bits are ignored. `problem` says what is wrong with the text. */
+/** Reads an address or a CIDR block; host bits are ignored. `problem` continues a sentence that begins with the text. */
 export function parseAddressBlock(text: string): AddressBlock | { problem: string } {
   const slash = text.indexOf('/')
   const written = slash === -1 ? text : text.slice(0, slash)
   const address = normalizeAddress(written)
   // `normalizeAddress` drops a zone, and the entry would then trust the address on every interface.
   if (address === undefined || written.includes('%')) {
-    return { problem: `"${written}" is not an IP address` }
+    return { problem: 'is not an IP address or a CIDR' }
   }
   const maxPrefix = written.includes(':') ? 128 : 32
   const prefix = slash === -1 ? maxPrefix : readPrefix(text.slice(slash + 1))
   if (prefix === undefined || prefix > maxPrefix) {
-    return { problem: `the prefix length must be a number from 0 to ${maxPrefix}` }
+    return { problem: `needs a prefix from 0 to ${maxPrefix}` }
   }
   const mappedBits = maxPrefix === 128 && isIPv4(address) ? 96 : 0
   // A shorter prefix would cover every IPv4 address and some IPv6 addresses, which is surely a mistake.
   if (prefix < mappedBits) {
-    return { problem: `an IPv4-mapped block needs a prefix length of at least ${mappedBits}` }
+    return { problem: `is an IPv4-mapped address and needs a prefix of at least ${mappedBits}` }
   }
   return { groups: addressGroups(address), prefix: prefix - mappedBits }
 }
+
+/** The names that an entry of TRUST_PROXY may have instead of an address: Express's own, since people know them from there. */
+export const namedBlocks: ReadonlyMap<string, readonly string[]> = new Map([
+  ['loopback', ['127.0.0.0/8', '::1']],
+  ['linklocal', ['169.254.0.0/16', 'fe80::/10']],
+  ['uniquelocal', ['10.0.0.0/8', '172.16.0.0/12', '192.168.0.0/16', 'fc00::/7']],
+])
 
 /** Whether one of the blocks holds the address, which must be canonical. `::/0` holds IPv6 addresses only. */
 export function blocksHold(blocks: readonly AddressBlock[], address: string): boolean {

@@ -1,23 +1,7 @@
 import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis'
+import type { StoreAddress } from '../http/store-address.ts'
 
 export type ValkeyClient = Redis | Cluster
-
-export interface StoreNode {
-  readonly host: string
-  readonly port: number
-}
-
-/** Where the store is and how to log in, as config/store-url.ts parses it from VALKEY_URL. */
-export interface StoreAddress {
-  readonly kind: 'single' | 'sentinel' | 'cluster'
-  readonly nodes: readonly StoreNode[]
-  readonly tls: boolean
-  readonly username: string | undefined
-  readonly password: string | undefined
-  readonly database: number
-  readonly masterName: string | undefined
-  readonly sentinelPassword: string | undefined
-}
 
 const connectTimeoutMs = 2_000
 

@@ -1,11 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { z } from 'zod'
-
-/** A call of `startSandbox()` or `faults()` with something that is not expected there. */
-export class SandboxError extends TypeError {
-  override readonly name = 'SandboxError'
-}
+import { SandboxError } from './types.ts'
 
 /** All that is wrong, in one line. */
 export function issuesOf(error: z.ZodError): string {

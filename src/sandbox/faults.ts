@@ -2,34 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
 import { parseAddressBlock } from '../http/ip-address.ts'
-import { cutAnswer, issuesOf, Refusal, SandboxError } from './answer.ts'
-
-export const orderOutcomes = ['complete', 'failed', 'refunded', 'expired'] as const
-
-/** How an order ends. `expired`: its deposit does not come by itself. */
-export type OrderOutcome = (typeof orderOutcomes)[number]
-
-export interface SandboxFaults {
-  /** Delay before anything else happens to a request. */
-  latencyMs: number
-  /** 0 to 1: share of requests that get a 503. */
-  errorRate: number
-  /** 0 to 1: share of requests whose connection is reset instead of answered. */
-  resetRate: number
-  /** 0 to 1: share of answers that break off in the middle of their body. */
-  cutRate: number
-  /** 0 to 1: share of requests that are never answered. */
-  hangRate: number
-  quoteLifetimeMs: number
-  /** How far the sandbox's clock is ahead of the real one, in `Date`, `expiry` and every other time that it sends. */
-  clockOffsetMs: number
-  /** A CIDR or an address whose clients are refused; empty for none. */
-  restrictedPlace: string
-  /** How orders end that are placed from now on. `expired`: unless the client notes a transaction within ten seconds. */
-  orderOutcome: OrderOutcome
-  /** The side to which latency and the four rates apply. */
-  scope: 'all' | 'swap' | 'payments'
-}
+import { cutAnswer, issuesOf, Refusal } from './answer.ts'
+import { orderOutcomes, SandboxError, type SandboxFaults } from './types.ts'
 
 const defaultFaults: SandboxFaults = {
   latencyMs: 0,

@@ -3,9 +3,10 @@ import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
 import type { Clock } from '../clock.ts'
 import { issuesOf, Refusal, RefusedOrder } from './answer.ts'
-import type { FaultSettings, OrderOutcome } from './faults.ts'
+import type { FaultSettings } from './faults.ts'
 import type { Prices } from './prices.ts'
 import { type Amount, amountOf, convert, type Quote, type QuoteBook } from './quote-book.ts'
+import type { OrderOutcome } from './types.ts'
 
 interface Order {
   id: string

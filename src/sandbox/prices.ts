@@ -1,5 +1,5 @@
-import { decimalsOf, isZero, parseDecimal } from '../http/decimal.ts'
-import { SandboxError } from './answer.ts'
+import { isZero, parseDecimal } from '../http/decimal.ts'
+import { SandboxError } from './types.ts'
 
 export interface Asset {
   id: string
@@ -95,15 +95,4 @@ function readPrice(pairId: string, price: number): string {
 export function positiveDecimal(text: string): string | undefined {
   const decimal = parseDecimal(text)
   return decimal === undefined || isZero(decimal) ? undefined : decimal
-}
-
-/** What an amount buys at a price, both plain decimals, cut off after the decimals of an asset: rounding up would promise money. */
-export function bought(amount: string, price: string, decimals: number): string {
-  const scale = decimalsOf(amount) + decimalsOf(price)
-  const kept = Math.min(scale, decimals)
-  const product = BigInt(amount.replace('.', '')) * BigInt(price.replace('.', ''))
-  const digits = String(product / 10n ** BigInt(scale - kept)).padStart(kept + 1, '0')
-  const fraction = digits.slice(digits.length - kept).replace(/(?<!0)0+$/, '')
-  const whole = digits.slice(0, digits.length - kept)
-  return fraction === '' ? whole : `${whole}.${fraction}`
 }

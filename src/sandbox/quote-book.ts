@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
-import { isZero } from '../http/decimal.ts'
+import { isZero, productOf } from '../http/decimal.ts'
 import { Refusal } from './answer.ts'
-import { type Asset, bought, type Pair, positiveDecimal } from './prices.ts'
+import { type Asset, type Pair, positiveDecimal } from './prices.ts'
 
 export interface Amount {
   assetId: string
@@ -73,7 +73,7 @@ export function amountOf(asset: Asset, name: string, text: string): Amount {
 }
 
 export function convert(pair: Pair, amount: string, price: string): Amount {
-  const value = bought(amount, price, pair.to.decimals)
+  const value = productOf(amount, price, pair.to.decimals)
   if (isZero(value)) {
     const message = `the amount buys less than the smallest part of one ${pair.to.id}`
     throw new Refusal(400, 'AMOUNT_TOO_SMALL', message)

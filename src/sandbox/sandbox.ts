@@ -2,16 +2,18 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, Router } from 'express'
+import { z } from 'zod'
 import { type Clock, systemClock } from '../clock.ts'
+import { isPlainObject } from '../process/arguments.ts'
 import { answerError, answerJson, Refusal } from './answer.ts'
-import { FaultSettings, injectFaults, type SandboxFaults } from './faults.ts'
-import { checkOptions, type SandboxOptions } from './options.ts'
+import { FaultSettings, injectFaults } from './faults.ts'
 import { Payments } from './payments.ts'
-import { bodyAsJsonObject, type RecordedRequest, readBody, recordRequests } from './requests.ts'
+import { bodyAsJsonObject, readBody, recordRequests } from './requests.ts'
 import { createSwapRouter } from './swap.ts'
+import { type RecordedRequest, SandboxError, type SandboxFaults, type SandboxOptions } from './types.ts'
 
 // biome-ignore lint/performance/noBarrelFile: this is the entry quotegate/sandbox.
-export { SandboxError } from './answer.ts'
+export { SandboxError } from './types.ts'
 export type { Clock, RecordedRequest, SandboxFaults, SandboxOptions }
 
 export interface Sandbox {
@@ -164,4 +166,39 @@ function listen(server: Server, host: string, port: number): Promise<void> {
 function urlOf(server: Server): string {
   const { address, family, port } = server.address() as AddressInfo
   return `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`
+}
+
+const object = (example: string) => z.custom<object>(isPlainObject, `an object such as ${example}`)
+const wholePort = 'a whole number from 0 to 65535'
+const someRequests = 'a number of 0 or more'
+
+const optionsSchema = z
+  .strictObject({
+    host: z.string('an address such as 127.0.0.1'),
+    port: z.int(wholePort).min(0, wholePort).max(65_535, wholePort),
+    clock: z.custom<Clock>(
+      (value) => typeof (value as Partial<Clock> | null)?.nowMs === 'function',
+      'an object with nowMs()',
+    ),
+    quoteLifetimeMs: z.number('a number'),
+    faults: object('{ latencyMs: 100 }'),
+    prices: object('{ ETH_USDC: 2900 }'),
+    random: z.custom<() => number>((value) => typeof value === 'function', 'a function'),
+    // With a negative limit the array would be emptied endlessly; with NaN it would only grow.
+    recordRequests: z.number(someRequests).min(0, someRequests),
+    unref: z.boolean('true or false'),
+  } satisfies Record<keyof SandboxOptions, z.ZodType>)
+  .partial()
+
+/** Throws a SandboxError that says which option is wrong and what is expected. An option that is undefined is not set. */
+function checkOptions(options: SandboxOptions): void {
+  if (!isPlainObject(options))
+    throw new SandboxError('startSandbox: options must be an object such as { quoteLifetimeMs: 50 }')
+  const [issue] = optionsSchema.safeParse(options).error?.issues ?? []
+  if (issue?.code === 'unrecognized_keys') {
+    const names = Object.keys(optionsSchema.shape).join(', ')
+    throw new SandboxError(`startSandbox: unknown option ${issue.keys[0]}: the options are ${names}`)
+  }
+  if (issue !== undefined)
+    throw new SandboxError(`startSandbox: ${issue.path.join('.')} must be ${issue.message}`)
 }

@@ -1,11 +1,12 @@
 import type { ServerResponse } from 'node:http'
 import { type Request, type RequestHandler, Router } from 'express'
 import type { Clock } from '../clock.ts'
+import { productOf } from '../http/decimal.ts'
 import { answerJson, answerText, Refusal, RefusedOrder } from './answer.ts'
 import type { FaultSettings } from './faults.ts'
 import { locate } from './geolocation.ts'
 import { Orders } from './orders.ts'
-import { type Asset, bought, type Pair, Prices } from './prices.ts'
+import { type Asset, type Pair, Prices } from './prices.ts'
 import { QuoteBook } from './quote-book.ts'
 import { bodyAsJsonObject, queryOf } from './requests.ts'
 
@@ -141,7 +142,7 @@ function ratesOf(pair: Pair, price: string, expiry: number) {
   ]
   const from = (value: number) => ({ assetId: pair.from.id, value })
   const to = (value: number) => ({ assetId: pair.to.id, value })
-  const paidForOne = bought('1', price, pair.to.decimals)
+  const paidForOne = productOf('1', price, pair.to.decimals)
   return tiers.map(({ min, max, minerFee }) => ({
     pairId: pair.id,
     // Numbers, where a quote and an order have strings: so do the provider's.

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { parseDecimal, sameAsDouble } from '../../src/http/decimal.ts'
-import { bought } from '../../src/sandbox/prices.ts'
+import { parseDecimal, productOf, sameAsDouble } from '../../src/http/decimal.ts'
 
 const digits = (maxLength: number) =>
   fc.array(fc.integer({ min: 0, max: 9 }), { maxLength }).map((list) => list.join(''))
@@ -101,10 +100,10 @@ const plain = fc.record({ integer: digits(20), fraction: digits(20) }).map(({ in
   decimals: fraction.length,
 }))
 
-it('the sandbox pays out the exact product, cut off after the decimals of the asset, in canonical form', () => {
+it('multiplies exactly, cut off after so many decimals, in canonical form', () => {
   fc.assert(
     fc.property(plain, plain, fc.integer({ min: 0, max: 18 }), (amount, price, decimals) => {
-      const paid = bought(amount.text, price.text, decimals)
+      const paid = productOf(amount.text, price.text, decimals)
       expect(paid).toMatch(/^(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/)
       expect(paid.split('.')[1]?.length ?? 0).toBeLessThanOrEqual(decimals)
       const exact = amount.numerator * price.numerator * 10n ** BigInt(400 - amount.decimals - price.decimals)

@@ -1,0 +1,72 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Clock } from '../clock.ts'
+
+// What `quotegate/sandbox` declares. Declarations of other files import express and zod, which a user's compiler may not find.
+
+/** A call of `startSandbox()` or `faults()` with something that is not expected there. */
+export class SandboxError extends TypeError {
+  override readonly name = 'SandboxError'
+}
+
+export const orderOutcomes = ['complete', 'failed', 'refunded', 'expired'] as const
+
+/** How an order ends. `expired`: its deposit does not come by itself. */
+export type OrderOutcome = (typeof orderOutcomes)[number]
+
+export interface SandboxFaults {
+  /** Delay before anything else happens to a request. */
+  latencyMs: number
+  /** 0 to 1: share of requests that get a 503. */
+  errorRate: number
+  /** 0 to 1: share of requests whose connection is reset instead of answered. */
+  resetRate: number
+  /** 0 to 1: share of answers that break off in the middle of their body. */
+  cutRate: number
+  /** 0 to 1: share of requests that are never answered. */
+  hangRate: number
+  quoteLifetimeMs: number
+  /** How far the sandbox's clock is ahead of the real one, in `Date`, `expiry` and every other time that it sends. */
+  clockOffsetMs: number
+  /** A CIDR or an address whose clients are refused; empty for none. */
+  restrictedPlace: string
+  /** How orders end that are placed from now on. `expired`: unless the client notes a transaction within ten seconds. */
+  orderOutcome: OrderOutcome
+  /** The side to which latency and the four rates apply. */
+  scope: 'all' | 'swap' | 'payments'
+}
+
+export interface SandboxOptions {
+  /** Default: 127.0.0.1. */
+  host?: string
+  /** Default: any free port. */
+  port?: number
+  /** The time; tests pass a clock that they set themselves. */
+  clock?: Clock
+  /** Default: 30,000. */
+  quoteLifetimeMs?: number
+  /** The faults to begin with. */
+  faults?: Partial<SandboxFaults>
+  /** Fixed prices by pair id. The price of such a pair does not move; a pair that is not listed is added. */
+  prices?: Record<string, number>
+  /** Numbers from 0 to 1 that decide which requests a rate applies to. Default: Math.random. */
+  random?: () => number
+  /** Max requests kept in `requests`. Default: 1000. */
+  recordRequests?: number
+  /** Lets the process end while the sandbox is open. */
+  unref?: boolean
+}
+
+/** A request as the sandbox received it. */
+export interface RecordedRequest {
+  method: string
+  /** As in the request line. */
+  target: string
+  /** With names in lower case, as node:http has them. */
+  headers: IncomingHttpHeaders
+  /** As received: name, value, name, value. */
+  rawHeaders: string[]
+  /** At most the first MiB. Empty while the body is being read; if the client left, what had arrived by then. */
+  body: Buffer
+  /** By the clock in the options, without `clockOffsetMs`: the test's own time. */
+  receivedAtMs: number
+}
