@@ -11,7 +11,7 @@ export interface WatchedJournals {
 }
 
 const parts = ['disk', 'stream'] as const
-const failing = ['open', 'write', 'sync'] as const
+const failing = ['open', 'write', 'sync', 'keys'] as const
 
 export function createJournalMetrics(registry: Registry, watched: () => WatchedJournals | undefined): void {
   const metric = (name: string, help: string) => ({ registry, name: `quotegate_journal_${name}`, help })

@@ -1,5 +1,5 @@
 import type { Registry } from 'prom-client'
-import type { Events, Listener, Lookup } from '../events.ts'
+import { type Events, keyResults, type Listener, type Lookup } from '../events.ts'
 import { createFloatOrders, createMatches } from './float-orders.ts'
 import {
   createDistribution,
@@ -92,6 +92,22 @@ export function createQuoteMetrics(
     ),
   )
 
+  const [repeated] = createTallies(
+    metric(
+      'float_orders_repeated_total',
+      'Float orders that were sent for a quote that an order of the same client had used already',
+    ),
+    [{}],
+  )
+  const keyed = createTalliesBy(
+    metric(
+      'order_keys_total',
+      'Orders with an Idempotency-Key, and keys that made room, by what came of them',
+    ),
+    'result',
+    keyResults,
+  )
+
   const lookups = createTalliesBy(
     metric('cache_lookups_total', 'Quote requests, by what the cache made of them'),
     'result',
@@ -144,6 +160,8 @@ export function createQuoteMetrics(
         if (moved !== undefined && Number.isFinite(moved)) drift(pair, moved)
       },
       coolDownBegan: () => coolDowns?.inc(),
+      orderRepeated: () => repeated?.inc(),
+      orderKeyed: (result) => keyed[result].inc(),
       orderDecided(_exchange, decision, { verdict: { state, rule }, quoteAgeMs }) {
         floatOrders[decision].inc()
         matches[`${state} ${rule}`]?.inc()
