@@ -39,6 +39,23 @@ export type NotKeptReason = (typeof notKeptReasons)[number]
  */
 export type Sharing = 'found' | 'awaited' | 'fetched' | 'alone' | 'failed'
 
+/**
+ * What became of an order with an Idempotency-Key. claimed: it was not known, so the order goes on. too-large: it was answered
+ * with more than is kept. displaced: a key that was answered made room. refused: there was none.
+ */
+export const keyResults = [
+  'claimed',
+  'replayed',
+  'in-progress',
+  'unknown',
+  'too-large',
+  'reused',
+  'displaced',
+  'refused',
+] as const
+
+export type KeyResult = (typeof keyResults)[number]
+
 /** The kinds of calls to the shared store, as metrics name them. */
 export const storeOperations = [
   'quote-get',
@@ -46,6 +63,8 @@ export const storeOperations = [
   'quote-forget',
   'unlock',
   'rate-limit',
+  'key-claim',
+  'key-settle',
   'journal-append',
   'journal-read',
 ] as const
@@ -149,6 +168,16 @@ export class Events {
 
   orderDecided(exchange: Exchange, decision: FloatOrderDecision, order: FloatOrder): void {
     for (const one of this.#heard.orderDecided) one.orderDecided(exchange, decision, order)
+  }
+
+  /** An order goes out for a quote that an order of the same client has used, or is using. */
+  orderRepeated(exchange: Exchange, order: FloatOrder): void {
+    for (const one of this.#heard.orderRepeated) one.orderRepeated(exchange, order)
+  }
+
+  /** What became of an order with an Idempotency-Key, or of a key. */
+  orderKeyed(result: KeyResult): void {
+    for (const one of this.#heard.orderKeyed) one.orderKeyed(result)
   }
 
   /** An order was refused because it came slowly while too much was held of unfinished bodies. */

@@ -94,9 +94,10 @@ async function build(
     opened: (close) => opened.add(close),
     look: () => opened.operations?.look(),
   })
-  const { activity, clock, events, exchanges, floatOrders, history, metrics, sandbox } = parts
+  const { activity, clock, events, exchanges, floatOrders, history, metrics, plainOrders, sandbox } = parts
   metrics.watch(parts)
   await parts.journals.start(parts.notes)
+  await parts.keys.start()
 
   const { listener, messages } = createApp(exchanges, parts)
   const operations = createOperationsApp({
@@ -119,7 +120,7 @@ async function build(
     }),
     operations: operationsListener,
     inFlight: () => exchanges.inFlight,
-    ordersSent: () => floatOrders.sent,
+    ordersSent: () => floatOrders.sent + plainOrders.sent,
     opensAfter: operations.filesRead,
     closeParts: (leftMs) => opened.close(leftMs),
   })

@@ -10,6 +10,7 @@ import { forEachUpstream, type UpstreamName } from '../http/upstreams.ts'
 import type { DiskJournal } from '../journal/disk.ts'
 import type { Journal, JournalReader, JournalRecord } from '../journal/journal.ts'
 import type { StreamJournal } from '../journal/stream.ts'
+import { type KeyKeeper, keptForMs } from '../orders/keys.ts'
 import type { Logger } from '../process/logger.ts'
 import { version } from '../process/package-info.ts'
 import type { Tracing } from '../process/span.ts'
@@ -134,6 +135,28 @@ export async function journalsIfSet(
       events,
     })
   }
+}
+
+/** Where the keys of orders outlive the process, and where other replicas find them. */
+export async function keyKeepersIfSet(
+  { state }: Config,
+  {
+    clock,
+    log,
+    journals,
+    sharedStore,
+  }: { clock: Clock; log: Logger; journals: Journals; sharedStore: SharedStore | undefined },
+): Promise<readonly KeyKeeper[]> {
+  const keepers: KeyKeeper[] = []
+  if (state !== undefined && journals.disk !== undefined) {
+    const { KeyFile } = await import('../journal/key-file.ts')
+    keepers.push(new KeyFile({ directory: state.directory, clock, log, trouble: journals.disk.trouble }))
+  }
+  if (sharedStore !== undefined) {
+    const { SharedOrderKeys } = await import('../replicas/order-keys.ts')
+    keepers.push(new SharedOrderKeys(sharedStore, keptForMs))
+  }
+  return keepers
 }
 
 /** The folder and the list that replicas share, as far as they are set, as one journal. */

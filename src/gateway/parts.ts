@@ -13,6 +13,7 @@ import { ConsoleListener } from '../operations/console-listener.ts'
 import { EventLog } from '../operations/event-log.ts'
 import { historyOf } from '../operations/history.ts'
 import { Slowest } from '../operations/slowest.ts'
+import { OrderKeys } from '../orders/keys.ts'
 import { Ledger } from '../orders/ledger.ts'
 import { LedgerReach } from '../orders/ledger-reach.ts'
 import { Notes } from '../orders/notes.ts'
@@ -36,6 +37,7 @@ import { maxHeldBytes, RequestBodies } from '../upstream/body.ts'
 import {
   createUpstreams,
   journalsIfSet,
+  keyKeepersIfSet,
   rateLimitIfSet,
   sandboxIfNeeded,
   storeIfSet,
@@ -146,10 +148,18 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened, 
       lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),
       isUsed: (quote) => notes.wasUsed(quote),
     })
+  const keys = new OrderKeys({
+    salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
+    keepers: await keyKeepersIfSet(config, { clock, log, journals, sharedStore }),
+    orderMs: config.upstream.totalTimeoutMs,
+    clock,
+    events,
+  })
+  opened(() => keys.close())
   const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
   const shared = {
     ...{ exchanges, clients, applicationOf, rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf },
-    ...{ ledger, reach, cache, providerLimit, sharedQuotes, notes, clockDifference },
+    ...{ ledger, reach, cache, providerLimit, sharedQuotes, notes, keys, clockDifference },
   }
 
   // The ways themselves.

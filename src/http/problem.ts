@@ -19,6 +19,7 @@ export const problemTypes = {
   'app-name-missing': { status: 400, title: 'The App-Name header is missing' },
   'bad-amount': { status: 400, title: 'The amount is not a positive decimal number' },
   'bad-order': { status: 400, title: 'The order cannot be read' },
+  'bad-idempotency-key': { status: 400, title: 'The Idempotency-Key is not one key' },
   'not-found': { status: 404, title: 'This path is not served' },
   'no-payments-upstream': { status: 404, title: 'No payments upstream is configured' },
   'no-webhooks-upstream': { status: 404, title: 'No webhook receiver is configured' },
@@ -26,6 +27,14 @@ export const problemTypes = {
   'quote-expired': { status: 409, title: 'The quote of this order has expired' },
   'quote-unknown': { status: 409, title: 'The order matches no quote seen here' },
   'float-order-required': { status: 409, title: 'An order for a quote must be a float order' },
+  'order-in-progress': {
+    status: 409,
+    title: 'The order with this key is on its way',
+    retryable: true,
+  },
+  'order-outcome-unknown': { status: 409, title: 'The order with this key was sent, its outcome is unknown' },
+  'order-answered': { status: 409, title: 'The order with this key was answered, the answer is not kept' },
+  'idempotency-key-reused': { status: 422, title: 'Another order was sent with this key' },
   'request-timeout': {
     status: 408,
     title: 'The request took too long to arrive',

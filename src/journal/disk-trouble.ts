@@ -1,14 +1,15 @@
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
 
-export type DiskOperation = 'open' | 'write' | 'sync'
+/** keys: the keys of orders were written (`journal/key-file.ts`). */
+export type DiskOperation = 'open' | 'write' | 'sync' | 'keys'
 
 /** A disk that takes longer hangs. */
 export const patienceMs = 5_000
 
 /** Counts what fails at the disk, and says once when that begins and once when it is over. */
 export class DiskTrouble {
-  readonly failures: Record<DiskOperation, number> = { open: 0, write: 0, sync: 0 }
+  readonly failures: Record<DiskOperation, number> = { open: 0, write: 0, sync: 0, keys: 0 }
   readonly #clock: Clock
   readonly #events: Events
   readonly #failing = new Set<DiskOperation>()

@@ -49,7 +49,7 @@ export class DiskJournal implements Journal {
   readonly salt: string
   readonly #options: DiskOptions
   readonly #lock: FolderLock
-  readonly #trouble: DiskTrouble
+  readonly trouble: DiskTrouble
   readonly #segments: Segments
   readonly #setAside: number
   /** All that earlier processes wrote was found. */
@@ -73,8 +73,8 @@ export class DiskJournal implements Journal {
   private constructor(options: DiskOptions, lock: FolderLock, found: FoundFolder) {
     this.#options = options
     this.#lock = lock
-    this.#trouble = new DiskTrouble(options.clock, options.events)
-    this.#segments = new Segments(options, this.#trouble, found)
+    this.trouble = new DiskTrouble(options.clock, options.events)
+    this.#segments = new Segments(options, this.trouble, found)
     this.salt = found.salt
     this.#setAside = found.setAside
     this.#isWhole = found.isWhole
@@ -106,12 +106,12 @@ export class DiskJournal implements Journal {
       appended: this.#appended,
       waiting,
       skipped: this.#skipped,
-      awaySinceMs: this.#trouble.sinceMs,
+      awaySinceMs: this.trouble.sinceMs,
       bytes,
       restored: this.#restored,
       setAside: this.#setAside,
       syncedAtMs: isSynced && waiting === 0 ? this.#options.clock.nowMs() : syncedUpToMs,
-      failures: this.#trouble.failures,
+      failures: this.trouble.failures,
     }
   }
 

@@ -153,7 +153,7 @@ function watchJournals(set: MetricSet, { disk, stream }: Watched['journals']): v
   set.countersRead(
     'journal_failures_total',
     'Failures of the files in STATE_DIRECTORY',
-    (['open', 'write', 'sync'] as const).map((operation) => [
+    (['open', 'write', 'sync', 'keys'] as const).map((operation) => [
       { operation },
       () => disk?.facts.failures[operation] ?? 0,
     ]),

@@ -1,4 +1,4 @@
-import type { Listener, Lookup, NotKeptReason } from '../events.ts'
+import { keyResults, type Listener, type Lookup, type NotKeptReason } from '../events.ts'
 import type { FloatOrderDecision } from '../orders/float-order.ts'
 import type { GuardRule, Verdict } from '../orders/guard.ts'
 import { by, cross, type Labels, type MetricSet, type Tally } from './series.ts'
@@ -132,7 +132,18 @@ export function countOrders(set: MetricSet) {
       ...Object.entries(rules).map(([state, found]) => cross(by('decision', [state]), by('rule', found))),
     ),
   )
+  const repeated = set.counter(
+    'float_orders_repeated_total',
+    'Float orders that were sent for a quote that an order of the same client had used already',
+  )
+  const keyed = set.counters(
+    'order_keys_total',
+    'Orders with an Idempotency-Key, and keys that made room, by what came of them',
+    by('result', keyResults),
+  )
   const listener: Listener = {
+    orderRepeated: () => repeated.inc(),
+    orderKeyed: (result) => keyed[result].inc(),
     orderDecided(_exchange, decision, { verdict: { state, rule }, quoteAgeMs }) {
       orders[decision].inc()
       matches[`${state} ${rule}`]?.inc()

@@ -105,6 +105,13 @@ export class EventLog implements Listener {
     summedLog.say(line, () => ({ application, client: loggedAddress(address), forMs }))
   }
 
+  orderRepeated(...[{ id: requestId }, { quote, verdict }]: Seen<'orderRepeated'>): void {
+    const message =
+      'a second order went out for a quote that an order of the same client had used: an Idempotency-Key prevents that'
+    const line = { level: 'warn', cause: { repeated: 'order' }, message } as const
+    this.#options.summedLog.say(line, () => ({ requestId, quoteId: quote?.id, rule: verdict.rule }))
+  }
+
   /** Of the stream, the store's own lines say why. */
   journalAway(...[part, operation, cause]: Seen<'journalAway'>): void {
     if (part === 'stream') return

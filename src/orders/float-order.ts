@@ -62,6 +62,11 @@ export class FloatOrder {
     return 'quote' in this.verdict ? this.verdict.quote : undefined
   }
 
+  /** The digest of the client's partition. */
+  get partition(): string | undefined {
+    return this.#asked.partition
+  }
+
   /** Of that quote. */
   get quoteAgeMs(): number | undefined {
     return this.quote && Math.max(0, this.#ledger.now().nowMs - this.quote.notedAtMs)

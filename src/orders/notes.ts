@@ -28,6 +28,7 @@ type CachedQuote = Pick<NotedQuote, 'id' | 'expiresAtMs' | 'cacheKey'>
 export class Notes implements QuoteNotes, JournalReader {
   readonly #parts: NotesParts
   readonly #used = new UsedQuotes()
+  readonly #ordered = new OrderedQuotes()
 
   constructor(parts: NotesParts) {
     this.#parts = parts
@@ -87,6 +88,18 @@ export class Notes implements QuoteNotes, JournalReader {
         return journals.append({ kind: 'noted', quote })
       }),
     )
+  }
+
+  /** An order goes out for the quote. Returns whether one of the same client has used it, or is on its way. */
+  order(quote: NotedQuote, partition: string | undefined): boolean {
+    if (partition === undefined) return false
+    const isOwnUsed = quote.partition === partition && this.#used.has(quote)
+    return !this.#ordered.add(quote, partition) || isOwnUsed
+  }
+
+  /** The provider refused that order, so another one is its first. */
+  orderRefused(quote: NotedQuote, partition: string | undefined): void {
+    if (partition !== undefined) this.#ordered.delete(quote, partition)
   }
 
   /** An order used the quote, or may have. */
@@ -162,6 +175,30 @@ function decoded(pair: string): string {
   } catch {
     return pair
   }
+}
+
+/** Of which quotes a client has sent an order that the provider has not refused. */
+class OrderedQuotes {
+  /** The oldest first. */
+  readonly #known = new Set<string>()
+
+  /** Returns whether it is the first. */
+  add(quote: UsedQuote, partition: string): boolean {
+    const key = keyOf(quote, partition)
+    if (this.#known.has(key)) return false
+    this.#known.add(key)
+    const [oldest = key] = this.#known
+    if (this.#known.size > maxUsed) this.#known.delete(oldest)
+    return true
+  }
+
+  delete(quote: UsedQuote, partition: string): void {
+    this.#known.delete(keyOf(quote, partition))
+  }
+}
+
+function keyOf({ id, expiresAtMs }: UsedQuote, partition: string): string {
+  return `${partition} ${expiresAtMs} ${id}`
 }
 
 /** So many are not used while one of them lives. */

@@ -1,18 +1,29 @@
+import type { Clock } from '../clock.ts'
 import { awaitsContinue } from '../http/answer.ts'
+import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import type { Journal } from '../journal/journal.ts'
-import type { Exchange } from '../server/exchange.ts'
+import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
+import type { RateLimit } from '../server/rate-limit.ts'
+import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-headers.ts'
 import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
+import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
+import type { OrderKeys } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import { namedByHeader, type OrderTerms, readOrder } from './order-terms.ts'
-import { hasCoding, orderFailure, quoteNamedByHeader } from './problems.ts'
+import { hasCoding, orderFailure, quoteNamedByHeader, relayAnswer, tooLarge } from './problems.ts'
+import type { SentOrder } from './route.ts'
 
 interface PlainOrderParts {
-  config: { orders: { quoteIdFields: readonly string[] } }
+  config: { orders: { quoteIdFields: readonly string[] }; upstream: { totalTimeoutMs: number } }
   ledger: Ledger
   journals: Pick<Journal, 'caughtUp'>
+  keys: OrderKeys
+  clock: Clock
+  rateLimit: RateLimit | undefined
+  swapHeaders: SwapHeaders
   bodies: RequestBodies
   upstream: Upstream
   passThrough: { answer(exchange: Exchange, begun: SentBody): Promise<void> }
@@ -21,28 +32,78 @@ interface PlainOrderParts {
 /** POST /v3/orders: passes, unless it names a quote, which only a float order may use. */
 export class PlainOrderRoute {
   readonly #parts: PlainOrderParts
+  /** Those with a key that are on their way. Their clients may have left. */
+  sent = 0
 
   constructor(parts: PlainOrderParts) {
     this.#parts = parts
   }
 
   async answer(exchange: Exchange): Promise<void> {
-    const { bodies, config, passThrough, upstream } = this.#parts
+    const { bodies, config, keys, passThrough, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
     const header = quoteNamedByHeader(request.rawHeaders)
+    const headers = withTraceHeaders(swapHeaders.of(exchange), exchange)
+    const key = keys.idIn(headers)
     if (awaitsContinue(response)) upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
     const { whole, body } = await bodies.read(request, response, { isJudged: true })
+    const readAtMs = performance.now()
     let order: OrderTerms | undefined
     try {
+      // A longer body streams, so that it cannot be compared with that of an order sent before.
+      if (key !== undefined && whole === undefined) throw tooLarge()
       if (whole !== undefined && !hasCoding(request.rawHeaders))
         order = readOrder(whole, { ...config.orders, header }).order
       await this.#refuseQuote(order?.quoteIds ?? namedByHeader(header))
       // The client may have left while the store was asked; relaying would wait forever for the client to read.
-      if (!response.destroyed) await passThrough.answer(exchange, body)
+      if (response.destroyed) return
+      if (key === undefined || whole === undefined) await passThrough.answer(exchange, body)
+      else {
+        const send = () => this.#send(exchange, { headers, body, readAtMs })
+        const answer = await keys.once(exchange, { id: key, bytes: whole, terms: order }, send)
+        if (!response.destroyed) relayAnswer(exchange, answer)
+      }
     } catch (error) {
       throw orderFailure(error, order)
     } finally {
       if (body instanceof RequestBody) body.destroy()
+    }
+  }
+
+  /** One with a key is read to the end of its answer, whether or not its client waits. */
+  async #send(exchange: Exchange, { headers, body, readAtMs }: SentOrder): Promise<WholeAnswer> {
+    const { clock, config, rateLimit, upstream } = this.#parts
+    await rateLimit?.count(exchange)
+    const times = new UpstreamTimes()
+    exchange.times = times
+    this.sent += 1
+    try {
+      return await fetchWhole({
+        upstream,
+        clock,
+        totalTimeoutMs: config.upstream.totalTimeoutMs,
+        beganAtMs: readAtMs,
+        request: {
+          kind: 'order',
+          method: 'POST',
+          target: exchange.target,
+          headers,
+          body,
+          trace: traceOf(exchange, true),
+          decide: () => waitsFor(exchange),
+        },
+        sender: {
+          sent: () => {
+            times.sentAtMs ??= performance.now()
+          },
+          answerBegan: () => {
+            times.beganAtMs = performance.now()
+          },
+        },
+      })
+    } finally {
+      times.settledAtMs = performance.now()
+      this.sent -= 1
     }
   }
 
@@ -57,4 +118,11 @@ export class PlainOrderRoute {
       members: { quoteId: named.id, use: '/v3/orders/float' },
     })
   }
+}
+
+/** An order whose client has left is not sent. Nothing else is asked of one while it waits for a connection. */
+function waitsFor({ response }: Exchange): number {
+  if (response.destroyed)
+    throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
+  return Number.POSITIVE_INFINITY
 }

@@ -1,9 +1,14 @@
+import { writeReceivedHead } from '../http/answer.ts'
 import { isZero } from '../http/decimal.ts'
-import { UpstreamFailure } from '../http/failure.ts'
-import { headerValues } from '../http/headers.ts'
+import { ClientGone, UpstreamFailure } from '../http/failure.ts'
+import { addLength, answerHeaders, headerValues } from '../http/headers.ts'
+import { ownRequestId } from '../http/ids.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
+import type { Exchange } from '../server/exchange.ts'
+import { rateLimitFields } from '../server/rate-limit.ts'
 import { quoteHeader } from '../server/swap-headers.ts'
+import type { WholeAnswer } from '../upstream/fetch.ts'
 import type { Verdict } from './guard.ts'
 import type { OrderTerms } from './order-terms.ts'
 
@@ -86,6 +91,28 @@ export function tooLarge(): Problem {
   })
 }
 
+/** Whether the provider may have an order that failed so. An error that nothing here throws may come from anywhere. */
+export function mayBeSent(error: unknown): boolean {
+  const cause = error instanceof Problem ? error.cause : error
+  if (cause instanceof UpstreamFailure || cause instanceof ClientGone) return cause.maybeSeen
+  return !(error instanceof Problem)
+}
+
+/** The provider's answer to an order, untouched. */
+export function relayAnswer(
+  exchange: Exchange,
+  { status, reason, rawHeaders, body }: Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 'body'>,
+): void {
+  const { response } = exchange
+  const headers = answerHeaders(status, rawHeaders)
+  headers.push(...ownRequestId(headers, exchange.id))
+  addLength(headers, { status, body })
+  if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
+  response.sendDate = false
+  writeReceivedHead(response, { status, reason, headers })
+  response.end(body)
+}
+
 /** Longer than the lookup of any address. Only the caller's own mistake is longer, and a target has a limit here. */
 const maxLookupLength = 2_048
 
@@ -125,7 +152,7 @@ export function orderFailure(
 }
 
 /** The path that lists the orders to an address. Half of a surrogate pair is in no address, and cannot be encoded. */
-function lookupOf(toAddress: string | undefined): string | undefined {
+export function lookupOf(toAddress: string | undefined): string | undefined {
   if (toAddress === undefined || /\p{Surrogate}/u.test(toAddress)) return undefined
   const lookup = `/v3/orders?toAddress=${encodeURIComponent(toAddress)}`
   return lookup.length > maxLookupLength ? undefined : lookup

@@ -2,15 +2,13 @@ import type { Clients } from '../client/client-address.ts'
 import { type ApplicationOf, isAddress, type Partition } from '../client/partition.ts'
 import type { Clock } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { awaitsContinue, writeReceivedHead } from '../http/answer.ts'
-import { ClientGone, UpstreamFailure } from '../http/failure.ts'
-import { addLength, answerHeaders } from '../http/headers.ts'
-import { ownRequestId } from '../http/ids.ts'
+import { awaitsContinue } from '../http/answer.ts'
+import { ClientGone } from '../http/failure.ts'
 import { Problem } from '../http/problem.ts'
 import type { Journal, NotedQuote } from '../journal/journal.ts'
 import { briefText } from '../process/text.ts'
 import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
-import { type RateLimit, rateLimitFields } from '../server/rate-limit.ts'
+import type { RateLimit } from '../server/rate-limit.ts'
 import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-headers.ts'
 import type { RequestBodies } from '../upstream/body.ts'
 import { unwritable } from '../upstream/fault.ts'
@@ -18,15 +16,18 @@ import { type AnswerHead, fetchWhole, type WholeAnswer } from '../upstream/fetch
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import { FloatOrder, type FloatOrderDecision, msUntilNextJudgement } from './float-order.ts'
+import type { OrderKeys } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { Notes } from './notes.ts'
 import { type OrderTerms, readOrder } from './order-terms.ts'
 import {
   expiredProblem,
   mayBeAccepted,
+  mayBeSent,
   orderFailure,
   quoteNamedByHeader,
   refuseUnread,
+  relayAnswer,
   tooLarge,
   unknownProblem,
 } from './problems.ts'
@@ -51,6 +52,7 @@ interface OrderParts {
   markOf(partition: string | undefined): string | undefined
   ledger: Ledger
   notes: Notes
+  keys: OrderKeys
   journals: Pick<Journal, 'caughtUp'>
   rateLimit: RateLimit | undefined
   swapHeaders: SwapHeaders
@@ -64,7 +66,7 @@ type OrderExplanation =
   | { problem?: undefined; order: FloatOrder; decision: FloatOrderDecision }
 
 /** What is sent of an order. */
-interface SentOrder {
+export interface SentOrder {
   headers: string[]
   body: SentBody
   readAtMs: number
@@ -81,13 +83,13 @@ export class FloatOrderRoute {
   }
 
   async answer(exchange: Exchange): Promise<void> {
-    const { applicationOf, bodies, clients, config, partitionOf, rateLimit, swapHeaders, upstream } =
-      this.#parts
+    const { bodies, config, keys, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
     const { rawHeaders } = request
     const headers = withTraceHeaders(swapHeaders.of(exchange), exchange)
     refuseUnread(rawHeaders)
     const header = quoteNamedByHeader(rawHeaders)
+    const key = keys.idIn(headers)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
     // order that is too late is refused for that, whether or not the upstream works.
     if (awaitsContinue(response)) upstream.mustTake('float-order')
@@ -102,19 +104,30 @@ export class FloatOrderRoute {
     const { order: terms, problem } = readOrder(bytes, { quoteIdFields, header })
     if (problem !== undefined) throw new Problem('bad-order', { detail: problem })
 
-    const partition = partitionOf(clients.identify(exchange), rawHeaders)
-    const order = await this.#judge(terms, applicationOf(rawHeaders), partition)
-    // An order that is too late already is refused without a connection, and whether or not the upstream works.
-    this.#refuseUnlessSent(order, exchange)
-    await rateLimit?.count(exchange)
-
-    const answer = await this.#send(order, exchange, { headers, body, readAtMs })
+    const sent = { headers, body, readAtMs }
+    // A key that was used is answered whatever became of the quote since, and whatever the client's limit says.
+    const answer =
+      key === undefined
+        ? await this.#order(terms, exchange, sent)
+        : await keys.once(exchange, { id: key, bytes, terms }, () => this.#order(terms, exchange, sent))
     if (response.destroyed) return
     try {
       relayAnswer(exchange, answer)
     } catch (error) {
       throw orderFailure(unwritable(upstream.name, error), terms, answer.status)
     }
+  }
+
+  /** Sends the order unless its verdict or a limit says otherwise. */
+  async #order(terms: OrderTerms, exchange: Exchange, sent: SentOrder): Promise<WholeAnswer> {
+    const { applicationOf, clients, partitionOf, rateLimit } = this.#parts
+    const { rawHeaders } = exchange.request
+    const partition = partitionOf(clients.identify(exchange), rawHeaders)
+    const order = await this.#judge(terms, applicationOf(rawHeaders), partition)
+    // An order that is too late already is refused without a connection, and whether or not the upstream works.
+    this.#refuseUnlessSent(order, exchange)
+    await rateLimit?.count(exchange)
+    return this.#send(order, exchange, sent)
   }
 
   /** Judges a float order as it would be judged now, without counting, sending or remembering anything. */
@@ -192,7 +205,7 @@ export class FloatOrderRoute {
     exchange: Exchange,
     { headers, body, readAtMs }: SentOrder,
   ): Promise<WholeAnswer> {
-    const { clock, config, events, upstream } = this.#parts
+    const { clock, config, events, notes, upstream } = this.#parts
     const times = new UpstreamTimes()
     exchange.times = times
     let used: NotedQuote | undefined
@@ -219,6 +232,7 @@ export class FloatOrderRoute {
           used = order.quote
           times.sentAtMs ??= performance.now()
           events.orderDecided(exchange, this.#decision(order), order)
+          if (used !== undefined && notes.order(used, order.partition)) events.orderRepeated(exchange, order)
         },
         answerBegan(began) {
           times.beganAtMs = performance.now()
@@ -232,9 +246,10 @@ export class FloatOrderRoute {
       status = (await Promise.race([head, answer])).status
       // The head says whether the order may have been accepted, whatever becomes of the rest of the answer.
       if (mayBeAccepted(status)) this.#use(used)
+      else if (used !== undefined) notes.orderRefused(used, order.partition)
       return await answer
     } catch (error) {
-      if (wasNeverSent(error)) throw error
+      if (!mayBeSent(error)) throw error
       if (status === 0) this.#use(used)
       throw orderFailure(error, order.terms, status)
     } finally {
@@ -248,22 +263,4 @@ export class FloatOrderRoute {
     const { config, notes } = this.#parts
     if (quote !== undefined && config.quotes.evictOnOrder) notes.use(quote)
   }
-}
-
-/** The order was refused here, could not be sent, or its client left before. */
-function wasNeverSent(error: unknown): boolean {
-  if (error instanceof Problem) return true
-  return (error instanceof UpstreamFailure || error instanceof ClientGone) && !error.maybeSeen
-}
-
-/** The provider's answer to an order, untouched. */
-function relayAnswer(exchange: Exchange, { status, reason, rawHeaders, body }: WholeAnswer): void {
-  const { response } = exchange
-  const headers = answerHeaders(status, rawHeaders)
-  headers.push(...ownRequestId(headers, exchange.id))
-  addLength(headers, { status, body })
-  if (exchange.rateLimit !== undefined) headers.push(...rateLimitFields(exchange, headers))
-  response.sendDate = false
-  writeReceivedHead(response, { status, reason, headers })
-  response.end(body)
 }

@@ -55,13 +55,23 @@ export class Valkey implements SharedStore {
   }
 
   run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
-    if (!this.up) {
-      this.#options.events.storeAsked(operation, 'skipped', 0)
-      return Promise.resolve(undefined)
-    }
+    if (this.up) return this.#within(this.#options.timeoutMs, operation, commands)
+    this.#options.events.storeAsked(operation, 'skipped', 0)
+    return Promise.resolve(undefined)
+  }
+
+  insist<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
+    return this.#within(insistMs, operation, commands)
+  }
+
+  #within<Answer>(
+    ms: number,
+    operation: StoreOperation,
+    commands: StoreCommands<Answer>,
+  ): Promise<Answer | undefined> {
     const answer = new Promise<Answer | undefined>((resolve) => {
       const report = this.#report(operation)
-      const timer = new PatientTimer(this.#options.timeoutMs, () => {
+      const timer = new PatientTimer(ms, () => {
         report('timeout')
         this.#availability.late()
         resolve(undefined)
@@ -204,6 +214,7 @@ export class Valkey implements SharedStore {
 }
 
 const aliveMs = 10_000
+const insistMs = 1_000
 const noStream = 'no stream'
 
 /** Nothing was appended yet. */

@@ -10,7 +10,7 @@ import type { Span, Tracing } from '../process/span.ts'
 /** How a request ended: for logs and the console only. */
 export type Outcome =
   | { readonly how: 'hit' | 'fetched' | 'collapsed' | 'bypass'; readonly cacheStatus: string }
-  | { readonly how: 'order-sent'; readonly why: string }
+  | { readonly how: 'order-sent' | 'order-replayed'; readonly why: string }
   | { readonly how: 'problem'; readonly problem: ProblemSlug; readonly why: string }
 
 /** What all exchanges of a gateway are made with. */
@@ -81,7 +81,7 @@ export class Exchange {
   /** What the cache made of it, in one word. */
   get cache(): string | undefined {
     const how = this.outcome?.how
-    if (how === 'problem' || how === 'order-sent') return undefined
+    if (how === 'problem' || how === 'order-sent' || how === 'order-replayed') return undefined
     return how === 'fetched' ? 'miss' : how
   }
 

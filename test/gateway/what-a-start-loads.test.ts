@@ -82,7 +82,7 @@ test('code that only some startups need is in separate files', () => {
   expect(new Set(needed)).toEqual(
     new Set([
       ...['chunk', 'disk', 'memory-rate-limiter', 'pino-pretty', 'rate-limit', 'sandbox'],
-      ...['otlp', 'program', 'render', 'stream', 'try-directory', 'valkey'],
+      ...['key-file', 'order-keys', 'otlp', 'program', 'render', 'stream', 'try-directory', 'valkey'],
     ]),
   )
 })

@@ -61,7 +61,7 @@ describe('before anything has happened', () => {
 test('the store has one series for each operation and outcome, and no other series', async () => {
   const { series = [] } = readPage(await fresh().render()).get('quotegate_store_operations_total') ?? {}
   const quotes = ['quote-get', 'quote-set', 'quote-forget', 'unlock']
-  const operations = [...quotes, 'rate-limit', 'journal-append', 'journal-read']
+  const operations = [...quotes, 'rate-limit', 'key-claim', 'key-settle', 'journal-append', 'journal-read']
   expect([...new Set(series.map(({ labels }) => labels.op))]).toEqual(operations)
   expect(series.length).toBe(operations.length * 4)
 })

@@ -1,0 +1,182 @@
+import { type FileHandle, open, rename } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { Clock } from '../clock.ts'
+import type { Logger } from '../process/logger.ts'
+import type { DiskTrouble } from './disk-trouble.ts'
+
+/** The keys of orders, as their owner has them. */
+interface Keys {
+  restore(id: string, text: string, ageMs: number): void
+  release(id: string): void
+  live(): Iterable<{ id: string; text: string; ageMs: number }>
+}
+
+interface KeyFileOptions {
+  directory: string
+  clock: Clock
+  log: Logger
+  trouble: DiskTrouble
+}
+
+/** An order with a key waits so long for its line to be written. On a disk that hangs or fails it goes on. */
+const patienceMs = 1_000
+const retryAfterMs = 1_000
+const sliceLength = 262_144
+const minRewrittenLength = 1_048_576
+
+/**
+ * The keys of orders in STATE_DIRECTORY, a line for each thing that happened to one: `keys.ndjson`. The folder's next process
+ * reads them. The file is written anew from memory when it is twice what is alive in it, and when a write has failed.
+ */
+export class KeyFile {
+  readonly #options: KeyFileOptions
+  readonly #path: string
+  #keys: Keys | undefined
+  #handle: FileHandle | undefined
+  #length = 0
+  /** When it was written anew. */
+  #liveLength = 0
+  #waiting = ''
+  #mustRewrite = true
+  /** The last write failed, or takes long: no order waits for the next one. */
+  #isFailing = false
+  #writing: Promise<void> | undefined
+  #isClosed = false
+
+  constructor(options: KeyFileOptions) {
+    this.#options = options
+    this.#path = join(options.directory, 'keys.ndjson')
+  }
+
+  /** Reads what earlier processes wrote, before anything is claimed. */
+  async read(keys: Keys): Promise<void> {
+    this.#keys = keys
+    const { clock, log } = this.#options
+    let skipped = 0
+    try {
+      const file = await open(this.#path, 'r')
+      for await (const line of file.readLines()) if (!readLine(line, keys, clock.nowMs())) skipped += 1
+    } catch (cause) {
+      if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return
+      log.error({ file: this.#path, cause }, 'the keys of earlier orders could not be read')
+    }
+    if (skipped > 0)
+      log.warn({ file: this.#path, lines: skipped }, 'some keys of earlier orders could not be read')
+  }
+
+  /** All that the folder knows was read at the start. */
+  async claim(id: string, text: string): Promise<undefined> {
+    await this.#append(lineOf(id, text, this.#options.clock.nowMs()))
+  }
+
+  async settle(id: string, text: string | undefined, ageMs: number): Promise<void> {
+    await this.#append(lineOf(id, text ?? 'null', this.#options.clock.nowMs() - ageMs))
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    const written = this.#writing
+    if (written !== undefined && !this.#isFailing) await this.#patiently(written)
+    await this.#handle?.close().catch(() => {})
+  }
+
+  #append(line: string): Promise<void> | void {
+    if (this.#isClosed) return
+    // Once the disk works again, all is written anew.
+    if (this.#isFailing) return
+    this.#waiting += line
+    return this.#patiently(this.#write())
+  }
+
+  #patiently(written: Promise<void>): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#fail()
+        resolve()
+      }, patienceMs)
+      void written.then(() => {
+        clearTimeout(timer)
+        resolve()
+      })
+    })
+  }
+
+  #fail(): void {
+    this.#isFailing = true
+    this.#mustRewrite = true
+    this.#waiting = ''
+  }
+
+  #write(): Promise<void> {
+    this.#writing ??= this.#writeWaiting().finally(() => {
+      this.#writing = undefined
+    })
+    return this.#writing
+  }
+
+  async #writeWaiting(): Promise<void> {
+    do {
+      const lines = this.#waiting
+      this.#waiting = ''
+      const isLong = this.#length > Math.max(minRewrittenLength, 2 * this.#liveLength)
+      const step = this.#mustRewrite || isLong ? this.#rewrite() : this.#writeLines(lines)
+      if (!(await this.#options.trouble.watch('keys', step))) {
+        this.#fail()
+        if (!this.#isClosed) setTimeout(() => this.#write(), retryAfterMs).unref()
+        return
+      }
+      this.#isFailing = false
+    } while (this.#waiting !== '' || this.#mustRewrite)
+  }
+
+  async #writeLines(lines: string): Promise<void> {
+    await this.#handle?.appendFile(lines)
+    this.#length += lines.length
+  }
+
+  async #rewrite(): Promise<void> {
+    this.#mustRewrite = false
+    const path = `${this.#path}.new`
+    const nowMs = this.#options.clock.nowMs()
+    const fresh = await open(path, 'w', 0o600)
+    try {
+      let lines = ''
+      let length = 0
+      for (const { id, text, ageMs } of this.#keys?.live() ?? []) {
+        lines += lineOf(id, text, nowMs - ageMs)
+        if (lines.length < sliceLength) continue
+        await fresh.appendFile(lines)
+        length += lines.length
+        lines = ''
+      }
+      await fresh.appendFile(lines)
+      await fresh.datasync()
+      await rename(path, this.#path)
+      this.#length = length + lines.length
+      this.#liveLength = this.#length
+    } catch (error) {
+      await fresh.close().catch(() => {})
+      throw error
+    }
+    const before = this.#handle
+    this.#handle = fresh
+    await before?.close().catch(() => {})
+  }
+}
+
+function lineOf(id: string, text: string, atMs: number): string {
+  return `{"key":${JSON.stringify(id)},"at":${Math.round(atMs)},"is":${text}}\n`
+}
+
+/** Returns whether the line could be read. */
+function readLine(line: string, keys: Keys, nowMs: number): boolean {
+  try {
+    const { key, at, is } = JSON.parse(line)
+    if (typeof key !== 'string' || typeof at !== 'number') return false
+    if (is === null) keys.release(key)
+    else keys.restore(key, JSON.stringify(is), Math.max(0, nowMs - at))
+    return true
+  } catch {
+    return false
+  }
+}

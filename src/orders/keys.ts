@@ -1,0 +1,338 @@
+import { hash } from 'node:crypto'
+import { type Clock, lookAt } from '../clock.ts'
+import type { Events } from '../events.ts'
+import { headerValues } from '../http/headers.ts'
+import { Problem } from '../http/problem.ts'
+import type { Exchange } from '../server/exchange.ts'
+import type { WholeAnswer } from '../upstream/fetch.ts'
+import type { OrderTerms } from './order-terms.ts'
+import { lookupOf, mayBeSent } from './problems.ts'
+
+/** The answer to an order, as the provider gave it. */
+export type KeptAnswer = Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 'body'>
+
+/**
+ * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, and its answer is lost.
+ * `large`: it was answered with more than is kept. A state only goes forward, from `sent` to one of the others.
+ */
+type State = 'sent' | 'unknown' | 'large' | KeptAnswer
+
+interface Known {
+  readonly digest: string
+  state: State
+  readonly claimedSteadyMs: number
+}
+
+/** What a keeper has of a key that was claimed so long ago. */
+interface KeptKey {
+  readonly id: string
+  readonly text: string
+  readonly ageMs: number
+}
+
+/** Where keys are kept beyond the memory of this process: a folder, or the store that replicas share. Nothing here rejects. */
+export interface KeyKeeper {
+  /** Reads what earlier processes left, if all of it is kept in memory as well. */
+  read?(keys: OrderKeys): Promise<void>
+  /** Returns what it has of the key. Undefined: it is claimed now, or the keeper could not be asked in time. */
+  claim(id: string, text: string): Promise<Omit<KeptKey, 'id'> | undefined>
+  /**
+   * Of a key that was claimed so long ago. Without a text it is free again. Resolves once that is kept, or will be when the
+   * keeper is back.
+   */
+  settle(id: string, text: string | undefined, ageMs: number): Promise<void>
+  close?(): Promise<void>
+}
+
+/** An order with a key. */
+interface KeyedOrder {
+  /** As `idIn` gave it. */
+  readonly id: string
+  readonly bytes: Buffer
+  /** Undefined: its body was not read. */
+  readonly terms: Pick<OrderTerms, 'toAddress'> | undefined
+}
+
+interface OrderKeysOptions {
+  /** What tells the keys of one provider and fleet from those of others. */
+  salt: string
+  keepers: readonly KeyKeeper[]
+  /** After this time an order of another process has no answer any more. */
+  orderMs: number
+  clock: Clock
+  events: Events
+}
+
+export const keptForMs = 86_400_000
+export const maxKeys = 10_000
+export const maxKeptBytes = 33_554_432
+const maxAnswerBytes = 65_536
+const maxKeyLength = 255
+/** An order that another replica claimed is over so long after its time, however slow that replica is. */
+const graceMs = 5_000
+
+/**
+ * One order for one click: the order with an Idempotency-Key is sent once, and its answer is given again to each request with
+ * the same key. A key is claimed before anything is sent, in memory, and where keepers are set, there.
+ */
+export class OrderKeys {
+  readonly #options: OrderKeysOptions
+  /** In the order of their claims. */
+  readonly #known = new Map<string, Known>()
+  /** Those that may be displaced: the first was answered first. */
+  readonly #answered = new Set<string>()
+  #bytes = 0
+
+  constructor(options: OrderKeysOptions) {
+    this.#options = options
+  }
+
+  get size(): number {
+    return this.#known.size
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** A digest of the key and of who sent it, of an order with these headers as the provider gets them; undefined: it has no key. */
+  idIn(sentHeaders: readonly string[]): string | undefined {
+    const key = keyIn(sentHeaders)
+    if (key === undefined) return undefined
+    const [application, authorization] = ['app-name', 'authorization'].map((name) =>
+      headerValues(sentHeaders, name),
+    )
+    return hash('sha256', JSON.stringify([this.#options.salt, application, authorization, key]), 'base64url')
+  }
+
+  /**
+   * Sends the order unless its key says that it was sent. Throws the problem of a key that is in use, or whose order has an
+   * answer that is not known.
+   */
+  async once(
+    exchange: Pick<Exchange, 'target' | 'outcome'>,
+    { id, bytes, terms }: KeyedOrder,
+    send: () => Promise<WholeAnswer>,
+  ): Promise<KeptAnswer> {
+    // What two requests with one key have to share.
+    const digest = hash('sha256', Buffer.concat([Buffer.from(`${exchange.target}\n`), bytes]), 'base64url')
+    const known = this.#find(id) ?? (await this.#claim(id, digest))
+    if (known !== undefined) {
+      const answer = this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
+      exchange.outcome = {
+        how: 'order-replayed',
+        why: 'The order with this Idempotency-Key was answered before.',
+      }
+      return answer
+    }
+    let state: State | undefined
+    try {
+      const answer = await send()
+      // The provider did not look at it.
+      state = answer.status === 429 ? undefined : keptOf(answer)
+      return answer
+    } catch (error) {
+      state = mayBeSent(error) ? 'unknown' : undefined
+      throw error
+    } finally {
+      // Before its client has the answer: what was answered once is answered alike, whatever becomes of this process.
+      await this.#settle(id, state)
+    }
+  }
+
+  /** Before the first order comes. */
+  async start(): Promise<void> {
+    for (const keeper of this.#options.keepers) await keeper.read?.(this)
+  }
+
+  async close(): Promise<void> {
+    for (const keeper of this.#options.keepers) await keeper.close?.()
+  }
+
+  /** A key that an earlier process left. An order that was on its way then has no known answer. */
+  restore(id: string, text: string, ageMs: number): void {
+    const { digest, state } = decode(text)
+    const claimedSteadyMs = this.#steadyMs - ageMs
+    this.#forget(id)
+    if (ageMs >= keptForMs) return
+    this.#known.set(id, { digest, state: 'sent', claimedSteadyMs })
+    this.#enter(id, state === 'sent' ? 'unknown' : state)
+  }
+
+  /** A key that an earlier process left and then let go. */
+  release(id: string): void {
+    this.#forget(id)
+  }
+
+  /** All that is kept, as keepers have it. */
+  *live(): Iterable<KeptKey> {
+    const steadyMs = this.#steadyMs
+    for (const [id, known] of this.#known)
+      yield { id, text: encode(known), ageMs: steadyMs - known.claimedSteadyMs }
+  }
+
+  get #steadyMs(): number {
+    return lookAt(this.#options.clock).steadyMs
+  }
+
+  #find(id: string): Known | undefined {
+    const overSteadyMs = this.#steadyMs - keptForMs
+    for (const [oldest, { claimedSteadyMs }] of this.#known) {
+      if (claimedSteadyMs > overSteadyMs) break
+      this.#forget(oldest)
+    }
+    return this.#known.get(id)
+  }
+
+  /** Returns what a keeper knows of the key already. */
+  async #claim(id: string, digest: string): Promise<Known | undefined> {
+    this.#makeRoom()
+    const { events, keepers, orderMs } = this.#options
+    const claimed: Known = { digest, state: 'sent', claimedSteadyMs: this.#steadyMs }
+    this.#known.set(id, claimed)
+    const found = await Promise.all(keepers.map((keeper) => keeper.claim(id, encode(claimed))))
+    const other = found.find((one) => one !== undefined)
+    if (other === undefined) {
+      events.orderKeyed('claimed')
+      return undefined
+    }
+    this.#forget(id)
+    await Promise.all(keepers.map((keeper, index) => found[index] ?? keeper.settle(id, undefined, 0)))
+    const { digest: itsDigest, state } = decode(other.text)
+    const isLost = state === 'sent' && other.ageMs > orderMs + graceMs
+    return { ...claimed, digest: itsDigest, state: isLost ? 'unknown' : state }
+  }
+
+  /** Never one whose order may be on its way, or was sent with an unknown outcome. */
+  #makeRoom(): void {
+    if (this.#known.size < maxKeys || this.#displace()) return
+    this.#options.events.orderKeyed('refused')
+    throw new Problem('saturated', {
+      detail:
+        `${maxKeys} orders with an Idempotency-Key have no known answer, so no more can be kept apart. Nothing was sent to ` +
+        'the provider.',
+      headers: { 'Retry-After': '60' },
+    })
+  }
+
+  #displace(): boolean {
+    for (const oldest of this.#answered) {
+      this.#forget(oldest)
+      this.#options.events.orderKeyed('displaced')
+      return true
+    }
+    return false
+  }
+
+  #answerAgain({ digest, state }: Known, sentDigest: string, lookup: string | undefined): KeptAnswer {
+    const { events } = this.#options
+    if (digest !== '' && digest !== sentDigest) {
+      events.orderKeyed('reused')
+      throw new Problem('idempotency-key-reused', {
+        detail:
+          'Another order was sent with this Idempotency-Key. Nothing was sent to the provider. Each order has a key of its own.',
+      })
+    }
+    const where = lookup === undefined ? '' : ' Look it up at `lookup`.'
+    const members = lookup === undefined ? {} : { lookup }
+    switch (state) {
+      case 'sent':
+        events.orderKeyed('in-progress')
+        throw new Problem('order-in-progress', {
+          detail: 'The order with this Idempotency-Key is on its way. Ask again for its answer.',
+          headers: { 'Retry-After': '1' },
+        })
+      case 'unknown':
+        events.orderKeyed('unknown')
+        throw new Problem('order-outcome-unknown', {
+          detail: `The order with this Idempotency-Key was sent, and its answer was lost. It is not sent again.${where}`,
+          members,
+        })
+      case 'large':
+        events.orderKeyed('too-large')
+        throw new Problem('order-answered', {
+          detail: `The order with this Idempotency-Key was answered, with more than is kept. It is not sent again.${where}`,
+          members,
+        })
+      default:
+        events.orderKeyed('replayed')
+        return { ...state, rawHeaders: [...state.rawHeaders, 'Idempotent-Replayed', 'true'] }
+    }
+  }
+
+  /** Undefined: the key is free again. */
+  async #settle(id: string, state: State | undefined): Promise<void> {
+    const known = this.#known.get(id)
+    if (known === undefined) return
+    if (state === undefined) this.#forget(id)
+    else this.#enter(id, state)
+    const text = state === undefined ? undefined : encode(known)
+    const ageMs = this.#steadyMs - known.claimedSteadyMs
+    await Promise.all(this.#options.keepers.map((keeper) => keeper.settle(id, text, ageMs)))
+  }
+
+  #enter(id: string, state: State): void {
+    const known = this.#known.get(id)
+    if (known === undefined) return
+    known.state = state
+    this.#bytes += bytesOf(state)
+    if (state !== 'unknown') this.#answered.add(id)
+    while (this.#bytes > maxKeptBytes && this.#displace());
+  }
+
+  #forget(id: string): void {
+    const known = this.#known.get(id)
+    if (known === undefined) return
+    this.#known.delete(id)
+    this.#answered.delete(id)
+    this.#bytes -= bytesOf(known.state)
+  }
+}
+
+/** The key that a request names; undefined: none. As the draft of the IETF writes it, in quotes, or as it is. */
+function keyIn(rawHeaders: readonly string[]): string | undefined {
+  const values = headerValues(rawHeaders, 'idempotency-key')
+  const [value] = values
+  if (value === undefined) return undefined
+  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(value)
+  const key = quoted === null ? value : (quoted[1] ?? '').replace(/\\(.)/g, '$1')
+  const isKey = /^[\x21-\x7e]+$/.test(key) && key.length <= maxKeyLength
+  const isCut = quoted === null && value.startsWith('"')
+  if (values.length === 1 && isKey && !isCut) return key
+  throw new Problem('bad-idempotency-key', {
+    detail:
+      `The request has more than one Idempotency-Key, or one that is not 1 to ${maxKeyLength} visible ASCII characters. ` +
+      'Nothing was sent to the provider.',
+  })
+}
+
+function keptOf({ status, reason, rawHeaders, body }: WholeAnswer): State {
+  const answer = { status, reason, rawHeaders, body }
+  return bytesOf(answer) > maxAnswerBytes ? 'large' : answer
+}
+
+function bytesOf(state: State): number {
+  if (typeof state === 'string') return 0
+  return state.rawHeaders.reduce((sum, text) => sum + text.length, state.body.length)
+}
+
+/** As keepers have it: one line of JSON. */
+function encode({ digest, state }: Pick<Known, 'digest' | 'state'>): string {
+  if (typeof state === 'string') return JSON.stringify({ digest, state })
+  return JSON.stringify({ digest, ...state, state: 'answered', body: state.body.toString('base64') })
+}
+
+/** What cannot be read says that there was such an order, and no more. */
+function decode(text: string): Pick<Known, 'digest' | 'state'> {
+  try {
+    const { digest, state, status, reason, rawHeaders, body } = JSON.parse(text)
+    if (typeof digest !== 'string') throw new TypeError('no digest')
+    if (state === 'sent' || state === 'unknown' || state === 'large') return { digest, state }
+    const isAnswer = Number.isInteger(status) && typeof reason === 'string' && typeof body === 'string'
+    const isList = Array.isArray(rawHeaders) && rawHeaders.every((one) => typeof one === 'string')
+    if (!isAnswer || !isList) throw new TypeError('no answer')
+    return { digest, state: { status, reason, rawHeaders, body: Buffer.from(body, 'base64') } }
+  } catch {
+    return { digest: '', state: 'unknown' }
+  }
+}

@@ -1,0 +1,195 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { Events } from '../../src/events.ts'
+import { UpstreamFailure } from '../../src/http/failure.ts'
+import { Problem } from '../../src/http/problem.ts'
+import { type KeyKeeper, OrderKeys } from '../../src/orders/keys.ts'
+import type { WholeAnswer } from '../../src/upstream/fetch.ts'
+import { deferred } from '../support/clients/quotes.ts'
+import { environment } from '../support/machine/environment.ts'
+
+/** `npm run check:long` asks for more. */
+const runs = Number(environment().ORDER_KEY_HISTORIES ?? 500)
+const orderMs = 15_000
+const dayMs = 86_400_000
+
+type Clock = { ms: number; nowMs(): number; steadyMs(): number }
+
+/** What two replicas share, or what a folder has: a claim is atomic there, and a settled key stays settled. */
+class Kept implements KeyKeeper {
+  readonly #clock: Clock
+  readonly lines = new Map<string, { text: string; atMs: number; by: unknown }>()
+  /** A folder knows only what its own process has told it. */
+  readonly #isShared: boolean
+  readonly #owner: unknown
+
+  constructor(clock: Clock, isShared: boolean, owner: unknown, lines?: Kept['lines']) {
+    this.#clock = clock
+    this.#isShared = isShared
+    this.#owner = owner
+    if (lines !== undefined) this.lines = lines
+  }
+
+  async read(keys: OrderKeys): Promise<void> {
+    if (this.#isShared) return
+    for (const [id, { text, atMs }] of this.lines) keys.restore(id, text, this.#clock.ms - atMs)
+  }
+
+  async claim(id: string, text: string) {
+    const found = this.lines.get(id)
+    const isOver = found === undefined || this.#clock.ms - found.atMs >= dayMs
+    if (this.#isShared && !isOver) return { text: found.text, ageMs: this.#clock.ms - found.atMs }
+    this.lines.set(id, { text, atMs: this.#clock.ms, by: this.#owner })
+    return undefined
+  }
+
+  async settle(id: string, text: string | undefined, ageMs: number) {
+    const found = this.lines.get(id)
+    if (this.#isShared && found !== undefined && found.by !== this.#owner) return
+    if (text === undefined) this.lines.delete(id)
+    else this.lines.set(id, { text, atMs: this.#clock.ms - ageMs, by: this.#owner })
+  }
+}
+
+interface Replica {
+  keys: OrderKeys
+  folder: Kept
+  isAlive: boolean
+}
+
+interface Sending {
+  key: string
+  replica: Replica
+  end: ReturnType<typeof deferred<WholeAnswer>>
+}
+
+const endings = ['answered', 'failed status', 'lost', 'refused', 'limited'] as const
+const step = fc.oneof(
+  {
+    weight: 6,
+    arbitrary: fc.record({
+      do: fc.constant('click' as const),
+      at: fc.nat(1),
+      key: fc.nat(2),
+      body: fc.nat(1),
+    }),
+  },
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      do: fc.constant('end' as const),
+      which: fc.nat(5),
+      how: fc.constantFrom(...endings),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('kill' as const), at: fc.nat(1) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('wait' as const),
+      ms: fc.constantFrom(1_000, orderMs + 6_000, 0.8 * dayMs, dayMs + 1),
+    }),
+  },
+)
+
+const answerOf = (status: number, text: string): WholeAnswer =>
+  ({ status, reason: '', rawHeaders: ['X-For', text], body: Buffer.from(text) }) as WholeAnswer
+
+/** Lets all that is settled go on. */
+const settle = () => new Promise<void>((resolve) => setImmediate(resolve))
+
+test.each(['two replicas and a store', 'one process and its folder'])(
+  'the provider sees the order of each key once, and what was answered once is answered alike: %s',
+  async (where) => {
+    const isFleet = where.startsWith('two')
+    await fc.assert(
+      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+        const clock: Clock = { ms: dayMs, nowMs: () => clock.ms, steadyMs: () => clock.ms }
+        const shared: Kept['lines'] = new Map()
+        const start = async (before?: Replica): Promise<Replica> => {
+          const owner = {}
+          const folder = new Kept(clock, false, owner, before?.folder.lines)
+          const keepers = isFleet ? [new Kept(clock, true, owner, shared)] : [folder]
+          const keys = new OrderKeys({ salt: '', keepers, orderMs, clock, events: new Events() })
+          await keys.start()
+          return { keys, folder, isAlive: true }
+        }
+        const replicas = [await start(), await start()]
+        const sendings: Sending[] = []
+        /** Of each key whose order the provider may have, since when, and what it answered. */
+        const seen = new Map<string, { claimedMs: number; answer?: string }>()
+        let made = 0
+
+        const click = async (replica: Replica, key: string, body: string): Promise<void> => {
+          const id = replica.keys.idIn(['Idempotency-Key', key])
+          if (id === undefined) throw new Error('no key')
+          const exchange = { target: '/v3/orders/float', outcome: undefined }
+          const claimedMs = clock.ms
+          let isNew = false
+          const send = (): Promise<WholeAnswer> => {
+            isNew = true
+            const before = seen.get(key)
+            expect(
+              before === undefined || claimedMs - before.claimedMs >= dayMs,
+              `${key} is sent twice`,
+            ).toBe(true)
+            seen.set(key, { claimedMs })
+            const end = deferred<WholeAnswer>()
+            sendings.push({ key, replica, end })
+            return end.promise
+          }
+          try {
+            const { body: bytes } = await replica.keys.once(
+              exchange,
+              { id, bytes: Buffer.from(body), terms: undefined },
+              send,
+            )
+            if (!isNew && replica.isAlive) expect(bytes.toString()).toBe(seen.get(key)?.answer)
+          } catch (error) {
+            if (!(error instanceof Problem || error instanceof UpstreamFailure)) throw error
+            // It is said to be on its way while it is, or may be at a replica that died.
+            if (!(error instanceof Problem) || error.slug !== 'order-in-progress') return
+            const isOnItsWay = sendings.some((one) => one.key === key && one.replica.isAlive)
+            const forMs = clock.ms - (seen.get(key)?.claimedMs ?? clock.ms)
+            expect(isOnItsWay || (isFleet && forMs <= orderMs + 5_000), `${key} is on its way for ever`).toBe(
+              true,
+            )
+          }
+        }
+
+        const clicks: Promise<void>[] = []
+        for (const one of steps) {
+          const alive = sendings.filter(({ replica }) => replica.isAlive)
+          const at = isFleet && 'at' in one ? one.at : 0
+          const replica = replicas[at] as Replica
+          if (one.do === 'click') clicks.push(click(replica, `k${one.key}`, `b${one.body}`))
+          else if (one.do === 'wait') clock.ms += one.ms
+          else if (one.do === 'kill') {
+            replica.isAlive = false
+            replicas[at] = await start(replica)
+          } else {
+            const sending = alive[one.which % Math.max(1, alive.length)]
+            if (sending === undefined) continue
+            sendings.splice(sendings.indexOf(sending), 1)
+            const { key, end } = sending
+            const mine = seen.get(key)
+            made += 1
+            const answer = `${key} ${made}`
+            if (one.how === 'refused' || one.how === 'limited') seen.delete(key)
+            else if (one.how !== 'lost' && mine !== undefined) mine.answer = answer
+            if (one.how === 'lost')
+              end.reject(new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true }))
+            else if (one.how === 'refused') end.reject(new Problem('quote-expired', { detail: '' }))
+            else
+              end.resolve(answerOf(one.how === 'limited' ? 429 : one.how === 'answered' ? 201 : 500, answer))
+          }
+          await settle()
+        }
+        for (const { end } of sendings)
+          end.reject(new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true }))
+        await Promise.all(clicks)
+      }),
+      { numRuns: runs },
+    )
+  },
+)
