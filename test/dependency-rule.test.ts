@@ -129,7 +129,7 @@ const allowed: Record<string, readonly string[]> = {
     'ioredis',
   ],
   'src/journal/sample.ts': ['./journal.ts', '../clock.ts', '../http/decimal.ts'],
-  'src/tracing/sample.ts': ['./sampler.ts', '../http/ids.ts', '@opentelemetry/sdk-trace'],
+  'src/tracing/sample.ts': ['./otlp.ts', '../http/ids.ts', '@opentelemetry/sdk-trace-base'],
   'src/metrics/sample.ts': ['./series.ts', '../upstream/upstream.ts', '../journal/disk.ts', 'prom-client'],
   'src/operations/sample.ts': ['./view.ts', '../http/problem.ts', 'express'],
   'src/sandbox/sample.ts': [

@@ -14,6 +14,15 @@ const besides = ['bench/README.md', 'deploy/kubernetes/README.md']
 const pages = ['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', ...besides, ...written, ...decisions]
 const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
 
+/** The variables that OpenTelemetry's packages read themselves. */
+const namesOfOpenTelemetry = ['otlp-exporter-base', 'resources', 'sdk-trace-base'].flatMap((name) => {
+  const folder = `node_modules/@opentelemetry/${name}/build/src/`
+  const files = readdirSync(new URL(folder, root), { recursive: true, encoding: 'utf8' })
+  return files
+    .filter((file) => file.endsWith('.js'))
+    .flatMap((file) => read(folder + file).match(/OTEL(?:_[A-Z]+)+/g) ?? [])
+})
+
 /** The anchors that a page has, as GitHub makes them of its headings. */
 function anchorsOf(page: string): string[] {
   const outsideCode = read(page).replace(/^```[\s\S]*?^```$/gm, '')
@@ -70,6 +79,7 @@ describe.each(pages)('%s', (page) => {
       'HTTPS_PROXY',
       'NO_PROXY',
       ...Object.keys(otherNames),
+      ...namesOfOpenTelemetry,
     ]
     const others = [...codes, ...ofOthers, ...Object.keys(retiredSettings)]
     expect(named.filter((name) => !isSettingName(name) && !others.includes(name))).toEqual([])

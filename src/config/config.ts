@@ -16,10 +16,9 @@ import { replaceRetired } from './retired-settings.ts'
 import { asProblemOfFile, readSecretFiles, type SecretsRead } from './secret-files.ts'
 import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings.ts'
 import { readTlsFiles, type TlsFilesRead } from './tls-files.ts'
-import { tracesOf } from './traces.ts'
 import type { TryDirectory } from './try-directory.ts'
 import { unknownNameProblems } from './unknown-names.ts'
-import { proxyOfOthers } from './warnings.ts'
+import { keysInTheOpen, proxyOfOthers } from './warnings.ts'
 
 /** The settings as the code reads them, frozen. */
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>
@@ -156,7 +155,14 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
       clientAddress: values.LOG_CLIENT_ADDRESS,
     },
     /** Undefined: nothing is traced. */
-    traces: tracesOf(values),
+    traces: values.OTEL_EXPORTER_OTLP_ENDPOINT
+      ? {
+          endpoint: values.OTEL_EXPORTER_OTLP_ENDPOINT,
+          protocol: values.OTEL_EXPORTER_OTLP_PROTOCOL,
+          sampler: values.OTEL_TRACES_SAMPLER,
+          samplerRatio: values.OTEL_TRACES_SAMPLER_ARG,
+        }
+      : undefined,
   }
 }
 
@@ -244,7 +250,12 @@ export function loadConfig(
     problems.push({ name, value: text && displaySetting(name, text), expected })
   }
 
-  const warnings = [...findings.warnings, ...proxyOfOthers(texts), ...memoryWarnings(values, isSet, memory)]
+  const warnings = [
+    ...findings.warnings,
+    ...proxyOfOthers(texts),
+    ...keysInTheOpen(values, texts),
+    ...memoryWarnings(values, isSet, memory),
+  ]
   const report = (how: 'warn' | 'error', more: readonly Required<SettingProblem>[]) => {
     if (how === 'warn') warnings.push(...more.map(({ message }) => message))
     else problems.push(...more)

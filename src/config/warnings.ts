@@ -69,24 +69,26 @@ export function warningsFor(values: SettingValues, context: WarningContext): str
   return warnings
 }
 
-function collectorWarnings(values: SettingValues): string[] {
-  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_HEADERS: headers } = values
-  if (endpoint === undefined) return []
-  const { hostname, port, protocol } = new URL(endpoint)
-  const warnings: string[] = []
-  if (port === '4317') {
-    warnings.push(
-      `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} has the usual port for gRPC, and quotegate sends spans over HTTP. ` +
-        'Use the port for OTLP over HTTP, usually 4318.',
-    )
-  }
-  if (protocol === 'http:' && headers !== undefined && !isLoopback(hostname)) {
-    warnings.push(
-      `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} is not encrypted and OTEL_EXPORTER_OTLP_HEADERS is set: anyone on the ` +
-        'network between can take the keys in it. Use https.',
-    )
-  }
-  return warnings
+function collectorWarnings({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: SettingValues): string[] {
+  if (endpoint === undefined || new URL(endpoint).port !== '4317') return []
+  return [
+    `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} has the usual port for gRPC, and quotegate sends spans over HTTP. ` +
+      'Use the port for OTLP over HTTP, usually 4318.',
+  ]
+}
+
+/** OpenTelemetry reads the keys itself: their name is not a setting. */
+export function keysInTheOpen(
+  { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: SettingValues,
+  texts: ReadonlyMap<string, string>,
+): string[] {
+  if (endpoint === undefined || !texts.has('OTEL_EXPORTER_OTLP_HEADERS')) return []
+  const { hostname, protocol } = new URL(endpoint)
+  if (protocol === 'https:' || isLoopback(hostname)) return []
+  return [
+    `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} is not encrypted and OTEL_EXPORTER_OTLP_HEADERS is set: anyone on the ` +
+      'network between can take the keys in it. Use https.',
+  ]
 }
 
 /** Many machines have HTTPS_PROXY for other programs, so that alone it must not decide where orders are sent. */

@@ -1,4 +1,4 @@
-import { hash, randomUUID } from 'node:crypto'
+import { hash } from 'node:crypto'
 import type { Clients } from '../client/client-address.ts'
 import type { ApplicationOf } from '../client/partition.ts'
 import type { RateLimiter } from '../client/rate-limiter.ts'
@@ -12,7 +12,6 @@ import type { Journal, JournalReader, JournalRecord } from '../journal/journal.t
 import type { StreamJournal } from '../journal/stream.ts'
 import { type KeyKeeper, keptForMs } from '../orders/keys.ts'
 import type { Logger } from '../process/logger.ts'
-import { version } from '../process/package-info.ts'
 import type { Tracing } from '../process/span.ts'
 import type { SummedLog } from '../process/summed-log.ts'
 import type { SharedStore } from '../replicas/store.ts'
@@ -34,7 +33,7 @@ export async function tracingIfSet(
   { events, log, clients }: { events: Events; log: SummedLog; clients: Clients },
 ): Promise<Tracing | undefined> {
   if (traces === undefined) return undefined
-  const { createOtlpTracing } = await import('../tracing/otlp.ts').catch((cause) => {
+  const { OtlpTracing } = await import('../tracing/otlp.ts').catch((cause) => {
     throw new SettingsError([
       {
         name: 'OTEL_EXPORTER_OTLP_ENDPOINT',
@@ -43,14 +42,14 @@ export async function tracingIfSet(
       },
     ])
   })
-  return createOtlpTracing({
+  return new OtlpTracing({
     ...traces,
-    resource: { 'service.version': version, 'service.instance.id': randomUUID(), ...traces.resource },
-    version,
-    log,
-    events,
     // Without its headers, the reading of an address says no more than whether the peer is trusted.
     isTrustedPeer: (address) => clients.read(address, []).peerTrusted,
+    dropped(spans, reason) {
+      events.spansDropped(spans)
+      log.say({ level: 'warn', cause: { dropped: reason }, message: `spans were dropped: ${reason}` })
+    },
   })
 }
 

@@ -1,13 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 
-/** One sampled step of a request. Times are of `performance.now()`. */
+/** One sampled step of a request. */
 export interface Span {
   readonly traceId: string
   /** The `traceparent` of a request that is sent in this step. */
   readonly traceparent: string
-  name: string
-  startedAtMs: number
-  /** A step of this one. `client`: a request to another service. */
+  rename(name: string): void
+  /** A step of this one, which begins now. `client`: a request to another service. */
   child(name: string, kind: 'client' | 'internal'): Span
   /** Undefined values are left out. */
   set(attribute: string, value: string | number | undefined): void
@@ -32,10 +31,8 @@ export function inSpan<Result>(span: Span | undefined, run: () => Result): Resul
 
 /** Decides which requests are traced. */
 export interface Tracing {
-  /** The span of a request; undefined, and nothing made, if it is not sampled. */
-  begin(rawHeaders: readonly string[], peerAddress: string | undefined, startedAtMs: number): Span | undefined
-  /** For a request that is in no trace and was not sampled. */
-  unsampledTraceId(): string
+  /** The span of a request that began then, by `performance.now()`; if it is not sampled, the id of its trace. */
+  begin(rawHeaders: readonly string[], peerAddress: string | undefined, startedAtMs: number): Span | string
   /** Sends what has ended; a collector that takes longer than this, or than two seconds, does not get it. */
   close(leftMs: number): Promise<void>
 }

@@ -39,7 +39,7 @@ export class Exchange {
   readonly isTracing: boolean
   /** Undefined: the request is not sampled, or nothing is traced. */
   readonly span: Span | undefined
-  /** Of a trace that begins here and is not sampled. */
+  /** Of the trace of a request that is not sampled. */
   readonly #unsampledTraceId: string | undefined
   /** Whose request it is; undefined if no route has needed it so far. */
   client: ClientAddress | undefined = undefined
@@ -67,10 +67,9 @@ export class Exchange {
     this.hasClientsId = sentId !== undefined && fitId.test(sentId)
     this.id = sentId !== undefined && this.hasClientsId ? sentId : nextId()
     this.isTracing = tracing !== undefined
-    this.span = tracing?.begin(rawHeaders, socket.remoteAddress, this.startedAtMs)
-    const isUnsampled = tracing !== undefined && this.span === undefined
-    this.#unsampledTraceId =
-      isUnsampled && traceIdOf(rawHeaders) === undefined ? tracing.unsampledTraceId() : undefined
+    const begun = tracing?.begin(rawHeaders, socket.remoteAddress, this.startedAtMs)
+    this.span = typeof begun === 'string' ? undefined : begun
+    this.#unsampledTraceId = typeof begun === 'string' ? begun : undefined
   }
 
   /** Of the trace that the request is in; undefined if it is in none, and none is begun here. */

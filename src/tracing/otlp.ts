@@ -1,249 +1,199 @@
-import { type HrTime, type Link, type SpanContext, SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import { JsonTraceSerializer, ProtobufTraceSerializer } from '@opentelemetry/otlp-transformer'
-import { type Resource, resourceFromAttributes } from '@opentelemetry/resources'
-import { BatchSpanProcessor, type ReadableSpan, type SpanExporter } from '@opentelemetry/sdk-trace'
-import { formatTraceparent, newSpanId, readTraceparent, type TraceParent } from '../http/ids.ts'
+import { randomUUID } from 'node:crypto'
+import { setTimeout } from 'node:timers/promises'
+import * as otel from '@opentelemetry/api'
+import { ExportResultCode, getNumberFromEnv } from '@opentelemetry/core'
+import { OTLPTraceExporter as JsonExporter } from '@opentelemetry/exporter-trace-otlp-http'
+import { OTLPTraceExporter as ProtobufExporter } from '@opentelemetry/exporter-trace-otlp-proto'
+import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources'
+import * as sdk from '@opentelemetry/sdk-trace-base'
+import { formatTraceparent, readTraceparent } from '../http/ids.ts'
+import { version } from '../process/package-info.ts'
 import type { Span, Tracing } from '../process/span.ts'
-import { hrTime } from './hr-time.ts'
-import type { OtlpOptions } from './options.ts'
-import { createSampler, samplesContinued } from './sampler.ts'
-import { CollectorFailure, createSender } from './sender.ts'
 
-/** Of spans that have ended and that the collector has not taken yet. */
-export const maxWaitingSpans = 2_048
-const maxSpansPerExport = 512
-const exportTimeoutMs = 10_000
 /** A collector that hangs must not hold up the end. */
 const flushWithinMs = 2_000
 /** Of an attribute. A target may have 8 KiB. */
 const maxTextLength = 1_024
 
-const serializers = { 'http/json': JsonTraceSerializer, 'http/protobuf': ProtobufTraceSerializer }
-const contentTypes = { 'http/json': 'application/json', 'http/protobuf': 'application/x-protobuf' }
-const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL }
+const exporters = { 'http/json': JsonExporter, 'http/protobuf': ProtobufExporter }
+const kinds = { client: otel.SpanKind.CLIENT, internal: otel.SpanKind.INTERNAL }
 
-/** What all spans of this process have in common. */
-interface Origin {
-  readonly resource: Resource
-  readonly instrumentationScope: { readonly name: string; readonly version: string }
-  ended(span: OtlpSpan): void
+export interface OtlpOptions {
+  /** `/v1/traces` is appended. */
+  endpoint: string
+  protocol: keyof typeof exporters
+  sampler: string
+  samplerRatio: number
+  /** Whether the flag of its `traceparent` counts. */
+  isTrustedPeer(address: string | undefined): boolean
+  dropped(spans: number, reason: string): void
 }
 
-const noEvents: ReadableSpan['events'] = []
+/**
+ * OpenTelemetry's own tracer, by OTLP over HTTP. Its packages read the other OTEL_ variables from the environment: the
+ * resource, the batches, the limits of spans, and how the collector is called.
+ */
+export class OtlpTracing implements Tracing {
+  readonly tracer: otel.Tracer
+  readonly delivery: Delivery
+  readonly #processor: sdk.BatchSpanProcessor
+  readonly #isTrustedPeer: OtlpOptions['isTrustedPeer']
 
-/** As the packages read spans. Theirs take several times as long to make, and would decide for themselves what is sampled. */
-class OtlpSpan implements Span, ReadableSpan {
-  name: string
-  startedAtMs: number
-  readonly kind: SpanKind
-  readonly parentSpanContext?: SpanContext
-  readonly attributes: Record<string, string | number> = {}
-  readonly links: Link[] = []
-  status: { code: SpanStatusCode } = { code: SpanStatusCode.UNSET }
-  readonly #context: SpanContext
-  readonly #origin: Origin
-  /** The wall clock less the steady one, when the trace came here: a clock that is set must not turn a trace around. */
-  readonly #epochMs: number
-  #endedAtMs = 0
-
-  constructor(
-    { name, kind, startedAtMs }: { name: string; kind: SpanKind; startedAtMs: number },
-    { traceId, parent, epochMs }: { traceId: string; parent: SpanContext | undefined; epochMs: number },
-    origin: Origin,
-  ) {
-    this.name = name
-    this.kind = kind
-    this.startedAtMs = startedAtMs
-    if (parent !== undefined) this.parentSpanContext = parent
-    this.#context = { traceId, spanId: newSpanId(), traceFlags: 1 }
-    this.#epochMs = epochMs
-    this.#origin = origin
+  constructor({ endpoint, protocol, sampler, samplerRatio, isTrustedPeer, dropped }: OtlpOptions) {
+    const ours = resourceFromAttributes({
+      'service.name': 'quotegate',
+      'service.version': version,
+      'service.instance.id': randomUUID(),
+    })
+    this.delivery = new Delivery(new exporters[protocol]({ url: `${endpoint}/v1/traces` }), dropped)
+    this.#processor = new sdk.BatchSpanProcessor(this.delivery)
+    this.tracer = new sdk.BasicTracerProvider({
+      resource: ours.merge(detectResources({ detectors: [envDetector] })),
+      sampler: new PeerSampler(sampler, samplerRatio),
+      spanProcessors: [this.#processor],
+    }).getTracer('quotegate', version)
+    this.#isTrustedPeer = isTrustedPeer
   }
 
-  get traceId(): string {
-    return this.#context.traceId
+  begin(rawHeaders: readonly string[], peer: string | undefined, startedAtMs: number): Span | string {
+    const epochMs = Date.now() - performance.now()
+    const options = { kind: otel.SpanKind.SERVER, startTime: epochMs + startedAtMs }
+    const span = this.tracer.startSpan('', options, this.#contextOf(rawHeaders, peer))
+    return span.isRecording() ? new OtlpSpan(span, this, epochMs) : span.spanContext().traceId
+  }
+
+  #contextOf(rawHeaders: readonly string[], peer: string | undefined): otel.Context {
+    const parent = readTraceparent(rawHeaders)
+    if (parent === undefined) return otel.ROOT_CONTEXT
+    const { traceId, spanId, sampled } = parent
+    const caller = { traceId, spanId, traceFlags: Number(sampled), isRemote: true }
+    const context = otel.trace.setSpanContext(otel.ROOT_CONTEXT, caller)
+    return this.#isTrustedPeer(peer) ? context : context.setValue(flagIsIgnored, true)
+  }
+
+  async close(leftMs: number): Promise<void> {
+    this.delivery.takesMore = false
+    // The processor does not wait for the batch that it was sending, nor, once one batch has failed, for the others.
+    const sent = this.#processor
+      .shutdown()
+      .catch(() => {})
+      .then(() => this.delivery.shutdown())
+    await Promise.race([sent, setTimeout(Math.min(leftMs, flushWithinMs), undefined, { ref: false })])
+    this.delivery.giveUp()
+  }
+}
+
+const flagIsIgnored = otel.createContextKey('the flag of the caller is ignored')
+
+/** OpenTelemetry's samplers follow the flag of every caller, so that any client could have everything recorded. */
+export class PeerSampler implements sdk.Sampler {
+  readonly #own: sdk.Sampler
+  readonly #trusting: sdk.Sampler
+
+  constructor(name: string, ratio: number) {
+    const share = name.endsWith('always_on') ? 1 : name.endsWith('always_off') ? 0 : ratio
+    this.#own = new sdk.TraceIdRatioBasedSampler(share)
+    const followsParent = name.startsWith('parentbased_')
+    this.#trusting = followsParent ? new sdk.ParentBasedSampler({ root: this.#own }) : this.#own
+  }
+
+  shouldSample(...asked: Parameters<sdk.Sampler['shouldSample']>): sdk.SamplingResult {
+    const sampler = asked[0].getValue(flagIsIgnored) === true ? this.#own : this.#trusting
+    return sampler.shouldSample(...asked)
+  }
+}
+
+class OtlpSpan implements Span {
+  readonly traceId: string
+  readonly #span: otel.Span
+  readonly #tracing: OtlpTracing
+  /** The wall clock less the steady one, when the trace came here: a clock that is set must not turn a trace around. */
+  readonly #epochMs: number
+
+  constructor(span: otel.Span, tracing: OtlpTracing, epochMs: number) {
+    this.traceId = span.spanContext().traceId
+    this.#span = span
+    this.#tracing = tracing
+    this.#epochMs = epochMs
   }
 
   get traceparent(): string {
-    return formatTraceparent({ ...this.#context, sampled: true })
+    return formatTraceparent({ ...this.#span.spanContext(), sampled: true })
+  }
+
+  rename(name: string): void {
+    this.#span.updateName(name)
   }
 
   child(name: string, kind: 'client' | 'internal'): Span {
-    return new OtlpSpan(
-      { name, kind: kinds[kind], startedAtMs: performance.now() },
-      { traceId: this.traceId, parent: this.#context, epochMs: this.#epochMs },
-      this.#origin,
-    )
+    const context = otel.trace.setSpan(otel.ROOT_CONTEXT, this.#span)
+    const options = { kind: kinds[kind], startTime: this.#epochMs + performance.now() }
+    const span = this.#tracing.tracer.startSpan(name, options, context)
+    return new OtlpSpan(span, this.#tracing, this.#epochMs)
   }
 
   set(attribute: string, value: string | number | undefined): void {
     if (value === undefined) return
-    this.attributes[attribute] = typeof value === 'string' ? value.slice(0, maxTextLength) : value
+    this.#span.setAttribute(attribute, typeof value === 'string' ? value.slice(0, maxTextLength) : value)
   }
 
   linkTo(other: Span): void {
-    if (other instanceof OtlpSpan) this.links.push({ context: other.#context })
+    if (other instanceof OtlpSpan) this.#span.addLink({ context: other.#span.spanContext() })
   }
 
   end(error?: string): void {
-    if (this.ended) return
-    this.#endedAtMs = performance.now()
+    if (!this.#span.isRecording() || !this.#tracing.delivery.takes()) return
     if (error !== undefined) {
       this.set('error.type', error)
-      this.status = { code: SpanStatusCode.ERROR }
+      this.#span.setStatus({ code: otel.SpanStatusCode.ERROR })
     }
-    this.#origin.ended(this)
+    this.#span.end(this.#epochMs + performance.now())
   }
-
-  spanContext(): SpanContext {
-    return this.#context
-  }
-
-  get ended(): boolean {
-    return this.#endedAtMs !== 0
-  }
-
-  get startTime(): HrTime {
-    return hrTime(this.#epochMs + this.startedAtMs)
-  }
-
-  get endTime(): HrTime {
-    return hrTime(this.#epochMs + this.#endedAtMs)
-  }
-
-  get duration(): HrTime {
-    return hrTime(this.#endedAtMs - this.startedAtMs)
-  }
-
-  get resource(): Resource {
-    return this.#origin.resource
-  }
-
-  get instrumentationScope(): ReadableSpan['instrumentationScope'] {
-    return this.#origin.instrumentationScope
-  }
-
-  get events(): ReadableSpan['events'] {
-    return noEvents
-  }
-
-  readonly droppedAttributesCount = 0
-  readonly droppedEventsCount = 0
-  readonly droppedLinksCount = 0
 }
 
-/** OpenTelemetry, by OTLP over HTTP. Each option is given to the packages: they read nothing of the environment. */
-export function createOtlpTracing(options: OtlpOptions): Tracing {
-  const { log, events, protocol } = options
-  const sampler = createSampler(options.sampler, options.samplerRatio)
-  const serializer = serializers[protocol]
-  const sender = createSender({
-    url: `${options.endpoint}/v1/traces`,
-    headers: { ...options.headers, 'Content-Type': contentTypes[protocol] },
-    timeoutMs: exportTimeoutMs,
-  })
-  /** In the processor's queue or on their way to the collector. */
-  let waiting = 0
-  const underWay = new Set<Promise<unknown>>()
-  let isClosed = false
+/** Counts the spans that have ended and that the exporter does not confirm. */
+class Delivery implements sdk.SpanExporter {
+  readonly #exporter: sdk.SpanExporter
+  readonly #dropped: OtlpOptions['dropped']
+  /** The processor's own bound, past which it drops without a word. */
+  readonly #maxWaiting = getNumberFromEnv('OTEL_BSP_MAX_QUEUE_SIZE') ?? 2_048
+  /** Neither confirmed nor dropped. */
+  #waiting = 0
+  #hasGivenUp = false
+  takesMore = true
 
-  /** Some collectors answer in another form than they were sent, such as `{}` to protobuf, or say OK. */
-  function rejectedIn(answer: Uint8Array): number {
-    try {
-      return Number(serializer.deserializeResponse(answer).partialSuccess?.rejectedSpans ?? 0)
-    } catch {
-      return 0
-    }
+  constructor(exporter: sdk.SpanExporter, dropped: OtlpOptions['dropped']) {
+    this.#exporter = exporter
+    this.#dropped = dropped
   }
 
-  function drop(count: number, reason: string): void {
-    events.spansDropped(count)
-    log.say({ level: 'warn', cause: { dropped: reason }, message: `spans were dropped: ${reason}` })
+  /** Whether one more span may end. One that may not is dropped. */
+  takes(): boolean {
+    const isFull = this.#waiting >= this.#maxWaiting
+    if (!this.takesMore) this.#dropped(1, 'the gateway has ended')
+    else if (isFull) this.#dropped(1, `${this.#maxWaiting} are waiting to be sent`)
+    else this.#waiting += 1
+    return this.takesMore && !isFull
   }
 
-  /** Whether the collector took them. */
-  async function areTaken(spans: ReadableSpan[]): Promise<boolean> {
-    try {
-      const body = serializer.serializeRequest(spans)
-      if (body === undefined) throw new CollectorFailure('they cannot be written')
-      const rejected = rejectedIn(await sender.send(body))
-      if (rejected > 0) drop(Math.min(rejected, spans.length), 'the collector rejected them')
-      return true
-    } catch (error) {
-      drop(spans.length, error instanceof CollectorFailure ? error.message : 'they could not be sent')
-      return false
-    } finally {
-      waiting -= spans.length
-    }
+  export(spans: sdk.ReadableSpan[], done: Parameters<sdk.SpanExporter['export']>[1]): void {
+    this.#exporter.export(spans, (result) => {
+      const isDropped = result.code !== ExportResultCode.SUCCESS && !this.#hasGivenUp
+      // Not its message, which may be the collector's with anything in it. After 429, 502, 503 and 504 it has no code.
+      const { code = 'no success in time' } = (result.error ?? {}) as { code?: string | number }
+      if (isDropped) this.#dropped(spans.length, `the collector did not take them (${code})`)
+      this.#waiting -= spans.length
+      done(result)
+    })
   }
 
-  const exporter: SpanExporter = {
-    export(spans, done) {
-      const sending = areTaken(spans).then((taken) => done({ code: taken ? 0 : 1 }))
-      underWay.add(sending)
-      void sending.then(() => underWay.delete(sending))
-    },
-    shutdown: async () => {},
-  }
-  const processor = new BatchSpanProcessor({
-    exporter,
-    maxQueueSize: maxWaitingSpans,
-    maxExportBatchSize: maxSpansPerExport,
-    scheduledDelayMillis: options.batchDelayMs,
-    // The sender ends before.
-    exportTimeoutMillis: exportTimeoutMs + 1_000,
-  })
-  const origin: Origin = {
-    resource: resourceFromAttributes(options.resource),
-    instrumentationScope: { name: 'quotegate', version: options.version },
-    ended(span) {
-      if (isClosed) drop(1, 'the gateway has ended')
-      else if (waiting >= maxWaitingSpans) drop(1, `${maxWaitingSpans} are waiting to be sent`)
-      else {
-        waiting += 1
-        processor.onEnd(span)
-      }
-    },
+  /** Resolves once what is under way has its result. */
+  shutdown(): Promise<void> {
+    return this.#exporter.shutdown()
   }
 
-  function beginIn(traceId: string, parent: TraceParent | undefined, startedAtMs: number): Span {
-    return new OtlpSpan(
-      { name: '', kind: SpanKind.SERVER, startedAtMs },
-      {
-        traceId,
-        parent: parent && {
-          traceId,
-          spanId: parent.spanId,
-          traceFlags: Number(parent.sampled),
-          isRemote: true,
-        },
-        epochMs: Date.now() - performance.now(),
-      },
-      origin,
-    )
-  }
-
-  return {
-    begin(rawHeaders, peerAddress, startedAtMs) {
-      const parent = readTraceparent(rawHeaders)
-      if (parent === undefined) {
-        const traceId = sampler.newSampledId()
-        return traceId === undefined ? undefined : beginIn(traceId, undefined, startedAtMs)
-      }
-      const flagCounts = sampler.followsParent && options.isTrustedPeer(peerAddress)
-      if (!samplesContinued(sampler, parent, flagCounts)) return undefined
-      return beginIn(parent.traceId, parent, startedAtMs)
-    },
-    unsampledTraceId: sampler.newUnsampledId,
-    async close(leftMs) {
-      isClosed = true
-      // What has ended goes out, unless the collector hangs. The processor does not wait for what it was sending already,
-      // nor, once one batch has failed, for the others.
-      const timer = setTimeout(sender.giveUp, Math.min(leftMs, flushWithinMs))
-      await processor.shutdown().catch(() => {})
-      await Promise.all(underWay)
-      clearTimeout(timer)
-      sender.giveUp()
-    },
+  giveUp(): void {
+    this.#hasGivenUp = true
+    if (this.#waiting > 0) this.#dropped(this.#waiting, 'the gateway has ended')
   }
 }

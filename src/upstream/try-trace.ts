@@ -21,45 +21,47 @@ const noHeaders: readonly string[] = []
 
 /** One try of a sampled request: its wait for a connection to be free, the connecting, and the call itself. */
 export class TryTrace {
-  /** To send along. */
-  readonly headers: readonly string[]
-  readonly #parent: Span
-  readonly #call: Span
+  readonly #trace: RequestTrace
+  readonly #target: TracedTarget
+  readonly #resends: number
   #wait: Span | undefined
   #connecting: Span | undefined
-  #hasStarted = false
+  /** Undefined while it is in the queue. */
+  #call: Span | undefined
   #isConnected = false
   #hasEnded = false
   #status = 0
 
-  constructor(
-    { span, isCarried, shownTarget }: RequestTrace,
-    { method, origin, basePath }: TracedTarget,
-    resends: number,
-  ) {
-    this.#parent = span
-    this.#call = span.child(method, 'client')
-    this.headers = isCarried ? ['traceparent', this.#call.traceparent] : noHeaders
-    const { hostname, port, protocol } = origin
-    this.#call.set('http.request.method', method)
-    this.#call.set('server.address', hostname)
-    this.#call.set('server.port', Number(port || (protocol === 'https:' ? 443 : 80)))
-    this.#call.set('url.full', origin.origin + basePath + shownTarget)
-    if (resends > 0) this.#call.set('http.request.resend_count', resends)
+  constructor(trace: RequestTrace, target: TracedTarget, resends: number) {
+    this.#trace = trace
+    this.#target = target
+    this.#resends = resends
+  }
+
+  /** To send along, once it has started. */
+  get headers(): readonly string[] {
+    if (!this.#trace.isCarried || this.#call === undefined) return noHeaders
+    return ['traceparent', this.#call.traceparent]
   }
 
   /** No connection is free. */
   waits(): void {
-    this.#wait = this.#parent.child('wait for connection', 'internal')
-    this.#wait.startedAtMs = this.#call.startedAtMs
+    this.#wait = this.#trace.span.child('wait for connection', 'internal')
   }
 
   /** It is out of the queue. `isOpen`: no connection has to be made for it. */
   starts(isOpen: boolean): void {
-    this.#hasStarted = true
+    const { span, shownTarget } = this.#trace
     this.#wait?.end()
-    if (!isOpen) this.#connecting = this.#parent.child('connect', 'internal')
-    this.#call.startedAtMs = performance.now()
+    if (!isOpen) this.#connecting = span.child('connect', 'internal')
+    const { method, origin, basePath } = this.#target
+    const { hostname, port, protocol } = origin
+    this.#call = span.child(method, 'client')
+    this.#call.set('http.request.method', method)
+    this.#call.set('server.address', hostname)
+    this.#call.set('server.port', Number(port || (protocol === 'https:' ? 443 : 80)))
+    this.#call.set('url.full', origin.origin + basePath + shownTarget)
+    if (this.#resends > 0) this.#call.set('http.request.resend_count', this.#resends)
   }
 
   connected(): void {
@@ -80,7 +82,7 @@ export class TryTrace {
   ends(error?: string): void {
     if (this.#hasEnded) return
     this.#hasEnded = true
-    if (!this.#hasStarted) {
+    if (this.#call === undefined) {
       this.#wait?.end(error)
       return
     }

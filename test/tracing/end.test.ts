@@ -1,8 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
-import { Events } from '../../src/events.ts'
-import { createOtlpTracing } from '../../src/tracing/otlp.ts'
-import { startCollector } from '../support/observing/collector.ts'
+import { OtlpTracing } from '../../src/tracing/otlp.ts'
+import { inEnvironment, startCollector } from '../support/observing/collector.ts'
 
 const batch = 512
 
@@ -13,27 +12,22 @@ async function tracingTo(answer: (response: ServerResponse, number: number) => v
     answer(response, requests)
   })
   let dropped = 0
-  const tracing = createOtlpTracing({
+  inEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '60000' })
+  const tracing = new OtlpTracing({
     endpoint: collector.url,
-    headers: {},
     protocol: 'http/protobuf',
-    resource: {},
     sampler: 'always_on',
     samplerRatio: 1,
-    batchDelayMs: 60_000,
-    version: '1',
     isTrustedPeer: () => false,
-    log: { say() {}, flush() {} },
-    events: new Events([
-      {
-        spansDropped(count) {
-          dropped += count
-        },
-      },
-    ]),
+    dropped(spans) {
+      dropped += spans
+    },
   })
   const trace = (count: number) => {
-    for (let begun = 0; begun < count; begun += 1) tracing.begin([], undefined, performance.now())?.end()
+    for (let begun = 0; begun < count; begun += 1) {
+      const span = tracing.begin([], undefined, performance.now())
+      if (typeof span !== 'string') span.end()
+    }
   }
   return { collector, tracing, trace, dropped: () => dropped }
 }
@@ -70,4 +64,26 @@ test('what ends after the end is counted as dropped', async () => {
   await tracing.close(0)
   trace(2)
   expect(dropped()).toBe(2)
+})
+
+test('what a collector that hangs has not taken two seconds after the end is counted as dropped, once', async () => {
+  const { collector, tracing, trace, dropped } = await tracingTo(() => {})
+  trace(batch + 1)
+  await collector.received(batch)
+  const beganMs = performance.now()
+  await tracing.close(60_000)
+  expect(performance.now() - beganMs).toBeLessThan(4_000)
+  expect(dropped()).toBe(batch + 1)
+  trace(1)
+  expect(dropped()).toBe(batch + 2)
+})
+
+test('past OTEL_BSP_MAX_QUEUE_SIZE, spans are dropped and counted', async () => {
+  inEnvironment({ OTEL_BSP_MAX_QUEUE_SIZE: '10' })
+  const { collector, tracing, trace, dropped } = await tracingTo((response) => response.end())
+  trace(15)
+  expect(dropped()).toBe(5)
+  await tracing.close(60_000)
+  expect(collector.spans()).toHaveLength(10)
+  expect(dropped()).toBe(5)
 })

@@ -1,7 +1,9 @@
+import { ROOT_CONTEXT, SpanKind } from '@opentelemetry/api'
+import { SamplingDecision } from '@opentelemetry/sdk-trace-base'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { readTraceparent } from '../../src/http/ids.ts'
-import { createSampler, type SamplerName } from '../../src/tracing/sampler.ts'
+import { OtlpTracing, PeerSampler } from '../../src/tracing/otlp.ts'
 import { ask, asking, giveQuote } from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 import { startCollector, tracedTo } from '../support/observing/collector.ts'
@@ -121,51 +123,54 @@ describe('a sampler', () => {
     fc
       .array(fc.constantFrom(...'0123456789abcdef'), { minLength: digits, maxLength: digits })
       .map((all) => all.join(''))
+      .filter((all) => /[^0]/.test(all))
 
-  test('decides the same for a trace that it began and one that it received', () => {
-    fc.assert(
-      fc.property(fc.double({ min: 0.001, max: 0.999, noNaN: true }), (ratio) => {
-        const { newSampledId, newUnsampledId, samples } = createSampler('traceidratio', ratio)
-        const id = newSampledId()
-        if (id !== undefined) expect(samples(id)).toBe(true)
-        expect(samples(newUnsampledId())).toBe(false)
-        for (const made of [id, newUnsampledId()])
-          if (made !== undefined)
-            expect(readTraceparent(['traceparent', `00-${made}-${spanId}-01`])?.traceId).toBe(made)
-      }),
-    )
-  })
+  /** Of a new trace with this id. */
+  const samples = (sampler: PeerSampler, id: string) => {
+    const { decision } = sampler.shouldSample(ROOT_CONTEXT, id, '', SpanKind.SERVER, {}, [])
+    return decision === SamplingDecision.RECORD_AND_SAMPLED
+  }
 
   test('with a higher ratio records all that one with a lower does', () => {
     fc.assert(
       fc.property(hex(32), fc.double({ min: 0, max: 1, noNaN: true }), (id, ratio) => {
-        const isSampled = createSampler('traceidratio', ratio).samples(id)
-        if (isSampled) expect(createSampler('traceidratio', Math.min(1, ratio * 1.5)).samples(id)).toBe(true)
+        if (samples(new PeerSampler('traceidratio', ratio), id))
+          expect(samples(new PeerSampler('traceidratio', Math.min(1, ratio * 1.5)), id)).toBe(true)
       }),
     )
   })
 
-  test.each<[SamplerName, boolean]>([
+  test.each([
     ['always_on', true],
     ['always_off', false],
     ['parentbased_always_on', true],
     ['parentbased_always_off', false],
   ])('%s samples as documented', (name, isSampled) => {
-    const sampler = createSampler(name, 0.5)
+    const sampler = new PeerSampler(name, 0.5)
     fc.assert(
       fc.property(hex(32), (id) => {
-        expect(sampler.samples(id)).toBe(isSampled)
+        expect(samples(sampler, id)).toBe(isSampled)
       }),
     )
-    expect(sampler.newSampledId() !== undefined).toBe(isSampled)
-    expect(sampler.followsParent).toBe(name.startsWith('parentbased'))
   })
 
-  test('records about its share of new traces', () => {
-    const { newSampledId } = createSampler('traceidratio', 0.1)
-    const ids = Array.from({ length: 20_000 }, newSampledId)
-    const share = ids.filter((id) => id !== undefined).length / ids.length
+  test('records about its share of new traces', async () => {
+    const tracing = new OtlpTracing({
+      endpoint: 'http://127.0.0.1:9',
+      protocol: 'http/protobuf',
+      sampler: 'parentbased_traceidratio',
+      samplerRatio: 0.1,
+      isTrustedPeer: () => false,
+      dropped() {},
+    })
+    const begun = Array.from({ length: 20_000 }, () => tracing.begin([], undefined, performance.now()))
+    const unsampled = begun.filter((one) => typeof one === 'string')
+    for (const id of unsampled.slice(0, 100))
+      expect(readTraceparent(['traceparent', `00-${id}-${spanId}-00`])?.traceId).toBe(id)
+    expect(new Set(unsampled).size).toBe(unsampled.length)
+    const share = 1 - unsampled.length / begun.length
     expect(share).toBeGreaterThan(0.08)
     expect(share).toBeLessThan(0.12)
+    await tracing.close(0)
   })
 })

@@ -2,7 +2,13 @@ import { describe, expect, test } from 'vitest'
 import { version } from '../../src/process/package-info.ts'
 import { ask, asking, giveQuote, lookups, quoteBody, untilCounted } from '../support/clients/quotes.ts'
 import { gatewayTo, recordingUpstream, until } from '../support/gateways/between.ts'
-import { type Collector, startCollector, tracedTo, treeOf } from '../support/observing/collector.ts'
+import {
+  type Collector,
+  inEnvironment,
+  startCollector,
+  tracedTo,
+  treeOf,
+} from '../support/observing/collector.ts'
 import type { Recorded } from '../support/upstreams/recording-upstream.ts'
 
 const orderPath = '/v3/orders/float'
@@ -52,12 +58,12 @@ const sentHeaders = ({ rawHeaders }: Recorded) =>
 
 describe.each(['http/json', 'http/protobuf'])('by %s', (protocol) => {
   test('a quote that is fetched has a span for the request, the connecting and the call; a hit has one', async () => {
-    const { collector, gateway, upstream } = await traced({
-      OTEL_EXPORTER_OTLP_PROTOCOL: protocol,
+    inEnvironment({
       OTEL_EXPORTER_OTLP_HEADERS: 'api-key=very%20secret',
       OTEL_SERVICE_NAME: 'gate',
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.name=other,note=a%2Cb',
     })
+    const { collector, gateway, upstream } = await traced({ OTEL_EXPORTER_OTLP_PROTOCOL: protocol })
     await asking(gateway.url, '0.1')
     await asking(gateway.url, '0.1')
     expect(await exactly(collector, 4, ['quotegate.cache'])).toEqual([
@@ -174,9 +180,8 @@ test('an upstream that refuses connections shows in each try, and in the request
 })
 
 test('OTEL_RESOURCE_ATTRIBUTES names the version and the instance, if they are in it', async () => {
-  const { collector, gateway } = await traced({
-    OTEL_RESOURCE_ATTRIBUTES: 'service.version=abc123,service.instance.id=pod-7',
-  })
+  inEnvironment({ OTEL_RESOURCE_ATTRIBUTES: 'service.version=abc123,service.instance.id=pod-7' })
+  const { collector, gateway } = await traced()
   await asking(gateway.url, '0.1')
   await collector.received(3)
   expect(collector.batches[0]?.resource).toEqual({

@@ -1,6 +1,6 @@
+import { z } from 'zod'
 import { facts } from '../setting-facts.ts'
-import { collectorUrl, headerList, pairList, ratio } from '../trace-schemas.ts'
-import { anyText, milliseconds, oneOf } from '../value-schemas.ts'
+import { oneOf, readBaseUrl } from '../value-schemas.ts'
 
 const samplers = [
   'always_on',
@@ -11,31 +11,37 @@ const samplers = [
   'parentbased_traceidratio',
 ] as const
 
+const collectorUrl = z.string().transform((text, context) => {
+  const form = 'an http or https URL such as http://localhost:4318'
+  const result = readBaseUrl(text)
+  if ('expected' in result)
+    context.addIssue(
+      `${form}, without user, password (OTEL_EXPORTER_OTLP_HEADERS is for keys), query and fragment`,
+    )
+  else if (result.url.endsWith('/v1/traces')) context.addIssue(`${form}: /v1/traces is appended`)
+  else return result.url
+  return z.NEVER
+})
+
+const ratio = z
+  .string()
+  .regex(/^(?:0|1|0?\.\d{1,15}|1\.0{1,15})$/, 'a number from 0 to 1, such as 0.01')
+  .transform(Number)
+
+/** The OTEL_ variables that we read. OpenTelemetry reads the others from the environment itself. */
 export const traceSettings = {
   OTEL_EXPORTER_OTLP_ENDPOINT: collectorUrl.optional().register(facts, {
     secret: 'in-url',
     meaning:
       'The collector that receives spans, an http or https URL such as http://localhost:4318; /v1/traces is ' +
-      'appended. Without it nothing is traced.',
-  }),
-  OTEL_EXPORTER_OTLP_HEADERS: headerList.optional().register(facts, {
-    secret: 'whole',
-    meaning: 'Headers sent to the collector, such as api-key=…; separated by commas, values percent-encoded.',
+      'appended. Without it nothing is traced. Names of OpenTelemetry that are not listed here, such as ' +
+      'OTEL_SERVICE_NAME and OTEL_EXPORTER_OTLP_HEADERS, are read by OpenTelemetry itself.',
   }),
   OTEL_EXPORTER_OTLP_PROTOCOL: oneOf(['http/protobuf', 'http/json'])
     .prefault('http/protobuf')
     .register(facts, {
       meaning: 'How spans are written: http/protobuf or http/json.',
     }),
-  OTEL_SERVICE_NAME: anyText.optional().register(facts, {
-    defaultText: 'service.name of OTEL_RESOURCE_ATTRIBUTES, else quotegate',
-    meaning: 'The name of this service in traces.',
-  }),
-  OTEL_RESOURCE_ATTRIBUTES: pairList.optional().register(facts, {
-    meaning:
-      'Attributes of this process in every span, such as deployment.environment.name=production; separated by commas, ' +
-      'values percent-encoded.',
-  }),
   OTEL_TRACES_SAMPLER: oneOf(samplers)
     .prefault('parentbased_traceidratio')
     .register(facts, {
@@ -45,9 +51,5 @@ export const traceSettings = {
     }),
   OTEL_TRACES_SAMPLER_ARG: ratio.prefault('0.01').register(facts, {
     meaning: 'The share of traces that the traceidratio samplers record, from 0 to 1.',
-  }),
-  OTEL_BSP_SCHEDULE_DELAY: milliseconds().prefault('5000').register(facts, {
-    meaning:
-      'Longest time in milliseconds that a span waits before it is sent. At most 2048 spans wait; more are dropped.',
   }),
 }

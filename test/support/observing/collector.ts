@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { onTestFinished } from 'vitest'
+import { onTestFinished, vi } from 'vitest'
 import { until } from '../gateways/between.ts'
 import { type ReceivedBatch, type ReceivedSpan, readJson, readProtobuf } from './otlp.ts'
 
@@ -49,13 +49,16 @@ export async function startCollector(
   }
 }
 
-/** Settings under which everything is traced, and sent soon. */
-export function tracedTo({ url }: Collector): Record<string, string | number> {
-  return {
-    OTEL_EXPORTER_OTLP_ENDPOINT: url,
-    OTEL_TRACES_SAMPLER: 'always_on',
-    OTEL_BSP_SCHEDULE_DELAY: 20,
-  }
+/** Settings under which everything is traced; it is sent soon. */
+export function tracedTo({ url }: Pick<Collector, 'url'>): Record<string, string | number> {
+  inEnvironment({ OTEL_BSP_SCHEDULE_DELAY: '20' })
+  return { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_TRACES_SAMPLER: 'always_on' }
+}
+
+/** What OpenTelemetry reads itself, until the end of the test. */
+export function inEnvironment(variables: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
 }
 
 /** One line a span, its children below it in the order in which they began. */
