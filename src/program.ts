@@ -45,7 +45,7 @@ async function main(environment: NodeJS.ProcessEnv): Promise<void> {
   if (flag.version) return print(version)
   const asChecked = flag['check-config'] ? 'error' : 'warn'
   const loaded = loadConfig(environment, {
-    ...{ nearMisses: asChecked, unknownNames: asChecked, retired: asChecked },
+    ...{ nearMisses: asChecked, unknownNames: asChecked },
     ...(flag['check-config'] && { tryDirectory: (await checks()).tryDirectory }),
   })
   if (flag['print-config'] || flag['check-config']) {

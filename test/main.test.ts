@@ -65,9 +65,12 @@ describe('--check-config', () => {
   })
 
   test('treats a removed setting as an error, and names the replacement', async () => {
-    const { code, stderr } = await run(['--check-config'], { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix' })
+    const { code, stderr } = await run(['--check-config'], {
+      BREAKER_OPEN_MS: '9',
+      QUOTE_PARTITION: 'prefix',
+    })
     expect(code).toBe(1)
-    expect(stderr).toContain('FAST_LANE was removed and changes nothing: every request')
+    expect(stderr).toContain('BREAKER_OPEN_MS is not a setting any more: an open breaker')
     expect(stderr).toContain('QUOTE_PARTITION=prefix was removed and counts as ip: ')
   })
 

@@ -8,11 +8,12 @@ import {
 import { type MemoryLimits, memoryLimits } from '../process/memory.ts'
 import { crossCheck } from './cross-checks.ts'
 import { displaySetting } from './display.ts'
+import { replaceGoneValues } from './gone-settings.ts'
+import { type Limits, limitsOf, readTestLimits, testLimitsName } from './limits.ts'
 import { fitDefaults, memoryWarnings, whyFitted } from './memory-fit.ts'
 import { nearMissProblems } from './near-misses.ts'
 import { readGiven, readValues, type SettingProblem, SettingsError, type SettingValue } from './parse.ts'
 import { type ReadFile, readSystemFile } from './read-file.ts'
-import { replaceRetired } from './retired-settings.ts'
 import { asProblemOfFile, readSecretFiles, type SecretsRead } from './secret-files.ts'
 import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings.ts'
 import { readTlsFiles, type TlsFilesRead } from './tls-files.ts'
@@ -41,12 +42,12 @@ export interface LoadedConfig {
 export interface LoadOptions {
   /** For names that are nearly a setting's. */
   nearMisses?: 'warn' | 'error'
-  /** For other names that begin as settings do. */
+  /** For other names that begin as settings do, and for settings and values of earlier versions. */
   unknownNames?: 'warn' | 'error'
-  /** For settings and values of earlier versions. */
-  retired?: 'warn' | 'error'
   /** False: HOST may never be used, because the gateway may be mounted in another app. */
   listens?: boolean
+  /** For tests: times and sizes in place of those that are always used. */
+  limits?: Partial<Limits>
   /** Those of this process, if not given. */
   memory?: MemoryLimits
   /** Reads the files that settings name. From the file system, if not given. */
@@ -66,7 +67,7 @@ function drainDelayMs(values: SettingValues): number {
   return values.DRAIN_DELAY_MS ?? (values.NODE_ENV === 'production' ? 5_000 : 0)
 }
 
-function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
+function toConfig(values: SettingValues, limits: Limits, tls: TlsFilesRead['tls']) {
   return {
     production: values.NODE_ENV === 'production',
     traffic: { host: values.HOST, port: values.PORT },
@@ -93,15 +94,15 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
     },
     client: { trustProxy: values.TRUST_PROXY ?? [], ipHeader: values.CLIENT_IP_HEADER },
     upstream: {
-      connectTimeoutMs: values.UPSTREAM_CONNECT_TIMEOUT_MS,
+      connectTimeoutMs: limits.connectTimeoutMs,
       headersTimeoutMs: values.UPSTREAM_HEADERS_TIMEOUT_MS,
-      bodyTimeoutMs: values.UPSTREAM_BODY_TIMEOUT_MS,
+      bodyTimeoutMs: limits.bodyTimeoutMs,
       connections: values.UPSTREAM_CONNECTIONS,
       totalTimeoutMs: values.UPSTREAM_TOTAL_TIMEOUT_MS,
-      queue: values.UPSTREAM_QUEUE,
-      retries: values.UPSTREAM_RETRIES,
-      breakerFailures: values.BREAKER_FAILURES,
-      breakerOpenMs: values.BREAKER_OPEN_MS,
+      queue: limits.queue,
+      retries: limits.retries,
+      breakerFailures: limits.breakerFailures,
+      breakerOpenMs: limits.breakerOpenMs,
     },
     /** Through which https upstreams are reached. */
     proxy: values.UPSTREAM_PROXY?.address,
@@ -109,8 +110,8 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
       partition: { mode: values.QUOTE_PARTITION, placeHeaders: values.QUOTE_PARTITION_HEADER ?? [] },
       keyHeaders: values.QUOTE_KEY_HEADERS,
       cacheEntries: values.QUOTE_CACHE_ENTRIES,
-      cacheBytes: values.QUOTE_CACHE_BYTES,
-      maxBytes: values.QUOTE_MAX_BYTES,
+      cacheBytes: limits.cacheBytes,
+      maxBytes: limits.quoteBytes,
       obeyCacheControl: values.QUOTE_OBEY_CACHE_CONTROL,
       minValidityMs: values.QUOTE_MIN_VALIDITY_MS,
       refreshAheadMs: values.QUOTE_REFRESH_AHEAD_MS,
@@ -133,7 +134,7 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
       ...values.VALKEY_URL,
       keyPrefix: values.VALKEY_KEY_PREFIX,
       timeoutMs: values.VALKEY_TIMEOUT_MS,
-      lockWaitMs: values.VALKEY_LOCK_WAIT_MS,
+      lockWaitMs: limits.lockWaitMs,
     },
     rateLimit: {
       /** 0: no limit. */
@@ -144,8 +145,8 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
     metrics: { pairs: values.METRICS_PAIRS ?? [] },
     requests: {
       connections: values.CLIENT_CONNECTIONS,
-      headTimeoutMs: values.REQUEST_HEAD_TIMEOUT_MS,
-      bodyIdleTimeoutMs: values.REQUEST_BODY_IDLE_TIMEOUT_MS,
+      headTimeoutMs: limits.headTimeoutMs,
+      bodyIdleTimeoutMs: limits.bodyIdleTimeoutMs,
     },
     drain: { delayMs: drainDelayMs(values), timeoutMs: values.DRAIN_TIMEOUT_MS },
     log: {
@@ -214,7 +215,7 @@ export function loadConfig(
   {
     nearMisses = 'error',
     unknownNames = 'warn',
-    retired = 'warn',
+    limits = {},
     listens = true,
     memory = memoryLimits(),
     readFile = readSystemFile,
@@ -222,14 +223,19 @@ export function loadConfig(
   }: LoadOptions = {},
 ): LoadedConfig {
   const { texts: written, problems: unreadable } = readGiven(given)
-  const { texts: current, retired: retiredProblems } = replaceRetired(written)
+  const testLimits = readTestLimits(written.get(testLimitsName))
+  const { texts: current, gone } = replaceGoneValues(written)
   const secrets = readSecretFiles(current, readFile)
   const { texts } = secrets
   const { values: read, problems: wrong } = readValues(texts)
   const isSet = (name: SettingName) => texts.has(name)
   const values = fitDefaults(read, isSet, memory)
   const { tls, problems: unfitTlsFiles } = readTlsFiles(values, readFile)
-  const problems = [...unreadable, ...wrong.map((problem) => asProblemOfFile(problem, secrets))]
+  const problems = [
+    ...unreadable,
+    ...testLimits.problems,
+    ...wrong.map((problem) => asProblemOfFile(problem, secrets)),
+  ]
 
   const wrongNames = new Set([...unreadable, ...wrong].map(({ name }) => name))
   const findings = crossCheck(values, {
@@ -244,18 +250,22 @@ export function loadConfig(
     problems.push({ name, value: text && displaySetting(name, text), expected })
   }
 
-  const warnings = [...findings.warnings, ...proxyOfOthers(texts), ...memoryWarnings(values, isSet, memory)]
+  const warnings = [
+    ...testLimits.warnings,
+    ...findings.warnings,
+    ...proxyOfOthers(texts),
+    ...memoryWarnings(values, isSet, memory),
+  ]
   const report = (how: 'warn' | 'error', more: readonly Required<SettingProblem>[]) => {
     if (how === 'warn') warnings.push(...more.map(({ message }) => message))
     else problems.push(...more)
   }
   const misspelt = nearMissProblems(texts)
   report(nearMisses, misspelt)
-  report(unknownNames, unknownNameProblems(texts, misspelt))
-  report(retired, retiredProblems)
+  report(unknownNames, [...unknownNameProblems(texts, misspelt), ...gone])
   if (problems.length > 0) throw new SettingsError(problems)
   return {
-    config: deepFreeze(toConfig(values, tls)),
+    config: deepFreeze(toConfig(values, limitsOf(values, { ...limits, ...testLimits.limits }), tls)),
     warnings,
     sources: deepFreeze(sourcesOf(values, secrets, memory)),
   }

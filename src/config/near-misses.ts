@@ -1,4 +1,5 @@
 import { displayText } from './display.ts'
+import { goneSettings } from './gone-settings.ts'
 import type { SettingProblem } from './parse.ts'
 import { isSettingName, type SettingName, settingNames } from './settings.ts'
 
@@ -65,7 +66,7 @@ function byOtherName(name: string): SettingName | undefined {
 
 /** The setting that `name` was probably meant to be, if `name` is not a setting. */
 export function nearMiss(name: string, value: string): SettingName | undefined {
-  if (isSettingName(name)) return undefined
+  if (isSettingName(name) || Object.hasOwn(goneSettings, name)) return undefined
   // Kubernetes and container links set QUOTEGATE_PORT=tcp://… in every pod beside a service named quotegate.
   if (/^(tcp|udp|sctp):\/\//.test(value)) return undefined
   const written = withoutSeparators(name)

@@ -1,5 +1,6 @@
 import { upstreamNames } from '../http/upstreams.ts'
 import { displayText } from './display.ts'
+import { goneSettings } from './gone-settings.ts'
 import { nearMiss } from './near-misses.ts'
 import type { SettingProblem } from './parse.ts'
 import { isSettingName, type SettingName, settingNames } from './settings.ts'
@@ -14,13 +15,18 @@ const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
 /** …_PORT too, whose value alone tells it from a port that an operator means: VALKEY_PORT=6379. */
 const serviceAddress = /^(?:tcp|udp|sctp):\/\//
 
-/** Names that are not settings and begin as settings do, or are one without its beginning. */
+/** Names that were settings, or begin as settings do, or are one without its beginning. */
 export function unknownNameProblems(
   texts: ReadonlyMap<string, string>,
   reported: readonly Required<SettingProblem>[],
 ): Required<SettingProblem>[] {
   const named = new Set(reported.map(({ name }) => name))
   return [...texts].flatMap(([name, text]) => {
+    const instead = Object.hasOwn(goneSettings, name) ? goneSettings[name] : undefined
+    if (instead !== undefined) {
+      const message = `${name} is not a setting any more: ${instead}.`
+      return [{ name, value: '****', expected: 'not set', message }]
+    }
     const shownName = displayText(name)
     const hint = named.has(shownName) ? undefined : hintAt(name, text)
     if (hint === undefined) return []

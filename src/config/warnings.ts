@@ -48,13 +48,6 @@ export function warningsFor(values: SettingValues, context: WarningContext): str
       'LEDGER_RETENTION_MS=0 forgets quotes as they expire: late orders are then unknown and not refused as expired.',
     )
   }
-  const { QUOTE_CACHE_BYTES: bytes, QUOTE_MAX_BYTES: maxBytes } = values
-  if (bytes < maxBytes) {
-    warnings.push(
-      `QUOTE_CACHE_BYTES=${bytes} is less than QUOTE_MAX_BYTES (${maxBytes}): a quote between the two is never ` +
-        'cached. Set QUOTE_CACHE_BYTES higher.',
-    )
-  }
   const { LEDGER_ENTRIES: known, QUOTE_CACHE_ENTRIES: cached } = values
   if (values.ORDER_UNKNOWN_QUOTE === 'refuse' && known < cached) {
     warnings.push(
@@ -168,13 +161,6 @@ function upstreamWarnings(values: SettingValues): string[] {
           'through it. Use https, if it has to go through the proxy.',
       )
     }
-  }
-  const { UPSTREAM_CONNECT_TIMEOUT_MS: connectMs, UPSTREAM_TOTAL_TIMEOUT_MS: totalMs } = values
-  if (connectMs > totalMs) {
-    warnings.push(
-      `UPSTREAM_CONNECT_TIMEOUT_MS=${connectMs} is more than UPSTREAM_TOTAL_TIMEOUT_MS (${totalMs}): quotes and orders ` +
-        'fail at the total timeout, before a slow connection does. Set UPSTREAM_CONNECT_TIMEOUT_MS lower.',
-    )
   }
   return warnings
 }

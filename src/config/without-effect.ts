@@ -47,7 +47,7 @@ function idleSettings(values: SettingValues): Idle[] {
   )
   unless(
     values.VALKEY_URL !== undefined,
-    ['VALKEY_KEY_PREFIX', 'VALKEY_TIMEOUT_MS', 'VALKEY_LOCK_WAIT_MS'],
+    ['VALKEY_KEY_PREFIX', 'VALKEY_TIMEOUT_MS'],
     'VALKEY_URL is not set',
     'Set VALKEY_URL',
   )

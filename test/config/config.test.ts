@@ -99,9 +99,8 @@ describe('defaults', () => {
 
 describe('settings and values of earlier versions', () => {
   test.each([
-    [{ FAST_LANE: 'off' }, 'FAST_LANE was removed and changes nothing: every request goes through Express'],
-    [{ LEDGER_TERMS_MS: '60000' }, 'LEDGER_TERMS_MS was removed and changes nothing: quotes are remembered'],
-    [{ FAST_LANE: 'maybe' }, 'FAST_LANE was removed and changes nothing: '],
+    [{ UPSTREAM_QUEUE: '9' }, 'UPSTREAM_QUEUE is not a setting any more: eight times UPSTREAM_CONNECTIONS'],
+    [{ BREAKER_OPEN_MS: 'maybe' }, 'BREAKER_OPEN_MS is not a setting any more: an open breaker lets one'],
     [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix was removed and counts as ip: '],
   ])('cause one warning that names the replacement: %j', (given, text) => {
     for (const nearMisses of ['warn', 'error'] as const) {
@@ -112,15 +111,42 @@ describe('settings and values of earlier versions', () => {
   })
 
   test('are listed with the other problems by --check-config', () => {
-    const given = { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix', PORT: 'x' }
-    expect(errorOf(given, { retired: 'error' }).problems.map(({ name }) => name)).toEqual([
+    const given = { UPSTREAM_RETRIES: '0', QUOTE_PARTITION: 'prefix', PORT: 'x' }
+    expect(errorOf(given, { unknownNames: 'error' }).problems.map(({ name }) => name)).toEqual([
       'PORT',
-      'FAST_LANE',
+      'UPSTREAM_RETRIES',
       'QUOTE_PARTITION',
     ])
     // Where they are warnings, other problems do not make them problems.
     expect(namesOf(given)).toEqual(['PORT'])
   })
+})
+
+describe('limits', () => {
+  test('are what they are, and the queue is eight times the connections', () => {
+    const { config } = loadConfig({ UPSTREAM_CONNECTIONS: '3' })
+    expect(config.upstream).toMatchObject({ queue: 24, retries: 1, breakerFailures: 5, breakerOpenMs: 5_000 })
+    expect(config.quotes).toMatchObject({ cacheBytes: 67_108_864, maxBytes: 16_384 })
+    expect(loadConfig({ VALKEY_URL: 'redis://store' }).config.store?.lockWaitMs).toBe(3_000)
+  })
+
+  test('may be overridden by tests, by argument or as JSON in the environment, which is warned of', () => {
+    const { config, warnings } = loadConfig(
+      { QUOTEGATE_TEST_LIMITS: '{"retries":0,"queue":7}' },
+      { limits: { headTimeoutMs: 70, queue: 6 } },
+    )
+    expect(config.upstream).toMatchObject({ retries: 0, queue: 7 })
+    expect(config.requests).toMatchObject({ headTimeoutMs: 70, bodyIdleTimeoutMs: 30_000 })
+    expect(warnings).toEqual([
+      expect.stringContaining('QUOTEGATE_TEST_LIMITS is set, which is for the tests'),
+    ])
+    expect(loadConfig({}, { limits: { queue: 6 } }).warnings).toEqual([])
+  })
+
+  test.each(['x', '[]', 'null', '7', '{"retires":0}', '{"retries":"0"}', '{"retries":-1}', '{"queue":1.5}'])(
+    'are refused as %s',
+    (text) => expect(namesOf({ QUOTEGATE_TEST_LIMITS: text })).toEqual(['QUOTEGATE_TEST_LIMITS']),
+  )
 })
 
 describe('problems', () => {

@@ -44,12 +44,6 @@ describe('cross-checks of settings', () => {
     expect(warnings('1')).toEqual([])
   })
 
-  test('a cache that is smaller than one quote of the largest size is warned about', () => {
-    const warnings = (bytes: string) => loadConfig({ QUOTE_CACHE_BYTES: bytes }).warnings
-    expect(warnings('16383')).toEqual([expect.stringContaining('QUOTE_CACHE_BYTES=16383 is less')])
-    expect(warnings('16384')).toEqual([])
-  })
-
   test.each([
     [{ PORT: '8081' }, ['PORT']],
     [{ PORT: '9000', ADMIN_PORT: '9000' }, ['ADMIN_PORT']],

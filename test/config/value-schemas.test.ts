@@ -9,7 +9,7 @@ describe('each kind of value', () => {
     ['PORT', ' 65535 '],
     ['HOST', '::'],
     ['HOST', 'localhost'],
-    ['UPSTREAM_BODY_TIMEOUT_MS', 86_400_000],
+    ['UPSTREAM_HEADERS_TIMEOUT_MS', 86_400_000],
     ['QUOTE_EVICT_ON_ORDER', 'OFF'],
     ['QUOTE_EVICT_ON_ORDER', '1'],
     ['LOG_LEVEL', 'Silent'],
@@ -24,7 +24,7 @@ describe('each kind of value', () => {
     ['SWAP_BASE_URL', 'http://swap_api:3000'],
     ['SWAP_AUTHORIZATION', 'x'.repeat(4096)],
     ['VALKEY_KEY_PREFIX', 'staging/quotes:'],
-    ['VALKEY_LOCK_WAIT_MS', 0],
+    ['DRAIN_DELAY_MS', 0],
     ...[
       'redis://localhost',
       'REDIS://:p%40ss@[::1]:6380/3',
@@ -60,7 +60,7 @@ describe('each kind of value', () => {
     ...['1e3', '0x10', '-1', '1.5', '65536', '8 0', 'tcp://10.0.0.1:80', Number.NaN, true].map(
       (value): [string, SettingValue] => ['PORT', value],
     ),
-    ['UPSTREAM_CONNECT_TIMEOUT_MS', '0'],
+    ['UPSTREAM_HEADERS_TIMEOUT_MS', '0'],
     ['UPSTREAM_HEADERS_TIMEOUT_MS', '86400001'],
     ['UPSTREAM_CONNECTIONS', '0'],
     ...['127.0.0.1:80', 'http://localhost', '127.1', '*', 'a b', '256.1.1.1'].map(

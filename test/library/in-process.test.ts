@@ -164,7 +164,7 @@ describe('settings', () => {
       TRUST_PROXY: ['10.0.0.0/8', 'loopback'],
       METRICS_PAIRS: 'ETH_USDC',
       QUOTE_EVICT_ON_ORDER: false,
-      UPSTREAM_RETRIES: 0,
+      UPSTREAM_CONNECTIONS: 7,
     })
     expect(await gateway.metrics()).toContain('pair="ETH_USDC"')
     const status = JSON.parse((await request(gateway.operations).get('/status')).text)
@@ -174,7 +174,7 @@ describe('settings', () => {
     expect(values).toMatchObject({
       TRUST_PROXY: '10.0.0.0/8,loopback',
       QUOTE_EVICT_ON_ORDER: 'off',
-      UPSTREAM_RETRIES: '0',
+      UPSTREAM_CONNECTIONS: '7',
     })
   })
 

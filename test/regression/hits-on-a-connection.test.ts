@@ -256,7 +256,7 @@ test('each hit is counted if RATE_LIMIT_HITS is set', async () => {
 })
 
 test('the gateway stops reading from a client that does not read its answers', async () => {
-  const { gateway, upstream } = await started({ QUOTE_MAX_BYTES: 100_000 })
+  const { gateway, upstream } = await started({ quoteBytes: 100_000 })
   upstream.answer((_request, response) => giveQuote(response, quoteBody({ note: 'x'.repeat(60_000) })))
   const connection = await knownTo(gateway.url)
   connection.socket.pause()

@@ -59,7 +59,7 @@ describe('an order is judged by a quote that was', () => {
   })
 
   it('too large to be cached', async () => {
-    const stage = await orderStage({ QUOTE_MAX_BYTES: 1_024 })
+    const stage = await orderStage({ quoteBytes: 1_024 })
     stage.provider.quote = { note: 'x'.repeat(2_000) }
     const given = await stage.quote()
     expect(given.cacheStatus).toMatch(/too-large/)

@@ -176,14 +176,14 @@ describe('a quote that is not kept', () => {
     expect(upstream.requests).toHaveLength(1)
   })
 
-  it('is one of more than QUOTE_MAX_BYTES, to the byte', async () => {
+  it('is one of more than quoteBytes, to the byte', async () => {
     const body = quoteBody({ padding: 'x'.repeat(500) })
     const size = Buffer.byteLength(body)
     for (const [most, calls] of [
       [size, 1],
       [size - 1, 2],
     ] as const) {
-      const { upstream, gateway } = await answering({ body }, { QUOTE_MAX_BYTES: String(most) })
+      const { upstream, gateway } = await answering({ body }, { quoteBytes: String(most) })
       for (let times = 0; times < 2; times += 1) {
         const answer = await ask(gateway.url)
         expect(answer.body).toBe(body)

@@ -86,7 +86,7 @@ describe('a quote names in Vary every header that chose it:', () => {
       'detail=unknown-client',
       [byDefault],
     ])
-    const small = await quoting([], { QUOTE_MAX_BYTES: 1 })
+    const small = await quoting([], { quoteBytes: 1 })
     expect(await varyOf(small.url)).toEqual(['detail=too-large', [byDefault]])
   })
 })

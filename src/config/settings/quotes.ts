@@ -38,13 +38,8 @@ export const quoteSettings = {
     }),
   QUOTE_CACHE_ENTRIES: wholeNumber(1, 10_000_000).prefault('100000').register(facts, {
     defaultText: '100000, fewer under a small heap limit',
-    meaning: 'Max quotes kept in memory; the least recently used are dropped first.',
-  }),
-  QUOTE_CACHE_BYTES: wholeNumber(1_024, 68_719_476_736).prefault('67108864').register(facts, {
-    meaning: 'Max bytes of quotes kept in memory.',
-  }),
-  QUOTE_MAX_BYTES: wholeNumber(1, 1_048_576).prefault('16384').register(facts, {
-    meaning: 'Largest quote that is cached; a larger answer is relayed and not cached.',
+    meaning:
+      'Max quotes kept in memory, which take at most 64 MiB; the least recently used are dropped first.',
   }),
   QUOTE_OBEY_CACHE_CONTROL: onOrOff.prefault('false').register(facts, {
     meaning:

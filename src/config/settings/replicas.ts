@@ -1,5 +1,5 @@
 import { facts } from '../setting-facts.ts'
-import { filePath, keyPrefix, milliseconds, storeUrl, wholeNumber } from '../value-schemas.ts'
+import { filePath, keyPrefix, storeUrl, wholeNumber } from '../value-schemas.ts'
 
 export const replicaSettings = {
   VALKEY_URL: storeUrl.optional().register(facts, {
@@ -29,8 +29,4 @@ export const replicaSettings = {
         'Timeout of one call to the store. While the oldest call has had no answer for so long, requests go on without ' +
         'the store.',
     }),
-  VALKEY_LOCK_WAIT_MS: milliseconds(0).prefault('3000').register(facts, {
-    meaning:
-      'How long a replica waits for a quote that another replica is fetching before it fetches the quote itself.',
-  }),
 }
