@@ -55,7 +55,7 @@ describe('--check-config', () => {
   })
 
   test('lists every problem at once and exits 1', async () => {
-    const settings = { PORT: '70000', QUOTE_EVICT_ON_ORDER: 'maybe', SWAP_BASE_URL: 'ftp://user:sk_live_1@x' }
+    const settings = { PORT: '70000', ACCESS_LOG: 'maybe', SWAP_BASE_URL: 'ftp://user:sk_live_1@x' }
     const { code, stdout, stderr } = await run(['--check-config'], settings)
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toContain('There are 3 problems')

@@ -112,10 +112,8 @@ function toConfig(values: SettingValues, limits: Limits, tls: TlsFilesRead['tls'
       cacheEntries: values.QUOTE_CACHE_ENTRIES,
       cacheBytes: limits.cacheBytes,
       maxBytes: limits.quoteBytes,
-      obeyCacheControl: values.QUOTE_OBEY_CACHE_CONTROL,
       minValidityMs: values.QUOTE_MIN_VALIDITY_MS,
       refreshAheadMs: values.QUOTE_REFRESH_AHEAD_MS,
-      evictOnOrder: values.QUOTE_EVICT_ON_ORDER,
     },
     orders: {
       expiredQuote: values.ORDER_EXPIRED_QUOTE,
@@ -140,7 +138,6 @@ function toConfig(values: SettingValues, limits: Limits, tls: TlsFilesRead['tls'
       /** 0: no limit. */
       perMinute: values.RATE_LIMIT_PER_MINUTE,
       by: values.RATE_LIMIT_BY,
-      countsHits: values.RATE_LIMIT_HITS,
     },
     metrics: { pairs: values.METRICS_PAIRS ?? [] },
     requests: {
@@ -153,7 +150,6 @@ function toConfig(values: SettingValues, limits: Limits, tls: TlsFilesRead['tls'
       level: values.LOG_LEVEL,
       format: values.LOG_FORMAT,
       access: values.ACCESS_LOG,
-      orders: values.ORDER_LOG,
       clientAddress: values.LOG_CLIENT_ADDRESS,
     },
     /** Undefined: nothing is traced. */
@@ -196,7 +192,6 @@ function sourcesOf(
 }
 
 function textOf(value: SettingValues[SettingName]): string {
-  if (typeof value === 'boolean') return value ? 'on' : 'off'
   if (typeof value === 'object' && 'url' in value) return value.url
   return String(value)
 }

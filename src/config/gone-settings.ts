@@ -13,6 +13,13 @@ export const goneSettings: Readonly<Record<string, string>> = {
   REQUEST_BODY_IDLE_TIMEOUT_MS: 'a request body may pause for 30 s',
   QUOTE_CACHE_BYTES: 'quotes take at most 64 MiB, and QUOTE_CACHE_ENTRIES lowers that',
   QUOTE_MAX_BYTES: 'an answer over 16 KiB is relayed and not kept',
+  QUOTE_OBEY_CACHE_CONTROL: "a quote's own expiry decides, whatever its Cache-Control says",
+  QUOTE_EVICT_ON_ORDER: 'a quote that an order has used is not served again',
+  RATE_LIMIT_HITS: 'quotes from the cache or from a call in flight do not count',
+  ORDER_LOG: 'ACCESS_LOG=orders logs the decisions about orders, and ACCESS_LOG=on does too',
+  WEBHOOKS_CA_FILE: 'webhooks use PAYMENTS_CA_FILE',
+  WEBHOOKS_CERT_FILE: 'webhooks use PAYMENTS_CERT_FILE',
+  WEBHOOKS_KEY_FILE: 'webhooks use PAYMENTS_KEY_FILE',
   VALKEY_LOCK_WAIT_MS: 'a replica waits for 3 s for a quote that another one fetches',
 }
 

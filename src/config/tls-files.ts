@@ -1,6 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 import { createSecureContext } from 'node:tls'
-import { forEachUpstream, type UpstreamName } from '../http/upstreams.ts'
+import type { UpstreamName } from '../http/upstreams.ts'
 import { type ReadFile, readText } from './read-file.ts'
 import { tlsFileSettings } from './settings/egress.ts'
 import type { SettingName, SettingValues } from './settings.ts'
@@ -39,7 +39,7 @@ export function readTlsFiles(values: SettingValues, readFile: ReadFile): TlsFile
     }
   }
 
-  const tls = forEachUpstream((upstream) => {
+  function filesOf(upstream: 'swap' | 'payments'): TlsFiles | undefined {
     const names = tlsFileSettings(upstream)
     const isSet = (part: 'ca' | 'cert' | 'key') => values[names[part]] !== undefined
     if (!isSet('ca') && !isSet('cert') && !isSet('key')) return undefined
@@ -61,8 +61,9 @@ export function readTlsFiles(values: SettingValues, readFile: ReadFile): TlsFile
       }
     }
     return { ca: ca?.text, cert: cert?.text, key: key?.text }
-  })
-  return { tls, problems }
+  }
+  const [swap, payments] = [filesOf('swap'), filesOf('payments')]
+  return { tls: { swap, payments, webhooks: payments }, problems }
 }
 
 const certificatePattern = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs

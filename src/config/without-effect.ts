@@ -41,7 +41,7 @@ function idleSettings(values: SettingValues): Idle[] {
   )
   unless(
     values.RATE_LIMIT_PER_MINUTE > 0,
-    ['RATE_LIMIT_BY', 'RATE_LIMIT_HITS'],
+    ['RATE_LIMIT_BY'],
     'RATE_LIMIT_PER_MINUTE is 0, so no client is limited',
     'Set RATE_LIMIT_PER_MINUTE',
   )
@@ -64,16 +64,18 @@ function idleSettings(values: SettingValues): Idle[] {
     'Set OTEL_TRACES_SAMPLER to traceidratio or parentbased_traceidratio',
   )
   const isHttps = (url: string | undefined) => url?.startsWith('https:') === true
-  for (const name of upstreamNames) {
-    const { setting } = upstreamTable[name].baseUrl
-    const { ca, cert, key } = tlsFileSettings(name)
-    unless(
-      isHttps(values[setting]),
-      [ca, cert, key],
-      `${setting} is not an https URL`,
-      `Use https in ${setting}`,
-    )
-  }
+  unless(
+    isHttps(values.SWAP_BASE_URL),
+    Object.values(tlsFileSettings('swap')),
+    'SWAP_BASE_URL is not an https URL',
+    'Use https in SWAP_BASE_URL',
+  )
+  unless(
+    isHttps(values.PAYMENTS_BASE_URL) || isHttps(values.WEBHOOKS_BASE_URL),
+    Object.values(tlsFileSettings('payments')),
+    'neither PAYMENTS_BASE_URL nor WEBHOOKS_BASE_URL is an https URL',
+    'Use https in one of them',
+  )
   unless(
     upstreamNames.some((name) => isHttps(values[upstreamTable[name].baseUrl.setting])),
     ['UPSTREAM_PROXY'],

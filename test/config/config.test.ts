@@ -48,7 +48,7 @@ describe('defaults', () => {
       client: { trustProxy: [], ipHeader: 'forwarded' },
       upstream: { connectTimeoutMs: 3000, headersTimeoutMs: 10000, bodyTimeoutMs: 30000, connections: 128 },
       requests: { headTimeoutMs: 10000, bodyIdleTimeoutMs: 30000 },
-      log: { level: 'info', format: 'auto', access: false, orders: false, clientAddress: 'masked' },
+      log: { level: 'info', format: 'auto', access: 'off', clientAddress: 'masked' },
     })
   })
 
@@ -86,20 +86,21 @@ describe('defaults', () => {
     const { config } = loadConfig({
       PORT: 0,
       ADMIN_PORT: 0,
-      QUOTE_EVICT_ON_ORDER: false,
+      ACCESS_LOG: true,
       UPSTREAM_CONNECTIONS: 7,
     })
-    expect([config.traffic.port, config.quotes.evictOnOrder, config.upstream.connections]).toEqual([
-      0,
-      false,
-      7,
-    ])
+    expect([config.traffic.port, config.log.access, config.upstream.connections]).toEqual([0, 'on', 7])
   })
 })
 
 describe('settings and values of earlier versions', () => {
   test.each([
     [{ UPSTREAM_QUEUE: '9' }, 'UPSTREAM_QUEUE is not a setting any more: eight times UPSTREAM_CONNECTIONS'],
+    [{ ORDER_LOG: 'on' }, 'ORDER_LOG is not a setting any more: ACCESS_LOG=orders logs'],
+    [
+      { WEBHOOKS_CA_FILE: '/nowhere' },
+      'WEBHOOKS_CA_FILE is not a setting any more: webhooks use PAYMENTS_CA_FILE',
+    ],
     [{ BREAKER_OPEN_MS: 'maybe' }, 'BREAKER_OPEN_MS is not a setting any more: an open breaker lets one'],
     [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix was removed and counts as ip: '],
   ])('cause one warning that names the replacement: %j', (given, text) => {
@@ -153,7 +154,7 @@ describe('problems', () => {
   test('lists every problem at once with name, value and remedy', () => {
     const error = errorOf({
       PORT: '70000',
-      QUOTE_EVICT_ON_ORDER: 'maybe',
+      ACCESS_LOG: 'maybe',
       LOG_LEVEL: 'loud',
       SWAP_BASE_URL: 'ftp://x',
     })

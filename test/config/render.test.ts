@@ -28,13 +28,13 @@ describe('texts about the settings', () => {
 
   test('the printed config shows each value in effect and its source', () => {
     const lines = printConfig(
-      loadConfig({ HOST: '10.0.0.1', QUOTE_EVICT_ON_ORDER: '0', SWAP_BASE_URL: 'https://x.example/' }),
+      loadConfig({ HOST: '10.0.0.1', ACCESS_LOG: '0', SWAP_BASE_URL: 'https://x.example/' }),
     )
     for (const line of [
       'HOST=10.0.0.1  (environment)',
       'ADMIN_HOST=10.0.0.1  (derived from HOST)',
       'PORT=8080  (default)',
-      'QUOTE_EVICT_ON_ORDER=off  (environment)',
+      'ACCESS_LOG=off  (environment)',
       'SWAP_BASE_URL=https://x.example  (environment)',
       'PAYMENTS_BASE_URL=  (derived from SWAP_BASE_URL: none)',
       'SWAP_AUTHORIZATION=  (default: none)',

@@ -20,8 +20,8 @@ describe('a name that is not a setting and begins as settings do', () => {
     // All upstreams have these in common.
     ['SWAP_CONNECTIONS', 'UPSTREAM_CONNECTIONS'],
     ['PAYMENTS_PROXY', 'UPSTREAM_PROXY'],
-    ['QUOTE_CACHE_SIZE', 'QUOTE_CACHE_ENTRIES or QUOTE_OBEY_CACHE_CONTROL'],
-    ['EVICT_ON_ORDER', 'QUOTE_EVICT_ON_ORDER'],
+    ['QUOTE_CACHE_SIZE', 'QUOTE_CACHE_ENTRIES'],
+    ['EXPIRY_MARGIN_MS', 'ORDER_EXPIRY_MARGIN_MS'],
     ['MIN_VALIDITY_MS', 'QUOTE_MIN_VALIDITY_MS'],
   ])('is pointed out with the one that was meant: %s, %s', (name, meant) => {
     expect(warnings(name)).toEqual([`${name} is not a setting. Did you mean ${meant}?`])

@@ -10,8 +10,10 @@ describe('each kind of value', () => {
     ['HOST', '::'],
     ['HOST', 'localhost'],
     ['UPSTREAM_HEADERS_TIMEOUT_MS', 86_400_000],
-    ['QUOTE_EVICT_ON_ORDER', 'OFF'],
-    ['QUOTE_EVICT_ON_ORDER', '1'],
+    ['ACCESS_LOG', 'OFF'],
+    ['ACCESS_LOG', '1'],
+    ['ACCESS_LOG', true],
+    ['ACCESS_LOG', 'Orders'],
     ['LOG_LEVEL', 'Silent'],
     ['LOG_FORMAT', 'JSON'],
     ['PAYMENTS_PATHS', '/'],
@@ -66,7 +68,7 @@ describe('each kind of value', () => {
     ...['127.0.0.1:80', 'http://localhost', '127.1', '*', 'a b', '256.1.1.1'].map(
       (value): [string, string] => ['HOST', value],
     ),
-    ['QUOTE_EVICT_ON_ORDER', 'maybe'],
+    ['ACCESS_LOG', 'maybe'],
     ['LOG_LEVEL', 'verbose'],
     ...[
       'checkouts',

@@ -102,14 +102,6 @@ describe('an order whose answer', () => {
     await until(() => response.socket === null || response.socket.destroyed, 'the reset')
     expect(await isKept()).toBe(false)
   })
-
-  it('never comes leaves its quote in the cache where QUOTE_EVICT_ON_ORDER is false', async () => {
-    const { order, given, isKept } = await failing((response) => response.destroy(), {
-      QUOTE_EVICT_ON_ORDER: 'false',
-    })
-    await order(termsOf(given))
-    expect(await isKept()).toBe(true)
-  })
 })
 
 describe('a second order for a quote that may have been used', () => {

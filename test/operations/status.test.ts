@@ -43,7 +43,7 @@ describe('/status', () => {
       source: 'environment',
     })
     expect(status.settings).toContainEqual({
-      name: 'QUOTE_EVICT_ON_ORDER',
+      name: 'ACCESS_LOG',
       value: expect.any(String),
       source: expect.any(String),
     })

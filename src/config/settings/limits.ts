@@ -1,5 +1,5 @@
 import { facts } from '../setting-facts.ts'
-import { milliseconds, oneOf, onOrOff, wholeNumber } from '../value-schemas.ts'
+import { milliseconds, oneOf, wholeNumber } from '../value-schemas.ts'
 
 export const limitSettings = {
   UPSTREAM_TOTAL_TIMEOUT_MS: milliseconds()
@@ -48,9 +48,6 @@ export const limitSettings = {
         'What counts as one client: an App-Name (SWAP_APP_NAME for requests without one), a client address ' +
         '(see TRUST_PROXY; requests of unknown address share one limit), or an App-Name at an address.',
     }),
-  RATE_LIMIT_HITS: onOrOff.prefault('false').register(facts, {
-    meaning: 'true: every quote counts, also one from the cache or from a call in flight.',
-  }),
   DRAIN_DELAY_MS: milliseconds(0)
     .optional()
     .register(facts, {

@@ -1,5 +1,5 @@
 import { facts } from '../setting-facts.ts'
-import { oneOf, onOrOff } from '../value-schemas.ts'
+import { accessLog, oneOf } from '../value-schemas.ts'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
@@ -12,12 +12,10 @@ export const logSettings = {
   LOG_FORMAT: oneOf(['auto', 'json', 'pretty']).prefault('auto').register(facts, {
     meaning: 'auto (readable in a terminal, JSON otherwise), json or pretty.',
   }),
-  ACCESS_LOG: onOrOff.prefault('off').register(facts, {
-    meaning: 'on: one line at info for each request, with log: "access".',
-  }),
-  ORDER_LOG: onOrOff.prefault('off').register(facts, {
+  ACCESS_LOG: accessLog.prefault('off').register(facts, {
     meaning:
-      'on: one line at info for each decision about a float order, with log: "orders" and without any address.',
+      'orders: one line at info for each decision about a float order, with log: "orders" and without any address. on: ' +
+      'these, and one line for each request, with log: "access".',
   }),
   LOG_CLIENT_ADDRESS: oneOf(['masked', 'full', 'none']).prefault('masked').register(facts, {
     meaning:

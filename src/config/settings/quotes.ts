@@ -3,7 +3,6 @@ import {
   metricsPairs,
   milliseconds,
   oneOf,
-  onOrOff,
   placeHeaders,
   quoteKeyHeaders,
   wholeNumber,
@@ -41,11 +40,6 @@ export const quoteSettings = {
     meaning:
       'Max quotes kept in memory, which take at most 64 MiB; the least recently used are dropped first.',
   }),
-  QUOTE_OBEY_CACHE_CONTROL: onOrOff.prefault('false').register(facts, {
-    meaning:
-      'true: a quote that the provider marks no-store or private is relayed to its one caller and not cached. ' +
-      'Off by default, because many APIs send no-store on everything and a quote states its own expiry.',
-  }),
   QUOTE_MIN_VALIDITY_MS: milliseconds(0).prefault('0').register(facts, {
     meaning: 'A cached quote with less time left than this is fetched again.',
   }),
@@ -56,9 +50,6 @@ export const quoteSettings = {
         'A cached quote that is requested this close to its expiry is fetched again in the background, so that ' +
         'clients of a busy pair see no miss. Off at 0, and at no more than QUOTE_MIN_VALIDITY_MS.',
     }),
-  QUOTE_EVICT_ON_ORDER: onOrOff.prefault('true').register(facts, {
-    meaning: 'A quote is not served again once an order has used it, or may have used it (504, reset).',
-  }),
   METRICS_PAIRS: metricsPairs.optional().register(facts, {
     meaning:
       'Pairs that get their own label in the metrics, at most 20, separated by commas; all other pairs ' +

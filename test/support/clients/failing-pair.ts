@@ -58,7 +58,6 @@ export async function playFailingPair(options: FailingPairOptions): Promise<Fail
     SWAP_BASE_URL: provider.url,
     breakerFailures: 5,
     breakerOpenMs: 5_000,
-    QUOTE_EVICT_ON_ORDER: 'false',
     LOG_LEVEL: 'silent',
     ...options.settings,
   })
