@@ -15,7 +15,7 @@ const run = (flags: readonly string[], settings?: Record<string, string>) =>
   startProgram(flags, settings).exit
 
 describe('--help', () => {
-  test.each(['--help', '-h'])('%s shows usage, the flags and every setting, and exits 0', async (flag) => {
+  test.each(['--help', '-h'])('%s shows usage, the flags and what a team sets, and exits 0', async (flag) => {
     const { code, stdout, stderr } = await run([flag])
     expect([code, stderr]).toEqual([0, ''])
     for (const word of [
@@ -28,8 +28,25 @@ describe('--help', () => {
     ]) {
       expect(stdout).toContain(word)
     }
+    const shown = settingNames.filter((name) => new RegExp(`^  ${name}\\s`, 'm').test(stdout))
+    expect(shown).toHaveLength(20)
+    expect(shown).toContain('SWAP_BASE_URL')
+  })
+
+  test('all shows every setting', async () => {
+    const { code, stdout } = await run(['--help', 'all'])
+    expect(code).toBe(0)
     for (const name of settingNames) expect(stdout).toMatch(new RegExp(`^  ${name}\\s`, 'm'))
   })
+
+  test.each([['--help', 'some'], ['--check-config', 'all'], ['all']])(
+    '%s %s is refused',
+    async (...flags) => {
+      const { code, stderr } = await run(flags)
+      expect(code).toBe(1)
+      expect(stderr).toContain(`Unexpected argument '${flags.at(-1)}'`)
+    },
+  )
 
   test('works with wrong settings', async () => {
     expect((await run(['--help'], { PORT: 'nonsense' })).code).toBe(0)

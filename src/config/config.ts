@@ -1,26 +1,28 @@
-import {
-  forEachUpstream,
-  type PathsSetting,
-  type UpstreamFacts,
-  type UpstreamName,
-  upstreamTable,
-} from '../http/upstreams.ts'
+import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type MemoryLimits, memoryLimits } from '../process/memory.ts'
-import { crossCheck } from './cross-checks.ts'
-import { displaySetting } from './display.ts'
-import { replaceGoneValues } from './gone-settings.ts'
+import { checkTogether } from './checks.ts'
+import {
+  type ReadFile,
+  readSecretFiles,
+  readSystemFile,
+  readTlsFiles,
+  type SecretsRead,
+  type TlsFilesRead,
+  type TryDirectory,
+} from './files.ts'
 import { type Limits, limitsOf, readTestLimits, testLimitsName } from './limits.ts'
 import { fitDefaults, memoryWarnings, whyFitted } from './memory-fit.ts'
-import { nearMissProblems } from './near-misses.ts'
-import { readGiven, readValues, type SettingProblem, SettingsError, type SettingValue } from './parse.ts'
-import { type ReadFile, readSystemFile } from './read-file.ts'
-import { asProblemOfFile, readSecretFiles, type SecretsRead } from './secret-files.ts'
+import { checkNames } from './names.ts'
+import {
+  displaySetting,
+  readGiven,
+  readValues,
+  type SettingProblem,
+  SettingsError,
+  type SettingValue,
+} from './parse.ts'
 import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings.ts'
-import { readTlsFiles, type TlsFilesRead } from './tls-files.ts'
 import { tracesOf } from './traces.ts'
-import type { TryDirectory } from './try-directory.ts'
-import { unknownNameProblems } from './unknown-names.ts'
-import { proxyOfOthers } from './warnings.ts'
 
 /** The settings as the code reads them, frozen. */
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>
@@ -78,12 +80,12 @@ function toConfig(values: SettingValues, limits: Limits, tls: TlsFilesRead['tls'
       allowedHosts: values.ADMIN_ALLOWED_HOSTS ?? [],
     },
     upstreams: forEachUpstream((name) => {
-      const paths: UpstreamFacts['paths'] = upstreamTable[name].paths
+      const { paths } = upstreamTable[name]
       return {
         /** 'sandbox', a URL without a trailing slash, or none. */
         baseUrl: baseUrlOf(name, values),
         /** The path prefixes that go there. */
-        paths: 'setting' in paths ? values[paths.setting as PathsSetting] : paths,
+        paths: 'setting' in paths ? values[paths.setting] : paths,
         tls: tls[name],
       }
     }),
@@ -185,7 +187,8 @@ function sourcesOf(
       return derived.get(name) ?? { value: fixedDefault(name) ?? '', source: 'default' }
     }
     const file = fileSettingOf.get(name)
-    const source = file === undefined ? 'environment' : `read from ${file}`
+    const path = file && displaySetting(file, texts.get(file) ?? '')
+    const source = file === undefined ? 'environment' : `read from ${file}=${path}`
     return { value: displaySetting(name, textOf(values[name])), source }
   }
   return Object.fromEntries(settingNames.map((name) => [name, effective(name)])) as LoadedConfig['sources']
@@ -196,12 +199,28 @@ function textOf(value: SettingValues[SettingName]): string {
   return String(value)
 }
 
-function findDirectoryProblems(
-  { STATE_DIRECTORY: directory }: SettingValues,
-  tryDirectory: TryDirectory | undefined,
-): { name: SettingName; expected: string }[] {
-  const expected = directory && tryDirectory?.(directory)
-  return expected === undefined ? [] : [{ name: 'STATE_DIRECTORY', expected }]
+/** Many machines have HTTPS_PROXY for other programs, so that alone it must not decide where orders are sent. */
+function proxyOfOthers(texts: ReadonlyMap<string, string>): string[] {
+  const name = ['HTTPS_PROXY', 'https_proxy'].find((other) => texts.has(other))
+  if (name === undefined || texts.has('UPSTREAM_PROXY')) return []
+  return [
+    `${name} is set, and quotegate does not read it: upstreams are connected to directly. Set UPSTREAM_PROXY to reach ` +
+      'https upstreams through a proxy.',
+  ]
+}
+
+/** A value of earlier versions: neighbouring addresses may be in different places. */
+function withoutPrefixes(given: ReadonlyMap<string, string>): {
+  texts: ReadonlyMap<string, string>
+  gone: Required<SettingProblem>[]
+} {
+  const name = 'QUOTE_PARTITION'
+  if (given.get(name)?.toLowerCase() !== 'prefix') return { texts: given, gone: [] }
+  const message = `${name}=prefix was removed and counts as ip: neighbouring addresses may be in different places.`
+  return {
+    texts: new Map(given).set(name, 'ip'),
+    gone: [{ name, value: 'prefix', expected: 'ip', message }],
+  }
 }
 
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
@@ -219,45 +238,45 @@ export function loadConfig(
 ): LoadedConfig {
   const { texts: written, problems: unreadable } = readGiven(given)
   const testLimits = readTestLimits(written.get(testLimitsName))
-  const { texts: current, gone } = replaceGoneValues(written)
+  const { texts: current, gone } = withoutPrefixes(written)
   const secrets = readSecretFiles(current, readFile)
-  const { texts } = secrets
+  const { texts, fileSettingOf } = secrets
   const { values: read, problems: wrong } = readValues(texts)
   const isSet = (name: SettingName) => texts.has(name)
   const values = fitDefaults(read, isSet, memory)
   const { tls, problems: unfitTlsFiles } = readTlsFiles(values, readFile)
-  const problems = [
-    ...unreadable,
-    ...testLimits.problems,
-    ...wrong.map((problem) => asProblemOfFile(problem, secrets)),
+
+  const isWrong = (name: SettingName) => [...unreadable, ...wrong].some((problem) => problem.name === name)
+  const together = checkTogether(values, { isSet, isWrong, listens })
+  const { STATE_DIRECTORY: directory } = values
+  const untried = directory && tryDirectory?.(directory)
+  const found = [
+    ...[...secrets.problems, ...unfitTlsFiles, ...together.problems],
+    ...(untried === undefined ? [] : [{ name: 'STATE_DIRECTORY', expected: untried }]),
   ]
-
-  const wrongNames = new Set([...unreadable, ...wrong].map(({ name }) => name))
-  const findings = crossCheck(values, {
-    isSet,
-    listens,
-    isWrong: (name) => wrongNames.has(name),
-  })
-  const directoryProblems = findDirectoryProblems(values, tryDirectory)
-  const found = [...secrets.problems, ...unfitTlsFiles, ...findings.problems, ...directoryProblems]
-  for (const { name, expected } of found) {
+  const shown = (name: string, expected: string): SettingProblem => {
     const text = texts.get(name)
-    problems.push({ name, value: text && displaySetting(name, text), expected })
+    return { name, value: text && displaySetting(name, text), expected }
   }
-
+  const problems = [
+    ...[...unreadable, ...testLimits.problems],
+    ...wrong.map((problem) => {
+      const file = fileSettingOf.get(problem.name)
+      return file === undefined ? problem : shown(file, `a file that holds ${problem.expected}`)
+    }),
+    ...found.map(({ name, expected }) => shown(name, expected)),
+  ]
   const warnings = [
-    ...testLimits.warnings,
-    ...findings.warnings,
-    ...proxyOfOthers(texts),
-    ...memoryWarnings(values, isSet, memory),
+    ...[...testLimits.warnings, ...together.warnings],
+    ...[...proxyOfOthers(texts), ...memoryWarnings(values, isSet, memory)],
   ]
   const report = (how: 'warn' | 'error', more: readonly Required<SettingProblem>[]) => {
     if (how === 'warn') warnings.push(...more.map(({ message }) => message))
     else problems.push(...more)
   }
-  const misspelt = nearMissProblems(texts)
-  report(nearMisses, misspelt)
-  report(unknownNames, [...unknownNameProblems(texts, misspelt), ...gone])
+  const names = checkNames(texts)
+  report(nearMisses, names.near)
+  report(unknownNames, [...names.unknown, ...gone])
   if (problems.length > 0) throw new SettingsError(problems)
   return {
     config: deepFreeze(toConfig(values, limitsOf(values, { ...limits, ...testLimits.limits }), tls)),

@@ -3,7 +3,7 @@ import type { RateLimiter } from '../client/rate-limiter.ts'
 import type { Clock } from '../clock.ts'
 import type { Limits } from '../config/limits.ts'
 import type { SettingValue } from '../config/parse.ts'
-import type { SettingName } from '../config/settings.ts'
+import type { SecretFileSetting, SettingName } from '../config/settings.ts'
 import type { GatewayLogger } from '../process/logger.ts'
 
 export type { RateLimiter, Taken } from '../client/rate-limiter.ts'
@@ -33,7 +33,7 @@ export interface Gateway {
 
 /** By the names that they have in the environment. A list may also be an array. */
 export type GatewaySettings = {
-  readonly [Name in SettingName]?: SettingValue | undefined
+  readonly [Name in SettingName | SecretFileSetting]?: SettingValue | undefined
 }
 
 export interface GatewayOverrides {

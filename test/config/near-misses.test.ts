@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { nearMiss } from '../../src/config/near-misses.ts'
+import { nearMiss } from '../../src/config/names.ts'
 import { SettingsError } from '../../src/config/parse.ts'
 import { settingNames } from '../../src/config/settings.ts'
 

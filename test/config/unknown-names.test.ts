@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
+import { ownBeginnings } from '../../src/config/names.ts'
 import { SettingsError } from '../../src/config/parse.ts'
 import { settingNames } from '../../src/config/settings.ts'
-import { ownBeginnings } from '../../src/config/unknown-names.ts'
 
 const warnings = (name: string, value = 'x') => loadConfig({ [name]: value }, { nearMisses: 'warn' }).warnings
 

@@ -1,5 +1,12 @@
 import type { LoadedConfig } from './config.ts'
-import { factsOf, fixedDefault, type SettingName, settingGroups, settingNames } from './settings.ts'
+import {
+  factsOf,
+  fixedDefault,
+  type SettingName,
+  secretSettings,
+  settingGroups,
+  settingNames,
+} from './settings.ts'
 
 const columns = 100
 const nameColumns = 32
@@ -29,10 +36,19 @@ function helpRow(name: SettingName): string {
     .join('\n')
 }
 
-/** For --help: every setting with its meaning and default. */
-export function helpText(): string {
-  const groups = settingGroups.map(({ title, names }) => [`${title}:`, ...names.map(helpRow)].join('\n'))
-  return `Settings (environment variables; an empty one counts as unset)\n\n${groups.join('\n\n')}\n`
+/** For --help: the settings that a team sets, or every one, with meaning and default. */
+export function helpText(which: 'team' | 'all'): string {
+  const groups = settingGroups
+    .map(({ title, names }) => ({
+      title,
+      names: names.filter((name) => which === 'all' || factsOf(name).team === true),
+    }))
+    .filter(({ names }) => names.length > 0)
+    .map(({ title, names }) => [`${title}:`, ...names.map(helpRow)].join('\n'))
+  const head =
+    'Settings (environment variables; an empty one counts as unset; NAME_FILE names a file with a secret)'
+  const end = which === 'all' ? '' : `\n--help all lists every setting (${settingNames.length}).\n`
+  return `${head}\n\n${groups.join('\n\n')}\n${end}`
 }
 
 /** For --print-config: each value in effect and where it comes from. Secrets are masked. */
@@ -55,17 +71,19 @@ function pageRow(name: SettingName): string {
 
 /** The text of docs/settings.md. */
 export function settingsPage(): string {
+  const inFiles = secretSettings.map((name) => `\`${name}\``).join(', ')
   const head = ['| name | default | meaning |', '|---|---|---|']
   const sections = settingGroups.map(({ title, names }) =>
     [`## ${title}`, '', ...head, ...names.map(pageRow)].join('\n'),
   )
-  return `<!-- Generated from src/config/settings/ by \`npm run docs\`. Edits here are lost. -->
+  return `<!-- Generated from src/config/settings.ts by \`npm run docs\`. Edits here are lost. -->
 # Settings
 
 Every setting is an environment variable with a default that works; only \`SWAP_BASE_URL\` is required, and only
 in production. Settings are checked at startup: a wrong value stops it, and the error lists all problems, each
 with its value and what would be right. An empty value counts as unset. A default of none means unset; do not
-write the word. \`on\`, \`true\` and \`1\` are the same, and so are \`off\`, \`false\` and \`0\`. A name that is nearly
+write the word. Any secret (${inFiles}) may be in a file instead, named by its name with
+\`_FILE\` behind it, such as \`ADMIN_TOKEN_FILE\`: it is read at startup, and its last newline is cut. A name that is nearly
 a setting's, or that is not a setting and begins as settings do (\`SWAP_\`, \`ORDER_\`, \`STATE_\` and so on), is a warning at
 startup and an error of \`--check-config\`; what Kubernetes sets for a Service of such a name (\`…_SERVICE_HOST\`, \`…_PORT\`) is
 not. \`--check-config\` also tries \`STATE_DIRECTORY\`, and leaves nothing behind. A setting that is legal and probably not meant,
