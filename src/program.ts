@@ -52,6 +52,7 @@ async function main(environment: NodeJS.ProcessEnv): Promise<void> {
   if (flag['print-config'] || flag['check-config']) {
     for (const warning of loaded.warnings) printError(`warning: ${warning}`)
     if (flag['print-config']) print((await texts()).printConfig(loaded))
+    if (flag['check-config'] && loaded.config.production) print((await texts()).productionList(loaded))
     if (flag['check-config']) print('The settings are good.')
     return
   }

@@ -11,6 +11,9 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 
 afterEach(killPrograms)
 
+/** What V8 leaves depends on the machine. */
+const isNotMemory = (line: string) => !line.endsWith(' V8')
+
 const run = (flags: readonly string[], settings?: Record<string, string>) =>
   startProgram(flags, settings).exit
 
@@ -61,6 +64,33 @@ describe('--check-config', () => {
   test('says that valid settings are valid and exits 0', async () => {
     const { code, stdout } = await run(['--check-config'], { PORT: '0', TRUST_PROXY: 'loopback' })
     expect([code, stdout]).toEqual([0, 'The settings are good.\n'])
+  })
+
+  test('says in production what is done, what is open and what no setting shows', async () => {
+    const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'https://swap.example' }
+    const marks = async (settings: Record<string, string>) => {
+      const { code, stdout } = await run(['--check-config'], { ...production, ...settings })
+      expect(code).toBe(0)
+      return [...stdout.matchAll(/^ {2}(done|open|check) +(\S+)/gm)].map(
+        ([, mark, about]) => `${mark} ${about}`,
+      )
+    }
+    const unseen = ['check Prometheus', 'check Prometheus']
+    expect((await marks({ ORDER_EXPIRED_QUOTE: 'report', DRAIN_DELAY_MS: '0' })).filter(isNotMemory)).toEqual(
+      [
+        ...['open TRUST_PROXY', 'open ADMIN_TOKEN', 'open STATE_DIRECTORY', 'open Your'],
+        ...[...unseen, 'open ORDER_EXPIRED_QUOTE'],
+      ],
+    )
+    const all = {
+      ...{ TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'forwarded', ADMIN_TOKEN: 'a-token-of-16-characters' },
+      VALKEY_URL: 'redis://store',
+    }
+    expect((await marks(all)).filter(isNotMemory)).toEqual([
+      ...['done TRUST_PROXY', 'done ADMIN_TOKEN', 'done STATE_DIRECTORY', 'check Your'],
+      ...[...unseen, 'done ORDER_EXPIRED_QUOTE'],
+    ])
+    expect(await marks({ ...all, CLIENT_IP_HEADER: '' })).toContain('open TRUST_PROXY')
   })
 
   test('prints the warnings about valid settings', async () => {

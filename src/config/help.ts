@@ -1,3 +1,4 @@
+import { leavesRoom, memoryLimits } from '../process/memory.ts'
 import type { LoadedConfig } from './config.ts'
 import {
   factsOf,
@@ -60,6 +61,48 @@ export function printConfig(loaded: LoadedConfig): string {
   return `${lines.join('\n')}\n`
 }
 
+/** What to see to before production, and whether it is done; undefined: no setting shows it. */
+const beforeProduction: readonly (readonly [
+  text: string,
+  isDone: (loaded: LoadedConfig) => boolean | undefined,
+])[] = [
+  [
+    '`TRUST_PROXY` lists your proxies, and `CLIENT_IP_HEADER` is the header that they write.',
+    ({ sources }) => isGiven(sources.TRUST_PROXY) && isGiven(sources.CLIENT_IP_HEADER),
+  ],
+  ['`ADMIN_TOKEN` is set, or the console stays read-only.', ({ config }) => config.admin.token !== undefined],
+  [
+    '`STATE_DIRECTORY` or `VALKEY_URL` is set, so that a restart forgets no quote.',
+    ({ config }) => config.state !== undefined || config.store !== undefined,
+  ],
+  [
+    'V8 leaves the process a quarter of its memory (`node --max-old-space-size-percentage=50`).',
+    () => leavesRoom(memoryLimits()),
+  ],
+  [
+    'Your load balancer asks `/readyz` more often than `DRAIN_DELAY_MS`, and your supervisor waits longer than that and ' +
+      '`DRAIN_TIMEOUT_MS` together.',
+    ({ config }) => (config.drain.delayMs === 0 ? false : undefined),
+  ],
+  ['Prometheus scrapes `/metrics` of the operations listener.', () => undefined],
+  ['Prometheus has `grafana/alerts.yml`, and its alerts reach the person on call.', () => undefined],
+  [
+    '`ORDER_EXPIRED_QUOTE` is `refuse`: late orders are not sent.',
+    ({ config }) => config.orders.expiredQuote === 'refuse',
+  ],
+]
+
+function isGiven({ source }: { source: string }): boolean {
+  return source !== 'default'
+}
+
+/** For --check-config in production. */
+export function productionList(loaded: LoadedConfig): string {
+  const mark = (isDone: boolean | undefined) => (isDone === undefined ? 'check' : isDone ? 'done' : 'open')
+  const lines = beforeProduction.map(([text, isDone]) => `  ${mark(isDone(loaded)).padEnd(7)}${text}`)
+  return ['Before production (check: no setting shows it):', ...lines].join('\n').replaceAll('`', '')
+}
+
 function pageRow(name: SettingName): string {
   const { meaning, defaultText: explained, secret } = factsOf(name)
   const fixed = fixedDefault(name)
@@ -90,6 +133,12 @@ not. \`--check-config\` also tries \`STATE_DIRECTORY\`, and leaves nothing behin
 or that has no effect beside the others, is a warning of both.
 
 \`quotegate --print-config\` shows each value in effect and where it comes from, secrets masked.
+
+## Before production
+
+With \`NODE_ENV=production\`, \`--check-config\` says of each line whether it is done, or that no setting shows it.
+
+${beforeProduction.map(([text], index) => `${index + 1}. ${text}`).join('\n')}
 
 ${sections.join('\n\n')}
 `
