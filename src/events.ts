@@ -25,7 +25,6 @@ export const notKeptReasons = [
   'expired',
   'content-coding',
   'vary',
-  'cache-control',
   'too-large',
   'used',
 ] as const

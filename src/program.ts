@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util'
 import { type LoadedConfig, loadConfig } from './config/config.ts'
-import { isWithinEdits } from './config/near-misses.ts'
+import { tryDirectory } from './config/files.ts'
+import { isWithinEdits } from './config/names.ts'
 import { SettingsError } from './config/parse.ts'
 import { buildGateway } from './gateway/gateway.ts'
 import type { Gateway } from './gateway/types.ts'
@@ -29,7 +30,7 @@ Usage: quotegate [flag]   (or: node dist/main.js [flag], npm start -- [flag])
   --print-config                Show each setting in effect and where it comes from, and exit
   --check-health [url]          Exit with 0 if the gateway on this machine answers /healthz, or the URL answers 200
   -v, --version                 Print the version and exit
-  -h, --help                    Print this and exit
+  -h, --help                    Print this and exit; --help all lists every setting
 `
 
 /** A mistake on the command line: its message is printed without a stack. */
@@ -37,19 +38,20 @@ class UsageError extends Error {}
 
 async function main(environment: NodeJS.ProcessEnv): Promise<void> {
   setV8Flags()
-  const flag = readFlags()
+  const { flag, asksForAll } = readFlags()
   if (flag['check-health'])
     throw new UsageError('--check-health cannot be combined with other flags: --check-health [url]')
-  if (flag.help) return print(`${usage}\n${(await texts()).helpText()}`)
+  if (flag.help) return print(`${usage}\n${(await texts()).helpText(asksForAll ? 'all' : 'team')}`)
   if (flag.version) return print(version)
   const asChecked = flag['check-config'] ? 'error' : 'warn'
   const loaded = loadConfig(environment, {
-    ...{ nearMisses: asChecked, unknownNames: asChecked, retired: asChecked },
-    ...(flag['check-config'] && { tryDirectory: (await checks()).tryDirectory }),
+    ...{ nearMisses: asChecked, unknownNames: asChecked },
+    ...(flag['check-config'] && { tryDirectory }),
   })
   if (flag['print-config'] || flag['check-config']) {
     for (const warning of loaded.warnings) printError(`warning: ${warning}`)
     if (flag['print-config']) print((await texts()).printConfig(loaded))
+    if (flag['check-config'] && loaded.config.production) print((await texts()).productionList(loaded))
     if (flag['check-config']) print('The settings are good.')
     return
   }
@@ -58,7 +60,10 @@ async function main(environment: NodeJS.ProcessEnv): Promise<void> {
 
 function readFlags() {
   try {
-    return parseArgs({ options: flags, strict: true }).values
+    const { values: flag, positionals } = parseArgs({ options: flags, strict: true, allowPositionals: true })
+    const asksForAll = flag.help === true && positionals.join() === 'all'
+    if (positionals.length > 0 && !asksForAll) throw new TypeError(`Unexpected argument '${positionals[0]}'`)
+    return { flag, asksForAll }
   } catch (error) {
     const known = Object.keys(flags).map((name) => `--${name}`)
     const meant = known.find((flag) => process.argv.slice(2).some((given) => isNear(given, flag)))
@@ -77,11 +82,7 @@ function isNear(given: string, flag: string): boolean {
 // Imported only for the flags that need it, so that a normal startup is faster.
 
 function texts() {
-  return import('./config/render.ts')
-}
-
-function checks() {
-  return import('./config/try-directory.ts')
+  return import('./config/help.ts')
 }
 
 async function runGateway(loaded: LoadedConfig): Promise<void> {

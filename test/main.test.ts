@@ -11,11 +11,14 @@ const { version } = JSON.parse(readFileSync(new URL('../package.json', import.me
 
 afterEach(killPrograms)
 
+/** What V8 leaves depends on the machine. */
+const isNotMemory = (line: string) => !line.endsWith(' V8')
+
 const run = (flags: readonly string[], settings?: Record<string, string>) =>
   startProgram(flags, settings).exit
 
 describe('--help', () => {
-  test.each(['--help', '-h'])('%s shows usage, the flags and every setting, and exits 0', async (flag) => {
+  test.each(['--help', '-h'])('%s shows usage, the flags and what a team sets, and exits 0', async (flag) => {
     const { code, stdout, stderr } = await run([flag])
     expect([code, stderr]).toEqual([0, ''])
     for (const word of [
@@ -28,8 +31,25 @@ describe('--help', () => {
     ]) {
       expect(stdout).toContain(word)
     }
+    const shown = settingNames.filter((name) => new RegExp(`^  ${name}\\s`, 'm').test(stdout))
+    expect(shown).toHaveLength(20)
+    expect(shown).toContain('SWAP_BASE_URL')
+  })
+
+  test('all shows every setting', async () => {
+    const { code, stdout } = await run(['--help', 'all'])
+    expect(code).toBe(0)
     for (const name of settingNames) expect(stdout).toMatch(new RegExp(`^  ${name}\\s`, 'm'))
   })
+
+  test.each([['--help', 'some'], ['--check-config', 'all'], ['all']])(
+    '%s %s is refused',
+    async (...flags) => {
+      const { code, stderr } = await run(flags)
+      expect(code).toBe(1)
+      expect(stderr).toContain(`Unexpected argument '${flags.at(-1)}'`)
+    },
+  )
 
   test('works with wrong settings', async () => {
     expect((await run(['--help'], { PORT: 'nonsense' })).code).toBe(0)
@@ -46,6 +66,33 @@ describe('--check-config', () => {
     expect([code, stdout]).toEqual([0, 'The settings are good.\n'])
   })
 
+  test('says in production what is done, what is open and what no setting shows', async () => {
+    const production = { NODE_ENV: 'production', SWAP_BASE_URL: 'https://swap.example' }
+    const marks = async (settings: Record<string, string>) => {
+      const { code, stdout } = await run(['--check-config'], { ...production, ...settings })
+      expect(code).toBe(0)
+      return [...stdout.matchAll(/^ {2}(done|open|check) +(\S+)/gm)].map(
+        ([, mark, about]) => `${mark} ${about}`,
+      )
+    }
+    const unseen = ['check Prometheus', 'check Prometheus']
+    expect((await marks({ ORDER_EXPIRED_QUOTE: 'report', DRAIN_DELAY_MS: '0' })).filter(isNotMemory)).toEqual(
+      [
+        ...['open TRUST_PROXY', 'open ADMIN_TOKEN', 'open STATE_DIRECTORY', 'open Your'],
+        ...[...unseen, 'open ORDER_EXPIRED_QUOTE'],
+      ],
+    )
+    const all = {
+      ...{ TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'forwarded', ADMIN_TOKEN: 'a-token-of-16-characters' },
+      VALKEY_URL: 'redis://store',
+    }
+    expect((await marks(all)).filter(isNotMemory)).toEqual([
+      ...['done TRUST_PROXY', 'done ADMIN_TOKEN', 'done STATE_DIRECTORY', 'check Your'],
+      ...[...unseen, 'done ORDER_EXPIRED_QUOTE'],
+    ])
+    expect(await marks({ ...all, CLIENT_IP_HEADER: '' })).toContain('open TRUST_PROXY')
+  })
+
   test('prints the warnings about valid settings', async () => {
     const settings = { HOST: '0.0.0.0', SWAP_AUTHORIZATION: 'Bearer sk_live_1' }
     const { code, stderr } = await run(['--check-config'], settings)
@@ -55,7 +102,7 @@ describe('--check-config', () => {
   })
 
   test('lists every problem at once and exits 1', async () => {
-    const settings = { PORT: '70000', QUOTE_EVICT_ON_ORDER: 'maybe', SWAP_BASE_URL: 'ftp://user:sk_live_1@x' }
+    const settings = { PORT: '70000', ACCESS_LOG: 'maybe', SWAP_BASE_URL: 'ftp://user:sk_live_1@x' }
     const { code, stdout, stderr } = await run(['--check-config'], settings)
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toContain('There are 3 problems')
@@ -65,9 +112,12 @@ describe('--check-config', () => {
   })
 
   test('treats a removed setting as an error, and names the replacement', async () => {
-    const { code, stderr } = await run(['--check-config'], { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix' })
+    const { code, stderr } = await run(['--check-config'], {
+      BREAKER_OPEN_MS: '9',
+      QUOTE_PARTITION: 'prefix',
+    })
     expect(code).toBe(1)
-    expect(stderr).toContain('FAST_LANE was removed and changes nothing: every request')
+    expect(stderr).toContain('BREAKER_OPEN_MS is not a setting any more: an open breaker')
     expect(stderr).toContain('QUOTE_PARTITION=prefix was removed and counts as ip: ')
   })
 

@@ -25,7 +25,8 @@ function memory(): Memory {
   return { residentBytes: rss, keptBytes: heapUsed + external }
 }
 
-const gateway = await createGateway(JSON.parse(process.argv[2] ?? '{}'))
+const [settings = '{}', limits = '{}'] = process.argv.slice(2)
+const gateway = await createGateway(JSON.parse(settings), { limits: JSON.parse(limits) })
 
 process.on('message', async (ask: Ask) => {
   if (ask === 'memory') return send({ memory: memory() })

@@ -35,18 +35,21 @@ const settings = {
   SWAP_BASE_URL: chaos.url,
   PAYMENTS_BASE_URL: chaos.url,
   UPSTREAM_CONNECTIONS: 16,
-  UPSTREAM_QUEUE: 64,
   UPSTREAM_HEADERS_TIMEOUT_MS: 1_000,
   UPSTREAM_TOTAL_TIMEOUT_MS: 2_000,
-  BREAKER_OPEN_MS: 200,
   QUOTE_REFRESH_AHEAD_MS: 200,
   // Small enough to be full before the memory is measured.
   QUOTE_CACHE_ENTRIES: 50,
   LEDGER_ENTRIES: 200,
 }
-const child = fork(fileURLToPath(new URL('./gateway.ts', import.meta.url)), [JSON.stringify(settings)], {
-  execArgv: ['--expose-gc', '--import', 'tsx'],
-})
+const limits = { queue: 64, breakerOpenMs: 200 }
+const child = fork(
+  fileURLToPath(new URL('./gateway.ts', import.meta.url)),
+  [JSON.stringify(settings), JSON.stringify(limits)],
+  {
+    execArgv: ['--expose-gc', '--import', 'tsx'],
+  },
+)
 const exited = new Promise<number | null>((resolve) => child.once('exit', resolve))
 
 function reported<Key extends string>(key: Key): Promise<Extract<Report, Record<Key, unknown>>[Key]> {

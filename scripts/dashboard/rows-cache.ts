@@ -48,7 +48,7 @@ export const cache: Row = {
     },
     {
       title: 'Bytes of quotes in memory',
-      description: 'Good: below QUOTE_CACHE_BYTES, 64 MiB unless set.',
+      description: 'Good: below 64 MiB, at which quotes are evicted.',
       kind: 'timeseries',
       unit: 'bytes',
       queries: [{ expr: of('quotegate_cache_bytes'), legend: '{{instance}}' }],

@@ -103,7 +103,7 @@ export const quoteFreshness: Row = {
       queries: [
         {
           expr:
-            `sum(${rate('quotegate_quotes_uncacheable_total', 'reason!~"content-coding|vary|cache-control|too-large|used"')}) / ` +
+            `sum(${rate('quotegate_quotes_uncacheable_total', 'reason!~"content-coding|vary|too-large|used"')}) / ` +
             `sum(${rate('quotegate_quote_calls_total')})`,
           legend: 'no valid quote',
         },

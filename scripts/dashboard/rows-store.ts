@@ -40,7 +40,7 @@ export const store: Row = {
       title: 'Quotes looked for in the store',
       description:
         'Those that were not in memory. Good: found and awaited, which cost no call to the provider; fetched is the one call ' +
-        'for all replicas. alone: the provider takes longer than VALKEY_LOCK_WAIT_MS; failed: fetched without the store.',
+        'for all replicas. alone: the provider takes longer than three seconds; failed: fetched without the store.',
       kind: 'timeseries',
       unit: 'ops',
       queries: [

@@ -56,7 +56,7 @@ export const upstreams: Row = {
       title: 'Upstream requests in flight',
       description:
         'In flight or waiting for a connection. Good: below UPSTREAM_CONNECTIONS (128); requests beyond it wait, and ' +
-        'past UPSTREAM_QUEUE more it is refused.',
+        'past eight times as many they are refused.',
       kind: 'timeseries',
       unit: 'none',
       queries: [{ expr: of('quotegate_upstream_requests_in_flight'), legend: '{{upstream}} {{instance}}' }],

@@ -1,24 +1,28 @@
-import {
-  forEachUpstream,
-  type PathsSetting,
-  type UpstreamFacts,
-  type UpstreamName,
-  upstreamTable,
-} from '../http/upstreams.ts'
+import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { type MemoryLimits, memoryLimits } from '../process/memory.ts'
-import { crossCheck } from './cross-checks.ts'
-import { displaySetting } from './display.ts'
+import { checkTogether } from './checks.ts'
+import {
+  type ReadFile,
+  readSecretFiles,
+  readSystemFile,
+  readTlsFiles,
+  type SecretsRead,
+  type TlsFilesRead,
+  type TryDirectory,
+} from './files.ts'
+import { type Limits, limitsOf, readTestLimits, testLimitsName } from './limits.ts'
+import { isLoopback } from './host-name.ts'
 import { fitDefaults, memoryWarnings, whyFitted } from './memory-fit.ts'
-import { nearMissProblems } from './near-misses.ts'
-import { readGiven, readValues, type SettingProblem, SettingsError, type SettingValue } from './parse.ts'
-import { type ReadFile, readSystemFile } from './read-file.ts'
-import { replaceRetired } from './retired-settings.ts'
-import { asProblemOfFile, readSecretFiles, type SecretsRead } from './secret-files.ts'
+import { checkNames } from './names.ts'
+import {
+  displaySetting,
+  readGiven,
+  readValues,
+  type SettingProblem,
+  SettingsError,
+  type SettingValue,
+} from './parse.ts'
 import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings.ts'
-import { readTlsFiles, type TlsFilesRead } from './tls-files.ts'
-import type { TryDirectory } from './try-directory.ts'
-import { unknownNameProblems } from './unknown-names.ts'
-import { keysInTheOpen, proxyOfOthers } from './warnings.ts'
 
 /** The settings as the code reads them, frozen. */
 export type Config = DeepReadonly<ReturnType<typeof toConfig>>
@@ -40,12 +44,12 @@ export interface LoadedConfig {
 export interface LoadOptions {
   /** For names that are nearly a setting's. */
   nearMisses?: 'warn' | 'error'
-  /** For other names that begin as settings do. */
+  /** For other names that begin as settings do, and for settings and values of earlier versions. */
   unknownNames?: 'warn' | 'error'
-  /** For settings and values of earlier versions. */
-  retired?: 'warn' | 'error'
   /** False: HOST may never be used, because the gateway may be mounted in another app. */
   listens?: boolean
+  /** For tests: times and sizes in place of those that are always used. */
+  limits?: Partial<Limits>
   /** Those of this process, if not given. */
   memory?: MemoryLimits
   /** Reads the files that settings name. From the file system, if not given. */
@@ -65,7 +69,7 @@ function drainDelayMs(values: SettingValues): number {
   return values.DRAIN_DELAY_MS ?? (values.NODE_ENV === 'production' ? 5_000 : 0)
 }
 
-function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
+function toConfig(values: SettingValues, limits: Limits, tls: TlsFilesRead['tls']) {
   return {
     production: values.NODE_ENV === 'production',
     traffic: { host: values.HOST, port: values.PORT },
@@ -76,12 +80,12 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
       allowedHosts: values.ADMIN_ALLOWED_HOSTS ?? [],
     },
     upstreams: forEachUpstream((name) => {
-      const paths: UpstreamFacts['paths'] = upstreamTable[name].paths
+      const { paths } = upstreamTable[name]
       return {
         /** 'sandbox', a URL without a trailing slash, or none. */
         baseUrl: baseUrlOf(name, values),
         /** The path prefixes that go there. */
-        paths: 'setting' in paths ? values[paths.setting as PathsSetting] : paths,
+        paths: 'setting' in paths ? values[paths.setting] : paths,
         tls: tls[name],
       }
     }),
@@ -92,15 +96,15 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
     },
     client: { trustProxy: values.TRUST_PROXY ?? [], ipHeader: values.CLIENT_IP_HEADER },
     upstream: {
-      connectTimeoutMs: values.UPSTREAM_CONNECT_TIMEOUT_MS,
+      connectTimeoutMs: limits.connectTimeoutMs,
       headersTimeoutMs: values.UPSTREAM_HEADERS_TIMEOUT_MS,
-      bodyTimeoutMs: values.UPSTREAM_BODY_TIMEOUT_MS,
+      bodyTimeoutMs: limits.bodyTimeoutMs,
       connections: values.UPSTREAM_CONNECTIONS,
       totalTimeoutMs: values.UPSTREAM_TOTAL_TIMEOUT_MS,
-      queue: values.UPSTREAM_QUEUE,
-      retries: values.UPSTREAM_RETRIES,
-      breakerFailures: values.BREAKER_FAILURES,
-      breakerOpenMs: values.BREAKER_OPEN_MS,
+      queue: limits.queue,
+      retries: limits.retries,
+      breakerFailures: limits.breakerFailures,
+      breakerOpenMs: limits.breakerOpenMs,
     },
     /** Through which https upstreams are reached. */
     proxy: values.UPSTREAM_PROXY?.address,
@@ -108,12 +112,10 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
       partition: { mode: values.QUOTE_PARTITION, placeHeaders: values.QUOTE_PARTITION_HEADER ?? [] },
       keyHeaders: values.QUOTE_KEY_HEADERS,
       cacheEntries: values.QUOTE_CACHE_ENTRIES,
-      cacheBytes: values.QUOTE_CACHE_BYTES,
-      maxBytes: values.QUOTE_MAX_BYTES,
-      obeyCacheControl: values.QUOTE_OBEY_CACHE_CONTROL,
+      cacheBytes: limits.cacheBytes,
+      maxBytes: limits.quoteBytes,
       minValidityMs: values.QUOTE_MIN_VALIDITY_MS,
       refreshAheadMs: values.QUOTE_REFRESH_AHEAD_MS,
-      evictOnOrder: values.QUOTE_EVICT_ON_ORDER,
     },
     orders: {
       expiredQuote: values.ORDER_EXPIRED_QUOTE,
@@ -132,26 +134,24 @@ function toConfig(values: SettingValues, tls: TlsFilesRead['tls']) {
       ...values.VALKEY_URL,
       keyPrefix: values.VALKEY_KEY_PREFIX,
       timeoutMs: values.VALKEY_TIMEOUT_MS,
-      lockWaitMs: values.VALKEY_LOCK_WAIT_MS,
+      lockWaitMs: limits.lockWaitMs,
     },
     rateLimit: {
       /** 0: no limit. */
       perMinute: values.RATE_LIMIT_PER_MINUTE,
       by: values.RATE_LIMIT_BY,
-      countsHits: values.RATE_LIMIT_HITS,
     },
     metrics: { pairs: values.METRICS_PAIRS ?? [] },
     requests: {
       connections: values.CLIENT_CONNECTIONS,
-      headTimeoutMs: values.REQUEST_HEAD_TIMEOUT_MS,
-      bodyIdleTimeoutMs: values.REQUEST_BODY_IDLE_TIMEOUT_MS,
+      headTimeoutMs: limits.headTimeoutMs,
+      bodyIdleTimeoutMs: limits.bodyIdleTimeoutMs,
     },
     drain: { delayMs: drainDelayMs(values), timeoutMs: values.DRAIN_TIMEOUT_MS },
     log: {
       level: values.LOG_LEVEL,
       format: values.LOG_FORMAT,
       access: values.ACCESS_LOG,
-      orders: values.ORDER_LOG,
       clientAddress: values.LOG_CLIENT_ADDRESS,
     },
     /** Undefined: nothing is traced. */
@@ -194,24 +194,54 @@ function sourcesOf(
       return derived.get(name) ?? { value: fixedDefault(name) ?? '', source: 'default' }
     }
     const file = fileSettingOf.get(name)
-    const source = file === undefined ? 'environment' : `read from ${file}`
+    const path = file && displaySetting(file, texts.get(file) ?? '')
+    const source = file === undefined ? 'environment' : `read from ${file}=${path}`
     return { value: displaySetting(name, textOf(values[name])), source }
   }
   return Object.fromEntries(settingNames.map((name) => [name, effective(name)])) as LoadedConfig['sources']
 }
 
 function textOf(value: SettingValues[SettingName]): string {
-  if (typeof value === 'boolean') return value ? 'on' : 'off'
   if (typeof value === 'object' && 'url' in value) return value.url
   return String(value)
 }
 
-function findDirectoryProblems(
-  { STATE_DIRECTORY: directory }: SettingValues,
-  tryDirectory: TryDirectory | undefined,
-): { name: SettingName; expected: string }[] {
-  const expected = directory && tryDirectory?.(directory)
-  return expected === undefined ? [] : [{ name: 'STATE_DIRECTORY', expected }]
+/** Many machines have HTTPS_PROXY for other programs, so that alone it must not decide where orders are sent. */
+function proxyOfOthers(texts: ReadonlyMap<string, string>): string[] {
+  const name = ['HTTPS_PROXY', 'https_proxy'].find((other) => texts.has(other))
+  if (name === undefined || texts.has('UPSTREAM_PROXY')) return []
+  return [
+    `${name} is set, and quotegate does not read it: upstreams are connected to directly. Set UPSTREAM_PROXY to reach ` +
+      'https upstreams through a proxy.',
+  ]
+}
+
+/** OpenTelemetry reads the keys itself: their name is not a setting. */
+function keysInTheOpen(
+  { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint }: SettingValues,
+  texts: ReadonlyMap<string, string>,
+): string[] {
+  if (endpoint === undefined || !texts.has('OTEL_EXPORTER_OTLP_HEADERS')) return []
+  const { hostname, protocol } = new URL(endpoint)
+  if (protocol === 'https:' || isLoopback(hostname)) return []
+  return [
+    `OTEL_EXPORTER_OTLP_ENDPOINT=${endpoint} is not encrypted and OTEL_EXPORTER_OTLP_HEADERS is set: anyone on the ` +
+      'network between can take the keys in it. Use https.',
+  ]
+}
+
+/** A value of earlier versions: neighbouring addresses may be in different places. */
+function withoutPrefixes(given: ReadonlyMap<string, string>): {
+  texts: ReadonlyMap<string, string>
+  gone: Required<SettingProblem>[]
+} {
+  const name = 'QUOTE_PARTITION'
+  if (given.get(name)?.toLowerCase() !== 'prefix') return { texts: given, gone: [] }
+  const message = `${name}=prefix was removed and counts as ip: neighbouring addresses may be in different places.`
+  return {
+    texts: new Map(given).set(name, 'ip'),
+    gone: [{ name, value: 'prefix', expected: 'ip', message }],
+  }
 }
 
 /** The one way from settings to a Config. Throws a SettingsError that names every problem at once. */
@@ -220,7 +250,7 @@ export function loadConfig(
   {
     nearMisses = 'error',
     unknownNames = 'warn',
-    retired = 'warn',
+    limits = {},
     listens = true,
     memory = memoryLimits(),
     readFile = readSystemFile,
@@ -228,45 +258,49 @@ export function loadConfig(
   }: LoadOptions = {},
 ): LoadedConfig {
   const { texts: written, problems: unreadable } = readGiven(given)
-  const { texts: current, retired: retiredProblems } = replaceRetired(written)
+  const testLimits = readTestLimits(written.get(testLimitsName))
+  const { texts: current, gone } = withoutPrefixes(written)
   const secrets = readSecretFiles(current, readFile)
-  const { texts } = secrets
+  const { texts, fileSettingOf } = secrets
   const { values: read, problems: wrong } = readValues(texts)
   const isSet = (name: SettingName) => texts.has(name)
   const values = fitDefaults(read, isSet, memory)
   const { tls, problems: unfitTlsFiles } = readTlsFiles(values, readFile)
-  const problems = [...unreadable, ...wrong.map((problem) => asProblemOfFile(problem, secrets))]
 
-  const wrongNames = new Set([...unreadable, ...wrong].map(({ name }) => name))
-  const findings = crossCheck(values, {
-    isSet,
-    listens,
-    isWrong: (name) => wrongNames.has(name),
-  })
-  const directoryProblems = findDirectoryProblems(values, tryDirectory)
-  const found = [...secrets.problems, ...unfitTlsFiles, ...findings.problems, ...directoryProblems]
-  for (const { name, expected } of found) {
+  const isWrong = (name: SettingName) => [...unreadable, ...wrong].some((problem) => problem.name === name)
+  const together = checkTogether(values, { isSet, isWrong, listens })
+  const { STATE_DIRECTORY: directory } = values
+  const untried = directory && tryDirectory?.(directory)
+  const found = [
+    ...[...secrets.problems, ...unfitTlsFiles, ...together.problems],
+    ...(untried === undefined ? [] : [{ name: 'STATE_DIRECTORY', expected: untried }]),
+  ]
+  const shown = (name: string, expected: string): SettingProblem => {
     const text = texts.get(name)
-    problems.push({ name, value: text && displaySetting(name, text), expected })
+    return { name, value: text && displaySetting(name, text), expected }
   }
-
+  const problems = [
+    ...[...unreadable, ...testLimits.problems],
+    ...wrong.map((problem) => {
+      const file = fileSettingOf.get(problem.name)
+      return file === undefined ? problem : shown(file, `a file that holds ${problem.expected}`)
+    }),
+    ...found.map(({ name, expected }) => shown(name, expected)),
+  ]
   const warnings = [
-    ...findings.warnings,
-    ...proxyOfOthers(texts),
-    ...keysInTheOpen(values, texts),
-    ...memoryWarnings(values, isSet, memory),
+    ...[...testLimits.warnings, ...together.warnings],
+    ...[...proxyOfOthers(texts), ...keysInTheOpen(values, texts), ...memoryWarnings(values, isSet, memory)],
   ]
   const report = (how: 'warn' | 'error', more: readonly Required<SettingProblem>[]) => {
     if (how === 'warn') warnings.push(...more.map(({ message }) => message))
     else problems.push(...more)
   }
-  const misspelt = nearMissProblems(texts)
-  report(nearMisses, misspelt)
-  report(unknownNames, unknownNameProblems(texts, misspelt))
-  report(retired, retiredProblems)
+  const names = checkNames(texts)
+  report(nearMisses, names.near)
+  report(unknownNames, [...names.unknown, ...gone])
   if (problems.length > 0) throw new SettingsError(problems)
   return {
-    config: deepFreeze(toConfig(values, tls)),
+    config: deepFreeze(toConfig(values, limitsOf(values, { ...limits, ...testLimits.limits }), tls)),
     warnings,
     sources: deepFreeze(sourcesOf(values, secrets, memory)),
   }

@@ -1,5 +1,13 @@
-import { displaySetting } from './display.ts'
-import { isSettingName, type SettingName, type SettingValues, settingNames, settings } from './settings.ts'
+import type { SettingFacts } from './setting-facts.ts'
+import {
+  factsOf,
+  isKnownName,
+  isSettingName,
+  type SettingName,
+  type SettingValues,
+  settingNames,
+  settings,
+} from './settings.ts'
 
 export type SettingValue = string | number | boolean | readonly (string | number)[]
 
@@ -48,7 +56,7 @@ export function readGiven(given: Record<string, SettingValue | undefined>): Give
       // An array becomes its items with commas between them, which is how a list setting is written.
       const text = String(value).trim()
       if (text !== '') texts.set(name, text)
-    } else if (isSettingName(name)) {
+    } else if (isKnownName(name)) {
       problems.push({
         name,
         value: `(${typeof value})`,
@@ -84,4 +92,33 @@ export function readValues(texts: ReadonlyMap<string, string>): {
   }))
   const good = settingNames.filter((name) => !expectedByName.has(name)).map((name) => [name, texts.get(name)])
   return { values: settings.parse(Object.fromEntries(good)), problems }
+}
+
+/** The value of a setting, fit for a terminal or a log: on one line, of limited length, without secrets. */
+export function displaySetting(name: string, text: string): string {
+  // The file of a secret may hold the secret itself, set in the wrong place.
+  return displayText(text, isSettingName(name) ? factsOf(name).secret : 'unless-path')
+}
+
+export function displayText(text: string, secret?: SettingFacts['secret']): string {
+  if (text === '') return text
+  if (secret === 'whole' || (secret === 'unless-path' && !pathPattern.test(text))) return '****'
+  const masked = secret === 'in-url' ? maskUrl(text) : text
+  const short = masked.length > 200 ? `${masked.slice(0, 200)}…` : masked
+  // Control characters could rewrite a terminal's lines.
+  return short.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+}
+
+const pathPattern = /^(?:\.{0,2}|[a-z]:)[\\/]\S*$/i
+
+function maskUrl(text: string): string {
+  return (
+    text
+      .replace(/^((?:https?|(?:redis|valkey)s?(?:\+\w+)?):\/\/)?.*@/is, '$1****@')
+      .replace(/([?#]).*$/s, '$1****')
+      // A password without a host after it: text after a colon that is not a port.
+      .replace(/^((?:[a-z][\w+.-]*:\/\/)?(?![^/]*\[)[^:/]*:)(?!\/\/|\d{1,5}(?:[,/]|$))[^@]*$/is, '$1****')
+  )
 }

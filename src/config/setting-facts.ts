@@ -3,6 +3,8 @@ import { z } from 'zod'
 /** What the texts about a setting need to know beyond its schema. */
 export interface SettingFacts {
   meaning: string
+  /** One that a team sets: --help lists it. */
+  team?: boolean
   /** For a default that depends on other settings. */
   defaultText?: string
   /**

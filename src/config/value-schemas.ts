@@ -35,18 +35,19 @@ export const port = z
   })
   .pipe(wholeNumber(0, 65535))
 
-export const onOrOff = z.stringbool({
-  truthy: ['on', 'true', '1'],
-  falsy: ['off', 'false', '0'],
-  error: 'on or off, which may also be written true or false',
-})
-
 export function oneOf<const Choice extends string>(choices: readonly Choice[]) {
   return z
     .string()
     .toLowerCase()
     .pipe(z.enum(choices, `one of ${choices.join(', ')}`))
 }
+
+const switchWords: Readonly<Record<string, string>> = { true: 'on', 1: 'on', false: 'off', 0: 'off' }
+
+export const accessLog = z
+  .string()
+  .transform((text) => switchWords[text.toLowerCase()] ?? text)
+  .pipe(oneOf(['off', 'orders', 'on']))
 
 export const host = z
   .string()

@@ -1,14 +1,14 @@
 import { isPlainObject, kindOf } from '../process/arguments.ts'
 import type { GatewayOverrides, GatewaySettings } from './types.ts'
 
-const overrideNames: ReadonlySet<string> = new Set<keyof GatewayOverrides>(['clock', 'logger', 'rateLimiter'])
+const overrideNames = ['clock', 'logger', 'rateLimiter'] as const
 
 /** What each override must have. Declarations say the same, but not every caller is compiled. */
 const methods = {
   clock: { required: ['nowMs'], optional: ['steadyMs'] },
   logger: { required: ['debug', 'info', 'warn', 'error'], optional: ['isLevelEnabled'] },
   rateLimiter: { required: ['take'], optional: [] },
-} as const satisfies Record<keyof GatewayOverrides, unknown>
+} as const satisfies Record<(typeof overrideNames)[number], unknown>
 
 /** Throws a TypeError that says what is expected, in place of a failure later on that says nothing of the call. */
 export function checkArguments(settings: GatewaySettings, overrides: GatewayOverrides): void {
@@ -19,12 +19,14 @@ export function checkArguments(settings: GatewaySettings, overrides: GatewayOver
       settings,
     )
   if (!isPlainObject(overrides)) throw wrong('overrides must be an object', '{ logger: console }', overrides)
+  // `limits` is for the tests of quotegate, and not documented.
+  const known: ReadonlySet<string> = new Set([...overrideNames, 'limits'])
   for (const name of Object.keys(overrides))
-    if (!overrideNames.has(name))
+    if (!known.has(name))
       throw new TypeError(
-        `createGateway: unknown override ${name}: the overrides are ${[...overrideNames].join(', ')}. Settings are the first argument.`,
+        `createGateway: unknown override ${name}: the overrides are ${overrideNames.join(', ')}. Settings are the first argument.`,
       )
-  for (const name of ['clock', 'logger', 'rateLimiter'] as const) checkMethods(name, overrides[name])
+  for (const name of overrideNames) checkMethods(name, overrides[name])
   const perMinute: unknown = overrides.rateLimiter?.perMinute
   if (overrides.rateLimiter !== undefined && !(typeof perMinute === 'number' && perMinute > 0))
     throw new TypeError(
@@ -32,7 +34,7 @@ export function checkArguments(settings: GatewaySettings, overrides: GatewayOver
     )
 }
 
-function checkMethods(name: keyof GatewayOverrides, override: unknown): void {
+function checkMethods(name: (typeof overrideNames)[number], override: unknown): void {
   if (override === undefined) return
   const { required, optional } = methods[name]
   const expected = `${name} must be an object with ${required.map((method) => `${method}()`).join(', ')}`

@@ -20,7 +20,8 @@ export async function createGateway(
   overrides: GatewayOverrides = {},
 ): Promise<Gateway> {
   checkArguments(settings, overrides)
-  return buildGateway(loadConfig({ ...settings }, { listens: false }), overrides)
+  const { limits } = overrides
+  return buildGateway(loadConfig({ ...settings }, { listens: false, ...(limits && { limits }) }), overrides)
 }
 
 interface BuildOptions {

@@ -54,7 +54,7 @@ export async function tracingIfSet(
 }
 
 export async function rateLimitIfSet(
-  { rateLimit: { perMinute, by, countsHits } }: Config,
+  { rateLimit: { perMinute, by } }: Config,
   parts: {
     events: Events
     clients: Clients
@@ -74,7 +74,7 @@ export async function rateLimitIfSet(
   const { createSharedRateLimiter } = await import('../replicas/rate-limit.ts')
   const inMemory = createMemoryRateLimiter({ perMinute })
   const shared = sharedStore && createSharedRateLimiter({ sharedStore, fallback: inMemory })
-  return createRateLimit({ ...parts, limiter: limiter ?? shared ?? inMemory, by, countsHits })
+  return createRateLimit({ ...parts, limiter: limiter ?? shared ?? inMemory, by })
 }
 
 const idleRateLimiter =

@@ -1,9 +1,9 @@
 import type { RequestListener } from 'node:http'
 import type { RateLimiter } from '../client/rate-limiter.ts'
 import type { Clock } from '../clock.ts'
+import type { Limits } from '../config/limits.ts'
 import type { SettingValue } from '../config/parse.ts'
-import type { RetiredSettingName } from '../config/retired-settings.ts'
-import type { SettingName } from '../config/settings.ts'
+import type { SecretFileSetting, SettingName } from '../config/settings.ts'
 import type { GatewayLogger } from '../process/logger.ts'
 
 export type { RateLimiter, Taken } from '../client/rate-limiter.ts'
@@ -33,7 +33,7 @@ export interface Gateway {
 
 /** By the names that they have in the environment. A list may also be an array. */
 export type GatewaySettings = {
-  readonly [Name in SettingName | RetiredSettingName]?: SettingValue | undefined
+  readonly [Name in SettingName | SecretFileSetting]?: SettingValue | undefined
 }
 
 export interface GatewayOverrides {
@@ -43,4 +43,9 @@ export interface GatewayOverrides {
   logger?: GatewayLogger
   /** Counts for RATE_LIMIT_PER_MINUTE, which has to be set too, in place of this process's memory. */
   rateLimiter?: RateLimiter
+  /**
+   * Times and sizes that tests want smaller.
+   * @internal
+   */
+  limits?: Partial<Limits>
 }

@@ -1,21 +1,12 @@
 import type { ProblemSlug } from './problem.ts'
 
-/** A setting that the table declares; what it means is the text of --help and docs/settings.md. */
-export interface DeclaredSetting<Name extends string = string> {
-  readonly setting: Name
-  readonly default: string | undefined
-  /** For a default that depends on other settings. */
-  readonly defaultText?: string
-  readonly meaning: string
-}
-
 /** What is the same for every deployment about one API behind the gateway. */
 export interface UpstreamFacts {
   /** The OpenAPI document lists its paths under this title. */
   readonly title: string
-  readonly baseUrl: DeclaredSetting & { readonly maySandbox: boolean }
+  readonly baseUrl: { readonly setting: string; readonly maySandbox: boolean }
   /** The path prefixes that go there, or the setting that lists them. */
-  readonly paths: readonly string[] | DeclaredSetting
+  readonly paths: readonly string[] | { readonly setting: string }
   /** swap: Forwarded, Via and what SWAP_… supplies are added. untouched: nothing is, since clients sign their bytes. */
   readonly headers: 'swap' | 'untouched'
   /**
@@ -31,13 +22,7 @@ export interface UpstreamFacts {
 export const upstreamTable = {
   swap: {
     title: 'Swap',
-    baseUrl: {
-      setting: 'SWAP_BASE_URL',
-      default: 'sandbox',
-      defaultText: 'sandbox; none in production, where it is required',
-      maySandbox: true,
-      meaning: 'The swap upstream, an http or https URL (a path prefix is kept), or the built-in sandbox.',
-    },
+    baseUrl: { setting: 'SWAP_BASE_URL', maySandbox: true },
     paths: ['/v3'],
     headers: 'swap',
     requests: 'by-kind',
@@ -45,21 +30,8 @@ export const upstreamTable = {
   },
   payments: {
     title: 'Payments',
-    baseUrl: {
-      setting: 'PAYMENTS_BASE_URL',
-      default: undefined,
-      defaultText: 'sandbox if SWAP_BASE_URL is the sandbox, else none',
-      maySandbox: true,
-      meaning: 'The payments upstream. Without one, the payments paths answer 404 with the reason.',
-    },
-    paths: {
-      setting: 'PAYMENTS_PATHS',
-      default: '/checkouts,/subscriptions,/subscription-checkouts,/refunds,/payments,/merchants,/settings',
-      meaning:
-        'Path prefixes that go to the payments upstream, separated by commas; / sends everything that is not ' +
-        '/v3, another /v<number> (another version answers 404, and may not be listed) or /webhooks. Every other path ' +
-        'answers 404, naming this setting.',
-    },
+    baseUrl: { setting: 'PAYMENTS_BASE_URL', maySandbox: true },
+    paths: { setting: 'PAYMENTS_PATHS' },
     headers: 'untouched',
     requests: 'alike',
     missing: {
@@ -69,14 +41,7 @@ export const upstreamTable = {
   },
   webhooks: {
     title: 'Webhooks',
-    baseUrl: {
-      setting: 'WEBHOOKS_BASE_URL',
-      default: undefined,
-      maySandbox: false,
-      meaning:
-        'If set, /webhooks and everything below it goes there: any method, byte for byte, the whole target ' +
-        'appended to this URL.',
-    },
+    baseUrl: { setting: 'WEBHOOKS_BASE_URL', maySandbox: false },
     paths: ['/webhooks'],
     headers: 'untouched',
     requests: 'alike',
@@ -88,10 +53,6 @@ export const upstreamTable = {
 } as const satisfies Record<string, UpstreamFacts>
 
 export type UpstreamName = keyof typeof upstreamTable
-type Table = typeof upstreamTable
-
-export type BaseUrlSetting = Table[UpstreamName]['baseUrl']['setting']
-export type PathsSetting = Extract<Table[UpstreamName]['paths'], DeclaredSetting>['setting']
 
 export const upstreamNames = Object.keys(upstreamTable) as readonly UpstreamName[]
 

@@ -128,7 +128,7 @@ export class EventLog implements Listener {
   cacheControlIgnored(directive: string): void {
     this.#options.log.info(
       { directive },
-      'the provider marks its quotes with Cache-Control; their own expiry decides (QUOTE_OBEY_CACHE_CONTROL)',
+      'the provider marks its quotes with Cache-Control; their own expiry decides',
     )
   }
 }

@@ -40,7 +40,6 @@ interface OrderParts {
       expiredQuote: 'refuse' | 'report'
       unknownQuote: 'forward' | 'refuse'
     }
-    quotes: { evictOnOrder: boolean }
     upstream: { totalTimeoutMs: number }
   }
   clock: Clock
@@ -258,9 +257,8 @@ export class FloatOrderRoute {
     }
   }
 
-  /** The quote may not be handed out again, where the settings say so. */
+  /** The quote may not be handed out again. */
   #use(quote: NotedQuote | undefined): void {
-    const { config, notes } = this.#parts
-    if (quote !== undefined && config.quotes.evictOnOrder) notes.use(quote)
+    if (quote !== undefined) this.#parts.notes.use(quote)
   }
 }

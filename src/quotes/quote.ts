@@ -78,7 +78,7 @@ export interface GivenQuote {
 }
 
 interface AnswerReaderParts {
-  config: { quotes: { maxBytes: number; obeyCacheControl: boolean } }
+  config: { quotes: { maxBytes: number } }
   clock: Clock
   events: Events
 }
@@ -108,8 +108,10 @@ export class AnswerReader {
       if (status === 203) answer.lookalike = isCoded ? coded : readLookalike(body)
       return answer
     }
-    const personal = this.#personalReason(vary, cacheControl)
-    answer.shared = personal === undefined && !isCoded
+    this.#sayOnce(cacheControl)
+    // Other values of Vary need no check: the upstream received only headers that are part of the key.
+    const isPersonal = membersOf(vary).includes('*')
+    answer.shared = !isPersonal && !isCoded
     if (isCoded) {
       answer.notKept = 'content-coding'
       answer.lookalike = coded
@@ -127,26 +129,20 @@ export class AnswerReader {
     if (serveLeftMs(end, lookAt(this.#parts.clock)) <= 0) answer.notKept = 'expired'
     else {
       answer.end = end
-      answer.notKept =
-        personal ?? (body.length > this.#parts.config.quotes.maxBytes ? 'too-large' : undefined)
-      if (answer.notKept === undefined) answer.stored = this.#toStored(answer.given, whole)
+      if (isPersonal) answer.notKept = 'vary'
+      else if (body.length > this.#parts.config.quotes.maxBytes) answer.notKept = 'too-large'
+      else answer.stored = this.#toStored(answer.given, whole)
     }
     return answer
   }
 
-  /** Why only the client that asked may get the answer; undefined if others may get it too. */
-  #personalReason(
-    vary: string | undefined,
-    cacheControl: string | undefined,
-  ): 'vary' | 'cache-control' | undefined {
-    // Other values of Vary need no check: the upstream received only headers that are part of the key.
-    if (membersOf(vary).includes('*')) return 'vary'
+  /** A quote's own expiry decides. Many APIs say no-store on everything, which the log says once. */
+  #sayOnce(cacheControl: string | undefined): void {
+    if (this.#cacheControlWasIgnored) return
     const directive = membersOf(cacheControl).find((part) => /^(?:no-store|private)(?:$|=)/.test(part))
-    if (directive === undefined) return undefined
-    if (this.#parts.config.quotes.obeyCacheControl) return 'cache-control'
-    if (!this.#cacheControlWasIgnored) this.#parts.events.cacheControlIgnored(directive)
+    if (directive === undefined) return
+    this.#parts.events.cacheControlIgnored(directive)
     this.#cacheControlWasIgnored = true
-    return undefined
   }
 
   #toStored({ quote, end }: GivenQuote, answer: WholeAnswer): StoredQuote {

@@ -25,7 +25,6 @@ export interface QuoteRouteParts extends AsksParts {
       keyHeaders: readonly string[]
       partition: { mode: string; placeHeaders: readonly string[] }
       maxBytes: number
-      obeyCacheControl: boolean
     }
     client: { ipHeader: string }
     upstream: { totalTimeoutMs: number }
@@ -78,19 +77,12 @@ export class QuoteRoute {
     // In a mounted app an earlier answer on the same connection is not finished. A quote that waited for that would go
     // out unjudged, so it is looked for when its turn comes.
     if (exchange.response.socket === null) return this.#answerInTurn(exchange)
-    const ask = this.#asks.read(exchange)
-    if (this.#parts.rateLimit?.countsHits) return this.#answerCounted(exchange, ask)
-    return this.#answerNow(exchange, ask)
+    return this.#answerNow(exchange, this.#asks.read(exchange))
   }
 
   async #answerInTurn(exchange: Exchange): Promise<void> {
     await once(exchange.response, 'socket')
     return this.answer(exchange)
-  }
-
-  async #answerCounted(exchange: Exchange, ask: Ask): Promise<void> {
-    await this.#parts.rateLimit?.count(exchange)
-    return this.#answerNow(exchange, ask)
   }
 
   #answerNow(exchange: Exchange, ask: Ask): void | Promise<void> {

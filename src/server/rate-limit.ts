@@ -14,8 +14,6 @@ import type { Exchange } from './exchange.ts'
 
 /** Limits what each client may ask of the swap upstream. Exists only where a limit is set. */
 export interface RateLimit {
-  /** Whether answers count that need no call to the upstream. */
-  readonly countsHits: boolean
   /** Counts the request, once however often it is called; rejects when its client has used up its limit. */
   count(exchange: Exchange): Promise<void>
 }
@@ -24,7 +22,6 @@ export interface RateLimitOptions {
   limiter: RateLimiter
   clients: Clients
   by: 'app-name' | 'client-ip' | 'both'
-  countsHits: boolean
   applicationOf: ApplicationOf
   events: Events
 }
@@ -70,10 +67,7 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
     throw refusal(taken)
   }
 
-  return {
-    countsHits: options.countsHits,
-    count,
-  }
+  return { count }
 }
 
 const noFields: readonly string[] = []

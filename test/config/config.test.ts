@@ -48,7 +48,7 @@ describe('defaults', () => {
       client: { trustProxy: [], ipHeader: 'forwarded' },
       upstream: { connectTimeoutMs: 3000, headersTimeoutMs: 10000, bodyTimeoutMs: 30000, connections: 128 },
       requests: { headTimeoutMs: 10000, bodyIdleTimeoutMs: 30000 },
-      log: { level: 'info', format: 'auto', access: false, orders: false, clientAddress: 'masked' },
+      log: { level: 'info', format: 'auto', access: 'off', clientAddress: 'masked' },
     })
   })
 
@@ -86,22 +86,22 @@ describe('defaults', () => {
     const { config } = loadConfig({
       PORT: 0,
       ADMIN_PORT: 0,
-      QUOTE_EVICT_ON_ORDER: false,
+      ACCESS_LOG: true,
       UPSTREAM_CONNECTIONS: 7,
     })
-    expect([config.traffic.port, config.quotes.evictOnOrder, config.upstream.connections]).toEqual([
-      0,
-      false,
-      7,
-    ])
+    expect([config.traffic.port, config.log.access, config.upstream.connections]).toEqual([0, 'on', 7])
   })
 })
 
 describe('settings and values of earlier versions', () => {
   test.each([
-    [{ FAST_LANE: 'off' }, 'FAST_LANE was removed and changes nothing: every request goes through Express'],
-    [{ LEDGER_TERMS_MS: '60000' }, 'LEDGER_TERMS_MS was removed and changes nothing: quotes are remembered'],
-    [{ FAST_LANE: 'maybe' }, 'FAST_LANE was removed and changes nothing: '],
+    [{ UPSTREAM_QUEUE: '9' }, 'UPSTREAM_QUEUE is not a setting any more: eight times UPSTREAM_CONNECTIONS'],
+    [{ ORDER_LOG: 'on' }, 'ORDER_LOG is not a setting any more: ACCESS_LOG=orders logs'],
+    [
+      { WEBHOOKS_CA_FILE: '/nowhere' },
+      'WEBHOOKS_CA_FILE is not a setting any more: webhooks use PAYMENTS_CA_FILE',
+    ],
+    [{ BREAKER_OPEN_MS: 'maybe' }, 'BREAKER_OPEN_MS is not a setting any more: an open breaker lets one'],
     [{ QUOTE_PARTITION: 'Prefix' }, 'QUOTE_PARTITION=prefix was removed and counts as ip: '],
   ])('cause one warning that names the replacement: %j', (given, text) => {
     for (const nearMisses of ['warn', 'error'] as const) {
@@ -112,10 +112,10 @@ describe('settings and values of earlier versions', () => {
   })
 
   test('are listed with the other problems by --check-config', () => {
-    const given = { FAST_LANE: 'on', QUOTE_PARTITION: 'prefix', PORT: 'x' }
-    expect(errorOf(given, { retired: 'error' }).problems.map(({ name }) => name)).toEqual([
+    const given = { UPSTREAM_RETRIES: '0', QUOTE_PARTITION: 'prefix', PORT: 'x' }
+    expect(errorOf(given, { unknownNames: 'error' }).problems.map(({ name }) => name)).toEqual([
       'PORT',
-      'FAST_LANE',
+      'UPSTREAM_RETRIES',
       'QUOTE_PARTITION',
     ])
     // Where they are warnings, other problems do not make them problems.
@@ -123,11 +123,38 @@ describe('settings and values of earlier versions', () => {
   })
 })
 
+describe('limits', () => {
+  test('are what they are, and the queue is eight times the connections', () => {
+    const { config } = loadConfig({ UPSTREAM_CONNECTIONS: '3' })
+    expect(config.upstream).toMatchObject({ queue: 24, retries: 1, breakerFailures: 5, breakerOpenMs: 5_000 })
+    expect(config.quotes).toMatchObject({ cacheBytes: 67_108_864, maxBytes: 16_384 })
+    expect(loadConfig({ VALKEY_URL: 'redis://store' }).config.store?.lockWaitMs).toBe(3_000)
+  })
+
+  test('may be overridden by tests, by argument or as JSON in the environment, which is warned of', () => {
+    const { config, warnings } = loadConfig(
+      { QUOTEGATE_TEST_LIMITS: '{"retries":0,"queue":7}' },
+      { limits: { headTimeoutMs: 70, queue: 6 } },
+    )
+    expect(config.upstream).toMatchObject({ retries: 0, queue: 7 })
+    expect(config.requests).toMatchObject({ headTimeoutMs: 70, bodyIdleTimeoutMs: 30_000 })
+    expect(warnings).toEqual([
+      expect.stringContaining('QUOTEGATE_TEST_LIMITS is set, which is for the tests'),
+    ])
+    expect(loadConfig({}, { limits: { queue: 6 } }).warnings).toEqual([])
+  })
+
+  test.each(['x', '[]', 'null', '7', '{"retires":0}', '{"retries":"0"}', '{"retries":-1}', '{"queue":1.5}'])(
+    'are refused as %s',
+    (text) => expect(namesOf({ QUOTEGATE_TEST_LIMITS: text })).toEqual(['QUOTEGATE_TEST_LIMITS']),
+  )
+})
+
 describe('problems', () => {
   test('lists every problem at once with name, value and remedy', () => {
     const error = errorOf({
       PORT: '70000',
-      QUOTE_EVICT_ON_ORDER: 'maybe',
+      ACCESS_LOG: 'maybe',
       LOG_LEVEL: 'loud',
       SWAP_BASE_URL: 'ftp://x',
     })

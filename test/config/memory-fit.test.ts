@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { printConfig } from '../../src/config/render.ts'
+import { printConfig } from '../../src/config/help.ts'
 
 const mebibyte = 2 ** 20
 const limits = (heapMiB: number, processMiB = 2 * heapMiB) => ({

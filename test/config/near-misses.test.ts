@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { nearMiss } from '../../src/config/near-misses.ts'
+import { nearMiss } from '../../src/config/names.ts'
 import { SettingsError } from '../../src/config/parse.ts'
 import { settingNames } from '../../src/config/settings.ts'
 
@@ -16,7 +16,7 @@ describe('names that are nearly right', () => {
     ['SWAP_BASE_URI', 'SWAP_BASE_URL'],
     ['SWAP_AUTHORISATION', 'SWAP_AUTHORIZATION'],
     ['PAYMENT_BASE_URL', 'PAYMENTS_BASE_URL'],
-    ['UPSTREAM_RETRYS', 'UPSTREAM_RETRIES'],
+    ['UPSTREAM_CONECTIONS', 'UPSTREAM_CONNECTIONS'],
   ])('%s points to %s', (written, meant) => {
     expect(nearMiss(written, 'x')).toBe(meant)
   })

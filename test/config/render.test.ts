@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
+import { helpText, printConfig, settingsPage } from '../../src/config/help.ts'
 import { SettingsError } from '../../src/config/parse.ts'
-import { helpText, printConfig, settingsPage } from '../../src/config/render.ts'
 import { settingNames } from '../../src/config/settings.ts'
 
 describe('texts about the settings', () => {
@@ -13,14 +13,14 @@ describe('texts about the settings', () => {
 
   test('help and page name every setting once', () => {
     for (const name of settingNames) {
-      expect(helpText().match(new RegExp(`^  ${name} `, 'gm'))).toHaveLength(1)
+      expect(helpText('all').match(new RegExp(`^  ${name} `, 'gm'))).toHaveLength(1)
       expect(settingsPage().match(new RegExp(`^\\| \`${name}\` \\|`, 'gm'))).toHaveLength(1)
     }
   })
 
   test('help fits into 100 columns', () => {
     expect(
-      helpText()
+      helpText('all')
         .split('\n')
         .filter((line) => line.length > 100),
     ).toEqual([])
@@ -28,13 +28,13 @@ describe('texts about the settings', () => {
 
   test('the printed config shows each value in effect and its source', () => {
     const lines = printConfig(
-      loadConfig({ HOST: '10.0.0.1', QUOTE_EVICT_ON_ORDER: '0', SWAP_BASE_URL: 'https://x.example/' }),
+      loadConfig({ HOST: '10.0.0.1', ACCESS_LOG: '0', SWAP_BASE_URL: 'https://x.example/' }),
     )
     for (const line of [
       'HOST=10.0.0.1  (environment)',
       'ADMIN_HOST=10.0.0.1  (derived from HOST)',
       'PORT=8080  (default)',
-      'QUOTE_EVICT_ON_ORDER=off  (environment)',
+      'ACCESS_LOG=off  (environment)',
       'SWAP_BASE_URL=https://x.example  (environment)',
       'PAYMENTS_BASE_URL=  (derived from SWAP_BASE_URL: none)',
       'SWAP_AUTHORIZATION=  (default: none)',

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { tryDirectory } from '../../src/config/try-directory.ts'
+import { tryDirectory } from '../../src/config/files.ts'
 
 function temporary(): string {
   const folder = mkdtempSync(join(tmpdir(), 'state-'))

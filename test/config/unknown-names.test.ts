@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
+import { ownBeginnings } from '../../src/config/names.ts'
 import { SettingsError } from '../../src/config/parse.ts'
 import { settingNames } from '../../src/config/settings.ts'
-import { ownBeginnings } from '../../src/config/unknown-names.ts'
 
 const warnings = (name: string, value = 'x') => loadConfig({ [name]: value }, { nearMisses: 'warn' }).warnings
 
@@ -20,8 +20,8 @@ describe('a name that is not a setting and begins as settings do', () => {
     // All upstreams have these in common.
     ['SWAP_CONNECTIONS', 'UPSTREAM_CONNECTIONS'],
     ['PAYMENTS_PROXY', 'UPSTREAM_PROXY'],
-    ['QUOTE_CACHE_SIZE', 'QUOTE_CACHE_ENTRIES, QUOTE_CACHE_BYTES or QUOTE_OBEY_CACHE_CONTROL'],
-    ['EVICT_ON_ORDER', 'QUOTE_EVICT_ON_ORDER'],
+    ['QUOTE_CACHE_SIZE', 'QUOTE_CACHE_ENTRIES'],
+    ['EXPIRY_MARGIN_MS', 'ORDER_EXPIRY_MARGIN_MS'],
     ['MIN_VALIDITY_MS', 'QUOTE_MIN_VALIDITY_MS'],
   ])('is pointed out with the one that was meant: %s, %s', (name, meant) => {
     expect(warnings(name)).toEqual([`${name} is not a setting. Did you mean ${meant}?`])
@@ -70,9 +70,7 @@ describe('a name that is not a setting and begins as settings do', () => {
 })
 
 describe('not looked at are', () => {
-  test('all settings, and removed ones, which have a line of their own', () => {
-    const loaded = loadConfig({ LEDGER_TERMS_MS: '1' })
-    expect(loaded.warnings).toEqual([expect.stringContaining('LEDGER_TERMS_MS was removed')])
+  test('all settings', () => {
     expect(loadConfig({ STATE_DIRECTORY: '/var/lib/quotegate' }).warnings).toEqual([])
   })
 

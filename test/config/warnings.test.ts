@@ -168,16 +168,6 @@ describe('a start warns of', () => {
     ])
   })
 
-  test('a connect timeout above the total', () => {
-    const given = { UPSTREAM_TOTAL_TIMEOUT_MS: '2000' }
-    expect(warnings({ ...given, UPSTREAM_CONNECT_TIMEOUT_MS: '2001' })).toEqual([
-      expect.stringContaining(
-        'UPSTREAM_CONNECT_TIMEOUT_MS=2001 is more than UPSTREAM_TOTAL_TIMEOUT_MS (2000)',
-      ),
-    ])
-    expect(warnings({ ...given, UPSTREAM_CONNECT_TIMEOUT_MS: '2000' })).toEqual([])
-  })
-
   test.each(['HTTPS_PROXY', 'https_proxy'])('%s, which has no effect', (name) => {
     const given = { SWAP_BASE_URL: swap, [name]: 'http://me:hunter2@proxy.example:3128' }
     const loaded = loadConfig(given)
@@ -204,10 +194,8 @@ describe('a setting without effect is named with the reason', () => {
     [{ QUOTE_PARTITION_HEADER: 'cf-ipcountry' }, 'QUOTE_PARTITION is not header'],
     [{ CLIENT_IP_HEADER: 'x-forwarded-for' }, 'TRUST_PROXY is not set'],
     [{ RATE_LIMIT_BY: 'both' }, 'RATE_LIMIT_PER_MINUTE is 0'],
-    [{ RATE_LIMIT_HITS: 'on' }, 'RATE_LIMIT_PER_MINUTE is 0'],
     [{ VALKEY_KEY_PREFIX: 'mine:' }, 'VALKEY_URL is not set'],
     [{ VALKEY_TIMEOUT_MS: '51' }, 'VALKEY_URL is not set'],
-    [{ VALKEY_LOCK_WAIT_MS: '1' }, 'VALKEY_URL is not set'],
     [{ UPSTREAM_PROXY: 'http://proxy.example:3128' }, 'no upstream has an https URL'],
     [{ PAYMENTS_PATHS: '/pay', SWAP_BASE_URL: swap }, 'PAYMENTS_BASE_URL is not set'],
   ])('%j: %s', (given: Record<string, string>, reason) => {
@@ -221,7 +209,6 @@ describe('a setting without effect is named with the reason', () => {
     expect(
       warnings({
         RATE_LIMIT_BY: 'app-name',
-        RATE_LIMIT_HITS: 'off',
         VALKEY_TIMEOUT_MS: '50',
         CLIENT_IP_HEADER: 'Forwarded',
       }),
@@ -232,7 +219,7 @@ describe('a setting without effect is named with the reason', () => {
     expect(
       warnings({
         ...{ TRUST_PROXY: 'loopback', CLIENT_IP_HEADER: 'x-forwarded-for' },
-        ...{ RATE_LIMIT_PER_MINUTE: '1', RATE_LIMIT_BY: 'both', RATE_LIMIT_HITS: 'on' },
+        ...{ RATE_LIMIT_PER_MINUTE: '1', RATE_LIMIT_BY: 'both' },
         ...{ VALKEY_URL: 'redis://store', VALKEY_TIMEOUT_MS: '51' },
         ...{ SWAP_BASE_URL: swap, UPSTREAM_PROXY: 'http://proxy.example:3128' },
         ...{ PAYMENTS_BASE_URL: 'https://pay.example', PAYMENTS_PATHS: '/pay' },

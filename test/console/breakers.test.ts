@@ -14,8 +14,8 @@ describeInBrowser('the console', () => {
     })
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
-      BREAKER_FAILURES: 2,
-      BREAKER_OPEN_MS: 600_000,
+      breakerFailures: 2,
+      breakerOpenMs: 600_000,
     })
     const { page, ...watched } = await openPage(gateway.operationsUrl)
     const item = page.locator('[data-item="upstream-swap"]')

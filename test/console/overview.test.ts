@@ -16,8 +16,8 @@ async function gatewayInAnOutage() {
   })
   const gateway = await gatewayWith({
     SWAP_BASE_URL: upstream.url,
-    BREAKER_FAILURES: 2,
-    BREAKER_OPEN_MS: 600_000,
+    breakerFailures: 2,
+    breakerOpenMs: 600_000,
     TRUST_PROXY: 'loopback',
   })
   await quote(gateway)
@@ -82,8 +82,8 @@ describeInBrowser('the console in an outage', () => {
     )
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
-      BREAKER_FAILURES: 1,
-      BREAKER_OPEN_MS: 100,
+      breakerFailures: 1,
+      breakerOpenMs: 100,
     })
     const ask = async () => {
       const answer = await fetch(`${gateway.url}/v3/pairs`, { headers: { 'App-Name': 'demo' } })

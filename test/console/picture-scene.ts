@@ -24,8 +24,8 @@ export async function createScene({ trafficMs, outageMs }: SceneTimes): Promise<
   const gateway = await gatewayWith({
     TRUST_PROXY: 'loopback',
     QUOTE_PARTITION: 'none',
-    BREAKER_FAILURES: 2,
-    BREAKER_OPEN_MS: 1_500,
+    breakerFailures: 2,
+    breakerOpenMs: 1_500,
   })
   await act(gateway, 'faults', { latencyMs: 25, quoteLifetimeMs: 600 })
   await refuseLateOrders(gateway)

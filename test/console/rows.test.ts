@@ -75,10 +75,10 @@ describeInBrowser('the console', () => {
       else response.writeHead(503).end()
     })
     const gateway = await gatewayTo(upstream.url, {
-      BREAKER_FAILURES: 2,
-      BREAKER_OPEN_MS: 600_000,
+      breakerFailures: 2,
+      breakerOpenMs: 600_000,
       UPSTREAM_CONNECTIONS: 1,
-      UPSTREAM_QUEUE: 0,
+      queue: 0,
     })
     const askForQuote = async () => {
       const answer = await fetch(`${gateway.url}/v3/pairs/ETH_USDC/quotes?amount=1`, {

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { loadConfig } from '../../src/config/config.ts'
-import { isSettingName } from '../../src/config/settings.ts'
+import { isKnownName } from '../../src/config/settings.ts'
 import { environmentOf, type Service, services } from '../support/deploy/compose.ts'
 import { imageEnv, readDockerfile, repository } from '../support/deploy/dockerfile.ts'
 import { readGrafana } from '../support/observing/grafana.ts'
@@ -90,7 +90,7 @@ describe.each(named)('%s', (name, service: Service) => {
 describe('the containers of the gateway', () => {
   it.each(ours)('%s has settings that exist and are valid', (name) => {
     const names = Object.keys(environmentOf(name))
-    expect(names.filter((setting) => !isSettingName(setting))).toEqual([])
+    expect(names.filter((setting) => !isKnownName(setting))).toEqual([])
     expect(() => configOf(name)).not.toThrow()
   })
 

@@ -9,7 +9,7 @@ import type { IService } from 'kubernetes-models/v1/Service'
 import type { IServiceAccount } from 'kubernetes-models/v1/ServiceAccount'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { factsOf, isSettingName, settingNames } from '../../src/config/settings.ts'
+import { factsOf, isKnownName, settingNames } from '../../src/config/settings.ts'
 import { imageEnv, readDockerfile } from '../support/deploy/dockerfile.ts'
 import { type Kustomization, readEnvFile, readManifest } from '../support/deploy/kubernetes.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
@@ -48,7 +48,7 @@ const portNamed = (name: string | number | undefined) =>
 describe('the settings', () => {
   it('all exist', () => {
     const names = [...Object.keys(settings), ...Object.keys(secrets)]
-    expect(names.filter((name) => !isSettingName(name))).toEqual([])
+    expect(names.filter((name) => !isKnownName(name))).toEqual([])
   })
 
   it('are valid together with those of the image', () => {

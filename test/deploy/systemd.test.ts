@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { loadConfig } from '../../src/config/config.ts'
-import { isSettingName } from '../../src/config/settings.ts'
+import { isKnownName } from '../../src/config/settings.ts'
 import { repository } from '../support/deploy/dockerfile.ts'
 
 const unit = join(repository, 'deploy/systemd/quotegate.service')
@@ -21,7 +21,7 @@ test('systemd accepts the unit without a warning', { tags: ['systemd-analyze'] }
 })
 
 test('the settings of the unit exist, and it waits for a drain', () => {
-  expect(Object.keys(environment).filter((name) => name !== 'NODE_ENV' && !isSettingName(name))).toEqual([])
+  expect(Object.keys(environment).filter((name) => name !== 'NODE_ENV' && !isKnownName(name))).toEqual([])
   const { drain } = loadConfig({ ...environment, SWAP_BASE_URL: 'https://swap.example' }).config
   expect(Number(inUnit('TimeoutStopSec')) * 1_000).toBeGreaterThan(drain.delayMs + drain.timeoutMs + 2_000)
 })

@@ -102,7 +102,7 @@ describe('the attacker', () => {
   })
 
   test('holds 300 half-open requests, and the neighbour notices nothing', async () => {
-    const stage = await setStage({ REQUEST_HEAD_TIMEOUT_MS: 500 })
+    const stage = await setStage({ headTimeoutMs: 500 })
     const { hostname, port } = new URL(stage.gateway.url)
     const ended: Promise<void>[] = []
     const sockets: Socket[] = []

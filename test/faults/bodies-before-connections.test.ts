@@ -126,7 +126,7 @@ test.each([
   '%s of %i bytes that expects 100-continue is not asked for its body if nothing can hold it',
   async (line, length) => {
     const upstream = await rawUpstream(() => {})
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, UPSTREAM_QUEUE: 0 })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, queue: 0 })
     new RawConnection(gateway.url).write(head(line.includes('/v3') ? 'GET /v3/assets' : 'GET /checkouts'))
     await until(() => upstream.received.length === 1, 'the connection to be taken')
     const client = new RawConnection(gateway.url)

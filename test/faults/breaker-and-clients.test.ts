@@ -21,9 +21,9 @@ function beginUpload(url: string, path: string): RawConnection {
 }
 
 describe('an upload that tries whether an outage is over', () => {
-  const settings = { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 300 }
+  const settings = { breakerFailures: 1, breakerOpenMs: 300 }
 
-  test('keeps live orders waiting for BREAKER_OPEN_MS, however long it takes', async () => {
+  test('keeps live orders waiting for breakerOpenMs, however long it takes', async () => {
     const stage = await orderStage(settings)
     const quote = await stage.quote()
     const { takeOrder } = stage.provider
@@ -166,7 +166,7 @@ describe('one failing pair', () => {
   const spellings = ['BAD_PAIR', 'bAD_PAIR', 'BAD_PAIR;a=1', 'BAD%5FPAIR', '%42AD_PAIR%3Ba=1', 'bad_pair;']
 
   test('counts as one pair in all its spellings, and stops no other pair', async () => {
-    const stage = await orderStage({ BREAKER_FAILURES: 5, METRICS_PAIRS: 'Bad_Pair' })
+    const stage = await orderStage({ breakerFailures: 5, METRICS_PAIRS: 'Bad_Pair' })
     stage.upstream.answer(({ target }, response) => {
       if (target.includes('ETH')) response.end('{}')
       else response.writeHead(503).end()

@@ -5,7 +5,7 @@ import { rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { aSecond, gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
 import type { Recorded } from '../support/upstreams/recording-upstream.ts'
 
-const settings = { BREAKER_FAILURES: 3, BREAKER_OPEN_MS: 60_000, UPSTREAM_RETRIES: 0 }
+const settings = { breakerFailures: 3, breakerOpenMs: 60_000, retries: 0 }
 const state = (upstream: string, breaker: string, name: string) =>
   `quotegate_breaker_state{upstream="${upstream}",breaker="${breaker}",state="${name}"}`
 const times = (count: number) => Array.from({ length: count }, (_none, index) => index)
@@ -93,9 +93,9 @@ describe('a swap upstream that has failed three times in a row', () => {
     expect(posts()).toBe(3)
   })
 
-  test('gets one request after BREAKER_OPEN_MS, and all requests once that one is answered', async () => {
+  test('gets one request after breakerOpenMs, and all requests once that one is answered', async () => {
     const upstream = await quotingUpstream()
-    const gateway = await gatewayTo(upstream.url, { ...settings, BREAKER_OPEN_MS: 300 })
+    const gateway = await gatewayTo(upstream.url, { ...settings, breakerOpenMs: 300 })
     upstream.failSwap()
     for (const count of times(3)) {
       if (count === 2) await aSecond()
@@ -129,7 +129,7 @@ test('each upstream has its own breaker, even if all have the same dead address'
 
 test('errors that the payments API answers are relayed and open no breaker', async () => {
   const upstream = await recordingUpstream((_request, response) => response.writeHead(503).end('mine'))
-  const gateway = await gatewayTo(upstream.url, { ...settings, BREAKER_FAILURES: 1 })
+  const gateway = await gatewayTo(upstream.url, { ...settings, breakerFailures: 1 })
   for (const count of times(5)) {
     if (count === 1) await aSecond()
     const answer = await rawExchange(gateway.url, get('/checkouts'))
@@ -139,7 +139,7 @@ test('errors that the payments API answers are relayed and open no breaker', asy
 
 test("clients that leave during their quote's call open no breaker", async () => {
   const upstream = await recordingUpstream(() => {})
-  const gateway = await gatewayTo(upstream.url, { ...settings, BREAKER_FAILURES: 1 })
+  const gateway = await gatewayTo(upstream.url, { ...settings, breakerFailures: 1 })
   for (let count = 1; count <= 4; count += 1) {
     if (count === 2) await aSecond()
     const leaving = new AbortController()

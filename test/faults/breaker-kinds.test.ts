@@ -8,7 +8,7 @@ import { aSecond, gatewayTo, recordingUpstream } from '../support/gateways/betwe
 const bodiless = (method: string, path: string) =>
   `${method} ${path} HTTP/1.1\r\nHost: g\r\nApp-Name: wallet\r\n\r\n`
 const quote = `${quotePath}?amount=1`
-const settings = { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 600_000, UPSTREAM_RETRIES: 0 }
+const settings = { breakerFailures: 1, breakerOpenMs: 600_000, retries: 0 }
 const isOpen = (breaker: string) =>
   `quotegate_breaker_state{upstream="swap",breaker="${breaker}",state="open"}`
 

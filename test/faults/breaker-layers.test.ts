@@ -67,7 +67,7 @@ describe('what fails on the swap side stops alone', () => {
     expect(edge.states).toEqual([])
   })
 
-  test('after BREAKER_OPEN_MS one quote of each stopped pair tries, and the rest of that pair waits for it', async () => {
+  test('after breakerOpenMs one quote of each stopped pair tries, and the rest of that pair waits for it', async () => {
     const upstream = await failingAt('A', 'B')
     const edge = await edgeTo(upstream.url, { ...limits, breakerFailures: 2, breakerOpenMs: 300 })
     await statusesOf(edge.url, ...['A', 'A', 'B', 'B'].map(quoteOf))

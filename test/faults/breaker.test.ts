@@ -121,7 +121,7 @@ describe('an open breaker', () => {
     expect(timesSeen(upstream, '/refused')).toBe(0)
   })
 
-  test('after BREAKER_OPEN_MS lets exactly one of many try, and all once that one is answered', async () => {
+  test('after breakerOpenMs lets exactly one of many try, and all once that one is answered', async () => {
     const waiting: (() => void)[] = []
     const upstream = await recordingUpstream((request, response) => {
       if (request.target === '/503') response.writeHead(503).end()

@@ -20,7 +20,7 @@ async function attacked(connections: number, bytes: string) {
     PAYMENTS_BASE_URL: upstream.url,
     UPSTREAM_CONNECTIONS: String(connections + 1),
     UPSTREAM_HEADERS_TIMEOUT_MS: '600000',
-    REQUEST_HEAD_TIMEOUT_MS: '600000',
+    headTimeoutMs: '600000',
     LOG_LEVEL: 'info',
     NODE_OPTIONS: '--max-old-space-size=512',
   })

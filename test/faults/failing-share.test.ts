@@ -26,7 +26,7 @@ test.each(Object.keys(requests))(
   async (what) => {
     const waiting: ServerResponse[] = []
     const upstream = await recordingUpstream((_request, response) => void waiting.push(response))
-    const gateway = await gatewayTo(upstream.url, { BREAKER_FAILURES: 5, UPSTREAM_RETRIES: 0 })
+    const gateway = await gatewayTo(upstream.url, { breakerFailures: 5, retries: 0 })
     const ended: number[] = []
     let sent = 0
     const send = async () => {

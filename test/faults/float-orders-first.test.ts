@@ -94,8 +94,8 @@ test('where requests wait, float orders go first, in the order in which they cam
   ])
 })
 
-test('a queue full of other requests still has room for UPSTREAM_QUEUE float orders', async () => {
-  const { held, send } = await stage({ UPSTREAM_CONNECTIONS: 2, UPSTREAM_QUEUE: 2 })
+test('a queue full of other requests still has room for queue float orders', async () => {
+  const { held, send } = await stage({ UPSTREAM_CONNECTIONS: 2, queue: 2 })
   await send(quote(1), quote(2), quote(3))
   const [refused] = await send(quote(4))
   expectProblem(await (refused as RawConnection).answer(), 503, 'saturated')

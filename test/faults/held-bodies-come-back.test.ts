@@ -46,7 +46,7 @@ test('the memory of a body is freed if its client leaves while a slow store coun
 
 test('a request with a malformed body gets one answer, and the memory of its body is freed', async () => {
   const upstream = await recordingUpstream()
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, REQUEST_BODY_IDLE_TIMEOUT_MS: 500 })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, bodyIdleTimeoutMs: 500 })
   onTestFinished(() => gateway.close())
   const client = new RawConnection(gateway.url)
   const head = 'POST /v3/orders HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\nTransfer-Encoding: chunked\r\n\r\n'

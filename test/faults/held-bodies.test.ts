@@ -29,7 +29,7 @@ async function small(
     NODE_OPTIONS: '--max-old-space-size=96 --max-semi-space-size=16',
     SWAP_BASE_URL: upstream.url,
     PAYMENTS_BASE_URL: upstream.url,
-    BREAKER_FAILURES: '1000000',
+    breakerFailures: '1000000',
     ...settings,
   })
   async function metric(name: string): Promise<number> {
@@ -137,10 +137,7 @@ test(
 test(
   'a body that is whole with its first piece does not stream, though memory is short and slow bodies take their places',
   async () => {
-    const { gateway, upstream, untilHeld, slow } = await small(
-      {},
-      { UPSTREAM_CONNECTIONS: '8', UPSTREAM_QUEUE: '8' },
-    )
+    const { gateway, upstream, untilHeld, slow } = await small({}, { UPSTREAM_CONNECTIONS: '8', queue: '8' })
     slow(orderLine, 120)
     await untilHeld((bytes) => bytes > 115 * come)
     for (let count = 0; count < 10; count += 1)

@@ -63,7 +63,7 @@ describe('an upstream that closes idle connections just as the next POST goes ou
   test('sees no POST twice if it closes unannounced: a request that met the close is a 502', async () => {
     const [bursts, atOnce] = [100, 20]
     const upstream = await racingUpstream({ idleMs: [0, 12], announce: '' })
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce, UPSTREAM_RETRIES: 1 })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: atOnce, retries: 1 })
     const statuses = await postInBursts(gateway.url, { bursts, atOnce, pauseMs: between(0, 12) })
     const { 200: answered = 0, 502: lost = 0 } = statuses
     process.stdout.write(`closed unannounced: ${lost} of ${bursts * atOnce} POSTs were a 502\n`)

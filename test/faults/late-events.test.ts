@@ -40,7 +40,7 @@ test.each([
     sockets.push(socket)
     if (said !== '') socket.write(said)
   })
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 0 })
+  const gateway = await gatewayTo(upstream.url, { retries: 0 })
   for (let count = 0; count < 24; count += 1) {
     const client = new RawConnection(gateway.url)
     client.write(request)

@@ -33,7 +33,7 @@ const table = stages.flatMap(([when, answer]) =>
 describe('an order is sent once', () => {
   it.each(table)('though the provider ends the connection %s (%s, %s)', async (_when, end, path, answer) => {
     const upstream = await rawUpstream((socket) => finish(socket, answer, end))
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 1 })
+    const gateway = await gatewayTo(upstream.url, { retries: 1 })
     await expectFailure(gateway.url, path)
     await pause(100)
     expect(timesIn(upstream.received)).toBe(1)
@@ -47,7 +47,7 @@ describe('an order is sent once', () => {
         connections += 1
         socket.once('readable', () => socket[end]())
       })
-      const gateway = await gatewayTo(upstream, { UPSTREAM_RETRIES: 1 })
+      const gateway = await gatewayTo(upstream, { retries: 1 })
       await expectFailure(gateway.url, path)
       await pause(100)
       expect(connections).toBe(1)
@@ -63,7 +63,7 @@ describe('an order is sent once', () => {
         // On its way to us, just noticed, and in between.
         setTimeout(() => socket?.[end](), JSON.parse(body.toString()).a % 4)
       })
-      const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 1 })
+      const gateway = await gatewayTo(upstream.url, { retries: 1 })
       for (let number = 0; number < 60; number += 1) {
         const { status } = await rawExchange(gateway.url, post(`{"a":${number}}`, { path }))
         expect([201, 502]).toContain(status)
@@ -79,7 +79,7 @@ describe('an order is sent once', () => {
       socket.end('HTTP/1.1 201 Created\r\nContent-Length: 0\r\n\r\n'),
     )
     await upstream.close()
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 1 })
+    const gateway = await gatewayTo(upstream.url, { retries: 1 })
     const answer = await send(gateway.url, path)
     expect(expectProblem(answer, 502, 'upstream-unreachable').retryable).toBe(true)
     expect(await gateway.metrics()).toMatch(/quotegate_upstream_retries_total\{upstream="swap"\} [12]\n/)
@@ -89,7 +89,7 @@ describe('an order is sent once', () => {
     const upstream = await rawUpstream((socket) => {
       socket.write('HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n')
     })
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 1 })
+    const gateway = await gatewayTo(upstream.url, { retries: 1 })
     const client = new RawConnection(gateway.url)
     const bytes = post(order, { path })
     client.write(bytes.subarray(0, -1))

@@ -72,7 +72,7 @@ describe('an order whose answer', () => {
   it('stalls after a 2xx head says that the order was accepted', async () => {
     const { order, given } = await failing(
       (response) => response.writeHead(201, { 'Content-Length': 100 }).write('{'),
-      { UPSTREAM_BODY_TIMEOUT_MS: '500' },
+      { bodyTimeoutMs: '500' },
     )
     const problem = expectProblem(await order(termsOf(given)), 504, 'upstream-timeout')
     expect(problem).toMatchObject({ retryable: false, accepted: true, lookup })
@@ -102,14 +102,6 @@ describe('an order whose answer', () => {
     await until(() => response.socket === null || response.socket.destroyed, 'the reset')
     expect(await isKept()).toBe(false)
   })
-
-  it('never comes leaves its quote in the cache where QUOTE_EVICT_ON_ORDER is false', async () => {
-    const { order, given, isKept } = await failing((response) => response.destroy(), {
-      QUOTE_EVICT_ON_ORDER: 'false',
-    })
-    await order(termsOf(given))
-    expect(await isKept()).toBe(true)
-  })
 })
 
 describe('a second order for a quote that may have been used', () => {
@@ -126,7 +118,7 @@ describe('a second order for a quote that may have been used', () => {
 
 describe('an order that was not sent', () => {
   it.each([floatPath, plainPath])('has no lookup, and has not used its quote (%s)', async (path) => {
-    const { order, quote, upstream } = await orderStage({ UPSTREAM_RETRIES: 0 })
+    const { order, quote, upstream } = await orderStage({ retries: 0 })
     const given = await quote()
     await upstream.close()
     const problem = expectProblem(await order(termsOf(given), { path }), 502, 'upstream-unreachable')

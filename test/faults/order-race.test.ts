@@ -59,7 +59,7 @@ describe('an order that waits here', () => {
   })
 
   it('is refused at once if its quote has expired before it arrives', async () => {
-    const { arrived, clock, first, given, release, order } = await busyStage({ UPSTREAM_QUEUE: 0 })
+    const { arrived, clock, first, given, release, order } = await busyStage({ queue: 0 })
     clock.set(given.expiry)
     expectProblem(await order(termsOf(given)), 409, 'quote-expired')
     expect(arrived()).toHaveLength(1)
@@ -176,7 +176,7 @@ describe('the client of an order leaves', () => {
     ['/v3/orders', ['Via: 1.1 quotegate'], 508, 'loop-detected'],
   ])('after a refusal of its endless body (%s): no error escapes later', async (path, via, ...refusal) => {
     const escaped = escapedErrors()
-    const { gateway } = await orderStage({ REQUEST_BODY_IDLE_TIMEOUT_MS: 500 })
+    const { gateway } = await orderStage({ bodyIdleTimeoutMs: 500 })
     const client = new RawConnection(gateway.url)
     client.write(post('', { path, headers: ['Transfer-Encoding: chunked', ...via] }))
     client.write(`186a0\r\n${'x'.repeat(100_000)}\r\n`)

@@ -6,7 +6,7 @@ import { playFailingPair } from '../support/clients/failing-pair.ts'
 test.each([0.3, 0.5, 0.7, 1])(
   'while %f of the quotes of one pair fail, every live order is accepted',
   async (failing) => {
-    const settings = { BREAKER_OPEN_MS: 60_000 }
+    const settings = { breakerOpenMs: 60_000 }
     const played = await playFailingPair({
       failing,
       quotes: 240,

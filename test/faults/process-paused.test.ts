@@ -24,7 +24,7 @@ test('an answer that arrived while the process was paused is not too late', asyn
     SWAP_BASE_URL: upstream.url,
     PAYMENTS_BASE_URL: upstream.url,
     UPSTREAM_TOTAL_TIMEOUT_MS: String(timeoutMs),
-    REQUEST_BODY_IDLE_TIMEOUT_MS: String(timeoutMs),
+    bodyIdleTimeoutMs: String(timeoutMs),
     LOG_LEVEL: 'info',
   })
   const orderer = new RawConnection(url)
@@ -87,7 +87,7 @@ test('a client that kept reading while the process was paused gets the rest of i
   const { url, child } = await startGatewayProcess({
     SWAP_BASE_URL: upstream.url,
     PAYMENTS_BASE_URL: upstream.url,
-    UPSTREAM_BODY_TIMEOUT_MS: String(timeoutMs),
+    bodyTimeoutMs: String(timeoutMs),
   })
   const client = connect(Number(new URL(url).port), '127.0.0.1')
   onTestFinished(() => void client.destroy())

@@ -19,13 +19,13 @@ describe.each([
   // One of the two connections of swap is for float orders alone.
   ['swap', '/v3/assets', 1],
   ['payments', '/checkouts', 2],
-])('past UPSTREAM_CONNECTIONS and UPSTREAM_QUEUE (%s)', (upstreamName, path, connections) => {
+])('past UPSTREAM_CONNECTIONS and the queue (%s)', (upstreamName, path, connections) => {
   test('the next request gets a 503 with Retry-After at once, and earlier requests get their answers', async () => {
     const waiting: (() => void)[] = []
     const upstream = await recordingUpstream((_request, response) => {
       waiting.push(() => response.end('late'))
     })
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 2, UPSTREAM_QUEUE: 3 })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 2, queue: 3 })
     const accepted = Array.from({ length: connections + 3 }, () => client(gateway.url, get(path)))
     await until(() => waiting.length === connections, 'the connections to be busy')
     // The upstream has answered no request yet.
@@ -45,9 +45,9 @@ describe.each([
   })
 })
 
-test('with UPSTREAM_QUEUE=0 a request is taken only if a connection is free', async () => {
+test('with queue=0 a request is taken only if a connection is free', async () => {
   const upstream = await rawUpstream(() => {})
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, UPSTREAM_QUEUE: 0 })
+  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, queue: 0 })
   client(gateway.url, get('/checkouts'))
   await until(() => upstream.received.length === 1, 'the first one to arrive')
   expectProblem(await rawExchange(gateway.url, get('/checkouts')), 503, 'saturated')
@@ -55,7 +55,7 @@ test('with UPSTREAM_QUEUE=0 a request is taken only if a connection is free', as
 
 test('a POST that was refused because of the queue was not sent and may be sent again', async () => {
   const upstream = await rawUpstream(() => {})
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, UPSTREAM_QUEUE: 0 })
+  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, queue: 0 })
   client(gateway.url, get('/checkouts'))
   await until(() => upstream.received.length === 1, 'the first one to arrive')
   const post = 'POST /checkouts/second HTTP/1.1\r\nHost: g\r\nContent-Length: 2\r\n\r\n{}'

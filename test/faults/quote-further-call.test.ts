@@ -73,7 +73,7 @@ describe('a call that fails by time', () => {
   })
 
   it('in the middle of its body is followed by a further call too', async () => {
-    const { waiting, called, beginner, joiners } = await hung(3, { UPSTREAM_BODY_TIMEOUT_MS: '1000' })
+    const { waiting, called, beginner, joiners } = await hung(3, { bodyTimeoutMs: '1000' })
     waiting[0]?.writeHead(200, { 'Content-Length': '1000' }).write('{')
     expect((await beginner).status).toBe(504)
     await called(2)
@@ -218,7 +218,7 @@ describe('a further call', () => {
   })
 
   it('is refused while the breaker is open', async () => {
-    const stage = await held({ ...hanging, BREAKER_FAILURES: '2', BREAKER_OPEN_MS: '600000' })
+    const stage = await held({ ...hanging, breakerFailures: '2', breakerOpenMs: '600000' })
     const failing = ask(stage.gateway.url, { path: `${quotePath}?amount=7` })
     await stage.called(1)
     stage.waiting[0]?.writeHead(503).end()

@@ -5,7 +5,7 @@ import { gatewayTo, recordingUpstream } from '../support/gateways/between.ts'
 // The attacker asks for pairs that do not exist, or for pairs that do with ever new amounts and headers.
 it.each([
   ['entries', { QUOTE_CACHE_ENTRIES: '50' }, 50, Number.POSITIVE_INFINITY],
-  ['bytes', { QUOTE_CACHE_BYTES: '100000' }, Number.POSITIVE_INFINITY, 100_000],
+  ['bytes', { cacheBytes: '100000' }, Number.POSITIVE_INFINITY, 100_000],
 ])(
   'random pairs, amounts and headers never fill more than the %s that quotes may take',
   async (_what, settings, most, bytesMost) => {

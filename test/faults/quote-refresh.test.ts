@@ -31,7 +31,7 @@ async function withOneQuote(settings: Record<string, string> = {}, life = lifeMs
     {
       SWAP_BASE_URL: upstream.url,
       QUOTE_REFRESH_AHEAD_MS: String(aheadMs),
-      UPSTREAM_RETRIES: '0',
+      retries: '0',
       ...settings,
     },
     { clock },

@@ -57,7 +57,7 @@ describe.each([
       'at its %s is sent once, and called retryable only if no byte of it was',
       async (stage) => {
         const upstream = await endingUpstream(stage, end)
-        const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 1 })
+        const gateway = await gatewayTo(upstream.url, { retries: 1 })
         const client = new RawConnection(gateway.url)
         client.write(request)
         const problem = expectProblem(await client.answer(), 502, 'upstream-reset')

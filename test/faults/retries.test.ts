@@ -46,7 +46,7 @@ describe('a request whose connection dies before any byte of an answer', () => {
     ['GET with a body', withBody('GET')],
   ])('is never sent again if it is a %s', async (_what, request) => {
     const upstream = await failingFirst(1, (socket) => socket.resetAndDestroy())
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 1 })
+    const gateway = await gatewayTo(upstream.url, { retries: 1 })
     expectProblem(await rawExchange(gateway.url, request), 502, 'upstream-reset')
     expect(upstream.received).toHaveLength(1)
   })
@@ -58,9 +58,9 @@ describe('a request whose connection dies before any byte of an answer', () => {
     expect(upstream.received).toHaveLength(2)
   })
 
-  test('is sent once with UPSTREAM_RETRIES=0', async () => {
+  test('is sent once with retries=0', async () => {
     const upstream = await failingFirst(1, (socket) => socket.resetAndDestroy())
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_RETRIES: 0 })
+    const gateway = await gatewayTo(upstream.url, { retries: 0 })
     expectProblem(await rawExchange(gateway.url, get), 502, 'upstream-reset')
     expect(upstream.received).toHaveLength(1)
   })

@@ -46,7 +46,7 @@ describe('CLIENT_CONNECTIONS', () => {
   })
 })
 
-describe('REQUEST_BODY_IDLE_TIMEOUT_MS', () => {
+describe('bodyIdleTimeoutMs', () => {
   test.each([
     ['a payment', 'POST /checkouts'],
     ['a float order', 'POST /v3/orders/float'],
@@ -54,7 +54,7 @@ describe('REQUEST_BODY_IDLE_TIMEOUT_MS', () => {
     ['a swap request', 'PUT /v3/other'],
   ])('%s whose body stalls is answered with 408', async (_name, line) => {
     const upstream = await recordingUpstream()
-    const gateway = await gatewayTo(upstream.url, { REQUEST_BODY_IDLE_TIMEOUT_MS: 200 })
+    const gateway = await gatewayTo(upstream.url, { bodyIdleTimeoutMs: 200 })
     const client = new RawConnection(gateway.url)
     client.write(unfinished(line))
     const answer = await client.answer()

@@ -33,8 +33,8 @@ async function deafUpstream(): Promise<string> {
 }
 
 describe('an upstream that is too slow', () => {
-  test('to connect is a 504 after UPSTREAM_CONNECT_TIMEOUT_MS; no server has seen the request', async () => {
-    const gateway = await gatewayTo(await deafUpstream(), { UPSTREAM_CONNECT_TIMEOUT_MS: 300 })
+  test('to connect is a 504 after connectTimeoutMs; no server has seen the request', async () => {
+    const gateway = await gatewayTo(await deafUpstream(), { connectTimeoutMs: 300 })
     const answer = await rawExchange(gateway.url, post)
     expect(expectProblem(answer, 504, 'upstream-timeout')).toMatchObject({ retryable: true })
     expect(proxyStatus(answer)).toBe('quotegate; error=connection_timeout')
@@ -58,11 +58,11 @@ describe('an upstream that is too slow', () => {
     expectProblem(await rawExchange(gateway.url, get), 504, 'upstream-timeout')
   })
 
-  test('within its body breaks the connection after UPSTREAM_BODY_TIMEOUT_MS', async () => {
+  test('within its body breaks the connection after bodyTimeoutMs', async () => {
     const upstream = await rawUpstream((socket) =>
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort'),
     )
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_BODY_TIMEOUT_MS: 300 })
+    const gateway = await gatewayTo(upstream.url, { bodyTimeoutMs: 300 })
     const client = new RawConnection(gateway.url)
     client.write(get)
     await client.closed()
@@ -78,7 +78,7 @@ describe('an upstream that is too slow', () => {
       response.end()
     })
     const gateway = await gatewayTo(upstream.url, {
-      UPSTREAM_BODY_TIMEOUT_MS: 2_500,
+      bodyTimeoutMs: 2_500,
       UPSTREAM_HEADERS_TIMEOUT_MS: 2_500,
     })
     expect((await rawExchange(gateway.url, get)).body.toString()).toBe('........')
@@ -111,10 +111,10 @@ describe('a client that is slow', () => {
   })
 
   test.each(['Content-Length: 9\r\n\r\nhalf', 'Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n'])(
-    'beyond REQUEST_BODY_IDLE_TIMEOUT_MS gets 408 and its connection is closed (%j)',
+    'beyond bodyIdleTimeoutMs gets 408 and its connection is closed (%j)',
     async (framing) => {
       const upstream = await recordingUpstream()
-      const gateway = await gatewayTo(upstream.url, { REQUEST_BODY_IDLE_TIMEOUT_MS: 300 })
+      const gateway = await gatewayTo(upstream.url, { bodyIdleTimeoutMs: 300 })
       const client = new RawConnection(gateway.url)
       client.write(`POST /checkouts HTTP/1.1\r\nHost: g\r\n${framing}`)
       const answer = await client.answer()
@@ -128,7 +128,7 @@ describe('a client that is slow', () => {
   test('because the upstream does not read gets no 408', async () => {
     const upstream = await rawUpstream((socket) => socket.pause())
     const gateway = await gatewayTo(upstream.url, {
-      REQUEST_BODY_IDLE_TIMEOUT_MS: 300,
+      bodyIdleTimeoutMs: 300,
       UPSTREAM_HEADERS_TIMEOUT_MS: 2_000,
     })
     const client = new RawConnection(gateway.url)

@@ -24,7 +24,7 @@ describe.each([
 ])('bodies that trickle (%s)', (_name, path) => {
   test('hold a quarter of the connections, wait in a quarter of the queue, and leave the rest to others', async () => {
     const upstream = await recordingUpstream()
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 8, UPSTREAM_QUEUE: 10 })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 8, queue: 10 })
     const streaming = () => upstream.requests.filter(({ method }) => method === 'POST').length
     const clients = trickle(gateway.url, path, 20)
     const answered = () => clients.filter(({ received }) => received.length > 0)
@@ -46,7 +46,7 @@ describe.each([
 
   test('are sent whole and in their order of arrival when their turn comes', async () => {
     const upstream = await recordingUpstream((request, response) => response.end(request.body))
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 4, UPSTREAM_QUEUE: 4 })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 4, queue: 4 })
     const clients = ['a', 'b'].map((letter, index) => {
       const client = new RawConnection(gateway.url)
       const upload = `PUT ${path}/${letter} HTTP/1.1\r\nHost: g\r\nContent-Length: 100000\r\n\r\n`
@@ -65,14 +65,14 @@ describe.each([
 
 test('with one connection a body may stream', async () => {
   const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, UPSTREAM_QUEUE: 0 })
+  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, queue: 0 })
   trickle(gateway.url, '/checkouts', 1)
   await until(() => upstream.requests.length === 1, 'it to stream')
 })
 
 test('a body that is given up while it waits frees its place, and is never sent', async () => {
   const upstream = await recordingUpstream()
-  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 4, UPSTREAM_QUEUE: 4 })
+  const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 4, queue: 4 })
   trickle(gateway.url, '/checkouts', 1)
   await until(() => upstream.requests.length === 1, 'one to stream')
   for (let round = 0; round < 5; round += 1) {

@@ -65,7 +65,7 @@ test('an upstream whose name does not resolve is a 502', async () => {
 
 test('an upstream that speaks no TLS where https is set is a 502 and no crash', async () => {
   const upstream = await rawUpstream((socket) => socket.end('HTTP/1.1 200 OK\r\n\r\n'))
-  const gateway = await gatewayTo(`https://127.0.0.1:${upstream.port}`, { UPSTREAM_CONNECT_TIMEOUT_MS: 500 })
+  const gateway = await gatewayTo(`https://127.0.0.1:${upstream.port}`, { connectTimeoutMs: 500 })
   const answer = await rawExchange(gateway.url, 'GET /checkouts HTTP/1.1\r\nHost: g\r\n\r\n')
   expect([502, 504]).toContain(answer.status)
   expect(JSON.parse(answer.body.toString())).toMatchObject({ retryable: true })

@@ -28,7 +28,7 @@ test.each([
     const urls = {
       SWAP_BASE_URL: upstream.url,
       PAYMENTS_BASE_URL: upstream.url,
-      UPSTREAM_BODY_TIMEOUT_MS: 50,
+      bodyTimeoutMs: 50,
     }
     const gateway = await startGateway(urls, { logger: log.logger })
     onTestFinished(() => gateway.close())

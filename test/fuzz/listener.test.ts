@@ -66,12 +66,11 @@ beforeAll(async () => {
   })
   await listen(upstream)
   const url = `http://127.0.0.1:${portOf(upstream)}`
-  gateway = await createGateway({
-    SWAP_BASE_URL: url,
-    PAYMENTS_BASE_URL: url,
+  gateway = await createGateway(
+    { SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url },
     // Short, so that what is left behind by a broken body comes to light within the test.
-    REQUEST_BODY_IDLE_TIMEOUT_MS: 700,
-  })
+    { limits: { bodyIdleTimeoutMs: 700 } },
+  )
   server = createTrafficServer({
     listener: gateway.listener,
     headTimeoutMs: 500,

@@ -126,7 +126,7 @@ describe('the end itself', () => {
   })
 
   test('closes connections that are idle or never sent a byte', async () => {
-    const longest = { DRAIN_TIMEOUT_MS: veryLongMs, REQUEST_HEAD_TIMEOUT_MS: veryLongMs }
+    const longest = { DRAIN_TIMEOUT_MS: veryLongMs, headTimeoutMs: veryLongMs }
     const { gateway } = await gatewayThatWaits(longest)
     const idle = new RawConnection(gateway.url)
     idle.write(get('/checkouts/now'))
@@ -139,7 +139,7 @@ describe('the end itself', () => {
 
   test('is held up by an endless request head only until the deadline of that head', async () => {
     const { gateway } = await gatewayThatWaits({
-      REQUEST_HEAD_TIMEOUT_MS: 1_000,
+      headTimeoutMs: 1_000,
       DRAIN_TIMEOUT_MS: veryLongMs,
     })
     const client = new RawConnection(gateway.url)

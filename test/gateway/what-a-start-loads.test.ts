@@ -40,8 +40,7 @@ test('a startup in production loads the bundled program, and no unused file', as
   })
   expect(files.filter((file) => file.endsWith('/dist/main.js'))).toHaveLength(1)
   expect(files.filter((file) => /\/node_modules\/|\/dist\/\w+\//.test(file))).toEqual([])
-  const needless =
-    /\/dist\/(sandbox|render|try-directory|valkey|open-state|otlp|pino-pretty|\w+-rate-limiter)-\w+\.js$/
+  const needless = /\/dist\/(sandbox|help|valkey|open-state|otlp|pino-pretty|\w+-rate-limiter)-\w+\.js$/
   expect(files.filter((file) => needless.test(file))).toEqual([])
 })
 
@@ -82,7 +81,7 @@ test('code that only some startups need is in separate files', () => {
   expect(new Set(needed)).toEqual(
     new Set([
       ...['chunk', 'disk', 'memory-rate-limiter', 'pino-pretty', 'rate-limit', 'sandbox'],
-      ...['key-file', 'order-keys', 'otlp', 'program', 'render', 'stream', 'try-directory', 'valkey'],
+      ...['key-file', 'order-keys', 'otlp', 'program', 'help', 'stream', 'valkey'],
     ]),
   )
 })

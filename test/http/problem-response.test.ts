@@ -161,7 +161,7 @@ describe('an upstream that fails', () => {
 
 describe('a request that was refused in the middle of its body', () => {
   test('gets one problem, also if the wait for the rest of the body ends first', async () => {
-    const gateway = await gatewayWith({ REQUEST_BODY_IDLE_TIMEOUT_MS: 300 })
+    const gateway = await gatewayWith({ bodyIdleTimeoutMs: 300 })
     const answer = await sendRaw(
       gateway.url,
       'POST /v3/orders/float HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\nTransfer-Encoding: chunked\r\n\r\nnot a chunk\r\n',

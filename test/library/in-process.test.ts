@@ -163,8 +163,8 @@ describe('settings', () => {
     const gateway = await gatewayOf({
       TRUST_PROXY: ['10.0.0.0/8', 'loopback'],
       METRICS_PAIRS: 'ETH_USDC',
-      QUOTE_EVICT_ON_ORDER: false,
-      UPSTREAM_RETRIES: 0,
+      ACCESS_LOG: false,
+      UPSTREAM_CONNECTIONS: 7,
     })
     expect(await gateway.metrics()).toContain('pair="ETH_USDC"')
     const status = JSON.parse((await request(gateway.operations).get('/status')).text)
@@ -173,17 +173,17 @@ describe('settings', () => {
     )
     expect(values).toMatchObject({
       TRUST_PROXY: '10.0.0.0/8,loopback',
-      QUOTE_EVICT_ON_ORDER: 'off',
-      UPSTREAM_RETRIES: '0',
+      ACCESS_LOG: 'off',
+      UPSTREAM_CONNECTIONS: '7',
     })
   })
 
   test('that are wrong are all named in one typed error, secrets masked', async () => {
-    const settings = { PORT: 70_000, SWAP_BASE_URL: 'ftp://user:sk_live_1@x', QUOTE_EVICT_ON_ORDER: [{}] }
+    const settings = { PORT: 70_000, SWAP_BASE_URL: 'ftp://user:sk_live_1@x', ACCESS_LOG: [{}] }
     const error = await createGateway(settings as never).catch((thrown) => thrown)
     expect(error).toBeInstanceOf(SettingsError)
     expect(error.problems).toEqual([
-      { name: 'QUOTE_EVICT_ON_ORDER', value: '(object)', expected: expect.stringContaining('a boolean') },
+      { name: 'ACCESS_LOG', value: '(object)', expected: expect.stringContaining('a boolean') },
       { name: 'PORT', value: '70000', expected: expect.any(String) },
       { name: 'SWAP_BASE_URL', value: expect.stringContaining('****'), expected: expect.any(String) },
     ])

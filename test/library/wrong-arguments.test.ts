@@ -121,7 +121,7 @@ test('createGateway() finds a name that is nearly a setting, whatever its value 
 
 test.each([
   ['ORDER_MARGIN_MS', 500, 'Did you mean ORDER_EXPIRY_MARGIN_MS?'],
-  ['EVICT_ON_ORDER', false, 'Did you mean QUOTE_EVICT_ON_ORDER?'],
+  ['EXPIRY_MARGIN_MS', 0, 'Did you mean ORDER_EXPIRY_MARGIN_MS?'],
   ['QUOTE_TTL_MS', 5_000, 'The settings that begin with QUOTE_ are '],
   ['LEDGER_SIZE', 1_000, 'The settings that begin with LEDGER_ are LEDGER_ENTRIES and LEDGER_RETENTION_MS.'],
   ['STATE_DIR', new URL('file:///var/lib/quotegate'), 'Did you mean STATE_DIRECTORY?'],

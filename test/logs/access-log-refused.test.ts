@@ -49,7 +49,7 @@ test.each<[string, string, Record<string, unknown>]>([
 ])('with ACCESS_LOG=on there is one line for %s', async (_what, bytes, expected) => {
   const { url } = await recordingUpstream()
   const gateway = await startLogged({
-    ...{ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url, ACCESS_LOG: 'on', REQUEST_HEAD_TIMEOUT_MS: '1000' },
+    ...{ SWAP_BASE_URL: url, PAYMENTS_BASE_URL: url, ACCESS_LOG: 'on', headTimeoutMs: '1000' },
   })
   const { text } = await sendRaw(gateway.url, bytes, { waitMs: 10_000 })
   expect(text).toMatch(new RegExp(`^HTTP/1.1 ${expected.status} `))

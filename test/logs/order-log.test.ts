@@ -25,8 +25,8 @@ async function stage(settings: Record<string, string>, lifeMs: number) {
   return { gateway, order }
 }
 
-test('with ORDER_LOG=on each decision about an order is one line, without any address', async () => {
-  const { gateway, order } = await stage({ ORDER_LOG: 'on' }, 1_500)
+test('with ACCESS_LOG=orders each decision about an order is one line, without any address', async () => {
+  const { gateway, order } = await stage({ ACCESS_LOG: 'orders' }, 1_500)
   await ask(gateway.url)
   expect((await order({ ...terms, toAmount: '289.645' })).status).toBe(201)
   expect((await order({ ...terms, pairId: `X${'_'.repeat(5_000)}\u202e\n` })).status).toBe(201)
@@ -35,6 +35,7 @@ test('with ORDER_LOG=on each decision about an order is one line, without any ad
     interval: 100,
   })
 
+  expect(gateway.lines('access')).toEqual([])
   const decided = () => gateway.lines('orders')
   const lastLine = () => decided().at(-1)
   await vi.waitFor(() => expect(lastLine()?.decision).toBe('refused-expired'))
@@ -72,7 +73,7 @@ test('with ORDER_LOG=on each decision about an order is one line, without any ad
   expect(text.split('\n').filter((line) => line.includes('"log":"orders"'))).toHaveLength(decided().length)
 })
 
-test('without ORDER_LOG an order that is sent is not logged', async () => {
+test('without ACCESS_LOG an order that is sent is not logged', async () => {
   const { gateway, order } = await stage({}, 30_000)
   expect((await order(terms)).status).toBe(201)
   expect((await gateway.stopped()).map(({ msg }) => msg)).toEqual([

@@ -110,7 +110,7 @@ test('a certificate that has another fault than the one before is a cause of its
 test('the line of a breaker says why it opened', async () => {
   const failing = await recordingUpstream((_request, response) => response.writeHead(503).end())
   const closed = `http://127.0.0.1:${await freePort()}`
-  const settings = { BREAKER_FAILURES: '2', UPSTREAM_RETRIES: '0', PAYMENTS_BASE_URL: closed }
+  const settings = { breakerFailures: '2', retries: '0', PAYMENTS_BASE_URL: closed }
   const gateway = await startLogged({ SWAP_BASE_URL: failing.url, ...settings })
   for (const path of ['/v3/pairs', '/checkouts']) await ask(gateway.url, { path })
   await aSecond()

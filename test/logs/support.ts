@@ -1,3 +1,4 @@
+import { testLimitsName } from '../../src/config/limits.ts'
 import { startProgram } from '../support/gateways/program.ts'
 import { type LogLine, linesOf } from '../support/observing/log-lines.ts'
 
@@ -18,7 +19,7 @@ export async function startLogged(settings: Record<string, string>): Promise<Log
     LOG_FORMAT: 'json',
     // Where the kernel cuts the listen backlog, a start has a line about it.
     CLIENT_CONNECTIONS: '1000',
-    BREAKER_FAILURES: '1000000',
+    breakerFailures: '1000000',
     ...settings,
   })
   const [, url = ''] = await program.says(/"trafficUrl":"(.+?)".*\n/)
@@ -26,11 +27,16 @@ export async function startLogged(settings: Record<string, string>): Promise<Log
   return {
     url,
     text: program.stdout,
-    lines: (log) => linesOf(whole()).filter((line) => log === undefined || line.log === log),
+    lines: (log) => withoutLimits(linesOf(whole())).filter((line) => log === undefined || line.log === log),
     async stopped() {
       program.child.kill('SIGTERM')
       const { stdout } = await program.exit
-      return linesOf(stdout)
+      return withoutLimits(linesOf(stdout))
     },
   }
+}
+
+/** A start warns of the limits that a test sets. */
+function withoutLimits(lines: LogLine[]): LogLine[] {
+  return lines.filter(({ msg }) => !msg.startsWith(testLimitsName))
 }

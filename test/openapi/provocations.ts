@@ -75,7 +75,7 @@ function changed(change: (call: Call) => Call, settings?: Settings): () => Promi
 
 /** A gateway with all three upstreams at one address. */
 async function allTo(upstreamUrl: string, settings: Settings = {}): Promise<string> {
-  const all = { WEBHOOKS_BASE_URL: upstreamUrl, UPSTREAM_RETRIES: 0, ...settings }
+  const all = { WEBHOOKS_BASE_URL: upstreamUrl, retries: 0, ...settings }
   return (await gatewayTo(upstreamUrl, all)).url
 }
 
@@ -176,7 +176,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     return (call) => send(`http://127.0.0.1:${port}`, call)
   },
   async 'request-timeout'() {
-    const { url } = await sandboxStage({ REQUEST_HEAD_TIMEOUT_MS: 100 })
+    const { url } = await sandboxStage({ headTimeoutMs: 100 })
     return ({ method, target }) => rawExchange(url, `${method} ${target} HTTP/1.1\r\nHost: g\r\n`)
   },
   async 'too-many-connections'() {
@@ -195,7 +195,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   'upstream-timeout': beforeUpstream(() => {}, { UPSTREAM_HEADERS_TIMEOUT_MS: 100 }),
   async saturated() {
     const upstream = await rawUpstream(() => {})
-    const url = await allTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, UPSTREAM_QUEUE: 0 })
+    const url = await allTo(upstream.url, { UPSTREAM_CONNECTIONS: 1, queue: 0 })
     for (const target of ofEachUpstream) {
       new RawConnection(url).write(`GET ${target} HTTP/1.1\r\nHost: g\r\n\r\n`)
     }
@@ -203,7 +203,7 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     return (call) => send(url, call)
   },
   async 'breaker-open'() {
-    const url = await allTo(await nowhere(), { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 600_000 })
+    const url = await allTo(await nowhere(), { breakerFailures: 1, breakerOpenMs: 600_000 })
     for (const path of ofEachUpstream) await ask(url, { path })
     await aSecond()
     for (const path of ofEachUpstream) await ask(url, { path })

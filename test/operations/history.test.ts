@@ -103,8 +103,8 @@ test('requests that are not sent count as failed', async () => {
   const upstream = await recordingUpstream()
   const gateway = await gatewayWith({
     SWAP_BASE_URL: upstream.url,
-    BREAKER_FAILURES: 1,
-    BREAKER_OPEN_MS: 600_000,
+    breakerFailures: 1,
+    breakerOpenMs: 600_000,
   })
   const askOnce = async () => (await fetch(`${gateway.url}/v3/assets`)).text()
   for (let good = 1; good <= 4; good += 1) await askOnce()

@@ -66,9 +66,9 @@ describe('an outage of an upstream', () => {
     const gateway = await gatewayWith({
       SWAP_BASE_URL: `http://127.0.0.1:${port}`,
       PAYMENTS_BASE_URL: 'sandbox',
-      BREAKER_FAILURES: 2,
-      BREAKER_OPEN_MS: 50,
-      UPSTREAM_RETRIES: 0,
+      breakerFailures: 2,
+      breakerOpenMs: 50,
+      retries: 0,
     })
     expect(await outagesOf(gateway)).toEqual([])
     const before = Date.now()
@@ -114,8 +114,8 @@ describe('an outage of an upstream', () => {
     const upstream = await upstreamThatFails()
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
-      BREAKER_FAILURES: 2,
-      BREAKER_OPEN_MS: 600_000,
+      breakerFailures: 2,
+      breakerOpenMs: 600_000,
     })
     upstream.fail(503)
     await get(gateway, '/v3/pairs')
@@ -143,8 +143,8 @@ describe('an outage of an upstream', () => {
     const upstream = await upstreamThatFails()
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
-      BREAKER_FAILURES: 1,
-      BREAKER_OPEN_MS: 1_000,
+      breakerFailures: 1,
+      breakerOpenMs: 1_000,
     })
     for (let outage = 1; outage <= 2; outage += 1) {
       upstream.fail(502)
@@ -164,7 +164,7 @@ describe('an outage of an upstream', () => {
     const { url } = await recordingUpstream(() => {})
     const gateway = await gatewayWith({
       SWAP_BASE_URL: url,
-      BREAKER_FAILURES: 1,
+      breakerFailures: 1,
       UPSTREAM_HEADERS_TIMEOUT_MS: 1_000,
     })
     await get(gateway, '/v3/pairs')
@@ -179,7 +179,7 @@ describe('an outage of an upstream', () => {
     const { url } = await recordingUpstream((_request, response) => {
       if (!hangs) response.writeHead(503).end()
     })
-    const gateway = await gatewayWith({ SWAP_BASE_URL: url, BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 1_000 })
+    const gateway = await gatewayWith({ SWAP_BASE_URL: url, breakerFailures: 1, breakerOpenMs: 1_000 })
     await get(gateway, '/v3/pairs')
     await aSecond()
     await get(gateway, '/v3/pairs')
@@ -189,7 +189,7 @@ describe('an outage of an upstream', () => {
     const retryInMs = async () => (await outagesOf(gateway))[0]?.retryInMs
     await expect.poll(retryInMs, { timeout: 10_000 }).toBe(0)
     const trial = fetch(`${gateway.url}/v3/pairs`, { headers, signal }).catch(() => {})
-    // Longer than BREAKER_OPEN_MS, it keeps no other request from trying.
+    // Longer than breakerOpenMs, it keeps no other request from trying.
     await expect.poll(retryInMs, { interval: 20 }).toBeUndefined()
     leaving.abort()
     await trial
@@ -201,8 +201,8 @@ describe('an outage of an upstream', () => {
     const upstream = await upstreamThatFails()
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
-      BREAKER_FAILURES: 3,
-      BREAKER_OPEN_MS: 600_000,
+      breakerFailures: 3,
+      breakerOpenMs: 600_000,
     })
     upstream.fail(504)
     const bothFail = () => Promise.all(['ETH_USDC', 'BTC_USDC'].map((pair) => get(gateway, quoteOf(pair))))
@@ -234,8 +234,8 @@ describe('an outage of an upstream', () => {
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
       PAYMENTS_BASE_URL: 'sandbox',
-      BREAKER_FAILURES: 2,
-      BREAKER_OPEN_MS: 600_000,
+      breakerFailures: 2,
+      breakerOpenMs: 600_000,
     })
     const pairs = ['A_B', 'C_D', 'E_F', 'G_H']
     const askForAll = () =>
@@ -294,8 +294,8 @@ describe('an outage of an upstream', () => {
     const upstream = await upstreamThatFails()
     const gateway = await gatewayWith({
       SWAP_BASE_URL: upstream.url,
-      BREAKER_FAILURES: 2,
-      BREAKER_OPEN_MS: 600_000,
+      breakerFailures: 2,
+      breakerOpenMs: 600_000,
     })
     const stop = async (pair: string) => {
       upstream.fail(503)
@@ -321,7 +321,7 @@ describe('an outage of an upstream', () => {
 
   test('names no pair to viewers without the token', async () => {
     const upstream = await upstreamThatFails()
-    const gateway = await gatewayWith({ ...production, SWAP_BASE_URL: upstream.url, BREAKER_FAILURES: 1 })
+    const gateway = await gatewayWith({ ...production, SWAP_BASE_URL: upstream.url, breakerFailures: 1 })
     upstream.fail(503)
     await get(gateway, quoteOf('SECRET_PAIR'))
     await aSecond()

@@ -12,7 +12,7 @@ async function statusOf(operationsUrl: string, headers: Record<string, string> =
 
 describe('/status', () => {
   test('has the version, the state of the upstreams, the cache and the settings', async () => {
-    const gateway = await gatewayWith({ UPSTREAM_CONNECTIONS: 7, UPSTREAM_QUEUE: 9 })
+    const gateway = await gatewayWith({ UPSTREAM_CONNECTIONS: 7, queue: 9 })
     await quote(gateway)
     const status = await statusOf(gateway.operationsUrl)
     expect(status).toMatchObject({
@@ -37,9 +37,13 @@ describe('/status', () => {
     const payments = status.upstreams.find(({ name }: { name: string }) => name === 'payments')
     expect(payments.breakers).toEqual([{ name: 'connections', ...closed }])
     expect(status.settings.map(({ name }: { name: string }) => name)).toEqual(settingNames)
-    expect(status.settings).toContainEqual({ name: 'UPSTREAM_QUEUE', value: '9', source: 'environment' })
     expect(status.settings).toContainEqual({
-      name: 'QUOTE_EVICT_ON_ORDER',
+      name: 'UPSTREAM_CONNECTIONS',
+      value: '7',
+      source: 'environment',
+    })
+    expect(status.settings).toContainEqual({
+      name: 'ACCESS_LOG',
       value: expect.any(String),
       source: expect.any(String),
     })
@@ -56,8 +60,8 @@ describe('/status', () => {
   test("says which upstream's breaker is open", async () => {
     const gateway = await gatewayWith({
       SWAP_BASE_URL: 'http://127.0.0.1:9',
-      BREAKER_FAILURES: 1,
-      UPSTREAM_RETRIES: 0,
+      breakerFailures: 1,
+      retries: 0,
     })
     await quote(gateway)
     await aSecond()

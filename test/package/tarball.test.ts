@@ -63,7 +63,7 @@ describe('its types', () => {
       const logger: GatewayLogger = console
       await using gateway: Gateway = await createGateway(
         {
-          ...{ SWAP_BASE_URL: sandbox.url, PORT: 0, ADMIN_PORT: 0, QUOTE_EVICT_ON_ORDER: true },
+          ...{ SWAP_BASE_URL: sandbox.url, PORT: 0, ADMIN_PORT: 0, ACCESS_LOG: true },
           ...{ TRUST_PROXY: ['loopback'], CLIENT_IP_HEADER: 'forwarded', CLIENT_CONNECTIONS: 1000 },
         },
         { clock: { nowMs: () => Date.now() }, logger: { ...logger, info: () => {}, debug: () => {} } },

@@ -247,16 +247,8 @@ test('the last answer before a shutdown says that it is the last', async () => {
   await closed
 })
 
-test('each hit is counted if RATE_LIMIT_HITS is set', async () => {
-  const { gateway } = await started({ RATE_LIMIT_PER_MINUTE: 5, RATE_LIMIT_HITS: true })
-  const connection = new RawConnection(gateway.url)
-  const statuses: number[] = []
-  for (let time = 0; time < 7; time += 1) statuses.push((await asked(connection, head('1'))).status)
-  expect(statuses).toEqual([200, 200, 200, 200, 200, 429, 429])
-})
-
 test('the gateway stops reading from a client that does not read its answers', async () => {
-  const { gateway, upstream } = await started({ QUOTE_MAX_BYTES: 100_000 })
+  const { gateway, upstream } = await started({ quoteBytes: 100_000 })
   upstream.answer((_request, response) => giveQuote(response, quoteBody({ note: 'x'.repeat(60_000) })))
   const connection = await knownTo(gateway.url)
   connection.socket.pause()

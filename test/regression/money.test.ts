@@ -419,7 +419,7 @@ it('a clock that is set ahead refuses no live order before the provider has answ
     if (method === 'POST') response.writeHead(201, { Date: new Date(time.nowMs).toUTCString() }).end('{}')
     else giveQuote(response, quoteBody({ expiry: time.nowMs + 20_000 }))
   })
-  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, QUOTE_EVICT_ON_ORDER: false }, { clock })
+  const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { clock })
   onTestFinished(() => gateway.close())
   await ask(gateway.url)
   time.nowMs += 60_000

@@ -12,7 +12,7 @@ const headTimeoutMs = 400
 
 let gateway: AttackedGateway
 beforeAll(async () => {
-  gateway = await startAttackedGateway({ REQUEST_HEAD_TIMEOUT_MS: headTimeoutMs })
+  gateway = await startAttackedGateway({ headTimeoutMs: headTimeoutMs })
 })
 afterAll(() => gateway.close())
 

@@ -85,7 +85,7 @@ describe('a quote that expires before it can be written', () => {
   it('counts against the rate limit although the next call could not be made', async () => {
     const { url, upstream, lifeMs, give } = await quotesThatExpireWaiting({
       RATE_LIMIT_PER_MINUTE: 1_000,
-      UPSTREAM_RETRIES: 0,
+      retries: 0,
     })
     upstream.answer(({ target }, response) => {
       response.setHeader('Connection', 'close')

@@ -7,7 +7,7 @@ const closedPort = 'http://127.0.0.1:9'
 
 describe('a rate limit', () => {
   it('counts what was to be sent, also where nothing listens', async () => {
-    const gateway = await gatewayTo(closedPort, { RATE_LIMIT_PER_MINUTE: 3, BREAKER_FAILURES: 9 })
+    const gateway = await gatewayTo(closedPort, { RATE_LIMIT_PER_MINUTE: 3, breakerFailures: 9 })
     const order = () =>
       fetch(`${gateway.url}/v3/orders/float`, {
         method: 'POST',
@@ -34,7 +34,7 @@ describe('a rate limit', () => {
 })
 
 test('quotes that were not requested from the provider are not counted as quote calls', async () => {
-  const gateway = await gatewayTo(closedPort, { BREAKER_FAILURES: 1, BREAKER_OPEN_MS: 60_000 })
+  const gateway = await gatewayTo(closedPort, { breakerFailures: 1, breakerOpenMs: 60_000 })
   await asking(gateway.url, '1')
   await aSecond()
   for (let count = 2; count <= 5; count++) await asking(gateway.url, `${count}`)

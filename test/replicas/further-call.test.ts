@@ -15,7 +15,7 @@ describe('after a call that failed by time, a replica', { tags: ['redis-server']
     const joiners = Array.from({ length: 10 }, () => ask(here.url))
     await untilCounted(here, lookups('collapsed'), 10)
     expect((await beginner).status).toBe(504)
-    // VALKEY_LOCK_WAIT_MS is far longer: the lock of the first call is not waited for.
+    // lockWaitMs is far longer: the lock of the first call is not waited for.
     await until(() => waiting.length === 2, 'the further call')
     giveQuote(waiting[1] as ServerResponse)
     const answers = await Promise.all(joiners)
@@ -30,7 +30,7 @@ describe('after a call that failed by time, a replica', { tags: ['redis-server']
   it('makes no further call where another replica has fetched the quote meanwhile', async () => {
     const { upstream, here, there, waiting } = await replicaStage(2, {
       ...hanging,
-      VALKEY_LOCK_WAIT_MS: '300',
+      lockWaitMs: '300',
     })
     const beginner = ask(here.url)
     await until(() => waiting.length === 1, 'the call')

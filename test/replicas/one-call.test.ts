@@ -55,7 +55,7 @@ describe('requests for a cold key over several replicas', { tags: ['redis-server
   it('do not wait for a replica that called the store while it was frozen', async () => {
     const { upstream, store, here, there } = await replicaStage(2, {
       VALKEY_TIMEOUT_MS: '300',
-      VALKEY_LOCK_WAIT_MS: '20000',
+      lockWaitMs: '20000',
     })
     upstream.answer((_request, response) => giveQuote(response))
     // Its scripts are known to the store from here on.
@@ -142,8 +142,8 @@ describe('a replica that waits for another one', { tags: ['redis-server'] }, () 
     expect(unhandled).toEqual([])
   })
 
-  it('calls by itself once VALKEY_LOCK_WAIT_MS is over, and both are answered', async () => {
-    const { replicas, waiting } = await replicaStage(2, { VALKEY_LOCK_WAIT_MS: '300' })
+  it('calls by itself once lockWaitMs is over, and both are answered', async () => {
+    const { replicas, waiting } = await replicaStage(2, { lockWaitMs: '300' })
     const answers = replicas.map(({ url }) => ask(url))
     await until(() => waiting.length === 1, 'the first call')
     await until(() => waiting.length === 2, 'the second call')
@@ -153,10 +153,10 @@ describe('a replica that waits for another one', { tags: ['redis-server'] }, () 
   })
 
   it('calls by itself if the process that made the call is killed', async () => {
-    const { store, upstream, here, waiting } = await replicaStage(1, { VALKEY_LOCK_WAIT_MS: '700' })
+    const { store, upstream, here, waiting } = await replicaStage(1, { lockWaitMs: '700' })
     const doomed = await startGatewayProcess({
       ...replicaSettings(store, upstream),
-      VALKEY_LOCK_WAIT_MS: '700',
+      lockWaitMs: '700',
     })
     const lost = ask(doomed.url).catch(() => 'lost')
     await until(() => waiting.length === 1, 'the call of the first')

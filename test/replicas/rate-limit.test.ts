@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { asking, counted, giveQuote } from '../support/clients/quotes.ts'
-import { recordingUpstream, until } from '../support/gateways/between.ts'
+import { recordingUpstream } from '../support/gateways/between.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 import { eventually } from '../support/gateways/replicas.ts'
 import { type ValkeyServer, valkey } from '../support/stores/valkey.ts'
@@ -75,13 +75,4 @@ describe('a limit of two gateways', { tags: ['redis-server'] }, () => {
       expect(await statuses(20)).toEqual([...times(perMinute, 200), ...times(20 - perMinute, 429)])
     },
   )
-
-  it('counts hits too where hits count', async () => {
-    const { replicas, upstream } = await limitedReplicas({ RATE_LIMIT_HITS: 'true' })
-    const statuses: number[] = []
-    for (let turn = 0; turn < perMinute + 2; turn += 1)
-      statuses.push((await asking((replicas[turn % 2] as RunningGateway).url, '0.1')).status)
-    expect(statuses).toEqual([...times(perMinute, 200), 429, 429])
-    await until(() => upstream.requests.length === 1, 'one call for both')
-  })
 })

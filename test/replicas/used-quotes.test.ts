@@ -73,7 +73,7 @@ describe('a quote that an order used at one replica', { tags: ['redis-server'] }
   })
 
   it('is served by none that a slower replica puts it in front of, after its order', async () => {
-    const stage = await usedStage(2, { VALKEY_LOCK_WAIT_MS: '0' })
+    const stage = await usedStage(2, { lockWaitMs: '0' })
     const { store, upstream, here, there } = stage
     const body = quoteBody({ id: 'a' })
     upstream.answer(({ method }, response) => {
@@ -98,7 +98,7 @@ describe('a quote that an order used at one replica', { tags: ['redis-server'] }
   })
 
   it('is not put into the store by a replica whose call brings it after its order', async () => {
-    const { store, upstream, here, there, waiting } = await usedStage(2, { VALKEY_LOCK_WAIT_MS: '0' })
+    const { store, upstream, here, there, waiting } = await usedStage(2, { lockWaitMs: '0' })
     const body = quoteBody({ id: 'a' })
     expect(idOf(await ask(there.url))).not.toBe('a')
     upstream.answer(({ method, target }, response) => {

@@ -181,7 +181,7 @@ describe('an order that is sent', () => {
 
 describe('the age of the quotes that orders use', () => {
   it('is counted from when the quote was first given, for live and late orders', async () => {
-    const { clock, gateway, order, provider, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
+    const { clock, gateway, order, provider, quote } = await orderStage()
     const ages = (what: string) => counted(gateway, `quotegate_float_order_quote_age_seconds_${what}`)
     provider.lifeMs = 60_000
     const given = await quote()

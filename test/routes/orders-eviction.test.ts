@@ -28,14 +28,6 @@ describe('a quote that an order used', () => {
     expect([next.id, isHit(next)]).toEqual([given.id, true])
   })
 
-  it('is served again if QUOTE_EVICT_ON_ORDER is false', async () => {
-    const { order, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
-    const given = await quote()
-    expect((await order(termsOf(given))).status).toBe(201)
-    const next = await quote()
-    expect([next.id, isHit(next)]).toEqual([given.id, true])
-  })
-
   it('is found by its id too, and other quotes stay in the cache', async () => {
     const { order, quote } = await orderStage()
     const first = await quote('0.1')

@@ -46,7 +46,7 @@ describe('every path to the orders is judged:', () => {
     '/v3/orders/float?',
     '/v3/orders/float/?pairId=OTHER&%zz',
   ])('%s is judged, and sent unchanged', async (path) => {
-    const { arrived, clock, order, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
+    const { arrived, clock, order, quote } = await orderStage()
     const given = await quote()
     expect((await order(termsOf(given), { path })).status).toBe(201)
     clock.set(given.expiry)
@@ -55,7 +55,7 @@ describe('every path to the orders is judged:', () => {
   })
 
   it('the absolute form is judged, and chooses no host', async () => {
-    const { arrived, clock, order, quote } = await orderStage({ QUOTE_EVICT_ON_ORDER: false })
+    const { arrived, clock, order, quote } = await orderStage()
     const given = await quote()
     const path = 'http://evil.example/v3/orders/float?x'
     expect((await order(termsOf(given), { path })).status).toBe(201)

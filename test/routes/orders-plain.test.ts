@@ -186,8 +186,8 @@ describe('POST /v3/orders that is not finished', () => {
     },
   )
 
-  it('within REQUEST_BODY_IDLE_TIMEOUT_MS is given up with a 408 and closed', async () => {
-    const { arrived, gateway } = await orderStage({ REQUEST_BODY_IDLE_TIMEOUT_MS: 200 })
+  it('within bodyIdleTimeoutMs is given up with a 408 and closed', async () => {
+    const { arrived, gateway } = await orderStage({ bodyIdleTimeoutMs: 200 })
     const client = new RawConnection(gateway.url)
     client.write(unfinished())
     const answer = await client.answer()

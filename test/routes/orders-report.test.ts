@@ -129,7 +129,10 @@ it('an order that is reported uses its quote up if it is accepted', async () => 
 
 it('an order that is reported has one line in the order log', async () => {
   const log = await keptLog()
-  const { clock, order, quote } = await orderStage({ ...report, ORDER_LOG: 'on' }, { logger: log.logger })
+  const { clock, order, quote } = await orderStage(
+    { ...report, ACCESS_LOG: 'orders' },
+    { logger: log.logger },
+  )
   const given = await quote()
   clock.set(given.expiry + 7)
   expect((await order(termsOf(given))).status).toBe(201)

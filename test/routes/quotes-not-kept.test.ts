@@ -176,14 +176,14 @@ describe('a quote that is not kept', () => {
     expect(upstream.requests).toHaveLength(1)
   })
 
-  it('is one of more than QUOTE_MAX_BYTES, to the byte', async () => {
+  it('is one of more than quoteBytes, to the byte', async () => {
     const body = quoteBody({ padding: 'x'.repeat(500) })
     const size = Buffer.byteLength(body)
     for (const [most, calls] of [
       [size, 1],
       [size - 1, 2],
     ] as const) {
-      const { upstream, gateway } = await answering({ body }, { QUOTE_MAX_BYTES: String(most) })
+      const { upstream, gateway } = await answering({ body }, { quoteBytes: String(most) })
       for (let times = 0; times < 2; times += 1) {
         const answer = await ask(gateway.url)
         expect(answer.body).toBe(body)
@@ -199,39 +199,17 @@ describe('a quote that is not kept', () => {
     'private',
     'max-age=60, NO-STORE',
     'private="x", no-cache',
-    'public\r\nCache-Control: no-store',
-  ])('is one that says Cache-Control: %s, if QUOTE_OBEY_CACHE_CONTROL, and only then', async (value) => {
-    const lines = value.split('\r\nCache-Control: ')
-    const headers = lines.flatMap((line) => ['Cache-Control', line])
-    for (const [setting, calls] of [
-      ['true', 2],
-      ['false', 1],
-    ] as const) {
-      const { upstream, gateway } = await answering(
-        { body: quoteBody(), headers },
-        { QUOTE_OBEY_CACHE_CONTROL: setting },
-      )
-      for (let times = 0; times < 2; times += 1) await ask(gateway.url)
-      expect(upstream.requests).toHaveLength(calls)
-      expect(await counted(gateway, notKept('cache-control'))).toBe(calls === 1 ? 0 : 2)
-    }
+    'no-cache',
+    'must-revalidate',
+  ])('is not one that says Cache-Control: %s: its own expiry decides', async (value) => {
+    const headers = ['Cache-Control', value]
+    const { upstream, gateway } = await answering({ body: quoteBody(), headers })
+    for (let times = 0; times < 2; times += 1) await ask(gateway.url)
+    expect(upstream.requests).toHaveLength(1)
   })
-
-  it.each(['no-cache', 'max-age=0', 'private-ish', 'x=private', 'must-revalidate'])(
-    'is not one that says Cache-Control: %s, even then',
-    async (value) => {
-      const headers = ['Cache-Control', value]
-      const { upstream, gateway } = await answering(
-        { body: quoteBody(), headers },
-        { QUOTE_OBEY_CACHE_CONTROL: 'true' },
-      )
-      for (let times = 0; times < 2; times += 1) await ask(gateway.url)
-      expect(upstream.requests).toHaveLength(1)
-    },
-  )
 })
 
-it('logs once, not at each quote, that a no-store of the provider is not obeyed', async () => {
+it('logs once, not at each quote, that a no-store of the provider does not decide', async () => {
   const upstream = await recordingUpstream((_request, response) =>
     giveQuote(response, quoteBody(), ['Cache-Control', 'no-store']),
   )
@@ -239,7 +217,7 @@ it('logs once, not at each quote, that a no-store of the provider is not obeyed'
   const gateway = await startGateway({ SWAP_BASE_URL: upstream.url }, { logger: log.logger })
   for (const amount of ['1', '2', '3']) await asking(gateway.url, amount)
   await gateway.close()
-  expect(log.lines().filter(({ msg }) => msg.includes('QUOTE_OBEY_CACHE_CONTROL'))).toHaveLength(1)
+  expect(log.lines().filter(({ msg }) => msg.includes('marks its quotes with Cache-Control'))).toHaveLength(1)
 })
 
 describe('an incomplete answer', () => {

@@ -40,8 +40,8 @@ describe('Cache-Status says stored', () => {
     expect((await ask(gateway.url)).headers['cache-status']).toMatch(/; hit;/)
   })
 
-  it('not of a quote that does not fit into QUOTE_CACHE_BYTES', async () => {
-    const { gateway, called } = await stage({ QUOTE_CACHE_BYTES: 2_048 })
+  it('not of a quote that does not fit into cacheBytes', async () => {
+    const { gateway, called } = await stage({ cacheBytes: 2_048 })
     for (let times = 1; times <= 2; times += 1) {
       const answer = ask(gateway.url)
       giveQuote(await called(times), quoteBody(), ['X-Long', 'x'.repeat(2_000)])

@@ -53,7 +53,7 @@ describe('a quote names in Vary every header that chose it:', () => {
   })
 
   it('where each answer is written by Node: with a rate limit, or mounted in another server', async () => {
-    const limited = await quoting([], { RATE_LIMIT_PER_MINUTE: 100, RATE_LIMIT_HITS: true })
+    const limited = await quoting([], { RATE_LIMIT_PER_MINUTE: 100 })
     const mounted = await quoting(['Vary', 'Origin'])
     const server = createServer(mounted.listener).listen(0, '127.0.0.1')
     onTestFinished(() => void server.close())
@@ -86,7 +86,7 @@ describe('a quote names in Vary every header that chose it:', () => {
       'detail=unknown-client',
       [byDefault],
     ])
-    const small = await quoting([], { QUOTE_MAX_BYTES: 1 })
+    const small = await quoting([], { quoteBytes: 1 })
     expect(await varyOf(small.url)).toEqual(['detail=too-large', [byDefault]])
   })
 })

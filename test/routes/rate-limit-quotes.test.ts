@@ -22,7 +22,6 @@ async function limited(perMinute: number, settings: Record<string, string> = {})
 }
 
 const left = ({ headers }: Answered) => /r=(\d+)/.exec(String(headers.ratelimit))?.[1]
-const hits = { RATE_LIMIT_HITS: 'true' }
 
 describe('quotes under a rate limit', () => {
   it('count if the upstream is called, and not if they are cached, even for a client at its limit', async () => {
@@ -158,42 +157,5 @@ describe('quotes under a rate limit', () => {
     const path = '/v3/pairs/ETH_USDC/quotes?amount=2'
     const refused = await ask(gateway.url, { path, method: 'HEAD' })
     expect([refused.status, refused.body, left(refused)]).toEqual([429, '', '0'])
-  })
-})
-
-describe('with RATE_LIMIT_HITS', () => {
-  it('a hit counts as well, and says what is left', async () => {
-    const { gateway, upstream } = await limited(3, hits)
-    const answers: Answered[] = []
-    for (let count = 0; count < 4; count++) answers.push(await asking(gateway.url, '1'))
-    expect(answers.map((answer) => [answer.status, left(answer)])).toEqual([
-      [200, '2'],
-      [200, '1'],
-      [200, '0'],
-      [429, '0'],
-    ])
-    expect(upstream.requests).toHaveLength(1)
-  })
-
-  it('requests that join a call in flight count as well, each once', async () => {
-    const { gateway, upstream } = await limited(5, hits)
-    const waiting: ServerResponse[] = []
-    upstream.answer((_request, response) => waiting.push(response))
-    const crowd = Array.from({ length: 8 }, () => asking(gateway.url, '1'))
-    await untilCounted(gateway, lookups('collapsed'), 4)
-    await until(() => waiting.length > 0, 'the upstream call')
-    giveQuote(waiting[0] as ServerResponse)
-    const answers = await Promise.all(crowd)
-    expect(answers.filter(({ status }) => status === 429)).toHaveLength(3)
-    const told = answers.filter(({ status }) => status === 200).map(left)
-    expect(told.sort()).toEqual(['0', '1', '2', '3', '4'])
-  })
-
-  it('a hit is refused with the problem that a miss would get', async () => {
-    const { gateway } = await limited(1, hits)
-    await asking(gateway.url, '1')
-    const refused = await asking(gateway.url, '1')
-    expect(JSON.parse(refused.body).type).toBe('urn:quotegate:problem:rate-limited')
-    expect(refused.headers['retry-after']).toMatch(/^\d+$/)
   })
 })

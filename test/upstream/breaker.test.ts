@@ -32,7 +32,7 @@ function breakerOf(failures: number, minFailingMs = 0) {
 }
 
 describe('a closed breaker', () => {
-  test('opens at the last of BREAKER_FAILURES failures in a row, not before', () => {
+  test('opens at the last of breakerFailures failures in a row, not before', () => {
     const at = breakerOf(3)
     at.fail(2)
     expect(at.breaker.state).toBe('closed')
@@ -121,7 +121,7 @@ describe('a closed breaker', () => {
     }
   })
 
-  test('opens with the last of BREAKER_FAILURES failures that are rare', () => {
+  test('opens with the last of breakerFailures failures that are rare', () => {
     const at = breakerOf(3, 1_000)
     for (const expected of ['closed', 'closed', 'open']) {
       at.advance(60_000)
@@ -154,7 +154,7 @@ describe('a closed breaker', () => {
 })
 
 describe('an open breaker', () => {
-  test('lets no request out for BREAKER_OPEN_MS and says how long that still is', () => {
+  test('lets no request out for breakerOpenMs and says how long that still is', () => {
     const at = breakerOf(1)
     at.fail(1)
     at.advance(openMs - 1)
@@ -162,7 +162,7 @@ describe('an open breaker', () => {
     expect(at.breaker.retryAfterMs).toBe(1)
   })
 
-  test('then lets out one request, and no other for BREAKER_OPEN_MS unless that one has reported', () => {
+  test('then lets out one request, and no other for breakerOpenMs unless that one has reported', () => {
     const at = breakerOf(1)
     at.fail(1)
     at.advance(openMs)
@@ -228,7 +228,7 @@ describe('an open breaker', () => {
   })
 })
 
-describe('a trial that took longer than BREAKER_OPEN_MS, so that a second one was let out', () => {
+describe('a trial that took longer than breakerOpenMs, so that a second one was let out', () => {
   function twoTrials() {
     const at = breakerOf(1)
     at.fail(1)
@@ -312,7 +312,7 @@ const step = fc.oneof(
   }),
 )
 
-test('in any order of events one more request tries in each BREAKER_OPEN_MS, and no trial is ever lost', () => {
+test('in any order of events one more request tries in each breakerOpenMs, and no trial is ever lost', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 4 }), fc.array(step, { maxLength: 120 }), (failures, steps) => {
       const at = breakerOf(failures)
@@ -352,7 +352,7 @@ test('in any order of events one more request tries in each BREAKER_OPEN_MS, and
   )
 })
 
-test('a breaker opens exactly when BREAKER_FAILURES requests have failed in a row, the first a second before the last', () => {
+test('a breaker opens exactly when breakerFailures requests have failed in a row, the first a second before the last', () => {
   const ending = fc.record({
     how: fc.constantFrom<Ending>('succeeded', 'failed', 'failed', 'failed', 'failed', 'failed', 'abandoned'),
     afterMs: fc.constantFrom(0, 100, 400),

@@ -192,7 +192,7 @@ describe('once it was written', () => {
   })
 })
 
-test.each([0, 1, 2, 5])('a request is sent again at most UPSTREAM_RETRIES=%i times', async (retries) => {
+test.each([0, 1, 2, 5])('a request is sent again at most retries=%i times', async (retries) => {
   const it = call({ retries })
   for (let count = 0; count <= retries; count += 1) await it.fail(coded('ECONNREFUSED'))
   const reports = [...Array(retries).fill('abandoned'), 'failed']

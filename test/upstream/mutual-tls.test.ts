@@ -30,7 +30,7 @@ describe('an upstream with an authority of its own', { tags: ['openssl'] }, () =
     expect(upstream.requests.map(({ target }) => target)).toEqual(['/v3/pairs'])
   })
 
-  it('SWAP_CA_FILE replaces the authorities of the system', async () => {
+  it('PAYMENTS_CA_FILE replaces the authorities of the system, for webhooks too', async () => {
     const [identity, other] = [identityOf(), identityOf('other')]
     const url = `https://localhost:${(await tlsUpstream(identity)).port}`
     const gateway = await startGatewayProcess({
@@ -41,29 +41,29 @@ describe('an upstream with an authority of its own', { tags: ['openssl'] }, () =
       PAYMENTS_CA_FILE: other.certFile,
     })
     const status = async (path: string) => (await ask(gateway.url, { path })).status
-    expect([await status('/webhooks'), await status('/checkouts')]).toEqual([200, 502])
+    const paths = ['/v3/pairs', '/checkouts', '/webhooks']
+    expect(await Promise.all(paths.map(status))).toEqual([200, 502, 502])
   })
 })
 
 describe('an upstream that asks for a certificate', { tags: ['openssl'] }, () => {
-  it('gets that of its own settings, also on a connection that resumes a session', async () => {
-    const [identity, payer, receiver] = [identityOf(), identityOf('payer'), identityOf('receiver')]
+  it('gets that of its own settings, webhooks that of payments, also on a connection that resumes a session', async () => {
+    const [identity, payer] = [identityOf(), identityOf('payer')]
     const upstream = await tlsUpstream(identity, {
       requestCert: true,
       rejectUnauthorized: true,
-      ca: [payer.cert, receiver.cert],
+      ca: [payer.cert],
     })
     const gateway = await gatewayTo(`https://localhost:${upstream.port}`, {
       WEBHOOKS_BASE_URL: `https://localhost:${upstream.port}`,
-      ...{ PAYMENTS_CA_FILE: identity.certFile, WEBHOOKS_CA_FILE: identity.certFile },
+      PAYMENTS_CA_FILE: identity.certFile,
       ...{ PAYMENTS_CERT_FILE: payer.certFile, PAYMENTS_KEY_FILE: payer.keyFile },
-      ...{ WEBHOOKS_CERT_FILE: receiver.certFile, WEBHOOKS_KEY_FILE: receiver.keyFile },
       SWAP_CA_FILE: identity.certFile,
     })
     const together = await Promise.all([1, 2, 3].map(() => rawExchange(gateway.url, checkout)))
     const webhook = await rawExchange(gateway.url, post('{}', { path: '/webhooks/paid' }))
     expect([...together, webhook].map(({ status }) => status)).toEqual([200, 200, 200, 200])
-    expect(upstream.requests.map(({ client }) => client)).toEqual(['payer', 'payer', 'payer', 'receiver'])
+    expect(upstream.requests.map(({ client }) => client)).toEqual(['payer', 'payer', 'payer', 'payer'])
     const swap = await rawExchange(gateway.url, 'GET /v3/pairs HTTP/1.1\r\nHost: g\r\nApp-Name: a\r\n\r\n')
     expect([swap.status, upstream.requests.length]).toEqual([502, 4])
   })
@@ -101,8 +101,8 @@ describe('a start is stopped by', { tags: ['openssl'] }, () => {
 
   it('a certificate without its key, and a key without its certificate', () => {
     const { certFile, keyFile } = identityOf()
-    expect(problemsOf({ WEBHOOKS_CERT_FILE: certFile, PAYMENTS_KEY_FILE: keyFile })).toEqual({
-      WEBHOOKS_KEY_FILE: 'a PEM file, because WEBHOOKS_CERT_FILE is set: each needs the other',
+    expect(problemsOf({ SWAP_CERT_FILE: certFile, PAYMENTS_KEY_FILE: keyFile })).toEqual({
+      SWAP_KEY_FILE: 'a PEM file, because SWAP_CERT_FILE is set: each needs the other',
       PAYMENTS_CERT_FILE: 'a PEM file, because PAYMENTS_KEY_FILE is set: each needs the other',
     })
   })

@@ -286,7 +286,7 @@ describe('a gateway with UPSTREAM_PROXY', { tags: ['openssl'] }, () => {
         SWAP_CA_FILE: identity.certFile,
         PAYMENTS_BASE_URL: paymentsUrl,
         UPSTREAM_PROXY: proxy.url.replace('//', '//m%40e:hunter%3A2@'),
-        UPSTREAM_RETRIES: 0,
+        retries: 0,
       },
       { logger: log.logger },
     )

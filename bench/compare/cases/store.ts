@@ -62,7 +62,7 @@ async function wholeGateway(context: CaseContext) {
   for (const quotes of sizes(quick)) {
     const settings = {
       QUOTE_CACHE_ENTRIES: String(quotes * 2),
-      QUOTE_CACHE_BYTES: String(4e9),
+      QUOTEGATE_TEST_LIMITS: JSON.stringify({ cacheBytes: 4e9 }),
       LEDGER_ENTRIES: '1000',
     }
     const one = await stage.place(gateway(counted(quotes), { settings }))

@@ -56,9 +56,8 @@ export async function playFailingPair(options: FailingPairOptions): Promise<Fail
   })
   const gateway = await startGateway({
     SWAP_BASE_URL: provider.url,
-    BREAKER_FAILURES: 5,
-    BREAKER_OPEN_MS: 5_000,
-    QUOTE_EVICT_ON_ORDER: 'false',
+    breakerFailures: 5,
+    breakerOpenMs: 5_000,
     LOG_LEVEL: 'silent',
     ...options.settings,
   })

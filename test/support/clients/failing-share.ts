@@ -52,7 +52,7 @@ export async function playFailingShare(options: FailingShareOptions): Promise<Pl
   })
   const gateway = await startGateway({
     SWAP_BASE_URL: provider.url,
-    BREAKER_FAILURES: 5,
+    breakerFailures: 5,
     LOG_LEVEL: 'silent',
   })
   let sent = 0

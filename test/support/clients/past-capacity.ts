@@ -42,7 +42,7 @@ export async function playPastCapacity(options: PastCapacityOptions): Promise<Pa
     SWAP_BASE_URL: provider.url,
     UPSTREAM_CONNECTIONS: options.connections,
     UPSTREAM_TOTAL_TIMEOUT_MS: options.totalTimeoutMs,
-    BREAKER_FAILURES: 5,
+    breakerFailures: 5,
     LOG_LEVEL: 'silent',
   })
   const beganAtMs = performance.now()

@@ -60,7 +60,7 @@ export async function playTwoEdges(options: TwoEdges): Promise<Outcome> {
   })
   const steadyFromMs = clock.nowMs() - 5_000
   const gateway = await startGateway(
-    { SWAP_BASE_URL: upstream.url, QUOTE_EVICT_ON_ORDER: 'false' },
+    { SWAP_BASE_URL: upstream.url },
     { clock: { nowMs: clock.nowMs, steadyMs: () => clock.nowMs() - steadyFromMs } },
   )
   onTestFinished(() => gateway.close())

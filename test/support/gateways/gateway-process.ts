@@ -4,6 +4,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { onTestFinished } from 'vitest'
 import { environment } from '../machine/environment.ts'
+import { environmentWith } from './limits.ts'
 
 export interface GatewayProcess {
   url: string
@@ -30,7 +31,7 @@ export async function startGatewayProcess(settings: Record<string, string>): Pro
       PORT: '0',
       ADMIN_PORT: '0',
       LOG_FORMAT: 'json',
-      ...settings,
+      ...environmentWith(settings),
     },
     stdio: ['ignore', 'pipe', 'inherit'],
   })

@@ -2,6 +2,7 @@ import type { SettingValue } from '../../../src/config/parse.ts'
 import { createGateway } from '../../../src/gateway/gateway.ts'
 import type { Gateway, GatewayOverrides } from '../../../src/gateway/types.ts'
 import { maxListenBacklog } from '../../../src/server/connection-limits.ts'
+import { withoutLimits } from './limits.ts'
 
 export interface RunningGateway extends Gateway {
   url: string
@@ -12,17 +13,16 @@ export interface RunningGateway extends Gateway {
 const connections = { CLIENT_CONNECTIONS: Math.min(10_000, maxListenBacklog() ?? 10_000) }
 
 /** A test that provokes failures on end must not have them answered by the breaker, whose own tests set it. */
-const noBreaker = { BREAKER_FAILURES: 1_000_000 }
+const noBreaker = { breakerFailures: 1_000_000 }
 
-/** A gateway on free ports. */
+/** A gateway on free ports, with these settings and limits. */
 export async function startGateway(
-  settings: Record<string, SettingValue | undefined> = {},
+  given: Record<string, SettingValue | undefined> = {},
   overrides: GatewayOverrides = {},
 ): Promise<RunningGateway> {
-  const gateway = await createGateway(
-    { PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...connections, ...settings },
-    overrides,
-  )
+  const all = { PORT: 0, ADMIN_PORT: 0, ...noBreaker, ...connections, ...given }
+  const { settings, limits } = withoutLimits(all)
+  const gateway = await createGateway(settings, { limits, ...overrides })
   const { trafficUrl, operationsUrl } = await gateway.listen()
   return { ...gateway, url: trafficUrl, operationsUrl }
 }

@@ -9,7 +9,7 @@ export async function held(settings: Record<string, SettingValue> = {}) {
   const upstream = await recordingUpstream((_request, response) => waiting.push(response))
   const gateway = await gatewayTo(upstream.url, {
     // A GET whose connection died is sent once more, which is another test's matter.
-    UPSTREAM_RETRIES: '0',
+    retries: '0',
     // Nothing but the callers' leaving may end a call while a test looks.
     UPSTREAM_HEADERS_TIMEOUT_MS: '600000',
     UPSTREAM_TOTAL_TIMEOUT_MS: '600000',

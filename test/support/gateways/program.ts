@@ -2,6 +2,7 @@ import { type ChildProcess, type ChildProcessWithoutNullStreams, spawn } from 'n
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { environment } from '../machine/environment.ts'
+import { environmentWith } from './limits.ts'
 
 export const builtProgram = fileURLToPath(new URL('../../../dist/main.js', import.meta.url))
 
@@ -33,7 +34,9 @@ export function startProgram(
   // Node raises its limit to the most it may have, so that has to be lowered, and before it starts.
   const limited = ['sh', '-c', `ulimit -n ${descriptors}; exec "$@"`, 'sh', ...command]
   const [file = '', ...parameters] = descriptors === undefined ? command : limited
-  return watchProgram(spawn(file, parameters, { env: { PATH: environment().PATH, ...settings } }))
+  return watchProgram(
+    spawn(file, parameters, { env: { PATH: environment().PATH, ...environmentWith(settings) } }),
+  )
 }
 
 /** Gathers what a program says, and makes sure that it does not outlive its test. */

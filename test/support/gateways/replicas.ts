@@ -25,9 +25,9 @@ export function replicaSettings(store: Pick<ValkeyServer, 'url'>, upstream: { ur
     SWAP_BASE_URL: upstream.url,
     VALKEY_URL: store.url,
     VALKEY_TIMEOUT_MS: '2000',
-    VALKEY_LOCK_WAIT_MS: '60000',
+    lockWaitMs: '60000',
     // A GET whose connection died is sent once more, which is another test's matter.
-    UPSTREAM_RETRIES: '0',
+    retries: '0',
     UPSTREAM_HEADERS_TIMEOUT_MS: '600000',
     UPSTREAM_TOTAL_TIMEOUT_MS: '600000',
   }
