@@ -85,7 +85,11 @@ export const savings = z
 const slots = z.object({
   slotMs: z.number(),
   slots: z.number().describe('How many are kept.'),
-  last: z.number().describe('The number of the last slot; numbers go up by one a slot.'),
+  last: z
+    .number()
+    .describe(
+      'The number of the last slot, which may still grow; numbers go up by one a slot, from 0 at the start.',
+    ),
   values: z
     .record(z.string(), z.array(z.number().nullable()))
     .describe('For each column a value a slot, the oldest first; null: nothing is known of it.'),
@@ -93,7 +97,7 @@ const slots = z.object({
 
 export const history = z
   .object({
-    seconds: slots.describe('15 min by the second.'),
+    seconds: slots.describe('15 min by ten seconds.'),
     minutes: slots.describe('24 h by the minute.'),
     outages: z
       .array(

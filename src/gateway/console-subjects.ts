@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts'
 import type { Metrics } from '../metrics/metrics.ts'
-import { type ConsoleListener, failureText } from '../operations/console-listener.ts'
-import type { History, UnknownOrders } from '../operations/history.ts'
-import type { Subject, Trouble } from '../operations/outages.ts'
+import type { ConsoleListener } from '../operations/console-listener.ts'
+import type { History } from '../operations/history.ts'
+import { failureText, type Subject, type Trouble } from '../operations/outages.ts'
 import type { OtherHeaderPeers } from '../operations/view.ts'
 import type { ClockDifference } from '../quotes/clock-difference.ts'
 import type { SharedStore } from '../replicas/store.ts'
@@ -20,13 +20,15 @@ interface SubjectParts {
   otherHeaderPeers(): OtherHeaderPeers
   /** CLIENT_IP_HEADER. */
   clientIpHeader: string
-  unknownOrders(): UnknownOrders
-  slownessOf: History['slownessOf']
+  history: Pick<History, 'total' | 'p95sOf'>
 }
 
 const maxNames = 20
 /** As in the alert QuotegateOrdersUnknown. */
 const unknownShare = { notable: 0.1, timesUsual: 2, always: 0.5, minOrders: 5 }
+const slicesOfHalfAnHour = 180
+/** As in the alert QuotegateProviderSlow. With a shorter past, what is slow now would soon be what is usual. */
+const slow = { timesUsual: 2, moreMs: 500, minHistoryMinutes: 60 }
 const maxClockOffsetMs = 2_000
 
 /** All that the console may have to say is wrong. */
@@ -107,6 +109,18 @@ export function createSubjects(parts: SubjectParts): Subject[] {
     }
   }
 
+  function ofSlowness({ name }: Upstream): Subject {
+    return {
+      name: `${name} slowness`,
+      concerned: 'none',
+      count: () => 0,
+      trouble() {
+        const found = slowness(parts.history.p95sOf(name))
+        return found && { what: 'slow', isSevere: false, upstream: name, ...found }
+      },
+    }
+  }
+
   const ofStore: Subject = {
     name: 'shared store',
     concerned: 'forwarded',
@@ -172,7 +186,7 @@ export function createSubjects(parts: SubjectParts): Subject[] {
     name: 'unknown orders',
     concerned: 'forwarded',
     count: () => metrics.quoteCounts().orders['forwarded-unknown'],
-    trouble: () => troubleOf(parts.unknownOrders()),
+    trouble: () => unknownOrders(parts.history),
   }
 
   return [
@@ -182,7 +196,7 @@ export function createSubjects(parts: SubjectParts): Subject[] {
       ),
       ofPairs(upstream),
     ]),
-    ...createSlowSubjects(parts),
+    ...upstreams.map(ofSlowness),
     ofStore,
     ofClock,
     ofProxies,
@@ -192,10 +206,11 @@ export function createSubjects(parts: SubjectParts): Subject[] {
 }
 
 /** More than a tenth and twice the usual share, or more than half. */
-function troubleOf({ recent, day }: UnknownOrders): Trouble | undefined {
-  if (recent.unknown <= unknownShare.minOrders) return undefined
-  const share = recent.unknown / recent.orders
-  const usualShare = day.unknown / day.orders
+function unknownOrders(history: Pick<History, 'total'>): Trouble | undefined {
+  const recent = history.total('unknown', slicesOfHalfAnHour)
+  if (recent <= unknownShare.minOrders) return undefined
+  const share = recent / history.total('orders', slicesOfHalfAnHour)
+  const usualShare = history.total('unknown') / history.total('orders')
   const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
   if (!isUnusual && share <= unknownShare.always) return undefined
   return { what: 'unknown-orders', isSevere: false, share, usualShare }
@@ -216,23 +231,20 @@ function createHitWatch({ quoteCounts }: Pick<Metrics, 'quoteCounts'>): (sinceMs
   }
 }
 
-/** Upstreams that take much longer than they usually do. */
-function createSlowSubjects({
-  upstreams,
-  slownessOf,
-}: {
-  upstreams: readonly Pick<Upstream, 'name'>[]
-  slownessOf: History['slownessOf']
-}): Subject[] {
-  return upstreams.map(({ name }) => ({
-    name: `${name} slowness`,
-    concerned: 'none',
-    count: () => 0,
-    trouble() {
-      const slowness = slownessOf(name)
-      if (slowness === undefined) return undefined
-      const [p95Ms, usualP95Ms] = [Math.round(slowness.p95Ms), Math.round(slowness.usualP95Ms)]
-      return { what: 'slow', isSevere: false, upstream: name, p95Ms, usualP95Ms }
-    },
-  }))
+/**
+ * Whether an upstream takes much longer than it usually does, by its p95 of ten minutes for each minute of the last day. What is
+ * usual is the median of these: a p95 of the day itself would contain the slow calls, and hide them once they are a
+ * twentieth of the day's.
+ */
+export function slowness(
+  p95s: readonly (number | null)[],
+): { p95Ms: number; usualP95Ms: number } | undefined {
+  const p95Ms = p95s.at(-1) ?? 0
+  const isOldEnough = p95s.slice(0, -slow.minHistoryMinutes).some((p95) => p95 !== null)
+  if (p95Ms < slow.moreMs || !isOldEnough) return undefined
+  const known = p95s.filter((p95) => p95 !== null).sort((left, right) => left - right)
+  const middle = (known.length - 1) / 2
+  const usualP95Ms = ((known[Math.floor(middle)] ?? 0) + (known[Math.ceil(middle)] ?? 0)) / 2
+  const isSlow = p95Ms >= slow.timesUsual * usualP95Ms && p95Ms >= usualP95Ms + slow.moreMs
+  return isSlow ? { p95Ms: Math.round(p95Ms), usualP95Ms: Math.round(usualP95Ms) } : undefined
 }

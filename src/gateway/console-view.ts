@@ -29,8 +29,8 @@ const maxHeaders = 5
 /** What the operations listener may know of all the other parts. */
 /** `trafficUrl`: undefined until the traffic listener listens. */
 export function createConsoleView(parts: Parts, trafficUrl: () => string | undefined): OperationsView {
-  const { addressNotes, cache, clock, clockDifference, exchanges, history, ledger, notes } = parts
-  const { providerLimit, sandbox, slowest } = parts
+  const { addressNotes, cache, clock, clockDifference, exchanges, ledger, notes } = parts
+  const { providerLimit, sandbox } = parts
   const { config, sources } = parts.loaded
   const startedAtMs = performance.now()
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
@@ -111,20 +111,7 @@ export function createConsoleView(parts: Parts, trafficUrl: () => string | undef
       untrustedPeers: addressNotes.untrustedPeers,
       otherHeaderPeers,
       clientIpHeader: config.client.ipHeader,
-      unknownOrders: () => history.unknownOrders,
-      slownessOf: history.slownessOf,
     }),
-    slowest() {
-      const found = slowest.find()
-      if (found === undefined) return null
-      const { endedAtMs, durationMs, traceId = null, ...rest } = found
-      return {
-        ...rest,
-        traceId,
-        durationMs: Math.round(durationMs * 1_000) / 1_000,
-        agoMs: Math.round(performance.now() - endedAtMs),
-      }
-    },
     coolDowns: () =>
       providerLimit.list().map(({ application, address, leftMs }) => ({
         application,

@@ -11,8 +11,7 @@ import { createActivity } from '../operations/activity.ts'
 import { AddressNotes } from '../operations/address-notes.ts'
 import { ConsoleListener } from '../operations/console-listener.ts'
 import { EventLog } from '../operations/event-log.ts'
-import { historyOf } from '../operations/history.ts'
-import { Slowest } from '../operations/slowest.ts'
+import { History } from '../operations/history.ts'
 import { Ledger } from '../orders/ledger.ts'
 import { LedgerReach } from '../orders/ledger-reach.ts'
 import { Notes } from '../orders/notes.ts'
@@ -70,9 +69,8 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened, 
   const clients = new Clients(config.client, (client) => events.addressNoted(client))
   const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
   const activity = createActivity()
-  const history = historyOf(clock)
-  const slowest = new Slowest()
-  const consoleListener = new ConsoleListener({ activity, history, clock, applicationOf, look })
+  const history = new History(clock)
+  const consoleListener = new ConsoleListener({ activity, clock, applicationOf, look })
   const addressNotes = new AddressNotes({
     log,
     allShareQuotes: config.quotes.partition.mode === 'none',
@@ -87,13 +85,13 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened, 
     ...(config.log.access && log.isLevelEnabled('info') ? [new AccessLog(forLogs)] : []),
     ...(config.log.orders ? [new OrderLog(forLogs)] : []),
     new EventLog(forLogs),
-    slowest,
+    history,
     consoleListener,
     addressNotes,
     clockDifference,
     reach,
   ])
-  const listening = { events, metrics, activity, history, slowest, consoleListener, addressNotes }
+  const listening = { events, metrics, activity, history, consoleListener, addressNotes }
 
   // What has to be closed, in the other order.
   const tracing = await tracingIfSet(config, { events, log: summedLog, clients })

@@ -6,10 +6,7 @@ import { maskedAddress } from '../http/ip-address.ts'
 import { ownProblems, type Problem } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
 import { type Activity, type ErrorSource, isFailed, type SeenRequest } from './activity.ts'
-import type { History } from './history.ts'
 import type { CountedOrder } from './orders-by-application.ts'
-import { durationText } from './outages.ts'
-import type { CallEnd } from './recent-calls.ts'
 import type { ConsideredQuote, RefusedOrder } from './refused-order.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
@@ -18,7 +15,6 @@ type FloatOrder = Seen<'orderDecided'>[2]
 
 export interface ConsoleListenerOptions {
   activity: Activity
-  history: Pick<History, 'answers' | 'callEnded'>
   clock: Clock
   /** App-Name as the swap upstream sees it. */
   applicationOf(rawHeaders: readonly string[]): string | undefined
@@ -28,7 +24,7 @@ export interface ConsoleListenerOptions {
 
 const maxQuotes = 5
 
-/** Passes on to the console what it shows: failed requests, and while one is open every other; decided orders; calls. */
+/** Passes on to the console what it shows: failed requests, and while one is open every other; decided orders. */
 export class ConsoleListener implements Listener {
   readonly #options: ConsoleListenerOptions
   /** Of the requests that were passed on. */
@@ -41,8 +37,7 @@ export class ConsoleListener implements Listener {
   }
 
   requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
-    const { activity, history, clock } = this.#options
-    history.answers.add(durationMs)
+    const { activity, clock } = this.#options
     const hasFailed = isFailed(status)
     const { isWatched } = activity
     if (!isWatched && !hasFailed) return
@@ -77,14 +72,6 @@ export class ConsoleListener implements Listener {
     const client = maskedAddress(exchange.client?.address)
     const of = { at: nowMs, sent: isReported, application, client, requestId: exchange.id }
     activity.orderRefused(refusedOrder(order, of))
-  }
-
-  callRefused(...[upstream, traffic, outcome]: Seen<'callRefused'>): void {
-    this.#options.history.callEnded(upstream, traffic, callEndOf(outcome, 0, 0))
-  }
-
-  callEnded(...[{ upstream, traffic, status }, outcome, durationMs]: Seen<'callEnded'>): void {
-    this.#options.history.callEnded(upstream, traffic, callEndOf(outcome, durationMs, status))
   }
 
   breakerChanged(): void {
@@ -169,38 +156,6 @@ function refusedOrder(
     expiredForMs: expired === undefined ? null : Math.round(expired.expiredForMs),
     quotes: shown.slice(0, maxQuotes),
     quotesConsidered: shown.length,
-  }
-}
-
-type Outcome = Seen<'callEnded'>[1]
-
-function callEndOf(outcome: Outcome, durationMs: number, status: number): CallEnd {
-  const byBreaker = outcome === 'breaker_open'
-  const wasSent = !byBreaker && outcome !== 'connection_limit_reached'
-  const failure = outcome === 'failed-status' ? status : outcome
-  const isError = failure !== 'answered' && failure !== 'given-up' && !byBreaker
-  return {
-    durationMs: wasSent ? durationMs : undefined,
-    error: isError ? failureText(failure, durationMs) : undefined,
-  }
-}
-
-/** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
-export function failureText(
-  failure: Exclude<Outcome, 'answered' | 'given-up'> | number,
-  afterMs: number,
-): string {
-  switch (failure) {
-    case 'http_response_timeout':
-      return `timeout after ${durationText(afterMs)}`
-    case 'connection_timeout':
-      return `connection timeout after ${durationText(afterMs)}`
-    case 'connection_limit_reached':
-      return 'no free connection'
-    default:
-      return String(failure)
-        .replaceAll('_', ' ')
-        .replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
   }
 }
 

@@ -137,8 +137,8 @@ export function createLiveStream(parts: StatusParts & { needsToken: boolean }): 
 }
 
 /** A few slots, in case this timer and the one of the history do not alternate. */
-function slotsOf({ seconds, minutes }: Recorder['history']) {
-  return { seconds: seconds.shown(3), minutes: minutes.shown(2) }
+function slotsOf(history: Recorder['history']) {
+  return { seconds: history.seconds(3), minutes: history.minutes(2) }
 }
 
 function event(name: string, data: unknown): string {

@@ -1,6 +1,9 @@
+import type { Events as AllEvents } from '../events.ts'
 import { pairsText } from '../http/problem.ts'
 import { homepage } from '../process/package-info.ts'
 import type { Events } from './seen-events.ts'
+
+type Outcome = Parameters<AllEvents['callEnded']>[1]
 
 /** What is wrong with one part now. */
 export interface Trouble {
@@ -191,6 +194,25 @@ export function durationText(ms: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
   return `${Math.round(seconds / 3_600)} h`
+}
+
+/** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
+export function failureText(
+  failure: Exclude<Outcome, 'answered' | 'given-up'> | number,
+  afterMs: number,
+): string {
+  switch (failure) {
+    case 'http_response_timeout':
+      return `timeout after ${durationText(afterMs)}`
+    case 'connection_timeout':
+      return `connection timeout after ${durationText(afterMs)}`
+    case 'connection_limit_reached':
+      return 'no free connection'
+    default:
+      return String(failure)
+        .replaceAll('_', ' ')
+        .replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
+  }
 }
 
 /** The runbook, below the homepage of package.json, or in the repository itself without one. */

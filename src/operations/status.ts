@@ -19,7 +19,7 @@ const maxShown = 20
 /** The current state of the gateway. Who may not see requests gets no details of any. */
 export function healthOf({ view, recorder, isReady }: StatusParts, level: Level) {
   const store = view.store()
-  const slowest = view.slowest()
+  const { slowest } = recorder.history
   return {
     version: view.version,
     mode: view.mode,
@@ -64,10 +64,10 @@ export function statusOf(parts: StatusParts, level: Level) {
 
 /** GET /history: what was kept while no console was open. */
 export function historyOf(recorder: Recorder) {
-  const { seconds, minutes } = recorder.history
+  const { history } = recorder
   return {
-    seconds: seconds.shown(),
-    minutes: minutes.shown(),
+    seconds: history.seconds(),
+    minutes: history.minutes(),
     outages: recorder.outages().past.map(({ id, what, upstream, traffic, since, until, isSevere }) => ({
       id,
       what,

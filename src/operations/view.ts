@@ -1,3 +1,4 @@
+import type { UpstreamName } from '../http/upstreams.ts'
 import type { Counts } from './history.ts'
 import type { Subject } from './outages.ts'
 
@@ -18,7 +19,7 @@ export interface ShownBreaker {
 }
 
 export interface UpstreamState {
-  readonly name: string
+  readonly name: UpstreamName
   readonly sandbox: boolean
   readonly breakers: readonly ShownBreaker[]
   /** Pairs whose quotes keep failing, so that only a try is sent now and then. */
@@ -94,22 +95,6 @@ export interface ShownQuote {
   readonly lifeMs: number
 }
 
-/** The slowest request of the last minute. */
-export interface ShownSlowest {
-  readonly area: string
-  readonly method: string
-  /** 0: the client left, or the answer broke off. */
-  readonly status: number
-  readonly durationMs: number
-  /** How long ago it ended. */
-  readonly agoMs: number
-  readonly requestId: string
-  /** null: it was in no trace. */
-  readonly traceId: string | null
-  /** Whether its trace was recorded here. */
-  readonly sampled: boolean
-}
-
 /** What the gateway would do with an order, and the quote that the order matches. */
 export interface Explanation {
   readonly decision: string
@@ -161,8 +146,6 @@ export interface OperationsView {
   counts(): Counts
   /** The parts that may be in trouble. */
   readonly subjects: readonly Subject[]
-  /** null: no request ended within the last minute. */
-  slowest(): ShownSlowest | null
   coolDowns(): readonly ShownCoolDown[]
   /** Peers that sent a client-address header but are not trusted proxies. */
   untrustedPeers(): readonly string[]

@@ -2,11 +2,10 @@ import { EventEmitter } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { createActivity } from '../../src/operations/activity.ts'
-import { createHistory } from '../../src/operations/history.ts'
+import { History, type ShownSlots } from '../../src/operations/history.ts'
 import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
 import { createLiveStream } from '../../src/operations/live-stream.ts'
 import { createRecorder } from '../../src/operations/recorder.ts'
-import type { ShownSlots } from '../../src/operations/ring.ts'
 import type { OperationsView } from '../../src/operations/view.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
@@ -190,11 +189,10 @@ test('lists nothing and records no request while no console is open: only the co
     settings: [],
     subjects: [],
     counts: () => ({ sums: {}, inFlight: 0 }),
-    slowest: () => null,
     traffic: { url: () => undefined },
   } as unknown as OperationsView
   const now = { nowMs: () => 1_000_000, steadyMs: () => 1_000_000 }
-  const history = createHistory({ ...now, traffic: {}, provider: 'swap' })
+  const history = new History(now)
   const recorder = createRecorder({ view, history, ...now })
   onTestFinished(recorder.stop)
   const live = createLiveStream({ view, activity, recorder, isReady: () => true, needsToken: false })
