@@ -3,8 +3,10 @@ import type { Events, Listener } from '../events.ts'
 import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
 import { failureText } from './outages.ts'
+import type { Health, Hello, Slots } from './schemas.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
+type Calls = Health['upstreams'][number]['traffic'][number]
 
 /** What is counted since the start; the metrics have it. */
 export const sums = [
@@ -29,15 +31,6 @@ export interface Counts {
 
 const columns = [...sums, 'inFlight', 'p95Ms', 'callP95Ms'] as const
 type Column = (typeof columns)[number]
-
-/** For each column a value a slot, the oldest first; null: nothing is known of it. */
-export interface ShownSlots {
-  readonly slotMs: number
-  readonly slots: number
-  /** The number of the last slot, which may still grow. Numbers go up by one a slot, from 0 at the start. */
-  readonly last: number
-  readonly values: Readonly<Record<Column, readonly (number | null)[]>>
-}
 
 const sliceMs = 10_000
 const slicesOfMinute = 6
@@ -74,10 +67,11 @@ export class History implements Listener {
   readonly #table: Readonly<Record<Column, Float64Array>>
   /** The number of the slice that is running; -1 until the first tick. */
   #last = -1
-  readonly #answers = new Recent()
+  readonly #answers = new RecentCalls()
   readonly #calls = forEachUpstream((name) => {
-    const kinds = upstreamTable[name].requests === 'by-kind' ? ['quotes', 'orders', 'rest'] : ['rest']
-    return new Map(kinds.map((kind) => [kind, new Recent()]))
+    const byKind = upstreamTable[name].requests === 'by-kind'
+    const kinds: Calls['traffic'][] = byKind ? ['quotes', 'orders', 'rest'] : ['rest']
+    return new Map(kinds.map((kind) => [kind, new RecentCalls()]))
   })
   /** The slowest request of each slice of the last minute, the newest first. */
   readonly #slowest: (SlowRequest | undefined)[] = [undefined]
@@ -112,7 +106,7 @@ export class History implements Listener {
   /** `sentForMs`: undefined if the request was never sent. */
   #note(
     upstream: UpstreamName,
-    traffic: string,
+    traffic: Calls['traffic'],
     failure: ReturnType<typeof failureOf>,
     sentForMs: number | undefined,
   ): void {
@@ -170,16 +164,16 @@ export class History implements Listener {
   }
 
   /** A quarter of an hour by the slice. */
-  seconds(slots = slotsOfQuarter): ShownSlots {
+  seconds(slots = slotsOfQuarter): Slots {
     return { ...this.#shown(1, slots), slots: slotsOfQuarter }
   }
 
   /** A day by the minute. */
-  minutes(slots = minutesOfDay): ShownSlots {
+  minutes(slots = minutesOfDay): Slots {
     return { ...this.#shown(slicesOfMinute, slots), slots: minutesOfDay }
   }
 
-  #shown(slices: number, slots: number): Omit<ShownSlots, 'slots'> {
+  #shown(slices: number, slots: number): Omit<Slots, 'slots'> {
     const last = Math.floor(this.#last / slices)
     const first = Math.max(0, last - slots + 1)
     const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index)
@@ -210,7 +204,7 @@ export class History implements Listener {
   }
 
   /** Of answers to clients, over the last minute; and how many requests there are a second, lately. */
-  get recent() {
+  get recent(): Hello['recent'] {
     const { durations } = this.#answers.last(slicesOfMinute)
     const requestsPerSecond = (this.total('requests', 2) / this.#reachMs(2)) * 1_000
     return {
@@ -221,7 +215,7 @@ export class History implements Listener {
   }
 
   /** Calls to an upstream in the last minute, by their kind. */
-  trafficOf(upstream: UpstreamName) {
+  trafficOf(upstream: UpstreamName): Calls[] {
     const seconds = Math.round(this.#reachMs(slicesOfMinute) / 1_000)
     return [...this.#calls[upstream]].map(([traffic, recent]) => {
       const { failed, notSent, durations } = recent.last(slicesOfMinute)
@@ -243,7 +237,7 @@ export class History implements Listener {
     return Math.max(1_000, Math.min(forMs, (slices - 1) * sliceMs + (forMs % sliceMs)))
   }
 
-  get savings() {
+  get savings(): Health['savings'] {
     return {
       forMs: Math.min(slicesOfDay * sliceMs, Math.round(this.#steadyMs() - this.#startedMs)),
       quotes: this.total('quotes'),
@@ -260,7 +254,7 @@ export class History implements Listener {
   }
 
   /** The slowest request of the last minute; null: none ended. */
-  get slowest() {
+  get slowest(): Health['slowest'] {
     const [found] = this.#slowest
       .filter((one) => one !== undefined)
       .sort((left, right) => right.durationMs - left.durationMs)
@@ -289,7 +283,7 @@ class Tally {
 }
 
 /** Answers, or calls of one kind, in the slices of the last ten minutes: 40 KB for any traffic. */
-class Recent {
+class RecentCalls {
   lastError: { readonly what: string; readonly at: number } | null = null
   /** The newest first. */
   readonly #slices = [new Tally()]

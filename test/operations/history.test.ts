@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Counts, History, type ShownSlots, sums } from '../../src/operations/history.ts'
-import { createEvents } from '../../src/operations/seen-events.ts'
+import { type Counts, History, sums } from '../../src/operations/history.ts'
+import { Recent } from '../../src/operations/recent.ts'
+import type { Slots } from '../../src/operations/schemas.ts'
 import { pause, recordingUpstream } from '../support/gateways/between.ts'
 import { ask, floatOrder, gatewayWith, look, quote, type Viewer } from './support.ts'
 
@@ -75,7 +76,7 @@ describe('the slots of the history', () => {
         const ofHour = seen.filter((one) => Math.floor(one.atMs / 10_000) >= firstOfHour)
         expect(history.total('requests', 360)).toBe(ofHour.reduce((sum, one) => sum + one.requests, 0))
       }),
-      { numRuns: 40 },
+      { numRuns: 15 },
     )
   })
 
@@ -103,7 +104,7 @@ describe('the slots of the history', () => {
     }
     answer(5)
     tick()
-    const p95Of = (slots: ShownSlots) => slots.values.p95Ms.at(-1) ?? 0
+    const p95Of = (slots: Slots) => slots.values.p95Ms.at(-1) ?? 0
     for (const slots of [history.seconds(), history.minutes()]) {
       expect(p95Of(slots)).toBeGreaterThanOrEqual(100)
       expect(p95Of(slots)).toBeLessThanOrEqual(110)
@@ -164,26 +165,26 @@ test('requests that are not sent count as failed', async () => {
 })
 
 test('the last two hundred events are kept', () => {
-  const events = createEvents(() => 1_000)
-  for (let number = 1; number <= 1_000; number += 1) events.add('note', `${number} ${'x'.repeat(1_000)}`)
-  const kept = events.after(0)
+  const recent = new Recent({ nowMs: () => 1_000 }, () => undefined)
+  for (let number = 1; number <= 1_000; number += 1) recent.addEvent('note', `${number} ${'x'.repeat(1_000)}`)
+  const kept = recent.eventsAfter(0)
   expect(kept).toHaveLength(200)
   expect(kept.at(-1)?.text).toMatch(/^1000 x{295}$/)
-  expect(events.after(998).map(({ id }) => id)).toEqual([999, 1_000])
+  expect(recent.eventsAfter(998).map(({ id }) => id)).toEqual([999, 1_000])
 })
 
 test('an event that says the same of a later moment takes the place of the one before', () => {
-  const events = createEvents(() => 1_000)
-  events.add('warn', '1 pair')
-  const second = events.add('warn', '2 pairs')
-  events.add('note', 'other')
-  events.add('warn', '3 pairs', second)
-  expect(events.after(0).map(({ text }) => text)).toEqual(['1 pair', 'other', '3 pairs'])
-  expect(events.after(second).at(-1)).toMatchObject({ replaces: second })
+  const recent = new Recent({ nowMs: () => 1_000 }, () => undefined)
+  recent.addEvent('warn', '1 pair')
+  const second = recent.addEvent('warn', '2 pairs')
+  recent.addEvent('note', 'other')
+  recent.addEvent('warn', '3 pairs', second)
+  expect(recent.eventsAfter(0).map(({ text }) => text)).toEqual(['1 pair', 'other', '3 pairs'])
+  expect(recent.eventsAfter(second).at(-1)).toMatchObject({ replaces: second })
 })
 
 describe('the history of a gateway', () => {
-  const sumOf = (slots: ShownSlots, name: 'requests' | 'quotes' | 'hits' | 'saved') =>
+  const sumOf = (slots: Slots, name: 'requests' | 'quotes' | 'hits' | 'saved') =>
     slots.values[name].reduce<number>((sum, count) => sum + (count ?? 0), 0)
 
   test('goes back to before the page was opened', async () => {
@@ -194,7 +195,7 @@ describe('the history of a gateway', () => {
     const viewer = await look(gateway.operationsUrl)
     await expect.poll(() => viewer.frames.length, { timeout: 10_000 }).toBeGreaterThan(0)
     const { history, health } = (viewer.frames[0] as Viewer['frames'][number]).data as unknown as {
-      history: { seconds: ShownSlots; minutes: ShownSlots }
+      history: { seconds: Slots; minutes: Slots }
       health: { savings: object; upstreams: { name: string; traffic: object[] }[] }
     }
     await viewer.leave()
