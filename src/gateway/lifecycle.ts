@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
-import { answerStarting } from '../operations/starting.ts'
+import { answerStarting } from '../operations/probes.ts'
 import { maxClientConnections } from '../process/fd-limit.ts'
 import { maxListenBacklog } from '../process/listen-backlog.ts'
 import { ListenError } from '../process/listen-error.ts'

@@ -1,33 +1,18 @@
 import express, { type NextFunction, type Request, type Response, Router } from 'express'
-import { type Clock, lookAt, type Now, orderLeftMs } from '../clock.ts'
+import { lookAt, type Now, orderLeftMs } from '../clock.ts'
 import type { FloatOrder, FloatOrderDecision } from '../orders/float-order.ts'
-import type { Notes } from '../orders/notes.ts'
-import type { KeptQuote } from '../quotes/listing.ts'
 import { type Access, unlessRefused } from './access.ts'
-import type { Recent } from './recent.ts'
+import type { OperationsParts } from './parts.ts'
 import { BadTrial, type TrialTarget, tryIt } from './try-it.ts'
-
-/** What the console can do to a gateway, or ask of it. */
-export interface ActionParts {
-  readonly clock: Clock
-  readonly recent: Pick<Recent, 'addEvent'>
-  readonly cache: { list(): Iterable<readonly [key: string, kept: KeptQuote]> }
-  readonly notes: Pick<Notes, 'drop'>
-  readonly floatOrders: {
-    /** Without side effects. */
-    explain(body: Buffer, application: string): Promise<Explained>
-  }
-  readonly sandbox: { faults(next: object): object } | undefined
-}
-
-type Explained =
-  | { problem: string }
-  | { problem?: undefined; order: FloatOrder; decision: FloatOrderDecision }
 
 const maxBody = '160kb'
 
 /** The actions of the console, each a POST with a JSON object. */
-export function createActions(parts: ActionParts, access: Access, trialTarget: () => TrialTarget): Router {
+export function createActions(
+  parts: OperationsParts,
+  access: Access,
+  trialTarget: () => TrialTarget,
+): Router {
   const { cache, clock, floatOrders, notes, recent, sandbox } = parts
   const router = Router()
   router.use(unlessRefused(access.refuseAction))

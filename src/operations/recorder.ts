@@ -1,35 +1,15 @@
-import type { Lookup } from '../events.ts'
-import type { FloatOrderDecision } from '../orders/float-order.ts'
-import type { Counts, History } from './history.ts'
-import type { Outages } from './outages.ts'
-import type { Recent } from './recent.ts'
-import type { TroubleParts } from './troubles.ts'
-
-export interface RecorderParts {
-  readonly version: string
-  readonly history: Pick<History, 'tick'>
-  readonly outages: Pick<Outages, 'look'>
-  readonly recent: Pick<Recent, 'addEvent'>
-  readonly sandbox: { faults(): object } | undefined
-  readonly exchanges: { readonly inFlight: number }
-  readonly upstreams: TroubleParts['upstreams']
-  readonly metrics: {
-    requestCounts(): { readonly requests: number }
-    quoteCounts(): { readonly lookups: Counted<Lookup>; readonly orders: Counted<FloatOrderDecision> }
-  }
-}
-
-type Counted<Name extends string> = Readonly<Record<Name, number>>
+import type { Counts } from './history.ts'
+import type { OperationsParts } from './parts.ts'
 
 const tickMs = 1_000
 
 /** Keeps what the console shows of the past, once a second, whether a console is open or not. */
 export class Recorder {
-  readonly #parts: RecorderParts
+  readonly #parts: OperationsParts
   readonly #timer: NodeJS.Timeout
   #faults: Readonly<Record<string, unknown>>
 
-  constructor(parts: RecorderParts) {
+  constructor(parts: OperationsParts) {
     this.#parts = parts
     this.#faults = { ...parts.sandbox?.faults() }
     parts.recent.addEvent('note', `start of version ${parts.version}`)

@@ -1,76 +1,28 @@
 import { lookAt } from '../clock.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import { upstreamNames } from '../http/upstreams.ts'
-import type { JournalFacts } from '../journal/journal.ts'
 import { serveLeftMs } from '../quotes/ends.ts'
-import { type KeptQuote, listQuotes } from '../quotes/listing.ts'
+import { listQuotes } from '../quotes/listing.ts'
 import { stoppedPairs } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
 import type { Level } from './access.ts'
-import type { History } from './history.ts'
-import type { Outages } from './outages.ts'
-import type { Recent } from './recent.ts'
-import type { Health, Hello, Outage, Refusal, Setting, ShownHistory, Status, Tick } from './schemas.ts'
-import type { TroubleParts } from './troubles.ts'
-
-/** What is read of the rest of the gateway when it is to be shown. */
-export interface StatusParts extends TroubleParts {
-  readonly version: string
-  readonly config: {
-    readonly upstreams: Readonly<Record<string, { readonly baseUrl: string | undefined }>>
-    readonly upstream: { readonly connections: number; readonly queue: number }
-    readonly client: { readonly ipHeader: string; readonly trustProxy: readonly string[] }
-  }
-  readonly history: History
-  readonly recent: Recent
-  readonly outages: Outages
-  readonly clockDifference: TroubleParts['clockDifference'] & {
-    readonly newestMs: number
-    readonly bounds: { readonly lowMs: number; readonly highMs: number } | undefined
-  }
-  readonly sharedStore: (NonNullable<TroubleParts['sharedStore']> & { readonly up: boolean }) | undefined
-  readonly cache: {
-    readonly entries: number
-    readonly bytes: number
-    list(): Iterable<readonly [key: string, kept: KeptQuote]>
-  }
-  readonly ledger: { readonly size: number }
-  readonly journals: {
-    readonly disk: { readonly facts: DiskFacts } | undefined
-    readonly stream: { readonly facts: JournalFacts & { readonly behind: number } } | undefined
-  }
-  readonly exchanges: { readonly inFlight: number }
-  readonly providerLimit: {
-    list(): readonly { readonly application: string; readonly address: string; readonly leftMs: number }[]
-  }
-  readonly sandbox: { faults(next?: object): object } | undefined
-}
-
-/** What does not come from a part of the gateway. */
-export interface ShownFacts {
-  /** The settings in effect, secrets masked. */
-  readonly settings: readonly Setting[]
-  readonly needsToken: boolean
-  /** Whether both listeners accept connections; false again from the beginning of the shutdown. */
-  isReady(): boolean
-  /** Undefined until the traffic listener listens. */
-  trafficUrl(): string | undefined
-}
-
-type DiskFacts = JournalFacts & Omit<NonNullable<Health['journal']['disk']>, keyof JournalFacts>
+import type { OperationsFacts, OperationsParts } from './parts.ts'
+import type { Health, Hello, Outage, Refusal, ShownHistory, Status, Tick } from './schemas.ts'
 
 const maxShown = 20
 const maxQuotes = 100
 
 /** What /status, /stream and /history say. Who may not see requests gets no details of any. */
 export class Shown {
-  readonly #parts: StatusParts
-  readonly #facts: ShownFacts
+  readonly #parts: OperationsParts
+  readonly #facts: OperationsFacts
+  readonly #needsToken: boolean
   readonly #startedAtMs = performance.now()
 
-  constructor(parts: StatusParts, facts: ShownFacts) {
+  constructor(parts: OperationsParts, facts: OperationsFacts, needsToken: boolean) {
     this.#parts = parts
     this.#facts = facts
+    this.#needsToken = needsToken
   }
 
   #health(level: Level): Health {
@@ -116,7 +68,7 @@ export class Shown {
     return [
       {
         name,
-        sandbox: config.upstreams[name]?.baseUrl === 'sandbox',
+        sandbox: config.upstreams[name].baseUrl === 'sandbox',
         breakers: shown as Health['upstreams'][number]['breakers'],
         openPairs: stoppedPairs(breakers).length,
         inFlight,
@@ -192,11 +144,11 @@ export class Shown {
   /** The first event of /stream. */
   hello(level: Level): Hello {
     const { config, recent, sandbox } = this.#parts
-    const { settings, needsToken, trafficUrl } = this.#facts
+    const { settings, trafficUrl } = this.#facts
     return {
       ...this.#frame(level),
       access: level,
-      needsToken,
+      needsToken: this.#needsToken,
       settings: [...settings],
       history: this.history(),
       requests: level === 'full' ? recent.requests : [],

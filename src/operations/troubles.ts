@@ -1,30 +1,8 @@
-import type { Clock } from '../clock.ts'
-import type { UpstreamName } from '../http/upstreams.ts'
 import type { Breaker, BreakerName } from '../upstream/breakers.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { AddressNotes } from './address-notes.ts'
 import type { History } from './history.ts'
-import { failureText, type Outages, type Subject, type Trouble } from './outages.ts'
-
-/** What may be in trouble, and where it is counted how many requests that concerned. */
-export interface TroubleParts {
-  readonly config: { readonly client: { readonly ipHeader: string } }
-  readonly clock: Clock
-  readonly upstreams: Readonly<Record<UpstreamName, Upstream | undefined>>
-  readonly clockDifference: { readonly leastMs: number; readonly saysNoTime: boolean }
-  readonly sharedStore: { readonly outage: { sinceMs: number; reason: string } | undefined } | undefined
-  readonly metrics: {
-    requestCounts(): { readonly untrustedHeaders: number; readonly otherHeaders: number }
-    quoteCounts(): {
-      readonly lookups: { readonly hit: number; readonly shared: number }
-      readonly orders: { readonly 'forwarded-unknown': number }
-      readonly ordersWithoutStore: number
-    }
-  }
-  readonly addressNotes: Pick<AddressNotes, 'untrustedPeers' | 'otherHeaderPeers' | 'otherHeaders'>
-  readonly outages: Pick<Outages, 'refusals'>
-  readonly history: Pick<History, 'total' | 'p95sOf'>
-}
+import { failureText, type Subject, type Trouble } from './outages.ts'
+import type { OperationsParts } from './parts.ts'
 
 const maxNames = 20
 /** As in the alert QuotegateOrdersUnknown. */
@@ -35,7 +13,7 @@ const slow = { timesUsual: 2, moreMs: 500, minHistoryMinutes: 60 }
 const maxClockOffsetMs = 2_000
 
 /** All that the console may have to say is wrong. */
-export function troublesOf(parts: TroubleParts): Subject[] {
+export function troublesOf(parts: OperationsParts): Subject[] {
   const { clock, clockDifference, metrics, addressNotes, outages, history } = parts
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
   const wasServedFromCache = createHitWatch(metrics)
@@ -190,7 +168,7 @@ function unknownOrders(history: Pick<History, 'total'>): Trouble | undefined {
  */
 function createHitWatch({
   quoteCounts,
-}: Pick<TroubleParts['metrics'], 'quoteCounts'>): (sinceMs: number) => boolean {
+}: Pick<OperationsParts['metrics'], 'quoteCounts'>): (sinceMs: number) => boolean {
   let before = { hits: 0, atMs: Number.NEGATIVE_INFINITY }
   let lastHitAtMs = Number.NEGATIVE_INFINITY
   return (sinceMs) => {

@@ -5,10 +5,11 @@ import { History } from '../../src/operations/history.ts'
 import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
 import { LiveStream } from '../../src/operations/live-stream.ts'
 import { Outages } from '../../src/operations/outages.ts'
+import type { OperationsParts } from '../../src/operations/parts.ts'
 import { Recent } from '../../src/operations/recent.ts'
-import { Recorder, type RecorderParts } from '../../src/operations/recorder.ts'
+import { Recorder } from '../../src/operations/recorder.ts'
 import { hello, type Slots, tick } from '../../src/operations/schemas.ts'
-import { Shown, type StatusParts } from '../../src/operations/status.ts'
+import { Shown } from '../../src/operations/status.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
@@ -221,11 +222,11 @@ test('lists nothing and records no request while no console is open: only the co
       requestCounts: () => ({ requests: counted++ }),
       quoteCounts: () => ({ lookups: {}, orders: {} }),
     },
-  } as unknown as StatusParts & RecorderParts
+  } as unknown as OperationsParts
   const recorder = new Recorder(parts)
   onTestFinished(() => recorder.stop())
-  const facts = { settings: [], needsToken: false, isReady: () => true, trafficUrl: () => undefined }
-  const live = new LiveStream(new Shown(parts, facts), recent)
+  const facts = { settings: [], isReady: () => true, trafficUrl: () => undefined }
+  const live = new LiveStream(new Shown(parts, facts, false), recent)
   const viewer = () => Object.assign(new EventEmitter(), { writeHead: vi.fn(), write: vi.fn() })
   const [first, second] = [viewer(), viewer()]
   live.join(first as never, 'full')
