@@ -131,7 +131,7 @@ const allowed: Record<string, readonly string[]> = {
   'src/journal/sample.ts': ['./journal.ts', '../clock.ts', '../http/decimal.ts'],
   'src/tracing/sample.ts': ['./otlp.ts', '../http/ids.ts', '@opentelemetry/sdk-trace-base'],
   'src/metrics/sample.ts': ['./series.ts', '../upstream/upstream.ts', '../journal/disk.ts', 'prom-client'],
-  'src/operations/sample.ts': ['./view.ts', '../http/problem.ts', 'express'],
+  'src/operations/sample.ts': ['./status.ts', '../http/problem.ts', '../quotes/listing.ts', 'express', 'zod'],
   'src/sandbox/sample.ts': [
     '../clock.ts',
     './answer.ts',

@@ -70,7 +70,7 @@ export const operationsPaths: Record<
     get: {
       operationId: 'getHistory',
       tags: ['Operations'],
-      summary: '15 min by the second, 24 h by the minute, past outages and events',
+      summary: '15 min by ten seconds, 24 h by the minute, past outages and events',
       description:
         'To an IP address, localhost or a name in ADMIN_ALLOWED_HOSTS only. It has no request details.',
       security: [{}, { adminToken: [] }],

@@ -1,8 +1,8 @@
 import { blocksHold, parseAddressBlock } from '../http/ip-address.ts'
 import { type UpstreamFacts, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { canonicalHost, isLoopback, isWildcard } from './host-name.ts'
-import { traceSettings } from './settings/traces.ts'
 import { fixedDefault, type SettingName, type SettingValues } from './settings.ts'
+import { traceSettings } from './trace-settings.ts'
 
 export interface Given {
   isSet(name: SettingName): boolean

@@ -10,8 +10,8 @@ import {
   type TlsFilesRead,
   type TryDirectory,
 } from './files.ts'
-import { type Limits, limitsOf, readTestLimits, testLimitsName } from './limits.ts'
 import { isLoopback } from './host-name.ts'
+import { type Limits, limitsOf, readTestLimits, testLimitsName } from './limits.ts'
 import { fitDefaults, memoryWarnings, whyFitted } from './memory-fit.ts'
 import { checkNames } from './names.ts'
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { facts, type SettingFacts } from './setting-facts.ts'
-import { traceSettings } from './settings/traces.ts'
+import { traceSettings } from './trace-settings.ts'
 import {
   accessLog,
   anyText,

@@ -1,11 +1,11 @@
 import { type LoadedConfig, loadConfig } from '../config/config.ts'
+import { factsOf, settingNames } from '../config/settings.ts'
 import { createOperationsApp, type OperationsApp } from '../operations/operations-app.ts'
 import { completeLogger, type Logger, silentLogger } from '../process/logger.ts'
 import { createApp } from '../routes/app.ts'
 import { maxConnections } from '../server/connection-limits.ts'
 import { createTrafficServer } from '../server/traffic-server.ts'
 import { checkArguments } from './arguments.ts'
-import { createConsoleView } from './console-view.ts'
 import { closeAll, createLifecycle, type Lifecycle, OperationsListener } from './lifecycle.ts'
 import { makeParts } from './parts.ts'
 import type { Gateway, GatewayOverrides, GatewaySettings } from './types.ts'
@@ -93,22 +93,22 @@ async function build(
     log,
     overrides,
     opened: (close) => opened.add(close),
-    look: () => opened.operations?.look(),
   })
-  const { activity, clock, events, exchanges, floatOrders, history, metrics, plainOrders, sandbox } = parts
+  const { events, exchanges, floatOrders, metrics, plainOrders, sandbox } = parts
   metrics.watch(parts)
   await parts.journals.start(parts.notes)
   await parts.keys.start()
 
   const { listener, messages } = createApp(exchanges, parts)
-  const operations = createOperationsApp({
-    page: metrics,
-    activity,
-    history,
-    nowMs: clock.nowMs,
+  const operations = createOperationsApp(parts, {
+    settings: settingNames.map((name) => ({
+      ...{ name, meaning: factsOf(name).meaning },
+      ...loaded.sources[name],
+    })),
     isReady: () => lifecycle.ready,
-    access: { ...config.admin, production: config.production },
-    view: createConsoleView(parts, () => lifecycle.trafficUrl),
+    // Reached from this machine, also where it listens on every address.
+    trafficUrl: () =>
+      lifecycle.trafficUrl?.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:'),
   })
   opened.operations = operations
   const lifecycle: Lifecycle = createLifecycle({

@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import type { Config } from '../config/config.ts'
-import { answerStarting } from '../operations/starting.ts'
+import { answerStarting } from '../operations/probes.ts'
 import { ListenError } from '../process/errors.ts'
 import type { Logger } from '../process/logger.ts'
 import { listenBacklog, warnOfCutBacklog } from '../server/connection-limits.ts'

@@ -7,12 +7,11 @@ import { createRequestIds } from '../http/ids.ts'
 import { forEachUpstream } from '../http/upstreams.ts'
 import { createMetrics } from '../metrics/metrics.ts'
 import { AccessLog, OrderLog } from '../operations/access-log.ts'
-import { createActivity } from '../operations/activity.ts'
 import { AddressNotes } from '../operations/address-notes.ts'
-import { ConsoleListener } from '../operations/console-listener.ts'
 import { EventLog } from '../operations/event-log.ts'
-import { historyOf } from '../operations/history.ts'
-import { Slowest } from '../operations/slowest.ts'
+import { History } from '../operations/history.ts'
+import { Outages } from '../operations/outages.ts'
+import { Recent } from '../operations/recent.ts'
 import { OrderKeys } from '../orders/keys.ts'
 import { Ledger } from '../orders/ledger.ts'
 import { LedgerReach } from '../orders/ledger-reach.ts'
@@ -53,12 +52,10 @@ interface MakingParts {
   overrides: GatewayOverrides
   /** Called once a part is open, with how to close it. `leftMs`: what the last spans may take. */
   opened(close: (leftMs: number) => unknown): void
-  /** Looks for outages at once. */
-  look(): void
 }
 
 /** Makes each part out of those before it. */
-export async function makeParts(loaded: LoadedConfig, { log, overrides, opened, look }: MakingParts) {
+export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }: MakingParts) {
   const { config } = loaded
   const clock = overrides.clock ?? systemClock
   const summedLog = createSummedLog(log)
@@ -71,10 +68,9 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened, 
   const loggedAddress = createLoggedAddress(config.log.clientAddress)
   const clients = new Clients(config.client, (client) => events.addressNoted(client))
   const metrics = createMetrics({ version, notKeptReasons, pairs: config.metrics.pairs })
-  const activity = createActivity()
-  const history = historyOf(clock)
-  const slowest = new Slowest()
-  const consoleListener = new ConsoleListener({ activity, history, clock, applicationOf, look })
+  const history = new History(clock)
+  const recent = new Recent(clock, applicationOf)
+  const outages = new Outages(clock, recent)
   const addressNotes = new AddressNotes({
     log,
     allShareQuotes: config.quotes.partition.mode === 'none',
@@ -89,13 +85,14 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened, 
     ...(config.log.access === 'on' && log.isLevelEnabled('info') ? [new AccessLog(forLogs)] : []),
     ...(config.log.access !== 'off' ? [new OrderLog(forLogs)] : []),
     new EventLog(forLogs),
-    slowest,
-    consoleListener,
+    history,
+    recent,
+    outages,
     addressNotes,
     clockDifference,
     reach,
   ])
-  const listening = { events, metrics, activity, history, slowest, consoleListener, addressNotes }
+  const listening = { events, metrics, history, recent, outages, addressNotes }
 
   // What has to be closed, in the other order.
   const tracing = await tracingIfSet(config, { events, log: summedLog, clients })

@@ -5,6 +5,7 @@ type ClientAddress = Parameters<Events['addressNoted']>[0]
 type AddressNote = NonNullable<ClientAddress['note']>
 
 const maxPeers = 1_000
+const maxHeaders = 5
 
 export interface AddressNotesOptions {
   log: Logger
@@ -25,6 +26,11 @@ export class AddressNotes implements Listener {
 
   constructor(options: AddressNotesOptions) {
     this.#options = options
+  }
+
+  /** What those send; a proxy may spell one name in several ways. */
+  get otherHeaders(): string[] {
+    return [...new Set(this.otherHeaderPeers.values())].slice(0, maxHeaders)
   }
 
   addressNoted({ note, noteHeader = '', peer = 'unknown' }: ClientAddress): void {

@@ -1,152 +1,316 @@
 import type { Clock } from '../clock.ts'
-import { forEachUpstream, upstreamTable } from '../http/upstreams.ts'
+import type { Events, Listener } from '../events.ts'
+import { forEachUpstream, type UpstreamName, upstreamTable } from '../http/upstreams.ts'
 import { LatencyHistogram } from './latency-histogram.ts'
-import { type CallEnd, RecentCalls, type ShownCalls } from './recent-calls.ts'
-import { Ring, type Sums, sums } from './ring.ts'
-import { type Slowness, UpstreamPace } from './upstream-pace.ts'
+import { failureText } from './outages.ts'
+import type { Health, Hello, Slots } from './schemas.ts'
 
-/** All that was counted since the start, and what is under way. */
+type Seen<Name extends keyof Events> = Parameters<Events[Name]>
+type Calls = Health['upstreams'][number]['traffic'][number]
+
+/** What is counted since the start; the metrics have it. */
+export const sums = [
+  'requests',
+  'quotes',
+  'hits',
+  'saved',
+  'errors',
+  'refused',
+  'expired',
+  'orders',
+  'matched',
+  'unknown',
+] as const
+export type Sum = (typeof sums)[number]
+
+/** All that was counted since the start, and how many requests are under way. */
 export interface Counts {
-  readonly sums: Sums
+  readonly sums: Readonly<Record<Sum, number>>
   readonly inFlight: number
 }
 
-/** What the gateway has saved and stopped in the last day, or since its start. */
-export interface Savings {
-  readonly forMs: number
-  readonly quotes: number
-  /** Quotes that took no call of their own to the provider. */
-  readonly callsSaved: number
-  readonly expiredOrdersStopped: number
-  readonly orders: number
-  /** Orders whose quote was found. */
-  readonly ordersMatched: number
-}
+const columns = [...sums, 'inFlight', 'p95Ms', 'callP95Ms'] as const
+type Column = (typeof columns)[number]
 
-/** Orders that were forwarded though no quote seen here matches them. */
-export interface UnknownOrders {
-  readonly recent: { readonly orders: number; readonly unknown: number }
-  readonly day: { readonly orders: number; readonly unknown: number }
+const sliceMs = 10_000
+const slicesOfMinute = 6
+const slicesOfTenMinutes = 60
+/** A quarter of an hour. */
+const slotsOfQuarter = 90
+const slicesOfDay = 8_640
+const minutesOfDay = 1_440
+/** The rows of a day, and the one before it. */
+const rows = slicesOfDay + 1
+/** Among fewer calls, one slow answer would be the p95. As in the alert QuotegateProviderSlow. */
+const minCallsOfTenMinutes = 20
+
+/** A request that took long, without anything that its client chose. */
+interface SlowRequest {
+  readonly area: string
+  readonly method: string
+  readonly status: number
+  readonly durationMs: number
+  readonly endedAtMs: number
+  readonly requestId: string
+  readonly traceId: string | undefined
+  readonly sampled: boolean
 }
 
 /**
- * What happened in the last quarter of an hour by the second, and in the last day by the minute. Counters are read once
- * a second; all that a request adds is its duration, to a histogram.
+ * The last day in slices of ten seconds. At the end of a slice, and each second until then, its row has the counters as they
+ * stand: what happened in a span of time is the difference of two rows. What no metric counts is kept for ten minutes: the
+ * durations, and calls by their kind.
  */
-export interface History {
-  /** Durations of answers in the current second. */
-  readonly answers: LatencyHistogram
-  callEnded(upstream: string, traffic: string, end: CallEnd): void
-  /** Closes the current second. */
-  tick(counts: Counts): void
-  readonly seconds: Pick<Ring, 'shown' | 'bytes'>
-  readonly minutes: Pick<Ring, 'shown' | 'bytes'>
-  trafficOf(upstream: string): readonly ShownCalls[]
-  /** Of answers to clients, over the last minute. */
-  readonly recent: { readonly p95Ms: number | null; readonly seconds: number }
-  readonly savings: Savings
-  readonly unknownOrders: UnknownOrders
-  /** Undefined: the upstream takes about as long as usual, or too little is known of it. */
-  slownessOf(upstream: string): Slowness | undefined
-}
-
-export interface HistoryOptions {
-  /** For each upstream the kinds of traffic that are counted apart. */
-  traffic: Readonly<Record<string, readonly string[]>>
-  /** The upstream whose time is drawn as the provider's. */
-  provider: string
-  nowMs(): number
-  /** Never goes back. */
-  steadyMs(): number
-}
-
-const dayMs = 86_400_000
-const recentMinutes = 30
-
-export function createHistory({ traffic, provider, nowMs, steadyMs }: HistoryOptions): History {
-  const seconds = new Ring({ slotMs: 1_000, slots: 900 })
-  const minutes = new Ring({ slotMs: 60_000, slots: 1_440 })
-  const answers = new LatencyHistogram()
-  const calls = new LatencyHistogram()
-  const startedMs = steadyMs()
-  const recentAnswers = new RecentCalls('answers')
-  const byUpstream = new Map(
-    Object.entries(traffic).map(([upstream, kinds]) => [
-      upstream,
-      new Map(kinds.map((kind) => [kind, new RecentCalls(kind)])),
-    ]),
-  )
-  const paces = new Map(Object.keys(traffic).map((upstream) => [upstream, new UpstreamPace()]))
-  let before = zeros()
-
-  function totals(slots?: number) {
-    return { orders: minutes.total('orders', slots), unknown: minutes.total('unknown', slots) }
-  }
-
-  return {
-    answers,
-    seconds,
-    minutes,
-    callEnded(upstream, kind, end) {
-      byUpstream.get(upstream)?.get(kind)?.ended(end, nowMs)
-      if (end.durationMs === undefined) return
-      if (upstream === provider) calls.add(end.durationMs)
-      paces.get(upstream)?.callEnded(end.durationMs)
-    },
-    tick({ sums: counted, inFlight }) {
-      const passed = { sums: difference(counted, before), inFlight, answers, calls }
-      before = counted
-      const at = steadyMs() - startedMs
-      seconds.add(at, passed)
-      minutes.add(at, passed)
-      recentAnswers.add(answers)
-      answers.clear()
-      calls.clear()
-      recentAnswers.secondPassed()
-      for (const kinds of byUpstream.values()) for (const recent of kinds.values()) recent.secondPassed()
-      for (const pace of paces.values()) pace.tick(at)
-    },
-    trafficOf: (upstream) => [...(byUpstream.get(upstream)?.values() ?? [])].map((recent) => recent.shown()),
-    get recent() {
-      const { p95Ms, seconds: reach } = recentAnswers.shown()
-      return { p95Ms, seconds: reach }
-    },
-    get savings() {
-      return {
-        forMs: Math.min(dayMs, Math.round(steadyMs() - startedMs)),
-        quotes: minutes.total('quotes'),
-        callsSaved: minutes.total('saved'),
-        expiredOrdersStopped: minutes.total('expired'),
-        orders: minutes.total('orders'),
-        ordersMatched: minutes.total('matched'),
-      }
-    },
-    get unknownOrders() {
-      return { recent: totals(recentMinutes), day: totals() }
-    },
-    slownessOf: (upstream) => paces.get(upstream)?.slowness,
-  }
-}
-
-function zeros(): Sums {
-  return Object.fromEntries(sums.map((name) => [name, 0])) as Record<(typeof sums)[number], number>
-}
-
-function difference(now: Sums, before: Sums): Sums {
-  return Object.fromEntries(sums.map((name) => [name, now[name] - before[name]])) as Record<
-    (typeof sums)[number],
-    number
-  >
-}
-
-/** What the console keeps of the past. A request adds its duration; all else is read from the metrics once a second. */
-export function historyOf(clock: Clock): History {
-  return createHistory({
-    traffic: forEachUpstream((name) =>
-      upstreamTable[name].requests === 'by-kind' ? ['quotes', 'orders', 'rest'] : ['rest'],
-    ),
-    provider: 'swap',
-    nowMs: clock.nowMs,
-    steadyMs: clock.steadyMs ?? (() => performance.now()),
+export class History implements Listener {
+  readonly #clock: Clock
+  readonly #startedMs: number
+  readonly #table: Readonly<Record<Column, Float64Array>>
+  /** The number of the slice that is running; -1 until the first tick. */
+  #last = -1
+  readonly #answers = new RecentCalls()
+  readonly #calls = forEachUpstream((name) => {
+    const byKind = upstreamTable[name].requests === 'by-kind'
+    const kinds: Calls['traffic'][] = byKind ? ['quotes', 'orders', 'rest'] : ['rest']
+    return new Map(kinds.map((kind) => [kind, new RecentCalls()]))
   })
+  /** The slowest request of each slice of the last minute, the newest first. */
+  readonly #slowest: (SlowRequest | undefined)[] = [undefined]
+  readonly #p95s = forEachUpstream((): (number | null)[] => [])
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+    this.#startedMs = this.#steadyMs()
+    const made = columns.map((column) => [column, new Float64Array(rows)])
+    this.#table = Object.fromEntries(made) as Record<Column, Float64Array>
+  }
+
+  requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
+    this.#answers.now.durations.add(durationMs)
+    if (durationMs <= (this.#slowest[0]?.durationMs ?? -1)) return
+    const { area, request, id, traceId, span } = exchange
+    this.#slowest[0] = {
+      ...{ area, method: request.method ?? '', status, durationMs },
+      ...{ endedAtMs: this.#steadyMs(), requestId: id, traceId, sampled: span !== undefined },
+    }
+  }
+
+  callRefused(...[upstream, traffic, outcome]: Seen<'callRefused'>): void {
+    this.#note(upstream, traffic, failureOf(outcome, 0), undefined)
+  }
+
+  callEnded(...[{ upstream, traffic, status }, outcome, durationMs]: Seen<'callEnded'>): void {
+    const wasSent = outcome !== 'breaker_open' && outcome !== 'connection_limit_reached'
+    this.#note(upstream, traffic, failureOf(outcome, status), wasSent ? durationMs : undefined)
+  }
+
+  /** `sentForMs`: undefined if the request was never sent. */
+  #note(
+    upstream: UpstreamName,
+    traffic: Calls['traffic'],
+    failure: ReturnType<typeof failureOf>,
+    sentForMs: number | undefined,
+  ): void {
+    const recent = this.#calls[upstream].get(traffic)
+    if (recent === undefined) return
+    const { now } = recent
+    if (sentForMs === undefined) now.notSent += 1
+    else now.durations.add(sentForMs)
+    if (failure === undefined) return
+    if (sentForMs !== undefined) now.failed += 1
+    recent.lastError = { what: failureText(failure, sentForMs ?? 0), at: this.#clock.nowMs() }
+  }
+
+  /** Called once a second, with the counters as they stand. */
+  tick({ sums: counted, inFlight }: Counts): void {
+    const number = Math.floor((this.#steadyMs() - this.#startedMs) / sliceMs)
+    // The process may have been paused, or the slice has ended.
+    for (let next = Math.max(this.#last + 1, number - slicesOfDay); next <= number; next += 1)
+      this.#begin(next)
+    const place = this.#last % rows
+    const table = this.#table
+    for (const sum of sums) table[sum][place] = counted[sum]
+    table.inFlight[place] = Math.max(table.inFlight[place] ?? 0, inFlight)
+    table.p95Ms[place] = this.#answers.last(slicesOfMinute).durations.quantile(0.95) ?? Number.NaN
+    table.callP95Ms[place] = this.#callsOf('swap', slicesOfMinute).durations.quantile(0.95) ?? Number.NaN
+  }
+
+  #begin(number: number): void {
+    if (number > 0 && number % slicesOfMinute === 0) this.#endMinute()
+    const [before, place] = [Math.max(0, this.#last) % rows, number % rows]
+    for (const sum of sums) this.#table[sum][place] = this.#table[sum][before] ?? 0
+    this.#table.inFlight[place] = 0
+    for (const recent of [
+      this.#answers,
+      ...Object.values(this.#calls).flatMap((kinds) => [...kinds.values()]),
+    ])
+      if (number > 0) recent.beginSlice()
+    if (number > 0) this.#slowest.unshift(undefined)
+    if (this.#slowest.length > slicesOfMinute) this.#slowest.pop()
+    this.#last = number
+  }
+
+  #endMinute(): void {
+    for (const [upstream, p95s] of Object.entries(this.#p95s)) {
+      const { durations } = this.#callsOf(upstream as UpstreamName, slicesOfTenMinutes)
+      p95s.push(durations.count > minCallsOfTenMinutes ? durations.quantile(0.95) : null)
+      if (p95s.length > minutesOfDay) p95s.shift()
+    }
+  }
+
+  #callsOf(upstream: UpstreamName, slices: number): Tally {
+    const all = new Tally()
+    for (const recent of this.#calls[upstream].values()) all.add(recent.last(slices))
+    return all
+  }
+
+  /** A quarter of an hour by the slice. */
+  seconds(slots = slotsOfQuarter): Slots {
+    return { ...this.#shown(1, slots), slots: slotsOfQuarter }
+  }
+
+  /** A day by the minute. */
+  minutes(slots = minutesOfDay): Slots {
+    return { ...this.#shown(slicesOfMinute, slots), slots: minutesOfDay }
+  }
+
+  #shown(slices: number, slots: number): Omit<Slots, 'slots'> {
+    const last = Math.floor(this.#last / slices)
+    const first = Math.max(0, last - slots + 1)
+    const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index)
+    const valuesOf = (column: Column) => numbers.map((number) => this.#valueOf(column, number, slices))
+    const values = Object.fromEntries(columns.map((column) => [column, valuesOf(column)]))
+    return { slotMs: slices * sliceMs, last, values: values as Record<Column, (number | null)[]> }
+  }
+
+  /** In a slot of so many slices. */
+  #valueOf(column: Column, number: number, slices: number): number | null {
+    const before = number * slices - 1
+    const end = Math.min(before + slices, this.#last)
+    if (column === 'p95Ms' || column === 'callP95Ms') return digits(this.#table[column][end % rows] ?? null)
+    if (column !== 'inFlight') return this.#between(column, before, end)
+    const inSlices = Array.from({ length: end - before }, (_, index) => before + 1 + index)
+    return Math.max(...inSlices.map((slice) => this.#table.inFlight[slice % rows] ?? 0))
+  }
+
+  /** What was counted after the end of one slice and until the end of another; a slice before 0 is before the start. */
+  #between(sum: Sum, before: number, end: number): number {
+    const at = (slice: number) => (slice < 0 ? 0 : (this.#table[sum][slice % rows] ?? 0))
+    return at(end) - at(before)
+  }
+
+  /** In the last so many slices. */
+  total(sum: Sum, slices = slicesOfDay): number {
+    return this.#between(sum, this.#last - slices, this.#last)
+  }
+
+  /** Of answers to clients, over the last minute; and how many requests there are a second, lately. */
+  get recent(): Hello['recent'] {
+    const { durations } = this.#answers.last(slicesOfMinute)
+    const requestsPerSecond = (this.total('requests', 2) / this.#reachMs(2)) * 1_000
+    return {
+      p95Ms: digits(durations.quantile(0.95)),
+      seconds: Math.round(this.#reachMs(slicesOfMinute) / 1_000),
+      requestsPerSecond: Number(requestsPerSecond.toFixed(1)),
+    }
+  }
+
+  /** Calls to an upstream in the last minute, by their kind. */
+  trafficOf(upstream: UpstreamName): Calls[] {
+    const seconds = Math.round(this.#reachMs(slicesOfMinute) / 1_000)
+    return [...this.#calls[upstream]].map(([traffic, recent]) => {
+      const { failed, notSent, durations } = recent.last(slicesOfMinute)
+      const asked = durations.count + notSent
+      return {
+        ...{ traffic, seconds, notSent, lastError: recent.lastError },
+        callsPerSecond: Number((durations.count / seconds).toFixed(2)),
+        // For its client, a request that was not sent has failed too.
+        failedShare: asked === 0 ? null : Number(((failed + notSent) / asked).toFixed(4)),
+        p50Ms: digits(durations.quantile(0.5)),
+        p95Ms: digits(durations.quantile(0.95)),
+      }
+    })
+  }
+
+  /** How far the last slices reach back, of which the newest is not over; at least a second. */
+  #reachMs(slices: number): number {
+    const forMs = this.#steadyMs() - this.#startedMs
+    return Math.max(1_000, Math.min(forMs, (slices - 1) * sliceMs + (forMs % sliceMs)))
+  }
+
+  get savings(): Health['savings'] {
+    return {
+      forMs: Math.min(slicesOfDay * sliceMs, Math.round(this.#steadyMs() - this.#startedMs)),
+      quotes: this.total('quotes'),
+      callsSaved: this.total('saved'),
+      expiredOrdersStopped: this.total('expired'),
+      orders: this.total('orders'),
+      ordersMatched: this.total('matched'),
+    }
+  }
+
+  /** For each minute of the last day the p95 of the ten minutes that ended with it; null: there were too few calls. */
+  p95sOf(upstream: UpstreamName): readonly (number | null)[] {
+    return this.#p95s[upstream]
+  }
+
+  /** The slowest request of the last minute; null: none ended. */
+  get slowest(): Health['slowest'] {
+    const [found] = this.#slowest
+      .filter((one) => one !== undefined)
+      .sort((left, right) => right.durationMs - left.durationMs)
+    if (found === undefined) return null
+    const { endedAtMs, durationMs, traceId = null, ...rest } = found
+    const agoMs = Math.round(this.#steadyMs() - endedAtMs)
+    return { ...rest, traceId, durationMs: Math.round(durationMs * 1_000) / 1_000, agoMs }
+  }
+
+  /** Never goes back, whatever is done to the wall clock. */
+  #steadyMs(): number {
+    return this.#clock.steadyMs?.() ?? performance.now()
+  }
+}
+
+class Tally {
+  failed = 0
+  notSent = 0
+  readonly durations = new LatencyHistogram()
+
+  add(other: Tally): void {
+    this.failed += other.failed
+    this.notSent += other.notSent
+    this.durations.merge(other.durations)
+  }
+}
+
+/** Answers, or calls of one kind, in the slices of the last ten minutes: 40 KB for any traffic. */
+class RecentCalls {
+  lastError: { readonly what: string; readonly at: number } | null = null
+  /** The newest first. */
+  readonly #slices = [new Tally()]
+
+  get now(): Tally {
+    return this.#slices[0] as Tally
+  }
+
+  beginSlice(): void {
+    this.#slices.unshift(new Tally())
+    if (this.#slices.length > slicesOfTenMinutes) this.#slices.pop()
+  }
+
+  last(slices: number): Tally {
+    const all = new Tally()
+    for (const one of this.#slices.slice(0, slices)) all.add(one)
+    return all
+  }
+}
+
+/** How a call failed; undefined: it did not, or because of its client, or a breaker refused it. */
+function failureOf(outcome: Seen<'callEnded'>[1], status: number) {
+  if (outcome === 'answered' || outcome === 'given-up' || outcome === 'breaker_open') return undefined
+  return outcome === 'failed-status' ? status : outcome
+}
+
+/** Three digits are all that a quantile of these histograms has. */
+function digits(ms: number | null): number | null {
+  return ms === null || Number.isNaN(ms) ? null : Number(ms.toPrecision(3))
 }

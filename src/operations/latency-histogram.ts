@@ -4,7 +4,7 @@ const logGrowth = Math.log(growth)
 /** The last bucket reaches past two minutes, which is longer than any deadline here. */
 const bucketCount = 168
 
-/** Counts durations in buckets that grow by a tenth each, so that a second of any traffic takes 672 bytes. */
+/** Counts durations in buckets that grow by a tenth each, so that any traffic takes 672 bytes. */
 export class LatencyHistogram {
   readonly #buckets = new Uint32Array(bucketCount)
   #total = 0
@@ -21,15 +21,11 @@ export class LatencyHistogram {
   }
 
   merge(other: LatencyHistogram): void {
+    if (other.#total === 0) return
     for (let index = 0; index < bucketCount; index += 1) {
       this.#buckets[index] = (this.#buckets[index] ?? 0) + (other.#buckets[index] ?? 0)
     }
     this.#total += other.#total
-  }
-
-  clear(): void {
-    this.#buckets.fill(0)
-    this.#total = 0
   }
 
   /** The duration that this share of the requests did not exceed; null without requests. */

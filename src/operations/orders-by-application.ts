@@ -1,68 +1,45 @@
+import type { OrdersOfApplication } from './schemas.ts'
+
 const windowMinutes = 60
 /** Within one minute. App-Name is the client's to choose, so that its number has a bound. */
 const maxApplications = 50
 const maxShown = 20
 const msPerMinute = 60_000
 
-/** How many float orders of one application were refused, or reported. */
-export interface ApplicationsOrders {
-  /** Null: all other applications. */
-  readonly application: string | null
-  readonly orders: number
-  readonly expired: number
-  readonly unknown: number
-  /** Expired, but sent because of ORDER_EXPIRED_QUOTE=report. */
-  readonly reported: number
-  /** How late the first and the last of the expired and reported ones were; null: none was. */
-  readonly leastLateMs: number | null
-  readonly mostLateMs: number | null
-}
-
 export type CountedOrder = { state: 'sent' | 'unknown' } | { state: 'expired' | 'reported'; lateMs: number }
+
+type Sums = Omit<OrdersOfApplication, 'application'>
 
 /** Float orders of the last hour by their application, in memory with a bound: 60 minutes of 51 applications each. */
 export class OrdersByApplication {
-  readonly #minutes = new Map<number, Map<string | null, Tally>>()
+  /** By minute, then by application; null: all others. */
+  readonly #minutes = new Map<number, Map<string | null, Sums>>()
 
   count(application: string, order: CountedOrder, nowMs: number): void {
-    const tallies = this.#talliesAt(nowMs)
-    const key = tallies.has(application) || tallies.size < maxApplications ? application : null
-    const tally = tallies.get(key) ?? new Tally()
-    tallies.set(key, tally)
-    tally.count(order)
+    const minute = Math.floor(nowMs / msPerMinute)
+    let sums = this.#minutes.get(minute)
+    if (sums === undefined) {
+      this.#forgetAllBut(minute)
+      sums = new Map()
+      this.#minutes.set(minute, sums)
+    }
+    add(sums, sums.has(application) || sums.size < maxApplications ? application : null, sumsOf(order))
   }
 
   /** Those of which an order was refused or reported, the most refused first, and last the sum of all others. */
-  refused(nowMs: number): readonly ApplicationsOrders[] {
-    this.#forgetAllBut(minuteOf(nowMs))
-    const sums = new Map<string | null, Tally>()
-    for (const tallies of this.#minutes.values()) {
-      for (const [application, tally] of tallies) {
-        const sum = sums.get(application) ?? new Tally()
-        sum.add(tally)
-        sums.set(application, sum)
-      }
-    }
-    const others = sums.get(null) ?? new Tally()
-    sums.delete(null)
-    const apart = [...sums]
-      .filter(([, { notable }]) => notable > 0)
-      .sort(([, left], [, right]) => right.notable - left.notable)
-    for (const [, tally] of apart.slice(maxShown)) others.add(tally)
-    const shown: [string | null, Tally][] = apart.slice(0, maxShown)
-    if (others.notable > 0) shown.push([null, others])
-    return shown.map(([application, tally]) => ({ application, ...tally.shown }))
-  }
-
-  #talliesAt(nowMs: number): Map<string | null, Tally> {
-    const minute = minuteOf(nowMs)
-    let tallies = this.#minutes.get(minute)
-    if (tallies === undefined) {
-      this.#forgetAllBut(minute)
-      tallies = new Map()
-      this.#minutes.set(minute, tallies)
-    }
-    return tallies
+  refused(nowMs: number): OrdersOfApplication[] {
+    this.#forgetAllBut(Math.floor(nowMs / msPerMinute))
+    const ofHour = new Map<string | null, Sums>()
+    for (const sums of this.#minutes.values())
+      for (const [application, one] of sums) add(ofHour, application, one)
+    const apart = [...ofHour]
+      .filter(([application, sums]) => application !== null && refusedOf(sums) > 0)
+      .sort(([, left], [, right]) => refusedOf(right) - refusedOf(left))
+    for (const [, sums] of apart.slice(maxShown)) add(ofHour, null, sums)
+    const others = ofHour.get(null)
+    const shown = apart.slice(0, maxShown)
+    if (others !== undefined && refusedOf(others) > 0) shown.push([null, others])
+    return shown.map(([application, sums]) => ({ application, ...sums }))
   }
 
   /** Keeps the hour that ends with this minute. A clock that was set back has left minutes of the future. */
@@ -72,51 +49,31 @@ export class OrdersByApplication {
   }
 }
 
-class Tally {
-  #orders = 0
-  #expired = 0
-  #unknown = 0
-  #reported = 0
-  #leastLateMs = Number.POSITIVE_INFINITY
-  #mostLateMs = 0
-
-  count(order: CountedOrder): void {
-    this.#orders += 1
-    if (order.state === 'unknown') this.#unknown += 1
-    if (order.state !== 'expired' && order.state !== 'reported') return
-    if (order.state === 'expired') this.#expired += 1
-    else this.#reported += 1
-    this.#leastLateMs = Math.min(this.#leastLateMs, order.lateMs)
-    this.#mostLateMs = Math.max(this.#mostLateMs, order.lateMs)
-  }
-
-  add(other: Tally): void {
-    this.#orders += other.#orders
-    this.#expired += other.#expired
-    this.#unknown += other.#unknown
-    this.#reported += other.#reported
-    this.#leastLateMs = Math.min(this.#leastLateMs, other.#leastLateMs)
-    this.#mostLateMs = Math.max(this.#mostLateMs, other.#mostLateMs)
-  }
-
-  /** How many were refused or reported. */
-  get notable(): number {
-    return this.#expired + this.#unknown + this.#reported
-  }
-
-  get shown(): Omit<ApplicationsOrders, 'application'> {
-    const isAnyLate = this.#expired + this.#reported > 0
-    return {
-      orders: this.#orders,
-      expired: this.#expired,
-      unknown: this.#unknown,
-      reported: this.#reported,
-      leastLateMs: isAnyLate ? this.#leastLateMs : null,
-      mostLateMs: isAnyLate ? this.#mostLateMs : null,
-    }
+function sumsOf(order: CountedOrder): Sums {
+  const counted = (state: CountedOrder['state']) => Number(order.state === state)
+  const lateMs = 'lateMs' in order ? order.lateMs : null
+  return {
+    ...{ orders: 1, expired: counted('expired'), unknown: counted('unknown'), reported: counted('reported') },
+    ...{ leastLateMs: lateMs, mostLateMs: lateMs },
   }
 }
 
-function minuteOf(nowMs: number): number {
-  return Math.floor(nowMs / msPerMinute)
+function add(to: Map<string | null, Sums>, application: string | null, one: Sums): void {
+  const sum = to.get(application)
+  if (sum === undefined) {
+    to.set(application, { ...one })
+    return
+  }
+  sum.orders += one.orders
+  sum.expired += one.expired
+  sum.unknown += one.unknown
+  sum.reported += one.reported
+  if (one.leastLateMs !== null)
+    sum.leastLateMs = Math.min(sum.leastLateMs ?? one.leastLateMs, one.leastLateMs)
+  if (one.mostLateMs !== null) sum.mostLateMs = Math.max(sum.mostLateMs ?? one.mostLateMs, one.mostLateMs)
+}
+
+/** Reported ones too. */
+function refusedOf({ expired, unknown, reported }: Sums): number {
+  return expired + unknown + reported
 }

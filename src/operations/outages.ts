@@ -1,44 +1,16 @@
-import { pairsText } from '../http/problem.ts'
+import type { Clock } from '../clock.ts'
+import type { Events, Listener } from '../events.ts'
+import { type OpenBreaker, UpstreamFailure } from '../http/failure.ts'
+import { type Problem, pairsText } from '../http/problem.ts'
 import { homepage } from '../process/package-info.ts'
-import type { Events } from './seen-events.ts'
+import type { Recent } from './recent.ts'
+import type { Outage } from './schemas.ts'
 
-/** What is wrong with one part now. */
-export interface Trouble {
-  readonly what:
-    | 'upstream'
-    | 'pairs'
-    | 'slow'
-    | 'store'
-    | 'clock'
-    | 'trust-proxy'
-    | 'client-ip-header'
-    | 'unknown-orders'
-  readonly isSevere: boolean
-  /** When its first failure ended; undefined: since it was first seen. */
-  readonly since?: number | undefined
-  readonly upstream?: string
-  /** What has stopped: `connections`, and with them everything, `orders` or `rest`; `quotes`: of the pairs in `names`. */
-  readonly traffic?: string
-  readonly lastFailure?: string | undefined
-  /** 0: the next request tries; undefined: a request is trying, or nothing is tried. */
-  readonly retryInMs?: number | undefined
-  readonly stillServed?: readonly string[]
-  /** The pairs that fail, or the peers whose client-address header is not read; not all if there are many. */
-  readonly names?: readonly string[]
-  readonly howMany?: number
-  /** What those peers send in place of CLIENT_IP_HEADER. */
-  readonly headers?: readonly string[]
-  readonly clientIpHeader?: string
-  /** No quote has succeeded since the first failure: how many pairs were asked for. Undefined: some have. */
-  readonly askedFor?: number | undefined
-  /** The provider's clock minus ours; undefined: it is unknown. */
-  readonly offsetMs?: number | undefined
-  /** Of the orders: those forwarded as unknown, lately and in a day. */
-  readonly share?: number
-  readonly usualShare?: number
-  /** Of a slow upstream: the p95 of ten minutes, and what it usually is. */
-  readonly p95Ms?: number
-  readonly usualP95Ms?: number
+type Outcome = Parameters<Events['callEnded']>[1]
+
+/** What is wrong with one part now. `since`: when its first failure ended; undefined: since it was first seen. */
+export type Trouble = Omit<Outage, 'id' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'> & {
+  since?: number | undefined
 }
 
 /** A part that may be in trouble. */
@@ -46,61 +18,81 @@ export interface Subject {
   /** What an event calls it. */
   readonly name: string
   /** What happened to the requests that it concerned. */
-  readonly concerned: 'refused' | 'forwarded' | 'misplaced' | 'none'
+  readonly concerned: Outage['concerned']
   trouble(): Trouble | undefined
   /** How many requests it has concerned since the start. */
   count(): number
 }
 
-export interface Outage extends Trouble {
-  readonly id: number
-  readonly since: number
-  /** Null: it goes on. */
-  readonly until: number | null
-  readonly requests: number
-  readonly concerned: Subject['concerned']
-  /** Where the runbook says what to do. */
-  readonly runbook: string
-}
-
-interface Outages {
-  /** Looks at every part; at least once a second, and when a breaker opens or closes. */
-  look(): void
-  readonly current: readonly Outage[]
-  /** Those that are over, the newest last. */
-  readonly past: readonly Outage[]
-}
-
-const maxPast = 100
-
-interface Kept {
-  subject: Subject
+interface Watched {
+  readonly subject: Subject
   outage: Outage | undefined
   countBefore: number
   /** The event that says how many pairs have stopped by now, if they were not as many at first. */
   numberEvent: number | undefined
 }
 
-export function createOutages(
-  subjects: readonly Subject[],
-  { nowMs, events }: { nowMs: () => number; events: Events },
-): Outages {
-  const kept: Kept[] = subjects.map((subject) => ({
-    subject,
-    outage: undefined,
-    countBefore: 0,
-    numberEvent: undefined,
-  }))
-  const past: Outage[] = []
-  let lastId = 0
+const maxPast = 100
 
-  function lookAt(one: Kept): void {
+/** What is wrong now, and what was. Each beginning and end is an event. */
+export class Outages implements Listener {
+  readonly #clock: Clock
+  readonly #recent: Pick<Recent, 'addEvent'>
+  #watched: readonly Watched[] = []
+  /** Requests that were answered with an error because a breaker was open. */
+  readonly #refusals = new Map<string, number>()
+  /** Those that are over, the newest last. */
+  readonly past: Outage[] = []
+  #lastId = 0
+
+  constructor(clock: Clock, recent: Pick<Recent, 'addEvent'>) {
+    this.#clock = clock
+    this.#recent = recent
+  }
+
+  /** From now on these are looked at. */
+  watch(subjects: readonly Subject[]): void {
+    this.#watched = subjects.map((subject) => ({
+      ...{ subject, outage: undefined },
+      ...{ countBefore: 0, numberEvent: undefined },
+    }))
+  }
+
+  problemAnswered({ cause }: Problem): void {
+    if (!(cause instanceof UpstreamFailure) || cause.breaker === undefined) return
+    const key = `${cause.upstream} ${cause.breaker}`
+    this.#refusals.set(key, (this.#refusals.get(key) ?? 0) + 1)
+  }
+
+  refusals(upstream: string, breaker: OpenBreaker): number {
+    return this.#refusals.get(`${upstream} ${breaker}`) ?? 0
+  }
+
+  breakerChanged(): void {
+    this.look()
+  }
+
+  journalAway(): void {
+    this.look()
+  }
+
+  /** Looks at every part; at least once a second, and before it is said what is wrong. */
+  look(): void {
+    for (const one of this.#watched) this.#lookAt(one)
+  }
+
+  get current(): Outage[] {
+    this.look()
+    return this.#watched.flatMap(({ outage }) => outage ?? [])
+  }
+
+  #lookAt(one: Watched): void {
     const { subject } = one
     const trouble = subject.trouble()
     const count = subject.count()
     // All quotes that fail are another outage than single pairs: with a beginning and a count of its own.
     if (one.outage !== undefined && one.outage.isSevere !== trouble?.isSevere) {
-      end(one, one.outage, { requests: count - one.countBefore, isWorse: trouble?.isSevere === true })
+      this.#end(one, one.outage, { requests: count - one.countBefore, isWorse: trouble?.isSevere === true })
       one.countBefore = count
     }
     if (trouble === undefined) {
@@ -109,13 +101,17 @@ export function createOutages(
     }
     const known = one.outage
     if (known === undefined) {
-      lastId += 1
-      events.add(trouble.isSevere ? 'bad' : 'warn', `${subject.name}: ${beginOf(trouble)}`)
-    } else if (trouble.what === 'pairs') noteNumber(one, known, trouble)
+      this.#lastId += 1
+      this.#say(one, trouble)
+    } else if (trouble.what === 'pairs' && pairsOf(trouble) !== pairsOf(known)) {
+      // One event has the number of now, so that many pairs which stop one after the other push no other events out.
+      one.numberEvent = this.#say(one, trouble, one.numberEvent)
+    }
+    const seenSince = known?.since ?? this.#clock.nowMs()
     one.outage = {
       ...trouble,
-      id: known?.id ?? lastId,
-      since: Math.min(known?.since ?? nowMs(), trouble.since ?? Number.POSITIVE_INFINITY),
+      id: known?.id ?? this.#lastId,
+      since: Math.min(seenSince, trouble.since ?? seenSince),
       until: null,
       requests: count - one.countBefore,
       concerned: subject.concerned,
@@ -123,47 +119,34 @@ export function createOutages(
     }
   }
 
-  /** One event has the number of now, so that many pairs which stop one after the other push no other events out. */
-  function noteNumber(one: Kept, known: Outage, trouble: Trouble): void {
-    if (trouble.howMany === known.howMany && trouble.askedFor === known.askedFor) return
-    const text = `${one.subject.name}: ${beginOf(trouble)}`
-    one.numberEvent = events.add(trouble.isSevere ? 'bad' : 'warn', text, one.numberEvent)
+  #say({ subject }: Watched, trouble: Trouble, replaces?: number): number {
+    return this.#recent.addEvent(
+      trouble.isSevere ? 'bad' : 'warn',
+      `${subject.name}: ${beginOf(trouble)}`,
+      replaces,
+    )
   }
 
-  function end(
-    one: Kept,
-    known: Outage,
-    { requests, isWorse }: { requests: number; isWorse: boolean },
-  ): void {
-    const until = nowMs()
-    past.push({ ...known, until, requests, retryInMs: undefined, names: [] })
-    if (past.length > maxPast) past.shift()
+  #end(one: Watched, known: Outage, { requests, isWorse }: { requests: number; isWorse: boolean }): void {
+    const until = this.#clock.nowMs()
+    this.past.push({ ...known, until, requests })
+    if (this.past.length > maxPast) this.past.shift()
     one.outage = undefined
     one.numberEvent = undefined
     if (isWorse) return
     const lasted = `over after ${durationText(until - known.since)}`
     const suffered = requests > 0 && known.concerned !== 'none' ? `, ${requests} ${known.concerned}` : ''
-    events.add('good', `${one.subject.name}: ${lasted}${suffered}`)
-  }
-
-  return {
-    look() {
-      for (const one of kept) lookAt(one)
-    },
-    get current() {
-      return kept.flatMap(({ outage }) => (outage === undefined ? [] : [outage]))
-    },
-    past,
+    this.#recent.addEvent('good', `${one.subject.name}: ${lasted}${suffered}`)
   }
 }
 
 function beginOf(trouble: Trouble): string {
-  const { what, lastFailure, howMany = 0, askedFor, offsetMs, p95Ms = 0, usualP95Ms = 0 } = trouble
+  const { what, lastFailure, offsetMs, p95Ms = 0, usualP95Ms = 0 } = trouble
   switch (what) {
     case 'upstream':
       return `stopped, the last failure was ${lastFailure ?? 'not kept'}`
     case 'pairs':
-      return `${stoppedPairs(howMany, askedFor)}, the last failure was ${lastFailure ?? 'not kept'}`
+      return `${pairsOf(trouble)}, the last failure was ${lastFailure ?? 'not kept'}`
     case 'slow':
       return `p95 of 10 min is ${p95Ms} ms, usually ${usualP95Ms} ms`
     case 'store':
@@ -179,7 +162,7 @@ function beginOf(trouble: Trouble): string {
   }
 }
 
-function stoppedPairs(howMany: number, askedFor: number | undefined): string {
+function pairsOf({ howMany = 0, askedFor }: Pick<Trouble, 'howMany' | 'askedFor'>): string {
   if (askedFor !== undefined) return `all that were asked for fail (${pairsText(howMany, askedFor)})`
   return `${howMany} pair${howMany === 1 ? '' : 's'} stopped`
 }
@@ -191,6 +174,25 @@ export function durationText(ms: number): string {
   if (seconds < 120) return `${Math.round(seconds)} s`
   if (seconds < 7_200) return `${Math.round(seconds / 60)} min`
   return `${Math.round(seconds / 3_600)} h`
+}
+
+/** How a request failed, as a person says it: `503`, `connection refused`, `timeout after 10 s`. */
+export function failureText(
+  failure: Exclude<Outcome, 'answered' | 'given-up'> | number,
+  afterMs: number,
+): string {
+  switch (failure) {
+    case 'http_response_timeout':
+      return `timeout after ${durationText(afterMs)}`
+    case 'connection_timeout':
+      return `connection timeout after ${durationText(afterMs)}`
+    case 'connection_limit_reached':
+      return 'no free connection'
+    default:
+      return String(failure)
+        .replaceAll('_', ' ')
+        .replace(/^(dns|http|tls) /, (name) => name.toUpperCase())
+  }
 }
 
 /** The runbook, below the homepage of package.json, or in the repository itself without one. */

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { RequestListener, ServerResponse } from 'node:http'
 
 export interface Page {
   status: number
@@ -27,4 +27,18 @@ export const failure = json(500, { error: 'The operations listener failed.' })
 
 export function json(status: number, content: unknown): Page {
   return { status, type: 'application/json; charset=utf-8', body: JSON.stringify(content) }
+}
+
+const starting = json(503, { error: 'This gateway starts, and has no answer yet but /healthz and /readyz.' })
+const answers = new Map([
+  ['/healthz', healthy],
+  ['/readyz', readiness({ ready: false, storeUp: true })],
+])
+
+/** What the operations listener answers while the gateway is built: it lives, and is not ready. */
+export const answerStarting: RequestListener = (request, response) => {
+  const { method = '', url = '' } = request
+  const [path = ''] = url.split('?')
+  const isRead = method === 'GET' || method === 'HEAD'
+  void answerProbe(() => (isRead ? answers.get(path) : undefined) ?? starting, response)
 }

@@ -1,69 +1,64 @@
-import type { History } from './history.ts'
-import { createOutages, type Outage } from './outages.ts'
-import { createEvents, type SeenEvent } from './seen-events.ts'
-import type { OperationsView } from './view.ts'
-
-/** Keeps what the console shows of the past, whether a console is open or not. */
-export interface Recorder {
-  readonly history: History
-  /** The clock by which outages and events are dated. */
-  nowMs(): number
-  /** Looks for outages now, not at the next second. */
-  look(): void
-  outages(): { readonly current: readonly Outage[]; readonly past: readonly Outage[] }
-  eventsAfter(id: number): readonly SeenEvent[]
-  noteDrop(quotes: number): void
-  stop(): void
-}
-
-export interface RecorderOptions {
-  view: Pick<OperationsView, 'version' | 'counts' | 'subjects' | 'sandbox'>
-  history: History
-  nowMs(): number
-}
+import type { Counts } from './history.ts'
+import type { OperationsParts } from './parts.ts'
 
 const tickMs = 1_000
 
-export function createRecorder({ view, history, nowMs }: RecorderOptions): Recorder {
-  const events = createEvents(nowMs)
-  const outages = createOutages(view.subjects, { nowMs, events })
-  let faults = faultsNow()
-  events.add('note', `start of version ${view.version}`)
-  // A gateway in a test must not keep its process alive.
-  const timer = setInterval(tick, tickMs).unref()
+/** Keeps what the console shows of the past, once a second, whether a console is open or not. */
+export class Recorder {
+  readonly #parts: OperationsParts
+  readonly #timer: NodeJS.Timeout
+  #faults: Readonly<Record<string, unknown>>
 
-  function faultsNow(): Readonly<Record<string, unknown>> {
-    return { ...view.sandbox?.faults() }
+  constructor(parts: OperationsParts) {
+    this.#parts = parts
+    this.#faults = { ...parts.sandbox?.faults() }
+    parts.recent.addEvent('note', `start of version ${parts.version}`)
+    // A gateway in a test must not keep its process alive.
+    this.#timer = setInterval(() => this.#tick(), tickMs).unref()
   }
 
-  function noteFaults(): void {
-    const now = faultsNow()
-    const changed = Object.keys(now).filter((name) => String(now[name]) !== String(faults[name]))
-    if (changed.length > 0) {
-      const texts = changed.map((name) => `${name} ${faults[name]} to ${now[name]}`)
-      events.add('note', `sandbox: ${texts.join(', ')}`)
-    }
-    faults = now
+  stop(): void {
+    clearInterval(this.#timer)
   }
 
-  function tick(): void {
-    history.tick(view.counts())
+  #tick(): void {
+    const { history, outages } = this.#parts
+    history.tick(this.#counts())
     outages.look()
-    noteFaults()
+    this.#noteFaults()
   }
 
-  return {
-    history,
-    nowMs,
-    look: outages.look,
-    outages() {
-      outages.look()
-      return outages
-    },
-    eventsAfter: events.after,
-    noteDrop(quotes) {
-      if (quotes > 0) events.add('note', `${quotes === 1 ? 'a quote was' : `${quotes} quotes were`} dropped`)
-    },
-    stop: () => clearInterval(timer),
+  #noteFaults(): void {
+    const [before, now] = [this.#faults, { ...this.#parts.sandbox?.faults() } as Record<string, unknown>]
+    const changed = Object.keys(now).filter((name) => String(now[name]) !== String(before[name]))
+    this.#faults = now
+    if (changed.length === 0) return
+    const texts = changed.map((name) => `${name} ${before[name]} to ${now[name]}`)
+    this.#parts.recent.addEvent('note', `sandbox: ${texts.join(', ')}`)
   }
+
+  #counts(): Counts {
+    const { metrics, upstreams, exchanges } = this.#parts
+    const { lookups, orders } = metrics.quoteCounts()
+    const { hit, shared, collapsed } = lookups
+    return {
+      sums: {
+        requests: metrics.requestCounts().requests,
+        quotes: total(Object.values(lookups)),
+        hits: hit,
+        saved: hit + shared + collapsed,
+        errors: total(Object.values(upstreams).map((upstream) => upstream?.failures ?? 0)),
+        refused: orders['refused-expired'] + orders['refused-unknown'],
+        expired: orders['refused-expired'],
+        orders: total(Object.values(orders)),
+        matched: orders['forwarded-live'] + orders['reported-expired'] + orders['refused-expired'],
+        unknown: orders['forwarded-unknown'],
+      },
+      inFlight: exchanges.inFlight,
+    }
+  }
+}
+
+function total(counts: readonly number[]): number {
+  return counts.reduce((sum, count) => sum + count, 0)
 }

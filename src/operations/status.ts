@@ -1,127 +1,217 @@
+import { lookAt } from '../clock.ts'
+import { maskedAddress } from '../http/ip-address.ts'
+import { upstreamNames } from '../http/upstreams.ts'
+import { serveLeftMs } from '../quotes/ends.ts'
+import { listQuotes } from '../quotes/listing.ts'
+import { stoppedPairs } from '../upstream/breakers.ts'
+import type { Upstream } from '../upstream/upstream.ts'
 import type { Level } from './access.ts'
-import type { Activity, SeenRequest } from './activity.ts'
-import type { ApplicationsOrders } from './orders-by-application.ts'
-import type { Outage } from './outages.ts'
-import type { Recorder } from './recorder.ts'
-import { type RefusedOrder, withoutClientData } from './refused-order.ts'
-import type { OperationsView, ShownCoolDown } from './view.ts'
-
-export interface StatusParts {
-  view: OperationsView
-  activity: Activity
-  recorder: Recorder
-  /** Whether both listeners accept connections; false again from the beginning of the shutdown. */
-  isReady(): boolean
-}
+import type { OperationsFacts, OperationsParts } from './parts.ts'
+import type { Health, Hello, Outage, Refusal, ShownHistory, Status, Tick } from './schemas.ts'
 
 const maxShown = 20
+const maxQuotes = 100
 
-/** The current state of the gateway. Who may not see requests gets no details of any. */
-export function healthOf({ view, recorder, isReady }: StatusParts, level: Level) {
-  const store = view.store()
-  const slowest = view.slowest()
-  return {
-    version: view.version,
-    mode: view.mode,
-    now: recorder.nowMs(),
-    uptimeMs: Math.round(view.uptimeMs()),
-    ready: isReady(),
-    degraded: !store.up,
-    upstreams: view
-      .upstreams()
-      .map((upstream) => ({ ...upstream, traffic: recorder.history.trafficOf(upstream.name) })),
-    savings: recorder.history.savings,
-    clock: view.clock(),
-    store,
-    cache: { entries: view.cache.entries, bytes: view.cache.bytes },
-    ledger: { entries: view.ledgerEntries() },
-    journal: view.journal(),
-    coolDowns: summed(view.coolDowns()),
-    inFlight: view.inFlight(),
-    // A client may have chosen the id.
-    slowest: level === 'full' || slowest === null ? slowest : { ...slowest, requestId: '' },
+/** What /status, /stream and /history say. Who may not see requests gets no details of any. */
+export class Shown {
+  readonly #parts: OperationsParts
+  readonly #facts: OperationsFacts
+  readonly #needsToken: boolean
+  readonly #startedAtMs = performance.now()
+
+  constructor(parts: OperationsParts, facts: OperationsFacts, needsToken: boolean) {
+    this.#parts = parts
+    this.#facts = facts
+    this.#needsToken = needsToken
+  }
+
+  #health(level: Level): Health {
+    const { version, clock, history, clockDifference, sharedStore, cache, ledger, exchanges } = this.#parts
+    const { config, upstreams } = this.#parts
+    const { newestMs, bounds, saysNoTime } = clockDifference
+    const { slowest } = history
+    const baseUrls = Object.values(config.upstreams).map(({ baseUrl }) => baseUrl ?? 'sandbox')
+    return {
+      version,
+      mode: baseUrls.every((url) => url === 'sandbox') ? 'SANDBOX' : 'LIVE',
+      now: clock.nowMs(),
+      uptimeMs: Math.round(performance.now() - this.#startedAtMs),
+      ready: this.#facts.isReady(),
+      degraded: sharedStore?.up === false,
+      upstreams: upstreamNames.flatMap((name) => this.#upstream(upstreams[name])),
+      savings: history.savings,
+      clock: {
+        estimateMs: newestMs,
+        lowMs: bounds?.lowMs ?? null,
+        highMs: bounds?.highMs ?? null,
+        unknown: saysNoTime,
+      },
+      store: { kind: sharedStore ? 'valkey' : 'memory', up: sharedStore?.up ?? true },
+      cache: { entries: cache.entries, bytes: cache.bytes },
+      ledger: { entries: ledger.size },
+      journal: this.#journal(),
+      coolDowns: this.#coolDowns(),
+      inFlight: exchanges.inFlight,
+      // A client may have chosen the id.
+      slowest: level === 'full' || slowest === null ? slowest : { ...slowest, requestId: '' },
+    }
+  }
+
+  #upstream(upstream: Upstream | undefined): Health['upstreams'] {
+    if (upstream === undefined) return []
+    const { config, history } = this.#parts
+    const { name, breakers, inFlight, connections } = upstream
+    const { busy, idle, waiting } = connections
+    const shown = Object.values(breakers.states).map(({ name, state, retryAfterMs }) => ({
+      ...{ name, state, retryAfterMs: Math.round(retryAfterMs) },
+    }))
+    return [
+      {
+        name,
+        sandbox: config.upstreams[name].baseUrl === 'sandbox',
+        breakers: shown as Health['upstreams'][number]['breakers'],
+        openPairs: stoppedPairs(breakers).length,
+        inFlight,
+        connections: { busy, idle, waiting },
+        traffic: history.trafficOf(name),
+        connectionsMost: config.upstream.connections,
+        queueMost: config.upstream.queue,
+      },
+    ]
+  }
+
+  #journal(): Health['journal'] {
+    const { disk, stream } = this.#parts.journals
+    return {
+      disk: disk ? { ...disk.facts, awaySinceMs: disk.facts.awaySinceMs ?? null } : null,
+      stream: stream ? { ...stream.facts, awaySinceMs: stream.facts.awaySinceMs ?? null } : null,
+    }
+  }
+
+  #coolDowns() {
+    const left = this.#parts.providerLimit.list().map(({ leftMs }) => Math.round(leftMs))
+    return { clients: left.length, longestLeftMs: Math.max(0, ...left) }
+  }
+
+  /** GET /status. */
+  status(level: Level): Status {
+    const { recent, addressNotes, providerLimit } = this.#parts
+    const { untrustedPeers, otherHeaderPeers, otherHeaders } = addressNotes
+    // Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses.
+    const shownPeers = (peers: Iterable<string>, count: number) => ({
+      ...{ count, peers: level === 'full' ? [...peers].slice(0, maxShown) : [] },
+    })
+    const coolDowns = providerLimit.list().slice(0, maxShown)
+    return {
+      ...this.#health(level),
+      access: level,
+      outages: this.#outages(level),
+      ordersRefused: recent.refusedTotal,
+      ordersReported: recent.reportedTotal,
+      lastRefusals: shownRefusals(recent.refusals(), level),
+      refusedByApplication: this.#byApplication(level),
+      lastFailures: level === 'full' ? recent.failures : [],
+      coolDowns: {
+        ...this.#coolDowns(),
+        shown: coolDowns.map(({ application, address, leftMs }) => ({
+          application: level === 'full' ? application : '',
+          address: level === 'full' ? maskedAddress(address) : '',
+          leftMs: Math.round(leftMs),
+        })),
+      },
+      untrustedPeers: shownPeers(untrustedPeers, untrustedPeers.size),
+      otherHeaderPeers: {
+        ...shownPeers(otherHeaderPeers.keys(), otherHeaderPeers.size),
+        headers: otherHeaders,
+      },
+      settings: this.#facts.settings.map(({ name, value, source }) => ({ name, value, source })),
+    }
+  }
+
+  /** GET /history: what was kept while no console was open. */
+  history(): ShownHistory {
+    const { history, outages, recent } = this.#parts
+    return {
+      seconds: history.seconds(),
+      minutes: history.minutes(),
+      outages: outages.past.map(({ id, what, upstream, traffic, since, until, isSevere }) => ({
+        ...{ id, what, upstream, traffic, since, until, isSevere },
+      })),
+      events: recent.eventsAfter(0),
+    }
+  }
+
+  /** The first event of /stream. */
+  hello(level: Level): Hello {
+    const { config, recent, sandbox } = this.#parts
+    const { settings, trafficUrl } = this.#facts
+    return {
+      ...this.#frame(level),
+      access: level,
+      needsToken: this.#needsToken,
+      settings: [...settings],
+      history: this.history(),
+      requests: level === 'full' ? recent.requests : [],
+      failures: level === 'full' ? recent.failures : [],
+      refusals: shownRefusals(recent.refusals({ reported: true }), level),
+      faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
+      traffic: {
+        url: trafficUrl() ?? null,
+        clientIpHeader: config.client.ipHeader,
+        loopbackTrusted: config.client.trustProxy.some((entry) =>
+          /^(loopback|127\.|0\.0\.0\.0\/|::)/.test(entry),
+        ),
+      },
+    }
+  }
+
+  /** Every further event of /stream. */
+  tick(level: Level, passed: Pick<Tick, 'requests' | 'skipped' | 'refusals' | 'events'>): Tick {
+    const { history } = this.#parts
+    return {
+      ...this.#frame(level),
+      ...passed,
+      requests: level === 'full' ? passed.requests : [],
+      refusals: shownRefusals(passed.refusals, level),
+      // A few slots, in case the timer of the stream and the one of the history do not alternate.
+      seconds: history.seconds(3),
+      minutes: history.minutes(2),
+    }
+  }
+
+  #frame(level: Level) {
+    const { cache, clock, history, recent } = this.#parts
+    const now = lookAt(clock)
+    const quotes = listQuotes(cache.list(), { leftMs: ({ end }) => serveLeftMs(end, now), maxQuotes })
+    return {
+      health: this.#health(level),
+      quotes: level === 'full' ? quotes : quotes.map((quote) => ({ ...quote, id: '' })),
+      outages: this.#outages(level),
+      recent: history.recent,
+      refusedByApplication: this.#byApplication(level),
+      refusedTotal: recent.refusedTotal,
+      reportedTotal: recent.reportedTotal,
+    }
+  }
+
+  /** The pairs that fail and the peers that are not trusted are details of requests. */
+  #outages(level: Level): Outage[] {
+    const { current } = this.#parts.outages
+    return level === 'full' ? current : current.map((outage) => ({ ...outage, names: [] }))
+  }
+
+  #byApplication(level: Level): Status['refusedByApplication'] {
+    const { recent, clock } = this.#parts
+    return level === 'full' ? recent.byApplication.refused(clock.nowMs()) : []
   }
 }
 
-/** GET /status. */
-export function statusOf(parts: StatusParts, level: Level) {
-  const { view, activity } = parts
-  return {
-    ...healthOf(parts, level),
-    access: level,
-    outages: shownOutages(parts.recorder.outages().current, level),
-    ordersRefused: activity.refusedTotal,
-    ordersReported: activity.reportedTotal,
-    lastRefusals: shownRefusals(activity.refusals, level),
-    refusedByApplication: shownApplications(parts, level),
-    lastFailures: shownFailures(parts, level),
-    coolDowns: { ...summed(view.coolDowns()), shown: shownCoolDowns(view.coolDowns(), level) },
-    untrustedPeers: shownPeers(view.untrustedPeers(), level),
-    otherHeaderPeers: shownOtherHeaders(view, level),
-    settings: view.settings.map(({ name, value, source }) => ({ name, value, source })),
-  }
-}
-
-/** GET /history: what was kept while no console was open. */
-export function historyOf(recorder: Recorder) {
-  const { seconds, minutes } = recorder.history
-  return {
-    seconds: seconds.shown(),
-    minutes: minutes.shown(),
-    outages: recorder.outages().past.map(({ id, what, upstream, traffic, since, until, isSevere }) => ({
-      id,
-      what,
-      upstream,
-      traffic,
-      since,
-      until,
-      isSevere,
-    })),
-    events: recorder.eventsAfter(0),
-  }
-}
-
-/** The pairs that fail and the peers that are not trusted are details of requests. */
-export function shownOutages(outages: readonly Outage[], level: Level): readonly Outage[] {
-  return level === 'full' ? outages : outages.map((outage) => ({ ...outage, names: [] }))
-}
-
-export function shownRefusals(refusals: readonly RefusedOrder[], level: Level): readonly RefusedOrder[] {
+/** Who may not see requests gets nothing that a client sent or was given. */
+function shownRefusals(refusals: Refusal[], level: Level): Refusal[] {
   if (level === 'full') return refusals
-  return refusals.map(withoutClientData)
-}
-
-export function shownApplications(
-  { activity, recorder }: StatusParts,
-  level: Level,
-): readonly ApplicationsOrders[] {
-  return level === 'full' ? activity.ordersByApplication.refused(recorder.nowMs()) : []
-}
-
-/** The newest first. */
-export function shownFailures({ activity }: StatusParts, level: Level): readonly SeenRequest[] {
-  return level === 'full' ? activity.failed.all : []
-}
-
-/** For how many clients the provider is not asked, and until when at most. */
-function summed(coolDowns: readonly ShownCoolDown[]) {
-  return {
-    clients: coolDowns.length,
-    longestLeftMs: coolDowns.reduce((most, { leftMs }) => Math.max(most, leftMs), 0),
-  }
-}
-
-function shownCoolDowns(coolDowns: readonly ShownCoolDown[], level: Level): readonly ShownCoolDown[] {
-  const some = coolDowns.slice(0, maxShown)
-  return level === 'full' ? some : some.map((one) => ({ ...one, application: '', address: '' }))
-}
-
-/** Peers are shown with their whole addresses: they are proxies, not people, and TRUST_PROXY needs the addresses. */
-function shownPeers(peers: readonly string[], level: Level) {
-  return { count: peers.length, peers: level === 'full' ? peers.slice(0, maxShown) : [] }
-}
-
-function shownOtherHeaders(view: OperationsView, level: Level) {
-  const { peers, headers } = view.otherHeaderPeers()
-  return { ...shownPeers(peers, level), headers }
+  return refusals.map((refusal) => ({
+    ...refusal,
+    ...{ pair: '', amount: '', toAmount: null, quoteIds: [], application: '', client: '' },
+    ...{ quoteId: null, quotes: [], requestId: '' },
+  }))
 }

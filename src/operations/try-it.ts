@@ -1,6 +1,5 @@
 import { request as httpRequest, type IncomingMessage, validateHeaderValue } from 'node:http'
 import { isIP } from 'node:net'
-import type { OperationsView } from './view.ts'
 
 /** A trial request from the console. It comes from the network, so no field is trusted. */
 export interface Trial {
@@ -12,7 +11,14 @@ export interface Trial {
   body?: unknown
 }
 
-export interface TrialOutcome {
+/** The traffic listener, as it can be reached from this machine. */
+export interface TrialTarget {
+  /** Undefined before it listens. */
+  readonly url: string | undefined
+  readonly clientIpHeader: string
+}
+
+interface TrialOutcome {
   curl: string
   status: number
   reason: string
@@ -34,10 +40,9 @@ const timeoutMs = 40_000
 export class BadTrial extends Error {}
 
 /** Sends the trial request to the gateway's own traffic listener, as any client would. */
-export async function tryIt(trial: Trial, traffic: OperationsView['traffic']): Promise<TrialOutcome> {
-  const url = traffic.url()
+export async function tryIt(trial: Trial, { url, clientIpHeader }: TrialTarget): Promise<TrialOutcome> {
   if (url === undefined) throw new BadTrial('The traffic listener is not open.')
-  const request = readTrial(trial, traffic.clientIpHeader)
+  const request = readTrial(trial, clientIpHeader)
   const startedAtMs = performance.now()
   const { answer, body } = await send(url, request)
   const pairs = answer.rawHeaders.flatMap((name, index) =>

@@ -201,7 +201,8 @@ describeInBrowser('the overview', () => {
     const points = async () => ((await spark.locator('.line').getAttribute('d')) ?? '').match(/[ML]/g)?.length
     await expect.poll(points, { timeout: 10_000 }).toBeLessThanOrEqual(2)
     await page.keyboard.press('ArrowLeft')
-    await expect.poll(points, { timeout: 15_000 }).toBeGreaterThan(2)
+    // Slots of ten seconds.
+    await expect.poll(points, { timeout: 40_000 }).toBeGreaterThan(2)
   })
 
   test('lets the keyboard reach the live requests and every area that scrolls', async () => {

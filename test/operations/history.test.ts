@@ -1,101 +1,147 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
-import { RecentCalls } from '../../src/operations/recent-calls.ts'
-import { type Passed, Ring, type ShownSlots, type Sum, sums } from '../../src/operations/ring.ts'
-import { createEvents } from '../../src/operations/seen-events.ts'
+import { type Counts, History, sums } from '../../src/operations/history.ts'
+import { Recent } from '../../src/operations/recent.ts'
+import type { Slots } from '../../src/operations/schemas.ts'
 import { pause, recordingUpstream } from '../support/gateways/between.ts'
 import { ask, floatOrder, gatewayWith, look, quote, type Viewer } from './support.ts'
 
-const zeros = Object.fromEntries(sums.map((name) => [name, 0])) as Record<Sum, number>
+const zeros = Object.fromEntries(sums.map((name) => [name, 0])) as Counts['sums']
 
-function passed(requests: number, { inFlight = 0, durationMs = 0 } = {}): Passed {
-  const answers = new LatencyHistogram()
-  if (durationMs > 0) answers.add(durationMs)
-  return { sums: { ...zeros, requests }, inFlight, answers, calls: new LatencyHistogram() }
+/** A history with a clock that stands still until `pass` is called. */
+function aHistory() {
+  let atMs = 5_000_000
+  const history = new History({ nowMs: () => atMs, steadyMs: () => atMs })
+  let requests = 0
+  return {
+    history,
+    pass(ms: number): void {
+      atMs += ms
+    },
+    /** What the counters say a second: so many requests more. */
+    tick(more = 0, inFlight = 0): void {
+      requests += more
+      history.tick({ sums: { ...zeros, requests }, inFlight })
+    },
+    answer(durationMs: number): void {
+      history.requestEnded({ area: 'quote', request: {} } as never, 200, durationMs)
+    },
+    call(outcome: 'answered' | 'failed-status' | 'breaker_open', durationMs = 0): void {
+      const traffic = 'quotes' as const
+      if (outcome === 'breaker_open') history.callRefused('swap', traffic, outcome)
+      else history.callEnded({ upstream: 'swap', traffic, status: 503 }, outcome, durationMs)
+    },
+  }
 }
 
-describe('a ring', () => {
-  test('keeps exactly what was added within its slots, in memory that never grows', () => {
+describe('the slots of the history', () => {
+  test('have exactly what was counted in each, a day long, and nothing of the time before the start', () => {
     const steps = fc.array(
       fc.record({
-        afterMs: fc.oneof(fc.integer({ min: 0, max: 2_500 }), fc.integer({ min: 0, max: 40_000 })),
+        afterMs: fc.oneof(fc.integer({ min: 0, max: 25_000 }), fc.integer({ min: 0, max: 40_000_000 })),
         requests: fc.integer({ min: 0, max: 10_000 }),
-        inFlight: fc.integer({ min: 0, max: 500 }),
+        inFlight: fc.integer({ min: 1, max: 500 }),
       }),
-      { minLength: 1, maxLength: 80 },
+      { minLength: 1, maxLength: 12 },
     )
     fc.assert(
-      fc.property(steps, fc.integer({ min: 1, max: 20 }), (added, slots) => {
-        const ring = new Ring({ slotMs: 1_000, slots })
-        const { bytes } = ring
-        const requests = new Map<number, number>()
-        const inFlight = new Map<number, number>()
-        let nowMs = 5_000
-        for (const one of added) {
-          nowMs += one.afterMs
-          const slot = Math.floor(nowMs / 1_000)
-          requests.set(slot, (requests.get(slot) ?? 0) + one.requests)
-          inFlight.set(slot, Math.max(inFlight.get(slot) ?? 0, one.inFlight))
-          ring.add(nowMs, passed(one.requests, one))
+      fc.property(steps, (added) => {
+        const { history, pass, tick } = aHistory()
+        let atMs = 0
+        const seen = added.map((one) => {
+          atMs += one.afterMs
+          pass(one.afterMs)
+          tick(one.requests, one.inFlight)
+          return { ...one, atMs }
+        })
+        for (const [slotMs, kept, shown] of [
+          [10_000, 90, history.seconds()],
+          [60_000, 1_440, history.minutes()],
+        ] as const) {
+          const last = Math.floor(atMs / slotMs)
+          const first = Math.max(0, last - kept + 1)
+          const requests = Array.from({ length: last - first + 1 }, () => 0)
+          const inFlight = [...requests]
+          for (const one of seen) {
+            const place = Math.floor(one.atMs / slotMs) - first
+            if (place < 0) continue
+            requests[place] = (requests[place] ?? 0) + one.requests
+            inFlight[place] = Math.max(inFlight[place] ?? 0, one.inFlight)
+          }
+          expect(shown).toMatchObject({ slotMs, slots: kept, last })
+          expect(shown.values.requests).toEqual(requests)
+          expect(shown.values.inFlight).toEqual(inFlight)
         }
-        const last = Math.floor(nowMs / 1_000)
-        const first = Math.max(Math.min(...requests.keys()), last - slots + 1)
-        const numbers = Array.from({ length: last - first + 1 }, (_, index) => first + index)
-        const shown = ring.shown()
-        expect(shown.last).toBe(last)
-        expect(shown.values.requests).toEqual(numbers.map((number) => requests.get(number) ?? null))
-        expect(shown.values.inFlight).toEqual(numbers.map((number) => inFlight.get(number) ?? null))
-        const inReach = numbers.reduce((sum, number) => sum + (requests.get(number) ?? 0), 0)
-        expect(ring.total('requests')).toBe(inReach)
-        expect(ring.total('requests', 1)).toBe(requests.get(last))
-        expect(ring.bytes).toBe(bytes)
+        const firstOfHour = Math.floor(atMs / 10_000) - 359
+        const ofHour = seen.filter((one) => Math.floor(one.atMs / 10_000) >= firstOfHour)
+        expect(history.total('requests', 360)).toBe(ofHour.reduce((sum, one) => sum + one.requests, 0))
       }),
+      { numRuns: 15 },
     )
   })
 
-  test('has the p95 of a whole slot, not of the last second in it', () => {
-    const ring = new Ring({ slotMs: 60_000, slots: 10 })
-    for (let second = 0; second < 40; second += 1) ring.add(second * 1_000, passed(1, { durationMs: 100 }))
-    ring.add(41_000, passed(1, { durationMs: 5 }))
-    const p95Ms = ring.shown().values.p95Ms.at(-1) ?? 0
-    expect(p95Ms).toBeGreaterThanOrEqual(100)
-    expect(p95Ms).toBeLessThanOrEqual(110)
-    ring.add(61_000, passed(1, { durationMs: 5 }))
-    expect(ring.shown().values.p95Ms.at(-1)).toBeLessThan(6)
+  test('that is running grows', () => {
+    const { history, pass, tick } = aHistory()
+    expect(history.minutes()).toMatchObject({ last: -1, values: { requests: [] } })
+    for (const seen of [2, 5, 9]) {
+      tick(seen === 2 ? 2 : seen === 5 ? 3 : 4)
+      expect(history.seconds().values.requests).toEqual([seen])
+      pass(1_000)
+    }
+    pass(10_000)
+    tick(1)
+    expect(history.seconds().values.requests).toEqual([9, 1])
+    expect(history.minutes().values.requests).toEqual([10])
+    expect(history.recent.requestsPerSecond).toBe(0.8)
   })
 
-  test('takes 131 KB for a quarter of an hour by the second and a day by the minute', () => {
-    const bytes =
-      new Ring({ slotMs: 1_000, slots: 900 }).bytes + new Ring({ slotMs: 60_000, slots: 1_440 }).bytes
-    expect(bytes / 1_000).toBeCloseTo(131, 0)
+  test('have the p95 of the minute that ends with them', () => {
+    const { history, pass, tick, answer } = aHistory()
+    for (let second = 0; second < 40; second += 1) {
+      answer(100)
+      tick()
+      pass(1_000)
+    }
+    answer(5)
+    tick()
+    const p95Of = (slots: Slots) => slots.values.p95Ms.at(-1) ?? 0
+    for (const slots of [history.seconds(), history.minutes()]) {
+      expect(p95Of(slots)).toBeGreaterThanOrEqual(100)
+      expect(p95Of(slots)).toBeLessThanOrEqual(110)
+    }
+    pass(60_000)
+    answer(5)
+    tick()
+    expect(p95Of(history.minutes())).toBeLessThan(6)
   })
 })
 
 test('the calls of the last minute are forgotten after it, and the last error is not', () => {
-  const calls = new RecentCalls('quotes')
-  for (let call = 1; call <= 8; call += 1) calls.ended({ durationMs: 10, error: undefined }, () => 1_000)
-  calls.ended({ durationMs: 100, error: '503' }, () => 1_000)
-  calls.ended({ durationMs: 100, error: '503' }, () => 2_000)
-  calls.ended({ durationMs: undefined, error: undefined }, () => 3_000)
-  for (let second = 1; second <= 5; second += 1) calls.secondPassed()
-  expect(calls.shown()).toMatchObject({
+  const { history, pass, tick, call } = aHistory()
+  tick()
+  for (let calls = 1; calls <= 8; calls += 1) call('answered', 10)
+  call('failed-status', 100)
+  pass(1_000)
+  call('failed-status', 100)
+  call('breaker_open')
+  pass(4_000)
+  tick()
+  const quotes = () => history.trafficOf('swap').find(({ traffic }) => traffic === 'quotes')
+  expect(quotes()).toMatchObject({
     seconds: 5,
     callsPerSecond: 2,
     // Three of eleven: the one that was not sent failed for its client too.
     failedShare: 0.2727,
     notSent: 1,
-    lastError: { what: '503', at: 2_000 },
+    lastError: { what: '503', at: 5_001_000 },
   })
-  expect(calls.shown().p95Ms).toBeGreaterThanOrEqual(100)
-  expect(calls.shown().p50Ms).toBeLessThan(12)
-  for (let second = 6; second <= 60; second += 1) calls.secondPassed()
-  expect(calls.shown()).toMatchObject({
-    callsPerSecond: 0,
-    failedShare: null,
-    notSent: 0,
-    p95Ms: null,
-    lastError: { what: '503', at: 2_000 },
+  expect(quotes()?.p95Ms).toBeGreaterThanOrEqual(100)
+  expect(quotes()?.p50Ms).toBeLessThan(12)
+  pass(55_000)
+  tick()
+  expect(quotes()).toMatchObject({
+    ...{ callsPerSecond: 0, failedShare: null, notSent: 0, p95Ms: null },
+    lastError: { what: '503', at: 5_001_000 },
   })
 })
 
@@ -119,26 +165,26 @@ test('requests that are not sent count as failed', async () => {
 })
 
 test('the last two hundred events are kept', () => {
-  const events = createEvents(() => 1_000)
-  for (let number = 1; number <= 1_000; number += 1) events.add('note', `${number} ${'x'.repeat(1_000)}`)
-  const kept = events.after(0)
+  const recent = new Recent({ nowMs: () => 1_000 }, () => undefined)
+  for (let number = 1; number <= 1_000; number += 1) recent.addEvent('note', `${number} ${'x'.repeat(1_000)}`)
+  const kept = recent.eventsAfter(0)
   expect(kept).toHaveLength(200)
   expect(kept.at(-1)?.text).toMatch(/^1000 x{295}$/)
-  expect(events.after(998).map(({ id }) => id)).toEqual([999, 1_000])
+  expect(recent.eventsAfter(998).map(({ id }) => id)).toEqual([999, 1_000])
 })
 
 test('an event that says the same of a later moment takes the place of the one before', () => {
-  const events = createEvents(() => 1_000)
-  events.add('warn', '1 pair')
-  const second = events.add('warn', '2 pairs')
-  events.add('note', 'other')
-  events.add('warn', '3 pairs', second)
-  expect(events.after(0).map(({ text }) => text)).toEqual(['1 pair', 'other', '3 pairs'])
-  expect(events.after(second).at(-1)).toMatchObject({ replaces: second })
+  const recent = new Recent({ nowMs: () => 1_000 }, () => undefined)
+  recent.addEvent('warn', '1 pair')
+  const second = recent.addEvent('warn', '2 pairs')
+  recent.addEvent('note', 'other')
+  recent.addEvent('warn', '3 pairs', second)
+  expect(recent.eventsAfter(0).map(({ text }) => text)).toEqual(['1 pair', 'other', '3 pairs'])
+  expect(recent.eventsAfter(second).at(-1)).toMatchObject({ replaces: second })
 })
 
 describe('the history of a gateway', () => {
-  const sumOf = (slots: ShownSlots, name: 'requests' | 'quotes' | 'hits' | 'saved') =>
+  const sumOf = (slots: Slots, name: 'requests' | 'quotes' | 'hits' | 'saved') =>
     slots.values[name].reduce<number>((sum, count) => sum + (count ?? 0), 0)
 
   test('goes back to before the page was opened', async () => {
@@ -149,7 +195,7 @@ describe('the history of a gateway', () => {
     const viewer = await look(gateway.operationsUrl)
     await expect.poll(() => viewer.frames.length, { timeout: 10_000 }).toBeGreaterThan(0)
     const { history, health } = (viewer.frames[0] as Viewer['frames'][number]).data as unknown as {
-      history: { seconds: ShownSlots; minutes: ShownSlots }
+      history: { seconds: Slots; minutes: Slots }
       health: { savings: object; upstreams: { name: string; traffic: object[] }[] }
     }
     await viewer.leave()
@@ -157,7 +203,7 @@ describe('the history of a gateway', () => {
       expect(sumOf(slots, 'requests')).toBe(6)
       expect([sumOf(slots, 'quotes'), sumOf(slots, 'hits'), sumOf(slots, 'saved')]).toEqual([5, 4, 4])
     }
-    expect(history.seconds.values.requests.length).toBeGreaterThanOrEqual(2)
+    expect(history.seconds).toMatchObject({ slotMs: 10_000, last: 0, values: { requests: [6] } })
     expect(health.savings).toMatchObject({
       quotes: 5,
       callsSaved: 4,

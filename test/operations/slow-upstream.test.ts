@@ -1,26 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import type { Outage } from '../../src/operations/outages.ts'
-import { UpstreamPace } from '../../src/operations/upstream-pace.ts'
+import { type Counts, History, sums } from '../../src/operations/history.ts'
+import type { Outage } from '../../src/operations/schemas.ts'
+import { slowness } from '../../src/operations/troubles.ts'
 import { recordingUpstream } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { ask } from './support.ts'
 
+const nothing: Counts = {
+  sums: Object.fromEntries(sums.map((name) => [name, 0])) as Counts['sums'],
+  inFlight: 0,
+}
+
 /** The minutes of a process, each with as many calls as are given, and of one duration. */
 function livedThrough(...spans: { minutes: number; calls: number; durationMs: number }[]) {
-  const pace = new UpstreamPace()
-  const seen: (number | undefined)[] = []
-  let minute = 0
+  let atMs = 0
+  const history = new History({ nowMs: () => atMs, steadyMs: () => atMs })
+  history.tick(nothing)
+  const ended = { upstream: 'swap', traffic: 'rest', status: 200 } as const
+  let minutesSlow = 0
   for (const { minutes, calls, durationMs } of spans) {
     for (let passed = 0; passed < minutes; passed += 1) {
-      for (let call = 0; call < calls; call += 1) pace.callEnded(durationMs)
-      minute += 1
-      pace.tick(minute * 60_000)
-      seen.push(pace.slowness?.p95Ms)
+      for (let call = 0; call < calls; call += 1) history.callEnded(ended, 'answered', durationMs)
+      atMs += 60_000
+      history.tick(nothing)
+      if (slowness(history.p95sOf('swap')) !== undefined) minutesSlow += 1
     }
   }
   /** In how many minutes it was slow, and in the last of them how slow. */
-  return { minutesSlow: seen.filter((p95Ms) => p95Ms !== undefined).length, now: pace.slowness }
+  return { minutesSlow, now: slowness(history.p95sOf('swap')) }
 }
 
 describe('an upstream', () => {

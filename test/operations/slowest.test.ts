@@ -1,30 +1,34 @@
 import { expect, test } from 'vitest'
-import { Slowest } from '../../src/operations/slowest.ts'
+import { type Counts, History } from '../../src/operations/history.ts'
 import type { Exchange } from '../../src/server/exchange.ts'
 import { asking, giveQuote } from '../support/clients/quotes.ts'
 import { gatewayTo, pause, recordingUpstream } from '../support/gateways/between.ts'
 
 const traceId = '4bf92f3577b34da6a3ce929d0e0e4736'
 
-/** An exchange that took so long until now. */
-function ended(id: string, nowMs: number, tookMs: number): [Exchange, number, number] {
-  const exchange = { area: 'quote', request: { method: 'GET' }, id, startedAtMs: nowMs - tookMs }
+/** An exchange that took so long. */
+function ended(id: string, tookMs: number): [Exchange, number, number] {
+  const exchange = { area: 'quote', request: { method: 'GET' }, id }
   return [exchange as unknown as Exchange, 200, tookMs]
 }
 
 test('the slowest request is forgotten within a minute, and the next slowest takes its place', () => {
   let now = 1_000_000
-  const slowest = new Slowest(() => now)
-  expect(slowest.find()).toBeUndefined()
-  slowest.requestEnded(...ended('slow', now, 900))
-  now += 20_000
-  slowest.requestEnded(...ended('faster', now, 500))
-  slowest.requestEnded(...ended('fastest', now, 100))
-  expect(slowest.find()).toMatchObject({ requestId: 'slow', durationMs: 900 })
-  now += 41_000
-  expect(slowest.find()?.requestId).toBe('faster')
-  now += 60_000
-  expect(slowest.find()).toBeUndefined()
+  const history = new History({ nowMs: () => now, steadyMs: () => now })
+  const pass = (ms: number) => {
+    now += ms
+    history.tick({ sums: {}, inFlight: 0 } as unknown as Counts)
+  }
+  expect(history.slowest).toBeNull()
+  history.requestEnded(...ended('slow', 900))
+  pass(20_000)
+  history.requestEnded(...ended('faster', 500))
+  history.requestEnded(...ended('fastest', 100))
+  expect(history.slowest).toMatchObject({ requestId: 'slow', durationMs: 900, agoMs: 20_000 })
+  pass(41_000)
+  expect(history.slowest?.requestId).toBe('faster')
+  pass(60_000)
+  expect(history.slowest).toBeNull()
 })
 
 test("/status shows the slowest request with its trace, and without the client's own texts", async () => {

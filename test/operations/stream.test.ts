@@ -1,20 +1,23 @@
 import { EventEmitter } from 'node:events'
 import { connect } from 'node:net'
 import { expect, onTestFinished, test, vi } from 'vitest'
-import { createActivity } from '../../src/operations/activity.ts'
-import { createHistory } from '../../src/operations/history.ts'
+import { History } from '../../src/operations/history.ts'
 import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
-import { createLiveStream } from '../../src/operations/live-stream.ts'
-import { createRecorder } from '../../src/operations/recorder.ts'
-import type { ShownSlots } from '../../src/operations/ring.ts'
-import type { OperationsView } from '../../src/operations/view.ts'
+import { LiveStream } from '../../src/operations/live-stream.ts'
+import { Outages } from '../../src/operations/outages.ts'
+import type { OperationsParts } from '../../src/operations/parts.ts'
+import { Recent } from '../../src/operations/recent.ts'
+import { Recorder } from '../../src/operations/recorder.ts'
+import { hello, type Slots, tick } from '../../src/operations/schemas.ts'
+import { Shown } from '../../src/operations/status.ts'
+import type { Exchange } from '../../src/server/exchange.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { gatewayTo, pause, recordingUpstream, until } from '../support/gateways/between.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { floatOrder, gatewayWith, look, production, quote } from './support.ts'
 
 interface Tick {
-  minutes: ShownSlots
+  minutes: Slots
   requests: { path: string; client: string; application: string; cacheStatus: string | null; why: string }[]
   quotes: { pair: string; hits: number; leftMs: number; drift: number | null }[]
   refusals: { pair: string }[]
@@ -70,6 +73,26 @@ test('begins with the whole state, then sends once a second what is new', async 
   await until(() => seconds() === 3, 'three seconds')
   expect(Math.abs(viewer.frames.length - before - seconds())).toBeLessThanOrEqual(1)
   await viewer.leave()
+})
+
+test('says what is declared, and nothing else', async () => {
+  const gateway = await gatewayWith({
+    ...production,
+    ADMIN_TOKEN: 'correct-horse-battery',
+    ORDER_UNKNOWN_QUOTE: 'refuse',
+  })
+  await quote(gateway)
+  await floatOrder(gateway)
+  for (const headers of [{ Authorization: 'Bearer correct-horse-battery' }, {}]) {
+    const viewer = await look(gateway.operationsUrl, headers)
+    await quote(gateway)
+    await until(() => ticksOf(viewer).length >= 2, 'two ticks')
+    const [first, ...others] = viewer.frames.map(({ data }) => data)
+    // What is not declared is left out of what is read.
+    expect(hello.parse(first)).toEqual(first)
+    for (const data of others) expect(tick.parse(data)).toEqual(data)
+    await viewer.leave()
+  }
 })
 
 test('counts a hit of a quote only when it is served, not when it is found expired', async () => {
@@ -174,30 +197,36 @@ test('lists nothing and records no request while no console is open: only the co
     vi.useRealTimers()
   })
   let listed = 0
-  const activity = createActivity()
-  const view = {
-    upstreams: () => [],
-    clock: () => ({}),
-    cache: { entries: 0, bytes: 0, list: () => [listed++] },
-    uptimeMs: () => 0,
-    store: () => ({ kind: 'memory', up: true }),
-    ledgerEntries: () => 0,
-    journal: () => ({ disk: null, stream: null }),
-    inFlight: () => 0,
-    coolDowns: () => [],
-    untrustedPeers: () => [],
-    otherHeaderPeers: () => ({ peers: [], headers: [] }),
-    settings: [],
-    subjects: [],
-    counts: () => ({ sums: {}, inFlight: 0 }),
-    slowest: () => null,
-    traffic: { url: () => undefined },
-  } as unknown as OperationsView
-  const now = { nowMs: () => 1_000_000, steadyMs: () => 1_000_000 }
-  const history = createHistory({ ...now, traffic: {}, provider: 'swap' })
-  const recorder = createRecorder({ view, history, ...now })
-  onTestFinished(recorder.stop)
-  const live = createLiveStream({ view, activity, recorder, isReady: () => true, needsToken: false })
+  let counted = 0
+  const clock = { nowMs: () => 1_000_000, steadyMs: () => 1_000_000 }
+  const recent = new Recent(clock, () => undefined)
+  const parts = {
+    clock,
+    recent,
+    config: { upstreams: {}, client: { trustProxy: [] } },
+    history: new History(clock),
+    outages: new Outages(clock, recent),
+    upstreams: {},
+    clockDifference: {},
+    cache: {
+      list() {
+        listed += 1
+        return []
+      },
+    },
+    ledger: {},
+    journals: {},
+    exchanges: {},
+    providerLimit: { list: () => [] },
+    metrics: {
+      requestCounts: () => ({ requests: counted++ }),
+      quoteCounts: () => ({ lookups: {}, orders: {} }),
+    },
+  } as unknown as OperationsParts
+  const recorder = new Recorder(parts)
+  onTestFinished(() => recorder.stop())
+  const facts = { settings: [], isReady: () => true, trafficUrl: () => undefined }
+  const live = new LiveStream(new Shown(parts, facts, false), recent)
   const viewer = () => Object.assign(new EventEmitter(), { writeHead: vi.fn(), write: vi.fn() })
   const [first, second] = [viewer(), viewer()]
   live.join(first as never, 'full')
@@ -206,12 +235,13 @@ test('lists nothing and records no request while no console is open: only the co
   vi.advanceTimersByTime(3_000)
   expect(second.write).toHaveBeenCalledTimes(4)
   first.emit('close')
-  expect([live.viewers, activity.isWatched]).toEqual([1, true])
+  expect([live.viewers, recent.isWatched]).toEqual([1, true])
   second.emit('close')
-  expect([live.viewers, activity.isWatched, vi.getTimerCount()]).toEqual([0, false, 1])
+  expect([live.viewers, recent.isWatched, vi.getTimerCount()]).toEqual([0, false, 1])
   const before = listed
+  const countedBefore = counted
   vi.advanceTimersByTime(60_000)
-  expect(listed).toBe(before)
+  expect([listed, counted]).toEqual([before, countedBefore + 60])
 })
 
 test('frees the places of a thousand viewers that came and left', async () => {
@@ -272,22 +302,24 @@ test('does not hold up the shutdown, even if a viewer has stopped reading', asyn
 })
 
 test('of a flood every request is counted, and some are described', () => {
-  const activity = createActivity()
-  activity.watch()
-  for (let request = 0; request < 5_000; request += 1) {
-    activity.requestOver()
-    if (activity.hasRoom(200)) activity.keep({ status: 200 } as never)
-  }
-  const passed = activity.tick()
+  const recent = new Recent({ nowMs: () => 1_000 }, () => undefined)
+  const exchange = {
+    ...{ area: 'swap', id: 'r', reading: {}, timeSpent: () => ({ queueMs: null }) },
+    request: { rawHeaders: [], socket: {} },
+  } as unknown as Exchange
+  recent.isWatched = true
+  for (let request = 0; request < 5_000; request += 1) recent.requestEnded(exchange, 200, 1)
+  const passed = recent.tick()
   expect(passed.requests).toHaveLength(60)
   expect(passed.skipped).toBe(4_940)
   for (let second = 0; second < 100; second += 1) {
-    for (let request = 0; request < 60; request += 1) activity.keep({ status: 500 } as never)
-    activity.tick()
+    for (let request = 0; request < 60; request += 1) recent.requestEnded(exchange, 500, 1)
+    recent.tick()
   }
-  expect(activity.requests).toHaveLength(200)
-  activity.unwatch()
-  expect(activity.requests).toEqual([])
+  expect(recent.requests).toHaveLength(200)
+  expect(recent.failures).toHaveLength(50)
+  recent.isWatched = false
+  expect(recent.requests).toEqual([])
 })
 
 test('a quantile is accurate to a tenth', () => {

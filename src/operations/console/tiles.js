@@ -18,8 +18,8 @@ const tiles = [
     id: 'requests',
     label: 'Requests',
     draw: (slots) => slots.of('requests'),
-    read: ({ slots, period, seconds }) => ({
-      value: count(seconds.of('requests').at(-1) ?? 0),
+    read: ({ slots, period, recent: { requestsPerSecond } }) => ({
+      value: requestsPerSecond < 10 ? String(requestsPerSecond) : count(Math.round(requestsPerSecond)),
       unit: '/s',
       more: `${count(slots.sum('requests'))} in the ${period}`,
     }),
@@ -152,7 +152,7 @@ export function createTiles() {
     const slots = rings[range]
     const period = periodOf(slots, frame.health.uptimeMs)
     const { refusedTotal, recent, health } = frame
-    const state = { slots, period, seconds: rings.seconds, recent, refusedTotal, inFlight: health.inFlight }
+    const state = { slots, period, recent, refusedTotal, inFlight: health.inFlight }
     const marks = marksOf(slots, health.now)
     for (const { tile, number, unit, more, spark, node } of drawn) {
       const said = tile.read(state)

@@ -1,6 +1,6 @@
 import { z } from 'zod'
-import { facts } from '../setting-facts.ts'
-import { oneOf, readBaseUrl } from '../value-schemas.ts'
+import { facts } from './setting-facts.ts'
+import { oneOf, readBaseUrl } from './value-schemas.ts'
 
 const samplers = [
   'always_on',

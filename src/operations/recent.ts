@@ -1,0 +1,239 @@
+import type { Clock } from '../clock.ts'
+import type { Events, Listener } from '../events.ts'
+import { headerValues } from '../http/headers.ts'
+import { maskedAddress } from '../http/ip-address.ts'
+import { ownProblems } from '../http/problem.ts'
+import { shownTarget } from '../http/target.ts'
+import { type CountedOrder, OrdersByApplication } from './orders-by-application.ts'
+import type { Refusal, SeenEvent, SeenRequest } from './schemas.ts'
+
+type Seen<Name extends keyof Events> = Parameters<Events[Name]>
+type Exchange = Seen<'requestEnded'>[0]
+type Order = Seen<'orderDecided'>[2]
+
+const maxRequests = 200
+const maxFailures = 50
+const maxRefusals = 50
+const maxEvents = 200
+/** Of requests that failed, and as many of the others. In a flood, most are only counted. */
+const maxPerSecond = 60
+const maxQuotes = 5
+const maxTextLength = 200
+const maxEventLength = 300
+
+/**
+ * What happened lately, for the console. Refused and reported orders, failed requests and events are always kept, because
+ * the person on call opens the console after the event. All other requests are kept only while a console is open.
+ */
+export class Recent implements Listener {
+  readonly #clock: Clock
+  /** App-Name as the swap upstream sees it. */
+  readonly #applicationOf: (rawHeaders: readonly string[]) => string | undefined
+  #isWatched = false
+  #number = 0
+  #second = newSecond()
+  /** Of the seconds that are over, the oldest first. */
+  #requests: readonly SeenRequest[] = []
+  readonly #failures: SeenRequest[] = []
+  readonly #refusals: Refusal[] = []
+  readonly #events: SeenEvent[] = []
+  #lastEventId = 0
+  refusedTotal = 0
+  /** Of orders that were sent because of ORDER_EXPIRED_QUOTE=report. */
+  reportedTotal = 0
+  readonly byApplication = new OrdersByApplication()
+
+  constructor(clock: Clock, applicationOf: (rawHeaders: readonly string[]) => string | undefined) {
+    this.#clock = clock
+    this.#applicationOf = applicationOf
+  }
+
+  /** Whether a console is open. */
+  get isWatched(): boolean {
+    return this.#isWatched
+  }
+
+  set isWatched(isWatched: boolean) {
+    this.#isWatched = isWatched
+    this.#requests = []
+    this.#second = newSecond()
+  }
+
+  requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
+    const second = this.#second
+    const hasFailed = isFailed(status)
+    if (!this.#isWatched && !hasFailed) return
+    second.ended += 1
+    const kind = hasFailed ? 'failed' : 'succeeded'
+    const isListed = this.#isWatched && second[kind] < maxPerSecond
+    if (!hasFailed && !isListed) return
+    this.#number += 1
+    const is = { number: this.#number, at: this.#clock.nowMs(), status, durationMs }
+    const request = seenRequest(exchange, is)
+    if (hasFailed) putFirst(this.#failures, request, maxFailures)
+    if (!isListed) return
+    second[kind] += 1
+    second.requests.push(request)
+  }
+
+  /** Each is counted; those that were refused or reported are shown. */
+  orderDecided(...[exchange, decision, order]: Seen<'orderDecided'>): void {
+    const at = this.#clock.nowMs()
+    const application = short(this.#applicationOf(exchange.request.rawHeaders) ?? '')
+    const sent = decision === 'reported-expired'
+    this.byApplication.count(application, countedAs(decision, order), at)
+    if (!sent && !decision.startsWith('refused')) return
+    if (sent) this.reportedTotal += 1
+    else this.refusedTotal += 1
+    this.#second.refusals += 1
+    const client = maskedAddress(exchange.client?.address)
+    const refusal = refusalOf(order, { at, sent, application, client, requestId: exchange.id })
+    putFirst(this.#refusals, refusal, maxRefusals)
+  }
+
+  /** Returns its id. It has no request details; `replaces`: an event that says the same of an earlier moment. */
+  addEvent(tone: SeenEvent['tone'], text: string, replaces?: number): number {
+    this.#lastEventId += 1
+    const replaced = this.#events.findIndex(({ id }) => id === replaces)
+    if (replaced !== -1) this.#events.splice(replaced, 1)
+    const at = this.#clock.nowMs()
+    this.#events.push({ id: this.#lastEventId, at, tone, text: text.slice(0, maxEventLength), replaces })
+    if (this.#events.length > maxEvents) this.#events.shift()
+    return this.#lastEventId
+  }
+
+  /** Those that came after this id, the oldest first. */
+  eventsAfter(id: number): SeenEvent[] {
+    return this.#events.filter((event) => event.id > id)
+  }
+
+  get lastEventId(): number {
+    return this.#lastEventId
+  }
+
+  get requests(): SeenRequest[] {
+    return [...this.#requests]
+  }
+
+  /** The newest first. */
+  get failures(): SeenRequest[] {
+    return [...this.#failures]
+  }
+
+  /** The newest first. `reported`: without those of the current second, which follow with the next tick. */
+  refusals({ reported = false } = {}): Refusal[] {
+    return this.#refusals.slice(reported ? this.#second.refusals : 0)
+  }
+
+  /** Closes the current second. */
+  tick() {
+    const { requests, ended, refusals } = this.#second
+    this.#requests = [...this.#requests, ...requests].slice(-maxRequests)
+    this.#second = newSecond()
+    return { requests, skipped: ended - requests.length, refusals: this.#refusals.slice(0, refusals) }
+  }
+}
+
+function newSecond() {
+  return { requests: [] as SeenRequest[], ended: 0, succeeded: 0, failed: 0, refusals: 0 }
+}
+
+function putFirst<One>(list: One[], one: One, max: number): void {
+  list.unshift(one)
+  if (list.length > max) list.pop()
+}
+
+function isFailed(status: number): boolean {
+  return status >= 400 || status === 0
+}
+
+function seenRequest(
+  exchange: Exchange,
+  is: Pick<SeenRequest, 'number' | 'at' | 'status' | 'durationMs'>,
+): SeenRequest {
+  const { area, request, outcome, reading, problem, client } = exchange
+  const { status, durationMs } = is
+  const { queueMs, upstreamMs, transferMs, ownMs } = exchange.timeSpent(durationMs)
+  const passed = area !== 'none' && outcome === undefined && status !== 0
+  const why = outcome !== undefined && 'why' in outcome ? outcome.why : ''
+  return {
+    ...is,
+    durationMs: rounded(durationMs),
+    method: request.method ?? '',
+    route: area,
+    path: short(shownTarget(reading) ?? ''),
+    source: sourceOf(exchange, status),
+    notSent: problem === 'breaker-open' ? 'breaker' : problem === 'saturated' ? 'saturated' : null,
+    cacheStatus: outcome !== undefined && 'cacheStatus' in outcome ? outcome.cacheStatus : null,
+    ...{ queueMs: roundedOrNull(queueMs), upstreamMs: roundedOrNull(upstreamMs) },
+    ...{ transferMs: roundedOrNull(transferMs), ownMs: roundedOrNull(ownMs) },
+    requestId: exchange.id,
+    // The console shows the client only if a route has read it: reading it is counted, and may log a warning.
+    client: maskedAddress(client?.address ?? request.socket.remoteAddress),
+    application: short(headerValues(request.rawHeaders, 'app-name').join(', ')),
+    why: passed ? 'Passed on to the upstream and answered by it.' : why,
+  }
+}
+
+/** Who caused an error: for a 5xx as in the metric of server errors. */
+function sourceOf({ problem }: Exchange, status: number): SeenRequest['source'] {
+  if (!isFailed(status)) return null
+  if (problem !== undefined && ownProblems.has(problem)) return 'gateway'
+  // An answer that the upstream broke off.
+  if (status === 0) return problem === undefined ? 'client' : 'provider'
+  const isProvidersLimit = status === 429 && problem !== 'rate-limited'
+  return status >= 500 || isProvidersLimit ? 'provider' : 'client'
+}
+
+function countedAs(decision: Seen<'orderDecided'>[1], { verdict }: Order): CountedOrder {
+  if (decision === 'refused-unknown') return { state: 'unknown' }
+  if (verdict.state !== 'expired') return { state: 'sent' }
+  const lateMs = Math.round(verdict.expiredForMs)
+  return { state: decision === 'reported-expired' ? 'reported' : 'expired', lateMs }
+}
+
+function refusalOf(
+  order: Order,
+  of: Pick<Refusal, 'at' | 'sent' | 'application' | 'client' | 'requestId'>,
+): Refusal {
+  const { verdict, why, quoteAgeMs } = order
+  const expired = verdict.state === 'expired' ? verdict : undefined
+  const { pair, fromAmount, toAmount, quoteIds } = order.terms
+  const quotes = order.considered().map(({ quote, leftMs, isOwn }) => ({
+    id: quote.id,
+    amount: short(quote.fromValue),
+    toAmount: short(quote.toValue),
+    lateMs: Math.round(-leftMs),
+    isOwn,
+    decided: quote === expired?.quote,
+  }))
+  quotes.sort((left, right) => Number(right.decided) - Number(left.decided) || left.lateMs - right.lateMs)
+  return {
+    ...of,
+    reason: expired === undefined ? 'unknown' : 'expired',
+    rule: verdict.rule,
+    why,
+    pair: short(expired?.quote.pairId ?? pair ?? ''),
+    amount: short(fromAmount?.text ?? ''),
+    toAmount: toAmount === undefined ? null : toAmount === 'unreadable' ? toAmount : short(toAmount.text),
+    quoteIds: quoteIds.map(({ id }) => short(id)),
+    quoteId: expired?.quote.id ?? null,
+    quoteAgeMs: expired === undefined ? null : (quoteAgeMs ?? null),
+    expiredForMs: expired === undefined ? null : Math.round(expired.expiredForMs),
+    quotes: quotes.slice(0, maxQuotes),
+    quotesConsidered: quotes.length,
+  }
+}
+
+/** Cuts what a client may have made long, so that a row of the console stays a row. */
+function short(text: string): string {
+  return text.length <= maxTextLength ? text : `${text.slice(0, maxTextLength)}…`
+}
+
+function rounded(ms: number): number {
+  return Math.round(ms * 1_000) / 1_000
+}
+
+function roundedOrNull(ms: number | null): number | null {
+  return ms === null ? null : rounded(ms)
+}

@@ -1,0 +1,420 @@
+import { z } from 'zod'
+import { upstreamNames } from '../http/upstreams.ts'
+import { guardRules } from '../orders/guard.ts'
+
+/**
+ * What /status, /stream and /history say. The types of the console's server come from here, and so does the OpenAPI document;
+ * tests hold each answer against it. Only types of it are in the program.
+ */
+
+const count = z.number()
+const orNull = z.number().nullable()
+const at = z.number().describe('Milliseconds since the epoch.')
+const clientStatus = z.number().describe('0: the client left, or the answer broke off.')
+
+const shownCalls = z.object({
+  traffic: z.enum(['quotes', 'orders', 'rest']),
+  seconds: z.number().describe('How far the figures reach back: 50 to 60, or less after the start.'),
+  callsPerSecond: z.number(),
+  failedShare: orNull.describe('Of all requests, those that were not sent included; null: there was none.'),
+  notSent: count.describe('Requests that a breaker refused, or that no connection became free for.'),
+  p50Ms: orNull,
+  p95Ms: orNull,
+  lastError: z.object({ what: z.string().describe('Such as `503` or `timeout after 10 s`.'), at }).nullable(),
+})
+
+const outage = z.object({
+  id: z.number(),
+  what: z.enum([
+    ...['upstream', 'pairs', 'slow', 'store', 'clock'],
+    ...['trust-proxy', 'client-ip-header', 'unknown-orders'],
+  ] as const),
+  isSevere: z.boolean(),
+  since: z
+    .number()
+    .describe(
+      'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY, CLIENT_IP_HEADER and unknown orders: when it was first seen.',
+    ),
+  until: orNull.describe('Null: it goes on.'),
+  requests: count.describe('How many requests it has concerned since then; `concerned` says how.'),
+  concerned: z.enum(['refused', 'forwarded', 'misplaced', 'none']),
+  runbook: z.string().describe('The section of the runbook that says what to do.'),
+  upstream: z.enum(upstreamNames).optional(),
+  traffic: z
+    .enum(['connections', 'orders', 'rest', 'quotes'])
+    .optional()
+    .describe(
+      'What has stopped: with connections everything, else requests of one kind; of quotes, those of the pairs in `names`.',
+    ),
+  lastFailure: z.string().optional().describe('Such as `connection refused`, `503` or `timeout after 10 s`.'),
+  retryInMs: z
+    .number()
+    .optional()
+    .describe('Until a request may try; 0: the next one does; absent: one is trying, or nothing is tried.'),
+  stillServed: z.array(z.string()).optional().describe('What has succeeded since, and is not stopped.'),
+  names: z
+    .array(z.string())
+    .optional()
+    .describe(
+      'The pairs that fail, or the peers whose client-address header is not read: 20 at most, none without the ADMIN_TOKEN.',
+    ),
+  howMany: count.optional().describe('Such pairs or peers.'),
+  headers: z.array(z.string()).optional().describe('What these peers send in place of CLIENT_IP_HEADER.'),
+  clientIpHeader: z.string().optional(),
+  askedFor: count
+    .optional()
+    .describe(
+      'No quote has succeeded since the first failure: how many pairs were asked for. Absent: some have.',
+    ),
+  offsetMs: z.number().optional().describe('The provider’s clock less this one; absent: unknown.'),
+  share: z.number().optional().describe('Of the float orders of 30 min: those forwarded as unknown.'),
+  usualShare: z.number().optional().describe('The same over a day.'),
+  p95Ms: z.number().optional().describe('Of a slow upstream: the p95 of its calls of the last ten minutes.'),
+  usualP95Ms: z.number().optional().describe('The median of that figure over the last day.'),
+})
+
+const savings = z
+  .object({
+    forMs: z.number().describe('A day, or less after the start.'),
+    quotes: count,
+    callsSaved: count.describe('Quotes that took no call of their own to the provider.'),
+    expiredOrdersStopped: count,
+    orders: count,
+    ordersMatched: count.describe('Float orders whose quote was found.'),
+  })
+  .describe('What the gateway has saved and stopped.')
+
+const column = z.array(orNull)
+const slots = z.object({
+  slotMs: z.number(),
+  slots: count.describe('How many are kept.'),
+  last: z
+    .number()
+    .describe(
+      'The number of the last slot, which may still grow; numbers go up by one a slot, from 0 at the start.',
+    ),
+  values: z
+    .object({
+      requests: column,
+      quotes: column,
+      hits: column,
+      saved: column.describe('Quotes that took no call of their own.'),
+      errors: column.describe('Calls to upstreams that failed.'),
+      refused: column.describe('Float orders.'),
+      expired: column.describe('Of these, those for an expired quote.'),
+      orders: column.describe('Float orders.'),
+      matched: column.describe('Of these, those whose quote was found.'),
+      unknown: column.describe('Of these, those forwarded as unknown.'),
+      inFlight: column.describe('The most within the slot.'),
+      p95Ms: column.describe('Of answers to clients, over the minute that ends with the slot.'),
+      callP95Ms: column.describe('Of calls to the swap API, likewise.'),
+    })
+    .describe('For each column a value a slot, the oldest first; null: nothing is known of it.'),
+})
+
+const seenEvent = z.object({
+  id: z.number().describe('Goes up by one with each event.'),
+  at,
+  tone: z.enum(['good', 'warn', 'bad', 'note']),
+  text: z.string(),
+  replaces: z
+    .number()
+    .optional()
+    .describe('The id of an earlier event that said the same of a moment before.'),
+})
+
+export const history = z
+  .object({
+    seconds: slots.describe('15 min by ten seconds.'),
+    minutes: slots.describe('24 h by the minute.'),
+    outages: z
+      .array(
+        outage.pick({
+          ...{ id: true, what: true, upstream: true, traffic: true },
+          ...{ since: true, until: true, isSevere: true },
+        }),
+      )
+      .describe('The last 100 that are over.'),
+    events: z.array(seenEvent).describe('The last 200, the oldest first.'),
+  })
+  .meta({ description: 'What was kept since the start, whether a console was open or not.' })
+
+const upstreamState = z.object({
+  name: z.enum(upstreamNames),
+  sandbox: z.boolean(),
+  breakers: z.array(
+    z.object({
+      name: z
+        .enum(['connections', 'orders', 'rest'])
+        .describe(
+          'What it stops: with connections everything, else requests of one kind. Only swap has kinds; `openPairs` are its quotes.',
+        ),
+      state: z.enum(['closed', 'open', 'half-open']),
+      retryAfterMs: z.number().describe('How long until one request may try; 0 while the breaker is closed.'),
+    }),
+  ),
+  openPairs: count.describe('Pairs whose quotes keep failing, so that only a try is sent now and then.'),
+  inFlight: count,
+  connections: z
+    .object({ busy: count, idle: count, waiting: count })
+    .describe('Connections, and requests that wait for one.'),
+  traffic: z.array(shownCalls).describe('Of the last minute, by kind of traffic.'),
+  connectionsMost: count,
+  queueMost: count,
+})
+
+const journal = {
+  appended: count.describe('Records since the start.'),
+  waiting: count.describe('Records that are not in it yet.'),
+  skipped: count.describe('What was read and is not a record, or is damaged.'),
+  awaySinceMs: orNull.describe('Since when it fails or hangs, by the clock; null: it does not.'),
+}
+
+const coolDowns = z.object({
+  clients: count.describe('Applications at a client address whose quotes are not asked for now.'),
+  longestLeftMs: z.number(),
+})
+
+const refusal = z.object({
+  at,
+  reason: z.enum(['expired', 'unknown']),
+  sent: z.boolean().describe('Only reported, because ORDER_EXPIRED_QUOTE is report.'),
+  rule: z.enum(guardRules).describe('The rule that decided; docs/orders.md explains each.'),
+  why: z.string().describe('The same in words.'),
+  pair: z.string(),
+  amount: z.string(),
+  toAmount: z.string().nullable().describe('As the order states it.'),
+  quoteIds: z.array(z.string()).describe('The quotes that the order names.'),
+  application: z.string(),
+  client: z.string().describe('The client’s address, masked.'),
+  quoteId: z.string().nullable().describe('The quote that was too old.'),
+  quoteAgeMs: orNull,
+  expiredForMs: orNull,
+  quotes: z
+    .array(
+      z.object({
+        id: z.string(),
+        amount: z.string(),
+        toAmount: z.string(),
+        lateMs: z.number().describe('Since its expiry; negative: it was live for so long still.'),
+        isOwn: z.boolean().describe('It was given to the client that orders.'),
+        decided: z.boolean().describe('The order was refused or reported because of this quote.'),
+      }),
+    )
+    .describe(
+      'At most five of those that were considered: the one that decided, then those that expired last.',
+    ),
+  quotesConsidered: count,
+  requestId: z.string(),
+})
+
+const ordersOfApplication = z.object({
+  application: z.string().nullable().describe('null: all further applications.'),
+  orders: count,
+  expired: count.describe('Refused, because their quotes had expired.'),
+  unknown: count.describe('Refused, because no quote seen here matches them.'),
+  reported: count.describe('Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.'),
+  leastLateMs: orNull,
+  mostLateMs: orNull,
+})
+
+const seenRequest = z.object({
+  number: z.number().describe('Counted up: a request id may be the client’s own, and come twice.'),
+  at,
+  method: z.string(),
+  route: z.string(),
+  path: z.string(),
+  status: clientStatus,
+  source: z.enum(['provider', 'gateway', 'client']).nullable().describe('Who caused the error.'),
+  notSent: z
+    .enum(['breaker', 'saturated'])
+    .nullable()
+    .describe('Why it was not sent: a breaker was open, or no connection became free.'),
+  cacheStatus: z.string().nullable(),
+  durationMs: z.number(),
+  queueMs: orNull.describe('It waited for a connection.'),
+  upstreamMs: orNull.describe(
+    'From the sending to the head of the answer; without one, until the upstream failed or the request ended.',
+  ),
+  transferMs: orNull.describe('From the head to the last byte of the answer.'),
+  ownMs: orNull.describe('All else; null: it waited for the call of another request.'),
+  requestId: z.string(),
+  client: z.string().describe('The client’s address, masked.'),
+  application: z.string(),
+  why: z.string(),
+})
+
+/** How the gateway is: in /status, and in each event of /stream. */
+const health = z.object({
+  version: z.string(),
+  mode: z.enum(['SANDBOX', 'LIVE']),
+  now: at,
+  uptimeMs: z.number(),
+  ready: z.boolean(),
+  degraded: z
+    .boolean()
+    .describe('Whether the store that replicas share does not answer; no request fails for it.'),
+  upstreams: z.array(upstreamState),
+  savings,
+  clock: z
+    .object({ estimateMs: z.number(), lowMs: orNull, highMs: orNull, unknown: z.boolean() })
+    .describe(
+      'The provider’s clock less this one, and between what bounds it is known. Unknown: three answers came, and none had ' +
+        'a Date that can be read.',
+    ),
+  store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
+  cache: z.object({ entries: count, bytes: count }),
+  ledger: z.object({ entries: count }),
+  journal: z.object({
+    disk: z
+      .object({
+        ...journal,
+        bytes: count,
+        syncedAtMs: z.number(),
+        restored: count.describe('Records that were read at the start.'),
+        setAside: count.describe('Files that were set aside and that nothing reads.'),
+        failures: z.object({ open: count, write: count, sync: count }),
+      })
+      .nullable()
+      .describe('The folder of STATE_DIRECTORY; null where that is not set.'),
+    stream: z
+      .object({ ...journal, behind: count.describe('Records of other replicas that are not read yet.') })
+      .nullable()
+      .describe('What the replicas share; null without VALKEY_URL.'),
+  }),
+  coolDowns,
+  inFlight: count,
+  slowest: z
+    .object({
+      area: z.string(),
+      method: z.string(),
+      status: clientStatus,
+      durationMs: z.number(),
+      agoMs: z.number().describe('How long ago it ended.'),
+      requestId: z.string().describe('Empty without full rights.'),
+      traceId: z.string().nullable().describe('null: it was in no trace.'),
+      sampled: z.boolean().describe('Whether its trace was recorded here.'),
+    })
+    .nullable()
+    .describe('The slowest request of the last minute; null: there was none.'),
+})
+
+const access = z
+  .enum(['full', 'reading'])
+  .describe('reading: read-only and without request details, because ADMIN_TOKEN is not set.')
+const setting = z.object({ name: z.string(), value: z.string(), source: z.string() })
+const refusedByApplication = z
+  .array(ordersOfApplication)
+  .describe(
+    'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others in one sum whose application is null. Empty without full rights.',
+  )
+
+export const status = z
+  .object({
+    ...health.shape,
+    outages: z.array(outage).describe('What is wrong now.'),
+    coolDowns: coolDowns
+      .extend({
+        shown: z
+          .array(
+            z.object({
+              application: z.string(),
+              address: z.string().describe('Masked.'),
+              leftMs: z.number(),
+            }),
+          )
+          .describe('At most 20 of them.'),
+      })
+      .describe(
+        'Whose quotes the provider answered with 429 and is not asked for, until its Retry-After is over.',
+      ),
+    access,
+    ordersRefused: count,
+    ordersReported: count.describe(
+      'Sent, though their quotes had expired, because ORDER_EXPIRED_QUOTE is report.',
+    ),
+    lastRefusals: z
+      .array(refusal)
+      .describe(
+        'At most 50, refused or reported, the newest first. Without full rights they have no data of clients.',
+      ),
+    refusedByApplication,
+    lastFailures: z
+      .array(seenRequest)
+      .describe('The last 50 requests that failed, the newest first. Empty without full rights.'),
+    untrustedPeers: z.object({ count, peers: z.array(z.string()) }),
+    otherHeaderPeers: z
+      .object({ count, peers: z.array(z.string()), headers: z.array(z.string()) })
+      .describe('Trusted proxies that sent another client-address header than CLIENT_IP_HEADER.'),
+    settings: z.array(setting).describe('The settings in effect, secrets masked.'),
+  })
+  .meta({ description: 'How the gateway is, for machines. Members may be added.' })
+
+const shownQuote = z.object({
+  id: z.string(),
+  pair: z.string(),
+  amount: z.string(),
+  toAmount: z.string(),
+  toAsset: z.string(),
+  hits: count,
+  drift: orNull.describe('From the previous quote of the same key, as a share of its price.'),
+  leftMs: z.number(),
+  lifeMs: z.number(),
+})
+
+/** In each event of /stream. */
+const frame = {
+  health,
+  quotes: z.array(shownQuote).describe('Live ones, at most 100, those with the most hits first.'),
+  outages: status.shape.outages,
+  recent: z.object({
+    p95Ms: orNull,
+    seconds: z.number().describe('How far the p95 reaches back.'),
+    requestsPerSecond: z.number().describe('Over the last ten to twenty seconds.'),
+  }),
+  refusedByApplication,
+  refusedTotal: count,
+  reportedTotal: count,
+}
+
+/** The first event of /stream: the whole state. */
+export const hello = z.object({
+  ...frame,
+  access,
+  needsToken: z.boolean(),
+  settings: z.array(setting.extend({ meaning: z.string() })),
+  history,
+  requests: z.array(seenRequest),
+  failures: status.shape.lastFailures,
+  refusals: status.shape.lastRefusals,
+  faults: z.record(z.string(), z.unknown()).nullable().describe('Of the sandbox.'),
+  traffic: z.object({
+    url: z.string().nullable(),
+    clientIpHeader: z.string(),
+    loopbackTrusted: z.boolean(),
+  }),
+})
+
+/** Once a second from then on: what is new. */
+export const tick = z.object({
+  ...frame,
+  seconds: slots.describe('The last few.'),
+  minutes: slots.describe('The last few.'),
+  events: z.array(seenEvent),
+  requests: z.array(seenRequest),
+  skipped: count.describe('Further requests, which were counted and not kept.'),
+  refusals: z.array(refusal),
+})
+
+export type Outage = z.infer<typeof outage>
+export type Slots = z.infer<typeof slots>
+export type SeenEvent = z.infer<typeof seenEvent>
+export type SeenRequest = z.infer<typeof seenRequest>
+export type Refusal = z.infer<typeof refusal>
+export type OrdersOfApplication = z.infer<typeof ordersOfApplication>
+export type Health = z.infer<typeof health>
+export type Status = z.infer<typeof status>
+export type ShownHistory = z.infer<typeof history>
+export type Setting = Hello['settings'][number]
+export type Hello = z.infer<typeof hello>
+export type Tick = z.infer<typeof tick>

@@ -1,0 +1,198 @@
+import type { Breaker, BreakerName } from '../upstream/breakers.ts'
+import type { Upstream } from '../upstream/upstream.ts'
+import type { History } from './history.ts'
+import { failureText, type Subject, type Trouble } from './outages.ts'
+import type { OperationsParts } from './parts.ts'
+
+const maxNames = 20
+/** As in the alert QuotegateOrdersUnknown. */
+const unknownShare = { notable: 0.1, timesUsual: 2, always: 0.5, minOrders: 5 }
+const slicesOfHalfAnHour = 180
+/** As in the alert QuotegateProviderSlow. With a shorter past, what is slow now would soon be what is usual. */
+const slow = { timesUsual: 2, moreMs: 500, minHistoryMinutes: 60 }
+const maxClockOffsetMs = 2_000
+
+/** All that the console may have to say is wrong. */
+export function troublesOf(parts: OperationsParts): Subject[] {
+  const { clock, clockDifference, metrics, addressNotes, outages, history } = parts
+  const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
+  const wasServedFromCache = createHitWatch(metrics)
+  const wallOf = (monotonicMs: number) => Math.round(clock.nowMs() - (performance.now() - monotonicMs))
+
+  /** Only what has succeeded since the first failure, and is not stopped. */
+  function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
+    const fromCache = wasServedFromCache(sinceMs)
+    return upstreams.flatMap(({ name, breakers }) => {
+      const succeeded = breakers.servedSince(sinceMs)
+      if (breakers.states.orders === undefined) return succeeded.length > 0 ? [name] : []
+      const cached = fromCache ? ['cached quotes until they expire'] : []
+      return [
+        ...(succeeded.includes('quotes') ? [quotes] : cached),
+        ...(succeeded.includes('orders') ? ['orders'] : []),
+        ...(succeeded.includes('rest') ? ['the rest of the swap API'] : []),
+      ]
+    })
+  }
+
+  const ofBreaker = (upstream: Upstream, name: BreakerName, breaker: Breaker): Subject => ({
+    name: `${upstream.name} ${name}`,
+    concerned: 'refused',
+    count: () => outages.refusals(upstream.name, name),
+    trouble() {
+      const { state, failingSinceMs, retryAfterMs } = breaker
+      if (state === 'closed') return undefined
+      return {
+        ...{ what: 'upstream', isSevere: true, upstream: upstream.name, traffic: name },
+        since: failingSinceMs === undefined ? undefined : wallOf(failingSinceMs),
+        lastFailure: lastFailureOf(upstream, name),
+        // Half-open without a request that tries: the client of the last one left.
+        retryInMs: state === 'half-open' && !breaker.admits() ? undefined : Math.round(retryAfterMs),
+        stillServed: stillServed(failingSinceMs ?? performance.now()),
+      }
+    },
+  })
+
+  const ofPairs = (upstream: Upstream): Subject => ({
+    name: `${upstream.name} quotes`,
+    concerned: 'refused',
+    count: () => outages.refusals(upstream.name, 'pair'),
+    trouble() {
+      const outage = upstream.breakers.quotesOutage()
+      if (outage === undefined) return undefined
+      const { stopped, sinceMs, askedFor } = outage
+      const names = stopped.map(({ pair }) => pair).sort()
+      return {
+        ...{ what: 'pairs', isSevere: askedFor !== undefined, upstream: upstream.name, traffic: 'quotes' },
+        since: wallOf(sinceMs),
+        lastFailure: lastFailureOf(upstream, 'quotes'),
+        retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
+        stillServed: stillServed(sinceMs, 'quotes of other pairs'),
+        ...{ names: names.slice(0, maxNames), howMany: stopped.length, askedFor },
+      }
+    },
+  })
+
+  const ofSlowness = ({ name }: Upstream): Subject => ({
+    ...{ name: `${name} slowness`, concerned: 'none', count: () => 0 },
+    trouble() {
+      const found = slowness(history.p95sOf(name))
+      return found && { what: 'slow', isSevere: false, upstream: name, ...found }
+    },
+  })
+
+  const others: readonly Subject[] = [
+    {
+      ...{ name: 'shared store', concerned: 'forwarded' },
+      count: () => metrics.quoteCounts().ordersWithoutStore,
+      trouble() {
+        const outage = parts.sharedStore?.outage
+        return (
+          outage && {
+            ...{ what: 'store', isSevere: true, since: wallOf(outage.sinceMs), lastFailure: outage.reason },
+            stillServed: ['everything, out of the memory of this replica alone'],
+          }
+        )
+      },
+    },
+    {
+      ...{ name: "provider's clock", concerned: 'none', count: () => 0 },
+      trouble() {
+        const { saysNoTime, leastMs } = clockDifference
+        if (saysNoTime) return { what: 'clock', isSevere: false }
+        if (Math.abs(leastMs) <= maxClockOffsetMs) return undefined
+        return { what: 'clock', isSevere: true, offsetMs: Math.round(leastMs) }
+      },
+    },
+    {
+      ...{ name: 'TRUST_PROXY', concerned: 'misplaced' },
+      count: () => metrics.requestCounts().untrustedHeaders,
+      trouble() {
+        const { untrustedPeers } = addressNotes
+        if (untrustedPeers.size === 0) return undefined
+        return { what: 'trust-proxy', isSevere: false, ...named([...untrustedPeers]) }
+      },
+    },
+    {
+      ...{ name: 'CLIENT_IP_HEADER', concerned: 'misplaced' },
+      count: () => metrics.requestCounts().otherHeaders,
+      trouble() {
+        const { otherHeaderPeers, otherHeaders: headers } = addressNotes
+        if (otherHeaderPeers.size === 0) return undefined
+        const clientIpHeader = parts.config.client.ipHeader
+        const peers = named([...otherHeaderPeers.keys()])
+        return { what: 'client-ip-header', isSevere: false, ...peers, headers, clientIpHeader }
+      },
+    },
+    {
+      ...{ name: 'unknown orders', concerned: 'forwarded' },
+      count: () => metrics.quoteCounts().orders['forwarded-unknown'],
+      trouble: () => unknownOrders(history),
+    },
+  ]
+
+  return [
+    ...upstreams.flatMap((upstream) => [
+      ...Object.entries(upstream.breakers.states).map(([name, breaker]) =>
+        ofBreaker(upstream, name as BreakerName, breaker),
+      ),
+      ofPairs(upstream),
+    ]),
+    ...upstreams.map(ofSlowness),
+    ...others,
+  ]
+}
+
+function lastFailureOf({ lastFailures }: Upstream, what: BreakerName | 'quotes'): string | undefined {
+  const last = lastFailures[what]
+  return last && failureText(last.failure, last.afterMs)
+}
+
+function named(peers: string[]) {
+  return { names: peers.slice(0, maxNames), howMany: peers.length }
+}
+
+/** More than a tenth and twice the usual share, or more than half. */
+function unknownOrders(history: Pick<History, 'total'>): Trouble | undefined {
+  const recent = history.total('unknown', slicesOfHalfAnHour)
+  if (recent <= unknownShare.minOrders) return undefined
+  const share = recent / history.total('orders', slicesOfHalfAnHour)
+  const usualShare = history.total('unknown') / history.total('orders')
+  const isUnusual = share > unknownShare.notable && share > unknownShare.timesUsual * usualShare
+  if (!isUnusual && share <= unknownShare.always) return undefined
+  return { what: 'unknown-orders', isSevere: false, share, usualShare }
+}
+
+/**
+ * Whether a quote was served from a cache since a moment. Hits are counted and not dated, so it compares the count each time
+ * that it is asked, and takes a hit to be as old as the time before.
+ */
+function createHitWatch({
+  quoteCounts,
+}: Pick<OperationsParts['metrics'], 'quoteCounts'>): (sinceMs: number) => boolean {
+  let before = { hits: 0, atMs: Number.NEGATIVE_INFINITY }
+  let lastHitAtMs = Number.NEGATIVE_INFINITY
+  return (sinceMs) => {
+    const { hit, shared } = quoteCounts().lookups
+    if (hit + shared > before.hits) lastHitAtMs = before.atMs
+    before = { hits: hit + shared, atMs: performance.now() }
+    return lastHitAtMs >= sinceMs
+  }
+}
+
+/**
+ * Whether an upstream takes much longer than it usually does, by its p95 of ten minutes for each minute of the last day. What is
+ * usual is the median of these: a p95 of the day itself would contain the slow calls, and hide them once they are a
+ * twentieth of the day's.
+ */
+export function slowness(
+  p95s: readonly (number | null)[],
+): { p95Ms: number; usualP95Ms: number } | undefined {
+  const p95Ms = p95s.at(-1) ?? 0
+  const isOldEnough = p95s.slice(0, -slow.minHistoryMinutes).some((p95) => p95 !== null)
+  if (p95Ms < slow.moreMs || !isOldEnough) return undefined
+  const known = p95s.filter((p95) => p95 !== null).sort((left, right) => left - right)
+  const middle = (known.length - 1) / 2
+  const usualP95Ms = ((known[Math.floor(middle)] ?? 0) + (known[Math.ceil(middle)] ?? 0)) / 2
+  const isSlow = p95Ms >= slow.timesUsual * usualP95Ms && p95Ms >= usualP95Ms + slow.moreMs
+  return isSlow ? { p95Ms: Math.round(p95Ms), usualP95Ms: Math.round(usualP95Ms) } : undefined
+}
