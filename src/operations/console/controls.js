@@ -42,7 +42,7 @@ export function copyableId(id, { what, text = id }) {
 export function countdown({ endsAt, lifeMs }) {
   const leftMs = Math.max(0, endsAt - page.now)
   const share = Math.min(1, leftMs / lifeMs) || 0
-  const kind = share < 0.15 ? 'last' : share < 0.4 ? 'low' : ''
+  const kind = share < 0.15 ? 'bad' : share < 0.4 ? 'warn' : 'good'
   const style = { transform: `scaleX(${share.toFixed(4)})` }
   return html`<div class="life">
     <div class="track" aria-hidden="true"><div class="fill ${kind}" style=${style}></div></div>

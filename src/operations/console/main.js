@@ -47,7 +47,7 @@ receive({
     drawControls()
     if (state !== 'refused') return
     keepToken('')
-    say('That is not the ADMIN_TOKEN.', 'error')
+    say('That is not the ADMIN_TOKEN.', 'bad')
     connect()
   },
   onEvent(name, frame) {
@@ -95,10 +95,12 @@ setInterval(() => {
 /** What is known without a frame, so that it is right also where a frame cannot be understood. */
 function drawControls() {
   const shown = page.isPaused && state === 'live' ? 'paused' : (states[state] ?? 'connecting')
+  const tone = { live: 'good', waiting: 'bad' }[state]
   const lock = html`<button id="unlock" type="button" onClick=${unlock}>${page.isFull ? 'Lock' : 'Unlock'}</button>`
   draw(
     byId('controls'),
-    html`<span id="connection" class="connection" role="status" data-state=${state}>${shown}</span>
+    html`<span id="connection" class="connection ${tone}" role="status" data-state=${state}>
+        ${tone && html`<span class="dot"></span>`}${shown}</span>
       ${greeting?.needsToken && lock}
       <button type="button" aria-pressed=${page.isPaused} onClick=${pause}>${page.isPaused ? 'Resume' : 'Pause'}</button>
       <button type="button" onClick=${changeTheme}>Theme: ${theme}</button>`,
@@ -117,7 +119,7 @@ function notices() {
   const other = version !== firstVersion && `The gateway is now version ${version}: reload this page.`
   const standing = [greeting && !page.isFull && locked, other].filter(Boolean)
   const all = [...standing.map((text) => ({ key: text, text })), ...said]
-  return all.map((one) => html`<p key=${one.key} class="notice ${one.tone}">${one.text}</p>`)
+  return all.map((one) => html`<p key=${one.key} class="notice ${one.tone ?? 'warn'}">${one.text}</p>`)
 }
 
 function drawPage() {
@@ -154,7 +156,7 @@ const form = dialog.querySelector('form')
 form.addEventListener('submit', () => {
   const token = new FormData(form).get('token').trim()
   // A token with other characters, such as a dash that a chat replaced, does not fit into a header.
-  if (!/^[\x21-\x7e]+$/.test(token)) return say('An ADMIN_TOKEN has visible ASCII characters only.', 'error')
+  if (!/^[\x21-\x7e]+$/.test(token)) return say('An ADMIN_TOKEN has visible ASCII characters only.', 'bad')
   keepToken(token)
   connect()
 })

@@ -8,7 +8,7 @@ const down = 'VALKEY_URL does not answer: this replica works on its own, with it
 /** The gateway's mode and version. */
 export function brand() {
   const { mode, version } = page.latest.health
-  return html`<span class="badge ${mode.toLowerCase()}" id="mode">${mode}</span>
+  return html`<span class="badge ${mode === 'LIVE' ? 'good' : 'warn'}" id="mode">${mode}</span>
     <span class="dim" id="version">v${version}</span>`
 }
 

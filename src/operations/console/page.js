@@ -29,7 +29,7 @@ export const redraw = () => dispatchEvent(new Event('redraw'))
 /** What is said for a moment. */
 export const said = new Set()
 
-export function say(text, tone = '') {
+export function say(text, tone = 'warn') {
   const one = { key: performance.now(), text, tone }
   said.add(one)
   redraw()

@@ -98,7 +98,7 @@ function row(quote) {
     <td class="number minor">${toAmount} ${toAsset}</td>
     <td>${countdown(quote)}</td>
     <td class="number">${count(hits)}</td>
-    <td class="number minor ${drift > 0 ? 'up' : drift < 0 ? 'down' : ''}">
+    <td class="number minor ${drift > 0 ? 'good' : drift < 0 ? 'bad' : ''}">
       ${drift === null ? '–' : signedPercent(drift)}</td>
     ${page.isFull && html`<td class="number">${dropButton}</td>`}
   </tr>`
@@ -111,6 +111,6 @@ async function drop(action, what) {
     page.shown.quotes = page.shown.quotes.filter(({ id }) => action === 'drop' && id !== what.id)
     redraw()
   } catch (error) {
-    say(error.message, 'error')
+    say(error.message, 'bad')
   }
 }

@@ -70,6 +70,6 @@ async function set(changed) {
   try {
     show(await act('faults', changed))
   } catch (error) {
-    say(error.message, 'error')
+    say(error.message, 'bad')
   }
 }

@@ -54,7 +54,7 @@ export function rangeChoice() {
     range = target.value
     redraw()
   }
-  const choice = ([id, label]) => html`<label>
+  const choice = ([id, label]) => html`<label class="check">
     <input type="radio" name="range" value=${id} checked=${id === range} onChange=${choose} /><span>${label}</span>
   </label>`
   return html`<legend>History</legend>${Object.entries(ranges).map(choice)}`
