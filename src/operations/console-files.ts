@@ -21,8 +21,8 @@ const folder = new URL('operations/console/', programFolder)
 const library = new URL('../node_modules/htm/preact/standalone.mjs', programFolder)
 
 /**
- * Reads at once and keeps what it has read, so that a build beside a running gateway changes nothing that it serves. Reading
- * can fail for a moment, such as without a free descriptor; the next call tries again.
+ * Reads at once and keeps what it has read, so that a build beside a running gateway changes nothing that it serves.
+ * Reading can fail for a moment, such as without a free descriptor; the next call tries again.
  */
 export function readAtStart<Content>(read: () => Promise<Content>): () => Promise<Content> {
   let reading: Promise<Content> | undefined

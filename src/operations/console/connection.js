@@ -33,8 +33,8 @@ let next
 let pauseMs = firstPauseMs
 
 /**
- * Receives the gateway's events for the lifetime of the page: after a break it connects again. Not by an EventSource, because
- * that cannot send a token.
+ * Receives the gateway's events for the lifetime of the page: after a break it connects again. Not by an EventSource,
+ * because that cannot send a token.
  */
 export function receive({ onEvent, onState }) {
   handlers = { onEvent, onState }

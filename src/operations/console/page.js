@@ -39,7 +39,7 @@ export function say(text, tone = 'warn') {
   }, saidForMs)
 }
 
-/** Clients and the provider choose names and ids: a character that reverses or hides what follows is shown by its number. */
+/** Clients and the provider choose names and ids: what reverses or hides the next characters is shown by its number. */
 export function visible(text) {
   return text.replace(invisible, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }

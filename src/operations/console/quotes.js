@@ -48,7 +48,7 @@ export function view() {
 }
 
 function withKeys(quotes) {
-  // A provider may give one quote to several clients, and for readers ids are hidden: such rows differ only by their count.
+  // A provider may give one quote to several clients, and readers see no ids: such rows differ only by their count.
   const times = new Map()
   return quotes.map((quote) => {
     const nth = (times.get(quote.id) ?? 0) + 1

@@ -7,8 +7,8 @@ let lastKey = 0
 export const isOpen = (item) => opened.has(item)
 
 /**
- * A row that opens: by a click anywhere on it, or by its button with the keyboard; Escape closes it again. `item` is what it
- * shows.
+ * A row that opens: by a click anywhere on it, or by its button with the keyboard; Escape closes it again. `item` is what
+ * it shows.
  */
 export function openingRow(item, { columns, cells, describe, attributes }) {
   if (!keys.has(item)) keys.set(item, ++lastKey)

@@ -101,6 +101,7 @@ function headerOf(headers, wanted) {
 function outcome({ status, reason, durationMs, curl, body, headers }) {
   const cache = headerOf(headers, 'cache-status').replace(/^quotegate; /, '')
   const json = parsed(body)
+  const shown = json === undefined ? body : JSON.stringify(json, null, 2)
   return html`<div class="outcome">
     <div class="row">
       <span class="status ${statusClass(status)}">${status} ${reason}</span>
@@ -110,7 +111,7 @@ function outcome({ status, reason, durationMs, curl, body, headers }) {
       ${copyButton(curl, 'Copy curl')}
     </div>
     <pre class="curl" tabindex="0" aria-label="The request as curl">${curl}</pre>
-    <pre class="body" tabindex="0" aria-label="The body of the answer">${json === undefined ? body : JSON.stringify(json, null, 2)}</pre>
+    <pre class="body" tabindex="0" aria-label="The body of the answer">${shown}</pre>
     <details>
       <summary>${headers.length} headers</summary>
       <pre tabindex="0">${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}</pre>
