@@ -55,5 +55,6 @@ export async function program(folder) {
   return new Map([
     ...filesOf(built, folder),
     ...readdirSync(page).map((name) => [`operations/console/${name}`, readFileSync(join(page, name))]),
+    ['operations/console/htm.js', readFileSync(join(root, 'node_modules/htm/preact/standalone.mjs'))],
   ])
 }

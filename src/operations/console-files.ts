@@ -7,18 +7,22 @@ export interface ConsoleFile {
   body: Buffer
 }
 
+const scriptType = 'text/javascript; charset=utf-8'
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
+  '.js': scriptType,
   '.svg': 'image/svg+xml',
 }
 
 const folder = new URL('operations/console/', programFolder)
 
+/** Preact with htm, by which the page is drawn. A build puts it beside the page, as `htm.js`. */
+const library = new URL('../node_modules/htm/preact/standalone.mjs', programFolder)
+
 /**
- * Reads at once and keeps what it has read, so that a build beside a running gateway changes nothing that it serves. Reading
- * can fail for a moment, such as without a free descriptor; the next call tries again.
+ * Reads at once and keeps what it has read, so that a build beside a running gateway changes nothing that it serves.
+ * Reading can fail for a moment, such as without a free descriptor; the next call tries again.
  */
 export function readAtStart<Content>(read: () => Promise<Content>): () => Promise<Content> {
   let reading: Promise<Content> | undefined
@@ -41,6 +45,7 @@ export function createConsoleFiles(): (name: string) => Promise<ConsoleFile | un
       const type = types[extname(name)]
       if (type !== undefined) read.set(name, { type, body: await readFile(new URL(name, folder)) })
     }
+    if (!read.has('htm.js')) read.set('htm.js', { type: scriptType, body: await readFile(library) })
     return read
   })
   return async (name) => (await files()).get(name)

@@ -35,9 +35,7 @@ export function bytes(number) {
   return number < 1_048_576 ? `${(number / 1024).toFixed(0)} KiB` : `${(number / 1_048_576).toFixed(1)} MiB`
 }
 
-export function percent(share, digits = 1) {
-  return `${(share * 100).toFixed(digits)}%`
-}
+export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)}%`
 
 export function signedPercent(share) {
   const text = (Math.abs(share) * 100).toFixed(3)
@@ -45,18 +43,21 @@ export function signedPercent(share) {
   return `${share > 0 ? '+' : '−'}${text}%`
 }
 
-export function clockTime(at) {
-  return new Date(at).toLocaleTimeString('en-GB')
-}
+export const clockTime = (at) => new Date(at).toLocaleTimeString('en-GB')
 
 export function statusClass(status) {
   if (status === 0 || status >= 500) return 'bad'
   return status >= 400 ? 'warn' : 'good'
 }
 
+/** `1 pair`, `2 pairs`. */
+export function many(number, what) {
+  return `${count(number)} ${what}${number === 1 ? '' : 's'}`
+}
+
 /** `4 of 4 pairs`: of the pairs that all fail, those that have stopped. */
 export function pairsOf({ howMany, askedFor }) {
-  const pairs = `${count(howMany)} of ${count(askedFor)} pair${askedFor === 1 ? '' : 's'}`
+  const pairs = `${count(howMany)} of ${many(askedFor, 'pair')}`
   return howMany < askedFor ? `${pairs} stopped` : pairs
 }
 

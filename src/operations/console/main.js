@@ -1,166 +1,175 @@
-import { keepToken, storedToken } from './api.js'
-import { element, setText } from './dom.js'
-import { createEvents } from './events.js'
-import { createHeader } from './header.js'
-import { createOrders } from './orders.js'
-import { createOutages } from './outages.js'
-import { createQuotes } from './quotes.js'
-import { createRequests } from './requests.js'
-import { createSandbox } from './sandbox.js'
-import { createSavings } from './savings.js'
-import { createSettings } from './settings.js'
-import { openStream } from './stream.js'
-import { createTheme } from './theme.js'
-import { createTiles } from './tiles.js'
-import { createTryIt } from './try-it.js'
-import { createUpstreams } from './upstreams.js'
+import { connect, disconnect, keepToken, receive, storedToken } from './connection.js'
+import * as orders from './orders.js'
+import * as outages from './outages.js'
+import * as overview from './overview.js'
+import { draw, html, page, redraw, said, say } from './page.js'
+import * as panels from './panels.js'
+import * as quotes from './quotes.js'
+import * as requests from './requests.js'
+import { holdOpenRows } from './rows.js'
+import * as sandbox from './sandbox.js'
+import * as tiles from './tiles.js'
+import * as tryIt from './try-it.js'
 
 const hiddenMostMs = 10_000
-const saidForMs = 6_000
+const countDownEveryMs = 250
+const themeKey = 'quotegate-theme'
+const themes = ['auto', 'dark', 'light']
+const states = { live: 'live', waiting: 'reconnecting', refused: 'locked out' }
 
-let access = 'reading'
-let paused = false
-let pageVersion
-const notices = document.getElementById('notices')
-const connection = document.getElementById('connection')
-const unlock = document.getElementById('unlock')
-const pause = document.getElementById('pause')
-const skip = document.querySelector('.skip')
-const context = { say, isFull: () => access === 'full', isPaused: () => paused }
+let state
+/** The last `hello`. */
+let greeting
+let firstVersion
+let theme = localStorage.getItem(themeKey) ?? 'auto'
 
-createTheme()
-const header = createHeader()
-const overview = [header, createOutages(), createSavings()]
-const panels = [
-  createTiles(),
-  createQuotes(context),
-  createTryIt(),
-  createRequests(context),
-  createOrders(context),
-  createSandbox(context),
-  createSettings(),
-  createUpstreams(),
-  createEvents(),
-]
-
-// What scrolls must be reachable by keyboard, also where nothing in it takes the focus.
-for (const box of document.querySelectorAll('.panel .scroll')) {
-  box.tabIndex = 0
-  box.setAttribute('role', 'group')
-  box.setAttribute('aria-labelledby', box.closest('.panel').getAttribute('aria-labelledby'))
+/** By their places in index.html. */
+const views = {
+  ...overview,
+  outages: outages.view,
+  range: tiles.rangeChoice,
+  tiles: tiles.view,
+  requests: requests.view,
+  quotes: quotes.view,
+  upstreams: panels.upstreams,
+  events: panels.events,
+  try: tryIt.view,
+  orders: orders.view,
+  sandbox: sandbox.view,
+  settings: panels.settings,
 }
 
-const words = { live: 'live', waiting: 'reconnecting', refused: 'locked out' }
-function setState(state) {
-  connection.dataset.state = state
-  setText(connection, paused && state === 'live' ? 'paused' : words[state])
-}
+const byId = (id) => document.getElementById(id)
 
-const stream = openStream({
-  onState(state) {
-    setState(state)
+receive({
+  onState(next) {
+    state = next
+    drawControls()
     if (state !== 'refused') return
     keepToken('')
-    say('That is not the ADMIN_TOKEN.', 'error')
-    stream.restart()
+    say('That is not the ADMIN_TOKEN.', 'bad')
+    connect()
   },
   onEvent(name, frame) {
-    setState('live')
-    if (name === 'hello') {
-      access = frame.access
-      hideWhatIsLocked()
-      unlock.hidden = !frame.needsToken
-      setText(unlock, access === 'full' ? 'Lock' : 'Unlock')
-      tellAccess(frame)
-      tellVersion(frame.health)
+    state = 'live'
+    try {
+      take(name, frame)
+      drawControls()
+      holdOpenRows(drawPage)
+    } catch (error) {
+      // A defect of the page must be seen, and must not make it connect again without a pause.
+      page.latest = undefined
+      reportError(error)
+      throw error
     }
-    // What is wrong is shown even when paused.
-    for (const part of overview) part[name]?.(frame)
-    // `hello` is shown even when paused: the data on the page is of the connection before, maybe of another gateway.
-    if (paused && name !== 'hello') return
-    for (const panel of panels) panel[name]?.(frame)
   },
 })
 
-function notice(key, text, tone = '') {
-  const known = [...notices.children].find((node) => node.dataset.key === key)
-  if (text === undefined) return known?.remove()
-  const node = known ?? element('p', { 'data-key': key })
-  node.className = `notice ${tone}`
-  setText(node, text)
-  if (known === undefined) notices.append(node)
-  return node
+function take(name, frame) {
+  if (name === 'hello') {
+    greeting = frame
+    firstVersion ??= frame.health.version
+    page.isFull = frame.access === 'full'
+    document.querySelector('.skip').hash = page.isFull ? '#requests' : '#quotes'
+  }
+  page.latest = { ...page.latest, ...frame }
+  // `hello` is shown even when paused: the data on the page is of the connection before, maybe of another gateway.
+  if (name !== 'hello' && page.isPaused) return
+  page.shown = page.latest
+  page.shownAt = performance.now()
+  page.now = page.shownAt
+  for (const panel of [tiles, requests, orders, panels, sandbox]) panel[name]?.(frame)
 }
 
-function say(text, tone = '') {
-  const key = `said-${performance.now()}`
-  notice(key, text, tone)
-  setTimeout(() => notice(key, undefined), saidForMs)
-}
-
-/** What cannot be used, or is always empty, without full rights. */
-function hideWhatIsLocked() {
-  for (const node of document.querySelectorAll('[data-needs="full"]')) node.hidden = access !== 'full'
-  skip.hash = access === 'full' ? '#requests' : '#quotes'
-}
-
-function tellAccess({ needsToken }) {
-  if (access === 'full') return notice('access', undefined)
-  notice(
-    'access',
-    needsToken
-      ? 'Read-only. Unlock with the ADMIN_TOKEN to see request details and to change things.'
-      : 'Read-only: in production the console shows request details and changes things only with an ADMIN_TOKEN.',
-  )
-}
-
-/** A page of one version may not understand all that another one says. */
-function tellVersion({ version }) {
-  pageVersion ??= version
-  notice(
-    'version',
-    version === pageVersion ? undefined : `The gateway is now version ${version}: reload this page.`,
-  )
-}
-
-pause.addEventListener('click', () => {
-  paused = !paused
-  pause.setAttribute('aria-pressed', String(paused))
-  setText(pause, paused ? 'Resume' : 'Pause')
-  setState(connection.dataset.state ?? 'waiting')
-  if (!paused) stream.restart()
+addEventListener('redraw', () => {
+  drawControls()
+  drawPage()
 })
+redraw()
+setInterval(() => {
+  if (page.latest === undefined || page.isPaused) return
+  page.now = performance.now()
+  for (const name of ['quotes', 'try']) drawView(name)
+}, countDownEveryMs)
 
-const dialog = document.getElementById('token-dialog')
-unlock.addEventListener('click', () => {
+/** What is known without a frame, so that it is right also where a frame cannot be understood. */
+function drawControls() {
+  const shown = page.isPaused && state === 'live' ? 'paused' : (states[state] ?? 'connecting')
+  const tone = { live: 'good', waiting: 'bad' }[state]
+  const lock = html`<button id="unlock" type="button" onClick=${unlock}>${page.isFull ? 'Lock' : 'Unlock'}</button>`
+  draw(
+    byId('controls'),
+    html`<span id="connection" class="connection ${tone}" role="status" data-state=${state}>
+        ${tone && html`<span class="dot"></span>`}${shown}</span>
+      ${greeting?.needsToken && lock}
+      <button type="button" aria-pressed=${page.isPaused} onClick=${pause}>${page.isPaused ? 'Resume' : 'Pause'}</button>
+      <button type="button" onClick=${changeTheme}>Theme: ${theme}</button>`,
+  )
+  // The system's theme until the user chooses one.
+  document.documentElement.dataset.theme = theme
+  draw(byId('notices'), notices())
+}
+
+function notices() {
+  const version = greeting?.health.version
+  const locked = greeting?.needsToken
+    ? 'Read-only. Unlock with the ADMIN_TOKEN to see request details and to change things.'
+    : 'Read-only: in production the console shows request details and changes things only with an ADMIN_TOKEN.'
+  // A page of one version may not understand all that another one says.
+  const other = version !== firstVersion && `The gateway is now version ${version}: reload this page.`
+  const standing = [greeting && !page.isFull && locked, other].filter(Boolean)
+  const all = [...standing.map((text) => ({ key: text, text })), ...said]
+  return all.map((one) => html`<p key=${one.key} class="notice ${one.tone ?? 'warn'}">${one.text}</p>`)
+}
+
+function drawPage() {
+  if (page.latest === undefined) return
+  if (!page.isPaused) page.now = performance.now()
+  for (const name of Object.keys(views)) drawView(name)
+}
+
+function drawView(name) {
+  draw(document.querySelector(`[data-view="${name}"]`), views[name]())
+}
+
+function pause() {
+  page.isPaused = !page.isPaused
+  redraw()
+  if (!page.isPaused) connect()
+}
+
+function changeTheme() {
+  theme = themes[(themes.indexOf(theme) + 1) % themes.length]
+  localStorage.setItem(themeKey, theme)
+  redraw()
+}
+
+const dialog = byId('token-dialog')
+function unlock() {
   if (storedToken() === '') return dialog.showModal()
   keepToken('')
-  stream.restart()
-})
+  connect()
+}
 // Not a submit button: Enter in the field presses the first of those.
-document.getElementById('token-cancel').addEventListener('click', () => dialog.close('cancel'))
-dialog.addEventListener('close', () => {
-  const field = dialog.querySelector('input')
-  const token = field.value.trim()
-  if (dialog.returnValue === 'ok' && token !== '') {
-    // A token with other characters, such as a dash that a chat replaced, does not fit into a header.
-    if (/^[\x21-\x7e]+$/.test(token)) {
-      keepToken(token)
-      stream.restart()
-    } else say('An ADMIN_TOKEN has visible ASCII characters only.', 'error')
-  }
-  field.value = ''
-  dialog.returnValue = ''
+byId('token-cancel').addEventListener('click', () => dialog.close())
+const form = dialog.querySelector('form')
+form.addEventListener('submit', () => {
+  const token = new FormData(form).get('token').trim()
+  // A token with other characters, such as a dash that a chat replaced, does not fit into a header.
+  if (!/^[\x21-\x7e]+$/.test(token)) return say('An ADMIN_TOKEN has visible ASCII characters only.', 'bad')
+  keepToken(token)
+  connect()
 })
+dialog.addEventListener('close', () => form.reset())
 
 // A hidden tab closes its stream, so that it costs the gateway nothing.
 let hiding
 function stopWhileHidden() {
   clearTimeout(hiding)
-  if (document.hidden) hiding = setTimeout(() => stream.stop(), hiddenMostMs)
+  if (document.hidden) hiding = setTimeout(disconnect, hiddenMostMs)
 }
 stopWhileHidden()
 document.addEventListener('visibilitychange', () => {
   stopWhileHidden()
-  if (!document.hidden) stream.restart()
+  if (!document.hidden) connect()
 })

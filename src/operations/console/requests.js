@@ -1,149 +1,164 @@
-import { tailOf } from './copy.js'
-import { element, part, setText } from './dom.js'
+import { copyableId, tailOf } from './controls.js'
 import { clockTime, milliseconds, statusClass } from './format.js'
-import { createOpenRow, holdOpenRow } from './open-row.js'
-import { requestDetails } from './request-details.js'
+import { facts, html, Panel, page, redraw, Table } from './page.js'
+import { isOpen, openButton, openingRow } from './rows.js'
 
 const maxShown = 200
 /** As many as the gateway keeps when no page is open. */
 const maxFailed = 50
-const columns = 6
+const heads = ['Time, at', 'Request', 'Status', 'Cache or error', 'ms, number last', 'Request id, minor']
+const sources = { provider: "the provider's", gateway: "the gateway's own", client: "the client's" }
+const notSentWhy = { breaker: 'the breaker was open', saturated: 'no connection became free' }
+const partsOfTime = [
+  { key: 'queueMs', name: 'queue', text: 'Waited for a connection' },
+  { key: 'upstreamMs', name: 'upstream', text: 'Upstream, to the head of its answer' },
+  { key: 'transferMs', name: 'transfer', text: 'Body of the answer' },
+  { key: 'ownMs', name: 'own', text: 'The gateway itself' },
+]
 
 /** The last requests and the last failed ones, newest first. */
-export function createRequests({ isFull }) {
-  const panel = document.getElementById('requests')
-  const scroller = panel.querySelector('.scroll')
-  const body = panel.querySelector('tbody')
-  const filters = {
-    text: part(panel, 'filter'),
-    area: part(panel, 'area'),
-    source: part(panel, 'source'),
-    status: part(panel, 'status'),
-  }
-  let rows = []
-  let skipped = 0
-  /** The next tick may tell again of those that failed in the second in which the page connected. */
-  let failedBefore = new Set()
-  for (const filter of Object.values(filters)) {
-    filter.addEventListener('input', () => {
-      for (const row of rows) sift(row)
-      tell()
-    })
-  }
+let requests = []
+let skipped = 0
+const filters = { filter: '', area: '', source: '', status: '' }
 
-  function isWanted({ request, text }) {
-    const { area, source, status } = filters
-    if (area.value !== '' && request.route !== area.value) return false
-    if (status.value !== '' && Math.floor(request.status / 100) !== Number(status.value)) return false
-    if (source.value === 'any' ? request.source === null : !['', request.source].includes(source.value))
-      return false
-    return text.includes(filters.text.value.trim().toLowerCase())
-  }
+export function hello(frame) {
+  requests = []
+  skipped = 0
+  add([...frame.failures, ...frame.requests])
+}
 
-  function sift(row) {
-    row.isWanted = isWanted(row)
-    row.shown.hidden = !row.isWanted
-  }
+export function tick(frame) {
+  if (page.isFull) skipped += frame.skipped
+  add(frame.requests)
+}
 
-  function add(request) {
-    const button = element(
-      'button',
-      { type: 'button', class: 'open', title: request.path },
-      element('span', { class: 'method', text: request.method }),
-      ` ${request.path || '(unreadable)'}`,
-    )
-    const status = request.status === 0 ? 'broken off' : String(request.status)
-    const node = element(
-      'tr',
-      { 'data-request': request.requestId },
-      element('td', { class: 'dim at', text: clockTime(request.at) }),
-      element('td', { class: 'path' }, button),
-      element('td', { class: `status ${statusClass(request.status)}`, text: status }),
-      element('td', {}, sourceChip(request) ?? cacheChip(request)),
-      element('td', { class: 'number last', text: milliseconds(request.durationMs) }),
-      element('td', { class: 'mono dim minor', title: request.requestId, text: tailOf(request.requestId) }),
-    )
-    const text = `${request.method} ${request.path} ${status} ${request.route} ${request.application} ${request.requestId} ${sourceText(request)}`
-    const describe = () => requestDetails(request)
-    const shown = createOpenRow({ row: node, button, columns, describe })
-    const row = { request, shown, text: text.toLowerCase(), isWanted: true }
-    rows.unshift(row)
-    body.prepend(node)
-    sift(row)
-  }
-
-  /** Failed requests stay longer than others, and so does what is being read. */
-  function trim() {
-    let failed = 0
-    rows = rows.filter(({ request, shown }, index) => {
+function add(seen) {
+  // What failed in the second in which the page connected may come twice. The first stays, because it may be open.
+  const all = new Map([...seen, ...requests].map((request) => [request.number, request]))
+  // Failed requests stay longer than others, and so does what is being read.
+  let failed = 0
+  requests = [...all.values()]
+    .sort((left, right) => right.number - left.number)
+    .filter((request, index) => {
       if (request.source !== null) failed += 1
-      const isOneOfFailed = request.source !== null && failed <= maxFailed
-      if (index < maxShown || isOneOfFailed || shown.isOpen) return true
-      shown.remove()
-      return false
+      return index < maxShown || (request.source !== null && failed <= maxFailed) || isOpen(request)
     })
-  }
-
-  function tell() {
-    const wanted = rows.filter(({ isWanted }) => isWanted).length
-    const more = skipped > 0 ? `; ${skipped.toLocaleString('en')} more were counted, not listed` : ''
-    const some = wanted < rows.length ? `${wanted} of ` : ''
-    setText(part(panel, 'count'), rows.length > 0 ? `${some}the last ${rows.length}${more}` : '')
-    const empty = part(panel, 'empty')
-    empty.hidden = wanted > 0
-    setText(
-      empty,
-      rows.length > 0
-        ? 'No request here matches the filters.'
-        : 'No requests since you opened this page, and none that failed before.',
-    )
-  }
-
-  return {
-    hello({ requests, failures }) {
-      for (const { shown } of rows) shown.remove()
-      rows = []
-      skipped = 0
-      failedBefore = new Set(failures.map(({ number }) => number))
-      const all = new Map([...requests, ...failures].map((request) => [request.number, request]))
-      for (const request of [...all.values()].sort((left, right) => left.number - right.number)) add(request)
-      tell()
-    },
-    tick(frame) {
-      holdOpenRow(scroller, () => {
-        for (const request of frame.requests) if (!failedBefore.has(request.number)) add(request)
-      })
-      if (isFull()) skipped += frame.skipped
-      trim()
-      tell()
-    },
-  }
 }
 
-function cacheChip({ cacheStatus }) {
-  if (cacheStatus === null) return undefined
-  const brief = cacheStatus.replace(/^quotegate; /, '')
-  const kind = /^hit/.test(brief)
-    ? 'hit'
-    : /collapsed/.test(brief)
-      ? 'collapsed'
-      : /stored/.test(brief)
-        ? 'miss'
-        : 'bypass'
-  return element('span', { class: `chip ${kind === 'hit' ? 'hit' : ''}`, text: kind, title: cacheStatus })
+export function view() {
+  if (!page.isFull) return undefined
+  const wanted = requests.filter(isWanted)
+  const more = skipped > 0 ? `; ${skipped.toLocaleString('en')} more were counted, not listed` : ''
+  const some = wanted.length < requests.length ? `${wanted.length} of ` : ''
+  const count = requests.length > 0 ? `${some}the last ${requests.length}${more}` : ''
+  const none = 'No requests since you opened this page, and none that failed before.'
+  const empty = requests.length > 0 ? 'No request here matches the filters.' : none
+  return html`<${Panel} id="requests" title="Live requests" kind="wide" count=${count} tools=${tools()}>
+    <${Table} of="requests" kind="tall" heads=${heads} empty=${wanted.length === 0 && empty}>
+      <tbody>${wanted.flatMap(rowOf)}</tbody>
+    <//>
+  <//>`
 }
+
+function tools() {
+  const filter = ({ target: { dataset, value } }) => {
+    filters[dataset.role] = value.trim().toLowerCase()
+    redraw()
+  }
+  return html`<div class="filters">
+    <select data-role="area" aria-label="Area of the requests" onInput=${filter}>
+      <option value="">All areas</option><option value="quote">Quotes</option>
+      <option value="float-order">Float orders</option><option value="order">Other orders</option>
+      <option value="swap">Rest of swap</option><option value="payments">Payments</option>
+      <option value="webhooks">Webhooks</option><option value="none">No area</option>
+    </select>
+    <select data-role="source" aria-label="Source of the error" onInput=${filter}>
+      <option value="">Any outcome</option><option value="any">All errors</option>
+      <option value="provider">Provider's errors</option><option value="gateway">Gateway's errors</option>
+      <option value="client">Clients' errors</option>
+    </select>
+    <select data-role="status" aria-label="Status of the requests" onInput=${filter}>
+      <option value="">Any status</option><option value="2">2xx</option><option value="3">3xx</option>
+      <option value="4">4xx</option><option value="5">5xx</option><option value="0">broken off</option>
+    </select>
+    <input type="search" data-role="filter" placeholder="Filter" aria-label="Filter the requests" onInput=${filter} />
+  </div>`
+}
+
+function isWanted(request) {
+  const { filter, area, source, status } = filters
+  if (area !== '' && request.route !== area) return false
+  if (status !== '' && Math.floor(request.status / 100) !== Number(status)) return false
+  if (source === 'any' ? request.source === null : !['', request.source].includes(source)) return false
+  const { method, path, route, application, requestId } = request
+  const words = [method, path, statusText(request), route, application, requestId, sourceText(request)]
+  return words.join(' ').toLowerCase().includes(filter)
+}
+
+function rowOf(request) {
+  const { at, method, path, status, durationMs, requestId } = request
+  const cells = html`
+    <td class="dim at">${clockTime(at)}</td>
+    <td class="path">
+      ${openButton(request, path, html`<span class="method">${method}</span>`, ` ${path || '(unreadable)'}`)}
+    </td>
+    <td class="status ${statusClass(status)}">${statusText(request)}</td>
+    <td>${chip(request)}</td>
+    <td class="number last">${milliseconds(durationMs)}</td>
+    <td class="mono dim minor" title=${requestId}>${tailOf(requestId)}</td>`
+  const attributes = { 'data-request': requestId }
+  return openingRow(request, { columns: 6, cells, attributes, describe: () => details(request) })
+}
+
+const statusText = ({ status }) => (status === 0 ? 'broken off' : String(status))
+const sourceText = ({ source, notSent }) => (notSent ? `not sent: ${notSent}` : (source ?? ''))
 
 /** An error says whose it is. An answer of the provider and one that is made here in its place differ. */
-function sourceChip(request) {
-  if (request.source === null) return undefined
-  const { status, cacheStatus } = request
-  return element('span', {
-    class: `chip status ${statusClass(status)}`,
-    text: sourceText(request),
-    title: cacheStatus ?? undefined,
-  })
+function chip(request) {
+  const { source, status, cacheStatus } = request
+  if (source === null && cacheStatus === null) return undefined
+  const kind = source === null ? (cacheKind(cacheStatus) ?? 'bypass') : `status ${statusClass(status)}`
+  return html`<span class="chip ${kind}" title=${cacheStatus}>${source === null ? kind : sourceText(request)}</span>`
 }
 
-function sourceText({ source, notSent }) {
-  return notSent ? `not sent: ${notSent}` : (source ?? '')
+/** What Cache-Status says; undefined if the cache had no part. */
+export function cacheKind(cacheStatus) {
+  if (cacheStatus.includes('; hit')) return 'hit'
+  if (cacheStatus.includes('collapsed')) return 'collapsed'
+  return cacheStatus.includes('stored') ? 'miss' : undefined
+}
+
+/** Who asked, what came of it, and where its time went. */
+function details(request) {
+  const parts = partsOfTime.filter(({ key }) => request[key] !== null)
+  const list = facts([
+    ['Request', `${request.method} ${request.path}`],
+    ['Route', request.route],
+    ['Why', request.why || whyOf(request)],
+    ['Error', sources[request.source]],
+    ['Not sent', notSentWhy[request.notSent]],
+    ['Cache-Status', request.cacheStatus],
+    ['Took', `${milliseconds(request.durationMs)} ms`],
+    ...parts.map(({ key, text }) => [text, `${milliseconds(request[key])} ms`]),
+    ['Upstream', request.ownMs === null ? 'waited for the call of another request' : ''],
+    ['App-Name', request.application],
+    ['Client', request.client],
+    ['Request id', copyableId(request.requestId, { what: 'request id' })],
+  ])
+  // The list says the same in words.
+  const bar = html`<div class="time-bar" aria-hidden="true">${parts.map(({ key, name, text }) => {
+    const style = { flexGrow: String(request[key]) }
+    return html`<span class=${name} title=${text} style=${style}></span>`
+  })}</div>`
+  return html`<div class="details">${parts.length > 1 && bar}${list}</div>`
+}
+
+function whyOf({ status, cacheStatus }) {
+  if (status === 0) return 'The client left, or the answer broke off.'
+  const whys = {
+    hit: 'Answered from memory; the upstream was not asked.',
+    collapsed: 'Waited for the same call as another request.',
+    miss: 'Not in memory: fetched, and kept until its expiry.',
+  }
+  return whys[cacheKind(cacheStatus ?? '')] ?? ''
 }

@@ -1,6 +1,6 @@
-import { act } from './api.js'
-import { element, part, setText } from './dom.js'
+import { act } from './connection.js'
 import { percent, span } from './format.js'
+import { html, Panel, page, redraw, say } from './page.js'
 
 const ms = (value) => `${Math.round(value)} ms`
 const sliders = [
@@ -9,91 +9,67 @@ const sliders = [
   { key: 'resetRate', label: 'Resets', max: 1, step: 0.05, say: (value) => percent(value, 0) },
   { key: 'quoteLifetimeMs', label: 'Quote lifetime', min: 1_000, max: 120_000, step: 1_000, say: span },
   {
-    key: 'clockOffsetMs',
-    label: "Provider's clock",
-    min: -60_000,
-    max: 60_000,
-    step: 1_000,
+    ...{ key: 'clockOffsetMs', label: "Provider's clock", min: -60_000, max: 60_000, step: 1_000 },
     say: (value) => `${value > 0 ? '+' : ''}${span(value)}`,
   },
 ]
 const usual = {
-  latencyMs: 0,
-  errorRate: 0,
-  resetRate: 0,
-  cutRate: 0,
-  hangRate: 0,
-  quoteLifetimeMs: 30_000,
-  clockOffsetMs: 0,
-  restrictedPlace: '203.0.113.0/24',
-  orderOutcome: 'complete',
-  scope: 'all',
+  ...{ latencyMs: 0, errorRate: 0, resetRate: 0, cutRate: 0, hangRate: 0, quoteLifetimeMs: 30_000 },
+  ...{ clockOffsetMs: 0, restrictedPlace: '203.0.113.0/24', orderOutcome: 'complete', scope: 'all' },
 }
 
-export function createSandbox({ say }) {
-  const panel = document.getElementById('sandbox')
-  const form = part(panel, 'body')
-  const shown = sliders.map((slider) => {
-    const output = element('output')
-    const range = element('input', {
-      type: 'range',
-      name: slider.key,
-      min: slider.min ?? 0,
-      max: slider.max,
-      step: slider.step,
-      'aria-label': slider.label,
-    })
-    range.addEventListener('input', () => tell(slider, range, output))
-    range.addEventListener('change', () => set({ [slider.key]: Number(range.value) }))
-    form.append(element('label', {}, element('span', { class: 'name' }, slider.label, output), range))
-    return { slider, range, output }
-  })
-  const place = element('input', { name: 'restrictedPlace', spellcheck: 'false', autocomplete: 'off' })
-  place.addEventListener('change', () => set({ restrictedPlace: place.value.trim() }))
-  form.append(element('label', {}, 'Restricted place (CIDR)', place))
-  const scope = choice('scope', ['all', 'swap', 'payments'])
-  form.append(element('label', {}, 'Latency and errors apply to', scope))
-  const outcome = choice('orderOutcome', ['complete', 'failed', 'refunded', 'expired'])
-  form.append(element('label', {}, 'New orders end as', outcome))
-  form.addEventListener('submit', (event) => event.preventDefault())
-  part(panel, 'reset').addEventListener('click', () => set(usual))
+/** How the sandbox behaves; null without one, and without full rights. */
+let faults = null
 
-  function choice(name, values) {
-    const options = values.map((value) => element('option', { value, text: value }))
-    const select = element('select', { name }, ...options)
-    select.addEventListener('change', () => set({ [name]: select.value }))
-    return select
-  }
+export function hello(frame) {
+  faults = frame.faults
+}
 
-  function tell(slider, range, output) {
-    const text = slider.say(Number(range.value))
-    setText(output, text)
-    range.setAttribute('aria-valuetext', text)
-  }
+export function view() {
+  if (faults === null) return undefined
+  const reset = html`<button type="button" class="quiet" onClick=${() => set(usual)}>Reset</button>`
+  const what = 'how both upstreams behave from now on, for every client'
+  return html`<${Panel} id="sandbox" title="Sandbox" count=${what} tools=${page.isFull && reset}>
+    <form class="sliders" data-role="body" onSubmit=${(event) => event.preventDefault()}>
+      ${sliders.map(slider)}
+      <label>Restricted place (CIDR)<input spellcheck=${false} autocomplete="off"
+        ...${changing('restrictedPlace')} /></label>
+      ${choice('Latency and errors apply to', 'scope', ['all', 'swap', 'payments'])}
+      ${choice('New orders end as', 'orderOutcome', ['complete', 'failed', 'refunded', 'expired'])}
+    </form>
+  <//>`
+}
 
-  function show(faults) {
-    for (const { slider, range, output } of shown) {
-      range.value = String(faults[slider.key])
-      tell(slider, range, output)
-    }
-    place.value = faults.restrictedPlace
-    scope.value = faults.scope
-    outcome.value = faults.orderOutcome
-  }
+function slider({ key, label, min = 0, max, step, say: sayValue }) {
+  const text = sayValue(faults[key])
+  return html`<label>
+    <span class="name">${label}<output>${text}</output></span>
+    <input type="range" min=${min} max=${max} step=${step} aria-label=${label} aria-valuetext=${text}
+      ...${changing(key, Number)} />
+  </label>`
+}
 
-  async function set(next) {
-    try {
-      show(await act('faults', next))
-    } catch (error) {
-      say(error.message, 'error')
-    }
-  }
+function choice(label, name, values) {
+  const options = values.map((value) => html`<option value=${value}>${value}</option>`)
+  return html`<label>${label}<select ...${changing(name)}>${options}</select></label>`
+}
 
-  return {
-    hello({ faults }) {
-      panel.hidden = faults === null
-      if (faults !== null) show(faults)
-    },
-    tick() {},
+/** The attributes of a control. While it is being moved, nothing is sent yet. */
+function changing(name, read = (text) => text.trim()) {
+  const changed = ({ target }) => ({ [name]: read(target.value) })
+  const onInput = (event) => show(changed(event))
+  return { name, value: faults[name], onInput, onChange: (event) => set(changed(event)) }
+}
+
+function show(changed) {
+  faults = { ...faults, ...changed }
+  redraw()
+}
+
+async function set(changed) {
+  try {
+    show(await act('faults', changed))
+  } catch (error) {
+    say(error.message, 'bad')
   }
 }

@@ -1,194 +1,134 @@
-import { element, setText } from './dom.js'
 import { count, milliseconds, reach } from './format.js'
-import { createSlots } from './history.js'
-import { createSparkline } from './sparkline.js'
+import { html, page, redraw } from './page.js'
 
 /** Right after the start, a line is not drawn over more than this many slots. */
 const fewestPoints = 60
 const dayMs = 86_400_000
+/** Other troubles may last for days, and would mark all. */
 const marked = new Set(['upstream', 'pairs', 'store'])
-const ranges = [
-  { id: 'seconds', label: '15 min' },
-  { id: 'minutes', label: '24 h' },
-]
+const ranges = { seconds: '15 min', minutes: '24 h' }
+const width = 120
+const height = 32
 
-/** For each tile: what is drawn of a slot, and the text about all slots of the range. */
-const tiles = [
-  {
-    id: 'requests',
-    label: 'Requests',
-    draw: (slots) => slots.of('requests'),
-    read: ({ slots, period, recent: { requestsPerSecond } }) => ({
-      value: requestsPerSecond < 10 ? String(requestsPerSecond) : count(Math.round(requestsPerSecond)),
-      unit: '/s',
-      more: `${count(slots.sum('requests'))} in the ${period}`,
-    }),
-  },
-  {
-    id: 'hits',
-    label: 'Cache hits',
-    highest: 1,
-    draw(slots) {
-      const hits = slots.of('hits')
-      return slots.of('quotes').map((quotes, index) => (quotes > 0 ? hits[index] / quotes : null))
-    },
-    read({ slots, period }) {
-      const quotes = slots.sum('quotes')
-      const hits = slots.sum('hits')
-      if (quotes === 0) return { value: '–', unit: '', more: `no quote in the ${period}` }
-      return {
-        value: ((hits / quotes) * 100).toFixed(0),
-        unit: '%',
-        more: `${count(hits)} of ${count(quotes)}, ${period}`,
-      }
-    },
-  },
-  {
-    id: 'p95',
-    label: 'p95 of answers',
-    draw: (slots) => slots.of('p95Ms'),
-    read: ({ recent }) => ({
-      value: milliseconds(recent.p95Ms),
-      unit: recent.p95Ms === null ? '' : 'ms',
-      more: reach(recent.seconds),
-    }),
-  },
-  {
-    id: 'errors',
-    label: 'Upstream errors',
-    draw: (slots) => slots.of('errors'),
-    read({ slots, period }) {
-      const errors = slots.sum('errors')
-      return { value: count(errors), unit: '', more: period, tone: errors > 0 ? 'bad' : '' }
-    },
-  },
-  {
-    id: 'refused',
-    label: 'Orders refused',
-    draw: (slots) => slots.of('refused'),
-    read({ slots, period, refusedTotal }) {
-      const refused = slots.sum('refused')
-      return {
-        value: count(refused),
-        unit: '',
-        more: `${period}; ${count(refusedTotal)} since the start`,
-        tone: refused > 0 ? 'warn' : '',
-      }
-    },
-  },
-  {
-    id: 'in-flight',
-    label: 'In flight',
-    draw: (slots) => slots.of('inFlight'),
-    read: ({ slots, period, inFlight }) => ({
-      value: count(inFlight),
-      unit: '',
-      more: `peak ${count(slots.peak('inFlight'))}, ${period}`,
-    }),
-  },
-]
+/** The slots of each range as the gateway keeps them, and what has come since. */
+let rings
+let range = 'seconds'
+/** Outages of the past by their ids, and those that go on. */
+let outages
 
-export function createTiles() {
-  const section = document.getElementById('tiles')
-  const rings = {}
-  let range = 'seconds'
-  let latest
-  /** Outages of the past by their ids, and those that go on. */
-  const outages = new Map()
-  const drawn = tiles.map((tile) => {
-    const number = element('span')
-    const unit = element('small')
-    const more = element('div', { class: 'more' })
-    const spark = createSparkline(tile.label)
-    const node = element(
-      'div',
-      { class: 'tile', 'data-tile': tile.id },
-      element(
-        'div',
-        { class: 'tile-text' },
-        element('div', { class: 'label', text: tile.label }),
-        element('div', { class: 'value' }, number, unit),
-        more,
-      ),
-      spark.node,
-    )
-    section.append(node)
-    return { tile, number, unit, more, spark, node }
-  })
-
-  const choices = ranges.map(({ id, label }) => {
-    const input = element('input', { type: 'radio', name: 'range', value: id, checked: id === range })
-    input.addEventListener('change', () => {
-      range = id
-      if (latest !== undefined) show(latest)
-    })
-    return element('label', {}, input, element('span', { text: label }))
-  })
-  document.getElementById('range').append(...choices)
-
-  function noteOutages({ outages: current, health: { now } }) {
-    for (const [id, outage] of outages) {
-      if (outage.until === null && !current.some((one) => one.id === id))
-        outages.set(id, { ...outage, until: now })
-      else if (outage.until !== null && now - outage.until > dayMs) outages.delete(id)
-    }
-    for (const outage of current) outages.set(outage.id, outage)
-  }
-
-  /** Other troubles may last for days, and would mark all. */
-  function marksOf(slots, now) {
-    const placeOf = (at) => slots.length - 1 - (now - at) / slots.slotMs
-    return (
-      [...outages.values()]
-        .filter(({ what }) => marked.has(what))
-        // A slot is drawn at its end, so that what ended within the first one, or while it was closed, comes before it.
-        .filter(({ until }) => until === null || placeOf(until) > -2)
-        .map(({ since, until }) => [placeOf(since), placeOf(until ?? now)])
-    )
-  }
-
-  function show(frame) {
-    latest = frame
-    const slots = rings[range]
-    const period = periodOf(slots, frame.health.uptimeMs)
-    const { refusedTotal, recent, health } = frame
-    const state = { slots, period, recent, refusedTotal, inFlight: health.inFlight }
-    const marks = marksOf(slots, health.now)
-    for (const { tile, number, unit, more, spark, node } of drawn) {
-      const said = tile.read(state)
-      setText(number, said.value)
-      setText(unit, said.unit)
-      setText(more, said.more)
-      more.title = said.more
-      node.className = `tile ${said.tone ?? ''}`
-      spark.draw(tile.draw(slots), {
-        points: Math.max(fewestPoints, slots.length),
-        highest: tile.highest,
-        outages: marks,
-        said: `${said.value}${said.unit}, ${said.more}`,
-      })
-    }
-  }
-
-  return {
-    hello(frame) {
-      rings.seconds = createSlots(frame.history.seconds)
-      rings.minutes = createSlots(frame.history.minutes)
-      outages.clear()
-      for (const outage of frame.history.outages) outages.set(outage.id, outage)
-      noteOutages(frame)
-      show(frame)
-    },
-    tick(frame) {
-      rings.seconds.take(frame.seconds)
-      rings.minutes.take(frame.minutes)
-      noteOutages(frame)
-      show(frame)
-    },
-  }
+export function hello(frame) {
+  rings = frame.history
+  outages = new Map(frame.history.outages.map((outage) => [outage.id, outage]))
+  noteOutages(frame)
 }
 
-/** The first slot of a range is rarely whole. */
-function periodOf(slots, uptimeMs) {
-  return reach(Math.min((slots.length * slots.slotMs) / 1000, uptimeMs / 1000))
+export function tick(frame) {
+  for (const name of Object.keys(ranges)) takeSlots(rings[name], frame[name])
+  noteOutages(frame)
+}
+
+/** Takes the newest slots; those that are known already are replaced. */
+function takeSlots(ring, { last, values }) {
+  for (const [name, list] of Object.entries(values)) {
+    const known = ring.values[name]
+    const kept = Math.max(0, known.length - list.length + last - ring.last)
+    // A slot that no frame told of is not known.
+    const missed = Array(Math.max(0, kept - known.length)).fill(null)
+    ring.values[name] = [...known.slice(0, kept), ...missed, ...list].slice(-ring.slots)
+  }
+  ring.last = last
+}
+
+function noteOutages({ outages: current, health: { now } }) {
+  for (const [id, outage] of outages) {
+    if (outage.until === null && !current.some((one) => one.id === id))
+      outages.set(id, { ...outage, until: now })
+    else if (outage.until !== null && now - outage.until > dayMs) outages.delete(id)
+  }
+  for (const outage of current) outages.set(outage.id, outage)
+}
+
+/** The choice of what the tiles cover. */
+export function rangeChoice() {
+  const choose = ({ target }) => {
+    range = target.value
+    redraw()
+  }
+  const choice = ([id, label]) => html`<label class="check">
+    <input type="radio" name="range" value=${id} checked=${id === range} onChange=${choose} /><span>${label}</span>
+  </label>`
+  return html`<legend>History</legend>${Object.entries(ranges).map(choice)}`
+}
+
+export function view() {
+  const { recent, refusedTotal, health } = page.shown
+  const { requestsPerSecond } = recent
+  const { slotMs, values: of } = rings[range]
+  const sum = (name) => of[name].reduce((total, value) => total + (value ?? 0), 0)
+  const [quotes, hits, errors, refused] = ['quotes', 'hits', 'errors', 'refused'].map(sum)
+  const hitShares = of.quotes.map((asked, index) => (asked > 0 ? of.hits[index] / asked : null))
+  // The first slot of a range is rarely whole.
+  const period = reach(Math.min(of.requests.length * slotMs, health.uptimeMs) / 1000)
+  return html`
+    <${Tile} id="requests" label="Requests" line=${of.requests} unit="/s"
+      value=${requestsPerSecond < 10 ? requestsPerSecond : count(Math.round(requestsPerSecond))} more="${count(sum('requests'))} in the ${period}" />
+    <${Tile} id="hits" label="Cache hits" line=${hitShares} highest=${1} unit=${quotes > 0 && '%'}
+      value=${quotes > 0 ? ((hits / quotes) * 100).toFixed(0) : '–'}
+      more=${quotes > 0 ? `${count(hits)} of ${count(quotes)}, ${period}` : `no quote in the ${period}`} />
+    <${Tile} id="p95" label="p95 of answers" line=${of.p95Ms} unit=${recent.p95Ms !== null && 'ms'}
+      value=${milliseconds(recent.p95Ms)} more=${reach(recent.seconds)} />
+    <${Tile} id="errors" label="Upstream errors" line=${of.errors} tone=${errors > 0 && 'bad'}
+      value=${count(errors)} more=${period} />
+    <${Tile} id="refused" label="Orders refused" line=${of.refused} tone=${refused > 0 && 'warn'}
+      value=${count(refused)} more="${period}; ${count(refusedTotal)} since the start" />
+    <${Tile} id="in-flight" label="In flight" line=${of.inFlight}
+      value=${count(health.inFlight)} more="peak ${count(Math.max(0, ...of.inFlight))}, ${period}" />`
+}
+
+function Tile({ id, label, line, highest, value, unit, more, tone }) {
+  return html`<div class="tile ${tone || ''}" data-tile=${id}>
+    <div class="tile-text">
+      <div class="label">${label}</div>
+      <div class="value"><span>${value}</span><small>${unit}</small></div>
+      <div class="more" title=${more}>${more}</div>
+    </div>
+    ${sparkline(line, highest, `${label}: ${value}${unit || ''}, ${more}`)}
+  </div>`
+}
+
+/** Values as a line, with the times of outages marked; null is a slot without a value. */
+function sparkline(values, highest = 0, said) {
+  const points = Math.max(fewestPoints, values.length)
+  const top = Math.max(highest, ...values, 1e-9)
+  const xOf = (index) => ((index + points - values.length) / (points - 1)) * width
+  const yOf = (value) => height - 1 - (value / top) * (height - 4)
+  const known = values.flatMap((value, index) =>
+    value === null ? [] : [[xOf(index).toFixed(1), yOf(value).toFixed(1)]],
+  )
+  const line = known.map(([x, y], index) => `${index === 0 ? 'M' : 'L'}${x} ${y}`).join('')
+  const area = line && `${line}L${known.at(-1)[0]} ${height}L${known[0][0]} ${height}Z`
+  return html`<svg class="spark" viewBox="0 0 ${width} ${height}" preserveAspectRatio="none" role="img"
+    aria-label=${said}>
+    <path class="outage-mark" d=${marks(values.length, xOf)} />
+    <path class="area" d=${area} />
+    <path class="line" d=${line} />
+  </svg>`
+}
+
+function marks(length, xOf) {
+  const { now } = page.shown.health
+  const placeOf = (at) => length - 1 - (now - at) / rings[range].slotMs
+  const bars = [...outages.values()]
+    .filter(({ what }) => marked.has(what))
+    // A slot is drawn at its end, so that what ended within the first one, or while it was closed, comes before it.
+    .filter(({ until }) => until === null || placeOf(until) > -2)
+    .map(({ since, until }) => bar(xOf(placeOf(since)), xOf(placeOf(until ?? now))))
+  return bars.join('')
+}
+
+/** At least as wide as can be seen. */
+function bar(from, to) {
+  const left = Math.max(0, from)
+  const right = Math.min(width, Math.max(to, from + 1))
+  return right <= left ? '' : `M${left.toFixed(1)} 0H${right.toFixed(1)}V${height}H${left.toFixed(1)}Z`
 }

@@ -1,189 +1,122 @@
-import { act } from './api.js'
-import { copyButton } from './copy.js'
-import { createCountdown } from './countdown.js'
-import { element, part, setText } from './dom.js'
+import { act } from './connection.js'
+import { copyButton, countdown } from './controls.js'
 import { milliseconds, statusClass } from './format.js'
+import { html, Panel, page, redraw } from './page.js'
+import { cacheKind } from './requests.js'
 
 const maxSteps = 8
 
+/** What has come of the last trials. */
+let steps = []
+let answer
+let error
+/** The quote that was answered last, with an order for it; undefined if the answer was not a quote. */
+let offer
+
 /** Lets a user send requests through the gateway: see a miss, a hit, a quote that expires, an order that is refused. */
-export function createTryIt() {
-  const panel = document.getElementById('try')
-  const fields = {
-    pair: input('pair', 'ETH_USDC'),
-    amount: input('amount', '0.1'),
-    application: input('application', 'demo'),
-    client: input('client', '', 'your own, 127.0.0.1'),
-  }
-  const ask = element('button', { type: 'submit', class: 'primary', text: 'Ask for a quote' })
-  const hint = element('p', { class: 'dim' })
-  const steps = element('ol', { class: 'steps', 'aria-label': 'What you have tried' })
-  const outcome = element('div', { 'aria-live': 'polite' })
-  const orderBody = element('textarea', { name: 'order', rows: '4', spellcheck: 'false', maxlength: '65536' })
-  const place = element('button', { type: 'button', text: 'Place the order' })
-  const sure = element('input', { type: 'checkbox', name: 'sure' })
-  const sureLabel = element('label', { class: 'check', hidden: true }, sure, 'This goes to the real provider')
-  const countdown = createCountdown()
-  const life = element('div', { hidden: true }, countdown.node)
-  const order = element(
-    'div',
-    { class: 'stack', hidden: true },
-    element('label', {}, 'Order body', orderBody),
-    element('div', { class: 'row' }, sureLabel, element('span', { class: 'spring' }), place),
-  )
-  const form = element(
-    'form',
-    { class: 'stack' },
-    element(
-      'div',
-      { class: 'fields' },
-      labelled('Pair', fields.pair),
-      labelled('Amount', fields.amount),
-      labelled('App-Name', fields.application),
-      labelled('Client address', fields.client),
-    ),
-    hint,
-    element('div', { class: 'row middle' }, ask, steps),
-    life,
-    outcome,
-    order,
-  )
-  part(panel, 'body').append(form)
-  let live = false
-
-  form.addEventListener('submit', (event) => {
-    event.preventDefault()
-    void send({ kind: 'quote' }, ask)
-  })
-  place.addEventListener('click', () => {
-    if (live && !sure.checked)
-      return outcome.prepend(element('p', { class: 'error', text: 'Tick the box first.' }))
-    void send({ kind: 'order', body: orderBody.value }, place)
-  })
-  setInterval(() => {
-    if (!life.hidden) countdown.update()
-  }, 250)
-
-  async function send(trial, button) {
-    button.disabled = true
-    try {
-      const values = Object.fromEntries(Object.entries(fields).map(([name, field]) => [name, field.value]))
-      const answer = await act('try', { ...values, ...trial })
-      show(trial.kind, answer)
-    } catch (error) {
-      outcome.replaceChildren(element('p', { class: 'error', text: error.message }))
-    } finally {
-      button.disabled = false
-    }
-  }
-
-  function show(kind, answer) {
-    const cache = answer.headers.find(([name]) => name.toLowerCase() === 'cache-status')?.[1] ?? ''
-    const word =
-      kind === 'order'
-        ? `order ${answer.status}`
-        : answer.status === 200
-          ? wordOf(cache)
-          : `quote ${answer.status}`
-    steps.append(element('li', { class: `chip ${word === 'hit' ? 'hit' : ''}`, text: word }))
-    while (steps.childElementCount > maxSteps) steps.firstChild.remove()
-    outcome.replaceChildren(
-      element(
-        'div',
-        { class: 'outcome' },
-        element(
-          'div',
-          { class: 'row' },
-          element('span', {
-            class: `status ${statusClass(answer.status)}`,
-            text: `${answer.status} ${answer.reason}`,
-          }),
-          element('span', { class: 'chip', text: `${milliseconds(answer.durationMs)} ms` }),
-          cache === '' ? null : element('span', { class: 'dim', text: cache.replace(/^quotegate; /, '') }),
-          element('span', { class: 'spring' }),
-          copyButton(answer.curl, 'Copy curl'),
-        ),
-        element('pre', {
-          class: 'curl',
-          tabindex: '0',
-          'aria-label': 'The request as curl',
-          text: answer.curl,
-        }),
-        element('pre', {
-          class: 'body',
-          tabindex: '0',
-          'aria-label': 'The body of the answer',
-          text: pretty(answer.body),
-        }),
-        element(
-          'details',
-          {},
-          element('summary', { text: `${answer.headers.length} headers` }),
-          element('pre', {
-            tabindex: '0',
-            text: answer.headers.map(([name, value]) => `${name}: ${value}`).join('\n'),
-          }),
-        ),
-      ),
-    )
-    if (kind === 'quote' && answer.status === 200) offerOrder(answer)
-  }
-
-  function offerOrder({ body, headers }) {
-    const quote = parsed(body)
-    const isOne = isQuote(quote)
-    life.hidden = !isOne
-    order.hidden = !isOne
-    if (!isOne) return
-    const served = Date.parse(headers.find(([name]) => name.toLowerCase() === 'date')?.[1] ?? '')
-    const ttl = /ttl=(\d+)/.exec(
-      headers.find(([name]) => name.toLowerCase() === 'cache-status')?.[1] ?? '',
-    )?.[1]
-    const byOurs = quote.expiry - Date.now()
-    const bySent = Number.isNaN(served) ? byOurs : quote.expiry - served
-    // For a quote that is not cached the gateway sends no ttl.
-    const leftMs =
-      ttl === undefined
-        ? Math.max(0, bySent)
-        : Math.max(Number(ttl) * 1000, Math.min(byOurs, (Number(ttl) + 1) * 1000))
-    countdown.set({ leftMs, lifeMs: Math.max(leftMs, bySent) })
-    orderBody.value = JSON.stringify({
-      pairId: quote.pairId,
-      fromAmount: quote.fromAmount.value,
-      toAmount: quote.toAmount.value,
-      fromAddress: '0xfrom',
-      toAddress: '0xto',
-    })
-  }
-
-  return {
-    hello({ health, traffic }) {
-      live = health.mode === 'LIVE'
-      sureLabel.hidden = !live
-      setText(part(panel, 'where'), traffic.url ?? '')
-      setText(
-        hint,
-        traffic.loopbackTrusted
-          ? `The address is sent as ${traffic.clientIpHeader}, which this gateway trusts.`
-          : 'Without TRUST_PROXY=loopback the gateway ignores a client address from here.',
-      )
-    },
-    tick() {},
-  }
+export function view() {
+  if (!page.isFull) return undefined
+  const { health, traffic } = page.shown
+  const hint = traffic.loopbackTrusted
+    ? `The address is sent as ${traffic.clientIpHeader}, which this gateway trusts.`
+    : 'Without TRUST_PROXY=loopback the gateway ignores a client address from here.'
+  return html`<${Panel} id="try" title="Try it" count=${traffic.url ?? ''}>
+    <form class="stack" data-role="body" onSubmit=${askForQuote}>
+      <div class="fields">
+        ${field('Pair', 'pair', 'ETH_USDC')} ${field('Amount', 'amount', '0.1')}
+        ${field('App-Name', 'application', 'demo')} ${field('Client address', 'client', '', 'your own, 127.0.0.1')}
+      </div>
+      <p class="dim">${hint}</p>
+      <div class="row middle">
+        <button type="submit" class="primary">Ask for a quote</button>
+        <ol class="steps" aria-label="What you have tried">
+          ${steps.map((step) => html`<li class="chip ${step}">${step}</li>`)}
+        </ol>
+      </div>
+      ${offer && html`<div>${countdown(offer)}</div>`}
+      <div aria-live="polite">
+        ${error && html`<p class="error">${error}</p>`}
+        ${answer && outcome(answer)}
+      </div>
+      ${offer && orderForm(health.mode === 'LIVE')}
+    </form>
+  <//>`
 }
 
-function input(name, value, placeholder) {
-  return element('input', { name, value, placeholder, autocomplete: 'off', spellcheck: 'false' })
+function field(label, name, value, placeholder) {
+  return html`<label>${label}<input name=${name} defaultValue=${value} placeholder=${placeholder}
+    autocomplete="off" spellcheck=${false} /></label>`
 }
 
-function labelled(text, field) {
-  return element('label', {}, text, field)
+function orderForm(isLive) {
+  return html`<div class="stack">
+    <label>Order body<textarea name="order" rows="4" spellcheck=${false} maxlength="65536" value=${offer.order}
+      onInput=${({ target }) => (offer.order = target.value)}></textarea></label>
+    <div class="row">
+      ${isLive && html`<label class="check"><input type="checkbox" name="sure" />This goes to the real provider</label>`}
+      <span class="spring"></span>
+      <button type="button" onClick=${placeOrder}>Place the order</button>
+    </div>
+  </div>`
 }
 
-function wordOf(cacheStatus) {
-  if (/; hit/.test(cacheStatus)) return 'hit'
-  if (/collapsed/.test(cacheStatus)) return 'collapsed'
-  return /stored/.test(cacheStatus) ? 'miss' : 'not kept'
+function askForQuote(event) {
+  event.preventDefault()
+  return send('quote', event.target, event.submitter)
+}
+
+function placeOrder({ currentTarget }) {
+  const { form } = currentTarget
+  if (form.elements.sure?.checked !== false) return send('order', form, currentTarget)
+  error = 'Tick the box first.'
+  redraw()
+}
+
+async function send(kind, form, button) {
+  const { pair, amount, application, client, order } = Object.fromEntries(new FormData(form))
+  const body = kind === 'order' ? order : undefined
+  button.disabled = true
+  try {
+    answer = await act('try', { kind, pair, amount, application, client, body })
+    error = undefined
+    steps = [...steps, wordOf(kind, answer)].slice(-maxSteps)
+    if (kind === 'quote' && answer.status === 200) offer = offerOf(answer)
+  } catch (failure) {
+    answer = undefined
+    error = failure.message
+  }
+  button.disabled = false
+  redraw()
+}
+
+function wordOf(kind, { status, headers }) {
+  if (kind === 'order' || status !== 200) return `${kind} ${status}`
+  return cacheKind(headerOf(headers, 'cache-status')) ?? 'not kept'
+}
+
+function headerOf(headers, wanted) {
+  return headers.find(([name]) => name.toLowerCase() === wanted)?.[1] ?? ''
+}
+
+function outcome({ status, reason, durationMs, curl, body, headers }) {
+  const cache = headerOf(headers, 'cache-status').replace(/^quotegate; /, '')
+  const json = parsed(body)
+  const shown = json === undefined ? body : JSON.stringify(json, null, 2)
+  return html`<div class="outcome">
+    <div class="row">
+      <span class="status ${statusClass(status)}">${status} ${reason}</span>
+      <span class="chip">${milliseconds(durationMs)} ms</span>
+      ${cache && html`<span class="dim">${cache}</span>`}
+      <span class="spring"></span>
+      ${copyButton(curl, 'Copy curl')}
+    </div>
+    <pre class="curl" tabindex="0" aria-label="The request as curl">${curl}</pre>
+    <pre class="body" tabindex="0" aria-label="The body of the answer">${shown}</pre>
+    <details>
+      <summary>${headers.length} headers</summary>
+      <pre tabindex="0">${headers.map(([name, value]) => `${name}: ${value}`).join('\n')}</pre>
+    </details>
+  </div>`
 }
 
 function parsed(text) {
@@ -194,16 +127,19 @@ function parsed(text) {
   }
 }
 
-/** Whether `value` has what the countdown and an order need; a provider may answer 200 with anything. */
-function isQuote(value) {
-  return (
-    typeof value?.fromAmount?.value === 'string' &&
-    typeof value.toAmount?.value === 'string' &&
-    typeof value.expiry === 'number'
-  )
-}
-
-function pretty(text) {
-  const json = parsed(text)
-  return json === undefined ? text : JSON.stringify(json, null, 2)
+function offerOf({ body, headers }) {
+  const { pairId, fromAmount, toAmount, expiry } = parsed(body) ?? {}
+  // A provider may answer 200 with anything.
+  const types = [typeof fromAmount?.value, typeof toAmount?.value, typeof expiry]
+  if (types.join() !== 'string,string,number') return undefined
+  const served = Date.parse(headerOf(headers, 'date'))
+  const ttl = /ttl=(\d+)/.exec(headerOf(headers, 'cache-status'))?.[1]
+  const byOurs = expiry - Date.now()
+  const bySent = Number.isNaN(served) ? byOurs : expiry - served
+  const byTtl = Math.max(Number(ttl) * 1000, Math.min(byOurs, (Number(ttl) + 1) * 1000))
+  // For a quote that is not cached the gateway sends no ttl.
+  const leftMs = ttl === undefined ? Math.max(0, bySent) : byTtl
+  const terms = { pairId, fromAmount: fromAmount.value, toAmount: toAmount.value }
+  const order = JSON.stringify({ ...terms, fromAddress: '0xfrom', toAddress: '0xto' })
+  return { endsAt: performance.now() + leftMs, lifeMs: bySent, order }
 }

@@ -1,0 +1,128 @@
+import { copyableId, tailOf } from './controls.js'
+import { bytes, count, many, milliseconds, pairsOf, percent, reach, span } from './format.js'
+import { html, page } from './page.js'
+
+const clockOffMs = 2_000
+const down = 'VALKEY_URL does not answer: this replica works on its own, with its own memory'
+
+/** The gateway's mode and version. */
+export function brand() {
+  const { mode, version } = page.latest.health
+  return html`<span class="badge ${mode === 'LIVE' ? 'good' : 'warn'}" id="mode">${mode}</span>
+    <span class="dim" id="version">v${version}</span>`
+}
+
+/** The line at the top: the state of the gateway, of its upstreams and of what it keeps. */
+export function health() {
+  const { ready, uptimeMs, upstreams, coolDowns, journal, slowest, store, cache, ledger, clock } =
+    page.latest.health
+  const items = []
+  for (const upstream of upstreams) items.push(upstreamItem(upstream, coolDowns))
+  return html`
+    <${Item} id="ready" name=${ready ? 'ready' : 'not ready'} value="up ${span(uptimeMs)}" tone=${goodIf(ready)} />
+    ${items}
+    <${Item} id="store" name="store: ${store.kind}${store.up ? '' : ', down'}" tone=${goodIf(store.up)}
+      value="${many(cache.entries, 'quote')}, ${bytes(cache.bytes)}; ledger ${count(ledger.entries)}"
+      title=${store.up ? '' : down} />
+    ${journal.disk && diskItem(journal.disk)}
+    ${journal.stream && streamItem(journal.stream)}
+    ${slowest && slowestItem(slowest)}
+    ${clockItem(clock)}`
+}
+
+const goodIf = (isGood) => (isGood ? 'good' : 'bad')
+
+function Item({ id, name, value, tone = '', title = '', children }) {
+  return html`<li data-item=${id} title=${title}>
+    <span class="dot ${tone}" aria-hidden="true"></span><span>${name}</span><span class="dim">${value}</span>
+    ${children}
+  </li>`
+}
+
+function upstreamItem({ name, breakers, inFlight, sandbox, connectionsMost, queueMost }, coolDowns) {
+  // Out of the same outage as the sentence below, so that both say the same number.
+  const pairs = page.latest.outages.find(({ what, upstream }) => what === 'pairs' && upstream === name)
+  const troubles = breakers.filter(({ state }) => state !== 'closed').map(breakerText)
+  if (name === 'swap' && coolDowns.clients > 0) troubles.push(coolDownText(coolDowns))
+  if (pairs?.isSevere) troubles.push(`all quotes fail (${pairsOf(pairs)})`)
+  else if (pairs !== undefined) troubles.push(`${many(pairs.howMany, 'pair')} stopped`)
+  // Red if anything but single pairs is stopped.
+  const isStopped = breakers.some(({ state }) => state === 'open') || pairs?.isSevere
+  const usual = `${sandbox ? 'sandbox, ' : ''}breakers closed${inFlight > 0 ? `, ${inFlight} in flight` : ''}`
+  return html`<${Item} key=${name} id="upstream-${name}" name=${name} value=${troubles.join('; ') || usual}
+    tone=${isStopped ? 'bad' : troubles.length > 0 ? 'warn' : 'good'}
+    title="At most ${connectionsMost} connections, and ${queueMost} that wait for one" />`
+}
+
+function breakerText({ name, state, retryAfterMs }) {
+  return state === 'open' ? `${name} stopped, next try in ${span(retryAfterMs)}` : `${name}: trying again`
+}
+
+/** The provider answered 429. */
+function coolDownText({ clients, longestLeftMs }) {
+  return `429: quotes of ${many(clients, 'client')} not requested for ${span(longestLeftMs)} at most`
+}
+
+function diskItem({ appended, waiting, bytes: size, awaySinceMs, syncedAtMs, restored, skipped, setAside }) {
+  const title =
+    `The journal in STATE_DIRECTORY. Last sync ${timeOf(syncedAtMs)}; restored at the start: ${count(restored)}, ` +
+    `skipped: ${count(skipped)}, files set aside: ${count(setAside)}${awayText(awaySinceMs)}`
+  return html`<${Item} id="disk" name="disk${awaySinceMs === null ? '' : ': not written'}"
+    value="${many(appended, 'record')} appended, ${count(waiting)} waiting, ${bytes(size)}"
+    tone=${journalTone(awaySinceMs, skipped + setAside)} title=${title} />`
+}
+
+function streamItem({ appended, waiting, behind, skipped, awaySinceMs }) {
+  return html`<${Item} id="stream" name="shared journal${awaySinceMs === null ? '' : ': away'}"
+    value="${many(appended, 'record')} appended, ${count(waiting)} waiting, behind by ${count(behind)}"
+    tone=${journalTone(awaySinceMs, skipped)}
+    title="What the replicas tell each other by VALKEY_URL. Skipped: ${count(skipped)}${awayText(awaySinceMs)}" />`
+}
+
+const timeOf = (ms) => new Date(ms).toLocaleTimeString()
+const awayText = (ms) => (ms === null ? '' : `; away since ${timeOf(ms)}`)
+const journalTone = (awaySinceMs, lost) => (awaySinceMs !== null ? 'bad' : lost > 0 ? 'warn' : 'good')
+
+function slowestItem({ area, durationMs, traceId, requestId }) {
+  const trace = traceId && copyableId(traceId, { what: 'trace id', text: tailOf(traceId) })
+  return html`<${Item} id="slowest" name="slowest in 60 s" value="${span(durationMs)}, ${area}"
+    title=${requestId && `request ${requestId}`}>${trace}<//>`
+}
+
+function clockItem({ estimateMs, lowMs, highMs, unknown }) {
+  const between = lowMs !== null && `${Math.round(lowMs)} and ${Math.round(highMs)} ms`
+  const [value, tone] = clockText(estimateMs, lowMs !== null, unknown)
+  return html`<${Item} id="clock" name="provider's clock" value=${value} tone=${tone}
+    title=${between && `It is between ${between} ahead of ours`} />`
+}
+
+function clockText(estimateMs, isKnown, isUnreadable) {
+  if (isUnreadable) return ['unknown: its answers have no Date', 'warn']
+  if (!isKnown) return ['not known yet', '']
+  if (estimateMs === 0) return ['agrees with ours', 'good']
+  const offMs = Math.abs(estimateMs)
+  return [`${span(offMs)} ${estimateMs > 0 ? 'ahead' : 'behind'}`, offMs > clockOffMs ? 'bad' : 'warn']
+}
+
+/** What the gateway saved and stopped. */
+export function savings() {
+  const { savings: sums, upstreams } = page.latest.health
+  const { quotes, callsSaved, orders, ordersMatched, expiredOrdersStopped, forMs } = sums
+  const swap = upstreams.find(({ name }) => name === 'swap')
+  const provider = swap?.traffic.find(({ traffic }) => traffic === 'quotes')
+  const ofQuotes = quotes === 0 ? '' : ` (${percent(callsSaved / quotes, 0)} of ${count(quotes)} quotes)`
+  const expired = expiredOrdersStopped === 1 ? 'expired order stopped' : 'expired orders stopped'
+  const matched = orders === 0 ? '–' : percent(ordersMatched / orders, 0)
+  return html`
+    <span class="dim">In the ${reach(forMs / 1000)}</span>
+    ${saved('calls', count(callsSaved), `calls saved${ofQuotes}`)}
+    ${saved('expired', count(expiredOrdersStopped), expired)}
+    ${saved('matched', matched, `of ${many(orders, 'order')} matched`)}
+    ${provider && saved('provider', withUnit(provider.p95Ms), `provider's p95 for quotes (${reach(provider.seconds)})`)}`
+}
+
+const withUnit = (ms) => (ms === null ? '–' : `${milliseconds(ms)} ms`)
+
+function saved(key, value, text) {
+  return html`<span class="saved" data-saved=${key}><strong>${value}</strong> <span>${text}</span></span>`
+}

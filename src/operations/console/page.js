@@ -1,0 +1,96 @@
+import { html, render } from './htm.js'
+
+export { html }
+
+const invisible = new RegExp(
+  '[\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u061c' +
+    '\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]',
+  'g',
+)
+const shownProps = ['title', 'aria-label', 'children']
+const saidForMs = 6_000
+
+/** What the page knows of itself; each panel keeps what it shows. */
+export const page = {
+  /** Whether requests may be seen and things be changed. */
+  isFull: false,
+  isPaused: false,
+  /** By this page's own clock, which stands while it is paused. */
+  now: performance.now(),
+  /** What the gateway said last, and of that what the panels show. */
+  latest: undefined,
+  shown: undefined,
+  shownAt: 0,
+}
+
+/** After a change that came from no frame. */
+export const redraw = () => dispatchEvent(new Event('redraw'))
+
+/** What is said for a moment. */
+export const said = new Set()
+
+export function say(text, tone = 'warn') {
+  const one = { key: performance.now(), text, tone }
+  said.add(one)
+  redraw()
+  setTimeout(() => {
+    said.delete(one)
+    redraw()
+  }, saidForMs)
+}
+
+/** Clients and the provider choose names and ids: what reverses or hides the next characters is shown by its number. */
+export function visible(text) {
+  return text.replace(invisible, (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+/** Changes an element to what `view` describes. Text is never parsed as markup, and all of it is visible. */
+export function draw(root, view) {
+  render(madeVisible(view), root)
+}
+
+function madeVisible(node) {
+  if (typeof node === 'string') return visible(node)
+  if (Array.isArray(node)) return node.map(madeVisible)
+  const { type, key, props = {} } = node ?? {}
+  // Components have no state of their own.
+  if (typeof type === 'function') return Object.assign(madeVisible(type(props)), { key })
+  for (const name of shownProps) if (props[name]) props[name] = madeVisible(props[name])
+  return node
+}
+
+/** A panel with its heading; `tools` stand at the right of it. */
+export function Panel({ id, title, count, kind = '', tools, children }) {
+  return html`<section class="panel ${kind}" id=${id} aria-labelledby="${id}-title" tabindex="-1">
+    <div class="panel-head">
+      <h2 id="${id}-title">${title}</h2>
+      <span class="dim" data-role="count">${count}</span>
+      ${tools && html`<span class="spring"></span>${tools}`}
+    </div>
+    ${children}
+  </section>`
+}
+
+/** What scrolls must be reachable by keyboard, also where nothing in it takes the focus. */
+export function Scroller({ of, kind = '', children }) {
+  return html`<div class="scroll ${kind}" tabindex="0" role="group" aria-labelledby="${of}-title">${children}</div>`
+}
+
+/** The bodies of a table, below `heads`: each is a label, or with its classes `label, classes`. `empty`: without rows. */
+export function Table({ of, kind, heads, empty, children }) {
+  const cells = heads.map((head) => {
+    if (typeof head !== 'string') return head
+    const [label, classes] = head.split(', ')
+    return html`<th scope="col" class=${classes}>${label}</th>`
+  })
+  return html`<${Scroller} of=${of} kind=${kind}>
+    <table class=${of}><thead><tr>${cells}</tr></thead>${children}</table>
+    ${empty && html`<p class="empty" data-role="empty">${empty}</p>`}
+  <//>`
+}
+
+/** A list of names and values; a value may be an element. */
+export function facts(pairs) {
+  const known = pairs.filter(([, value]) => value !== '' && value !== null && value !== undefined)
+  return html`<dl class="facts">${known.map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`
+}
