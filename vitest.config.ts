@@ -20,7 +20,7 @@ const needOwnProcess = [
 
 /** These take more than ten seconds each. They are started first, so that no worker is left with one at the end. */
 const long = [
-  'bench/ledger',
+  'bench/memory',
   'console/',
   'deploy/image',
   'e2e/deploy-on-friday',
