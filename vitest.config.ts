@@ -13,6 +13,7 @@ const needOwnProcess = [
   'test/journal/stream-schedules.test.ts',
   'test/operations/console-files.test.ts',
   'test/operations/stream.test.ts',
+  'test/process/logger-without-pretty.test.ts',
   'test/property/further-call.test.ts',
   'test/regression/one-shape.test.ts',
   'test/replicas/refill.test.ts',
