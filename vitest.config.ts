@@ -13,6 +13,7 @@ const needOwnProcess = [
   'test/journal/stream-schedules.test.ts',
   'test/operations/console-files.test.ts',
   'test/operations/stream.test.ts',
+  'test/process/logger-without-pretty.test.ts',
   'test/property/further-call.test.ts',
   'test/regression/one-shape.test.ts',
   'test/replicas/refill.test.ts',
@@ -20,7 +21,7 @@ const needOwnProcess = [
 
 /** These take more than ten seconds each. They are started first, so that no worker is left with one at the end. */
 const long = [
-  'bench/ledger',
+  'bench/memory',
   'console/',
   'deploy/image',
   'e2e/deploy-on-friday',

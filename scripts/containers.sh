@@ -5,7 +5,7 @@
 # CONTAINERS_FOLDER; remove that folder to make it again.
 #   npm run containers               everything but the next two
 #   npm run containers -- --quick    the image, compose up, one quote
-#   npm run containers -- --limits   the image under four memory limits
+#   npm run containers -- --limits   the image under two memory limits
 #   --if-possible                    where no Docker can be started, one line says why, and nothing fails
 set -euo pipefail
 repository=$(cd "$(dirname "$0")/.." && pwd)
@@ -51,7 +51,7 @@ trap end EXIT
 trap 'exit 130' INT TERM HUP
 status=0
 setpriv --pdeathsig KILL unshare --mount --propagation private --pid --fork --kill-child --mount-proc \
-  bash "$repository/scripts/containers/enter.sh" "$repository" "$work" "$base" "$tools" "$checks" 9>&- &
+  bash "$repository/scripts/containers/inside.sh" enter "$repository" "$work" "$base" "$tools" "$checks" 9>&- &
 namespaces=$!
 wait "$namespaces" || status=$?
 namespaces=

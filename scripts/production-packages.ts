@@ -18,14 +18,17 @@ export function productionPackages(): ProductionPackage[] {
   const { dependencies, optionalDependencies } = read('package.json') as Record<string, object>
   const direct = { ...dependencies, ...optionalDependencies }
   const { packages } = read('package-lock.json') as {
-    packages: Record<string, { version: string; license?: string; dev?: boolean; devOptional?: boolean }>
+    packages: Record<string, { version: string; license?: string; dev?: boolean }>
   }
-  return Object.entries(packages)
-    .filter(([path, { dev, devOptional }]) => path !== '' && !dev && !devOptional)
-    .map(([path, { version, license }]) => {
-      const name = path.replace(/^.*node_modules\//, '')
-      return { name, path, version, license, direct: path === `node_modules/${name}` && name in direct }
-    })
+  return (
+    Object.entries(packages)
+      // What npm marks devOptional is brought along by an optional package too, so it stays.
+      .filter(([path, { dev }]) => path !== '' && !dev)
+      .map(([path, { version, license }]) => {
+        const name = path.replace(/^.*node_modules\//, '')
+        return { name, path, version, license, direct: path === `node_modules/${name}` && name in direct }
+      })
+  )
 }
 
 /** Licences that ask for no more than to be named. */

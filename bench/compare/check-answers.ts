@@ -1,6 +1,7 @@
 import {
   clients,
   headerLines,
+  newQuoteTarget,
   orderBody,
   orderTarget,
   passTarget,
@@ -25,6 +26,17 @@ export async function checkHit({ contender, port }: Placed, { quoteBody }: Stage
     }
   }
   connection.close()
+}
+
+/** Two quotes that the server has to fetch, each for the amount that was asked for. */
+export async function checkMiss({ contender, port }: Placed): Promise<void> {
+  for (const amount of ['17', '18']) {
+    const target = newQuoteTarget.replace('*', amount)
+    const answer = await ask(contender.name, port, { target, headers: headerLines() })
+    expectStatus(contender.name, answer, 200)
+    if (!answer.body.includes(`"value":"${amount}"`))
+      wrong(contender.name, 'a quote for another amount', answer)
+  }
 }
 
 /** A float order for a quote that this gateway has served reaches the upstream. */

@@ -1,41 +1,24 @@
 /** Compares the gateway with what a team could use instead: npm run bench, or in about a minute npm run bench -- --quick */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { type Contender, gateway } from '../shared/contender.ts'
-import {
-  benchDirectory,
-  describeMachine,
-  installedVersion,
-  installPeers,
-  pinLoad,
-} from '../shared/machine.ts'
+import { benchDirectory, installedVersion, installPeers, machineAsText, pinLoad } from '../shared/machine.ts'
 import { openStage } from '../shared/stage.ts'
 import type { BenchCase } from './cases/case.ts'
 import { coldKey } from './cases/cold-key.ts'
-import { cachedHit } from './cases/hit.ts'
-import { noise } from './cases/noise.ts'
 import { floatOrder } from './cases/order.ts'
 import { passThrough } from './cases/pass-through.ts'
-import { startToReady } from './cases/start.ts'
-import { quoteStore } from './cases/store.ts'
-import { tracedHit } from './cases/traced.ts'
+import { cachedHit, missedQuote } from './cases/quotes.ts'
 import { availableContenders, contenderNames } from './contenders/contenders.ts'
-import { drawChart } from './report/chart.ts'
-import { asBriefMarkdown, asMarkdown, benchPageMarks, fillPage, readmeMarks } from './report/page.ts'
-import { caseAsText, resultsAsText } from './report/text.ts'
-import type { CaseResult, Results } from './result.ts'
-import { rounded } from './statistics.ts'
+import { asMarkdown, type CaseResult, verdicts } from './results.ts'
 
 const cases: Record<string, BenchCase> = {
   hit: cachedHit,
-  traced: tracedHit,
+  miss: missedQuote,
   pass: passThrough,
   order: floatOrder,
   cold: coldKey,
-  store: quoteStore,
-  noise,
-  start: startToReady,
 }
 
 const usage = `npm run bench -- [flags]
@@ -44,9 +27,8 @@ const usage = `npm run bench -- [flags]
   --rounds N         rounds of each case (5; quick: 1)
   --seconds N        seconds of each measurement (4; quick: 1)
   --gateway PATH     measure this build instead of dist/main.js
-  --also NAME=PATH   compare with this build of the gateway, in the same rounds; for hit, pass and order; repeatable
+  --also NAME=PATH   compare with this build of the gateway, in the same rounds; for all cases but cold; repeatable
   --port-base N      the first port to use (18100)
-  --page             no run: write the pages and the chart again from results/latest.json
 `
 
 const { values: flags } = parseArgs({
@@ -58,13 +40,11 @@ const { values: flags } = parseArgs({
     gateway: { type: 'string', default: join(benchDirectory, '..', 'dist', 'main.js') },
     also: { type: 'string', multiple: true, default: [] },
     'port-base': { type: 'string', default: '18100' },
-    page: { type: 'boolean', default: false },
     help: { type: 'boolean', short: 'h', default: false },
   },
 })
 
 const say = (text: string) => process.stdout.write(`${text}\n`)
-const results = join(benchDirectory, 'results')
 const beganMs = performance.now()
 
 /** In a terminal one line that is overwritten, elsewhere a line each. */
@@ -108,17 +88,9 @@ async function bench(): Promise<void> {
   if (pinned === undefined) say('Without two cores and taskset, server and load share the processor.')
   const { present, missing } = availableContenders()
   if (missing.length > 0)
-    say(`Not installed, so left out: ${missing.join(', ')} (apt-get install nginx varnish haproxy)`)
+    say(`Not installed, so left out: ${missing.join(', ')} (apt-get install nginx haproxy)`)
 
-  const run: Results = {
-    date: new Date().toISOString(),
-    mode: quick ? 'quick' : 'full',
-    rounds,
-    seconds,
-    machine: describeMachine(pinned),
-    missing,
-    cases: [],
-  }
+  const results: CaseResult[] = []
   const stage = await openStage({ portBase: positive(flags['port-base'], 0), pinned, program, say })
   for (const name of names) {
     const measured = await cases[name]?.({
@@ -132,46 +104,24 @@ async function bench(): Promise<void> {
     })
     if (process.stderr.isTTY) process.stderr.write('\r\x1b[K')
     for (const result of measured ?? []) {
-      run.cases.push(result)
-      say(caseAsText(result))
+      results.push(result)
+      say(`\n${asMarkdown(result)}`)
     }
   }
   await stage.close()
-  say(resultsAsText(run))
-  keep(run, !quick && flags.only === undefined)
-}
-
-/** The pages show only a full run of all cases, with the same digits as its file. */
-function keep(exact: Results, whole: boolean): void {
-  const run = { ...exact, cases: exact.cases.map(shortened) }
-  mkdirSync(results, { recursive: true })
-  const name = whole ? 'latest' : 'partial'
-  writeFileSync(join(results, `${name}.json`), `${JSON.stringify(run, null, 1)}\n`)
-  writeFileSync(join(results, `${name}.svg`), drawChart(run))
-  say(`written: bench/results/${name}.json and ${name}.svg`)
-  if (whole) writePages(run)
-}
-
-function shortened(result: CaseResult): CaseResult {
-  const short = (figures: Record<string, number>) =>
-    Object.fromEntries(Object.entries(figures).map(([name, value]) => [name, rounded(value)]))
-  return { ...result, rows: result.rows.map(({ name, rounds }) => ({ name, rounds: rounds.map(short) })) }
-}
-
-function writePages(run: Results): void {
-  fillPage(join(benchDirectory, 'README.md'), benchPageMarks, asMarkdown(run))
-  fillPage(join(benchDirectory, '..', 'README.md'), readmeMarks, asBriefMarkdown(run))
-  say('written: the tables in bench/README.md and README.md')
+  say(
+    `\n${machineAsText(pinned)}; ${rounds} rounds of ${seconds} s. Medians, with the lowest and highest round.`,
+  )
+  const outcomes = results.flatMap(verdicts).map(({ outcome }) => outcome)
+  const countOf = (wanted: string) => outcomes.filter((outcome) => outcome === wanted).length
+  say(
+    `Promises: ${countOf('holds')} hold, ${countOf('within the spread')} within the spread, ${countOf('missed')} missed.`,
+  )
+  if (quick) say('A quick run shows that everything works; its figures mean little.')
 }
 
 if (flags.help) say(usage)
-else if (flags.page) {
-  const latest = join(results, 'latest.json')
-  if (!existsSync(latest)) throw new Error('results/latest.json does not exist: npm run bench')
-  const run = JSON.parse(readFileSync(latest, 'utf8')) as Results
-  writeFileSync(join(results, 'latest.svg'), drawChart(run))
-  writePages(run)
-} else {
+else {
   await bench().then(
     () => process.exit(0),
     (error) => {

@@ -1,23 +1,55 @@
 /**
- * Processor time of each kind of request, and the gateway's memory: prints tables and writes them into docs/scaling.md,
- * whose calculations use them. `npm run cost -- --seconds 2` is a short run.
+ * Processor time of each kind of request, and the gateway's memory: prints the tables that docs/scaling.md calculates
+ * with. `npm run cost -- --seconds 2` is a short run. `-- --before <folder>/dist/main.js` compares with another build
+ * instead: medians of rounds in turns on one core, and the median of the ratios of each round.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { spread } from '../compare/results.ts'
+import {
+  appHeaders,
+  json,
+  newQuoteTarget,
+  orderBody,
+  orderTarget,
+  passTarget,
+  quoteTarget,
+} from '../shared/backend-requests.ts'
 import { gateway } from '../shared/contender.ts'
-import { count, replaceGenerated, table } from '../shared/generated.ts'
-import { loadServer } from '../shared/load-server.ts'
-import { benchDirectory, describeMachine, pinLoad } from '../shared/machine.ts'
+import { benchDirectory, machineAsText, pinLoad } from '../shared/machine.ts'
 import { openStage, type Placed, stopAll } from '../shared/stage.ts'
-import { kinds, newQuotes } from './kinds.ts'
+import { count, table } from '../shared/table.ts'
+import type { Load } from '../shared/wrk.ts'
 
 const { values: flags } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '10' },
+    before: { type: 'string' },
+    rounds: { type: 'string', default: '10' },
+    seconds: { type: 'string' },
     'port-base': { type: 'string', default: '18300' },
   },
 })
+const seconds = Number(flags.seconds ?? (flags.before === undefined ? '10' : '2'))
+const program = join(benchDirectory, '..', 'dist', 'main.js')
+/** As deploy/kubernetes sets it. */
+const settings = { NODE_OPTIONS: '--max-old-space-size=512' }
+
+/** Quotes that were not asked for before: the amounts after `begin`. */
+const newQuotes = (begin: number) => ({ target: newQuoteTarget, amount: `${begin} + sent` })
+const post = { method: 'POST', headers: { ...appHeaders, ...json } }
+
+const kinds: Record<string, Partial<Load> & { target: string }> = {
+  'quote from memory': { target: quoteTarget },
+  'float order, judged and sent': { ...post, target: orderTarget, body: orderBody },
+  'payment passed through (GET)': { target: passTarget },
+  'payment passed through (POST, 1 KiB)': { ...post, target: '/checkouts', body: 'x'.repeat(1_024) },
+  'quote fetched and kept': newQuotes(1_000_000),
+}
+
+async function cpuMicros(placed: Placed, load: Partial<Load> & { target: string }): Promise<number> {
+  const figures = await placed.load({ headers: appHeaders, connections: 64, seconds, ...load })
+  return figures.cpuMicros ?? Number.NaN
+}
 
 async function gauges(placed: Placed): Promise<Record<string, number>> {
   const page = await (await fetch(`http://127.0.0.1:${placed.operationsPort}/metrics`)).text()
@@ -26,7 +58,8 @@ async function gauges(placed: Placed): Promise<Record<string, number>> {
   )
 }
 
-function memoryLine(when: string, gauge: Record<string, number>): string[] {
+async function memoryLine(when: string, placed: Placed): Promise<string[]> {
+  const gauge = await gauges(placed)
   return [
     when,
     count(gauge.quotegate_cache_entries ?? Number.NaN),
@@ -35,44 +68,52 @@ function memoryLine(when: string, gauge: Record<string, number>): string[] {
   ]
 }
 
-/** As deploy/kubernetes sets it. */
-const heapLimit = '--max-old-space-size=512'
+async function costAndMemory(placed: Placed): Promise<string[]> {
+  const memory = [await memoryLine('after the start', placed)]
+  const rows: string[][] = []
+  for (const [kind, load] of Object.entries(kinds)) {
+    const micros = await cpuMicros(placed, load)
+    rows.push([kind, micros.toFixed(0), count(1e6 / micros)])
+  }
+  memory.push(await memoryLine('after these', placed))
+  const ledgerEntries = async () => (await gauges(placed)).quotegate_ledger_entries ?? Number.NaN
+  for (let round = 2; ; round += 1) {
+    const before = await ledgerEntries()
+    await cpuMicros(placed, newQuotes(round * 1_000_000))
+    if (!((await ledgerEntries()) > before)) break
+  }
+  memory.push(await memoryLine('with both full, and still asked for more', placed))
+  return [
+    table(['a request', 'processor time, µs', 'requests/s that fill a core'], rows),
+    table(['memory', 'quotes in the cache', 'quotes in the ledger', 'resident, MiB'], memory),
+  ]
+}
+
+async function inTurns(before: Placed, after: Placed): Promise<string[]> {
+  const rows: string[][] = []
+  for (const [kind, load] of Object.entries(kinds)) {
+    const micros = { before: [] as number[], after: [] as number[] }
+    for (let round = 0; round < Number(flags.rounds); round += 1) {
+      const ofRound = load.amount === undefined ? load : newQuotes((round + 1) * 1_000_000)
+      // Each of them is first in every other round.
+      for (const which of round % 2 === 0 ? (['before', 'after'] as const) : (['after', 'before'] as const))
+        micros[which].push(await cpuMicros(which === 'before' ? before : after, ofRound))
+    }
+    const ratios = micros.after.map((value, round) => value / (micros.before[round] ?? Number.NaN))
+    const medians = [spread(micros.before), spread(micros.after)].map(({ median }) => median.toFixed(0))
+    rows.push([kind, ...medians, spread(ratios).median.toFixed(2)])
+  }
+  return [table(['a request', 'before, µs', 'after, µs', 'ratio'], rows)]
+}
 
 const pinned = pinLoad()
-const stage = await openStage({
-  portBase: Number(flags['port-base']),
-  pinned,
-  program: join(benchDirectory, '..', 'dist', 'main.js'),
-  say: (text) => process.stderr.write(`${text}\n`),
-})
-const placed = await stage.place(gateway('quotegate', { settings: { NODE_OPTIONS: heapLimit } }))
-const memory = [memoryLine('after the start', await gauges(placed))]
-const seconds = Number(flags.seconds)
-const rows: string[][] = []
-for (const { kind, load } of kinds()) {
-  const { cpuMicros = Number.NaN } = await loadServer(placed, { ...load, connections: 64, seconds })
-  rows.push([kind, cpuMicros.toFixed(0), count(1e6 / cpuMicros)])
-}
-memory.push(memoryLine('after these', await gauges(placed)))
-for (let round = 2; ; round += 1) {
-  const before = (await gauges(placed)).quotegate_ledger_entries ?? Number.NaN
-  await loadServer(placed, { ...newQuotes(round * 1_000_000), connections: 64, seconds })
-  const after = (await gauges(placed)).quotegate_ledger_entries ?? Number.NaN
-  if (!(after > before)) break
-}
-memory.push(memoryLine('with both full, and still asked for more', await gauges(placed)))
-await stopAll([placed])
+const say = (text: string) => process.stderr.write(`${text}\n`)
+const stage = await openStage({ portBase: Number(flags['port-base']), pinned, program, say })
+const placed = await stage.place(gateway('quotegate', { settings }))
+const other = flags.before && (await stage.place(gateway('before', { settings, build: flags.before })))
+const report = other ? await inTurns(other, placed) : await costAndMemory(placed)
+await stopAll(other ? [placed, other] : [placed])
 await stage.close()
-
-const { processor, node } = describeMachine(pinned)
-const today = new Date().toISOString().slice(0, 10)
-const report = [
-  `${processor}, Node ${node}, ${today}; the gateway on a core of its own, 64 connections, metrics on, \`TRUST_PROXY=loopback\`, ` +
-    `\`NODE_OPTIONS=${heapLimit}\`, other settings at their defaults; each request has its own id and one of 200 clients.`,
-  table(['a request', 'processor time, µs', 'requests/s that fill a core'], rows),
-  table(['memory', 'quotes in the cache', 'quotes in the ledger', 'resident, MiB'], memory),
-  '',
-].join('\n\n')
-const page = new URL('../../docs/scaling.md', import.meta.url)
-writeFileSync(page, replaceGenerated(readFileSync(page, 'utf8'), report, 'npm run cost'))
-process.stdout.write(report)
+const how = `64 connections, metrics on, \`TRUST_PROXY=loopback\`, \`NODE_OPTIONS=${settings.NODE_OPTIONS}\``
+report.unshift(`${machineAsText(pinned)}; ${how}; each request has its own id and one of 200 clients.`)
+process.stdout.write(`${report.join('\n\n')}\n`)

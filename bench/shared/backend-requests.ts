@@ -6,6 +6,8 @@ import type { RawRequest } from './raw-client.ts'
  */
 export const appHeaders = { 'App-Name': 'bench', 'User-Agent': 'bench/1.0' }
 export const quoteTarget = '/v3/pairs/ETH_USDC/quotes?amount=0.1'
+/** The load puts an amount in the place of the star. */
+export const newQuoteTarget = '/v3/pairs/ETH_USDC/quotes?amount=*'
 export const passTarget = '/checkouts/co_1'
 export const orderTarget = '/v3/orders/float'
 export const json = { 'Content-Type': 'application/json' }

@@ -1,7 +1,7 @@
 import type { Launch } from './server-process.ts'
 
-/** What a contender takes part in: cached quotes, pass-through, or a cold key shared by many. */
-export type Skill = 'hit' | 'pass' | 'cold'
+/** What a contender takes part in: cached quotes, pass-through, or quotes that it has to fetch first. */
+export type Skill = 'hit' | 'pass' | 'fetch'
 
 export interface Setting {
   port: number
@@ -38,7 +38,7 @@ interface GatewayOptions {
 export function gateway(name: string, { settings = {}, build }: GatewayOptions = {}): Contender {
   return {
     name,
-    skills: ['hit', 'pass', 'cold'],
+    skills: ['hit', 'pass', 'fetch'],
     hitHeaders: {
       ...jsonHeader,
       'cache-status': /^quotegate; hit; ttl=\d+$/,

@@ -1,40 +1,19 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { cpus, totalmem, type } from 'node:os'
+import { cpus, release, totalmem, type } from 'node:os'
 import { fileURLToPath } from 'node:url'
-
-export interface Machine {
-  processor: string
-  cores: number
-  memoryGiB: number
-  system: string
-  node: string
-  /** The cores of servers and load; undefined: nothing is pinned. */
-  pinned: Pinning | undefined
-  /** Versions of wrk and of the contenders that are not npm packages. */
-  versions: Record<string, string>
-}
 
 export interface Pinning {
   server: number
   load: number
 }
 
-/**
- * A command line whose process runs only while no other process wants its core. It does as much as without, because the
- * load generator leaves the core free while it waits for a busy server. Only with pinned cores: taskset and chrt come
- * in the same package.
- */
-export function givingWay(line: readonly string[], pinned: Pinning | undefined): [string, ...string[]] {
-  const [command = '', ...rest] = pinned === undefined ? line : ['chrt', '--idle', '0', ...line]
-  return [command, ...rest]
-}
-
-const versionFlags: Record<string, string> = { nginx: '-v', varnishd: '-V', haproxy: '-v', wrk: '-v' }
+/** What is not an npm package. */
+const programs = ['nginx', 'haproxy', 'wrk']
 
 /** Undefined: not installed. */
 export function installedVersion(program: string): string | undefined {
-  const { error, stdout, stderr } = spawnSync(program, [versionFlags[program] ?? '-v'], { encoding: 'utf8' })
+  const { error, stdout, stderr } = spawnSync(program, ['-v'], { encoding: 'utf8' })
   if (error) return undefined
   return /\d+\.\d+(?:\.\d+)?/.exec(`${stdout}${stderr}`)?.[0] ?? 'unknown'
 }
@@ -59,21 +38,24 @@ export function pinLoad(): Pinning | undefined {
   return pinning
 }
 
-export function describeMachine(pinned: Pinning | undefined): Machine {
-  const versions: Record<string, string> = {}
-  for (const program of Object.keys(versionFlags)) {
-    const version = installedVersion(program)
-    if (version !== undefined) versions[program] = version
-  }
-  return {
-    processor: cpus()[0]?.model.trim() ?? 'unknown',
-    cores: cpus().length,
-    memoryGiB: Math.round(totalmem() / 2 ** 30),
-    system: `${type()} ${spawnSync('uname', ['-r'], { encoding: 'utf8' }).stdout.trim()}`,
-    node: process.version,
-    pinned,
-    versions,
-  }
+/** The processor, the system and the versions that a figure depends on, with the date. */
+export function machineAsText(pinned: Pinning | undefined): string {
+  const where = pinned
+    ? `server on core ${pinned.server}, load and upstream on core ${pinned.load}`
+    : 'nothing pinned'
+  const parts = [
+    new Date().toISOString().slice(0, 10),
+    cpus()[0]?.model.trim() ?? 'unknown processor',
+    `${cpus().length} cores`,
+    `${Math.round(totalmem() / 2 ** 30)} GiB`,
+    `${type()} ${release()}`,
+    `Node ${process.version}`,
+    ...programs.flatMap((program) => {
+      const version = installedVersion(program)
+      return version === undefined ? [] : [`${program} ${version}`]
+    }),
+  ]
+  return `${parts.join(', ')}; ${where}`
 }
 
 export const benchDirectory = fileURLToPath(new URL('..', import.meta.url))

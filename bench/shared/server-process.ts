@@ -14,9 +14,6 @@ export interface Launch {
 }
 
 export interface ServerProcess {
-  readonly port: number
-  /** From the start of the process to its first answer. */
-  readonly readyMs: number
   /** Processor time of all its processes since they began. */
   cpuSeconds(): number
   stop(): Promise<void>
@@ -49,9 +46,9 @@ export async function refuseBusyPort(port: number): Promise<void> {
 /** Starts a server on its core and waits until it answers `probe`. */
 export async function startServer(
   launch: Launch,
-  options: { name: string; core: number | undefined; port: number; probe: RawRequest; probePort?: number },
+  options: { name: string; core: number | undefined; port: number; probe: RawRequest },
 ): Promise<ServerProcess> {
-  const { name, core, port, probe, probePort = port } = options
+  const { name, core, port, probe } = options
   await refuseBusyPort(port)
   for (const [path, content] of Object.entries(launch.files ?? {})) {
     mkdirSync(dirname(path), { recursive: true })
@@ -84,7 +81,7 @@ export async function startServer(
   })
   for (;;) {
     if (ended !== undefined) throw new Error(`${name} ${ended} before it answered: ${complaint}`)
-    const answer = await askOnce(probePort, probe).catch(() => undefined)
+    const answer = await askOnce(port, probe).catch(() => undefined)
     if (answer && answer.status < 500) break
     if (performance.now() - beganMs > readyWithinMs) {
       signalGroup(child, 'SIGKILL')
@@ -93,8 +90,6 @@ export async function startServer(
     await wait(2)
   }
   return {
-    port,
-    readyMs: performance.now() - beganMs,
     cpuSeconds: () => cpuSecondsOf(child.pid ?? 0),
     stop: () => stop(child),
   }
@@ -119,7 +114,7 @@ function signalGroup(child: ChildProcess, signal: NodeJS.Signals): void {
 
 const ticksPerSecond = 100
 
-/** Of the started process and all its descendants: nginx and Varnish work in children. */
+/** Of the started process and all its descendants: nginx works in children. */
 function cpuSecondsOf(root: number): number {
   const parents = new Map<number, number>()
   const seconds = new Map<number, number>()

@@ -3,30 +3,33 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { quoteProbe } from './backend-requests.ts'
 import type { Contender } from './contender.ts'
-import { benchDirectory, givingWay, type Pinning } from './machine.ts'
+import { benchDirectory, type Pinning } from './machine.ts'
 import { askOnce } from './raw-client.ts'
-import { refuseBusyPort, type ServerProcess, startServer } from './server-process.ts'
+import { refuseBusyPort, startServer } from './server-process.ts'
+import { type Load, wrk } from './wrk.ts'
 
 export interface StageOptions {
   portBase: number
   pinned: Pinning | undefined
   /** The built gateway. */
   program: string
-  /** The upstream runs only while the load generator, which shares its core, waits. */
-  upstreamGivesWay?: boolean
   say(text: string): void
 }
 
+/** Named figures of one contender in one round. */
+export type Figures = Record<string, number>
+
 export interface Placed {
   contender: Contender
-  process: ServerProcess
   port: number
   operationsPort: number
+  /** Loads the server: its throughput, waits and processor time. */
+  load(load: Omit<Load, 'port'>): Promise<Figures>
+  stop(): Promise<void>
 }
 
 /** The upstream and the servers in front of it, each with its own ports. */
 export interface Stage {
-  readonly options: StageOptions
   readonly upstreamPort: number
   /** The bytes of the quote that all servers serve. */
   readonly quoteBody: string
@@ -39,10 +42,9 @@ export async function openStage(options: StageOptions): Promise<Stage> {
   const directory = mkdtempSync(join(tmpdir(), 'quotegate-bench-'))
   process.on('exit', () => rmSync(directory, { recursive: true, force: true }))
   const upstreamPort = options.portBase
-  const line = [process.execPath, join(benchDirectory, 'shared', 'upstream.mjs'), String(upstreamPort)]
-  const [command, ...rest] = givingWay(line, options.upstreamGivesWay ? options.pinned : undefined)
+  const line = [join(benchDirectory, 'shared', 'upstream.mjs'), String(upstreamPort)]
   const upstream = await startServer(
-    { command, arguments: rest },
+    { command: process.execPath, arguments: line },
     { name: 'the upstream', core: options.pinned?.load, port: upstreamPort, probe: { target: '/calls' } },
   )
   const quoteBody = (await askOnce(upstreamPort, quoteProbe)).body.toString('latin1')
@@ -69,11 +71,21 @@ export async function openStage(options: StageOptions): Promise<Stage> {
       port,
       probe: quoteProbe,
     })
-    return { contender, process: server, port, operationsPort }
+    return {
+      contender,
+      port,
+      operationsPort,
+      async load(load) {
+        const before = server.cpuSeconds()
+        const { requests, requestsPerSecond, p50Ms, p99Ms } = await wrk({ ...load, port })
+        const cpuMicros = ((server.cpuSeconds() - before) * 1e6) / requests
+        return { requestsPerSecond, requestsPerCpuSecond: 1e6 / cpuMicros, cpuMicros, p50Ms, p99Ms }
+      },
+      stop: () => server.stop(),
+    }
   }
 
   return {
-    options,
     upstreamPort,
     quoteBody,
     place,
@@ -87,5 +99,5 @@ export async function openStage(options: StageOptions): Promise<Stage> {
 }
 
 export async function stopAll(placed: readonly Placed[]): Promise<void> {
-  await Promise.all(placed.map(({ process: server }) => server.stop()))
+  await Promise.all(placed.map((one) => one.stop()))
 }

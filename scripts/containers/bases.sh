@@ -61,5 +61,5 @@ make_tools() {
   printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d" && chmod +x "$root/usr/sbin/policy-rc.d"
   chroot "$root" apt-get update -qq || return
   chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-    docker.io docker-cli docker-buildx docker-compose iptables iproute2 curl jq haproxy kubernetes-client kustomize
+    docker.io docker-cli docker-buildx docker-compose iptables iproute2 haproxy
 }

@@ -2,11 +2,11 @@
 import { checkCompose, checkComposeQuote } from './compose.ts'
 import { checkImage } from './image.ts'
 import { checkLimits } from './limits.ts'
-import { checkManifests } from './manifests.ts'
 import { checkRollingRestart } from './rolling-restart.ts'
 
 let passed = 0
 let failed = 0
+const print = (text: string) => process.stdout.write(`${text}\n`)
 
 export type Check = (name: string, body: () => void | Promise<void>) => Promise<void>
 
@@ -18,25 +18,14 @@ const check: Check = async (name, body) => {
     print(`ok: ${name} (${((Date.now() - beganMs) / 1_000).toFixed(1)} s)`)
   } catch (error) {
     failed += 1
-    print(`FAILED: ${name}\n${(error as Error).stack}`)
-    if ((error as Error).cause !== undefined) print(`because of ${(error as Error).cause}`)
+    const { stack, cause } = error as Error
+    print(`FAILED: ${name}\n${stack}${cause === undefined ? '' : `\nbecause of ${cause}`}`)
   }
 }
 
-function print(text: string): void {
-  process.stdout.write(`${text}\n`)
-}
-
 const which = process.argv[2]
-if (which === 'quick') {
-  await checkComposeQuote(check)
-} else if (which === 'limits') {
-  await checkLimits(check)
-} else {
-  await checkImage(check)
-  await checkRollingRestart(check)
-  await checkCompose(check)
-  await checkManifests(check)
-}
+if (which === 'quick') await checkComposeQuote(check)
+else if (which === 'limits') await checkLimits(check)
+else for (const part of [checkImage, checkRollingRestart, checkCompose]) await part(check)
 print(` Tests  ${passed} passed | ${failed} failed`)
 process.exitCode = failed === 0 ? 0 : 1

@@ -3,34 +3,34 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Its standard output. Its standard error is part of what is thrown where it fails. */
 export function docker(...parameters: string[]): string {
-  return execFileSync('docker', parameters, {
-    encoding: 'utf8',
-    stdio: ['ignore', 'pipe', 'pipe'],
-    maxBuffer: 64 * 1024 * 1024,
-  }).trim()
+  return execFileSync('docker', parameters, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] }).trim()
 }
 
 /** As docs/containers.md says that the image is to be run: nothing can be written, and root has no powers. */
 export const restricted = ['--read-only', '--cap-drop', 'ALL', '--security-opt', 'no-new-privileges:true']
 
-export interface ContainerOptions {
-  name: string
-  /** Flags of `docker run`. */
-  flags?: readonly string[]
-  settings?: Readonly<Record<string, string>>
-  command?: readonly string[]
-  image?: string
+/** A gateway or what it needs, in the network `trial`, where each container is reached by its name. */
+export function runContainer(name: string, flags: readonly string[], command: readonly string[]): void {
+  docker('run', '--detach', '--name', name, '--network', 'trial', ...restricted, ...flags, ...command)
 }
 
-/** Starts a container in the network `trial`, where each is reached by its name. */
-export function runContainer(options: ContainerOptions): void {
-  const { name, flags = restricted, settings = {}, command = [], image = 'quotegate' } = options
-  const environment = Object.entries(settings).flatMap(([key, value]) => ['--env', `${key}=${value}`])
-  docker('run', '--detach', '--name', name, '--network', 'trial', ...flags, ...environment, image, ...command)
+export function runGateway(name: string, ...flags: string[]): void {
+  const upstreams = [
+    '--env',
+    'SWAP_BASE_URL=http://sandbox:8080',
+    '--env',
+    'PAYMENTS_BASE_URL=http://sandbox:8080',
+  ]
+  runContainer(name, [...upstreams, ...flags], ['quotegate'])
 }
 
-export function removeContainers(...names: string[]): void {
-  docker('rm', '--force', '--volumes', ...names)
+/** The network `trial` with a sandbox in it, and nothing of either when `body` has ended. */
+export async function withSandbox(body: () => Promise<void>): Promise<void> {
+  docker('network', 'create', '--subnet', '172.30.0.0/24', 'trial')
+  runContainer('sandbox', ['--env', 'NODE_ENV=development'], ['quotegate', '--sandbox'])
+  await body()
+  docker('rm', '--force', '--volumes', ...docker('ps', '--all', '--quiet').split('\n'))
+  docker('network', 'rm', 'trial')
 }
 
 export function addressOf(name: string): string {
@@ -48,13 +48,9 @@ export function stateOf(name: string): State {
   return JSON.parse(docker('inspect', '--format', '{{json .State}}', name)) as State
 }
 
-/** Asks until the answer is yes. Throws after `withinMs`, with what the last question threw, if anything. */
-export async function until(
-  what: string,
-  ask: () => boolean | Promise<boolean>,
-  withinMs = 60_000,
-): Promise<void> {
-  const endMs = Date.now() + withinMs
+/** Asks until the answer is yes. Throws after a minute, with what the last question threw, if anything. */
+export async function until(what: string, ask: () => boolean | Promise<boolean>): Promise<void> {
+  const endMs = Date.now() + 60_000
   let cause: unknown
   while (Date.now() < endMs) {
     try {
@@ -64,7 +60,7 @@ export async function until(
     }
     await sleep(200)
   }
-  throw new Error(`not within ${withinMs} ms: ${what}`, { cause })
+  throw new Error(`not within a minute: ${what}`, { cause })
 }
 
 export async function isOk(url: string): Promise<boolean> {

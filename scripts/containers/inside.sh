@@ -1,9 +1,30 @@
-# Builds with the network of the machine, so that npm and Debian are reached; runs with one of its own, where every port is
+# Inside of the new namespaces, in three stages. `enter`, the first process there, makes the folder with Docker the root.
+# `build` has the network of the machine, so that npm and Debian are reached. `run` has one of its own, where every port is
 # free and nothing else is reached.
 set -euo pipefail
-checks=$1
-began=$(date +%s)
-say() { printf '\n== %3d s  %s\n' $(($(date +%s) - began)) "$*"; }
+stage=$1
+export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin DOCKER_HOST=unix:///run/docker.sock HOME=/root
+say() { printf '\n== %(%T)T  %s\n' -1 "$*"; }
+
+enter() {
+  local repository=$1 work=$2 base=$3 tools=$4 folder
+  trap 'exit 130' INT TERM
+  mount --bind "$tools" "$tools"
+  mount --bind /proc "$tools/proc"
+  mount --rbind /sys "$tools/sys"
+  mount --rbind /dev "$tools/dev"
+  for folder in run tmp; do mount -t tmpfs tmpfs "$tools/$folder"; done
+  mkdir -p "$tools/repository" "$tools/kept" "$tools/base" "$tools/old"
+  mount --bind -o ro "$repository" "$tools/repository"
+  mount --bind "$work" "$tools/kept"
+  mount --bind "$base" "$tools/base"
+  cp /etc/resolv.conf "$tools/run/resolv.conf"
+  cd "$tools"
+  pivot_root . old
+  cd /
+  umount --lazy /old
+  cp /run/resolv.conf /etc/resolv.conf
+}
 
 start_docker() {
   dockerd --data-root /kept/docker --exec-root /run/docker --pidfile /run/docker.pid -H "$DOCKER_HOST" \
@@ -15,55 +36,52 @@ start_docker() {
   return 75
 }
 stop_docker() {
+  docker ps -aq | xargs -r docker rm -f >/dev/null
   kill "$(cat /run/docker.pid)"
   while [ -e /run/docker.pid ]; do sleep 0.1; done
 }
-image_of() { sed -n "s/^ *image: \($1.*\)/\1/p" /repository/compose.yaml; }
+build() { docker build -q --network host "$@" >/dev/null 2>/kept/build.log || { cat /kept/build.log && return 1; }; }
 
 build_images() {
   start_docker --bridge=none --iptables=false --ip6tables=false --ip-forward=false
-  # Of a run that was killed.
-  docker ps -aq | xargs -r docker rm -f >/dev/null
-  local node stand_in
+  local node made stand_in folder=/repository/scripts/containers/stand-ins
   node=$(sed -n 's/^FROM \(node:[^ ]*\).*/\1/p' /repository/Dockerfile | head -1)
-  if ! docker image inspect "$node" >/dev/null 2>&1 || [ "$(cat /kept/base-image 2>/dev/null)" != "$BASE" ]; then
+  made=$(stat -c %W:%i /base)
+  if ! docker image inspect "$node" >/dev/null 2>&1 || [ "$(cat /kept/base-image 2>/dev/null)" != "$made" ]; then
     say "the image $node, of Debian and npm"
     tar -C /base -c . | docker import --change 'CMD ["node"]' - "$node" >/dev/null
-    printf '%s' "$BASE" >/kept/base-image
+    printf '%s' "$made" >/kept/base-image
   fi
-  say 'stand-ins for the images of others'
-  for stand_in in valkey prom grafana; do
-    docker build -q --network host --build-arg "NODE=$node" -t "$(image_of "$stand_in")" \
-      -f "/repository/scripts/containers/stand-ins/$stand_in.Dockerfile" /repository/scripts/containers/stand-ins >/dev/null 2>/kept/build.log ||
-      { cat /kept/build.log && return 1; }
+  say 'stand-ins for the images of Valkey and Prometheus, and docker build'
+  for stand_in in valkey prom; do
+    build --build-arg "NODE=$node" -f "$folder/$stand_in.Dockerfile" \
+      -t "$(sed -n "s/^ *image: \($stand_in.*\)/\1/p" /repository/compose.yaml)" "$folder"
   done
-  say 'docker build'
-  docker build -q --network host -t quotegate /repository >/dev/null 2>/kept/build.log || { cat /kept/build.log && return 1; }
+  build -t quotegate /repository
   # Layers of earlier commits.
   docker image prune -f >/dev/null
   docker builder prune -f --keep-storage 4GB >/dev/null
   stop_docker
 }
 
-run_checks() {
-  ip link set lo up
-  start_docker
-  say 'Docker, in a network of its own'
-  local status=0
-  node /repository/scripts/containers/checks.ts "$checks" || status=$?
-  docker ps -aq | xargs -r docker rm -f >/dev/null
-  docker network prune -f >/dev/null
-  docker volume prune -f >/dev/null
-  stop_docker
-  return "$status"
-}
-
-BASE=$(stat -c %W:%i /base)
-case "${2:-}" in
-  run) run_checks ;;
-  *)
+case "$stage" in
+  enter)
+    enter "${@:2:4}"
+    bash /repository/scripts/containers/inside.sh build "$6"
+    ;;
+  build)
     build_images
-    unshare --net /bin/bash "$0" "$checks" run
-    say 'end'
+    unshare --net bash "$0" run "$2"
+    ;;
+  run)
+    ip link set lo up
+    start_docker
+    say 'Docker, in a network of its own'
+    status=0
+    node /repository/scripts/containers/checks.ts "$2" || status=$?
+    docker network prune -f >/dev/null
+    docker volume prune -af >/dev/null
+    stop_docker
+    exit "$status"
     ;;
 esac

@@ -1,46 +1,81 @@
 import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
 
-const headers = { 'App-Name': 'demo', 'Content-Type': 'application/json' }
+const payment = JSON.stringify({ amount: '10.00', currency: 'USD', note: 'x'.repeat(64 * 1_024) })
 
 export interface Quote {
-  id: string
   pairId: string
   expiry: number
+  fromAmount: { value: string }
   toAmount: { value: string }
 }
 
-export async function quoteOf(url: string, amount: number | string = 0.1): Promise<Quote> {
-  const target = `${url}/v3/pairs/ETH_USDC/quotes?amount=${amount}`
-  const response = await fetch(target, { headers, signal: AbortSignal.timeout(20_000) })
-  assert.equal(response.status, 200, `a quote: ${response.status}`)
-  return (await response.json()) as Quote
+async function send(url: string, expected: number, body?: string): Promise<unknown> {
+  const headers = {
+    'App-Name': 'demo',
+    Authorization: 'Bearer any-key',
+    ...(body && { 'Content-Type': 'application/json' }),
+  }
+  const init = { headers, ...(body && { method: 'POST', body }), signal: AbortSignal.timeout(20_000) }
+  const response = await fetch(url, init)
+  const answer = await response.text()
+  assert.equal(response.status, expected, `${url}: ${response.status} ${answer}`)
+  return JSON.parse(answer)
 }
+
+export const quoteOf = (url: string, amount = '0.1') =>
+  send(`${url}/v3/pairs/ETH_USDC/quotes?amount=${amount}`, 200) as Promise<Quote>
 
 /** A float order as real clients send it: by the terms of a quote. */
-export async function order(url: string, quote: Quote, fromAmount: number | string = 0.1): Promise<void> {
-  const response = await fetch(`${url}/v3/orders/float`, {
-    method: 'POST',
-    headers,
-    body: JSON.stringify({
-      pairId: quote.pairId,
-      fromAmount: Number(fromAmount),
-      toAmount: quote.toAmount.value,
-      fromAddress: '0xfrom',
-      toAddress: '0xto',
-    }),
-    signal: AbortSignal.timeout(20_000),
-  })
-  const answer = await response.text()
-  assert.ok(response.ok, `an order: ${response.status} ${answer}`)
+export async function order(url: string, { pairId, fromAmount, toAmount }: Quote): Promise<void> {
+  const terms = { pairId, fromAmount: Number(fromAmount.value), toAmount: toAmount.value }
+  await send(
+    `${url}/v3/orders/float`,
+    201,
+    JSON.stringify({ ...terms, fromAddress: '0xfrom', toAddress: '0xto' }),
+  )
 }
 
-export async function checkout(url: string): Promise<void> {
-  const response = await fetch(`${url}/checkouts`, {
-    method: 'POST',
-    headers: { ...headers, Authorization: 'Bearer any-key' },
-    body: '{ "amount": "10.00", "currency": "USD" }',
-    signal: AbortSignal.timeout(20_000),
-  })
-  await response.arrayBuffer()
-  assert.equal(response.status, 201, `a checkout: ${response.status}`)
+export const checkout = (url: string) => send(`${url}/checkouts`, 201, payment)
+
+/** Clients that ask for a new quote again and again; after each fifth they order, after each ninth they pay with 64 KiB. */
+export class Traffic {
+  quotes = 0
+  posts = 0
+  readonly failures: string[] = []
+  readonly #url: string
+  readonly #pauseMs: number
+  readonly #clients: Promise<void>[]
+  #goesOn = true
+
+  constructor(url: string, clients: number, pauseMs: number) {
+    this.#url = url
+    this.#pauseMs = pauseMs
+    this.#clients = Array.from({ length: clients }, (_, index) => this.#client(index + 1))
+  }
+
+  async #client(own: number): Promise<void> {
+    for (let turn = 1; this.#goesOn && this.failures.length < 100; turn += 1) {
+      try {
+        // No other client has this amount, so that no other client's order uses up the quote.
+        const quote = await quoteOf(this.#url, `${own}.${turn}1`)
+        this.quotes += 1
+        if (turn % 5 === 0) await order(this.#url, quote)
+        if (turn % 9 === 0) await checkout(this.#url)
+        if (turn % 5 === 0 || turn % 9 === 0) this.posts += 1
+      } catch (error) {
+        this.failures.push(String(error))
+      }
+      await sleep(this.#pauseMs)
+    }
+  }
+
+  /** No request may have failed. */
+  async stop(): Promise<void> {
+    this.#goesOn = false
+    await Promise.all(this.#clients)
+    process.stdout.write(`    ${this.quotes} quotes, ${this.posts} POSTs, ${this.failures.length} failed\n`)
+    assert.deepEqual(this.failures.slice(0, 5), [])
+    assert.ok(this.quotes > 100 && this.posts > 10)
+  }
 }

@@ -1,14 +1,86 @@
 import { runbookPage } from '../links.ts'
-import { layOut } from './panel.ts'
-import { cache } from './rows-cache.ts'
-import { overview } from './rows-overview.ts'
-import { process } from './rows-process.ts'
-import { floatOrders, quoteFreshness } from './rows-quotes.ts'
-import { store } from './rows-store.ts'
-import { traffic } from './rows-traffic.ts'
-import { upstreams } from './rows-upstreams.ts'
+import { errorBudget, type Panel, rows } from './panels.ts'
 
 const prometheus = { type: 'prometheus', uid: '$datasource' }
+const legend = { displayMode: 'list', placement: 'bottom', showLegend: true }
+
+const columns = 24
+const panelWidth = 8
+const panelHeight = 8
+const budgetHeight = 4
+
+/** Every row under its title, its panels side by side; the error budget above all. */
+function layOut(): object[] {
+  let id = 1
+  const laidOut = [toGrafana(errorBudget, id++, { h: budgetHeight, w: columns, x: 0, y: 0 })]
+  let top = budgetHeight
+  for (const [title, panels] of Object.entries(rows)) {
+    laidOut.push({ id: id++, type: 'row', title, gridPos: { h: 1, w: columns, x: 0, y: top }, panels: [] })
+    top += 1
+    for (const [index, panel] of panels.entries()) {
+      const x = (index * panelWidth) % columns
+      const y = top + Math.floor((index * panelWidth) / columns) * panelHeight
+      laidOut.push(toGrafana(panel, id++, { h: panelHeight, w: panelWidth, x, y }))
+    }
+    top += Math.ceil((panels.length * panelWidth) / columns) * panelHeight
+  }
+  return laidOut
+}
+
+/** The budget is shown as figures, all else over time. */
+function toGrafana(panel: Panel, id: number, gridPos: object): object {
+  const { title, description, unit, queries, steps = [{ from: null, color: 'green' }], runbook } = panel
+  const isFigure = panel === errorBudget
+  const kind = isFigure ? figures() : overTime(panel)
+  return {
+    id,
+    type: kind.type,
+    title,
+    description,
+    gridPos,
+    datasource: prometheus,
+    links: [{ title: 'Runbook', url: `$runbook#${runbook}`, targetBlank: true }],
+    fieldConfig: {
+      defaults: {
+        unit,
+        color: { mode: kind.color },
+        thresholds: {
+          mode: 'absolute',
+          steps: steps.map(({ from, color }) => ({ value: from, color })),
+        },
+        custom: kind.custom,
+      },
+      overrides: [],
+    },
+    options: kind.options,
+    targets: queries.map(({ expr, legend: legendFormat }, index) => ({
+      refId: String.fromCharCode(65 + index),
+      expr,
+      legendFormat,
+      ...(isFigure ? { instant: true } : {}),
+    })),
+  }
+}
+
+function figures() {
+  const reduceOptions = { calcs: ['lastNotNull'], fields: '', values: false }
+  const options = { colorMode: 'value', graphMode: 'none', reduceOptions }
+  return { type: 'stat', color: 'thresholds', custom: {}, options }
+}
+
+function overTime({ stacked, steps }: Panel) {
+  const custom = {
+    drawStyle: 'line',
+    lineWidth: 1,
+    fillOpacity: stacked ? 40 : 8,
+    showPoints: 'never',
+    axisSoftMin: 0,
+    stacking: { mode: stacked ? 'normal' : 'none' },
+    thresholdsStyle: { mode: steps ? 'line' : 'off' },
+  }
+  const options = { legend, tooltip: { mode: 'multi', sort: 'desc' } }
+  return { type: 'timeseries', color: 'palette-classic', custom, options }
+}
 
 function choice(name: string, label: string, values: string): object {
   return {
@@ -72,9 +144,7 @@ export function dashboardJson(): string {
         },
       ],
     },
-    panels: layOut([overview, traffic, cache, quoteFreshness, floatOrders, upstreams, store, process], {
-      open: 2,
-    }),
+    panels: layOut(),
   }
   return `${JSON.stringify(dashboard, null, 2)}\n`
 }

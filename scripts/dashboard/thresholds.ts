@@ -27,16 +27,12 @@ export const thresholds = {
   /** Of the float orders, whatever the last day was like. */
   unguardedShare: 0.5,
   clockOffsetSeconds: 2,
-  clocksUnknown: 0,
-  breakersNotClosed: 0,
-  pairsStopped: 0,
+  /** Of clocks that are not known, breakers that are not closed, pairs that are stopped, damage of the journal. */
+  none: 0,
   /** Of the quotes that the provider is asked for. */
   quotesLimited: 0.2,
-  /** Of the last two minutes. */
-  storeUpShare: 0.5,
-  /** Of the last two minutes. */
-  journalUpShare: 0.5,
-  journalDamaged: 0,
+  /** Of the last two minutes, for the store and for the journal on disk. */
+  upShare: 0.5,
   /** Within a quarter of an hour. */
   restarts: 2,
   eventLoopLagSeconds: 0.1,

@@ -4,13 +4,12 @@ import { type UpstreamName, upstreamNames, upstreamTable } from '../../src/http/
 import { history, status } from '../../src/operations/schemas.ts'
 import { version } from '../../src/process/package-info.ts'
 import { headerComponents, headerRefs } from './headers.ts'
-import type { Operation, Paths } from './operation.ts'
 import { operationsPaths } from './operations-paths.ts'
+import { otherPaths } from './other-paths.ts'
 import { parameters } from './parameters.ts'
 import { problemResponses, problemSchemas } from './problems.ts'
 import { amount, floatOrder, health, operationsError, quote, readiness } from './schemas.ts'
-import { swapPaths } from './swap-paths.ts'
-import { elsewhere, untouchedPaths } from './untouched-paths.ts'
+import { type Operation, type Paths, swapPaths } from './swap-paths.ts'
 
 const description = `A gateway in front of a swap API (\`/v3\`) and a payments API.
 
@@ -44,17 +43,12 @@ const tags = [
     name: upstreamTable[name].title,
     description: tagDescriptions[name] ?? 'Passed byte for byte.',
   })),
-  { name: 'Elsewhere', description: 'There is nothing.' },
   { name: 'Operations', description: 'On a listener of its own.' },
 ]
 
 /** The document of this version: made from the schemas and from the table of problems. */
 function openApiDocument(): object {
-  const { paths, responses } = withResponses({
-    ...swapPaths,
-    ...untouchedPaths,
-    ...elsewhere,
-  })
+  const { paths, responses } = withResponses({ ...swapPaths, ...otherPaths })
   return {
     openapi: '3.1.0',
     info: { title: 'quotegate', version, description, license: { name: 'MIT', identifier: 'MIT' } },

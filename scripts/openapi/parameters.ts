@@ -1,9 +1,5 @@
 const text = { type: 'string' }
 
-function inPath(name: string, description: string, example: string): object {
-  return { name, in: 'path', required: true, description, schema: text, example }
-}
-
 function inQuery(name: string, description: string, example: string): object {
   return { name, in: 'query', description, schema: text, example }
 }
@@ -14,10 +10,27 @@ function header(name: string, description: string, more: object = {}): object {
 
 /** By their name among the components. */
 export const parameters: Record<string, object> = {
-  PairId: inPath('pairId', 'From the list of pairs.', 'ETH_USDC'),
-  Id: inPath('id', 'As the upstream gave it.', 'a1b2'),
-  Rest: inPath('rest', 'The rest of the path; it may have slashes.', 'anything'),
-  Elsewhere: inPath('elsewhere', 'The path; it may have slashes.', 'nowhere'),
+  PairId: {
+    name: 'pairId',
+    in: 'path',
+    required: true,
+    description: 'From the list of pairs.',
+    schema: text,
+    example: 'ETH_USDC',
+  },
+  Path: {
+    name: 'path',
+    in: 'path',
+    required: true,
+    description: 'The path; it may have slashes.',
+    schema: text,
+    examples: {
+      swap: { value: 'v3/assets' },
+      payments: { value: 'checkouts' },
+      webhooks: { value: 'webhooks' },
+      nowhere: { value: 'nowhere' },
+    },
+  },
   Amount: {
     name: 'amount',
     in: 'query',
@@ -33,14 +46,6 @@ export const parameters: Record<string, object> = {
     },
     example: '0.1',
   },
-  AssetId: inPath('id', 'From the list of assets.', 'USDC'),
-  From: inQuery('from', 'The asset that is swapped.', 'ETH'),
-  To: inQuery('to', 'The asset that is received.', 'USDC'),
-  Format: inQuery('format', '`json`, which is the default, or `csv`.', 'json'),
-  Networks: inQuery('networks', 'Networks, separated by commas.', 'ethereum,solana'),
-  Query: inQuery('query', 'A text to look for.', 'usd'),
-  Limit: inQuery('limit', 'How many there are on a page.', '2'),
-  Page: inQuery('page', 'Which page.', '1'),
   FromAddress: inQuery('fromAddress', 'Where the money comes from.', '0xfrom'),
   FromAsset: inQuery('fromAsset', 'What is swapped.', 'ETH'),
   ToAddress: inQuery('toAddress', 'Where the money goes.', '0xto'),

@@ -1,6 +1,28 @@
+import type { ProblemSlug } from '../../src/http/problem.ts'
 import { headerRefs } from './headers.ts'
-import { anyBody, type Operation, type Paths, parameter, upstreamAnswer } from './operation.ts'
 import { ofAnyRequest, ofAnyUpstream, ofQuote, ofSwap } from './problems.ts'
+
+/** An operation before its problems are spelt out as responses. */
+export interface Operation {
+  operationId: string
+  tags: readonly string[]
+  summary: string
+  description?: string
+  parameters?: readonly object[]
+  requestBody?: object
+  responses: Record<string, object>
+  /** Empty: it takes no key. */
+  security: readonly object[]
+  problems: readonly ProblemSlug[]
+}
+
+export type Paths = Record<string, Record<string, Operation>>
+
+export const upstreamAnswer = { $ref: '#/components/responses/UpstreamAnswer' }
+
+export function parameter(name: string): object {
+  return { $ref: `#/components/parameters/${name}` }
+}
 
 const swapProblems = [...ofAnyRequest, ...ofSwap, ...ofAnyUpstream] as const
 const swapHeaders = ['AppName', 'AppVersion', 'UserAgent', 'Forwarded', 'XRequestId'].map(parameter)
@@ -128,60 +150,15 @@ export const swapPaths: Paths = {
       security: optionalKey,
       problems: ['bad-order', 'float-order-required', ...swapProblems],
     },
-    get: passed('listOrders', 'The orders from or to an address', [
-      'FromAddress',
-      'FromAsset',
-      'ToAddress',
-      'ToAsset',
-    ]),
-  },
-  '/v3/orders/{id}': {
-    get: passed('getOrder', 'One order', ['Id']),
-    patch: passed('noteTransaction', 'The transaction that pays an order', ['Id'], {
-      fromTransactionId: '0xabc',
-    }),
-  },
-  '/v3/pairs': {
     get: {
-      ...passed('listPairs', 'The pairs', ['From', 'To', 'Format']),
-      description: 'In a place that is blocked 200 and `[]`: what one client gets says nothing of another’s.',
+      operationId: 'listOrders',
+      tags: ['Swap'],
+      summary: 'The orders from or to an address',
+      description: 'Passes as it is. `lookup` of a problem names it, if an order may have been accepted.',
+      parameters: [...['FromAddress', 'FromAsset', 'ToAddress', 'ToAsset'].map(parameter), ...swapHeaders],
+      responses: { default: upstreamAnswer },
+      security: optionalKey,
+      problems: swapProblems,
     },
   },
-  '/v3/pairs/{pairId}': { get: passed('getPair', 'One pair', ['PairId']) },
-  '/v3/pairs/{pairId}/rates': { get: passed('listRates', 'The rates of a pair', ['PairId']) },
-  '/v3/assets': {
-    get: passed('listAssets', 'The assets', ['Networks', 'Query', 'Format', 'Limit', 'Page']),
-  },
-  '/v3/assets/{id}': { get: passed('getAsset', 'One asset', ['AssetId']) },
-  '/v3/geolocation': { get: passed('getGeolocation', 'What the provider makes of the client’s place') },
-  '/v3/trades': { post: undocumented('createTrade') },
-  '/v3/provider-orders': { post: undocumented('createProviderOrder') },
-  '/v3/ledger/swap': { post: undocumented('swapByLedger') },
-  '/v3/{rest}': {
-    get: passed('passSwap', 'Whatever else is below /v3: any path, any depth, any method', ['Rest']),
-  },
-}
-
-/** Of these only the paths are known, so the example of a body says nothing. */
-function undocumented(operationId: string): Operation {
-  return passed(operationId, 'Passed on; what it takes and answers is not known', [], {})
-}
-
-/** Through as it is, but for `Forwarded`, `Via`, `X-Request-Id` and the SWAP_ defaults. */
-function passed(
-  operationId: string,
-  summary: string,
-  parameters: readonly string[] = [],
-  body?: object,
-): Operation {
-  return {
-    operationId,
-    tags: ['Swap'],
-    summary,
-    parameters: [...parameters.map(parameter), ...swapHeaders],
-    ...(body && { requestBody: anyBody(body) }),
-    responses: { default: upstreamAnswer },
-    security: optionalKey,
-    problems: swapProblems,
-  }
 }

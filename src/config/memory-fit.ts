@@ -1,7 +1,7 @@
 import { leavesRoom, type MemoryLimits, mebibytes } from '../process/memory.ts'
 import { fixedDefault, type SettingName, type SettingValues } from './settings.ts'
 
-/** What an entry takes of the heap: bench/compare/store.ts and bench/ledger measure it. */
+/** What an entry takes of the heap: bench/cost/memory.ts measures it. */
 const entryBytes = { QUOTE_CACHE_ENTRIES: 512, LEDGER_ENTRIES: 1_024 } as const
 type Fitted = keyof typeof entryBytes
 const fittedNames = Object.keys(entryBytes) as Fitted[]

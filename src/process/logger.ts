@@ -61,9 +61,25 @@ export async function createLogger(options: LoggerOptions): Promise<ProgramLogge
     serializers: { err: (plain) => plain },
   }
   const output = options.destination ?? standardOutput((lines) => logger.warn({ lines }, lostLines))
-  const destination = pretty ? await prettyOutput(output, options.destination === undefined) : output
+  const prettyStream = pretty ? await loadPretty(options.format) : undefined
+  const destination =
+    prettyStream === undefined
+      ? output
+      : prettyOutput(output, prettyStream, options.destination === undefined)
   const logger = pino(settings, destination)
   return logger
+}
+
+type PrettyStream = typeof import('pino-pretty')
+
+/** Loaded only for a person at a terminal: a server starts faster without it. The package is optional for the library. */
+async function loadPretty(format: LoggerOptions['format']): Promise<PrettyStream | undefined> {
+  try {
+    return (await import('pino-pretty')).default
+  } catch (cause) {
+    if (format === 'auto') return undefined
+    throw new Error('LOG_FORMAT=pretty needs pino-pretty: npm install without --omit=optional', { cause })
+  }
 }
 
 const lostLines = 'lines of this log were lost: standard output did not accept them'
@@ -86,9 +102,7 @@ function terminal(): number {
   }
 }
 
-async function prettyOutput(output: LogOutput, isStandardOutput: boolean): Promise<LogOutput> {
-  // Imported only for a person at a terminal; a server starts faster without it.
-  const { default: prettyStream } = await import('pino-pretty')
+function prettyOutput(output: LogOutput, prettyStream: PrettyStream, isStandardOutput: boolean): LogOutput {
   return prettyStream({
     colorize: isStandardOutput && process.stdout.isTTY === true,
     translateTime: 'SYS:HH:MM:ss.l',

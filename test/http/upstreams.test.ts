@@ -10,7 +10,7 @@ import { freshMetrics } from '../support/observing/fresh-metrics.ts'
 
 // A further upstream is a row of the table: everything below follows from it, or one of these fails.
 describe.each(upstreamNames)('the upstream %s', (name) => {
-  const { baseUrl, paths, missing, title }: UpstreamFacts = upstreamTable[name]
+  const { baseUrl, missing, title }: UpstreamFacts = upstreamTable[name]
   const { upstreams } = loadConfig({ SWAP_BASE_URL: 'https://swap.example' }).config
 
   test('has a setting for its base URL, which is masked and explained', () => {
@@ -47,8 +47,5 @@ describe.each(upstreamNames)('the upstream %s', (name) => {
     const own = operations.filter(({ tags }) => tags?.includes(title))
     expect(own.length).toBeGreaterThan(0)
     expect(problemTypes).toHaveProperty(missing.slug)
-    if (name === 'swap') return
-    const documented = 'setting' in paths ? ['/checkouts'] : paths
-    for (const prefix of documented) expect(openApi.paths).toHaveProperty([prefix])
   })
 })

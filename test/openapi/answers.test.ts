@@ -12,51 +12,24 @@ function isProblem({ rawHeaders }: ParsedAnswer): boolean {
   return valuesOf(rawHeaders, 'content-type')[0] === 'application/problem+json'
 }
 
-/** What makes one of a collection, by its path. Of others the document's example will do, or nothing would. */
-const makesOne: Record<string, Record<string, unknown>> = {
-  '/checkouts': {},
-  '/subscriptions': {},
-  '/subscription-checkouts': {},
-  '/payments': {},
-  '/v3/orders': { pairId: 'ETH_USDC', fromAmount: 0.1, toAddress: '0xto' },
+/** With the id of a quote that is there, where the document can only show what one looks like. */
+async function withRealId(call: Call, url: string): Promise<Call> {
+  if (call.body?.quoteId === undefined) return call
+  const { body: quote } = await asking(url, '0.1', ['App-Name', 'demo'])
+  return { ...call, body: { ...call.body, quoteId: JSON.parse(quote).id } }
 }
-
-/** Ids of things that are there, where the document can only show what one looks like. */
-async function withRealIds(call: Call, url: string): Promise<Call> {
-  const [, collection = ''] = /^(\/.+)\/a1b2/.exec(call.target) ?? []
-  let { target, body } = call
-  const making = makesOne[collection]
-  if (making !== undefined) {
-    target = target.replace(
-      'a1b2',
-      await created(url, { ...call, method: 'POST', target: collection, body: making }),
-    )
-  }
-  if (body?.quoteId !== undefined) {
-    const { body: quote } = await asking(url, '0.1', ['App-Name', 'demo'])
-    body = { ...body, quoteId: JSON.parse(quote).id }
-  }
-  return { ...call, target, body }
-}
-
-async function created(url: string, call: Call): Promise<string> {
-  const { status, body } = await rawExchange(url, bytesOf(call))
-  expect(status).toBe(201)
-  return JSON.parse(body.toString()).id
-}
-
-const notImitated = /^\/v3\/(?:trades|provider-orders|ledger\/swap)$/
 
 describe('a request with the examples of the document', () => {
-  const answeredHere = ['traceQuote', 'elsewhere']
-  const passed = onTraffic.filter(({ operation }) => !answeredHere.includes(operation.operationId))
+  const passed = onTraffic.filter(({ operation }) => operation.operationId !== 'traceQuote')
+  // The one path that goes nowhere.
+  const isPassed = ({ target }: Call) => target !== '/nowhere'
 
   test.each(passed.map((documented) => [documented.operation.operationId, documented] as const))(
     'is accepted without a problem: %s',
     async (_id, documented) => {
       const { url, gateway } = await sandboxStage()
-      for (const example of callsOf(documented)) {
-        const answer = await rawExchange(url, bytesOf(await withRealIds(example, url)))
+      for (const example of callsOf(documented).filter(isPassed)) {
+        const answer = await rawExchange(url, bytesOf(await withRealId(example, url)))
         expect(isProblem(answer)).toBe(false)
         const statuses = Object.keys(documented.responses)
         expect(
@@ -64,9 +37,7 @@ describe('a request with the examples of the document', () => {
             statuses.includes(one),
           ),
         ).toBe(true)
-        // Of what the sandbox knows, nothing fails.
-        if (notImitated.test(example.target)) expect(answer.status).toBe(501)
-        else if (!/anything|\/refunds/.test(example.target)) expect(answer.status).toBeLessThan(300)
+        expect(answer.status).toBeLessThan(300)
       }
       expect(await gateway.metrics()).not.toMatch(/^quotegate_problems_total\{.*\} [1-9]/m)
     },
@@ -79,7 +50,7 @@ describe('a request with the examples of the document', () => {
       order?.operation.requestBody?.content['application/json'].examples ?? {},
     ).indexOf(name)
     await asking(url, '0.1', ['App-Name', 'demo'])
-    const call = await withRealIds(callsOf(order as Documented)[index] as Call, url)
+    const call = await withRealId(callsOf(order as Documented)[index] as Call, url)
     const { status } = await rawExchange(url, bytesOf(call))
     expect(status).toBe(201)
     expect(await gateway.metrics()).toMatch(

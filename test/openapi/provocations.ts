@@ -135,7 +135,8 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
   },
   async 'rate-limited'() {
     const { url } = await sandboxStage({ RATE_LIMIT_PER_MINUTE: 1 })
-    await ask(url, { path: '/v3/assets', headers: ['App-Name', 'demo'] })
+    // Each application has a limit of its own, also the one without a name.
+    for (const headers of [['App-Name', 'demo'], []]) await ask(url, { path: '/v3/assets', headers })
     return (call) => send(url, call)
   },
   async 'provider-limit'() {

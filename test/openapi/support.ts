@@ -27,10 +27,13 @@ interface Parameter {
   readonly in: 'path' | 'query' | 'header'
   readonly required?: boolean
   readonly example?: string
+  /** Of a path that stands for many. */
+  readonly examples?: Readonly<Record<string, { readonly value: string }>>
 }
 
 interface Operation {
   readonly operationId: string
+  readonly description?: string
   readonly tags: readonly string[]
   readonly parameters?: readonly Node[]
   readonly requestBody?: { readonly content: { readonly 'application/json': Content } }
@@ -109,7 +112,10 @@ export interface Call {
   body: Record<string, unknown> | undefined
 }
 
-/** One request for each example of the body, or one. */
+/** The one example that the document cannot have. */
+const key = 'Authorization: Bearer any-key'
+
+/** One request for each example of the body or of the path, or one. */
 export function callsOf({ path, method, operation }: Documented): Call[] {
   const parameters = (operation.parameters ?? []).map((node) => resolve<Parameter>(node))
   const placed = (place: Parameter['in']) =>
@@ -120,10 +126,13 @@ export function callsOf({ path, method, operation }: Documented): Call[] {
   )
   const query = placed('query').map(({ name, example }) => `${name}=${example}`)
   const headers = placed('header').map(({ name, example }) => `${name}: ${example}`)
-  // A key is the one example that the document cannot have.
-  if (operation.security?.length === 1) headers.push('Authorization: Bearer any-key')
   const target = query.length > 0 ? `${filled}?${query.join('&')}` : filled
   const content = operation.requestBody?.content['application/json']
+  const many = parameters.find(({ examples }) => examples !== undefined)
+  if (many?.examples !== undefined) {
+    const targets = Object.values(many.examples).map(({ value }) => target.replace(`{${many.name}}`, value))
+    return targets.map((one) => ({ method, target: one, headers: [...headers, key], body: undefined }))
+  }
   if (content === undefined) return [{ method, target, headers, body: undefined }]
   headers.push('Content-Type: application/json')
   const bodies = content.examples

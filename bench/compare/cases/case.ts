@@ -1,15 +1,12 @@
-import { appHeaders, quoteTarget } from '../../shared/backend-requests.ts'
-import type { Contender } from '../../shared/contender.ts'
-import { type Figures, loadServer } from '../../shared/load-server.ts'
-import { type Placed, type Stage, stopAll } from '../../shared/stage.ts'
-import { checkHit } from '../check-answers.ts'
-import type { CaseResult } from '../result.ts'
-import { interleave, type Row } from '../rounds.ts'
+import { appHeaders } from '../../shared/backend-requests.ts'
+import type { Contender, Skill } from '../../shared/contender.ts'
+import type { Figures, Stage } from '../../shared/stage.ts'
+import type { CaseResult, Row } from '../results.ts'
 
 export interface CaseContext {
   stage: Stage
   contenders: readonly Contender[]
-  /** Other builds of the gateway, measured in the same rounds by the cases hit, pass and order. */
+  /** Other builds of the gateway, measured in the same rounds. */
   otherBuilds: readonly Contender[]
   quick: boolean
   rounds: number
@@ -32,16 +29,14 @@ const leadInSeconds = 3
 export interface Loadable {
   name: string
   load(seconds: number): Promise<Figures>
-  /** For a `load` that does something too rarely for V8 to compile it in time. */
-  warmUp?(seconds: number): Promise<unknown>
 }
 
 /** Rounds of warm servers under load. */
 export async function measureWarm(loadables: readonly Loadable[], context: CaseContext): Promise<Row[]> {
   const { quick, rounds, seconds, progress } = context
-  for (const { name, load, warmUp = load } of quick ? [] : loadables) {
+  for (const { name, load } of quick ? [] : loadables) {
     progress(`warming up ${name}`)
-    await warmUp(warmUpSeconds)
+    await load(warmUpSeconds)
   }
   const variants = loadables.map(({ name, load }) => ({
     name,
@@ -53,27 +48,34 @@ export async function measureWarm(loadables: readonly Loadable[], context: CaseC
   return interleave(variants, rounds, progress)
 }
 
-/** Rounds of the cached quote, which 200 clients ask for over 64 connections, at servers that then are stopped. */
-export async function measureHits(placed: readonly Placed[], context: CaseContext): Promise<Row[]> {
-  for (const one of placed) await checkHit(one, context.stage)
-  const load = { target: quoteTarget, headers: appHeaders, connections: 64 }
-  const loadables = placed.map((one) => ({
-    name: one.contender.name,
-    load: (seconds: number) => loadServer(one, { ...load, seconds }),
-  }))
-  const rows = await measureWarm(loadables, context)
-  await stopAll(placed)
+interface Variant {
+  name: string
+  measure(): Promise<Figures>
+}
+
+/** A B C A B C: a slow minute of the machine slows all variants, and a ratio is taken within a round. */
+export async function interleave(
+  variants: readonly Variant[],
+  rounds: number,
+  onStep: (text: string) => void,
+): Promise<Row[]> {
+  const rows: Row[] = variants.map(({ name }) => ({ name, rounds: [] }))
+  for (let round = 1; round <= rounds; round += 1) {
+    for (const [index, { name, measure }] of variants.entries()) {
+      onStep(`round ${round}/${rounds}  ${name}`)
+      rows[index]?.rounds.push(await measure())
+    }
+  }
   return rows
 }
 
 /** The contenders with a skill, and behind the gateway its other builds. */
-export function withOtherBuilds(
-  { contenders, otherBuilds }: CaseContext,
-  skill: 'hit' | 'pass',
-): Contender[] {
+export function withOtherBuilds({ contenders, otherBuilds }: CaseContext, skill: Skill): Contender[] {
   const [gateway, ...others] = contenders.filter(({ skills }) => skills.includes(skill))
   return gateway === undefined ? [] : [gateway, ...otherBuilds, ...others]
 }
+
+export const fromBackend = { headers: appHeaders, connections: 64 }
 
 export const throughputColumns = [
   { figure: 'requestsPerSecond', title: 'requests/s', digits: 0 },

@@ -1,10 +1,8 @@
 import { headerLines, quoteProbe } from '../../shared/backend-requests.ts'
 import { gatewayName } from '../../shared/contender.ts'
-import type { Figures } from '../../shared/load-server.ts'
 import { askOnce, RawConnection, requestText } from '../../shared/raw-client.ts'
-import { type Placed, stopAll } from '../../shared/stage.ts'
-import { interleave } from '../rounds.ts'
-import type { BenchCase } from './case.ts'
+import { type Figures, type Placed, stopAll } from '../../shared/stage.ts'
+import { type BenchCase, interleave } from './case.ts'
 
 const callers = 64
 /** How long the upstream takes for these quotes. */
@@ -16,7 +14,7 @@ let pairs = 0
  * the upstream itself the slowest caller waits. The slowest of 64 hits shows how much of that the callers cause.
  */
 export const coldKey: BenchCase = async ({ stage, contenders, quick, rounds, progress }) => {
-  const placed = await stage.placeAll(contenders.filter(({ skills }) => skills.includes('cold')))
+  const placed = await stage.placeAll(contenders.filter(({ skills }) => skills.includes('fetch')))
   const variants = await Promise.all(
     placed.map(async (one) => {
       const connections = await Promise.all(
@@ -36,7 +34,6 @@ export const coldKey: BenchCase = async ({ stage, contenders, quick, rounds, pro
   const promise = { figure: 'upstreamCalls', of: gatewayName, is: 'at most' } as const
   return [
     {
-      id: 'cold-key',
       title: `${callers} callers on a cold key, upstream ${upstreamMs} ms`,
       columns: [
         { figure: 'upstreamCalls', title: 'upstream calls', digits: 0 },

@@ -1,16 +1,15 @@
-import { appHeaders, json, orderBody, orderTarget, passTarget } from '../../shared/backend-requests.ts'
+import { json, orderBody, orderTarget, passTarget } from '../../shared/backend-requests.ts'
 import { gateway, gatewayName } from '../../shared/contender.ts'
-import { type Figures, loadServer } from '../../shared/load-server.ts'
-import { type Placed, stopAll } from '../../shared/stage.ts'
+import { type Figures, type Placed, stopAll } from '../../shared/stage.ts'
 import { checkOrder, checkPassThrough } from '../check-answers.ts'
-import { type BenchCase, measureWarm, throughputColumns } from './case.ts'
+import { type BenchCase, fromBackend, measureWarm, throughputColumns } from './case.ts'
 
-const get = { target: passTarget, headers: appHeaders, connections: 64 }
+const get = { ...fromBackend, target: passTarget }
 const order = {
   ...get,
   target: orderTarget,
   method: 'POST',
-  headers: { ...appHeaders, ...json },
+  headers: { ...get.headers, ...json },
   body: orderBody,
 }
 const orderRow = (name: string) => `${name}, float order`
@@ -31,7 +30,7 @@ export const floatOrder: BenchCase = async (context) => {
     { name: orderRow(one.contender.name), load: (seconds: number) => loadWithOrders(one, seconds) },
     {
       name: getRow(one.contender.name),
-      load: (seconds: number) => loadServer(one, { ...get, seconds }),
+      load: (seconds: number) => one.load({ ...get, seconds }),
     },
   ])
   const rows = await measureWarm(loadables, context)
@@ -39,7 +38,6 @@ export const floatOrder: BenchCase = async (context) => {
   const promise = { of: orderRow(gatewayName), what: 'float order, processor time' }
   return [
     {
-      id: 'order',
       title: 'float order for a live quote, 64 connections',
       columns: throughputColumns,
       rows,
@@ -65,7 +63,7 @@ export const floatOrder: BenchCase = async (context) => {
 /** An order that is not judged `live` takes another way and would be another figure. */
 async function loadWithOrders(placed: Placed, seconds: number): Promise<Figures> {
   const before = await ordersOf(placed)
-  const figures = await loadServer(placed, { ...order, seconds })
+  const figures = await placed.load({ ...order, seconds })
   const after = await ordersOf(placed)
   const others = after.others - before.others
   if (others > 0 || after.live === before.live) {

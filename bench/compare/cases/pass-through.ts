@@ -1,21 +1,26 @@
-import { appHeaders, json, passTarget } from '../../shared/backend-requests.ts'
+import { json, passTarget } from '../../shared/backend-requests.ts'
 import { gatewayName } from '../../shared/contender.ts'
-import { type Figures, loadServer } from '../../shared/load-server.ts'
-import { type Placed, stopAll } from '../../shared/stage.ts'
+import { type Figures, type Placed, stopAll } from '../../shared/stage.ts'
 import { type Load, wrk } from '../../shared/wrk.ts'
 import { checkPassThrough, jsonOf } from '../check-answers.ts'
 import { directName, nginxName, undiciName } from '../contenders/contenders.ts'
-import type { CaseResult, Promised } from '../result.ts'
-import { type Row, valuesOf } from '../rounds.ts'
-import { type BenchCase, type CaseContext, measureWarm, throughputColumns, withOtherBuilds } from './case.ts'
+import { type CaseResult, type Promised, type Row, valuesOf } from '../results.ts'
+import {
+  type BenchCase,
+  type CaseContext,
+  fromBackend,
+  measureWarm,
+  throughputColumns,
+  withOtherBuilds,
+} from './case.ts'
 
 type PassLoad = Omit<Load, 'port' | 'seconds'>
 
-const get: PassLoad = { target: passTarget, headers: appHeaders, connections: 64 }
+const get: PassLoad = { ...fromBackend, target: passTarget }
 const postOf = (bytes: number): PassLoad => ({
   ...get,
   method: 'POST',
-  headers: { ...appHeaders, ...json },
+  headers: { ...fromBackend.headers, ...json },
   body: jsonOf(bytes),
 })
 
@@ -33,12 +38,12 @@ export const passThrough: BenchCase = async (context) => {
     }
     const throughOne = (one: Placed) => ({
       name: one.contender.name,
-      load: (seconds: number) => loadServer(one, { ...load, seconds }),
+      load: (seconds: number) => one.load({ ...load, seconds }),
     })
     return measureWarm([direct, ...placed.map(throughOne)], context)
   }
 
-  async function throughput(id: string, title: string, load: PassLoad, bound?: number): Promise<CaseResult> {
+  async function throughput(title: string, load: PassLoad, bound?: number): Promise<CaseResult> {
     const promise = {
       what: `pass-through, ${title}, requests per second of processor time`,
       figure: 'requestsPerCpuSecond',
@@ -47,7 +52,6 @@ export const passThrough: BenchCase = async (context) => {
     } as const
     const overUndici: Promised = { ...promise, over: undiciName, ...(bound !== undefined && { bound }) }
     return {
-      id,
       title: `pass-through, ${title}, 64 connections`,
       columns: throughputColumns,
       rows: await measure(load),
@@ -56,9 +60,9 @@ export const passThrough: BenchCase = async (context) => {
   }
 
   const results = [
-    await throughput('pass-get', 'small GET', get, 1.1),
-    await throughput('pass-post-1k', '1 KiB POST', postOf(1_024), 1.1),
-    await throughput('pass-post-64k', '64 KiB POST', postOf(65_536)),
+    await throughput('small GET', get, 1.1),
+    await throughput('1 KiB POST', postOf(1_024), 1.1),
+    await throughput('64 KiB POST', postOf(65_536)),
     addedLatency(await measure({ ...get, connections: 1 }), context),
   ]
   await stopAll(placed)
@@ -84,7 +88,6 @@ function addedLatency(rows: Row[], { rounds }: CaseContext): CaseResult {
       })),
     }))
   return {
-    id: 'latency',
     title: 'pass-through, small GET, 1 connection: median wait beyond the upstream’s own',
     columns: [
       { figure: 'addedMs', title: 'added ms', digits: 3 },

@@ -44,18 +44,6 @@ http {
 `
 }
 
-/** Varnish lets callers of a cold key share one call by default. Other requests than quotes are passed. */
-export function varnishConfig(upstreamPort: number): string {
-  return `vcl 4.1;
-backend default { .host = "127.0.0.1"; .port = "${upstreamPort}"; }
-sub vcl_recv {
-  if (req.url ~ "^/v3/pairs/") { return (hash); }
-  return (pass);
-}
-sub vcl_hash { hash_data(req.url); hash_data(req.http.App-Name); return (lookup); }
-`
-}
-
 /** haproxy's cache does not collapse requests. */
 export function haproxyConfig({ port, upstreamPort }: Ports): string {
   return `global

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type Contender, gateway, gatewayName, jsonHeader, type Skill } from '../../shared/contender.ts'
 import { benchDirectory, installedVersion } from '../../shared/machine.ts'
-import { haproxyConfig, nginxConfig, varnishConfig } from './configurations.ts'
+import { haproxyConfig, nginxConfig } from './configurations.ts'
 
 export const bareName = 'node:http, reads the headers'
 export const fastifyLruName = 'Fastify + LRU'
@@ -31,14 +31,13 @@ function script(name: string, file: string, skills: readonly Skill[]): Contender
 const contenders: readonly Contender[] = [
   gateway(gatewayName),
   script(bareName, 'node-http.mjs', ['hit']),
-  script(fastifyLruName, 'fastify-lru.mjs', ['hit']),
-  script('Express + LRU + prom-client', 'express-lru.mjs', ['hit']),
+  script(fastifyLruName, 'fastify-lru.mjs', ['hit', 'fetch']),
+  script('Express + LRU + prom-client', 'express-lru.mjs', ['hit', 'fetch']),
   script(undiciName, 'undici-raw.mjs', ['pass']),
   script('@fastify/http-proxy', 'fastify-http-proxy.mjs', ['pass']),
-  script('http-proxy-middleware', 'http-proxy-middleware.mjs', ['pass']),
   {
     name: nginxName,
-    skills: ['hit', 'pass', 'cold'],
+    skills: ['hit', 'pass', 'fetch'],
     needs: 'nginx',
     hitHeaders: jsonHeader,
     launch: (setting) => ({
@@ -48,22 +47,8 @@ const contenders: readonly Contender[] = [
     }),
   },
   {
-    name: 'Varnish',
-    skills: ['hit', 'pass', 'cold'],
-    needs: 'varnishd',
-    hitHeaders: jsonHeader,
-    launch: ({ port, upstreamPort, directory }) => ({
-      command: 'varnishd',
-      arguments: [
-        ...['-F', '-j', 'none', '-a', `127.0.0.1:${port}`, '-T', 'none', '-n', join(directory, 'work')],
-        ...['-s', 'malloc,256m', '-f', join(directory, 'default.vcl')],
-      ],
-      files: { [join(directory, 'default.vcl')]: varnishConfig(upstreamPort) },
-    }),
-  },
-  {
     name: 'haproxy',
-    skills: ['hit', 'pass', 'cold'],
+    skills: ['hit', 'pass', 'fetch'],
     needs: 'haproxy',
     hitHeaders: jsonHeader,
     launch: (setting) => ({

@@ -3,11 +3,11 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 
-const bench = fileURLToPath(new URL('../../bench/ledger/main.ts', import.meta.url))
+const bench = fileURLToPath(new URL('../../bench/cost/memory.ts', import.meta.url))
 
 // The time that the bench measures as well is a machine's. An order looks through at most
 // the last 1,000 prices of its terms.
-test('an entry of a full ledger with ordinary terms takes at most 700 bytes of memory', async () => {
+test('a cached quote, and an entry of a full ledger with ordinary terms, takes at most 700 bytes of memory', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [
     '--expose-gc',
     '--import',
@@ -16,14 +16,17 @@ test('an entry of a full ledger with ordinary terms takes at most 700 bytes of m
     '50000',
   ])
   const rows = [
-    ...stdout.matchAll(/^\| ((?:one amount|5,000 amounts), (?:most over|all live)) \| (\d+) \|/gm),
+    ...stdout.matchAll(
+      /^\| (cache|ledger, (?:one amount|5,000 amounts), (?:most over|all live)) +\| +(\d+) \|/gm,
+    ),
   ]
   const bytes = Object.fromEntries(rows.map(([, what = '', measured]) => [what, Number(measured)]))
   expect(Object.keys(bytes)).toEqual([
-    'one amount, most over',
-    'one amount, all live',
-    '5,000 amounts, most over',
-    '5,000 amounts, all live',
+    'cache',
+    'ledger, one amount, most over',
+    'ledger, one amount, all live',
+    'ledger, 5,000 amounts, most over',
+    'ledger, 5,000 amounts, all live',
   ])
   // Less would mean that nothing was measured.
   for (const measured of Object.values(bytes)) expect(measured).toBeGreaterThan(200)
