@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { onTestFinished } from 'vitest'
@@ -203,6 +203,25 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     await until(() => upstream.received.length === ofEachUpstream.length, 'each upstream has its one request')
     return (call) => send(url, call)
   },
+  async 'bad-idempotency-key'() {
+    const { url } = await sandboxStage()
+    return (call) => send(url, withHeaders(call, 'Idempotency-Key: two words'))
+  },
+  async 'order-in-progress'() {
+    const waiting: ServerResponse[] = []
+    const provoke = await twiceWithOneKey((response) => waiting.push(response))
+    onTestFinished(() => {
+      for (const response of waiting) response.end()
+    })
+    return provoke
+  },
+  'order-outcome-unknown': () => twiceWithOneKey((response) => response.destroy()),
+  'order-answered': () => twiceWithOneKey((response) => response.end('x'.repeat(70_000))),
+  'idempotency-key-reused': () =>
+    twiceWithOneKey(
+      (response) => response.end('{}'),
+      (call) => withQuery(call, 'another=1'),
+    ),
   async 'breaker-open'() {
     const url = await allTo(await nowhere(), { breakerFailures: 1, breakerOpenMs: 600_000 })
     for (const path of ofEachUpstream) await ask(url, { path })
@@ -210,6 +229,35 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     for (const path of ofEachUpstream) await ask(url, { path })
     return (call) => send(url, call)
   },
+}
+
+let keys = 0
+
+/** Sends each call twice with one key; the second is the answer. `take` answers orders, all else is answered `ok`. */
+async function twiceWithOneKey(
+  take: (response: ServerResponse) => void,
+  again = (call: Call): Call => call,
+): Promise<Provoke> {
+  const held = new Set<string>()
+  const upstream = await recordingUpstream(({ headers, target }, response) => {
+    if (!target.startsWith('/v3/orders')) return void response.end('ok')
+    held.add(String(headers['idempotency-key']))
+    take(response)
+  })
+  const url = await allTo(upstream.url)
+  return async (call) => {
+    keys += 1
+    const key = `key-${keys}`
+    const keyed = withHeaders(call, `Idempotency-Key: ${key}`)
+    const first = send(url, keyed).catch(() => {})
+    // An order that is on its way is answered when the gateway ends.
+    let isAnswered = false
+    void first.then(() => {
+      isAnswered = true
+    })
+    await until(() => isAnswered || held.has(key), 'the first is answered, or on its way')
+    return send(url, again(keyed))
+  }
 }
 
 async function startGatewayWithout(setting: string) {
