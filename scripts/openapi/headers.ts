@@ -30,6 +30,11 @@ const headers: Record<string, { description: string; pattern: string; example: s
     pattern: '^[^, ]+(, [^, ]+)*$',
     example: 'App-Name, App-Version, User-Agent, Authorization, Forwarded',
   },
+  'Idempotent-Replayed': {
+    description: '`true`: the order with this Idempotency-Key was answered before, and this is that answer.',
+    pattern: '^true$',
+    example: 'true',
+  },
   'Proxy-Status': {
     description: 'What went wrong with the upstream (RFC 9209).',
     pattern: '^quotegate; error=[a-z_]+$',

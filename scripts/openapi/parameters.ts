@@ -64,6 +64,11 @@ export const parameters: Record<string, object> = {
       'header. The provider gets one clean element.',
     { example: 'for="[2001:db8::17]"' },
   ),
+  IdempotencyKey: header(
+    'Idempotency-Key',
+    'A key made when the user clicks, such as a UUID: 1 to 255 visible ASCII characters, in quotes or without. The order is sent ' +
+      'once for it, and its answer is given again for 24 hours. Sent on.',
+  ),
   QuotegateQuote: header(
     'Quotegate-Quote',
     'The id of the order’s quote, once: that quote alone decides. For the gateway: not sent on. Empty counts as absent.',

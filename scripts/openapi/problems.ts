@@ -35,6 +35,15 @@ export const ofQuote = ['provider-limit', 'quote-expired-waiting'] as const sati
 
 export const ofSwap = ['rate-limited', 'loop-detected'] as const satisfies readonly ProblemSlug[]
 
+/** Of an order with an Idempotency-Key. */
+export const ofOrderKey = [
+  'bad-idempotency-key',
+  'order-in-progress',
+  'order-outcome-unknown',
+  'order-answered',
+  'idempotency-key-reused',
+] as const satisfies readonly ProblemSlug[]
+
 const quoteId = z.string().describe('The id of the quote that the order uses.')
 
 /** Of an order that the provider may have carried out. */
@@ -69,6 +78,8 @@ const furtherMembers: Partial<Record<ProblemSlug, z.ZodRawShape>> = {
   },
   'provider-limit': { upstream: z.literal('swap') },
   'float-order-required': { quoteId, use: z.literal('/v3/orders/float') },
+  'order-outcome-unknown': { lookup: outcome.lookup },
+  'order-answered': { lookup: outcome.lookup },
   'upstream-reset': { lookup: outcome.lookup },
   'upstream-invalid': outcome,
   'upstream-timeout': outcome,
@@ -205,7 +216,7 @@ function problemHeaders(slugs: readonly ProblemSlug[]): Record<string, object> {
   const [status] = slugs.map((slug) => problemTypes[slug].status)
   if (status === 405) names.push('Allow')
   if (status === 415) names.push('Accept-Encoding')
-  if (status === 429 || status === 503) names.push('Retry-After')
+  if (status === 429 || status === 503 || slugs.includes('order-in-progress')) names.push('Retry-After')
   if (status === 429) names.push('RateLimit', 'RateLimit-Policy')
   if (slugs.some((slug) => isOfUpstream(slug) || slug === 'loop-detected')) names.push('Proxy-Status')
   return headerRefs(names)

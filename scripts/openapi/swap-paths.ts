@@ -1,6 +1,6 @@
 import type { ProblemSlug } from '../../src/http/problem.ts'
 import { headerRefs } from './headers.ts'
-import { ofAnyRequest, ofAnyUpstream, ofQuote, ofSwap } from './problems.ts'
+import { ofAnyRequest, ofAnyUpstream, ofOrderKey, ofQuote, ofSwap } from './problems.ts'
 
 /** An operation before its problems are spelt out as responses. */
 export interface Operation {
@@ -26,7 +26,7 @@ export function parameter(name: string): object {
 
 const swapProblems = [...ofAnyRequest, ...ofSwap, ...ofAnyUpstream] as const
 const swapHeaders = ['AppName', 'AppVersion', 'UserAgent', 'Forwarded', 'XRequestId'].map(parameter)
-const orderHeaders = [parameter('QuotegateQuote'), ...swapHeaders]
+const orderHeaders = [parameter('QuotegateQuote'), parameter('IdempotencyKey'), ...swapHeaders]
 const optionalKey = [{}, { bearer: [] }]
 
 const quoteBase = {
@@ -78,7 +78,7 @@ const byId = {
 
 const takenOrder = {
   description: 'The provider took the order; its answer is relayed as it came.',
-  headers: headerRefs(['X-Request-Id']),
+  headers: headerRefs(['X-Request-Id', 'Idempotent-Replayed']),
   content: { '*/*': {} },
 }
 
@@ -132,6 +132,7 @@ export const swapPaths: Paths = {
         'content-coding',
         'quote-expired',
         'quote-unknown',
+        ...ofOrderKey,
         ...swapProblems,
       ],
     },
@@ -148,7 +149,7 @@ export const swapPaths: Paths = {
       }),
       responses: { '2XX': takenOrder, default: upstreamAnswer },
       security: optionalKey,
-      problems: ['bad-order', 'float-order-required', ...swapProblems],
+      problems: ['bad-order', 'order-too-large', 'float-order-required', ...ofOrderKey, ...swapProblems],
     },
     get: {
       operationId: 'listOrders',

@@ -111,8 +111,9 @@ export const provocations: Partial<Record<ProblemSlug, () => Promise<Provoke>>> 
     headers: call.headers.filter((line) => !line.startsWith('App-Name:')),
   })),
   'bad-amount': changed((call) => ({ ...call, target: call.target.replace(/\?amount=.*/, '') })),
+  // A fixed order has a limit only where it has a key.
   'order-too-large': changed((call) => ({
-    ...call,
+    ...withHeaders(call, 'Idempotency-Key: large'),
     body: call.body && { ...call.body, more: 'a'.repeat(70_000) },
   })),
   'content-coding': changed((call) => (call.body ? withHeaders(call, 'Content-Encoding: gzip') : call)),
