@@ -77,7 +77,7 @@ describe('an upstream that closes idle connections just as the next POST goes ou
     const upstream = await rawUpstream((socket) =>
       socket.end('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok'),
     )
-    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 2 })
+    const gateway = await gatewayTo(upstream.url, { UPSTREAM_CONNECTIONS: 2, queue: 100 })
     const statuses = await postInBursts(gateway.url, { bursts: 4, atOnce: 50, pauseMs: () => 0 })
     // Every second one, if the connection is used again in the same turn of the event loop.
     expect(statuses[200]).toBeGreaterThan(180)

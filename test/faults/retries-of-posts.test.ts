@@ -45,7 +45,7 @@ describe.each([
   ['/v3/orders', 1_000_000],
 ])('a POST to %s with a body of %i bytes', (path, size) => {
   const request =
-    `POST ${path} HTTP/1.1\r\nHost: g\r\nIdempotency-Key: 1\r\nContent-Type: application/json\r\n` +
+    `POST ${path} HTTP/1.1\r\nHost: g\r\nContent-Type: application/json\r\n` +
     `Content-Length: ${size}\r\n\r\n${JSON.stringify('x'.repeat(size - 2))}`
 
   describe.each([

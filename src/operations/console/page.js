@@ -2,11 +2,8 @@ import { html, render } from './htm.js'
 
 export { html }
 
-const invisible = new RegExp(
-  '[\\u0000-\\u0008\\u000b\\u000c\\u000e-\\u001f\\u007f-\\u009f\\u061c' +
-    '\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff]',
-  'g',
-)
+const invisible =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g
 const shownProps = ['title', 'aria-label', 'children']
 const saidForMs = 6_000
 
