@@ -26,7 +26,7 @@ const minRewrittenLength = 1_048_576
 
 /**
  * The keys of orders in STATE_DIRECTORY, a line for each thing that happened to one: `keys.ndjson`. The folder's next process
- * reads them. The file is written anew from memory when it is twice what is alive in it, and when a write has failed.
+ * reads them. The file is written again from memory when it is twice what is alive in it, and when a write has failed.
  */
 export class KeyFile {
   readonly #options: KeyFileOptions
@@ -34,7 +34,7 @@ export class KeyFile {
   #keys: Keys | undefined
   #handle: FileHandle | undefined
   #length = 0
-  /** When it was written anew. */
+  /** When it was last written from memory. */
   #liveLength = 0
   #waiting = ''
   #mustRewrite = true
@@ -82,7 +82,7 @@ export class KeyFile {
 
   #append(line: string): Promise<void> | void {
     if (this.#isClosed) return
-    // Once the disk works again, all is written anew.
+    // Once the disk works again, all is written from memory.
     if (this.#isFailing) return
     this.#waiting += line
     return this.#patiently(this.#write())

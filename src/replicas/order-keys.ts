@@ -27,7 +27,7 @@ return 1
 `)
 
 const retryAfterMs = 1_000
-/** Of outcomes that the store could not be told. The keys of the others have no known outcome there. */
+/** Of outcomes that did not reach the store. The keys of the others have no known outcome there. */
 const maxUnsettled = 1_000
 
 /** The keys of orders, where all replicas find them. Of two replicas that claim one, one gets it. */

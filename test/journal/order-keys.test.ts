@@ -88,7 +88,7 @@ it('a torn line and garbage cost no other key', async () => {
   }
 })
 
-it('the file is written anew when it is twice what is alive in it', async () => {
+it('the file is written again when it is twice what is alive in it', async () => {
   const folder = newFolder()
   const { upstream } = await provider()
   const { url } = await start(upstream.url, folder)

@@ -151,9 +151,10 @@ test.each(['two replicas and a store', 'one process and its folder'])(
             if (!(error instanceof Problem) || error.slug !== 'order-in-progress') return
             const isOnItsWay = sendings.some((one) => one.key === key && one.replica.isAlive)
             const forMs = clock.ms - (seen.get(key)?.claimedMs ?? clock.ms)
-            expect(isOnItsWay || (isFleet && forMs <= orderMs + 5_000), `${key} is on its way for ever`).toBe(
-              true,
-            )
+            expect(
+              isOnItsWay || (isFleet && forMs <= orderMs + 5_000),
+              `${key} is on its way without end`,
+            ).toBe(true)
           }
         }
 

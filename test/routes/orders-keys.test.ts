@@ -45,7 +45,7 @@ describe.each([floatPath, plainPath])('an order with an Idempotency-Key, to POST
     expect(await counted(gateway, series('replayed'))).toBe(1)
   })
 
-  it('is sent once though both come at once; the second is told to ask again', async () => {
+  it('is sent once though both come at once; the second has to ask again', async () => {
     const { arrived, gateway, held } = await heldOrders()
     const [one, other] = [new RawConnection(gateway.url), new RawConnection(gateway.url)]
     one.write(post(body, { path, headers: keyed('k') }))
@@ -147,7 +147,7 @@ describe.each([floatPath, plainPath])('an order with an Idempotency-Key, to POST
     expect(arrived()).toHaveLength(1)
   })
 
-  it("is sent again after the provider's 429, which is no answer to it", async () => {
+  it("is sent again after the provider's 429, which says nothing of it", async () => {
     const { arrived, order, provider } = await orderStage()
     provider.takeOrder = (_request, response) => response.writeHead(429).end()
     await order(body, { path, headers: keyed('k') })
