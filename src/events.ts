@@ -39,8 +39,8 @@ export type NotKeptReason = (typeof notKeptReasons)[number]
 export type Sharing = 'found' | 'awaited' | 'fetched' | 'alone' | 'failed'
 
 /**
- * What became of an order with an Idempotency-Key. claimed: it was not known, so the order goes on. too-large: it was answered
- * with more than is kept. displaced: a key that was answered made room. refused: there was none.
+ * What became of an order with an Idempotency-Key. claimed: it was not known, so the order goes on. too-large: it was
+ * answered with more than is kept. displaced: a key that was answered made room. refused: there was none.
  */
 export const keyResults = [
   'claimed',
@@ -72,8 +72,8 @@ export type StoreOperation = (typeof storeOperations)[number]
 export type StoreOutcome = 'ok' | 'failed' | 'timeout' | 'skipped'
 
 /**
- * All that can happen, one method each: the code that sees it calls it, and the listeners that want it are called in their order.
- * Nothing is decided by what they do.
+ * All that can happen, one method each: the code that sees it calls it, and the listeners that want it are called in
+ * their order. Nothing is decided by what they do.
  */
 export class Events {
   readonly #heard = {} as Heard
@@ -121,7 +121,9 @@ export class Events {
     for (const one of this.#heard.quoteCalled) one.quoteCalled(pair)
   }
 
-  /** A quote is in memory. `moved`: its price, from that of the quote that it replaces, as a share; undefined: of none. */
+  /**
+   * A quote is in memory. `moved`: its price, from that of the quote that it replaces, as a share; undefined: of none.
+   */
   quoteKept(leftMs: number, pair: string, moved: number | undefined): void {
     for (const one of this.#heard.quoteKept) one.quoteKept(leftMs, pair, moved)
   }
@@ -208,7 +210,9 @@ export class Events {
     for (const one of this.#heard.storeAsked) one.storeAsked(operation, outcome, durationMs)
   }
 
-  /** It takes nothing for now: a step of the disk fails, or has taken so many milliseconds already; or the store is away. */
+  /**
+   * It takes nothing for now: a step of the disk fails, or has taken so many milliseconds already; or the store is away.
+   */
   journalAway(part: 'disk' | 'stream', step?: string, cause?: unknown): void {
     for (const one of this.#heard.journalAway) one.journalAway(part, step, cause)
   }

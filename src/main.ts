@@ -5,7 +5,8 @@ import { checkHealth, healthUrl } from './process/check-health.ts'
 const environment = process.env
 const [flag, ...others] = process.argv.slice(2)
 
-// A health check runs every few seconds beside a gateway that may have little memory and half a core: it loads nothing else.
+// A health check runs every few seconds beside a gateway that may have little memory and half a core: it loads nothing
+// else.
 if (flag === '--check-health' && others.length <= 1) {
   const problem = await checkHealth(others[0] ?? healthUrl(environment))
   if (problem !== undefined) process.stderr.write(`${problem}\n`)

@@ -140,7 +140,9 @@ function claimingHeader(rawHeaders: readonly string[]): string | undefined {
   return undefined
 }
 
-/** A header with an address. Of several, the one into which most proxies write: its name is the advice to the operator. */
+/**
+ * A header with an address. Of several, the one into which most proxies write: its name is the advice to the operator.
+ */
 function otherHeader(rawHeaders: readonly string[]): string | undefined {
   let first: string | undefined
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -80,7 +80,8 @@ const beforeProduction: readonly (readonly [
     () => leavesRoom(memoryLimits()),
   ],
   [
-    'Your load balancer asks `/readyz` more often than `DRAIN_DELAY_MS`, and your supervisor waits longer than that and ' +
+    'Your load balancer asks `/readyz` more often than `DRAIN_DELAY_MS`, and your supervisor waits longer than that ' +
+      'and ' +
       '`DRAIN_TIMEOUT_MS` together.',
     ({ config }) => (config.drain.delayMs === 0 ? false : undefined),
   ],
@@ -126,11 +127,11 @@ Every setting is an environment variable with a default that works; only \`SWAP_
 in production. Settings are checked at startup: a wrong value stops it, and the error lists all problems, each
 with its value and what would be right. An empty value counts as unset. A default of none means unset; do not
 write the word. Any secret (${inFiles}) may be in a file instead, named by its name with
-\`_FILE\` behind it, such as \`ADMIN_TOKEN_FILE\`: it is read at startup, and its last newline is cut. A name that is nearly
-a setting's, or that is not a setting and begins as settings do (\`SWAP_\`, \`ORDER_\`, \`STATE_\` and so on), is a warning at
-startup and an error of \`--check-config\`; what Kubernetes sets for a Service of such a name (\`…_SERVICE_HOST\`, \`…_PORT\`) is
-not. \`--check-config\` also tries \`STATE_DIRECTORY\`, and leaves nothing behind. A setting that is legal and probably not meant,
-or that has no effect beside the others, is a warning of both.
+\`_FILE\` behind it, such as \`ADMIN_TOKEN_FILE\`: it is read at startup, and its last newline is cut. A name that is
+nearly a setting's, or that is not a setting and begins as settings do (\`SWAP_\`, \`ORDER_\`, \`STATE_\` and so on), is
+a warning at startup and an error of \`--check-config\`; what Kubernetes sets for a Service of such a name
+(\`…_SERVICE_HOST\`, \`…_PORT\`) is not. \`--check-config\` also tries \`STATE_DIRECTORY\`, and leaves nothing behind.
+A setting that is legal and probably not meant, or that has no effect beside the others, is a warning of both.
 
 \`quotegate --print-config\` shows each value in effect and where it comes from, secrets masked.
 

@@ -44,7 +44,9 @@ const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
 /** …_PORT too, whose value alone tells it from a port that an operator means: VALKEY_PORT=6379. */
 const serviceAddress = /^(?:tcp|udp|sctp):\/\//
 
-/** Names that are not settings, and may be meant as one. Of the values nothing is shown: they may be another program's. */
+/**
+ * Names that are not settings, and may be meant as one. Of the values nothing is shown: they may be another program's.
+ */
 export function checkNames(texts: ReadonlyMap<string, string>) {
   const near: Required<SettingProblem>[] = []
   const unknown: Required<SettingProblem>[] = []

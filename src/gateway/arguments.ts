@@ -24,13 +24,15 @@ export function checkArguments(settings: GatewaySettings, overrides: GatewayOver
   for (const name of Object.keys(overrides))
     if (!known.has(name))
       throw new TypeError(
-        `createGateway: unknown override ${name}: the overrides are ${overrideNames.join(', ')}. Settings are the first argument.`,
+        `createGateway: unknown override ${name}: the overrides are ${overrideNames.join(', ')}. Settings are the ` +
+          'first argument.',
       )
   for (const name of overrideNames) checkMethods(name, overrides[name])
   const perMinute: unknown = overrides.rateLimiter?.perMinute
   if (overrides.rateLimiter !== undefined && !(typeof perMinute === 'number' && perMinute > 0))
     throw new TypeError(
-      `createGateway: rateLimiter.perMinute must be a number above 0, not ${typeof perMinute === 'object' ? kindOf(perMinute) : String(perMinute)}`,
+      'createGateway: rateLimiter.perMinute must be a number above 0, not ' +
+        `${typeof perMinute === 'object' ? kindOf(perMinute) : String(perMinute)}`,
     )
 }
 

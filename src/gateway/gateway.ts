@@ -51,7 +51,10 @@ export async function buildGateway(
   }
 }
 
-/** What has to be closed: the last that was opened first, and the operations listener last, so that the end can be watched. */
+/**
+ * What has to be closed: the last that was opened first, and the operations listener last, so that the end can be
+ * watched.
+ */
 class Opened {
   readonly #closes: ((leftMs: number) => unknown)[] = []
   readonly #listener: OperationsListener

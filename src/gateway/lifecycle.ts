@@ -20,7 +20,10 @@ export interface LifecycleParts {
   ordersSent(): number
   /** What a start waits for; it never rejects. */
   opensAfter: Promise<unknown>
-  /** What is behind the traffic listener, ended after it, and last the other. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment more. */
+  /**
+   * What is behind the traffic listener, ended after it, and last the other. `leftMs`: of DRAIN_TIMEOUT_MS, and a moment
+   * more.
+   */
   closeParts(leftMs: number): Promise<void>
 }
 
@@ -79,8 +82,8 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
       closeSilent: traffic.closeSilentConnections,
       cut: cutTheRest,
     })
-    // Requests of the listener are answered or cut by now. Those of a mounted app, and orders whose clients have left, get
-    // what is left of the same time.
+    // Requests of the listener are answered or cut by now. Those of a mounted app, and orders whose clients have left,
+    // get what is left of the same time.
     const closedAtMs = performance.now()
     const leftMs = Math.max(0, config.drain.timeoutMs - (closedAtMs - startedAtMs)) + noticeCutMs
     const isBusy = () => parts.inFlight() > 0 || parts.ordersSent() > 0
@@ -123,7 +126,9 @@ export function createLifecycle(parts: LifecycleParts): Lifecycle {
   }
 }
 
-/** The operations listener. It can listen before there is anything to operate, because reading the ledger may take long. */
+/**
+ * The operations listener. It can listen before there is anything to operate, because reading the ledger may take long.
+ */
 export class OperationsListener {
   readonly #at: Config['admin']
   readonly #log: Logger

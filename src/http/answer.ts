@@ -162,8 +162,8 @@ export function headLines(headers: readonly string[]): string | undefined {
 /** An unused request body up to this size is read to its end, so that the connection can be kept. */
 const maxDrainedBytes = 65_536
 /**
- * How long a refused connection stays open for its client to read the refusal, and the sender of an unwanted body may pause.
- * Closing at once would reset the connection: no answer arrives.
+ * How long a refused connection stays open for its client to read the refusal, and the sender of an unwanted body may
+ * pause. Closing at once would reset the connection: no answer arrives.
  */
 const lingerMs = 2_000
 

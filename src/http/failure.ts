@@ -22,8 +22,8 @@ export interface OutageFacts {
   /** How many pairs have stopped. */
   readonly stoppedPairs: number
   /**
-   * How many pairs were asked for, if no quote has succeeded since the outage began. Undefined: some have, or the outage is
-   * not one of quotes.
+   * How many pairs were asked for, if no quote has succeeded since the outage began. Undefined: some have, or the outage
+   * is not one of quotes.
    */
   readonly pairsAskedFor: number | undefined
   /** What has succeeded since then and is not stopped. */

@@ -1,7 +1,7 @@
 // What ends a path segment to a Java server, which takes it off before it routes.
 const pathParameters = /(?:;|%3b)[^/]*/gi
-// Servers that decode a path before they route it (WSGI) see no difference between %2f and "/"; some also take a backslash
-// for one (IIS).
+// Servers that decode a path before they route it (WSGI) see no difference between %2f and "/"; some also take a
+// backslash for one (IIS).
 const encodedSlash = /%(?:2f|5c)/gi
 const unreservedEscape = /%(?:2[dDeE]|3[0-9]|[46][1-9a-fA-F]|[57][0-9aA]|5[fF]|7[eE])/g
 const mayFold = /[%;]|\/\//

@@ -188,8 +188,8 @@ function withLine(lines: string | undefined, value: string): string {
 }
 
 /**
- * Only chunked was offered, and a client that is not told of another coding could not decode it (RFC 9112 6.1). undici leaves the
- * blanks behind a value on; with a tab there its parser does not know the coding.
+ * Only chunked was offered, and a client that is not told of another coding could not decode it (RFC 9112 6.1). undici
+ * leaves the blanks behind a value on; with a tab there its parser does not know the coding.
  */
 export function hasForeignTransferCoding(rawHeaders: readonly string[]): boolean {
   const codings = headerLines(rawHeaders, 'transfer-encoding')

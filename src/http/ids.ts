@@ -36,7 +36,8 @@ export interface TraceParent {
   readonly sampled: boolean
 }
 
-// Version ff is invalid. Later versions than 00 may have more after the flags. Several lines are not a valid `traceparent`.
+// Version ff is invalid. Later versions than 00 may have more after the flags. Several lines are not a valid
+// `traceparent`.
 const traceparentForm = /^(?!ff)([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(?:-[^\n]*)?$/
 const lengthOfVersion00 = 55
 const noTrace = '0'.repeat(32)

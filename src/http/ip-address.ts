@@ -60,7 +60,10 @@ export function parseAddressBlock(text: string): AddressBlock | { problem: strin
   return { groups: addressGroups(address), prefix: prefix - mappedBits }
 }
 
-/** The names that an entry of TRUST_PROXY may have instead of an address: Express's own, since people know them from there. */
+/**
+ * The names that an entry of TRUST_PROXY may have instead of an address: Express's own, since people know them from
+ * there.
+ */
 export const namedBlocks: ReadonlyMap<string, readonly string[]> = new Map([
   ['loopback', ['127.0.0.0/8', '::1']],
   ['linklocal', ['169.254.0.0/16', 'fe80::/10']],

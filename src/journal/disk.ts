@@ -157,8 +157,8 @@ export class DiskJournal implements Journal {
   }
 
   /**
-   * Of more records than are remembered the newest are read. Returns how many of the oldest segment's are too many: they were
-   * written under a higher LEDGER_ENTRIES.
+   * Of more records than are remembered the newest are read. Returns how many of the oldest segment's are too many: they
+   * were written under a higher LEDGER_ENTRIES.
    */
   async #leaveOutOldest(): Promise<number> {
     const { maxRecords, log } = this.#options
@@ -175,7 +175,8 @@ export class DiskJournal implements Journal {
     if (leftOut > 0) {
       log.warn(
         { files: leftOut },
-        'STATE_DIRECTORY has more quotes than LEDGER_ENTRIES: those that were noted first are removed, and late orders for them are sent',
+        'STATE_DIRECTORY has more quotes than LEDGER_ENTRIES: those that were noted first are removed, and late orders ' +
+          'for them are sent',
       )
     }
     return Math.max(0, records - maxRecords)

@@ -31,11 +31,14 @@ export type JournalRecord =
   | { readonly kind: 'used'; readonly quote: UsedQuote }
 
 /**
- * What outlives the process or reaches the other replicas: a list that is appended to and read in order. Nothing here throws
- * or rejects, whatever the disk or the store does.
+ * What outlives the process or reaches the other replicas: a list that is appended to and read in order. Nothing here
+ * throws or rejects, whatever the disk or the store does.
  */
 export interface Journal {
-  /** Settles when every replica will find the record, or when waiting does not help: a client must not have its quote before. */
+  /**
+   * Settles when every replica will find the record, or when waiting does not help: a client must not have its quote
+   * before.
+   */
   append(record: JournalRecord): Promise<void> | void
   /** Whether all that any replica appended before is here. */
   caughtUp(): Promise<boolean> | boolean

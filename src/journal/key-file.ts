@@ -25,8 +25,9 @@ const sliceLength = 262_144
 const minRewrittenLength = 1_048_576
 
 /**
- * The keys of orders in STATE_DIRECTORY, a line for each thing that happened to one: `keys.ndjson`. The folder's next process
- * reads them. The file is written again from memory when it is twice what is alive in it, and when a write has failed.
+ * The keys of orders in STATE_DIRECTORY, a line for each thing that happened to one: `keys.ndjson`. The folder's next
+ * process reads them. The file is written again from memory when it is twice what is alive in it, and when a write has
+ * failed.
  */
 export class KeyFile {
   readonly #options: KeyFileOptions

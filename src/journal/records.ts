@@ -4,9 +4,10 @@ import { parseDecimal } from '../http/decimal.ts'
 import type { JournalRecord, NotedQuote, UsedQuote } from './journal.ts'
 
 /*
- * A record is one line of JSON: a list whose first member is a checksum of the rest. Its end is written as what is left of it,
- * because its reader has other clocks, beside the wall clock of its writer:
- *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey, expiresAtMs]
+ * A record is one line of JSON: a list whose first member is a checksum of the rest. Its end is written as what is left
+ * of it, because its reader has other clocks, beside the wall clock of its writer:
+ *   [checksum, "n", wallMs, leftMs, lifeMs, id, pair, application, "from to", requested, partition, cacheKey,
+ * expiresAtMs]
  *   [checksum, "u", wallMs, id, expiresAtMs]
  * `requested` is 0 where it is the from amount, `partition` where there is none.
  */

@@ -64,7 +64,9 @@ const maxSegmentBytes = 16 * 2 ** 20
 const maxSegmentMs = 3_600_000
 const minSegmentMs = 10_000
 
-/** The files of the journal: the newest is written and synced, the oldest are removed once nothing in them is remembered. */
+/**
+ * The files of the journal: the newest is written and synced, the oldest are removed once nothing in them is remembered.
+ */
 export class Segments {
   readonly #options: SegmentsOptions
   readonly #trouble: DiskTrouble
@@ -125,8 +127,8 @@ export class Segments {
   }
 
   /**
-   * One at a time. Returns the segment that has the lines now; undefined: they were not written. `upToMs`: they are the last of
-   * what was appended until then.
+   * One at a time. Returns the segment that has the lines now; undefined: they were not written. `upToMs`: they are the
+   * last of what was appended until then.
    */
   async write(lines: string, records: number, upToMs?: number): Promise<Segment | undefined> {
     this.#isWriting = true
@@ -246,7 +248,10 @@ export class Segments {
     await folder.sync().finally(() => folder.close())
   }
 
-  /** Removes the oldest while nothing in them is remembered: they are past their time, or there are enough younger records. */
+  /**
+   * Removes the oldest while nothing in them is remembered: they are past their time, or there are enough younger
+   * records.
+   */
   removeOldest(): void {
     this.#removing ??= this.#removeOldest().finally(() => {
       this.#removing = undefined

@@ -10,7 +10,9 @@ export interface StreamStore {
   describeServer(): Promise<ServerFacts>
   /** Resolves with the entry's id. */
   appendEntry(key: string, entry: { text: string; maxEntries: number }): Promise<string>
-  /** What the stream is and what follows an id in it, in one write, of which a part is a write: a full store refuses it. */
+  /**
+   * What the stream is and what follows an id in it, in one write, of which a part is a write: a full store refuses it.
+   */
   readEntries(key: string, from: { id: string; withTime: boolean }): Promise<StreamPart>
 }
 

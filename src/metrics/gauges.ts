@@ -142,7 +142,8 @@ function watchJournals(set: MetricSet, { disk, stream }: Watched['journals']): v
   set.gauge('journal_bytes', 'Size of the files in STATE_DIRECTORY', () => disk?.facts.bytes ?? 0)
   set.gauge(
     'journal_last_sync_timestamp_seconds',
-    'When STATE_DIRECTORY last held all that there was to write, synced to the disk: now, unless something waits; 0 where it is not set',
+    'When STATE_DIRECTORY last held all that there was to write, synced to the disk: now, unless something waits; 0 ' +
+      'where it is not set',
     () => (disk?.facts.syncedAtMs ?? 0) / 1_000,
   )
   set.gauge(

@@ -53,7 +53,8 @@ export function countQuotes(
   const calls = set.counters('quote_calls_total', 'Quotes that the provider was asked for', by('pair', pairs))
   const drift = set.histograms(
     'quote_drift_ratio',
-    'How far the price moved from one quote to the next for the same key, as a share of the first; up: the next gives as much or more',
+    'How far the price moved from one quote to the next for the same key, as a share of the first; up: the next gives ' +
+      'as much or more',
     { bounds: driftBounds, series: cross(by('pair', pairs), by('direction', ['up', 'down'])) },
   )
   const lookups = set.counters(

@@ -58,7 +58,8 @@ export function countRequests(set: MetricSet): { listener: Listener; counts(): R
   )
   const addressNotes = set.counters(
     'client_address_headers_ignored_total',
-    'Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a private peer outside TRUST_PROXY',
+    'Client-address headers that gave no client: malformed, naming none, another than CLIENT_IP_HEADER, or of a ' +
+      'private peer outside TRUST_PROXY',
     by('reason', ['malformed-header', 'no-client-named', 'untrusted-header', 'other-header']),
   )
   const countLatency = latencyOf(set)
@@ -112,7 +113,9 @@ export function countRequests(set: MetricSet): { listener: Listener; counts(): R
   }
 }
 
-/** A quote of another client's call is not counted: how long the provider took is known for the one that made the call. */
+/**
+ * A quote of another client's call is not counted: how long the provider took is known for the one that made the call.
+ */
 function latencyOf(
   set: MetricSet,
 ): (exchange: Parameters<Events['requestEnded']>[0], durationMs: number) => void {

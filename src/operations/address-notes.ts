@@ -55,11 +55,15 @@ export class AddressNotes implements Listener {
     }`
     switch (note) {
       case 'untrusted-header':
-        return `${peer} sent ${header} but is not in TRUST_PROXY: the provider sees ${peer} for all its users. If it is your proxy, add it to TRUST_PROXY`
+        return (
+          `${peer} sent ${header} but is not in TRUST_PROXY: the provider sees ${peer} for all its users. If it ` +
+          'is your proxy, add it to TRUST_PROXY'
+        )
       case 'other-header':
         // A proxy may have the right header in other requests, and those users are seen as they are.
         return (
-          `${peer} is trusted and sends ${header}, but CLIENT_IP_HEADER is ${clientIpHeader}: the provider sees ${peer} for ` +
+          `${peer} is trusted and sends ${header}, but CLIENT_IP_HEADER is ${clientIpHeader}: the provider sees ` +
+          `${peer} for ` +
           `all its users whose requests have no ${clientIpHeader} header. If your proxy writes ${header} itself, set ` +
           `CLIENT_IP_HEADER=${header.toLowerCase()}`
         )

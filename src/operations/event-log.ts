@@ -100,7 +100,8 @@ export class EventLog implements Listener {
   coolDownBegan(application: string, address: string, forMs: number): void {
     const { summedLog, loggedAddress } = this.#options
     const message =
-      'the provider answered a quote with 429: quotes of this application and this client are not requested until its Retry-After is over'
+      'the provider answered a quote with 429: quotes of this application and this client are not requested until its ' +
+      'Retry-After is over'
     const line = { level: 'warn', cause: { coolDown: 'address' }, message } as const
     summedLog.say(line, () => ({ application, client: loggedAddress(address), forMs }))
   }

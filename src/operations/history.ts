@@ -57,9 +57,9 @@ interface SlowRequest {
 }
 
 /**
- * The last day in slices of ten seconds. At the end of a slice, and each second until then, its row has the counters as they
- * stand: what happened in a span of time is the difference of two rows. What no metric counts is kept for ten minutes: the
- * durations, and calls by their kind.
+ * The last day in slices of ten seconds. At the end of a slice, and each second until then, its row has the counters as
+ * they stand: what happened in a span of time is the difference of two rows. What no metric counts is kept for ten
+ * minutes: the durations, and calls by their kind.
  */
 export class History implements Listener {
   readonly #clock: Clock

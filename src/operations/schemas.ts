@@ -3,8 +3,8 @@ import { upstreamNames } from '../http/upstreams.ts'
 import { guardRules } from '../orders/guard.ts'
 
 /**
- * What /status, /stream and /history say. The types of the console's server come from here, and so does the OpenAPI document;
- * tests hold each answer against it. Only types of it are in the program.
+ * What /status, /stream and /history say. The types of the console's server come from here, and so does the OpenAPI
+ * document; tests hold each answer against it. Only types of it are in the program.
  */
 
 const count = z.number()
@@ -33,7 +33,8 @@ const outage = z.object({
   since: z
     .number()
     .describe(
-      'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY, CLIENT_IP_HEADER and unknown orders: when it was first seen.',
+      'When its first failure ended, in milliseconds since the epoch; of a slow upstream, the clock, TRUST_PROXY, ' +
+        'CLIENT_IP_HEADER and unknown orders: when it was first seen.',
     ),
   until: orNull.describe('Null: it goes on.'),
   requests: count.describe('How many requests it has concerned since then; `concerned` says how.'),
@@ -44,7 +45,8 @@ const outage = z.object({
     .enum(['connections', 'orders', 'rest', 'quotes'])
     .optional()
     .describe(
-      'What has stopped: with connections everything, else requests of one kind; of quotes, those of the pairs in `names`.',
+      'What has stopped: with connections everything, else requests of one kind; of quotes, those of the pairs in ' +
+        '`names`.',
     ),
   lastFailure: z.string().optional().describe('Such as `connection refused`, `503` or `timeout after 10 s`.'),
   retryInMs: z
@@ -56,7 +58,8 @@ const outage = z.object({
     .array(z.string())
     .optional()
     .describe(
-      'The pairs that fail, or the peers whose client-address header is not read: 20 at most, none without the ADMIN_TOKEN.',
+      'The pairs that fail, or the peers whose client-address header is not read: 20 at most, none without the ' +
+        'ADMIN_TOKEN.',
     ),
   howMany: count.optional().describe('Such pairs or peers.'),
   headers: z.array(z.string()).optional().describe('What these peers send in place of CLIENT_IP_HEADER.'),
@@ -147,7 +150,8 @@ const upstreamState = z.object({
       name: z
         .enum(['connections', 'orders', 'rest'])
         .describe(
-          'What it stops: with connections everything, else requests of one kind. Only swap has kinds; `openPairs` are its quotes.',
+          'What it stops: with connections everything, else requests of one kind. Only swap has kinds; `openPairs` are ' +
+            'its quotes.',
         ),
       state: z.enum(['closed', 'open', 'half-open']),
       retryAfterMs: z.number().describe('How long until one request may try; 0 while the breaker is closed.'),
@@ -259,7 +263,8 @@ const health = z.object({
   clock: z
     .object({ estimateMs: z.number(), lowMs: orNull, highMs: orNull, unknown: z.boolean() })
     .describe(
-      'The provider’s clock less this one, and between what bounds it is known. Unknown: three answers came, and none had ' +
+      'The provider’s clock less this one, and between what bounds it is known. Unknown: three answers came, and none ' +
+        'had ' +
         'a Date that can be read.',
     ),
   store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
@@ -306,7 +311,8 @@ const setting = z.object({ name: z.string(), value: z.string(), source: z.string
 const refusedByApplication = z
   .array(ordersOfApplication)
   .describe(
-    'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others in one sum whose application is null. Empty without full rights.',
+    'Float orders of the last hour, by applications of which some were refused or reported: at most 20, and the others ' +
+      'in one sum whose application is null. Empty without full rights.',
   )
 
 export const status = z

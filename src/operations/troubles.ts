@@ -163,8 +163,8 @@ function unknownOrders(history: Pick<History, 'total'>): Trouble | undefined {
 }
 
 /**
- * Whether a quote was served from a cache since a moment. Hits are counted and not dated, so it compares the count each time
- * that it is asked, and takes a hit to be as old as the time before.
+ * Whether a quote was served from a cache since a moment. Hits are counted and not dated, so it compares the count each
+ * time that it is asked, and takes a hit to be as old as the time before.
  */
 function createHitWatch({
   quoteCounts,
@@ -180,9 +180,9 @@ function createHitWatch({
 }
 
 /**
- * Whether an upstream takes much longer than it usually does, by its p95 of ten minutes for each minute of the last day. What is
- * usual is the median of these: a p95 of the day itself would contain the slow calls, and hide them once they are a
- * twentieth of the day's.
+ * Whether an upstream takes much longer than it usually does, by its p95 of ten minutes for each minute of the last day.
+ * What is usual is the median of these: a p95 of the day itself would contain the slow calls, and hide them once they are
+ * a twentieth of the day's.
  */
 export function slowness(
   p95s: readonly (number | null)[],

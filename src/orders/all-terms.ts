@@ -8,8 +8,8 @@ import { Few } from './last-to-end.ts'
 import type { OrderTerms } from './order-terms.ts'
 
 /**
- * The terms of all noted quotes, by pair, application, and each of their two from amounts. An amount is found by its nearest
- * double, and then compared exactly: a JSON number means each decimal that has it.
+ * The terms of all noted quotes, by pair, application, and each of their two from amounts. An amount is found by its
+ * nearest double, and then compared exactly: a JSON number means each decimal that has it.
  */
 export class AllTerms {
   readonly #byFrom = new Few<number, Terms>()

@@ -15,7 +15,9 @@ export interface StatedAmount {
   isPaidBy(price: Price): boolean
 }
 
-/** What a quote gives: its canonical decimal, and the double nearest to that, which decides most comparisons at a glance. */
+/**
+ * What a quote gives: its canonical decimal, and the double nearest to that, which decides most comparisons at a glance.
+ */
 export interface Price {
   readonly decimal: string
   readonly double: number

@@ -28,8 +28,8 @@ export function isUnreadable({ toValue }: Pick<NotedQuote, 'toValue'>): boolean 
 }
 
 /**
- * What the ledger keeps: a quote, or an answer that could not be read, which has no id and no toAmount. It has what its terms
- * do not have, and small numbers in place of instants, because there are many.
+ * What the ledger keeps: a quote, or an answer that could not be read, which has no id and no toAmount. It has what its
+ * terms do not have, and small numbers in place of instants, because there are many.
  */
 export class Entry implements NotedQuote, Price {
   readonly terms: Terms
@@ -148,8 +148,8 @@ export function mix(left: number, right: number): number {
 const maxPrices = 1_000
 
 /**
- * What quotes have in common that an order may mean: a pair, an application, and the two from amounts. Shows their last 1,000
- * prices, and of each the quote that ends last. Most terms have one, which takes no Map.
+ * What quotes have in common that an order may mean: a pair, an application, and the two from amounts. Shows their last
+ * 1,000 prices, and of each the quote that ends last. Most terms have one, which takes no Map.
  */
 export class Terms {
   readonly pairId: string
@@ -188,8 +188,8 @@ export class Terms {
   }
 
   /**
-   * In place of one of the same price that ends before it. What was shown last comes last. Returns the one that is not shown
-   * because of it, unless that one would never decide.
+   * In place of one of the same price that ends before it. What was shown last comes last. Returns the one that is not
+   * shown because of it, unless that one would never decide.
    */
   show(quote: Entry, now: Now): Entry | undefined {
     const known = this.#get(quote.toValue)

@@ -45,7 +45,9 @@ export interface Asked extends Orderer {
 
 /** How long a quote that is over refuses an order by its amount alone. */
 const recentMs = 900_000
-/** So many digits are not equal by chance: in a day of all clients' prices, in a quarter of an hour of one's own, rounded. */
+/**
+ * So many digits are not equal by chance: in a day of all clients' prices, in a quarter of an hour of one's own, rounded.
+ */
 const digitsOfOneQuote = 8
 const digitsOfOwnQuote = 6
 const digitsToRound = 5
@@ -62,8 +64,8 @@ export function decide(ledger: Ledger, order: OrderTerms, asked: Asked): Verdict
 }
 
 /**
- * `trustsAll`: false after an end that was not clean. A client may hold a newer quote that was not restored, so restored ones
- * refuse an order only where it names one, or states it to eight digits.
+ * `trustsAll`: false after an end that was not clean. A client may hold a newer quote that was not restored, so restored
+ * ones refuse an order only where it names one, or states it to eight digits.
  */
 interface Trust {
   readonly trustsAll: boolean

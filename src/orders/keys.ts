@@ -12,8 +12,8 @@ import { lookupOf, mayBeSent } from './problems.ts'
 export type KeptAnswer = Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 'body'>
 
 /**
- * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, and its answer is lost.
- * `large`: it was answered with more than is kept. A state only goes forward, from `sent` to one of the others.
+ * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, and its answer is
+ * lost. `large`: it was answered with more than is kept. A state only goes forward, from `sent` to one of the others.
  */
 type State = 'sent' | 'unknown' | 'large' | KeptAnswer
 
@@ -30,15 +30,18 @@ interface KeptKey {
   readonly ageMs: number
 }
 
-/** Where keys are kept beyond the memory of this process: a folder, or the store that replicas share. Nothing here rejects. */
+/**
+ * Where keys are kept beyond the memory of this process: a folder, or the store that replicas share. Nothing here
+ * rejects.
+ */
 export interface KeyKeeper {
   /** Reads what earlier processes left, if all of it is kept in memory as well. */
   read?(keys: OrderKeys): Promise<void>
   /** Returns what it has of the key. Undefined: it is claimed now, or the keeper could not be asked in time. */
   claim(id: string, text: string): Promise<Omit<KeptKey, 'id'> | undefined>
   /**
-   * Of a key that was claimed so long ago. Without a text it is free again. Resolves once that is kept, or will be when the
-   * keeper is back.
+   * Of a key that was claimed so long ago. Without a text it is free again. Resolves once that is kept, or will be when
+   * the keeper is back.
    */
   settle(id: string, text: string | undefined, ageMs: number): Promise<void>
   close?(): Promise<void>
@@ -72,8 +75,8 @@ const maxKeyLength = 255
 const graceMs = 5_000
 
 /**
- * One order for one click: the order with an Idempotency-Key is sent once, and its answer is given again to each request with
- * the same key. A key is claimed before anything is sent, in memory, and where keepers are set, there.
+ * One order for one click: the order with an Idempotency-Key is sent once, and its answer is given again to each request
+ * with the same key. A key is claimed before anything is sent, in memory, and where keepers are set, there.
  */
 export class OrderKeys {
   readonly #options: OrderKeysOptions
@@ -95,7 +98,10 @@ export class OrderKeys {
     return this.#bytes
   }
 
-  /** A digest of the key and of who sent it, of an order with these headers as the provider gets them; undefined: it has no key. */
+  /**
+   * A digest of the key and of who sent it, of an order with these headers as the provider gets them; undefined: it has
+   * no key.
+   */
   idIn(sentHeaders: readonly string[]): string | undefined {
     const key = keyIn(sentHeaders)
     if (key === undefined) return undefined
@@ -106,8 +112,8 @@ export class OrderKeys {
   }
 
   /**
-   * Sends the order unless its key says that it was sent. Throws the problem of a key that is in use, or whose order has an
-   * answer that is not known.
+   * Sends the order unless its key says that it was sent. Throws the problem of a key that is in use, or whose order has
+   * an answer that is not known.
    */
   async once(
     exchange: Pick<Exchange, 'target' | 'outcome'>,
@@ -209,7 +215,8 @@ export class OrderKeys {
     this.#options.events.orderKeyed('refused')
     throw new Problem('saturated', {
       detail:
-        `${maxKeys} orders with an Idempotency-Key have no known answer, so no more can be kept apart. Nothing was sent to ` +
+        `${maxKeys} orders with an Idempotency-Key have no known answer, so no more can be kept apart. Nothing was ` +
+        'sent to ' +
         'the provider.',
       headers: { 'Retry-After': '60' },
     })
@@ -230,7 +237,8 @@ export class OrderKeys {
       events.orderKeyed('reused')
       throw new Problem('idempotency-key-reused', {
         detail:
-          'Another order was sent with this Idempotency-Key. Nothing was sent to the provider. Each order has a key of its own.',
+          'Another order was sent with this Idempotency-Key. Nothing was sent to the provider. Each order has a key of ' +
+          'its own.',
       })
     }
     const where = lookup === undefined ? '' : ' Look it up at `lookup`.'
@@ -251,7 +259,9 @@ export class OrderKeys {
       case 'large':
         events.orderKeyed('too-large')
         throw new Problem('order-answered', {
-          detail: `The order with this Idempotency-Key was answered, with more than is kept. It is not sent again.${where}`,
+          detail:
+            'The order with this Idempotency-Key was answered, with more than is kept. It is not sent ' +
+            `again.${where}`,
           members,
         })
       default:
@@ -301,7 +311,8 @@ function keyIn(rawHeaders: readonly string[]): string | undefined {
   if (values.length === 1 && isKey && !isCut) return key
   throw new Problem('bad-idempotency-key', {
     detail:
-      `The request has more than one Idempotency-Key, or one that is not 1 to ${maxKeyLength} visible ASCII characters. ` +
+      `The request has more than one Idempotency-Key, or one that is not 1 to ${maxKeyLength} visible ASCII ` +
+      'characters. ' +
       'Nothing was sent to the provider.',
   })
 }

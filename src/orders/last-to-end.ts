@@ -25,8 +25,8 @@ const parts = 16
 const none: readonly never[] = []
 
 /**
- * The few items of each key; nearly always it is one, which is kept without an array around it. Sixteen maps in place of one:
- * one of a million entries holds the event loop for a tenth of a second each time that it doubles.
+ * The few items of each key; nearly always it is one, which is kept without an array around it. Sixteen maps in place of
+ * one: one of a million entries holds the event loop for a tenth of a second each time that it doubles.
  */
 export class Few<Key extends string | number, Item> {
   readonly #parts = Array.from({ length: parts }, () => new Map<Key, Item | Item[]>())

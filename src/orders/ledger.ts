@@ -38,8 +38,8 @@ interface Place {
 
 /** A provider may give one quote to all clients: how many of them are found by its id. */
 const maxOfOneId = 1_000
-// Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more than
-// one, so that old quotes are dropped faster than new ones come.
+// Few, so that the first quote after a quiet day does not block the event loop until a day's quotes are dropped; more
+// than one, so that old quotes are dropped faster than new ones come.
 const maxTidySteps = 8
 const minCompacted = 1_024
 /** What a record took on its way makes its end later, or sooner by its rounding: it is the same end. */
@@ -48,8 +48,9 @@ const roundingMs = 1_000
 const maxLifeMs = 300_000
 
 /**
- * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list in the
- * order of noting, of which a full ledger drops the first, and over it a map by id and the terms, which show their prices.
+ * Remembers every relayed quote past its end, so that a late order is refused as "expired" and not as "unknown": a list
+ * in the order of noting, of which a full ledger drops the first, and over it a map by id and the terms, which show their
+ * prices.
  */
 export class Ledger {
   readonly #options: LedgerOptions
@@ -58,7 +59,9 @@ export class Ledger {
   #first = 0
   #firstLive = 0
   readonly #byId = new Few<string, Entry>()
-  /** A quote is one of the prices that its terms show, or, if others are shown in its place, in both maps behind this one. */
+  /**
+   * A quote is one of the prices that its terms show, or, if others are shown in its place, in both maps behind this one.
+   */
   readonly #byTerms = new AllTerms()
   readonly #byPrice = new LastToEnd<Entry>()
   readonly #byClient = new LastToEnd<Entry>()

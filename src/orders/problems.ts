@@ -140,7 +140,8 @@ export function orderFailure(
   const accepted = isAccepted(status)
   const lookup = lookupOf(order?.toAddress)
   const what = accepted
-    ? `The swap API accepted this order (${status}), but the rest of its answer was lost or is invalid. Do not send the order again.`
+    ? `The swap API accepted this order (${status}), but the rest of its answer was lost or is invalid. Do not send ` +
+      'the order again.'
     : detail
   return new Problem(slug, {
     detail: lookup === undefined ? what : `${what} Look it up at \`lookup\`.`,

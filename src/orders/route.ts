@@ -142,8 +142,8 @@ export class FloatOrderRoute {
   }
 
   /**
-   * What other replicas noted is read first, or it is known that it could not be read. Even if a live quote is known here: that
-   * one may expire while the order waits, and another replica may know of a quote that expires later.
+   * What other replicas noted is read first, or it is known that it could not be read. Even if a live quote is known
+   * here: that one may expire while the order waits, and another replica may know of a quote that expires later.
    */
   async #judge(
     terms: OrderTerms,
@@ -183,9 +183,9 @@ export class FloatOrderRoute {
   }
 
   /**
-   * An order that waits for a connection is judged when it goes out, not only when it came. While it waits it is refused at
-   * the instant at which its quote expires, unless it is only reported. One that does not wait is not judged twice. Says when
-   * to ask again.
+   * An order that waits for a connection is judged when it goes out, not only when it came. While it waits it is refused
+   * at the instant at which its quote expires, unless it is only reported. One that does not wait is not judged twice.
+   * Says when to ask again.
    */
   #decideAgain(order: FloatOrder, exchange: Exchange): number {
     if (exchange.response.destroyed)

@@ -53,8 +53,9 @@ export function setV8Flags(): void {
 }
 
 /**
- * While many quotes are restored, this thread marks what is alive itself, in steps of milliseconds. V8 calls a marking done that
- * another thread does as soon as this one has nothing to mark, and then waits for the rest: half a second with a million quotes.
+ * While many quotes are restored, this thread marks what is alive itself, in steps of milliseconds. V8 calls a marking
+ * done that another thread does as soon as this one has nothing to mark, and then waits for the rest: half a second with
+ * a million quotes.
  */
 export async function markingInSteps<Result>(restoring: Promise<Result>): Promise<Result> {
   setFlagsFromString('--no-concurrent-marking')

@@ -24,7 +24,9 @@ export function currentSpan(): Span | undefined {
   return spans.getStore()
 }
 
-/** Runs this, and what it begins, on behalf of this span's request. Without tracing nothing has to be remembered for it. */
+/**
+ * Runs this, and what it begins, on behalf of this span's request. Without tracing nothing has to be remembered for it.
+ */
 export function inSpan<Result>(span: Span | undefined, run: () => Result): Result {
   return span === currentSpan() ? run() : spans.run(span, run)
 }

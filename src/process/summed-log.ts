@@ -23,7 +23,10 @@ interface Repeated {
 
 const defaultEveryMs = 10_000
 
-/** Keeps a client from flooding the log: one line for each cause, and then every 10 s a line that says how many more there were. */
+/**
+ * Keeps a client from flooding the log: one line for each cause, and then every 10 s a line that says how many more there
+ * were.
+ */
 export function createSummedLog(log: Logger, everyMs = defaultEveryMs): SummedLog {
   const repeated = new Map<string, Repeated>()
 

@@ -47,8 +47,8 @@ export class QuoteWriter {
     exchange.outcome = own.outcome
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
       if (received.lines !== undefined) {
-        const length = `Content-Length: ${quote.body.length}\r\n`
-        const head = `HTTP/1.1 200 OK\r\n${received.lines}${length}${own.lines}X-Request-Id: ${exchange.id}\r\n${dateLine()}`
+        const lengthAndId = `Content-Length: ${quote.body.length}\r\nX-Request-Id: ${exchange.id}\r\n`
+        const head = `HTTP/1.1 200 OK\r\n${received.lines}${own.lines}${lengthAndId}${dateLine()}`
         if (response.writeWhole(head, quote.body)) return
       }
     }

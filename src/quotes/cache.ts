@@ -25,8 +25,8 @@ export interface QuoteCacheParts {
 const entryOverheadBytes = 250
 
 /**
- * The quotes that this process keeps, by key, and the calls that are under way for further ones. The LRU bounds memory only;
- * its ttl is not used, because its clock is monotonic.
+ * The quotes that this process keeps, by key, and the calls that are under way for further ones. The LRU bounds memory
+ * only; its ttl is not used, because its clock is monotonic.
  */
 export class QuoteCache {
   /** The calls under way, most often by the key of their quote. */
@@ -82,7 +82,8 @@ export class QuoteCache {
     const before = this.#quotes.peek(key)
     const move = before && priceMove(before.quote, quote)
     const leftMs = Math.max(0, serveLeftMs(quote.end, lookAt(this.#clock)))
-    // Refreshes are half a life apart, at least: with quotes that live shorter than the setting, one would cause the next.
+    // Refreshes are half a life apart, at least: with quotes that live shorter than the setting, one would cause the
+    // next.
     const refreshWithinMs = isRefresh
       ? Math.min(Math.floor(leftMs / 2), this.#refreshAheadMs)
       : this.#refreshAheadMs

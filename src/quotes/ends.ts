@@ -8,7 +8,9 @@ export interface End extends Ending {
   readonly servedUntilMs: number
 }
 
-/** How long the quote may still be served: until either of our clocks is past its end. A step of one serves nothing late. */
+/**
+ * How long the quote may still be served: until either of our clocks is past its end. A step of one serves nothing late.
+ */
 export function serveLeftMs(end: Omit<End, 'refusedFromMs'>, { nowMs, steadyMs }: Now): number {
   return end.servedUntilMs - Math.max(nowMs, steadyMs + end.wallAheadMs)
 }
@@ -20,13 +22,16 @@ const promptMs = 1_000
 /** How long an answer whose `Date` contradicts our clock is remembered, at least: this long, and so many answers. */
 const contradictedForMs = 60_000
 const contradictedForAnswers = 50
-/** A witness that has said for so long that a quote is over is enough to refuse, or a frozen `Date` would end all refusals. */
+/**
+ * A witness that has said for so long that a quote is over is enough to refuse, or a frozen `Date` would end all
+ * refusals.
+ */
 const alonePastMs = 60_000
 
 /**
- * Two witnesses say when a quote is over: our wall clock against its `expiry`, and the life that its answer states, `expiry`
- * less its own `Date`, counted on our steady clock. It is served while both say that it lives, and refused when both say that
- * it is over. While no `Date` contradicts our clock, that decides alone, to the millisecond.
+ * Two witnesses say when a quote is over: our wall clock against its `expiry`, and the life that its answer states,
+ * `expiry` less its own `Date`, counted on our steady clock. It is served while both say that it lives, and refused when
+ * both say that it is over. While no `Date` contradicts our clock, that decides alone, to the millisecond.
  */
 export class Ends {
   readonly #events: Events

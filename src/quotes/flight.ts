@@ -125,8 +125,8 @@ export class WaitingClient {
   }
 
   /**
-   * Throws the failure if hardly any time is left for one more call. That call has a time limit of its own, so the client's
-   * time is counted here from then on, and the failure is its answer once that is over.
+   * Throws the failure if hardly any time is left for one more call. That call has a time limit of its own, so the
+   * client's time is counted here from then on, and the failure is its answer once that is over.
    */
   goOnOrThrow(failure: Error): void {
     const leftMs = this.#endsAtMs - performance.now()

@@ -50,7 +50,9 @@ export class ProviderLimit {
     if (leftMs === 0) return
     const seconds = Math.max(1, Math.ceil(leftMs / 1_000))
     throw new Problem('provider-limit', {
-      detail: `The provider answered 429 to quotes of this application and client address, so this request was not sent. Retry after ${seconds} s.`,
+      detail:
+        'The provider answered 429 to quotes of this application and client address, so this request was not ' +
+        `sent. Retry after ${seconds} s.`,
       headers: { 'Retry-After': String(seconds) },
       members: { upstream: 'swap' },
     })

@@ -105,8 +105,8 @@ export class QuoteRoute {
   }
 
   /**
-   * Joins the call of the key, or makes one. What it gets may be the end of another client, or a quote that is over before
-   * its turn. Then it asks again, as long as its own time lasts.
+   * Joins the call of the key, or makes one. What it gets may be the end of another client, or a quote that is over
+   * before its turn. Then it asks again, as long as its own time lasts.
    */
   async #answerAfterCall(exchange: Exchange, ask: Ask, firstLookup: Lookup): Promise<void> {
     const { cache, clock, config, events } = this.#parts
@@ -140,8 +140,9 @@ export class QuoteRoute {
         }
         const at = lookAt(clock)
         if (!flight.isFor(ask, answer)) {
-          // If one client's refusal were the answer to all, a refused client that asks in a loop would take a pair from all
-          // that share quotes with it. The others share a further call; if that is refused as well, each makes its own.
+          // If one client's refusal were the answer to all, a refused client that asks in a loop would take a pair from
+          // all that share quotes with it. The others share a further call; if that is refused as well, each makes its
+          // own.
           client.goOnOrThrow(failureByTime('the calls that it waited for were refused to other clients'))
           entry = client.sharedAfterRefusal || flight.waited ? ownEntry(ask) : ask.key
           client.sharedAfterRefusal = true
@@ -231,8 +232,8 @@ export class QuoteRoute {
       const times = new UpstreamTimes()
       if (!isRefresh) exchange.times = times
       providerLimit.check(this.#asks.callerOf(ask))
-      // The call is under way before it is counted, so that other clients wait for it instead of being counted themselves:
-      // a crowd that needs one call would use up the limits of many.
+      // The call is under way before it is counted, so that other clients wait for it instead of being counted
+      // themselves: a crowd that needs one call would use up the limits of many.
       if (rateLimit !== undefined && !isRefresh) await rateLimit.count(exchange)
       refuseIfAllHaveLeft(signal)
       const answer = this.#reader.read(await this.#callProvider(cause, signal, times), ask.canonicalAmount)
@@ -311,7 +312,10 @@ export class QuoteRoute {
   }
 }
 
-/** Requests of the same client in the same words alone share this call, but its quote is for all. A key begins with no bracket. */
+/**
+ * Requests of the same client in the same words alone share this call, but its quote is for all. A key begins with no
+ * bracket.
+ */
 function ownEntry({ key, address, target }: Ask): string {
   return JSON.stringify([key, address, target])
 }

@@ -34,7 +34,10 @@ export class Availability {
   readonly #replaceAfterMs: number
   /** The oldest first. */
   readonly #unanswered = new Set<Unanswered>()
-  /** Whether the oldest waits for too long. Seen after what came was read, so that a busy process does not blame the store. */
+  /**
+   * Whether the oldest waits for too long. Seen after what came was read, so that a busy process does not blame the
+   * store.
+   */
   #isStuck = false
   #isGreeted = false
   #greeting = 0

@@ -5,7 +5,10 @@ import type { SharedStore } from './store.ts'
 /** A value begins with the token of the process that claimed the key. */
 const tokenLength = 22
 
-/** Claims a free key with the value ARGV[1], for ARGV[2] ms. Of a key that is not free: its text, and what is left of its time. */
+/**
+ * Claims a free key with the value ARGV[1], for ARGV[2] ms. Of a key that is not free: its text, and what is left of its
+ * time.
+ */
 const claimScript = createScript<[text: Buffer, leftMs: number] | null>(
   `
 local kept = redis.call('GET', KEYS[1])
@@ -16,7 +19,10 @@ return false
   (answer) => answer === null || (Array.isArray(answer) && Buffer.isBuffer(answer[0])),
 )
 
-/** Replaces the value of a key that is still the claim of token ARGV[1], or is lost. Without a value ARGV[2] it is removed. */
+/**
+ * Replaces the value of a key that is still the claim of token ARGV[1], or is lost. Without a value ARGV[2] it is
+ * removed.
+ */
 const settleScript = createScript(`
 local kept = redis.call('GET', KEYS[1])
 if kept and string.sub(kept, 1, ${tokenLength}) ~= ARGV[1] then return 0 end

@@ -2,8 +2,8 @@ import { createScript } from './script.ts'
 
 /*
  * All that the store has for a cache key is one hash. So each step is one script on one key, in a Cluster too, and a
- * request waits for the store once. Replicas tell each other what is left of a quote; the hash has instants of the store's
- * clock, the one clock that all of them can read. The fields:
+ * request waits for the store once. Replicas tell each other what is left of a quote; the hash has instants of the
+ * store's clock, the one clock that all of them can read. The fields:
  *   quote        the encoded quote
  *   expires      the quote's own expiry, by the provider's clock
  *   servedUntil  until when it is served, by the store's clock

@@ -53,7 +53,8 @@ export function createAreaReader(
     // Both base URLs may lead to one server, and it may accept spellings of /v3 that the gateway does not.
     const area = swapArea(path)
     if (area !== 'swap') return area
-    // Only the swap API has versions, so a version other than /v3, or an odd spelling of /v3, is meant for no upstream here.
+    // Only the swap API has versions, so a version other than /v3, or an odd spelling of /v3, is meant for no upstream
+    // here.
     return mayBeVersioned(path) ? 'none' : catchAll
   }
 

@@ -1,7 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../clock.ts'
 
-// What `quotegate/sandbox` declares. Declarations of other files import express and zod, which a user's compiler may not find.
+// What `quotegate/sandbox` declares. Declarations of other files import express and zod, which a user's compiler may not
+// find.
 
 /** A call of `startSandbox()` or `faults()` with something that is not expected there. */
 export class SandboxError extends TypeError {

@@ -17,8 +17,8 @@ export function maxClientConnections(limits = textOf('/proc/self/limits')): numb
 }
 
 /**
- * How many connections may wait until they are accepted: the kernel cuts what a listener asks for to this number, without a
- * word. Undefined where the system has no such file.
+ * How many connections may wait until they are accepted: the kernel cuts what a listener asks for to this number, without
+ * a word. Undefined where the system has no such file.
  */
 export function maxListenBacklog(): number | undefined {
   return Number(textOf('/proc/sys/net/core/somaxconn')) || undefined
@@ -38,7 +38,8 @@ export function maxConnections(connections: number, log: Logger): number {
   if (possible < connections) {
     log.warn(
       { connections: possible },
-      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may open, so fewer clients are accepted. Raise ulimit -n.`,
+      `CLIENT_CONNECTIONS=${connections} needs more file descriptors than this process may open, so fewer clients are ` +
+        'accepted. Raise ulimit -n.',
     )
   }
   return Math.min(connections, possible)
@@ -60,6 +61,7 @@ export function warnOfCutBacklog(connections: number, log: Logger): void {
   if (possible >= connections) return
   log.warn(
     { backlog: possible },
-    `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of clients that connect all at once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`,
+    `CLIENT_CONNECTIONS=${connections} is more than net.core.somaxconn (${possible}): of clients that connect all at ` +
+      `once, the kernel drops those past ${possible}. Raise it: sysctl -w net.core.somaxconn=${connections}`,
   )
 }

@@ -37,8 +37,8 @@ const sweepEveryMs = 50
 /** A connection that was accepted just before the end gets this long to say what it is for. */
 const silentMs = 1_000
 /**
- * How many turns of the loop in a row must bring nothing, and how long that is waited for: by this process's own processor
- * time, because on a busy machine a turn may take as long as fifty elsewhere.
+ * How many turns of the loop in a row must bring nothing, and how long that is waited for: by this process's own
+ * processor time, because on a busy machine a turn may take as long as fifty elsewhere.
  */
 const quietTurns = 3
 const maxArrivingMs = 500
@@ -82,8 +82,8 @@ export async function closeServer(server: Server, closing: Closing): Promise<voi
 }
 
 /**
- * Requests wait for a few turns of the loop: while they are answered, clients that had their answer come again, and the listener
- * of a busy gateway never has accepted all of them.
+ * Requests wait for a few turns of the loop: while they are answered, clients that had their answer come again, and the
+ * listener of a busy gateway never has accepted all of them.
  */
 function holdRequests(server: Server): () => void {
   const takers = server.listeners('request') as RequestListener[]

@@ -9,8 +9,9 @@ import { saysClose, upgradeMayHideBytes } from './head-checks.ts'
 /** An idle connection is closed at this check. A timer that is set again for each request costs more. */
 const maxIdleChecks = 4
 /**
- * With more than this waiting behind the request that is being served, nothing more is read from a connection. Node parses
- * all of a piece that it has read, up to 64 KiB, so what else was in that piece waits too: perhaps 2,500 tiny requests.
+ * With more than this waiting behind the request that is being served, nothing more is read from a connection. Node
+ * parses all of a piece that it has read, up to 64 KiB, so what else was in that piece waits too: perhaps 2,500 tiny
+ * requests.
  */
 const maxWaiting = 8
 const maxWaitingBytes = 65_536

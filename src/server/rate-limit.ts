@@ -53,7 +53,9 @@ export function createRateLimit(options: RateLimitOptions): RateLimit {
   function refusal({ resetMs }: Taken): Problem {
     const seconds = Math.max(1, Math.ceil(resetMs / 1_000))
     return new Problem('rate-limited', {
-      detail: `${whose[by]} has used its ${limiter.perMinute} requests of this minute. Nothing was sent to the provider. Retry after ${seconds} s.`,
+      detail:
+        `${whose[by]} has used its ${limiter.perMinute} requests of this minute. Nothing was sent to the ` +
+        `provider. Retry after ${seconds} s.`,
       headers: { 'Retry-After': String(seconds) },
     })
   }

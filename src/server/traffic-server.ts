@@ -34,9 +34,9 @@ const defaultKeepAliveMs = 65_000
 /** Past the limits of head-checks.ts, so that most heads that are too large get their 431 or 414 from there. */
 const maxParserHeadBytes = 24_576
 /**
- * Node keeps no more headers of a head than these and one block of 32. Without a bound, an unfinished head of tiny headers
- * takes 300 KB. It is one above the limit of head-checks.ts, because Node drops further headers without a word, a last
- * Authorization among them: head-checks.ts has to see that there were too many.
+ * Node keeps no more headers of a head than these and one block of 32. Without a bound, an unfinished head of tiny
+ * headers takes 300 KB. It is one above the limit of head-checks.ts, because Node drops further headers without a word, a
+ * last Authorization among them: head-checks.ts has to see that there were too many.
  */
 const maxKeptHeaders = maxHeaders + 1
 /** Refused connections that are given time to read their refusal; further ones are closed at once. */
@@ -181,8 +181,9 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
       const connection = pipeline.connectionOf(socket)
       const { queue } = connection
       const last = queue.at(-1)
-      // A client that closes its side in the middle of a body has left: nothing is malformed, and no answer would be read.
-      // Looked at before takesNoMore, which is set in a drain: that connection would stay open until DRAIN_TIMEOUT_MS.
+      // A client that closes its side in the middle of a body has left: nothing is malformed, and no answer would be
+      // read. Looked at before takesNoMore, which is set in a drain: that connection would stay open until
+      // DRAIN_TIMEOUT_MS.
       const begun = last?.request ?? connection.answeredEarly
       if (error.code === 'HPE_INVALID_EOF_STATE' && begun?.complete === false) {
         socket.destroy()
@@ -215,7 +216,9 @@ export function createTrafficServer(options: TrafficServerOptions): TrafficServe
     if (!open.someAreSlow) Server.prototype.closeIdleConnections.call(server)
   }
 
-  /** Node's own would stop checking the deadlines of heads, and a client that never finishes one would hold up the end. */
+  /**
+   * Node's own would stop checking the deadlines of heads, and a client that never finishes one would hold up the end.
+   */
   function close(onClosed?: (error?: Error) => void): TrafficServer {
     ConnectionServer.prototype.close.call(server, onClosed)
     server.once('close', () => Server.prototype.close.call(server))

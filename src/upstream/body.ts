@@ -70,8 +70,8 @@ export class RequestBodies {
   }
 
   /**
-   * Reads a body up to `maxStartBytes` before there is a connection, so that a slow sender holds none; `isJudged`: however
-   * long that takes. Never settles if the request is answered with a problem meanwhile.
+   * Reads a body up to `maxStartBytes` before there is a connection, so that a slow sender holds none; `isJudged`:
+   * however long that takes. Never settles if the request is answered with a problem meanwhile.
    */
   async read(
     request: IncomingMessage,

@@ -75,8 +75,8 @@ export class Breaker {
   /** The latest, if it has not ended. */
   #trial: Permit | undefined
   /**
-   * When each request was sent that has no answer yet, the oldest first. A new Map each time an outage ends: its requests may
-   * still time out, one after another, and no longer count.
+   * When each request was sent that has no answer yet, the oldest first. A new Map each time an outage ends: its requests
+   * may still time out, one after another, and no longer count.
    */
   #unanswered = new Map<Permit, number>()
   /** When its last request came. */

@@ -90,7 +90,8 @@ export class Connection {
     socket.on('error', (error: NodeJS.ErrnoException) => {
       resetIsAnError(error)
       // Node leaves a socket open whose TLS has failed. Without destroy() an answer in flight would wait for its timeout,
-      // the end after a broken record would look like the end of an answer, and the next POST on this socket would be lost.
+      // the end after a broken record would look like the end of an answer, and the next POST on this socket would be
+      // lost.
       socket.destroy()
     })
     socket.on('end', () => {
@@ -131,7 +132,9 @@ export interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
 /** Who waits for a connection, and holds it until it is given back. */
 export interface Caller {
   readonly lane: Lane
-  /** It is out of the queue, and has this connection. The permit of the connections' breaker counts until that is made. */
+  /**
+   * It is out of the queue, and has this connection. The permit of the connections' breaker counts until that is made.
+   */
   start(connection: Connection, permit: Permit): void
   /** It is out of the queue, and will have none. */
   refuse(error: Error): void

@@ -17,9 +17,9 @@ interface Reader {
 }
 
 /**
- * Clients that do not take their answers as fast as they come. Each holds a connection to the upstream. One that stops reading
- * is cut after `stallMs`. One that reads a large answer to a GET slowly could hold it without end: so while other requests wait,
- * at most `max` of these are left, and those that have read slowly for longest are cut.
+ * Clients that do not take their answers as fast as they come. Each holds a connection to the upstream. One that stops
+ * reading is cut after `stallMs`. One that reads a large answer to a GET slowly could hold it without end: so while other
+ * requests wait, at most `max` of these are left, and those that have read slowly for longest are cut.
  */
 export class SlowReaders {
   readonly #max: number
