@@ -38,6 +38,8 @@ export class Recent implements Listener {
   readonly #refusals: Refusal[] = []
   readonly #events: SeenEvent[] = []
   #lastEventId = 0
+  #repeated = 0
+  #repeatedEvent: number | undefined
   refusedTotal = 0
   /** Of orders that were sent because of ORDER_EXPIRED_QUOTE=report. */
   reportedTotal = 0
@@ -89,6 +91,14 @@ export class Recent implements Listener {
     const client = maskedAddress(exchange.client?.address)
     const refusal = refusalOf(order, { at, sent, application, client, requestId: exchange.id })
     putFirst(this.#refusals, refusal, maxRefusals)
+  }
+
+  /** One event has the number of now, so that a client that sends all orders twice pushes no other events out. */
+  orderRepeated(): void {
+    this.#repeated += 1
+    const orders = this.#repeated === 1 ? 'an order was' : `${this.#repeated} orders were`
+    const text = `${orders} sent for a quote that an order of the same client had used: an Idempotency-Key prevents that`
+    this.#repeatedEvent = this.addEvent('warn', text, this.#repeatedEvent)
   }
 
   /** Returns its id. It has no request details; `replaces`: an event that says the same of an earlier moment. */

@@ -45,6 +45,6 @@ describe.each(readdirSync(join(root, 'examples')))('examples/%s', (name) => {
     await install(copy, [])
     const { code, stdout, stderr } = await runIn(copy, 'npm', ['test', '--silent'])
     expect(`${code} ${stdout}${stderr}`).toMatch(/^0 /)
-    expect(stdout + stderr).toMatch(/^(?:(?:#|ℹ) pass 3|Tests: +3 passed, 3 total)$/m)
+    expect(stdout + stderr).toMatch(/^(?:(?:#|ℹ) pass [3-9]|Tests: +3 passed, 3 total)$/m)
   })
 })

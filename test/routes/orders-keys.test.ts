@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it } from 'vitest'
+import { ask } from '../operations/support.ts'
 import { floatPath, orderStage, post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
@@ -259,6 +260,11 @@ describe('an order without a key', () => {
     expect(await repeated()).toBe(1)
     expect(arrived()).toHaveLength(2)
     expect(log.text()).toContain('a second order went out for a quote')
+    await order({ quoteId: id })
+    const { events } = JSON.parse((await ask(`${gateway.operationsUrl}/history`)).body)
+    const said = events.map(({ text }: { text: string }) => text)
+    expect(said.filter((text: string) => text.includes('2 orders were sent for a quote'))).toHaveLength(1)
+    expect(said.filter((text: string) => text.includes('had used'))).toHaveLength(1)
   })
 
   it('is not counted after the provider refused the first, nor for a quote of its own', async () => {
