@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
@@ -26,64 +26,69 @@ async function replicas(take: (response: ServerResponse) => void, settings: obje
   return { store, upstream, start, a: await start(), b: await start() }
 }
 
-it('one key is one order at two replicas, also when both get it in the same moment', async () => {
-  let orders = 0
-  const { a, b, upstream } = await replicas((response) => {
-    orders += 1
-    const id = orders
-    setTimeout(() => response.writeHead(201).end(`{"id":"${id}"}`), 20)
+describe('a key that replicas share', { tags: ['redis-server'] }, () => {
+  it('one key is one order at two replicas, also when both get it in the same moment', async () => {
+    let orders = 0
+    const { a, b, upstream } = await replicas((response) => {
+      orders += 1
+      const id = orders
+      setTimeout(() => response.writeHead(201).end(`{"id":"${id}"}`), 20)
+    })
+    for (let round = 0; round < 25; round += 1) {
+      const both = await Promise.all([order(a, `k${round}`), order(b, `k${round}`)])
+      const taken = both.filter(({ status }) => status === 201)
+      const others = both.filter(({ status }) => status !== 201)
+      expect(taken.length).toBeGreaterThan(0)
+      for (const other of others) expectProblem(other, 409, 'order-in-progress')
+      const again = await Promise.all([order(a, `k${round}`), order(b, `k${round}`)])
+      for (const { status, body: bytes } of again)
+        expect([status, bytes.toString()]).toEqual([201, taken[0]?.body.toString()])
+      expect(upstream.requests).toHaveLength(round + 1)
+    }
   })
-  for (let round = 0; round < 25; round += 1) {
-    const both = await Promise.all([order(a, `k${round}`), order(b, `k${round}`)])
-    const taken = both.filter(({ status }) => status === 201)
-    const others = both.filter(({ status }) => status !== 201)
-    expect(taken.length).toBeGreaterThan(0)
-    for (const other of others) expectProblem(other, 409, 'order-in-progress')
-    const again = await Promise.all([order(a, `k${round}`), order(b, `k${round}`)])
-    for (const { status, body: bytes } of again)
-      expect([status, bytes.toString()]).toEqual([201, taken[0]?.body.toString()])
-    expect(upstream.requests).toHaveLength(round + 1)
-  }
-})
 
-it('a key that one replica refused unsent is free at the other', async () => {
-  const { a, b, upstream } = await replicas((response) => response.writeHead(429).end())
-  expect((await order(a, 'k')).status).toBe(429)
-  expect((await order(b, 'k')).status).toBe(429)
-  expect(upstream.requests).toHaveLength(2)
-})
+  it('a key that one replica refused unsent is free at the other', async () => {
+    const { a, b, upstream } = await replicas((response) => response.writeHead(429).end())
+    expect((await order(a, 'k')).status).toBe(429)
+    expect((await order(b, 'k')).status).toBe(429)
+    expect(upstream.requests).toHaveLength(2)
+  })
 
-it('an order with an unknown outcome is unknown at the other replica, and at one that starts later', async () => {
-  const { b, a, start, upstream } = await replicas((response) => response.destroy())
-  expect((await order(a, 'k')).status).toBe(502)
-  expect(slug(await order(b, 'k'))).toBe('order-outcome-unknown')
-  const c = await start()
-  expect(slug(await order(c, 'k'))).toBe('order-outcome-unknown')
-  expect(upstream.requests).toHaveLength(1)
-})
+  it('an order with an unknown outcome is unknown at the other replica, and at one that starts later', async () => {
+    const { b, a, start, upstream } = await replicas((response) => response.destroy())
+    expect((await order(a, 'k')).status).toBe(502)
+    expect(slug(await order(b, 'k'))).toBe('order-outcome-unknown')
+    const c = await start()
+    expect(slug(await order(c, 'k'))).toBe('order-outcome-unknown')
+    expect(upstream.requests).toHaveLength(1)
+  })
 
-it('while the store is away each replica keeps its own keys, and tells the store what became of them', async () => {
-  const { a, b, store, upstream } = await replicas((response) => response.writeHead(201).end('{}'))
-  await store.kill()
-  expect((await order(a, 'k')).status).toBe(201)
-  expect((await order(a, 'k')).status).toBe(201)
-  expect(upstream.requests).toHaveLength(1)
-  await valkey({ port: store.port })
-  await eventually('the store to be up', async () => (await counted(b, 'quotegate_store_up')) === 1)
-  await eventually('the answer to be in the store', async () => (await counted(a, stored('key-settle'))) > 0)
-  await pause(100)
-  expect((await order(b, 'k')).status).toBe(201)
-  expect(upstream.requests).toHaveLength(1)
-})
+  it('while the store is away each replica keeps its own keys, and tells the store what became of them', async () => {
+    const { a, b, store, upstream } = await replicas((response) => response.writeHead(201).end('{}'))
+    await store.kill()
+    expect((await order(a, 'k')).status).toBe(201)
+    expect((await order(a, 'k')).status).toBe(201)
+    expect(upstream.requests).toHaveLength(1)
+    await valkey({ port: store.port })
+    await eventually('the store to be up', async () => (await counted(b, 'quotegate_store_up')) === 1)
+    await eventually(
+      'the answer to be in the store',
+      async () => (await counted(a, stored('key-settle'))) > 0,
+    )
+    await pause(100)
+    expect((await order(b, 'k')).status).toBe(201)
+    expect(upstream.requests).toHaveLength(1)
+  })
 
-it('a store that pauses for longer than VALKEY_TIMEOUT_MS still keeps two replicas from sending twice', async () => {
-  const { a, b, store, upstream } = await replicas((response) => response.writeHead(201).end('{}'))
-  store.freeze()
-  const both = Promise.all([order(a, 'k'), order(b, 'k')])
-  await pause(300)
-  store.thaw()
-  const statuses = (await both).map(({ status }) => status)
-  expect(statuses).toContain(201)
-  await until(() => upstream.requests.length > 0, 'the order at the provider')
-  expect(upstream.requests).toHaveLength(1)
+  it('a store that pauses for longer than VALKEY_TIMEOUT_MS still keeps two replicas from sending twice', async () => {
+    const { a, b, store, upstream } = await replicas((response) => response.writeHead(201).end('{}'))
+    store.freeze()
+    const both = Promise.all([order(a, 'k'), order(b, 'k')])
+    await pause(300)
+    store.thaw()
+    const statuses = (await both).map(({ status }) => status)
+    expect(statuses).toContain(201)
+    await until(() => upstream.requests.length > 0, 'the order at the provider')
+    expect(upstream.requests).toHaveLength(1)
+  })
 })
