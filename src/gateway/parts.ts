@@ -101,6 +101,9 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
   opened(() => sharedStore?.close())
   const journals = await journalsIfSet(config, { clock, log, events, sharedStore })
   opened(() => journals.close())
+  // Once the upstreams are closed, each order has its outcome.
+  let keys: OrderKeys | undefined
+  opened(() => keys?.close())
   const sandbox = await sandboxIfNeeded(config, clock)
   opened(() => sandbox?.close())
   const upstreams = createUpstreams(config, sandbox, events)
@@ -145,14 +148,13 @@ export async function makeParts(loaded: LoadedConfig, { log, overrides, opened }
       lockWaitMs: Math.min(config.store?.lockWaitMs ?? 0, config.upstream.totalTimeoutMs),
       isUsed: (quote) => notes.wasUsed(quote),
     })
-  const keys = new OrderKeys({
+  keys = new OrderKeys({
     salt: `${config.upstreams.swap.baseUrl} ${sharedStore?.salt ?? ''}`,
     keepers: await keyKeepersIfSet(config, { clock, log, journals, sharedStore }),
     orderMs: config.upstream.totalTimeoutMs,
     clock,
     events,
   })
-  opened(() => keys.close())
   const notes: Notes = new Notes({ ledger, clock, journals, markOf, cache, sharedQuotes, events })
   const shared = {
     ...{ exchanges, clients, applicationOf, rateLimit, supplied, swapHeaders, bodies, partitionOf, markOf },

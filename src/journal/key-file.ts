@@ -23,6 +23,8 @@ const patienceMs = 1_000
 const retryAfterMs = 1_000
 const sliceLength = 262_144
 const minRewrittenLength = 1_048_576
+/** Where more waits for a disk that hangs, all is written from memory later. */
+const maxWaitingLength = 33_554_432
 
 /**
  * The keys of orders in STATE_DIRECTORY, a line for each thing that happened to one: `keys.ndjson`. The folder's next
@@ -38,10 +40,15 @@ export class KeyFile {
   /** When it was last written from memory. */
   #liveLength = 0
   #waiting = ''
+  /** Called once the lines that wait now are written, or will be written from memory. */
+  #onWritten: (() => void)[] = []
   #mustRewrite = true
-  /** The last write failed, or takes long: no order waits for the next one. */
-  #isFailing = false
+  /** The last write failed: what comes until the next one is written from memory. */
+  #hasFailed = false
+  /** The write that is under way takes long: no order waits for it. */
+  #isSlow = false
   #writing: Promise<void> | undefined
+  #retryTimer: NodeJS.Timeout | undefined
   #isClosed = false
 
   constructor(options: KeyFileOptions) {
@@ -59,10 +66,25 @@ export class KeyFile {
       for await (const line of file.readLines()) if (!readLine(line, keys, clock.nowMs())) skipped += 1
     } catch (cause) {
       if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return
-      log.error({ file: this.#path, cause }, 'the keys of earlier orders could not be read')
+      log.error(
+        { file: this.#path, cause },
+        'the keys of earlier orders could not be read: their file is set aside',
+      )
+      await this.#setAside()
     }
     if (skipped > 0)
       log.warn({ file: this.#path, lines: skipped }, 'some keys of earlier orders could not be read')
+  }
+
+  /** What could not be read is not written over. */
+  async #setAside(): Promise<void> {
+    const { clock, directory, log } = this.#options
+    try {
+      await rename(this.#path, join(directory, `set-aside-keys-${clock.nowMs()}.ndjson`))
+    } catch (cause) {
+      log.error({ file: this.#path, cause }, 'keys of orders are not kept in STATE_DIRECTORY')
+      this.#isClosed = true
+    }
   }
 
   /** All that the folder knows was read at the start. */
@@ -75,24 +97,28 @@ export class KeyFile {
   }
 
   async close(): Promise<void> {
+    if (this.#writing !== undefined && !this.#isSlow) await this.#patiently(this.#writing)
     this.#isClosed = true
-    const written = this.#writing
-    if (written !== undefined && !this.#isFailing) await this.#patiently(written)
+    clearTimeout(this.#retryTimer)
     await this.#handle?.close().catch(() => {})
   }
 
   #append(line: string): Promise<void> | void {
-    if (this.#isClosed) return
-    // Once the disk works again, all is written from memory.
-    if (this.#isFailing) return
+    if (this.#isClosed || this.#hasFailed) return
     this.#waiting += line
-    return this.#patiently(this.#write())
+    if (this.#waiting.length > maxWaitingLength) {
+      this.#waiting = ''
+      this.#mustRewrite = true
+    }
+    const written = new Promise<void>((resolve) => this.#onWritten.push(resolve))
+    this.#write()
+    if (!this.#isSlow) return this.#patiently(written)
   }
 
   #patiently(written: Promise<void>): Promise<void> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {
-        this.#fail()
+        this.#isSlow = true
         resolve()
       }, patienceMs)
       void written.then(() => {
@@ -102,32 +128,33 @@ export class KeyFile {
     })
   }
 
-  #fail(): void {
-    this.#isFailing = true
-    this.#mustRewrite = true
-    this.#waiting = ''
-  }
-
-  #write(): Promise<void> {
+  #write(): void {
     this.#writing ??= this.#writeWaiting().finally(() => {
       this.#writing = undefined
     })
-    return this.#writing
   }
 
   async #writeWaiting(): Promise<void> {
     do {
       const lines = this.#waiting
+      const onWritten = this.#onWritten
       this.#waiting = ''
+      this.#onWritten = []
       const isLong = this.#length > Math.max(minRewrittenLength, 2 * this.#liveLength)
       const step = this.#mustRewrite || isLong ? this.#rewrite() : this.#writeLines(lines)
-      if (!(await this.#options.trouble.watch('keys', step))) {
-        this.#fail()
-        if (!this.#isClosed) setTimeout(() => this.#write(), retryAfterMs).unref()
-        return
-      }
-      this.#isFailing = false
-    } while (this.#waiting !== '' || this.#mustRewrite)
+      const isDone = await this.#options.trouble.watch('keys', step)
+      this.#hasFailed = !isDone
+      this.#isSlow = false
+      if (!isDone) this.#mustRewrite = true
+      for (const resolve of onWritten) resolve()
+    } while (!this.#hasFailed && !this.#isClosed && (this.#waiting !== '' || this.#mustRewrite))
+    if (this.#hasFailed && !this.#isClosed) this.#retryLater()
+  }
+
+  #retryLater(): void {
+    this.#waiting = ''
+    for (const resolve of this.#onWritten.splice(0)) resolve()
+    this.#retryTimer = setTimeout(() => this.#write(), retryAfterMs).unref()
   }
 
   async #writeLines(lines: string): Promise<void> {
@@ -152,6 +179,8 @@ export class KeyFile {
       }
       await fresh.appendFile(lines)
       await fresh.datasync()
+      // Another gateway may have the folder by now.
+      if (this.#isClosed) throw new Error('closed')
       await rename(path, this.#path)
       this.#length = length + lines.length
       this.#liveLength = this.#length

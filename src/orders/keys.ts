@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { type Clock, lookAt } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { headerValues } from '../http/headers.ts'
+import { headerLines, headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
@@ -149,6 +149,7 @@ export class OrderKeys {
   /** Before the first order comes. */
   async start(): Promise<void> {
     for (const keeper of this.#options.keepers) await keeper.read?.(this)
+    while (this.#known.size > maxKeys && this.#displace());
   }
 
   async close(): Promise<void> {
@@ -192,13 +193,16 @@ export class OrderKeys {
 
   /** Returns what a keeper knows of the key already. */
   async #claim(id: string, digest: string): Promise<Known | undefined> {
-    this.#makeRoom()
     const { events, keepers, orderMs } = this.#options
     const claimed: Known = { digest, state: 'sent', claimedSteadyMs: this.#steadyMs }
     this.#known.set(id, claimed)
     const found = await Promise.all(keepers.map((keeper) => keeper.claim(id, encode(claimed))))
     const other = found.find((one) => one !== undefined)
     if (other === undefined) {
+      if (this.#known.size > maxKeys && !this.#displace()) {
+        await this.#settle(id, undefined)
+        throw this.#noRoom()
+      }
       events.orderKeyed('claimed')
       return undefined
     }
@@ -209,19 +213,17 @@ export class OrderKeys {
     return { ...claimed, digest: itsDigest, state: isLost ? 'unknown' : state }
   }
 
-  /** Never one whose order may be on its way, or was sent with an unknown outcome. */
-  #makeRoom(): void {
-    if (this.#known.size < maxKeys || this.#displace()) return
+  #noRoom(): Problem {
     this.#options.events.orderKeyed('refused')
-    throw new Problem('saturated', {
+    return new Problem('saturated', {
       detail:
-        `${maxKeys} orders with an Idempotency-Key have no known answer, so no more can be kept apart. Nothing was ` +
-        'sent to ' +
-        'the provider.',
+        `${maxKeys} orders with an Idempotency-Key have no known answer, so no more can be kept apart. ` +
+        'Nothing was sent to the provider.',
       headers: { 'Retry-After': '60' },
     })
   }
 
+  /** Never a key whose order may be on its way, or was sent with an unknown outcome. Returns whether one went. */
   #displace(): boolean {
     for (const oldest of this.#answered) {
       this.#forget(oldest)
@@ -297,6 +299,11 @@ export class OrderKeys {
     this.#answered.delete(id)
     this.#bytes -= bytesOf(known.state)
   }
+}
+
+/** Whether a request names a key, or what is none. */
+export function namesKey(rawHeaders: readonly string[]): boolean {
+  return headerLines(rawHeaders, 'idempotency-key') !== undefined
 }
 
 /** The key that a request names; undefined: none. As the draft of the IETF writes it, in quotes, or as it is. */

@@ -7,10 +7,11 @@ import { type Exchange, UpstreamTimes } from '../server/exchange.ts'
 import type { RateLimit } from '../server/rate-limit.ts'
 import { type SwapHeaders, traceOf, withTraceHeaders } from '../server/swap-headers.ts'
 import { isSurelyLong, type RequestBodies } from '../upstream/body.ts'
+import { unwritable } from '../upstream/fault.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import type { OrderKeys } from './keys.ts'
+import { type KeptAnswer, namesKey, type OrderKeys } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import { namedByHeader, type OrderTerms, readOrder } from './order-terms.ts'
 import { hasCoding, orderFailure, quoteNamedByHeader, relayAnswer, tooLarge } from './problems.ts'
@@ -43,8 +44,9 @@ export class PlainOrderRoute {
     const { bodies, config, keys, passThrough, swapHeaders, upstream } = this.#parts
     const { request, response } = exchange
     const header = quoteNamedByHeader(request.rawHeaders)
-    const headers = withTraceHeaders(swapHeaders.of(exchange), exchange)
-    const key = keys.idIn(headers)
+    const isKeyed = namesKey(request.rawHeaders)
+    const sentHeaders = isKeyed ? withTraceHeaders(swapHeaders.of(exchange), exchange) : []
+    const key = keys.idIn(sentHeaders)
     if (awaitsContinue(response)) upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
     const { whole, body } = await bodies.read(request, response, { isJudged: true })
     const readAtMs = performance.now()
@@ -54,15 +56,19 @@ export class PlainOrderRoute {
       if (key !== undefined && whole === undefined) throw tooLarge()
       if (whole !== undefined && !hasCoding(request.rawHeaders))
         order = readOrder(whole, { ...config.orders, header }).order
-      await this.#refuseQuote(order?.quoteIds ?? namedByHeader(header))
-      // The client may have left while the store was asked; relaying would wait forever for the client to read.
-      if (response.destroyed) return
-      if (key === undefined || whole === undefined) await passThrough.answer(exchange, body)
-      else {
-        const send = () => this.#send(exchange, { headers, body, readAtMs })
-        const answer = await keys.once(exchange, { id: key, bytes: whole, terms: order }, send)
-        if (!response.destroyed) relayAnswer(exchange, answer)
+      const quoteIds = order?.quoteIds ?? namedByHeader(header)
+      if (key === undefined || whole === undefined) {
+        await this.#refuseQuote(quoteIds)
+        // The client may have left while the store was asked; relaying would wait forever for the client to read.
+        if (!response.destroyed) await passThrough.answer(exchange, body)
+        return
       }
+      const sent = { headers: sentHeaders, body, readAtMs }
+      const answer = await keys.once(exchange, { id: key, bytes: whole, terms: order }, async () => {
+        await this.#refuseQuote(quoteIds)
+        return this.#send(exchange, sent)
+      })
+      if (!response.destroyed) this.#relay(exchange, answer, order)
     } catch (error) {
       throw orderFailure(error, order)
     } finally {
@@ -104,6 +110,14 @@ export class PlainOrderRoute {
     } finally {
       times.settledAtMs = performance.now()
       this.sent -= 1
+    }
+  }
+
+  #relay(exchange: Exchange, answer: KeptAnswer, order: OrderTerms | undefined): void {
+    try {
+      relayAnswer(exchange, answer)
+    } catch (error) {
+      throw orderFailure(unwritable(this.#parts.upstream.name, error), order, answer.status)
     }
   }
 

@@ -88,6 +88,11 @@ export class Availability {
     return this.#isGreeted && !this.#isStuck && !this.#isClosed
   }
 
+  /** It takes our commands, however late it answers them. */
+  get isGreeted(): boolean {
+    return this.#isGreeted && !this.#isClosed
+  }
+
   get outage(): { sinceMs: number; reason: string } | undefined {
     if (this.up || this.#outageSinceMs === undefined) return undefined
     return { sinceMs: this.#outageSinceMs, reason: reasonOf(this.#problem) }

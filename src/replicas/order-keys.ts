@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { createScript } from './script.ts'
 import type { SharedStore } from './store.ts'
 
-/** A value begins with the token of the process that claimed the key. */
+/** A value begins with the token of its claim. */
 const tokenLength = 22
 
 /**
@@ -20,7 +20,7 @@ return false
 )
 
 /**
- * Replaces the value of a key that is still the claim of token ARGV[1], or is lost. Without a value ARGV[2] it is
+ * Replaces the value of a key that is still the claim with token ARGV[1], or is lost. Without a value ARGV[2] it is
  * removed.
  */
 const settleScript = createScript(`
@@ -33,16 +33,27 @@ return 1
 `)
 
 const retryAfterMs = 1_000
-/** Of outcomes that did not reach the store. The keys of the others have no known outcome there. */
-const maxUnsettled = 1_000
+/** Of outcomes that did not reach the store. The keys of those past it have no known outcome there. */
+const maxUnsettledLength = 8_388_608
+
+/** What became of one claim. */
+interface Outcome {
+  readonly id: string
+  readonly token: string
+  /** Undefined: the key is free again. */
+  readonly text: string | undefined
+}
 
 /** The keys of orders, where all replicas find them. Of two replicas that claim one, one gets it. */
 export class SharedOrderKeys {
   readonly #store: Pick<SharedStore, 'keyPrefix' | 'insist'>
   readonly #keptForMs: number
-  readonly #token = randomBytes(16).toString('base64url')
-  /** Outcomes of keys that the store has as claimed. */
-  readonly #unsettled = new Map<string, string | undefined>()
+  /** Of each key that is claimed here, that of its claim: a late word of an earlier claim changes nothing of a newer one. */
+  readonly #tokens = new Map<string, string>()
+  readonly #unsettled = new Set<Outcome>()
+  #unsettledLength = 0
+  #retryTimer: NodeJS.Timeout | undefined
+  #isClosed = false
 
   constructor(store: Pick<SharedStore, 'keyPrefix' | 'insist'>, keptForMs: number) {
     this.#store = store
@@ -50,38 +61,59 @@ export class SharedOrderKeys {
   }
 
   async claim(id: string, text: string): Promise<{ text: string; ageMs: number } | undefined> {
-    const parameters = [this.#token + text, this.#keptForMs]
+    const token = randomBytes(16).toString('base64url')
+    this.#tokens.set(id, token)
+    const parameters = [token + text, this.#keptForMs]
     const found = await this.#store.insist('key-claim', (client) =>
       claimScript(client, this.#keyOf(id), parameters),
     )
     if (!found) return undefined
+    this.#tokens.delete(id)
     const [kept, leftMs] = found
     return { text: kept.toString(), ageMs: this.#keptForMs - leftMs }
   }
 
   async settle(id: string, text: string | undefined): Promise<void> {
-    if (await this.#settle(id, text)) return
-    this.#unsettled.set(id, text)
-    const [oldest = id] = this.#unsettled.keys()
-    if (this.#unsettled.size > maxUnsettled) this.#unsettled.delete(oldest)
-    else if (this.#unsettled.size === 1) this.#retryLater()
+    const token = this.#tokens.get(id)
+    if (token === undefined) return
+    this.#tokens.delete(id)
+    const outcome = { id, token, text }
+    if (await this.#tell(outcome)) return
+    this.#unsettled.add(outcome)
+    this.#unsettledLength += lengthOf(outcome)
+    for (const oldest of this.#unsettled) {
+      if (this.#unsettledLength <= maxUnsettledLength) break
+      this.#drop(oldest)
+    }
+    this.#retryLater()
   }
 
-  async #settle(id: string, text: string | undefined): Promise<boolean> {
-    const value = text === undefined ? '' : this.#token + text
-    const parameters = [this.#token, value, this.#keptForMs]
+  async close(): Promise<void> {
+    this.#isClosed = true
+    clearTimeout(this.#retryTimer)
+  }
+
+  /** Returns whether the store knows of it. */
+  async #tell({ id, token, text }: Outcome): Promise<boolean> {
+    const parameters = [token, text === undefined ? '' : token + text, this.#keptForMs]
     const settled = await this.#store.insist('key-settle', (client) =>
       settleScript(client, this.#keyOf(id), parameters),
     )
     return settled !== undefined
   }
 
+  #drop(outcome: Outcome): void {
+    if (this.#unsettled.delete(outcome)) this.#unsettledLength -= lengthOf(outcome)
+  }
+
   #retryLater(): void {
-    setTimeout(async () => {
-      for (const [id, text] of this.#unsettled) {
-        if (!(await this.#settle(id, text))) break
-        if (this.#unsettled.get(id) === text) this.#unsettled.delete(id)
+    if (this.#isClosed || this.#retryTimer !== undefined) return
+    this.#retryTimer = setTimeout(async () => {
+      for (const outcome of this.#unsettled) {
+        if (await this.#tell(outcome)) this.#drop(outcome)
+        else break
       }
+      this.#retryTimer = undefined
       if (this.#unsettled.size > 0) this.#retryLater()
     }, retryAfterMs).unref()
   }
@@ -89,4 +121,8 @@ export class SharedOrderKeys {
   #keyOf(id: string): string {
     return `${this.#store.keyPrefix}order:${id}`
   }
+}
+
+function lengthOf({ text = '' }: Outcome): number {
+  return text.length + tokenLength
 }

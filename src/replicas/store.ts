@@ -20,7 +20,7 @@ export interface SharedStore extends StreamStore {
    * once while it is away. Never rejects. A key that does not exist is `null`, as in ioredis.
    */
   run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined>
-  /** The same for what is worth a second: the store is asked even while it counts as away. */
+  /** The same for what is worth a second: the store is asked also where it is late with what it was asked before. */
   insist<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined>
   /** Sends commands without waiting for an answer, behind all that was sent, even if the store is away. */
   post(operation: StoreOperation, commands: StoreCommands<unknown>): void

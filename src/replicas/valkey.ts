@@ -56,12 +56,17 @@ export class Valkey implements SharedStore {
 
   run<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
     if (this.up) return this.#within(this.#options.timeoutMs, operation, commands)
-    this.#options.events.storeAsked(operation, 'skipped', 0)
-    return Promise.resolve(undefined)
+    return this.#skip(operation)
   }
 
   insist<Answer>(operation: StoreOperation, commands: StoreCommands<Answer>): Promise<Answer | undefined> {
-    return this.#within(insistMs, operation, commands)
+    if (this.#availability.isGreeted) return this.#within(insistMs, operation, commands)
+    return this.#skip(operation)
+  }
+
+  #skip(operation: StoreOperation): Promise<undefined> {
+    this.#options.events.storeAsked(operation, 'skipped', 0)
+    return Promise.resolve(undefined)
   }
 
   #within<Answer>(

@@ -28,20 +28,25 @@ async function provider() {
   }
 }
 
-async function start(swapUrl: string, folder: string) {
+async function start(swapUrl: string, folder: string, settings: Record<string, string> = {}) {
   const program = startProgram([], {
     SWAP_BASE_URL: swapUrl,
     STATE_DIRECTORY: folder,
     PORT: '0',
     ADMIN_PORT: '0',
     LOG_FORMAT: 'json',
+    ...settings,
   })
   const [, url = ''] = await program.says(/"trafficUrl":"([^"]+)"/)
   const kill = async () => {
     program.child.kill('SIGKILL')
     await program.exit
   }
-  return { url, kill }
+  const stop = async () => {
+    program.child.kill('SIGTERM')
+    await program.exit
+  }
+  return { url, kill, stop }
 }
 
 it('after kill -9 an answered key is answered again, one that was sent is unknown, one that was freed is free', async () => {
@@ -96,4 +101,19 @@ it('the file is written again when it is twice what is alive in it', async () =>
   for (let round = 0; round < 300; round += 1)
     await Promise.all(Array.from({ length: 32 }, (_, index) => order(url, `full-${round}-${index}`)))
   expect(statSync(join(folder, 'keys.ndjson')).size).toBeLessThan(1_200_000)
+})
+
+it('an order that still waits for a connection when the drain ends is free in the next process', async () => {
+  const folder = newFolder()
+  const { upstream, sent } = await provider()
+  const settings = { UPSTREAM_CONNECTIONS: '1', DRAIN_TIMEOUT_MS: '300' }
+  const first = await start(upstream.url, folder, settings)
+  void order(first.url, 'hang').catch(() => {})
+  await until(() => sent('hang').length === 1, 'the order at the provider')
+  void order(first.url, 'waits').catch(() => {})
+  await until(() => readFileSync(join(folder, 'keys.ndjson'), 'utf8').split('\n').length > 2, 'its claim')
+  await first.stop()
+  const second = await start(upstream.url, folder)
+  expect((await order(second.url, 'waits')).status).toBe(201)
+  expectProblem(await order(second.url, 'hang'), 409, 'order-outcome-unknown')
 })

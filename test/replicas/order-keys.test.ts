@@ -91,4 +91,15 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     await until(() => upstream.requests.length > 0, 'the order at the provider')
     expect(upstream.requests).toHaveLength(1)
   })
+
+  it('a database that the store refuses gets no answer of an order, and neither does number 0', async () => {
+    const store = await valkey()
+    const upstream = await recordingUpstream((_request, response) => void response.writeHead(201).end('{}'))
+    const url = `${store.url.replace(/\/\d*$/, '')}/99`
+    const gateway = await startGateway({ SWAP_BASE_URL: upstream.url, VALKEY_URL: url })
+    onTestFinished(() => gateway.close())
+    await pause(300)
+    expect((await order(gateway, 'k')).status).toBe(201)
+    expect(await store.ask('keys', '*order:*')).toEqual([])
+  })
 })

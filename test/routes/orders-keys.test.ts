@@ -205,6 +205,18 @@ describe.each([floatPath, plainPath])('an order with an Idempotency-Key, to POST
     expect(arrived()).toHaveLength(1)
   })
 
+  it('that was answered with what cannot be written is a 502 with `lookup`, and has an answer that is not sent again', async () => {
+    const { arrived, order, provider } = await orderStage()
+    provider.takeOrder = (_request, response) => {
+      response.socket?.end('HTTP/1.1 201 Cre\x01ated\r\nContent-Length: 2\r\n\r\n{}')
+    }
+    for (let times = 0; times < 2; times += 1) {
+      const answered = await order(body, { path, headers: keyed('k') })
+      expect(expectProblem(answered, 502, 'upstream-invalid')).toMatchObject({ lookup, accepted: true })
+    }
+    expect(arrived()).toHaveLength(1)
+  })
+
   it('is answered again past the rate limit', async () => {
     const { arrived, order } = await orderStage({ RATE_LIMIT_PER_MINUTE: 1 })
     expect((await order(body, { path, headers: keyed('k') })).status).toBe(201)
@@ -246,6 +258,17 @@ describe('a float order with an Idempotency-Key', () => {
     await order(body, { headers: keyed('k') })
     expect(arrived()).toHaveLength(2)
   })
+})
+
+it('a fixed order is answered again though the quote that it names became known since', async () => {
+  const { arrived, order, provider, quote } = await orderStage()
+  const named = { quoteId: 'q-77', pairId: 'ETH_USDC', fromAmount: '0.1' }
+  expect((await order(named, { path: plainPath, headers: keyed('k') })).status).toBe(201)
+  provider.quote = { id: 'q-77' }
+  await quote()
+  expect((await order(named, { path: plainPath, headers: keyed('k') })).status).toBe(201)
+  expectProblem(await order(named, { path: plainPath, headers: keyed('l') }), 409, 'float-order-required')
+  expect(arrived()).toHaveLength(1)
 })
 
 describe('an order without a key', () => {

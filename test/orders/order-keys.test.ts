@@ -1,0 +1,213 @@
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { systemClock } from '../../src/clock.ts'
+import { Events } from '../../src/events.ts'
+import { DiskTrouble } from '../../src/journal/disk-trouble.ts'
+import { KeyFile } from '../../src/journal/key-file.ts'
+import { type KeyKeeper, keptForMs, maxKeys, OrderKeys } from '../../src/orders/keys.ts'
+import { silentLogger } from '../../src/process/logger.ts'
+import { SharedOrderKeys } from '../../src/replicas/order-keys.ts'
+import type { SharedStore } from '../../src/replicas/store.ts'
+import type { WholeAnswer } from '../../src/upstream/fetch.ts'
+import { newFolder } from '../journal/disk-support.ts'
+import { pause } from '../support/gateways/between.ts'
+
+const answer = (status = 201) =>
+  ({ status, reason: '', rawHeaders: [], body: Buffer.from('x') }) as unknown as WholeAnswer
+const keysWith = (keeper: KeyKeeper) =>
+  new OrderKeys({ salt: '', keepers: [keeper], orderMs: 15_000, clock: systemClock, events: new Events() })
+
+/** Returns whether the order was sent. */
+async function click(keys: OrderKeys, key = 'k', status = 201): Promise<boolean> {
+  const id = keys.idIn(['Idempotency-Key', key]) ?? ''
+  let isSent = false
+  await keys.once(
+    { target: '/', outcome: undefined },
+    { id, bytes: Buffer.from('b'), terms: undefined },
+    async () => {
+      isSent = true
+      return answer(status)
+    },
+  )
+  return isSent
+}
+
+/** A store that runs what it is asked; `how` says what becomes of its replies. */
+class Store {
+  readonly kept = new Map<string, string>()
+  how: 'ok' | 'loses replies' | 'away' = 'ok'
+  asked = 0
+  readonly keyPrefix = ''
+
+  async insist(...[operation, commands]: Parameters<SharedStore['insist']>): Promise<never> {
+    this.asked += 1
+    if (this.how === 'away') return undefined as never
+    const callBuffer = async (...[, , , key, ...parameters]: string[]) => [
+      Buffer.from(parameters.pop() ?? ''),
+      this.#run(operation, String(key), parameters),
+    ]
+    const said = await commands({ callBuffer } as never)
+    return (this.how === 'ok' ? said : undefined) as never
+  }
+
+  #run(operation: string, key: string, [first = '', value = '']: string[]): unknown {
+    const found = this.kept.get(key)
+    if (operation === 'key-claim') {
+      if (found !== undefined) return [Buffer.from(found.slice(22)), keptForMs]
+      this.kept.set(key, first)
+      return null
+    }
+    if (found !== undefined && !found.startsWith(first)) return 0
+    if (value === '') this.kept.delete(key)
+    else this.kept.set(key, value)
+    return 1
+  }
+}
+
+describe('a key in the store that replicas share', () => {
+  const replica = (store: Store) => keysWith(new SharedOrderKeys(store as never, keptForMs))
+  const atOnce = () => {
+    vi.useFakeTimers()
+    onTestFinished(() => void vi.useRealTimers())
+  }
+
+  test.each(['loses replies', 'away'] as const)(
+    'is not freed by the late word of an earlier order, once it was claimed and answered again: %s',
+    async (how) => {
+      atOnce()
+      const store = new Store()
+      const [a, b] = [replica(store), replica(store)]
+      store.how = how
+      await click(a, 'k', 429)
+      store.how = 'ok'
+      expect(await click(a)).toBe(true)
+      await vi.advanceTimersByTimeAsync(1_100)
+      expect(store.kept.size).toBe(1)
+      expect(await click(b)).toBe(false)
+    },
+  )
+
+  test('is freed once the store is back', async () => {
+    atOnce()
+    const store = new Store()
+    const [a, b] = [replica(store), replica(store)]
+    store.how = 'loses replies'
+    await click(a, 'k', 429)
+    store.how = 'ok'
+    await vi.advanceTimersByTimeAsync(1_100)
+    expect(await click(b)).toBe(true)
+  })
+
+  test('costs one question a second while the store is away, however many are freed', async () => {
+    atOnce()
+    const store = new Store()
+    const keys = replica(store)
+    store.how = 'loses replies'
+    for (let round = 0; round < 100; round += 1) await click(keys, 'k', 429)
+    store.how = 'away'
+    store.asked = 0
+    await vi.advanceTimersByTimeAsync(3_000)
+    expect(store.asked).toBeLessThan(5)
+  })
+})
+
+describe('a key in a folder', () => {
+  const inFolder = (directory: string) => {
+    const trouble = new DiskTrouble(systemClock, new Events())
+    const file = new KeyFile({ directory, clock: systemClock, log: silentLogger(), trouble })
+    return { file, keys: keysWith(file) }
+  }
+  const started = async (directory: string) => {
+    const one = inFolder(directory)
+    await one.keys.start()
+    onTestFinished(() => one.keys.close())
+    return one
+  }
+  /** What every open file does from now on. */
+  async function change(name: 'appendFile' | 'readLines', to: (real: never) => unknown): Promise<() => void> {
+    const handle: FileHandle = await open(join(newFolder(), 'any'), 'w')
+    await handle.close()
+    const all = Object.getPrototypeOf(handle)
+    const real = all[name]
+    all[name] = to(real as never)
+    const back = () => {
+      all[name] = real
+    }
+    onTestFinished(back)
+    return back
+  }
+
+  test('waits for its own line on a slow disk, not for those that come later', async () => {
+    const { file, keys } = await started(newFolder())
+    await click(keys)
+    await change(
+      'appendFile',
+      (real: (...all: unknown[]) => Promise<void>) =>
+        async function (this: unknown, ...all: unknown[]) {
+          await pause(5)
+          return real.apply(this, all)
+        },
+    )
+    const took: number[] = []
+    const claims: Promise<void>[] = []
+    for (let number = 0; number < 500; number += 1) {
+      const beganAtMs = performance.now()
+      claims.push(file.claim(`id-${number}`, '{}').then(() => void took.push(performance.now() - beganAtMs)))
+      await pause(1)
+    }
+    await Promise.all(claims)
+    // With a line each millisecond there are always later ones.
+    expect(took.toSorted((one, other) => one - other)[250]).toBeLessThan(500)
+  })
+
+  test('that could not be read is set aside, and not written over', async () => {
+    const directory = newFolder()
+    const first = inFolder(directory)
+    await first.keys.start()
+    await click(first.keys, 'a')
+    await first.keys.close()
+    const back = await change('readLines', () => () => {
+      throw Object.assign(new Error('EIO'), { code: 'EIO' })
+    })
+    const second = await started(directory)
+    back()
+    await click(second.keys, 'b')
+    const aside = readdirSync(directory).find((name) => name.startsWith('set-aside-keys-')) ?? ''
+    expect(readFileSync(join(directory, aside), 'utf8')).toContain('answered')
+  })
+
+  test('is not written over by a gateway that was closed before', async () => {
+    const directory = newFolder()
+    const first = inFolder(directory)
+    await first.keys.start()
+    const inTheWay = join(directory, 'keys.ndjson.new')
+    mkdirSync(inTheWay)
+    await click(first.keys, 'a')
+    await first.keys.close()
+    rmdirSync(inTheWay)
+    const second = inFolder(directory)
+    await second.keys.start()
+    await click(second.keys, 'b')
+    await pause(1_300)
+    await click(second.keys, 'c')
+    await second.keys.close()
+    const third = await started(directory)
+    expect([await click(third.keys, 'b'), await click(third.keys, 'c')]).toEqual([false, false])
+  })
+
+  test('is one of as many as are kept, also after a restart', async () => {
+    const directory = newFolder()
+    const line = (number: number) =>
+      `{"key":"id-${number}","at":${Date.now()},"is":{"digest":"d","state":"large"}}\n`
+    writeFileSync(
+      join(directory, 'keys.ndjson'),
+      Array.from({ length: 15_000 }, (_, at) => line(at)).join(''),
+    )
+    const { keys } = await started(directory)
+    expect(keys.size).toBe(maxKeys)
+    await click(keys)
+    expect(keys.size).toBe(maxKeys)
+  })
+})
