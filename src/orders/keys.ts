@@ -301,7 +301,7 @@ export class OrderKeys {
   }
 }
 
-/** Whether a request names a key, or what is none. */
+/** Whether a request names a key, or something in its place. */
 export function namesKey(rawHeaders: readonly string[]): boolean {
   return headerLines(rawHeaders, 'idempotency-key') !== undefined
 }
