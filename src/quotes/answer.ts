@@ -47,8 +47,9 @@ export class QuoteWriter {
     exchange.outcome = own.outcome
     if (response instanceof TrafficResponse && exchange.rateLimit === undefined) {
       if (received.lines !== undefined) {
-        const lengthAndId = `Content-Length: ${quote.body.length}\r\nX-Request-Id: ${exchange.id}\r\n`
-        const head = `HTTP/1.1 200 OK\r\n${received.lines}${own.lines}${lengthAndId}${dateLine()}`
+        const length = `Content-Length: ${quote.body.length}\r\n`
+        const id = `X-Request-Id: ${exchange.id}\r\n`
+        const head = `HTTP/1.1 200 OK\r\n${received.lines}${length}${own.lines}${id}${dateLine()}`
         if (response.writeWhole(head, quote.body)) return
       }
     }
