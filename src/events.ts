@@ -53,7 +53,7 @@ export const keyResults = [
   'refused',
 ] as const
 
-export type KeyResult = (typeof keyResults)[number]
+type KeyResult = (typeof keyResults)[number]
 
 /** The kinds of calls to the shared store, as metrics name them. */
 export const storeOperations = [
@@ -227,7 +227,7 @@ export class Events {
   }
 }
 
-export type EventName = keyof Events
+type EventName = keyof Events
 
 /** It has a method for each event that it wants. */
 export type Listener = { readonly [Name in EventName]?: Events[Name] }

@@ -49,7 +49,7 @@ const quotes = {
   minValidityMs: 0,
   refreshAheadMs: 0,
 }
-const config = { quotes: { ...quotes, obeyCacheControl: false } }
+const config = { quotes }
 const reader = new AnswerReader({ config, clock, events })
 const expiresAtMs = clock.nowMs() + 3_600_000
 

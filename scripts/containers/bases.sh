@@ -2,18 +2,19 @@
 # a second one that has Docker besides. To be sourced. A changed recipe makes both again.
 
 make_bases() {
-  local repository=$1 work=$2 tag node suite recipe
+  local repository=$1 work=$2 tag node suite recipe settings
   tag=$(sed -n 's/^FROM node:\([^ ]*\).*/\1/p' "$repository/Dockerfile" | head -1) # such as 24.1.0-trixie-slim
   node=${tag%%-*}
   suite=${tag#*-}
   suite=${suite%-slim}
-  recipe=$(cat "$repository/scripts/containers/bases.sh" <(npm_settings) | sha256sum | cut -c1-12)
+  settings=$(npm_settings) || return
+  recipe=$({ cat "$repository/scripts/containers/bases.sh" && printf '%s\n' "$settings"; } | sha256sum | cut -c1-12)
   base=$work/base-$tag-$recipe
   tools=$work/tools-$suite-$recipe
   [ -d "$base" ] && [ -d "$tools" ] && return
   rm -rf "$work"/base-* "$work"/tools-* "$work"/*.part
   command -v debootstrap && [ -e /usr/share/keyrings/debian-archive-keyring.gpg ] || install_debootstrap || return
-  make_base "$suite" "$node" "$work/base.part" && make_tools "$work/base.part" "$work/tools.part" || return
+  make_base "$suite" "$node" "$work/base.part" "$settings" && make_tools "$work/base.part" "$work/tools.part" || return
   mv "$work/base.part" "$base" && mv "$work/tools.part" "$tools"
 }
 
@@ -29,15 +30,16 @@ mirror() {
 
 # Where npm gets its packages from here, for npm inside the image.
 npm_settings() {
-  printf 'registry=%s\n' "$(npm config get registry 2>/dev/null)"
-  local authority
+  local authority registry
+  registry=$(npm config get registry 2>/dev/null) || return
+  printf 'registry=%s\n' "$registry"
   authority=$(npm config get cafile 2>/dev/null)
   if [ -f "$authority" ]; then printf 'cafile=/usr/local/etc/npm-cafile.pem\n'; fi
 }
 
 # As the official image has it: Debian, Node and npm in /usr/local, and the user "node" with the number 1000.
 make_base() {
-  local suite=$1 node=$2 root=$3 platform authority
+  local suite=$1 node=$2 root=$3 settings=$4 platform authority
   case "$(uname -m)" in x86_64) platform=x64 ;; aarch64) platform=arm64 ;; *) return 1 ;; esac
   # shellcheck disable=SC2046 # No mirror, no word.
   debootstrap --variant=minbase --include=ca-certificates "$suite" "$root" $(mirror) || return
@@ -47,7 +49,7 @@ make_base() {
   mkdir -p "$root/usr/local/lib/node_modules" "$root/usr/local/etc" "$root/app"
   cp -r "$root.node/node_modules/npm" "$root/usr/local/lib/node_modules/" && rm -r "$root.node"
   ln -s ../lib/node_modules/npm/bin/npm-cli.js "$root/usr/local/bin/npm"
-  npm_settings >"$root/usr/local/etc/npmrc"
+  printf '%s\n' "$settings" >"$root/usr/local/etc/npmrc"
   authority=$(npm config get cafile 2>/dev/null)
   if [ -f "$authority" ]; then cp "$authority" "$root/usr/local/etc/npm-cafile.pem"; fi
   chroot "$root" useradd --uid 1000 --user-group --create-home --shell /bin/bash node

@@ -37,10 +37,7 @@ export interface ClientAddress {
 }
 
 /** `rawHeaders` as Node has them: name, value, name, value. */
-export type ReadClientAddress = (
-  peerAddress: string | undefined,
-  rawHeaders: readonly string[],
-) => ClientAddress
+type ReadClientAddress = (peerAddress: string | undefined, rawHeaders: readonly string[]) => ClientAddress
 
 interface Peer {
   /** The answer for a request whose headers change nothing. */
@@ -155,7 +152,7 @@ function otherHeader(rawHeaders: readonly string[]): string | undefined {
 }
 
 /** Why a trusted proxy's header names no client. */
-export type NoClientReason = 'malformed-header' | 'no-client-named'
+type NoClientReason = 'malformed-header' | 'no-client-named'
 
 type NamedClient =
   | { readonly address: string; readonly reason?: undefined }
@@ -164,7 +161,7 @@ type NamedClient =
 /** Reads all lines of a trusted proxy's header, in their order. */
 type ReadNamedClient = (lines: readonly string[]) => NamedClient
 
-export function createNamedClientReader(ipHeader: string, trusted: TrustedProxies): ReadNamedClient {
+function createNamedClientReader(ipHeader: string, trusted: TrustedProxies): ReadNamedClient {
   if (ipHeader === 'forwarded') return (lines) => walk(forwardedHops(lines), trusted)
   if (ipHeader === 'x-forwarded-for') return (lines) => walk(listedHops(lines), trusted)
   return ipHeader === 'cloudfront-viewer-address' ? oneAddressAndPort : oneAddress
@@ -248,7 +245,7 @@ function oneAddressAndPort(lines: readonly string[]): NamedClient {
   return oneAddress(lines.map((line) => line.replace(/:\d{1,5}$/, '')))
 }
 
-export interface TrustedProxies {
+interface TrustedProxies {
   /** The address is canonical. */
   trusts(address: string): boolean
 }
@@ -269,10 +266,10 @@ function readBlock(text: string): AddressBlock {
 }
 
 /** The own network: a proxy in it that is not trusted is most likely one that was forgotten. */
-export const ownNetwork = parseTrustProxy([...namedBlocks.keys()])
+const ownNetwork = parseTrustProxy([...namedBlocks.keys()])
 
 /** How a client's address is written in the log; undefined: it is not. */
-export type LoggedAddress = (address: string | undefined) => string | undefined
+type LoggedAddress = (address: string | undefined) => string | undefined
 
 /** By LOG_CLIENT_ADDRESS. */
 export function createLoggedAddress(how: 'masked' | 'full' | 'none'): LoggedAddress {

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type RateLimiter, windowSeconds } from './rate-limiter.ts'
 
-export interface MemoryRateLimiterOptions {
+interface MemoryRateLimiterOptions {
   perMinute: number
   maxBuckets?: number
 }

@@ -9,7 +9,7 @@ export interface PartitionClient {
   peerTrusted: boolean
 }
 
-export interface PartitionOptions {
+interface PartitionOptions {
   mode: 'ip' | 'header' | 'none'
   /** QUOTE_PARTITION_HEADER, in lower case: the headers that together say one place. */
   placeHeaders: readonly string[]

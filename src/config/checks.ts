@@ -58,9 +58,8 @@ function production(values: SettingValues): Check[] {
     [
       isProduction && values.ORDER_EXPIRED_QUOTE === 'report',
       'warning',
-      'ORDER_EXPIRED_QUOTE=report, in production: orders for expired quotes are sent, and only counted and logged. Set ' +
-        'it ' +
-        'to refuse when the counts are as expected.',
+      'ORDER_EXPIRED_QUOTE=report, in production: orders for expired quotes are sent, and only counted and logged. ' +
+        'Set it to refuse when the counts are as expected.',
     ],
   ]
 }
@@ -159,8 +158,7 @@ function partitions(values: SettingValues): Check[] {
       mode === 'header' && region !== undefined && !places.some((name) => endsInCountry.test(name)),
       'warning',
       `QUOTE_PARTITION_HEADER=${places.join(',')} names a region without its country: IR-07 and JP-07 would share ` +
-        'quotes. ' +
-        `Add a header with the country to ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
+        `quotes. Add a header with the country to ${region}, such as cloudfront-viewer-country or cf-ipcountry.`,
     ],
     [
       mode === 'none',
@@ -200,10 +198,8 @@ function clientAddress(
       trusted !== undefined && given.listens && isLoopback(host) && !entries.some(isOnThisMachine),
       'warning',
       `TRUST_PROXY=${trusted} names other machines alone, and HOST=${host} accepts connections from this machine ` +
-        'alone: ' +
-        'none of these proxies can connect. Set HOST=0.0.0.0, with ADMIN_HOST=127.0.0.1 to keep the operations ' +
-        'listener ' +
-        'on this machine; or add loopback to TRUST_PROXY, if your proxy runs here.',
+        'alone: none of these proxies can connect. Set HOST=0.0.0.0, with ADMIN_HOST=127.0.0.1 to keep the ' +
+        'operations listener on this machine; or add loopback to TRUST_PROXY, if your proxy runs here.',
     ],
   ]
 }

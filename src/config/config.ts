@@ -30,7 +30,7 @@ export type Config = DeepReadonly<ReturnType<typeof toConfig>>
 type DeepReadonly<Value> = { readonly [Key in keyof Value]: DeepReadonly<Value[Key]> }
 
 /** A setting in effect, as it may be shown: secrets are masked. */
-export interface EffectiveSetting {
+interface EffectiveSetting {
   readonly value: string
   readonly source: string
 }

@@ -10,7 +10,7 @@ import { fileOf, type SecretFileSetting, type SettingValues, secretSettings } fr
 export type ReadFile = (path: string) => Uint8Array
 
 /** What is wrong with a file that a setting names. `expected` repeats nothing of the file. */
-export interface FileProblem {
+interface FileProblem {
   readonly name: string
   readonly expected: string
 }
@@ -76,7 +76,7 @@ export function readSecretFiles(given: ReadonlyMap<string, string>, readFile: Re
 }
 
 /** PEM texts for the TLS to an upstream. `cert` and `key` are both there or both not. */
-export interface TlsFiles {
+interface TlsFiles {
   readonly ca: string | undefined
   readonly cert: string | undefined
   readonly key: string | undefined

@@ -80,9 +80,8 @@ const beforeProduction: readonly (readonly [
     () => leavesRoom(memoryLimits()),
   ],
   [
-    'Your load balancer asks `/readyz` more often than `DRAIN_DELAY_MS`, and your supervisor waits longer than that ' +
-      'and ' +
-      '`DRAIN_TIMEOUT_MS` together.',
+    'Your load balancer asks `/readyz` more often than `DRAIN_DELAY_MS`, and your supervisor waits longer than ' +
+      'that and `DRAIN_TIMEOUT_MS` together.',
     ({ config }) => (config.drain.delayMs === 0 ? false : undefined),
   ],
   ['Prometheus scrapes `/metrics` of the operations listener.', () => undefined],

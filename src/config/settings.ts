@@ -189,9 +189,8 @@ const quotes = {
       "Headers in which a trusted proxy names the client's place, such as cf-ipcountry, or several joined into one " +
       'place: cloudfront-viewer-country,cloudfront-viewer-country-region. A region needs a country beside it, in a ' +
       'header whose name ends in country, country-code or country-name. If one of them is absent, repeated, a ' +
-      'placeholder (such as XX, T1, EU, - or unknown) or sent by an untrusted peer, the request is partitioned by ip. ' +
-      'They ' +
-      'are never sent to the provider.',
+      'placeholder (such as XX, T1, EU, - or unknown) or sent by an untrusted peer, the request is partitioned by ' +
+      'ip. They are never sent to the provider.',
   }),
   QUOTE_KEY_HEADERS: row(quoteKeyHeaders.prefault('app-name,app-version,user-agent,authorization'), {
     meaning:
@@ -250,10 +249,9 @@ const orders = {
   STATE_DIRECTORY: row(directory.optional(), {
     team: true,
     meaning:
-      'A folder for the journal, so that the ledger and the uses of quotes survive a restart, a crash and a kill. Only ' +
-      'one ' +
-      'process can use it; it is created if it is missing. Without it, a restart forgets the ledger, and late orders ' +
-      'for older quotes are sent.',
+      'A folder for the journal, so that the ledger, the uses of quotes and the keys of orders survive a restart, a crash and a kill. ' +
+      'Only one process can use it; it is created if it is missing. Without it, a restart forgets the ledger, and ' +
+      'late orders for older quotes are sent.',
   }),
 }
 
@@ -262,9 +260,8 @@ const replicas = {
     team: true,
     secret: 'in-url',
     meaning:
-      'The Valkey, or Redis 7 or later, through which replicas share quotes, the journal and rate limits. Without it, ' +
-      'each ' +
-      'replica has its own cache, so set it as soon as there are two. ' +
+      'The Valkey, or Redis 7 or later, through which replicas share quotes, the journal, keys of orders and rate limits. Without ' +
+      'it, each replica has its own cache, so set it as soon as there are two. ' +
       'redis://[[user]:password@]host[:port][/database], rediss:// with TLS, ' +
       'redis+sentinel://host:port,host:port/master-name, redis+cluster://host:port,host:port; with TLS ' +
       'rediss+sentinel and rediss+cluster; each may also be written with valkey for redis. The password of the ' +
@@ -297,9 +294,8 @@ const limits = {
   UPSTREAM_CONNECTIONS: row(wholeNumber(1, 65_535).prefault('128'), {
     meaning:
       'Max connections per upstream. An eighth of those to the swap API (at least one, if there are several) is ' +
-      'reserved for float orders. Requests with a streamed body use at most a quarter, and at least one. Eight times ' +
-      'as many ' +
-      'requests may wait; a further one gets 503 with Retry-After at once.',
+      'reserved for float orders. Requests with a streamed body use at most a quarter, and at least one. Eight ' +
+      'times as many requests may wait; a further one gets 503 with Retry-After at once.',
   }),
   CLIENT_CONNECTIONS: row(wholeNumber(1, 1_000_000).prefault('10000'), {
     meaning:

@@ -165,7 +165,7 @@ const otherHeaders = new Set(
   x-forwarded-proto x-request-id`.split(/\s+/),
 )
 
-export const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
+const headerNamePattern = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
 /** The gateway removes these headers from swap requests: one with another meaning (content-type) would be lost. */
 export const placeHeaders = list(

@@ -9,7 +9,7 @@ import { closeServer, listen } from '../server/listen.ts'
 import { createOperationsServer } from '../server/pipeline.ts'
 import type { TrafficServer } from '../server/traffic-server.ts'
 
-export interface LifecycleParts {
+interface LifecycleParts {
   config: Pick<Config, 'traffic' | 'drain' | 'requests'>
   log: Logger
   traffic: TrafficServer

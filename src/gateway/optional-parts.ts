@@ -159,7 +159,7 @@ export async function keyKeepersIfSet(
 }
 
 /** The folder and the list that replicas share, as far as they are set, as one journal. */
-export class Journals implements Journal {
+class Journals implements Journal {
   readonly disk: DiskJournal | undefined
   readonly stream: StreamJournal | undefined
 

@@ -18,7 +18,7 @@ export type UpstreamFault =
   | 'breaker_open'
 
 /** What can be said of an outage besides which breaker is open. */
-export interface OutageFacts {
+interface OutageFacts {
   /** How many pairs have stopped. */
   readonly stoppedPairs: number
   /**

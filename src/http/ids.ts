@@ -29,7 +29,7 @@ export function ownRequestId(received: readonly string[], id: string): readonly 
 }
 
 /** Whose trace a request belongs to, as its caller says. */
-export interface TraceParent {
+interface TraceParent {
   readonly traceId: string
   readonly spanId: string
   /** Whether the caller records its part of the trace. */

@@ -6,7 +6,7 @@ import { oldLock } from './folder-lock.ts'
 import { sealLine, unsealLine } from './records.ts'
 import type { Segment } from './segments.ts'
 
-export interface FolderOptions {
+interface FolderOptions {
   /** STATE_DIRECTORY. */
   directory: string
   swapBaseUrl: string

@@ -5,7 +5,7 @@ import type { JournalReader, JournalRecord } from './journal.ts'
 import { decodeEnd, decodeRecord, maxRecordLength } from './records.ts'
 import { countRecord, type Segment } from './segments.ts'
 
-export interface ReadingOptions {
+interface ReadingOptions {
   clock: Clock
   retentionMs: number
   reader: Pick<JournalReader, 'restore'>

@@ -76,7 +76,7 @@ function notedMembers(quote: NotedQuote, now: Now): unknown[] {
 }
 
 /** What was read. Of a quote that was noted: as if it had been written by this process now. */
-export interface ReadRecord {
+interface ReadRecord {
   readonly record: JournalRecord
   /** When it was written, by the wall clock of its writer. */
   readonly wallMs: number

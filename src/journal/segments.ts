@@ -36,7 +36,7 @@ export interface DiskFile {
   datasync(): Promise<void>
   close(): Promise<void>
 }
-export type OpenFile = (path: string, flags: string, mode: number) => Promise<DiskFile>
+type OpenFile = (path: string, flags: string, mode: number) => Promise<DiskFile>
 
 export interface SegmentsOptions {
   /** STATE_DIRECTORY. */

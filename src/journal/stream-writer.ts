@@ -24,7 +24,7 @@ interface Waiting {
 
 const nothing = () => {}
 
-export interface StreamWriterOptions {
+interface StreamWriterOptions {
   store: StreamStore
   key: string
   maxEntries: number

@@ -10,7 +10,7 @@ export class Tally {
 }
 
 /** One series of a histogram. */
-export interface Distribution {
+interface Distribution {
   observe(value: number): void
 }
 

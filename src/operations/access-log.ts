@@ -9,7 +9,7 @@ import type { Logger } from '../process/logger.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 
-export interface AccessLogOptions {
+interface AccessLogOptions {
   log: Logger
   /** App-Name as the swap upstream sees it. */
   applicationOf(rawHeaders: readonly string[]): string | undefined
@@ -84,7 +84,7 @@ export class AccessLog implements Listener {
   }
 }
 
-/** ORDER_LOG: one line for each decision about a float order. It has no client's address. */
+/** ACCESS_LOG=orders, and on: one line for each decision about a float order. It has no client's address. */
 export class OrderLog implements Listener {
   readonly #options: Pick<AccessLogOptions, 'log' | 'applicationOf'>
 

@@ -7,7 +7,7 @@ type AddressNote = NonNullable<ClientAddress['note']>
 const maxPeers = 1_000
 const maxHeaders = 5
 
-export interface AddressNotesOptions {
+interface AddressNotesOptions {
   log: Logger
   /** QUOTE_PARTITION=none: a client without an address shares as any other. */
   allShareQuotes: boolean
@@ -63,9 +63,8 @@ export class AddressNotes implements Listener {
         // A proxy may have the right header in other requests, and those users are seen as they are.
         return (
           `${peer} is trusted and sends ${header}, but CLIENT_IP_HEADER is ${clientIpHeader}: the provider sees ` +
-          `${peer} for ` +
-          `all its users whose requests have no ${clientIpHeader} header. If your proxy writes ${header} itself, set ` +
-          `CLIENT_IP_HEADER=${header.toLowerCase()}`
+          `${peer} for all its users whose requests have no ${clientIpHeader} header. If your proxy writes ` +
+          `${header} itself, set CLIENT_IP_HEADER=${header.toLowerCase()}`
         )
       case 'malformed-header':
         return `${peer} sent ${header} that cannot be read: ${unknown}`

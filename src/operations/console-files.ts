@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { programFolder } from '../process/package-info.ts'
 
-export interface ConsoleFile {
+interface ConsoleFile {
   type: string
   body: Buffer
 }

@@ -7,7 +7,7 @@ import type { SummedLog } from '../process/summed-log.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 
-export interface EventLogOptions {
+interface EventLogOptions {
   log: Logger
   /** For the lines that clients and providers can provoke. */
   summedLog: SummedLog
@@ -118,12 +118,12 @@ export class EventLog implements Listener {
     if (part === 'stream') return
     this.#options.log.error(
       { operation, ...(typeof cause === 'number' ? { longerThanMs: cause } : { cause }) },
-      'the ledger cannot be written to STATE_DIRECTORY: requests are served, but a restart now forgets the newest quotes',
+      'STATE_DIRECTORY cannot be written to: requests are served, but a restart now forgets the newest quotes, and keys of orders',
     )
   }
 
   journalBack(...[part, forMs]: Seen<'journalBack'>): void {
-    if (part === 'disk') this.#options.log.info({ forMs }, 'the ledger is written to STATE_DIRECTORY again')
+    if (part === 'disk') this.#options.log.info({ forMs }, 'STATE_DIRECTORY is written to again')
   }
 
   cacheControlIgnored(directive: string): void {

@@ -21,7 +21,7 @@ export const sums = [
   'matched',
   'unknown',
 ] as const
-export type Sum = (typeof sums)[number]
+type Sum = (typeof sums)[number]
 
 /** All that was counted since the start, and how many requests are under way. */
 export interface Counts {

@@ -168,7 +168,7 @@ function pairsOf({ howMany = 0, askedFor }: Pick<Trouble, 'howMany' | 'askedFor'
 }
 
 /** As a person says it. */
-export function durationText(ms: number): string {
+function durationText(ms: number): string {
   const seconds = Math.max(0, ms) / 1_000
   if (seconds < 10) return `${Number(seconds.toFixed(1))} s`
   if (seconds < 120) return `${Math.round(seconds)} s`

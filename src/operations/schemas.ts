@@ -263,9 +263,8 @@ const health = z.object({
   clock: z
     .object({ estimateMs: z.number(), lowMs: orNull, highMs: orNull, unknown: z.boolean() })
     .describe(
-      'The provider’s clock less this one, and between what bounds it is known. Unknown: three answers came, and none ' +
-        'had ' +
-        'a Date that can be read.',
+      'The provider’s clock less this one, and between what bounds it is known. Unknown: three answers came, and ' +
+        'none had a Date that can be read.',
     ),
   store: z.object({ kind: z.enum(['memory', 'valkey']), up: z.boolean() }),
   cache: z.object({ entries: count, bytes: count }),

@@ -14,7 +14,7 @@ export type FloatOrderDecision =
   | 'refused-unknown'
 
 /** A quote that an order may mean, as of now. */
-export interface Considered {
+interface Considered {
   readonly quote: NotedQuote
   readonly leftMs: number
   readonly isOwn: boolean

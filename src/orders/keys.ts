@@ -319,8 +319,7 @@ function keyIn(rawHeaders: readonly string[]): string | undefined {
   throw new Problem('bad-idempotency-key', {
     detail:
       `The request has more than one Idempotency-Key, or one that is not 1 to ${maxKeyLength} visible ASCII ` +
-      'characters. ' +
-      'Nothing was sent to the provider.',
+      'characters. Nothing was sent to the provider.',
   })
 }
 

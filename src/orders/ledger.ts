@@ -27,7 +27,7 @@ interface LedgerOptions {
 }
 
 /** An answer that was relayed, looked like a quote and could not be read. */
-export type UnreadableQuote = Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>
+type UnreadableQuote = Pick<NotedQuote, 'pairId' | 'application' | 'requestedAmount' | 'partition'>
 
 /** Where the last of those that are alike is found. */
 interface Place {

@@ -13,7 +13,7 @@ import type { Verdict } from './guard.ts'
 import type { OrderTerms } from './order-terms.ts'
 
 /** An order is read whole before it is judged, so its size has a limit. */
-export const maxOrderBytes = 65_536
+const maxOrderBytes = 65_536
 
 export function expiredProblem(
   order: OrderTerms,

@@ -4,7 +4,7 @@ export interface LogOutput {
   write(line: string): void
 }
 
-export interface LogOutputOptions {
+interface LogOutputOptions {
   fd: number
   /** Called once the output accepts lines again, with the number of lines that were lost. */
   onLost(lines: number): void

@@ -24,7 +24,7 @@ export interface ProgramLogger extends Logger {
   fatal: Write
 }
 
-export interface LoggerOptions {
+interface LoggerOptions {
   level: string
   format: 'auto' | 'json' | 'pretty'
   /** Where lines go: standard output, except in tests. */

@@ -1,6 +1,6 @@
 import type { ProgramLogger } from './logger.ts'
 
-export interface Shutdown {
+interface Shutdown {
   log: ProgramLogger
   close(): Promise<void>
 }

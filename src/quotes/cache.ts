@@ -13,7 +13,7 @@ interface Kept extends KeptQuote {
   refreshWithinMs: number
 }
 
-export interface QuoteCacheParts {
+interface QuoteCacheParts {
   config: {
     quotes: { cacheEntries: number; cacheBytes: number; minValidityMs: number; refreshAheadMs: number }
   }

@@ -62,9 +62,8 @@ export class ClockDifference implements Listener {
     if (Math.abs(this.leastMs) <= worthAWarningMs) return false
     this.#log.warn(
       { offsetMs: Math.round(this.leastMs) },
-      "the provider's clock is far from ours: quotes are served until the earlier of the two ends that they say, and " +
-        'orders ' +
-        'for them refused from the later one. Check the clock of this machine',
+      "the provider's clock is far from ours: quotes are served until the earlier of the two ends that they say, " +
+        'and orders for them refused from the later one. Check the clock of this machine',
     )
     return true
   }

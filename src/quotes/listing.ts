@@ -8,7 +8,7 @@ export interface KeptQuote {
   readonly drift: number | undefined
 }
 
-export interface ListedQuote {
+interface ListedQuote {
   readonly id: string
   readonly pair: string
   readonly amount: string
@@ -49,7 +49,7 @@ export function listQuotes(
 }
 
 /** The price change from one quote to the next under the same key. */
-export interface PriceMove {
+interface PriceMove {
   readonly pair: string
   /** 0.01 if the next quote gives 1 % more than the one before; NaN if either body is not a quote. */
   readonly share: number

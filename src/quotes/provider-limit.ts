@@ -15,7 +15,7 @@ export interface Caller {
   readonly address: string | undefined
 }
 
-export interface CoolDown {
+interface CoolDown {
   readonly application: string
   readonly address: string
   readonly leftMs: number

@@ -209,9 +209,7 @@ type UnusableReason = Extract<
   'not-json' | 'not-a-quote' | 'other-amount' | 'no-expiry' | 'expiry-in-seconds'
 >
 
-export type QuoteReading =
-  | { quote: Quote; reason?: undefined }
-  | { quote?: undefined; reason: UnusableReason }
+type QuoteReading = { quote: Quote; reason?: undefined } | { quote?: undefined; reason: UnusableReason }
 
 // As milliseconds this is March 1973, as seconds the year 5138: no quote's expiry lies on the wrong side of it.
 const minExpiryMs = 1e11
@@ -254,7 +252,7 @@ export interface QuoteLookalike {
   fromAmount: string | undefined
 }
 
-export function readLookalike(body: Buffer): QuoteLookalike | undefined {
+function readLookalike(body: Buffer): QuoteLookalike | undefined {
   const json = parseJson(body)
   if (typeof json !== 'object' || json === null || !('toAmount' in json) || json.toAmount === null)
     return undefined

@@ -19,7 +19,7 @@ import { isProviderLimit, type ProviderLimit, readRetryAfter } from './provider-
 import { AnswerReader, QuoteAnswer, type StoredQuote } from './quote.ts'
 import { foldPair } from './target.ts'
 
-export interface QuoteRouteParts extends AsksParts {
+interface QuoteRouteParts extends AsksParts {
   config: {
     quotes: {
       keyHeaders: readonly string[]

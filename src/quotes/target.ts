@@ -23,7 +23,7 @@ export function foldPair(pair: string): string {
   return percentDecode(pair).replace(/;.*$/s, '').toUpperCase()
 }
 
-export interface QuoteTarget extends QuotePath {
+interface QuoteTarget extends QuotePath {
   /** Everything after the first "?", undecoded. */
   query: string
 }

@@ -2,7 +2,7 @@ import type { Logger } from '../process/logger.ts'
 import type { ValkeyClient } from './client.ts'
 import { isOfReplica, isRefusal, reasonOf, refusesUs, repeatsRefusal, StoreTimeout } from './failure.ts'
 
-export interface AvailabilityOptions {
+interface AvailabilityOptions {
   client: ValkeyClient
   timeoutMs: number
   log: Logger

@@ -10,7 +10,7 @@ import { forgetScript, getOrLockScript, setScript, unlockScript } from './quote-
 import type { SharedStore } from './store.ts'
 
 /** Which quotes a call can use, and the lock that it takes if the store has none of them. */
-export interface Wanted {
+interface Wanted {
   /** The quote must have a later expiry than this. */
   expiresAfterMs: number
   /** The quote must be served for longer than this. */
@@ -33,7 +33,7 @@ export interface QuoteOrHolder {
   storeAheadMs: number
 }
 
-export interface TakenLock extends Pick<QuoteOrHolder, 'storeAheadMs'> {
+interface TakenLock extends Pick<QuoteOrHolder, 'storeAheadMs'> {
   token: string
 }
 

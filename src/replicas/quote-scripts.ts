@@ -21,7 +21,7 @@ end
 `
 
 /** With a quote: for how long it may be served, and until orders for it are refused. */
-export type QuoteOrLockReply = [now: number, quoteOrLock: Buffer, serveLeftMs?: number, orderLeftMs?: number]
+type QuoteOrLockReply = [now: number, quoteOrLock: Buffer, serveLeftMs?: number, orderLeftMs?: number]
 
 /**
  * Returns the quote if it expires after ARGV[1], may be served for more than ARGV[2] ms, and does not begin with the id

@@ -8,7 +8,7 @@ import type { StoredQuote } from '../quotes/quote.ts'
 import { QuoteCopies, type QuoteOrHolder } from './quote-copies.ts'
 import type { SharedStore } from './store.ts'
 
-export interface QuotesOfAllParts {
+interface QuotesOfAllParts {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'run' | 'post' | 'up'>
   clock: Clock
   events: Events

@@ -20,7 +20,7 @@ return {1, ARGV[1] - redis.call('INCR', KEYS[1]), leftMs}
   (answer) => Array.isArray(answer) && answer.length === 3 && answer.every(Number.isSafeInteger),
 )
 
-export interface SharedRateLimiterOptions {
+interface SharedRateLimiterOptions {
   sharedStore: Pick<SharedStore, 'keyPrefix' | 'salt' | 'run'>
   /** Counts for this replica alone while the store is down. */
   fallback: RateLimiter

@@ -2,7 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import type { Cluster, Redis } from 'ioredis'
 
 /** Resolves with Buffers, because stored quotes are bytes. */
-export type Script<Answer> = (
+type Script<Answer> = (
   client: Redis | Cluster,
   key: string,
   parameters: readonly (string | Buffer | number)[],

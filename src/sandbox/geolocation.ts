@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { blocksHold, normalizeAddress, parseAddressBlock } from '../http/ip-address.ts'
 
-export interface Geolocation {
+interface Geolocation {
   ip: string
   /** `peer`: without a usable `Forwarded`, the address of the connection was looked up. */
   source: 'forwarded' | 'peer'

@@ -28,7 +28,7 @@ interface Order {
 }
 
 /** What a list of orders is narrowed to. Null: anything. */
-export type OrderFilter = Record<'fromAddress' | 'fromAsset' | 'toAddress' | 'toAsset', string | null>
+type OrderFilter = Record<'fromAddress' | 'fromAsset' | 'toAddress' | 'toAsset', string | null>
 
 const maxOrders = 1000
 
@@ -53,7 +53,7 @@ const quoteIdSchema = z.union([
   z.object({ id: z.string() }).transform(({ id }) => id),
 ])
 
-export interface OrderSources {
+interface OrderSources {
   prices: Prices
   quotes: QuoteBook
   /** The sandbox's time, `clockOffsetMs` included. */

@@ -10,7 +10,7 @@ import { type Asset, type Pair, Prices } from './prices.ts'
 import { QuoteBook } from './quote-book.ts'
 import { bodyAsJsonObject, queryOf } from './requests.ts'
 
-export interface SwapOptions {
+interface SwapOptions {
   prices: Record<string, number>
   faults: FaultSettings
   /** The sandbox's time, `clockOffsetMs` included. */

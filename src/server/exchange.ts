@@ -115,7 +115,7 @@ export class UpstreamTimes {
 }
 
 /** Where the time of a request went. Null: no time is known to have gone there. */
-export interface TimeSpent {
+interface TimeSpent {
   /** It waited for a connection. */
   readonly queueMs: number | null
   /** From the sending to the head of the answer; without one, until the upstream failed or the request ended. */

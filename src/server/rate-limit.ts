@@ -18,7 +18,7 @@ export interface RateLimit {
   count(exchange: Exchange): Promise<void>
 }
 
-export interface RateLimitOptions {
+interface RateLimitOptions {
   limiter: RateLimiter
   clients: Clients
   by: 'app-name' | 'client-ip' | 'both'

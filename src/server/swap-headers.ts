@@ -8,7 +8,7 @@ import { shownTarget } from '../http/target.ts'
 import type { Exchange } from './exchange.ts'
 
 /** Sent to the swap upstream where the client sends none. */
-export interface SwapDefaults {
+interface SwapDefaults {
   appName: string | undefined
   appVersion: string | undefined
   authorization: string | undefined

@@ -18,7 +18,7 @@ import { OpenConnections, type PipelinedRequest } from './connections.ts'
 import { headRefusal, maxHeaders, problemOfParser } from './head-checks.ts'
 import { Pipeline } from './pipeline.ts'
 
-export interface TrafficServerOptions {
+interface TrafficServerOptions {
   listener: RequestListener
   /** The classes of its requests and responses. */
   messages?: { IncomingMessage: typeof IncomingMessage; ServerResponse: typeof TrafficResponse }

@@ -18,7 +18,7 @@ const maxTextLength = 1_024
 const exporters = { 'http/json': JsonExporter, 'http/protobuf': ProtobufExporter }
 const kinds = { client: otel.SpanKind.CLIENT, internal: otel.SpanKind.INTERNAL }
 
-export interface OtlpOptions {
+interface OtlpOptions {
   /** `/v1/traces` is appended. */
   endpoint: string
   protocol: keyof typeof exporters

@@ -34,7 +34,7 @@ export function trafficOf(kind: RequestKind): Traffic {
 
 export type BreakerState = 'closed' | 'open' | 'half-open'
 
-export interface BreakerOptions {
+interface BreakerOptions {
   /** How many failures in a row open the breaker, once the first of them is `minFailingMs` old. */
   failures: number
   /** Failures are often faster than successes: that many in a row, all at once, may be a small share of the requests. */

@@ -124,7 +124,7 @@ export function lifeMs(maxAgeMs: number, random = Math.random()): number {
   return maxAgeMs * (1 - random / 4)
 }
 
-export interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
+interface ConnectionsOptions extends ConnectionOptions, LanesOptions {
   /** Asked whenever a request is about to get a connection. While it admits none, nothing is sent. */
   breaker: Pick<Breaker, 'admit' | 'retryAfterMs' | 'state'>
 }
@@ -247,7 +247,7 @@ export class Connections {
 /** What decides which connections a request may have. `stream`: its body is not whole yet, and may be slow. */
 export type Lane = 'float-order' | 'stream' | 'other'
 
-export interface LanesOptions {
+interface LanesOptions {
   connections: number
   /** Of these, those for float orders alone. */
   reserved: number

@@ -23,14 +23,14 @@ export interface WholeAnswer extends AnswerHead {
 }
 
 /** On whose behalf a request is sent. */
-export interface Sender {
+interface Sender {
   /** Called for each try, just before its first byte is written. If it throws, the request is not sent. */
   sent(): void
   /** The head of the answer was received. Its body may still fail. */
   answerBegan(head: AnswerHead): void
 }
 
-export interface FetchOptions {
+interface FetchOptions {
   upstream: Pick<Upstream, 'name' | 'call'>
   request: UpstreamRequest
   clock: Clock

@@ -28,7 +28,7 @@ export function stalled(idleTimeoutMs: number): Problem {
   })
 }
 
-export interface RequestBodyOptions {
+interface RequestBodyOptions {
   idleTimeoutMs: number
   /** What was already read. Without it, a partly read request is rejected. */
   begun?: { bytes: Buffer; release(): void }

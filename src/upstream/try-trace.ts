@@ -10,7 +10,7 @@ export interface RequestTrace {
 }
 
 /** Where a request goes, as its spans say it. */
-export interface TracedTarget {
+interface TracedTarget {
   readonly method: string
   readonly origin: URL
   /** Of its base URL. */

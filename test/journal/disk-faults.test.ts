@@ -113,7 +113,7 @@ describe.each<[string, Step, number]>([
     expect(journal.facts.awaySinceMs).toBeDefined()
     expect(lines(levels.error)).toMatchObject([
       {
-        msg: expect.stringContaining('the ledger cannot be written to STATE_DIRECTORY'),
+        msg: expect.stringContaining('STATE_DIRECTORY cannot be written to'),
         cause: { code: 'EIO' },
       },
     ])
@@ -122,7 +122,7 @@ describe.each<[string, Step, number]>([
     expect(journal.facts.awaySinceMs).toBeUndefined()
     expect(lines(levels.info).map(({ level, msg }) => `${level}: ${msg}`)).toEqual([
       expect.stringMatching(/^error/),
-      'info: the ledger is written to STATE_DIRECTORY again',
+      'info: STATE_DIRECTORY is written to again',
     ])
     await journal.close()
     const { memory, lines: later, journal: second } = await opened(folder)
