@@ -76,7 +76,7 @@ export function readSecretFiles(given: ReadonlyMap<string, string>, readFile: Re
 }
 
 /** PEM texts for the TLS to an upstream. `cert` and `key` are both there or both not. */
-interface TlsFiles {
+export interface TlsFiles {
   readonly ca: string | undefined
   readonly cert: string | undefined
   readonly key: string | undefined

@@ -1,7 +1,7 @@
 import { isHost } from './host-name.ts'
 
 /** The proxy of UPSTREAM_PROXY. */
-interface ProxyAddress {
+export interface ProxyAddress {
   /** An IPv6 address has no brackets. */
   readonly host: string
   readonly port: number

@@ -22,7 +22,7 @@ const hitMs = 25
 const missOverheadMs = 50
 
 /** What was counted so far, for the console's history. */
-interface RequestCounts {
+export interface RequestCounts {
   readonly requests: number
   /** Client-address headers of private peers outside TRUST_PROXY. */
   readonly untrustedHeaders: number
