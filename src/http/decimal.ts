@@ -7,6 +7,8 @@ const maxTextLength = maxDigits + 6
 // At each character only one alternative can match, so hostile input cannot cause backtracking.
 const decimalForm = /^(?:(\d+)(?:\.(\d*))?|\.(\d+))(?:[eE]([+-]?\d{1,3}))?$/
 
+const canonicalForm = /^(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
+
 const digitZero = 48
 
 /**
@@ -15,6 +17,7 @@ const digitZero = 48
  * `undefined` if the text is not such a number, or has more than 80 digits with or without its exponent.
  */
 export function parseDecimal(text: string): string | undefined {
+  if (text.length <= maxDigits && canonicalForm.test(text)) return text
   if (text.length > maxTextLength) return undefined
   const match = decimalForm.exec(text)
   if (match === null) return undefined

@@ -90,7 +90,8 @@ export function decodeRecord(
 ): ReadRecord | undefined {
   const members = line.length > maxRecordLength ? undefined : unsealLine(line)
   if (members === undefined) return undefined
-  const [, kind, wallMs] = members
+  const kind = members[1]
+  const wallMs = members[2]
   if (typeof wallMs !== 'number') return undefined
   const ageMs = ageOf(wallMs)
   const quote = kind === 'n' ? notedOf(members, now, ageMs) : undefined
@@ -105,21 +106,17 @@ function usedOf([, , , id, expiresAtMs]: unknown[]): UsedQuote | undefined {
 
 function notedOf(members: unknown[], now: Now, ageMs: number): NotedQuote | undefined {
   if (members.length !== 13) return undefined
-  const [
-    ,
-    ,
-    ,
-    leftMs,
-    lifeMs,
-    id,
-    pairId,
-    application,
-    amounts,
-    requested,
-    partition,
-    cacheKey,
-    expiresAtMs,
-  ] = members
+  // Each by its place: taking a list apart makes an object for each member, of a million records too.
+  const leftMs = members[3]
+  const lifeMs = members[4]
+  const id = members[5]
+  const pairId = members[6]
+  const application = members[7]
+  const amounts = members[8]
+  const requested = members[9]
+  const partition = members[10]
+  const cacheKey = members[11]
+  const expiresAtMs = members[12]
   if (typeof leftMs !== 'number' || typeof lifeMs !== 'number' || typeof expiresAtMs !== 'number')
     return undefined
   if (!isText(id) || !isText(pairId) || !isText(application) || !isText(amounts) || !isText(cacheKey))
