@@ -163,7 +163,7 @@ function measureLedger(what: string, filling: Filling): string[] {
   })
   const took = timed(orders, () => {
     for (const [index, order] of read.entries())
-      if (order) decide(ledger, order, { ...asked, partition: clientNamed(index, filling) })
+      if (order) decide(ledger, order, { ...asked, partition: clientNamed(index, filling) }, ledger.now())
   })
   return [what, bytes.toFixed(0), took]
 }

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
-import { createHeaderPicker, headerLines, lineBreak } from '../http/headers.ts'
+import { createHeaderPicker, headerLines, lineBreak, memoize } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import { briefText, flatText } from '../process/text.ts'
 
@@ -23,8 +23,9 @@ export type Partition = (client: PartitionClient, rawHeaders: readonly string[])
 
 /** A digest of a partition, for where it is kept longer than its requests, or where others can read it. */
 export function createPartitionMark(salt: string = randomBytes(32).toString('base64url')) {
+  const markOf = memoize((partition) => flatText(hash('sha256', salt + partition, 'base64url').slice(0, 16)))
   return (partition: string | undefined): string | undefined =>
-    partition === undefined ? undefined : flatText(hash('sha256', salt + partition, 'base64url').slice(0, 16))
+    partition === undefined ? undefined : markOf(partition)
 }
 
 export function createPartition({ mode, placeHeaders }: PartitionOptions): Partition {

@@ -1,3 +1,5 @@
+import { memoize } from './headers.ts'
+
 // RFC 9110 5.6.7: three forms of a date, all of which recipients must read. Beyond them, capitals do not matter (RFC 9111
 // 4.2), and a numeric zone may stand where GMT belongs. Nothing else is read: `new Date(text)` takes nearly any text.
 
@@ -18,12 +20,18 @@ const yearsAhead = 50
 
 /** Milliseconds since the epoch; undefined: this is not a date, or not one of the calendar. `nowMs` tells the century. */
 export function readHttpDate(text: string, nowMs: number): number | undefined {
+  const date = readDate(text)
+  return typeof date === 'object' ? instantOf(date, nowMs) : date
+}
+
+/** A server says the same date for a second. One whose year has two digits means an instant only beside a clock. */
+const readDate = memoize((text) => {
   for (const form of dateForms) {
     const fields = form.exec(text)?.groups
-    if (fields !== undefined) return instantOf(fields, nowMs)
+    if (fields !== undefined) return fields.year?.length === 2 ? fields : instantOf(fields, 0)
   }
   return undefined
-}
+})
 
 function instantOf(fields: Record<string, string>, nowMs: number): number | undefined {
   const { weekday = '', month = '', year = '', hours, minutes, seconds } = fields

@@ -30,18 +30,21 @@ export class FloatOrder {
   readonly #ledger: Ledger
   /** With the quote that is used or was too old, if one was known. */
   verdict: Verdict
+  #judgedAt: Now
   #judgedAtMs = performance.now()
 
   constructor(terms: OrderTerms, asked: Asked, ledger: Ledger) {
     this.terms = terms
     this.#asked = asked
     this.#ledger = ledger
-    this.verdict = decide(ledger, terms, asked)
+    this.#judgedAt = ledger.now()
+    this.verdict = decide(ledger, terms, asked, this.#judgedAt)
   }
 
-  judgeAgain(): void {
+  judgeAgain(now: Now): void {
     this.#judgedAtMs = performance.now()
-    this.verdict = decide(this.#ledger, this.terms, this.#asked)
+    this.#judgedAt = now
+    this.verdict = decide(this.#ledger, this.terms, this.#asked, now)
   }
 
   /** Whether the verdict may be another one now: the order has waited, or its live quote has come to its end. */
@@ -69,7 +72,7 @@ export class FloatOrder {
 
   /** Of that quote. */
   get quoteAgeMs(): number | undefined {
-    return this.quote && Math.max(0, this.#ledger.now().nowMs - this.quote.notedAtMs)
+    return this.quote && Math.max(0, this.#judgedAt.nowMs - this.quote.notedAtMs)
   }
 
   /** The verdict in words. */
@@ -82,14 +85,14 @@ export class FloatOrder {
 
   /** The quotes among which the guard decides: for people who ask why. */
   considered(): Considered[] {
-    const named = this.terms.quoteIds.flatMap(({ id }) => this.#ledger.named(id, this.#asked))
-    const found = this.#ledger.find(this.terms, this.#asked, statedAmountOf(this.terms))
+    const now = this.#ledger.now()
+    const named = this.terms.quoteIds.flatMap(({ id }) => this.#ledger.named(id, this.#asked, now))
+    const found = this.#ledger.find(this.terms, this.#asked, statedAmountOf(this.terms), now)
     const { exact, ownExact, own, terms } = found
     const matching = [exact, ownExact, own, ...terms.flatMap(({ shown }) => [...shown])].filter(
       (quote) => quote !== undefined,
     )
     const quotes = new Set(named.length > 0 || namesAnothers(this.terms) ? named : matching)
-    const now = this.#ledger.now()
     const { partition } = this.#asked
     return [...quotes].map((quote) => ({
       quote,

@@ -53,13 +53,13 @@ const digitsOfOwnQuote = 6
 const digitsToRound = 5
 
 /** Judges an order as of now. Of several quotes the one that lives decides, and of those that ends last. */
-export function decide(ledger: Ledger, order: OrderTerms, asked: Asked): Verdict {
-  const verdict = judge(ledger, order, asked, { trustsAll: true })
+export function decide(ledger: Ledger, order: OrderTerms, asked: Asked, now: Now): Verdict {
+  const verdict = judge(order, new Sight(ledger, asked, now, { trustsAll: true }))
   if (verdict.state !== 'expired') return verdict
   // Later quotes often have the same terms, and another replica may have relayed one that is still live.
   if (!asked.othersKnown && verdict.rule !== 'id') return { state: 'unknown', rule: 'store-away' }
   if (!ledger.doubtsRestored) return verdict
-  const certain = judge(ledger, order, asked, { trustsAll: false })
+  const certain = judge(order, new Sight(ledger, asked, now, { trustsAll: false }))
   return certain.state === 'unknown' ? { state: 'unknown', rule: 'restored' } : certain
 }
 
@@ -71,17 +71,20 @@ interface Trust {
   readonly trustsAll: boolean
 }
 
-function judge(ledger: Ledger, order: OrderTerms, asked: Asked, trust: Trust): Verdict {
-  const sight = new Sight(ledger, asked, trust)
+function judge(order: OrderTerms, sight: Sight): Verdict {
+  const { ledger, asked, now } = sight
   // 1. It names a quote.
-  const named = order.quoteIds.flatMap(({ id }) => ledger.named(id, asked))
+  const named = order.quoteIds.flatMap(({ id }) => ledger.named(id, asked, now))
   const known = named.filter((quote) => sight.counts(quote, 'certain'))
   if (known.length > 0) return sight.verdict('id', known)
   if (namesAnothers(order))
-    return { state: 'unknown', rule: sight.isOpen(ledger.findUnreadable(order, asked)) ? 'unreadable' : 'id' }
+    return {
+      state: 'unknown',
+      rule: sight.isOpen(ledger.findUnreadable(order, asked, now)) ? 'unreadable' : 'id',
+    }
 
   const stated = statedAmountOf(order)
-  const { exact, ownExact, own, terms, ownOf, unreadable } = ledger.find(order, asked, stated)
+  const { exact, ownExact, own, terms, ownOf, unreadable } = ledger.find(order, asked, stated, now)
   // 2. Quotes with exactly its amount.
   const exactOnes = sight.exactOnes(stated, { exact, ownExact })
   if (sight.isOpen(unreadable) && !exactOnes.some((quote) => sight.isLive(quote)))
@@ -170,39 +173,39 @@ function isRounded(price: Price, stated: StatedAmount): boolean {
 
 /** The quotes as one order sees them at one instant. */
 class Sight {
-  readonly #asked: Asked
+  readonly ledger: Ledger
+  readonly asked: Asked
+  readonly now: Now
   readonly #trustsAll: boolean
-  readonly #now: Now
-  readonly #rememberedMs: number
 
-  constructor(ledger: Ledger, asked: Asked, { trustsAll }: Trust) {
-    this.#asked = asked
+  constructor(ledger: Ledger, asked: Asked, now: Now, { trustsAll }: Trust) {
+    this.ledger = ledger
+    this.asked = asked
+    this.now = now
     this.#trustsAll = trustsAll
-    this.#now = ledger.now()
-    this.#rememberedMs = ledger.rememberedMs
   }
 
   isLive(quote: Entry | undefined): boolean {
-    return quote !== undefined && orderLeftMs(quote, this.#now) > this.#asked.marginMs
+    return quote !== undefined && orderLeftMs(quote, this.now) > this.asked.marginMs
   }
 
   /** Of an answer that could not be read: no order is refused by it, so the margin does not shorten it. */
   isOpen(unreadable: Entry | undefined): boolean {
-    return unreadable !== undefined && orderLeftMs(unreadable, this.#now) > 0
+    return unreadable !== undefined && orderLeftMs(unreadable, this.now) > 0
   }
 
   isRecent(quote: Entry): boolean {
-    return orderLeftMs(quote, this.#now) > -recentMs
+    return orderLeftMs(quote, this.now) > -recentMs
   }
 
   later(one: Entry | undefined, other: Entry): Entry {
-    return later(one, other, this.#now) ?? other
+    return later(one, other, this.now) ?? other
   }
 
   /** A quote that is over counts while it is remembered; a restored one may not refuse all that it matches. */
   counts(quote: Entry, evidence: 'certain' | 'doubtful'): boolean {
     if (this.isLive(quote)) return true
-    if (orderLeftMs(quote, this.#now) <= -this.#rememberedMs) return false
+    if (orderLeftMs(quote, this.now) <= -this.ledger.rememberedMs) return false
     return this.#trustsAll || quote.origin !== 'restored' || evidence === 'certain'
   }
 
@@ -217,7 +220,7 @@ class Sight {
       if (quote === undefined || !this.counts(quote, digits >= digitsOfOneQuote ? 'certain' : 'doubtful'))
         return false
       if (this.isLive(quote) || digits >= digitsOfOneQuote) return true
-      return digits >= digitsOfOwnQuote && this.#asked.isAddress && this.isRecent(quote)
+      return digits >= digitsOfOwnQuote && this.asked.isAddress && this.isRecent(quote)
     })
   }
 
@@ -225,12 +228,10 @@ class Sight {
   verdict(rule: GuardRule, deciders: readonly Entry[]): Verdict {
     const live = deciders.filter((quote) => this.isLive(quote))
     const alike = live.length > 0 ? live : deciders
-    const own = alike.filter(
-      ({ partition }) => partition !== undefined && partition === this.#asked.partition,
-    )
-    const quote = lastToEnd(own.length > 0 ? own : alike, this.#now)
+    const own = alike.filter(({ partition }) => partition !== undefined && partition === this.asked.partition)
+    const quote = lastToEnd(own.length > 0 ? own : alike, this.now)
     if (quote === undefined) return { state: 'unknown', rule }
     if (live.length > 0) return { state: 'live', quote, rule }
-    return { state: 'expired', quote, rule, expiredForMs: Math.max(0, -orderLeftMs(quote, this.#now)) }
+    return { state: 'expired', quote, rule, expiredForMs: Math.max(0, -orderLeftMs(quote, this.now)) }
   }
 }

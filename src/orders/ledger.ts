@@ -151,15 +151,18 @@ export class Ledger {
   }
 
   /** With this id: of all and of the orderer's own the one that ends last. */
-  named(id: string, { partition }: Orderer): readonly Entry[] {
-    const now = this.now()
+  named(id: string, { partition }: Orderer, now: Now): readonly Entry[] {
     const all = this.#byId.of(id)
     const own = partition === undefined ? [] : all.filter((entry) => entry.partition === partition)
     return [lastToEnd(all, now), lastToEnd(own, now)].filter((entry) => entry !== undefined)
   }
 
-  find(order: OrderTerms, { application, partition }: Orderer, stated: StatedAmount | undefined): Candidates {
-    const now = this.now()
+  find(
+    order: OrderTerms,
+    { application, partition }: Orderer,
+    stated: StatedAmount | undefined,
+    now: Now,
+  ): Candidates {
     const all = this.#byTerms.meantBy(order, application)
     const who = this.#byTerms.hash(partition ?? '')
     const isOwn = (entry: Entry) => partition !== undefined && entry.partition === partition
@@ -203,11 +206,11 @@ export class Ledger {
   }
 
   /** An answer for the order's pair that was given to the orderer and that could not be read. */
-  findUnreadable({ pair }: OrderTerms, { partition }: Orderer): Entry | undefined {
+  findUnreadable({ pair }: OrderTerms, { partition }: Orderer, now: Now): Entry | undefined {
     if (pair === undefined) return undefined
     const folded = fold(briefText(pair))
     const at = mix(this.#byTerms.hash(folded), this.#byTerms.hash(partition ?? ''))
-    return this.#unreadable.find(at, (one) => one.isFor(folded, partition), this.now())
+    return this.#unreadable.find(at, (one) => one.isFor(folded, partition), now)
   }
 
   /** In the order of noting. */

@@ -192,7 +192,7 @@ export class FloatOrderRoute {
       throw new ClientGone('the client left before its order was sent', { maybeSeen: false })
     const now = this.#parts.ledger.now()
     if (order.hasToBeJudgedAgain(now)) {
-      order.judgeAgain()
+      order.judgeAgain(now)
       this.#refuseUnlessSent(order, exchange)
     }
     return msUntilNextJudgement(order.verdict, this.#parts.config.orders.expiryMarginMs, now)

@@ -35,7 +35,7 @@ export class QuoteWriter {
 
   /** `chosenBy`: in lower case. */
   constructor(chosenBy: readonly string[], events: Events) {
-    this.#chosenBy = chosenBy.map(wireName)
+    this.#chosenBy = [...new Set(chosenBy)].map(wireName)
     this.#events = events
   }
 
@@ -137,7 +137,9 @@ function ownHeaders(ttl: number, cacheStatus: string): string[] {
  * twice. `Vary: *` stays as it is, because it says more than any name.
  */
 export function withVary(headers: readonly string[], names: readonly string[]): string[] {
-  const received = headerValues(headers, 'vary')
+  const lines = headerValues(headers, 'vary')
+  if (lines.length === 0) return [...headers, 'Vary', names.join(', ')]
+  const received = lines
     .flatMap((line) => line.split(','))
     .map((member) => member.trim())
     .filter((member) => member !== '')

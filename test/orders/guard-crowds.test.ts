@@ -45,7 +45,12 @@ function guardOf({ entries = 200_000 } = {}) {
       const { order } = readOrder(Buffer.from(`{"pairId":"ETH_USDC",${json}}`), { quoteIdFields: ['id'] })
       if (order === undefined) throw new Error('not an order')
       const orderer = { application: 'wallet', partition, isAddress: true }
-      const { state, rule } = decide(ledger, order, { ...orderer, marginMs: 0, othersKnown: true })
+      const { state, rule } = decide(
+        ledger,
+        order,
+        { ...orderer, marginMs: 0, othersKnown: true },
+        ledger.now(),
+      )
       return `${state} by ${rule}`
     },
   }

@@ -49,7 +49,7 @@ function ledgerOf(quotes: readonly Given[], entries = 1_000) {
     },
     verdict(terms: OrderTerms, at: At) {
       nowMs = at.nowMs
-      return decide(ledger, terms, at)
+      return decide(ledger, terms, at, ledger.now())
     },
   }
 }

@@ -41,7 +41,7 @@ export function guardAtLedger({ entries }: { entries: number }): Guard {
       if (reading.order === undefined) throw new Error(reading.problem)
       const { application, partition, isAddress } = order
       const orderer = { application, partition, isAddress, marginMs, othersKnown }
-      const verdict = decide(ledger, reading.order, orderer)
+      const verdict = decide(ledger, reading.order, orderer, ledger.now())
       const quoteId = 'quote' in verdict ? verdict.quote.id : undefined
       return { state: verdict.state, rule: verdict.rule, quoteId }
     },
