@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { goneSettings, otherNames } from '../src/config/names.ts'
 import { isKnownName } from '../src/config/settings.ts'
+import { problemTypes } from '../src/http/problem.ts'
 
 const root = new URL('../', import.meta.url)
 const read = (path: string) => readFileSync(new URL(path, root), 'utf8')
@@ -129,6 +130,14 @@ test('no page, answer or comment calls a quote firm: it is floating, the payout 
   const files = texts.filter((path) => /\.(?:md|json|ts|js|html)$/.test(path))
   expect(files.length).toBeGreaterThan(150)
   expect(files.filter((path) => /\bfirm(?:ly|er)?\b/i.test(read(path)))).toEqual([])
+})
+
+test('the picture in docs/architecture.md has every problem, with its status', () => {
+  const [, picture = ''] = /^```mermaid\n([\s\S]*?)^```$/m.exec(read('docs/architecture.md')) ?? []
+  const drawn = [...picture.matchAll(/\b(\d{3}) ([a-z]+(?:-[a-z]+)*)\b/g)].map(([problem]) => problem)
+  const problems = Object.entries(problemTypes).map(([slug, { status }]) => `${status} ${slug}`)
+  // What goes wrong anywhere is in the sentence below the picture.
+  expect([...new Set([...drawn, '500 internal-error'])].sort()).toEqual(problems.sort())
 })
 
 test('the OpenAPI document names sections of docs/problems.md that exist', () => {
