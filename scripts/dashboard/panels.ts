@@ -14,7 +14,7 @@ export interface Panel {
   /** From where on it is bad, in colours; those of an alert are the alert's. */
   steps?: readonly Step[]
   stacked?: boolean
-  /** The section of docs/operations.md to read when it looks bad. */
+  /** The section of docs/runbook.md to read when it looks bad. */
   runbook: string
 }
 
@@ -462,7 +462,7 @@ const process: readonly Panel[] = [
         legend: 'garbage {{instance}}',
       },
     ],
-    runbook: 'size',
+    runbook: 'quotegateeventlooplag',
   },
   {
     title: 'Memory and descriptors in use',

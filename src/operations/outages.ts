@@ -197,7 +197,7 @@ export function failureText(
 
 /** The runbook, below the homepage of package.json, or in the repository itself without one. */
 export function runbookPageOf(homepage: string | undefined): string {
-  const path = 'docs/operations.md'
+  const path = 'docs/runbook.md'
   if (homepage === undefined) return path
   const { origin, pathname } = new URL(homepage)
   return `${origin}${pathname.endsWith('/') ? pathname.slice(0, -1) : pathname}/blob/main/${path}`

@@ -139,7 +139,7 @@ describeInBrowser('the console in an outage', () => {
         `[...document.querySelectorAll('#outages a')].map(({ href }) => href)`,
       )
       const runbook =
-        /\/docs\/operations\.md#(quotegateclockoffset|users-look-as-if-they-were-one|quotegateordersunknown)$/
+        /\/docs\/runbook\.md#(quotegateclockoffset|users-look-as-if-they-were-one|quotegateordersunknown)$/
       expect(links).toEqual(Array(3).fill(expect.stringMatching(runbook)))
       await expectAccessible(page)
       expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width)

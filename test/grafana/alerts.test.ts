@@ -18,7 +18,8 @@ import {
 import { promtool } from '../support/observing/promtool.ts'
 
 const grafana = (path: string) => fileURLToPath(new URL(`../../grafana/${path}`, import.meta.url))
-const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+const read = (page: string) => readFileSync(new URL(`../../docs/${page}`, import.meta.url), 'utf8')
+const runbook = read('runbook.md')
 
 /** The part of the runbook under one heading. */
 function section(heading: string): string {
@@ -64,18 +65,18 @@ test('the runbook is below the homepage of package.json, at a file that exists; 
   const [, path = ''] = runbookPage.split('/blob/main/')
   expect(existsSync(new URL(`../../${path}`, import.meta.url))).toBe(true)
   expect(runbookPageOf('https://example.org/quotegate/#readme')).toBe(
-    'https://example.org/quotegate/blob/main/docs/operations.md',
+    'https://example.org/quotegate/blob/main/docs/runbook.md',
   )
-  expect(runbookPageOf(undefined)).toBe('docs/operations.md')
+  expect(runbookPageOf(undefined)).toBe('docs/runbook.md')
 })
 
-test("the runbook's command that sets another address changes every link, in the tests too", () => {
+test('the command of docs/operations.md that sets another address changes every link, in the tests too', () => {
   const folder = mkdtempSync(join(tmpdir(), 'quotegate-links-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const ofKubernetes = 'deploy/kubernetes/prometheus-rule.yaml'
   cpSync(grafana(''), join(folder, 'grafana'), { recursive: true })
   cpSync(grafana(`../${ofKubernetes}`), join(folder, ofKubernetes))
-  const [command = 'false'] = runbook.match(/^sed -i .*$/m) ?? []
+  const [command = 'false'] = read('operations.md').match(/^sed -i .*$/m) ?? []
   expect(spawnSync('sh', ['-c', command], { cwd: folder }).status).toBe(0)
   const standIns = [runbookPage, dashboardPage].flatMap((page) => ['-e', new URL(page).host])
   const left = spawnSync('grep', ['-rlF', ...standIns, '.'], { cwd: folder, encoding: 'utf8' })

@@ -13,7 +13,7 @@ import {
   readGrafana,
 } from '../support/observing/grafana.ts'
 
-const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+const runbook = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8')
 
 test('the dashboard is what npm run docs writes', () => {
   expect(readGrafana('dashboards/quotegate.json')).toBe(dashboardJson())

@@ -65,7 +65,7 @@ describe('docs/problems.md', () => {
   })
 
   test.each(Object.keys(problemTypes))('gives cause and remedy of %s', (slug) => {
-    expect(documented.get(slug)).toMatch(/\*\*Cause:\*\* \S[\s\S]*\n\*\*Remedy:\*\* \S/)
+    expect(documented.get(slug)).toMatch(/^- \*\*Cause:\*\* \S[\s\S]*\n- \*\*Remedy:\*\* \S/m)
   })
 
   // The OpenAPI document has the members; its own tests compare them with the answers of a gateway.

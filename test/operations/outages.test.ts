@@ -402,11 +402,11 @@ describe('other things that can be wrong', () => {
 })
 
 test('each thing that can be wrong has a section of the runbook', () => {
-  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const page = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8')
   const anchors = anchorsOf(page)
   expect(runbookSections.length).toBeGreaterThan(5)
   expect(runbookSections.filter((section) => !anchors.has(section))).toEqual([])
-  expect(runbookOf({ what: 'clock' })).toMatch(/\/docs\/operations\.md#quotegateclockunknown$/)
+  expect(runbookOf({ what: 'clock' })).toMatch(/\/docs\/runbook\.md#quotegateclockunknown$/)
   expect(runbookOf({ what: 'clock', offsetMs: 3_000 })).toMatch(/#quotegateclockoffset$/)
 })
 

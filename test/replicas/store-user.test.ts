@@ -7,14 +7,14 @@ import { everyKindOfRequest } from '../support/stores/store-users.ts'
 import { valkey, valkeyCluster } from '../support/stores/valkey.ts'
 import { set, watched } from '../support/stores/watched-store.ts'
 
-/** The one that the runbook recommends. */
+/** The one that docs/operations.md recommends. */
 function recommendedUser(): string[] {
-  const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
-  const [, command = ''] = /`ACL (SETUSER quotegate [^`]+)`/.exec(runbook) ?? []
+  const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const [, command = ''] = /`ACL (SETUSER quotegate [^`]+)`/.exec(page) ?? []
   return command.split(' ')
 }
 
-test('the user that the runbook recommends may do all that a gateway does', {
+test('the user that docs/operations.md recommends may do all that a gateway does', {
   tags: ['redis-server'],
 }, async () => {
   const server = await valkey()

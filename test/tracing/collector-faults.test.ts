@@ -153,7 +153,7 @@ test('OpenTelemetry reads its own names from the environment of the program, and
 }, 60_000)
 
 test('the runbook says what to do about each reason for which spans are dropped', async () => {
-  const runbook = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8')
+  const runbook = readFileSync(new URL('../../docs/runbook.md', import.meta.url), 'utf8')
   const [, section = ''] = runbook.split('\n### Traces are missing\n')
   const [text = ''] = section.split(/\n##/)
   for (const said of [
