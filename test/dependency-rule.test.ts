@@ -19,7 +19,6 @@ const forbidden: Record<string, readonly string[]> = {
     '../sandbox/sandbox.ts',
     'express',
   ],
-  'src/config/settings/sample.ts': ['../config.ts', '../../http/headers.ts', 'express'],
   'src/gateway/sample.ts': ['express', 'undici', 'lru-cache'],
   'src/http/sample.ts': ['../config/config.ts', '../upstream/fetch.ts', '../metrics/metrics.ts', 'express'],
   'src/server/sample.ts': ['../routes/area.ts', '../config/config.ts', '../gateway/gateway.ts', 'express'],
@@ -82,7 +81,6 @@ const allowed: Record<string, readonly string[]> = {
   'src/index.ts': ['./gateway/gateway.ts', './config/parse.ts', './process/logger.ts'],
   'src/process/sample.ts': ['./logger.ts', 'pino'],
   'src/config/sample.ts': ['../http/ip-address.ts', '../process/logger.ts', 'zod'],
-  'src/config/settings/sample.ts': ['../value-schemas.ts'],
   'src/gateway/sample.ts': [
     '../routes/app.ts',
     '../sandbox/sandbox.ts',

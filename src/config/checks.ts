@@ -1,8 +1,7 @@
 import { blocksHold, parseAddressBlock } from '../http/ip-address.ts'
 import { type UpstreamFacts, upstreamNames, upstreamTable } from '../http/upstreams.ts'
 import { canonicalHost, isLoopback, isWildcard } from './host-name.ts'
-import { fixedDefault, type SettingName, type SettingValues } from './settings.ts'
-import { traceSettings } from './trace-settings.ts'
+import { fixedDefault, type SettingName, type SettingValues, settingNames } from './settings.ts'
 
 export interface Given {
   isSet(name: SettingName): boolean
@@ -319,7 +318,6 @@ function withoutEffect(values: SettingValues, { isSet }: Given): Check[] {
   const isHttps = (url: string | undefined) => url?.startsWith('https:') === true
   const { SWAP_BASE_URL: swap, PAYMENTS_BASE_URL: payments, WEBHOOKS_BASE_URL: webhooks } = values
   const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_TRACES_SAMPLER: sampler } = values
-  const traceNames = Object.keys(traceSettings) as (keyof typeof traceSettings)[]
   const idle: Idle[] = [
     [
       values.QUOTE_PARTITION !== 'header',
@@ -347,7 +345,7 @@ function withoutEffect(values: SettingValues, { isSet }: Given): Check[] {
     ],
     [
       endpoint === undefined,
-      traceNames.filter((name) => name !== 'OTEL_EXPORTER_OTLP_ENDPOINT'),
+      settingNames.filter((name) => name.startsWith('OTEL_') && name !== 'OTEL_EXPORTER_OTLP_ENDPOINT'),
       'OTEL_EXPORTER_OTLP_ENDPOINT is not set, so nothing is traced',
       'Set OTEL_EXPORTER_OTLP_ENDPOINT',
     ],

@@ -1,4 +1,3 @@
-import type { SettingFacts } from './setting-facts.ts'
 import {
   factsOf,
   isKnownName,
@@ -100,7 +99,7 @@ export function displaySetting(name: string, text: string): string {
   return displayText(text, isSettingName(name) ? factsOf(name).secret : 'unless-path')
 }
 
-export function displayText(text: string, secret?: SettingFacts['secret']): string {
+export function displayText(text: string, secret?: ReturnType<typeof factsOf>['secret']): string {
   if (text === '') return text
   if (secret === 'whole' || (secret === 'unless-path' && !pathPattern.test(text))) return '****'
   const masked = secret === 'in-url' ? maskUrl(text) : text

@@ -232,3 +232,20 @@ export const hostNames = list(
 export const headerValue = z
   .string()
   .regex(/^[\x20-\x7e]{1,4096}$/, 'at most 4096 visible ASCII characters and spaces, without line breaks')
+
+export const collectorUrl = z.string().transform((text, context) => {
+  const form = 'an http or https URL such as http://localhost:4318'
+  const result = readBaseUrl(text)
+  if ('expected' in result)
+    context.addIssue(
+      `${form}, without user, password (OTEL_EXPORTER_OTLP_HEADERS is for keys), query and fragment`,
+    )
+  else if (result.url.endsWith('/v1/traces')) context.addIssue(`${form}: /v1/traces is appended`)
+  else return result.url
+  return z.NEVER
+})
+
+export const ratio = z
+  .string()
+  .regex(/^(?:0|1|0?\.\d{1,15}|1\.0{1,15})$/, 'a number from 0 to 1, such as 0.01')
+  .transform(Number)
