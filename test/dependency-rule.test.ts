@@ -78,7 +78,7 @@ const allowed: Record<string, readonly string[]> = {
     './process/logger.ts',
     './sandbox/sandbox.ts',
   ],
-  'src/index.ts': ['./gateway/gateway.ts', './config/parse.ts', './process/logger.ts'],
+  'src/index.ts': ['./gateway/gateway.ts', './config/problems.ts', './process/logger.ts'],
   'src/process/sample.ts': ['./logger.ts', 'pino'],
   'src/config/sample.ts': ['../http/ip-address.ts', '../process/logger.ts', 'zod'],
   'src/gateway/sample.ts': [

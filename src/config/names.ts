@@ -1,5 +1,5 @@
 import { upstreamNames } from '../http/upstreams.ts'
-import { displayText, type SettingProblem } from './parse.ts'
+import { onOneLine, type SettingProblem } from './problems.ts'
 import { isKnownName, type SettingName, settingNames } from './settings.ts'
 
 /** Settings of earlier versions, each with what stands in its place. */
@@ -51,7 +51,7 @@ export function checkNames(texts: ReadonlyMap<string, string>) {
   const near: Required<SettingProblem>[] = []
   const unknown: Required<SettingProblem>[] = []
   for (const [name, text] of texts) {
-    const shown = displayText(name)
+    const shown = onOneLine(name)
     const problem = (expected: string, message: string) => ({ name: shown, value: '****', expected, message })
     const instead = Object.hasOwn(goneSettings, name) ? goneSettings[name] : undefined
     const meant = nearMiss(name, text)

@@ -26,7 +26,7 @@ import {
   token,
   trustedProxies,
   wholeNumber,
-} from './value-schemas.ts'
+} from './values.ts'
 
 const levels = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 const samplers = [
