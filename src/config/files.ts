@@ -2,18 +2,18 @@ import { createPrivateKey, type KeyObject, randomUUID, X509Certificate } from 'n
 import { readFileSync, rmdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
-import type { UpstreamName } from '../http/upstreams.ts'
 import { fitsASocket, makeFolders, maxFolderBytes, missingFolders } from '../process/folders.ts'
-import { fileOf, type SecretFileSetting, type SettingValues, secretSettings } from './settings.ts'
+import { type Note, Wrong } from './problems.ts'
+import {
+  fileOf,
+  type SecretFileSetting,
+  type SettingName,
+  type SettingValues,
+  secretSettings,
+} from './settings.ts'
 
 /** Reads a whole file. Throws an error that says why it cannot. */
 export type ReadFile = (path: string) => Uint8Array
-
-/** What is wrong with a file that a setting names. `expected` repeats nothing of the file. */
-interface FileProblem {
-  readonly name: string
-  readonly expected: string
-}
 
 /** Many times what the certificate authorities of a system take. */
 const maxBytes = 4 * 2 ** 20
@@ -26,111 +26,94 @@ export function readSystemFile(path: string): Buffer {
   return readFileSync(path)
 }
 
-/** The text of a file, or what would be right in its place. */
-export function readText(path: string, readFile: ReadFile): { text: string } | { expected: string } {
+/** Throws Wrong for a file that cannot be read or is not text. */
+export function readText(path: string, readFile: ReadFile): string {
   let bytes: Uint8Array
   try {
     bytes = readFile(path)
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    return { expected: `a file that quotegate can read (${code ?? message})` }
+    throw new Wrong(`a file that quotegate can read (${code ?? message})`)
   }
   try {
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
+    // A byte order mark does not belong to the text, and is dropped.
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
   } catch {
-    return { expected: 'a file of UTF-8 text' }
+    throw new Wrong('a file of UTF-8 text')
   }
 }
 
-export interface SecretsRead {
-  /** The settings as given, with the secrets that were read from files. */
-  texts: ReadonlyMap<string, string>
-  /** The setting that named the file, by the name of its secret. */
-  fileSettingOf: ReadonlyMap<string, SecretFileSetting>
-  problems: FileProblem[]
+/** What `step` returns; undefined if it throws Wrong, which is noted for the setting that names the file. */
+function noting<Result>(note: Note, name: string, step: () => Result): Result | undefined {
+  try {
+    return step()
+  } catch (error) {
+    if (!(error instanceof Wrong)) throw error
+    note(name, error.message)
+    return undefined
+  }
 }
 
-/** Any secret may be in a file: its name with _FILE behind it names the file. */
-export function readSecretFiles(given: ReadonlyMap<string, string>, readFile: ReadFile): SecretsRead {
-  const texts = new Map(given)
-  const fileSettingOf = new Map<string, SecretFileSetting>()
-  const problems: FileProblem[] = []
+/**
+ * Any secret may be in a file: its name with _FILE behind it names the file. Adds those secrets to the texts, and
+ * returns the setting that named the file by the name of its secret.
+ */
+export function readSecretFiles(texts: Map<string, string>, readFile: ReadFile, note: Note) {
+  const fileOfSecret = new Map<string, SecretFileSetting>()
   for (const secret of secretSettings) {
     const name = fileOf(secret)
-    const path = given.get(name)
+    const path = texts.get(name)
     if (path === undefined) continue
-    const file = readText(path, readFile)
-    const text = 'text' in file ? file.text.replace(/\r?\n$/, '') : ''
-    if (given.has(secret)) {
-      problems.push({ name, expected: `not set, because ${secret} is set: keep one of the two` })
-    } else if ('expected' in file) {
-      problems.push({ name, expected: file.expected })
-    } else if (text.trim() === '') {
-      problems.push({ name, expected: `a file that holds ${secret}; this file is empty` })
-    } else {
-      texts.set(secret, text)
-      fileSettingOf.set(secret, name)
-    }
+    const text = noting(note, name, () => {
+      if (texts.has(secret)) throw new Wrong(`not set, because ${secret} is set: keep one of the two`)
+      const whole = readText(path, readFile).replace(/\r?\n$/, '')
+      if (whole.trim() === '') throw new Wrong(`a file that holds ${secret}; this file is empty`)
+      return whole
+    })
+    if (text === undefined) continue
+    texts.set(secret, text)
+    fileOfSecret.set(secret, name)
   }
-  return { texts, fileSettingOf, problems }
+  return fileOfSecret
 }
 
-/** PEM texts for the TLS to an upstream. `cert` and `key` are both there or both not. */
-export interface TlsFiles {
-  readonly ca: string | undefined
-  readonly cert: string | undefined
-  readonly key: string | undefined
-}
+/** PEM texts for the TLS to each upstream. `cert` and `key` are both there or both not. */
+export type TlsFiles = ReturnType<typeof readTlsFiles>
 
-export interface TlsFilesRead {
-  /** Undefined for an upstream for which no file is set. */
-  tls: Readonly<Record<UpstreamName, TlsFiles | undefined>>
-  problems: FileProblem[]
-}
-
-/** What is wrong with a file; its message is what would be right. */
-class Unfit extends Error {}
-
-/** Webhooks use the files of payments: both go to the team's own services. */
-export function readTlsFiles(values: SettingValues, readFile: ReadFile): TlsFilesRead {
-  const problems: FileProblem[] = []
-
-  /** Reads the file that a setting names. For one that is wrong it adds a problem and returns undefined. */
-  function read<Parsed>(name: keyof SettingValues, parse: (text: string) => Parsed) {
-    const path = values[name] as string | undefined
-    if (path === undefined) return undefined
-    const file = readText(path, readFile)
-    try {
-      if ('expected' in file) throw new Unfit(file.expected)
-      return { text: file.text, parsed: parse(file.text) }
-    } catch (error) {
-      if (!(error instanceof Unfit)) throw error
-      problems.push({ name, expected: error.message })
-      return undefined
-    }
+/** Undefined for an upstream for which no file is set. Webhooks use the files of payments: both go to the team's own services. */
+export function readTlsFiles(values: SettingValues, readFile: ReadFile, note: Note) {
+  const read = <Parsed>(name: SettingName, parse: (text: string) => Parsed) => {
+    const path = values[name]
+    return typeof path !== 'string'
+      ? undefined
+      : noting(note, name, () => {
+          const text = readText(path, readFile)
+          return { text, parsed: parse(text) }
+        })
   }
-
-  function filesOf(prefix: 'SWAP' | 'PAYMENTS'): TlsFiles | undefined {
+  const filesOf = (prefix: 'SWAP' | 'PAYMENTS') => {
     const [certName, keyName] = [`${prefix}_CERT_FILE`, `${prefix}_KEY_FILE`] as const
     const ca = read(`${prefix}_CA_FILE`, readCertificates)
     const cert = read(certName, readCertificates)
     const key = read(keyName, readKey)
-    if ((values[certName] === undefined) !== (values[keyName] === undefined)) {
-      const [missing, other] = values[certName] === undefined ? [certName, keyName] : [keyName, certName]
-      problems.push({ name: missing, expected: `a PEM file, because ${other} is set: each needs the other` })
-    } else if (cert !== undefined && key !== undefined) {
-      if (!cert.parsed[0].checkPrivateKey(key.parsed))
-        problems.push({ name: keyName, expected: `the private key of the certificate in ${certName}` })
-      else if (!isAccepted(cert.text, key.text)) {
-        const expected = 'a certificate and key that OpenSSL accepts: these are too weak'
-        problems.push({ name: certName, expected })
-      }
+    for (const [missing, other] of [
+      [certName, keyName],
+      [keyName, certName],
+    ] as const) {
+      if (values[missing] === undefined && values[other] !== undefined)
+        note(missing, `a PEM file, because ${other} is set: each needs the other`)
     }
-    if (ca === undefined && cert === undefined && key === undefined) return undefined
-    return { ca: ca?.text, cert: cert?.text, key: key?.text }
+    if (cert !== undefined && key !== undefined) {
+      if (!cert.parsed[0].checkPrivateKey(key.parsed))
+        note(keyName, `the private key of the certificate in ${certName}`)
+      else if (!isAccepted(cert.text, key.text))
+        note(certName, 'a certificate and key that OpenSSL accepts: these are too weak')
+    }
+    const isSet = ca !== undefined || cert !== undefined || key !== undefined
+    return isSet ? { ca: ca?.text, cert: cert?.text, key: key?.text } : undefined
   }
   const [swap, payments] = [filesOf('SWAP'), filesOf('PAYMENTS')]
-  return { tls: { swap, payments, webhooks: payments }, problems }
+  return { swap, payments, webhooks: payments }
 }
 
 const certificatePattern = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs
@@ -145,7 +128,7 @@ function readCertificates(text: string): [X509Certificate, ...X509Certificate[]]
   } catch {
     // The text is not repeated, because a key may be in it.
   }
-  throw new Unfit('a PEM file of whole certificates (-----BEGIN CERTIFICATE-----)')
+  throw new Wrong('a PEM file of whole certificates (-----BEGIN CERTIFICATE-----)')
 }
 
 function readKey(text: string): KeyObject {
@@ -153,7 +136,7 @@ function readKey(text: string): KeyObject {
     return createPrivateKey(text)
   } catch {
     const form = 'a PEM file of a private key (-----BEGIN PRIVATE KEY-----)'
-    throw new Unfit(text.includes('ENCRYPTED') ? `${form} without a passphrase` : form)
+    throw new Wrong(text.includes('ENCRYPTED') ? `${form} without a passphrase` : form)
   }
 }
 

@@ -1,5 +1,5 @@
 import { leavesRoom, memoryLimits } from '../process/memory.ts'
-import type { LoadedConfig } from './config.ts'
+import type { LoadedConfig } from './load.ts'
 import {
   factsOf,
   fixedDefault,

@@ -1,76 +1,48 @@
-import type { SettingProblem } from './parse.ts'
+import { z } from 'zod'
 
-/** Times and sizes that no operator sets. */
-export interface Limits {
+const count = z.int().min(0)
+
+/** @internal */
+export const limits = z.strictObject({
   /** For a connection to an upstream, TLS included. */
-  connectTimeoutMs: number
+  connectTimeoutMs: count.default(3_000),
   /** The longest pause in an upstream's answer, and the longest time for which a client may stop reading it. */
-  bodyTimeoutMs: number
-  /** Requests that wait for a connection of one upstream; float orders have as many places of their own. */
-  queue: number
+  bodyTimeoutMs: count.default(30_000),
+  /**
+   * Requests that wait for a connection of one upstream; float orders have as many places of their own. Eight times
+   * UPSTREAM_CONNECTIONS, if not given.
+   */
+  queue: count.optional(),
   /** For requests that cannot have reached the upstream, and for a GET or HEAD whose connection broke. */
-  retries: number
+  retries: count.default(1),
   /** In a row, after which a breaker opens. */
-  breakerFailures: number
-  breakerOpenMs: number
+  breakerFailures: count.default(5),
+  breakerOpenMs: count.default(5_000),
   /** For a client's request head. */
-  headTimeoutMs: number
+  headTimeoutMs: count.default(10_000),
   /** The longest pause in a client's request body. */
-  bodyIdleTimeoutMs: number
+  bodyIdleTimeoutMs: count.default(30_000),
   /** Of all quotes in memory. */
-  cacheBytes: number
+  cacheBytes: count.default(64 * 2 ** 20),
   /** Of one quote; a larger one is relayed and not kept. */
-  quoteBytes: number
+  quoteBytes: count.default(16 * 2 ** 10),
   /** For a quote that another replica fetches. */
-  lockWaitMs: number
-}
+  lockWaitMs: count.default(3_000),
+})
 
-export function limitsOf(
-  { UPSTREAM_CONNECTIONS: connections }: { UPSTREAM_CONNECTIONS: number },
-  overrides: Partial<Limits>,
-): Limits {
-  return {
-    connectTimeoutMs: 3_000,
-    bodyTimeoutMs: 30_000,
-    queue: 8 * connections,
-    retries: 1,
-    breakerFailures: 5,
-    breakerOpenMs: 5_000,
-    headTimeoutMs: 10_000,
-    bodyIdleTimeoutMs: 30_000,
-    cacheBytes: 64 * 2 ** 20,
-    quoteBytes: 16 * 2 ** 10,
-    lockWaitMs: 3_000,
-    ...overrides,
-  }
-}
+/**
+ * Times and sizes that no operator sets, and tests do.
+ * @internal
+ */
+export type Limits = z.output<typeof limits>
 
 /** What the program's own tests set in place of the override `limits` of createGateway: JSON of the same. */
 export const testLimitsName = 'QUOTEGATE_TEST_LIMITS'
 
-export function readTestLimits(text: string | undefined): {
-  limits: Partial<Limits>
-  warnings: string[]
-  problems: SettingProblem[]
-} {
-  if (text === undefined) return { limits: {}, warnings: [], problems: [] }
-  const limits = parseLimits(text)
-  if (limits === undefined) {
-    const expected = 'not set; it is for the tests of quotegate itself'
-    return { limits: {}, warnings: [], problems: [{ name: testLimitsName, value: '****', expected }] }
-  }
-  const warning = `${testLimitsName} is set, which is for the tests of quotegate itself: remove it.`
-  return { limits, warnings: [warning], problems: [] }
-}
-
-function parseLimits(text: string): Partial<Limits> | undefined {
-  const known = limitsOf({ UPSTREAM_CONNECTIONS: 1 }, {})
+/** Undefined if `text`, which is what that name has in the environment, is not JSON of limits. */
+export function limitsOf(overrides: Partial<Limits>, text = '{}'): Limits | undefined {
   try {
-    const given: unknown = JSON.parse(text)
-    if (typeof given !== 'object' || given === null || Array.isArray(given)) return undefined
-    const isLimit = ([name, value]: [string, unknown]) =>
-      Object.hasOwn(known, name) && Number.isSafeInteger(value) && (value as number) >= 0
-    return Object.entries(given).every(isLimit) ? given : undefined
+    return limits.parse({ ...overrides, ...z.record(z.string(), count).parse(JSON.parse(text)) })
   } catch {
     return undefined
   }

@@ -1,5 +1,5 @@
 import { upstreamNames } from '../http/upstreams.ts'
-import { displayText, type SettingProblem } from './parse.ts'
+import { onOneLine, type SettingProblem } from './problems.ts'
 import { isKnownName, type SettingName, settingNames } from './settings.ts'
 
 /** Settings of earlier versions, each with what stands in its place. */
@@ -39,6 +39,10 @@ export const ownBeginnings =
   `SWAP_ PAYMENTS_ WEBHOOKS_ QUOTE_ ORDER_ LEDGER_ UPSTREAM_ VALKEY_ RATE_LIMIT_ DRAIN_ METRICS_
   ADMIN_ STATE_ TRUST_ TRUSTED_`.split(/\s+/)
 
+function settingsOf(beginning: string): readonly SettingName[] {
+  return settingNames.filter((name) => name.startsWith(beginning.replace('TRUSTED_', 'TRUST_')))
+}
+
 /** What Kubernetes sets in every pod beside a Service that is named swap, valkey or admin. */
 const ofServices = /_(?:SERVICE_HOST|SERVICE_PORT(?:_\w+)?|PORT_\d+_\w+)$/
 /** …_PORT too, whose value alone tells it from a port that an operator means: VALKEY_PORT=6379. */
@@ -51,46 +55,37 @@ export function checkNames(texts: ReadonlyMap<string, string>) {
   const near: Required<SettingProblem>[] = []
   const unknown: Required<SettingProblem>[] = []
   for (const [name, text] of texts) {
-    const shown = displayText(name)
-    const problem = (expected: string, message: string) => ({ name: shown, value: '****', expected, message })
+    if (isKnownName(name)) continue
+    const shown = onOneLine(name)
+    const problem = (expected: string, more: string) => {
+      return { name: shown, value: '****', expected, message: `${shown} is not a setting${more}` }
+    }
     const instead = Object.hasOwn(goneSettings, name) ? goneSettings[name] : undefined
     const meant = nearMiss(name, text)
     const hint = hintAt(name, text)
-    if (instead !== undefined)
-      unknown.push(problem('not set', `${name} is not a setting any more: ${instead}.`))
+    if (instead !== undefined) unknown.push(problem('not set', ` any more: ${instead}.`))
     // Beside VALKEY_URL, a REDIS_URL is another program's.
     else if (meant !== undefined && !(byOtherName(name) !== undefined && texts.has(meant)))
-      near.push(problem(meant, `${shown} is not a setting. Did you mean ${meant}?`))
-    else if (hint !== undefined)
-      unknown.push(problem(hint.expected, `${shown} is not a setting. ${hint.message}`))
+      near.push(problem(meant, `. Did you mean ${meant}?`))
+    else if (hint !== undefined) unknown.push(problem(...hint))
   }
   return { near, unknown }
 }
 
-/**
- * Whether at most `maxEdits` edits turn `left` into `right`. The distance is Damerau-Levenshtein's, in which a swap of
- * neighbours is one edit, without editing a substring twice.
- */
-export function isWithinEdits(left: string, right: string, maxEdits: number): boolean {
-  if (Math.abs(left.length - right.length) > maxEdits) return false
-  let beforeLast: number[] = []
-  let last = Array.from({ length: right.length + 1 }, (_, column) => column)
-  for (let row = 1; row <= left.length; row++) {
-    const current = [row]
-    for (let column = 1; column <= right.length; column++) {
-      const cost = left[row - 1] === right[column - 1] ? 0 : 1
-      const [above = 0, before = 0, both = 0] = [last[column], current[column - 1], last[column - 1]]
-      const isSwap =
-        row > 1 && column > 1 && left[row - 1] === right[column - 2] && left[row - 2] === right[column - 1]
-      const swapped = isSwap ? (beforeLast[column - 2] ?? 0) + 1 : Number.POSITIVE_INFINITY
-      current.push(Math.min(above + 1, before + 1, both + cost, swapped))
-    }
-    // The smallest distance of a row never falls in later rows, and most names differ within their first letters.
-    if (Math.min(...current) > maxEdits) return false
-    beforeLast = last
-    last = current
-  }
-  return (last[right.length] ?? 0) <= maxEdits
+/** Whether at most `edits` letters have to be added, dropped, changed or swapped with the next to turn one into the other. */
+export function isWithinEdits(left: string, right: string, edits: number): boolean {
+  let same = 0
+  while (same < left.length && left[same] === right[same]) same++
+  const [one, other] = [left.slice(same), right.slice(same)]
+  if (one === other) return true
+  if (edits === 0 || Math.abs(one.length - other.length) > edits) return false
+  const isSwap = one[0] === other[1] && one[1] === other[0]
+  return (
+    isWithinEdits(one.slice(1), other.slice(1), edits - 1) ||
+    isWithinEdits(one.slice(1), other, edits - 1) ||
+    isWithinEdits(one, other.slice(1), edits - 1) ||
+    (isSwap && isWithinEdits(one.slice(2), other.slice(2), edits - 1))
+  )
 }
 
 // Short names get no edits: POST, HOSTS and SORT are not misspelt settings.
@@ -115,89 +110,64 @@ function byOtherName(name: string): SettingName | undefined {
 
 /** The setting that `name` was probably meant to be, if `name` is not a setting. */
 export function nearMiss(name: string, value: string): SettingName | undefined {
-  if (isKnownName(name)) return undefined
   // Kubernetes and container links set QUOTEGATE_PORT=tcp://… in every pod beside a service named quotegate.
-  if (serviceAddress.test(value)) return undefined
+  if (isKnownName(name) || serviceAddress.test(value)) return undefined
   const written = withoutSeparators(name)
-  const spellings = new Set([written, written.replace(/^QUOTEGATE/, '')])
-  const same = bareNames.find(({ bare }) => spellings.has(bare))
-  if (same !== undefined) return same.name
-  const isNear = (bare: string) =>
-    [...spellings].some((spelling) => isWithinEdits(spelling, bare, allowedEdits(bare.length)))
-  return byOtherName(name) ?? bareNames.find(({ bare }) => isNear(bare))?.name
+  const spellings = [written, written.replace(/^QUOTEGATE/, '')]
+  const same = bareNames.find(({ bare }) => spellings.includes(bare))
+  const isNear = ({ bare }: { bare: string }) =>
+    spellings.some((spelling) => isWithinEdits(spelling, bare, allowedEdits(bare.length)))
+  return same?.name ?? byOtherName(name) ?? bareNames.find(isNear)?.name
 }
 
-interface Hint {
-  expected: string
-  message: string
-}
-
-/** For a name that begins as settings do, or is one without its beginning. */
-function hintAt(name: string, text: string): Hint | undefined {
-  if (isKnownName(name)) return undefined
+/** For a name that begins as settings do, or is one without its beginning: what was meant, and how that is said. */
+function hintAt(name: string, text: string): [expected: string, more: string] | undefined {
   const written = name
     .toUpperCase()
     .replace(/[^A-Z0-9]+/g, '_')
     .replace(/^QUOTEGATE_/, '')
   if (ofServices.test(written) || (written.endsWith('_PORT') && serviceAddress.test(text))) return undefined
   const whole = withoutBeginning.get(written)
-  if (whole !== undefined) return didYouMean([whole])
   const beginning = ownBeginnings.find((own) => written.startsWith(own))
-  if (beginning === undefined) return undefined
-  const near = nearMiss(name, text)
-  if (near !== undefined) return didYouMean([near])
-  const similar = mostSimilar(written, beginning)
-  if (similar.length > 0) return didYouMean(similar)
-  const all = settingsOf(beginning)
-  if (all.length === 1) return didYouMean(all)
-  const listed = inWords(all, 'and')
-  return { expected: listed, message: `The settings that begin with ${beginning} are ${listed}.` }
-}
-
-function didYouMean(names: readonly SettingName[]): Hint {
-  const meant = inWords(names, 'or')
-  return { expected: meant, message: `Did you mean ${meant}?` }
+  if (whole === undefined && beginning === undefined) return undefined
+  const all = settingsOf(beginning ?? '')
+  const similar = whole === undefined ? mostSimilar(written, beginning ?? '') : [whole]
+  if (similar.length === 0 && all.length > 1) {
+    const listed = inWords(all, 'and')
+    return [listed, `. The settings that begin with ${beginning} are ${listed}.`]
+  }
+  const meant = inWords(similar.length === 0 ? all : similar, 'or')
+  return [meant, `. Did you mean ${meant}?`]
 }
 
 function inWords(names: readonly SettingName[], last: 'and' | 'or'): string {
-  return [names.slice(0, -1).join(', '), ...names.slice(-1)].filter((part) => part !== '').join(` ${last} `)
-}
-
-function settingsOf(beginning: string): readonly SettingName[] {
-  return settingNames.filter((name) => name.startsWith(beginning.replace('TRUSTED_', 'TRUST_')))
+  return names.join(', ').replace(/, (?=\w+$)/, ` ${last} `)
 }
 
 /** Those that have most words in common with the name behind its beginning; one word at least. */
 function mostSimilar(written: string, beginning: string): readonly SettingName[] {
-  const words = wordsOf(written.slice(beginning.length))
+  // MS says nothing of what is meant.
+  const words = written
+    .slice(beginning.length)
+    .split('_')
+    .filter((word) => word !== 'MS' && word !== '')
   // UPSTREAM_… says for all upstreams what SWAP_CONNECTIONS or PAYMENTS_TIMEOUT_MS would say for one.
   const isUpstream = upstreamNames.some((name) => beginning === `${name.toUpperCase()}_`)
   const candidates = [...settingsOf(beginning), ...(isUpstream ? settingsOf('UPSTREAM_') : [])]
-  // SWAP_KEY may be a secret: it does not mean the file of a TLS key.
-  const isFile = (name: string) => name.endsWith('_FILE')
-  const scored = candidates
-    .filter((name) => isFile(name) === isFile(written))
-    .map((name) => ({ name, score: likeness(words, wordsOf(name).slice(1)) }))
-  const best = Math.max(0, ...scored.map(({ score }) => score))
-  return best === 0 ? [] : scored.filter(({ score }) => score === best).map(({ name }) => name)
-}
-
-/** Without the unit, which says nothing of what is meant. */
-function wordsOf(name: string): string[] {
-  return name.split('_').filter((word) => word !== 'MS' && word !== '')
-}
-
-function likeness(words: readonly string[], others: readonly string[]): number {
-  return words.reduce((sum, word) => {
-    if (others.includes(word)) return sum + 2
-    return others.some((other) => areAlike(word, other)) ? sum + 1 : sum
-  }, 0)
+  const likeness = (name: SettingName) => {
+    // SWAP_KEY may be a secret: it does not mean the file of a TLS key.
+    if (name.endsWith('_FILE') !== written.endsWith('_FILE')) return 0
+    const [, ...others] = name.split('_')
+    return words.filter((word) => others.some((other) => areAlike(word, other))).length
+  }
+  const best = Math.max(1, ...candidates.map(likeness))
+  return candidates.filter((name) => likeness(name) === best)
 }
 
 /** DIR and DIRECTORY, FIELD and FIELDS. */
 function areAlike(left: string, right: string): boolean {
   const [short, long] = left.length < right.length ? [left, right] : [right, left]
-  return short.length >= 3 && long.startsWith(short)
+  return short === long || (short.length >= 3 && long.startsWith(short))
 }
 
 /** EXPIRY_MARGIN_MS. Shorter ones (APP_NAME, BASE_URL) and timeouts are variables of other programs. */

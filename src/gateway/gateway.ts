@@ -1,4 +1,4 @@
-import { type LoadedConfig, loadConfig } from '../config/config.ts'
+import { type LoadedConfig, loadConfig } from '../config/load.ts'
 import { factsOf, settingNames } from '../config/settings.ts'
 import { createOperationsApp, type OperationsApp } from '../operations/operations-app.ts'
 import { completeLogger, type Logger, silentLogger } from '../process/logger.ts'

@@ -1,7 +1,7 @@
 import { Clients, createLoggedAddress } from '../client/client-address.ts'
 import { createApplicationOf, createPartition, createPartitionMark } from '../client/partition.ts'
 import { systemClock } from '../clock.ts'
-import type { LoadedConfig } from '../config/config.ts'
+import type { LoadedConfig } from '../config/load.ts'
 import { Events, notKeptReasons } from '../events.ts'
 import { createRequestIds } from '../http/ids.ts'
 import { forEachUpstream } from '../http/upstreams.ts'

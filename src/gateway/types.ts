@@ -2,7 +2,7 @@ import type { RequestListener } from 'node:http'
 import type { RateLimiter } from '../client/rate-limiter.ts'
 import type { Clock } from '../clock.ts'
 import type { Limits } from '../config/limits.ts'
-import type { SettingValue } from '../config/parse.ts'
+import type { SettingValue } from '../config/problems.ts'
 import type { SecretFileSetting, SettingName } from '../config/settings.ts'
 import type { GatewayLogger } from '../process/logger.ts'
 

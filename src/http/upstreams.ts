@@ -4,7 +4,7 @@ import type { ProblemSlug } from './problem.ts'
 export interface UpstreamFacts {
   /** The OpenAPI document lists its paths under this title. */
   readonly title: string
-  readonly baseUrl: { readonly setting: string; readonly maySandbox: boolean }
+  readonly baseUrl: { readonly setting: string }
   /** The path prefixes that go there, or the setting that lists them. */
   readonly paths: readonly string[] | { readonly setting: string }
   /** swap: Forwarded, Via and what SWAP_… supplies are added. untouched: nothing is, since clients sign their bytes. */
@@ -22,7 +22,7 @@ export interface UpstreamFacts {
 export const upstreamTable = {
   swap: {
     title: 'Swap',
-    baseUrl: { setting: 'SWAP_BASE_URL', maySandbox: true },
+    baseUrl: { setting: 'SWAP_BASE_URL' },
     paths: ['/v3'],
     headers: 'swap',
     requests: 'by-kind',
@@ -30,7 +30,7 @@ export const upstreamTable = {
   },
   payments: {
     title: 'Payments',
-    baseUrl: { setting: 'PAYMENTS_BASE_URL', maySandbox: true },
+    baseUrl: { setting: 'PAYMENTS_BASE_URL' },
     paths: { setting: 'PAYMENTS_PATHS' },
     headers: 'untouched',
     requests: 'alike',
@@ -41,7 +41,7 @@ export const upstreamTable = {
   },
   webhooks: {
     title: 'Webhooks',
-    baseUrl: { setting: 'WEBHOOKS_BASE_URL', maySandbox: false },
+    baseUrl: { setting: 'WEBHOOKS_BASE_URL' },
     paths: ['/webhooks'],
     headers: 'untouched',
     requests: 'alike',

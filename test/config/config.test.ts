@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type LoadOptions, loadConfig } from '../../src/config/config.ts'
-import { SettingsError, type SettingValue } from '../../src/config/parse.ts'
+import { type LoadOptions, loadConfig } from '../../src/config/load.ts'
+import { SettingsError, type SettingValue } from '../../src/config/problems.ts'
 import { settingNames } from '../../src/config/settings.ts'
 
 type Given = Record<string, SettingValue | undefined>

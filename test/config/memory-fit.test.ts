@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
 import { printConfig } from '../../src/config/help.ts'
+import { loadConfig } from '../../src/config/load.ts'
 
 const mebibyte = 2 ** 20
 const limits = (heapMiB: number, processMiB = 2 * heapMiB) => ({

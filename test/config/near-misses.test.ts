@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { nearMiss } from '../../src/config/names.ts'
-import { SettingsError } from '../../src/config/parse.ts'
+import { SettingsError } from '../../src/config/problems.ts'
 import { settingNames } from '../../src/config/settings.ts'
 
 describe('names that are nearly right', () => {

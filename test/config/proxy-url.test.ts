@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { readProxyUrl } from '../../src/config/proxy-url.ts'
+import { readProxyUrl } from '../../src/config/urls.ts'
 import { namesOf } from './support.ts'
 
 describe('the URL of a proxy', () => {

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
 import { helpText, printConfig, settingsPage } from '../../src/config/help.ts'
-import { SettingsError } from '../../src/config/parse.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { SettingsError } from '../../src/config/problems.ts'
 import { settingNames } from '../../src/config/settings.ts'
 
 describe('texts about the settings', () => {

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
 import { printConfig } from '../../src/config/help.ts'
-import { SettingsError } from '../../src/config/parse.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { SettingsError } from '../../src/config/problems.ts'
 import { createGateway } from '../../src/gateway/gateway.ts'
 
 function file(content: string | Uint8Array): string {

@@ -1,5 +1,5 @@
-import { loadConfig } from '../../src/config/config.ts'
-import { SettingsError, type SettingValue } from '../../src/config/parse.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { SettingsError, type SettingValue } from '../../src/config/problems.ts'
 
 /** The settings that are refused, one for each problem; none: the start would go on. */
 export function namesOf(given: Record<string, SettingValue>): string[] {

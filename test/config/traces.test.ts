@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
 import { printConfig } from '../../src/config/help.ts'
-import { SettingsError, type SettingValue } from '../../src/config/parse.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import { SettingsError, type SettingValue } from '../../src/config/problems.ts'
 
 type Given = Record<string, SettingValue>
 

@@ -2,8 +2,8 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
 import { tryDirectory } from '../../src/config/files.ts'
+import { loadConfig } from '../../src/config/load.ts'
 
 function temporary(): string {
   const folder = mkdtempSync(join(tmpdir(), 'state-'))

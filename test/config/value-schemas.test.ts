@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
-import type { SettingValue } from '../../src/config/parse.ts'
+import { loadConfig } from '../../src/config/load.ts'
+import type { SettingValue } from '../../src/config/problems.ts'
 import { namesOf } from './support.ts'
 
 describe('each kind of value', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { startGateway } from '../support/gateways/gateway.ts'
 import { keptLog, levels } from '../support/observing/log-lines.ts'
 

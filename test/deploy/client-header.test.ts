@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { blocksOf } from '../readme/commands.ts'
 import { environmentOf } from '../support/deploy/compose.ts'
 import { imageEnv } from '../support/deploy/dockerfile.ts'

@@ -1,6 +1,6 @@
 import request, { type Test } from 'supertest'
 import { afterEach } from 'vitest'
-import type { SettingValue } from '../../src/config/parse.ts'
+import type { SettingValue } from '../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../src/gateway/types.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { canonicalHost } from '../../src/config/host-name.ts'
-import { maskedAddress, normalizeAddress } from '../../src/http/ip-address.ts'
+import { canonicalHost, maskedAddress, normalizeAddress } from '../../src/http/ip-address.ts'
 
 describe('normalizeAddress', () => {
   test.each([

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest'
-import type { SettingValue } from '../../src/config/parse.ts'
+import type { SettingValue } from '../../src/config/problems.ts'
 import { sendRaw } from '../support/clients/raw-client.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 import { type RawUpstream, startRawUpstream } from '../support/upstreams/raw-upstream.ts'

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { loadConfig } from '../../src/config/config.ts'
+import { loadConfig } from '../../src/config/load.ts'
 import { factsOf, isSettingName } from '../../src/config/settings.ts'
 import { problemTypes } from '../../src/http/problem.ts'
 import { areas } from '../../src/http/target.ts'

@@ -1,6 +1,6 @@
 import { request } from 'node:http'
 import { onTestFinished } from 'vitest'
-import type { SettingValue } from '../../src/config/parse.ts'
+import type { SettingValue } from '../../src/config/problems.ts'
 import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
 
 /** A gateway that ends with its test. */

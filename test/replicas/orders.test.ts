@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
-import type { SettingValue } from '../../src/config/parse.ts'
+import type { SettingValue } from '../../src/config/problems.ts'
 import { act } from '../operations/support.ts'
 import { type GivenQuote, type Post, post, termsOf } from '../support/clients/orders.ts'
 import {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { expect, onTestFinished } from 'vitest'
-import type { SettingValue } from '../../../src/config/parse.ts'
+import type { SettingValue } from '../../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../../src/gateway/types.ts'
 import { recordingUpstream } from '../gateways/between.ts'
 import { type RunningGateway, startGateway } from '../gateways/gateway.ts'

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { SettingValue } from '../../../src/config/parse.ts'
+import type { SettingValue } from '../../../src/config/problems.ts'
 import { gatewayTo, recordingUpstream } from '../gateways/between.ts'
 import type { Recorded } from '../upstreams/recording-upstream.ts'
 import { type Answered, asking, giveQuote, quoteBody } from './quotes.ts'

@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import type { SettingValue } from '../../../src/config/parse.ts'
+import type { SettingValue } from '../../../src/config/problems.ts'
 import { type RawUpstream, startRawUpstream } from '../upstreams/raw-upstream.ts'
 import { type RecordingUpstream, startRecordingUpstream } from '../upstreams/recording-upstream.ts'
 import { type RunningGateway, startGateway } from './gateway.ts'

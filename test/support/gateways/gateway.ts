@@ -1,4 +1,4 @@
-import type { SettingValue } from '../../../src/config/parse.ts'
+import type { SettingValue } from '../../../src/config/problems.ts'
 import { createGateway } from '../../../src/gateway/gateway.ts'
 import type { Gateway, GatewayOverrides } from '../../../src/gateway/types.ts'
 import { maxListenBacklog } from '../../../src/server/connection-limits.ts'

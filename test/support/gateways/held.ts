@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import type { SettingValue } from '../../../src/config/parse.ts'
+import type { SettingValue } from '../../../src/config/problems.ts'
 import { ask, lookups, untilCounted } from '../clients/quotes.ts'
 import { gatewayTo, recordingUpstream, until } from './between.ts'
 

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
-import type { SettingValue } from '../../../src/config/parse.ts'
+import type { SettingValue } from '../../../src/config/problems.ts'
 import type { GatewayOverrides } from '../../../src/gateway/types.ts'
 import { type Answered, counted } from '../clients/quotes.ts'
 import { type ValkeyServer, valkey } from '../stores/valkey.ts'

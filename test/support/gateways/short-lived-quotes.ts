@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { onTestFinished } from 'vitest'
-import type { SettingValue } from '../../../src/config/parse.ts'
+import type { SettingValue } from '../../../src/config/problems.ts'
 import { ask, giveQuote, quoteBody } from '../clients/quotes.ts'
 import type { RecordingUpstream } from '../upstreams/recording-upstream.ts'
 import { recordingUpstream } from './between.ts'

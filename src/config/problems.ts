@@ -1,0 +1,41 @@
+/** Any value of a setting: a list may be an array. */
+export type SettingValue = string | number | boolean | readonly (string | number)[]
+
+/** What is wrong with a value or a file. Its message is what would be right, and repeats nothing: it may be a secret. */
+export class Wrong extends Error {}
+
+/** Notes what would be right in place of a setting's value. Of each setting, only what is noted first is reported. */
+export type Note = (name: string, expected: string) => void
+
+export interface SettingProblem {
+  name: string
+  /** Masked if secret; undefined if not set. */
+  value: string | undefined
+  expected: string
+  /** The line about it in the error's message; without it, `name=value - expected: expected`. */
+  message?: string
+}
+
+export class SettingsError extends Error {
+  readonly problems: readonly SettingProblem[]
+
+  constructor(problems: readonly SettingProblem[]) {
+    const count = problems.length === 1 ? 'There is a problem' : `There are ${problems.length} problems`
+    super([`${count} with the settings:`, ...problems.map((problem) => `  ${lineOf(problem)}`)].join('\n'))
+    this.name = 'SettingsError'
+    this.problems = problems
+  }
+}
+
+function lineOf({ name, value, expected, message }: SettingProblem): string {
+  if (message !== undefined) return message
+  return `${value === undefined ? `${name} is not set` : `${name}=${value}`} - expected: ${expected}`
+}
+
+/** Fit for a terminal or a log: on one line and of limited length. Control characters could rewrite a terminal's lines. */
+export function onOneLine(text: string): string {
+  const short = text.length > 200 ? `${text.slice(0, 200)}…` : text
+  return short.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+  })
+}

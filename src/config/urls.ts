@@ -1,0 +1,133 @@
+import { isIP } from 'node:net'
+import type { StoreAddress } from '../http/store-address.ts'
+import { Wrong } from './problems.ts'
+
+// Each reader returns what the code needs, or throws Wrong.
+
+/** Whether `host` is an IP address without brackets, or a host name. */
+export function isHost(host: string): boolean {
+  if (isIP(host) !== 0) return true
+  // Some resolvers take a name whose last label is a number (127.1, 0) for an address, others do not.
+  const lastLabel = host.split('.').at(-1) ?? ''
+  return /^[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_])?$/i.test(host) && !/^\d*$|^0x/i.test(lastLabel)
+}
+
+/** Without brackets and the last dot. `URL` accepts more than host names: of a,b.example it makes a host. */
+function hostOf({ hostname, port }: URL): string | undefined {
+  const host = hostname.replace(/^\[(.*)\]$/, '$1')
+  // Port 0 cannot be connected to.
+  return isHost(host.replace(/\.$/, '')) && port !== '0' ? host : undefined
+}
+
+/** `keys`: the setting that is for keys; `or`: what else would be right. */
+export function readHttpUrl(text: string, example: string, { keys = '', or = '' } = {}): string {
+  const wrong = (more = '') => new Wrong(`an http or https URL such as ${example}${more}${or}`)
+  if (!/^https?:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text)) throw wrong()
+  if (/[?#]/.test(text)) throw wrong(', without query and fragment')
+  if (/^https?:\/\/[^/]*@/i.test(text))
+    throw wrong(`, without user and password${keys && ` (${keys} is for keys)`}`)
+  if (/\/(\.|%2e){1,2}(\/|$)/i.test(text)) throw wrong(', without dot segments')
+  if (!URL.canParse(text)) throw wrong()
+  const url = new URL(text)
+  if (hostOf(url) === undefined) throw wrong(url.port === '0' ? ', with a port that can be connected to' : '')
+  return url.origin + url.pathname.replace(/\/+$/, '')
+}
+
+export function readCollectorUrl(text: string): string {
+  const example = 'http://localhost:4318'
+  const url = readHttpUrl(text, example, { keys: 'OTEL_EXPORTER_OTLP_HEADERS' })
+  if (!url.endsWith('/v1/traces')) return url
+  throw new Wrong(`an http or https URL such as ${example}: /v1/traces is appended`)
+}
+
+/** Reads an UPSTREAM_PROXY: where the proxy is, and the value of Proxy-Authorization, if the URL has credentials. */
+export function readProxyUrl(text: string) {
+  const form = 'the http URL of a proxy, such as http://user:password@proxy.example.com:3128'
+  if (/^https:/i.test(text))
+    throw new Wrong(
+      `${form}; TLS to the proxy itself is not supported, and what goes through it is encrypted anyway`,
+    )
+  if (!/^http:\/\/[^/\s\\]/i.test(text) || /[\s\\]/.test(text) || !URL.canParse(text)) throw new Wrong(form)
+  const url = new URL(text)
+  const host = hostOf(url)
+  if (host === undefined) throw new Wrong(form)
+  if (url.pathname !== '/' || url.search !== '' || url.hash !== '')
+    throw new Wrong(`${form}, without path, query and fragment; %2F, %3F and %23 in a password are / ? #`)
+  const credentials = credentialsOf(url)
+  if (credentials === undefined)
+    throw new Wrong(`${form}, whose user has no colon, and whose user and password are percent-encoded UTF-8`)
+  const authorization =
+    credentials === ':' ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`
+  return { host, port: Number(url.port || 80), authorization }
+}
+
+/** RFC 7617 section 2: a user has no colon, and neither user nor password has a control character. */
+function credentialsOf({ username, password }: URL): string | undefined {
+  try {
+    const user = decodeURIComponent(username)
+    const credentials = `${user}:${decodeURIComponent(password)}`
+    return user.includes(':') || /[\u0000-\u001f\u007f]/.test(credentials) ? undefined : credentials
+  } catch {
+    return undefined
+  }
+}
+
+const storeForms =
+  'redis://[[user]:password@]host[:port][/database], rediss:// for TLS, ' +
+  'redis+sentinel://host:port,host:port/master-name or redis+cluster://host:port,host:port'
+const storeShape =
+  /^(?:redis|valkey)(s)?(?:\+(sentinel|cluster))?:\/\/(?:([^/?#]*)@)?([^/?#@]+)(?:\/([^?#]*))?(?:\?([^#]*))?$/i
+
+/** Reads a VALKEY_URL; not with `URL`, which refuses several hosts. */
+export function readStoreUrl(text: string): StoreAddress {
+  const wrong = (because: string) => new Wrong(`${storeForms} (${because})`)
+  const [, tls, variant, userInfo, hosts = '', path = '', query] = storeShape.exec(text) ?? []
+  if (hosts === '' || /[\s\\]/.test(text)) throw new Wrong(storeForms)
+  // redis://secret@host would make the password a user name.
+  if (userInfo?.includes(':') === false) throw wrong('a colon before the password, also without a user')
+
+  const kind = (variant?.toLowerCase() ?? 'single') as StoreAddress['kind']
+  const nodes = hosts.split(',').map((node) => {
+    const found = /^(?:\[([\da-f:.]+)\]|([\w.-]+))(?::(\d{1,5}))?$/i.exec(node)
+    const port = Number(found?.[3] ?? (kind === 'sentinel' ? 26_379 : 6_379))
+    if (found === null || port < 1 || port > 65_535) throw wrong('each host is a name or an address')
+    return { host: found[1] ?? found[2] ?? '', port }
+  })
+  if (kind === 'single' && nodes.length > 1) throw wrong('several hosts need +sentinel or +cluster')
+
+  const parts = path.split('/').filter((part) => part !== '')
+  const masterName = kind === 'sentinel' ? (parts.shift() ?? '') : undefined
+  if (masterName === '') throw wrong('the name of the master follows the Sentinels')
+  const [database = '0', ...rest] = parts
+  if (!/^\d{1,4}$/.test(database) || rest.length > 0) throw wrong('the database is a number')
+  if (kind === 'cluster' && database !== '0') throw wrong('a Cluster has no database but 0')
+
+  const sentinelPassword = query && /^sentinelPassword=(.+)$/.exec(query)?.[1]
+  if (query !== undefined && (kind !== 'sentinel' || !sentinelPassword))
+    throw wrong('only sentinelPassword of +sentinel may follow the ?')
+
+  const [username, password] = userInfo?.split(/:(.*)/s) ?? []
+  const decoded = (encoded: string | undefined) => {
+    try {
+      return encoded ? decodeURIComponent(encoded) : undefined
+    } catch {
+      throw wrong('a % that is not part of an escape')
+    }
+  }
+  return {
+    ...{ kind, nodes, tls: tls !== undefined, database: Number(database) },
+    ...{ username: decoded(username), password: decoded(password) },
+    ...{ masterName: decoded(masterName), sentinelPassword: decoded(sentinelPassword) },
+  }
+}
+
+/** Without the parts that may hold a secret, also where the text is not quite a URL. */
+export function maskUrl(text: string): string {
+  return (
+    text
+      .replace(/^((?:https?|(?:redis|valkey)s?(?:\+\w+)?):\/\/)?.*@/is, '$1****@')
+      .replace(/([?#]).*$/s, '$1****')
+      // A password without a host after it: text after a colon that is not a port.
+      .replace(/^((?:[a-z][\w+.-]*:\/\/)?(?![^/]*\[)[^:/]*:)(?!\/\/|\d{1,5}(?:[,/]|$))[^@]*$/is, '$1****')
+  )
+}

@@ -1,0 +1,198 @@
+import { z } from 'zod'
+import { mayBeVersioned } from '../http/fold-path.ts'
+import { claimsClientAddress } from '../http/forwarded.ts'
+import { canonicalHost, namedBlocks, parseAddressBlock } from '../http/ip-address.ts'
+import { Wrong } from './problems.ts'
+import { isHost, readCollectorUrl, readHttpUrl, readProxyUrl, readStoreUrl } from './urls.ts'
+
+// Each schema reads trimmed text. Its error says what would be right and repeats no whole value: values are masked where
+// they are shown, and errors are not.
+
+/** The schema of what `read` makes of a text, or throws Wrong for. */
+function readBy<Value>(read: (text: string) => Value) {
+  return z.string().transform((text, context) => {
+    try {
+      return read(text)
+    } catch (error) {
+      if (!(error instanceof Wrong)) throw error
+      context.addIssue(error.message)
+      return z.NEVER
+    }
+  })
+}
+
+export const anyText = z.string()
+
+export function wholeNumber(minimum: number, maximum: number, unit = '') {
+  const expected = `a whole number${unit} from ${minimum} to ${maximum}, in plain digits`
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, expected)
+    .transform(Number)
+    .pipe(z.number().min(minimum, expected).max(maximum, expected))
+}
+
+/** Of a day at most. */
+export function milliseconds(minimum = 1) {
+  return wholeNumber(minimum, 86_400_000, ' of milliseconds')
+}
+
+export const ratio = z
+  .string()
+  .regex(/^(?:0|1|0?\.\d{1,15}|1\.0{1,15})$/, 'a number from 0 to 1, such as 0.01')
+  .transform(Number)
+
+export const port = z
+  .string()
+  // Kubernetes sets ADMIN_PORT=tcp://10.0.0.1:80 in every pod beside a service named "admin".
+  .refine((text) => !/^(?:tcp|udp|sctp):\/\//.test(text), {
+    error: "a port number; this one was set by Kubernetes' service links (enableServiceLinks: false)",
+    abort: true,
+  })
+  .pipe(wholeNumber(0, 65535))
+
+export function oneOf<const Choice extends string>(choices: readonly Choice[]) {
+  const expected = `one of ${choices.join(', ')}`
+  return z.string().toLowerCase().pipe(z.enum(choices, expected))
+}
+
+const switchWords: Readonly<Record<string, string>> = { true: 'on', 1: 'on', false: 'off', 0: 'off' }
+
+export const accessLog = z
+  .string()
+  .transform((text) => switchWords[text.toLowerCase()] ?? text)
+  .pipe(oneOf(['off', 'orders', 'on']))
+
+export const host = z
+  .string()
+  .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))
+  .refine(
+    isHost,
+    'an IP address or host name to listen on, such as 127.0.0.1, :: or localhost, without a port',
+  )
+
+const baseUrlExample = 'https://api.example.com/prefix'
+const orSandbox = { keys: 'SWAP_AUTHORIZATION', or: '; or, outside production, sandbox' }
+
+export const baseUrl = readBy((text) => readHttpUrl(text, baseUrlExample))
+export const baseUrlOrSandbox = readBy((text) =>
+  text.toLowerCase() === 'sandbox' ? 'sandbox' : readHttpUrl(text, baseUrlExample, orSandbox),
+)
+export const collectorUrl = readBy(readCollectorUrl)
+export const storeUrl = readBy((url) => ({ url, address: readStoreUrl(url) }))
+export const proxyUrl = readBy((url) => ({ url, address: readProxyUrl(url) }))
+
+/** Without braces: a Cluster would put all keys with the same braces on one server. */
+export const keyPrefix = z
+  .string()
+  .regex(/^[\w.:/-]{1,64}$/, 'at most 64 letters, digits and . : / _ -, such as quotegate: or staging:')
+
+/** systemd joins several directories with colons in a variable of this form. A drive of Windows has one, too. */
+export const directory = z
+  .string()
+  .regex(/^(?:[A-Za-z]:[\\/])?[^:\0]+$/, 'the path of one directory, such as /var/lib/quotegate')
+
+export const filePath = z.string().regex(/^[^\0]+$/, 'the path of a file')
+
+/** Long enough that it cannot be guessed: the operations listener does not count wrong tokens. */
+export const token = z
+  .string()
+  .regex(/^[\x21-\x7e]{16,512}$/, 'a secret of 16 to 512 visible ASCII characters, without spaces')
+
+export const headerValue = z
+  .string()
+  .regex(/^[\x20-\x7e]{1,4096}$/, 'at most 4096 visible ASCII characters and spaces, without line breaks')
+
+type Problem = string | false | undefined
+
+/** A comma-separated list. `problem` continues a sentence that begins with the wrong entry, such as "ends with /". */
+function list(form: string, problem: (entry: string) => Problem) {
+  const expected = `a comma-separated list of ${form}`
+  return readBy((text): readonly string[] => {
+    const entries = [...new Set(text.split(',').map((part) => part.trim()))].filter((part) => part !== '')
+    const wrong = entries.filter(problem).slice(0, 5)
+    const because = wrong.map((entry) => `${JSON.stringify(entry.slice(0, 60))} ${problem(entry)}`)
+    if (wrong.length > 0) throw new Wrong(`${expected} (${because.join('; ')})`)
+    if (entries.length === 0) throw new Wrong(`${expected}, with at least one entry`)
+    return entries
+  })
+}
+
+function lowerCaseList(form: string, problem: (entry: string) => Problem) {
+  return z.string().toLowerCase().pipe(list(form, problem))
+}
+
+export const pathPrefixes = list('path prefixes such as /checkouts,/refunds', (path) => {
+  if (path === '/') return undefined
+  if (!path.startsWith('/')) return 'does not start with /'
+  if (path.endsWith('/')) return 'ends with /'
+  if (!/^(\/[\w\-.~!$&'()*+;=:@]+)+$/.test(path))
+    return 'may only have plain path segments: no //, %, query or spaces'
+  if (/\/\.\.?(\/|$)/.test(path)) return 'has a dot segment'
+  if (/^\/(v3|webhooks)(\/|$)/.test(path)) return 'goes to another upstream'
+  return mayBeVersioned(path) && 'is a version: only /v3 is relayed, to the swap API'
+})
+
+export const trustedProxies = lowerCaseList(
+  `addresses, CIDRs or ${[...namedBlocks.keys()].join(', ')}`,
+  (entry) => {
+    if (namedBlocks.has(entry)) return undefined
+    const block = parseAddressBlock(entry)
+    return 'problem' in block && block.problem
+  },
+)
+
+// Headers that the gateway sets itself on a quote call, headers of one connection, and cookies, with which no two
+// clients would share a quote.
+const neverKeyed = new Set(
+  `accept accept-encoding connection content-length content-type cookie expect host http2-settings
+  keep-alive max-forwards proxy-authorization proxy-connection te traceparent tracestate trailer
+  transfer-encoding upgrade via x-request-id`.split(/\s+/),
+)
+
+// Headers with another meaning, which no proxy uses for a client's address or place.
+const otherHeaders = new Set([
+  ...neverKeyed,
+  ...`accept-language app-name app-version authorization cache-control content-encoding date idempotency-key origin
+  pragma range referer set-cookie user-agent x-forwarded-host x-forwarded-port x-forwarded-proto`.split(
+    /\s+/,
+  ),
+])
+
+const headerName = /^[a-z0-9!#$%&'*+.^_`|~-]{1,100}$/
+
+/** The gateway removes these headers from swap requests: one with another meaning (content-type) would be lost. */
+export const placeHeaders = lowerCaseList(
+  'header names such as cf-ipcountry, which together name one place',
+  (name) => {
+    if (!headerName.test(name)) return 'is not a header name'
+    return otherHeaders.has(name) && "holds no client's place"
+  },
+)
+
+export const clientIpHeader = z
+  .string()
+  .toLowerCase()
+  .regex(headerName, 'a header name such as forwarded, x-forwarded-for or cf-connecting-ip')
+  .refine(
+    (name) => !otherHeaders.has(name),
+    "a header that holds a client's address; this one means something else",
+  )
+
+export const quoteKeyHeaders = lowerCaseList('header names with app-name among them', (name) => {
+  if (!headerName.test(name)) return 'is not a header name'
+  const isOurs = neverKeyed.has(name) || claimsClientAddress(name)
+  return isOurs && 'is never sent on a quote as the client wrote it'
+}).refine((names) => names.includes('app-name'), 'a list with app-name in it: the provider requires it')
+
+export const metricsPairs = list('pairs such as ETH_USDC,BTC_USDC', (pair) =>
+  /^[\w.~:-]{1,64}$/.test(pair) ? undefined : 'is not a pair',
+).refine((pairs) => pairs.length <= 20, 'at most 20 pairs: each adds three dozen lines to the metrics page')
+
+export const quoteIdFields = list('member names such as quoteId,quote.id', (field) =>
+  /^[A-Za-z0-9_$-]{1,64}(?:\.[A-Za-z0-9_$-]{1,64}){0,7}$/.test(field) ? undefined : 'is not a member name',
+)
+
+export const hostNames = lowerCaseList('host names such as gateway.internal, without ports', (name) =>
+  isHost(name) ? undefined : 'is not a host name',
+).transform((names) => [...new Set(names.map(canonicalHost))])
