@@ -11,7 +11,8 @@ const urlInPage = 'http://127.0.0.1:8080'
 /** The moment at which the page was written: prices and times follow from it. */
 const startMs = Date.UTC(2026, 10, 24, 10)
 
-const id = /[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<="payInAddressTag":")\d{6}/g
+const id =
+  /[0-9a-f]{64}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?:chk_)?[a-z]{24}\b|(?<="payInAddressTag":")\d{6}/g
 
 /** The text with a number in place of each id; an id that was seen before has the number that it had. */
 function numbered(text: string, seen: string[]): string {

@@ -16,14 +16,14 @@ function routesOf(router: Router, prefix = ''): string[] {
   })
 }
 
-const clocks = { clock: systemClock, elapsedClock: systemClock }
-const swap = createSwapRouter({ prices: {}, faults: new FaultSettings({}), ...clocks })
+const sources = { clock: systemClock, elapsedClock: systemClock, faults: new FaultSettings({}) }
+const swap = createSwapRouter({}, sources)
 const described = Object.entries(swapPaths).flatMap(([path, operations]) =>
   Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
 )
 
 /** What the sandbox answers and no entry of its own describes. */
-export const otherRoutes = [...new Set([...routesOf(swap, '/v3'), ...routesOf(new Payments(clocks).router)])]
+export const otherRoutes = [...new Set([...routesOf(swap, '/v3'), ...routesOf(new Payments(sources).router)])]
   .filter((route) => !described.includes(route))
   .sort()
 

@@ -8,6 +8,13 @@ export function issuesOf(error: z.ZodError): string {
   return error.issues.map(({ path, message }) => [...path, message].join(': ')).join('; ')
 }
 
+/** What the schema makes of the body; otherwise it throws a 400 with this code. */
+export function read<Output>(schema: z.ZodType<Output>, body: unknown, code: string): Output {
+  const parsed = schema.safeParse(body)
+  if (parsed.success) return parsed.data
+  throw new Refusal(400, code, issuesOf(parsed.error))
+}
+
 /** An error answer of the sandbox: routes throw it, the error handler writes it. */
 export class Refusal extends Error {
   readonly status: number
@@ -66,7 +73,8 @@ export function answerText(
   response.write(bytes.subarray(0, Math.floor(bytes.length / 2)), () => response.destroy())
 }
 
-export function answerError(response: ServerResponse, error: unknown): void {
+/** The payments API has errors of another form: `path` is that of the request. */
+export function answerError(response: ServerResponse, error: unknown, path: string): void {
   if (response.headersSent) {
     response.destroy()
     return
@@ -76,7 +84,10 @@ export function answerError(response: ServerResponse, error: unknown): void {
   if (refusal instanceof RefusedOrder) {
     response.setHeader('Sandbox-Reason', refusal.message.replace(/[^\x20-\x7e]/g, '?'))
   }
-  answerJson(response, refusal.status, refusal.body)
+  const { code, message } = refusal
+  const isOfPayments = !/^\/(?:v3|sandbox)(?:\/|$)/i.test(path)
+  const body = isOfPayments ? { error: { type: code.toLowerCase(), message } } : refusal.body
+  answerJson(response, refusal.status, body)
 }
 
 function refusalOf(error: unknown): Refusal {

@@ -1,6 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { RequestHandler, Response } from 'express'
 import { z } from 'zod'
+import type { Clock } from '../clock.ts'
 import { parseAddressBlock } from '../http/ip-address.ts'
 import { cutAnswer, issuesOf, Refusal } from './answer.ts'
 import { orderOutcomes, SandboxError, type SandboxFaults } from './types.ts'
@@ -66,38 +66,32 @@ export class FaultSettings {
   }
 }
 
+/** What the routes of both APIs go by. */
+export interface Sources {
+  /** The sandbox's time, `clockOffsetMs` included. */
+  clock: Clock
+  /** Unaffected by `clockOffsetMs`: a clock that is set back must not undo what time has completed. */
+  elapsedClock: Clock
+  faults: FaultSettings
+}
+
 /** Applies the current faults to each request. Requests that can still be answered go on to the routes. */
 export function injectFaults(settings: FaultSettings, random: () => number): RequestHandler {
+  // A rate of 0 does not call `random`, so a test scripts random numbers only for the faults that it set.
+  const isHit = (rate: number) => rate > 0 && random() < rate
   return async (request, response, next) => {
     const { scope, latencyMs } = settings.current
     if (scope !== 'all' && scope !== areaOf(request.path)) return next()
     if (latencyMs > 0 && !(await hasWaited(response, latencyMs))) return
-    switch (drawFault(settings.current, random)) {
-      case 'reset':
-        request.socket.resetAndDestroy()
-        return
-      case 'hang':
-        return
-      case 'error':
-        throw new Refusal(503, 'SERVICE_UNAVAILABLE', 'the sandbox was asked to fail this request')
-      case 'cut':
-        cutAnswer(response)
-        return next()
-      case 'none':
-        return next()
+    const faults = settings.current
+    if (isHit(faults.resetRate)) return void request.socket.resetAndDestroy()
+    if (isHit(faults.hangRate)) return
+    if (isHit(faults.errorRate)) {
+      throw new Refusal(503, 'SERVICE_UNAVAILABLE', 'the sandbox was asked to fail this request')
     }
+    if (isHit(faults.cutRate)) cutAnswer(response)
+    next()
   }
-}
-
-type Fault = 'reset' | 'hang' | 'error' | 'cut' | 'none'
-
-function drawFault(faults: SandboxFaults, random: () => number): Fault {
-  // A rate of 0 does not call `random`, so a test scripts random numbers only for the faults that it set.
-  if (faults.resetRate > 0 && random() < faults.resetRate) return 'reset'
-  if (faults.hangRate > 0 && random() < faults.hangRate) return 'hang'
-  if (faults.errorRate > 0 && random() < faults.errorRate) return 'error'
-  if (faults.cutRate > 0 && random() < faults.cutRate) return 'cut'
-  return 'none'
 }
 
 function areaOf(path: string): 'swap' | 'payments' {
@@ -105,16 +99,12 @@ function areaOf(path: string): 'swap' | 'payments' {
 }
 
 /** False if the client left during the wait. Its timer is then cleared, so that it does not delay a shutdown. */
-async function hasWaited(response: Response, latencyMs: number): Promise<boolean> {
-  const clientGone = new AbortController()
-  const onClose = () => clientGone.abort()
-  response.once('close', onClose)
-  try {
-    await sleep(latencyMs, undefined, { signal: clientGone.signal })
-    return true
-  } catch {
-    return false
-  } finally {
-    response.off('close', onClose)
-  }
+function hasWaited(response: Response, latencyMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, latencyMs, true)
+    response.once('close', () => {
+      clearTimeout(timer)
+      resolve(false)
+    })
+  })
 }

@@ -1,24 +1,15 @@
 import { randomInt, randomUUID } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { z } from 'zod'
-import type { Clock } from '../clock.ts'
-import { issuesOf, Refusal, RefusedOrder } from './answer.ts'
-import type { FaultSettings } from './faults.ts'
+import { Refusal, RefusedOrder, read } from './answer.ts'
+import type { Sources } from './faults.ts'
 import type { Prices } from './prices.ts'
 import { type Amount, amountOf, convert, type Quote, type QuoteBook } from './quote-book.ts'
 import type { OrderOutcome } from './types.ts'
 
 interface Order {
-  id: string
-  pairId: string
-  amount: Amount
-  toAmount: Amount
-  addresses: z.infer<typeof addressesSchema>
-  payInAddress: string
-  payInAddressTag: string
-  providerOrderId: string
-  /** The id of the quote that a float order uses; else one of no rate in particular. */
-  rateId: string
+  /** What does not change, as it is answered. */
+  facts: { id: string; amount: Amount; toAmount: Amount } & z.infer<typeof addressesSchema>
   toTransactionId: string
   outcome: OrderOutcome
   /** The transaction that the client noted, and when, counted from when the order was placed. */
@@ -53,14 +44,9 @@ const quoteIdSchema = z.union([
   z.object({ id: z.string() }).transform(({ id }) => id),
 ])
 
-interface OrderSources {
+interface OrderSources extends Sources {
   prices: Prices
   quotes: QuoteBook
-  /** The sandbox's time, `clockOffsetMs` included. */
-  clock: Clock
-  /** Unaffected by `clockOffsetMs`: a clock that is set back must not turn a complete order into a new one. */
-  elapsedClock: Clock
-  faults: FaultSettings
 }
 
 export class Orders {
@@ -82,7 +68,7 @@ export class Orders {
     const named = this.#namedQuote(body)
     // A quote that is known by its id already has the terms, so an order that names it may leave them out.
     const filled = { ...named, ...body }
-    const quote = named ?? this.#sources.quotes.byTerms(read(termsSchema, filled))
+    const quote = named ?? this.#sources.quotes.byTerms(read(termsSchema, filled, 'INVALID_ORDER'))
     if (quote !== undefined && this.#sources.clock.nowMs() >= quote.expiry) {
       throw new RefusedOrder(`the quote expired at ${quote.expiry}`)
     }
@@ -95,18 +81,18 @@ export class Orders {
 
   /** The newest first. */
   list({ fromAddress, fromAsset, toAddress, toAsset }: OrderFilter, maxLength: number): object[] {
-    const wanted = (order: Order) =>
-      (fromAddress === null || order.addresses.fromAddress === fromAddress) &&
+    const wanted = (order: Order['facts']) =>
+      (fromAddress === null || order.fromAddress === fromAddress) &&
       (fromAsset === null || order.amount.assetId === fromAsset) &&
-      (toAddress === null || order.addresses.toAddress === toAddress) &&
+      (toAddress === null || order.toAddress === toAddress) &&
       (toAsset === null || order.toAmount.assetId === toAsset)
-    const found = [...this.#orders.values()].filter(wanted).slice(0, maxLength)
+    const found = [...this.#orders.values()].filter(({ facts }) => wanted(facts)).slice(0, maxLength)
     return found.map((order) => this.#describe(order))
   }
 
   noteTransaction(id: string, body: Record<string, unknown>): object {
     const order = this.#find(id)
-    const transactionId = read(transactionSchema, body)
+    const transactionId = read(transactionSchema, body, 'INVALID_ORDER')
     if (order.noted !== undefined || this.#transactions.has(transactionId)) {
       throw new Refusal(412, 'PRECONDITION_FAILED', 'the transaction is already known')
     }
@@ -126,24 +112,17 @@ export class Orders {
   }
 
   #describe(order: Order): object {
-    const { outcome, noted, createdAtMs } = order
-    const { status, sinceMs } = stateOf({ outcome, notedAfterMs: noted?.afterMs }, this.#ageMs(order))
+    const { status, sinceMs } = stateOf(order, this.#ageMs(order))
+    const { id, ...facts } = order.facts
     return {
-      id: order.id,
+      id,
       status,
-      pairId: order.pairId,
-      amount: order.amount,
-      toAmount: order.toAmount,
-      ...order.addresses,
-      payInAddress: order.payInAddress,
-      payInAddressTag: order.payInAddressTag,
-      providerOrderId: order.providerOrderId,
-      rateId: order.rateId,
-      fromTransactionId: noted?.transactionId,
+      ...facts,
+      fromTransactionId: order.noted?.transactionId,
       toTransactionId: status === 'complete' ? order.toTransactionId : undefined,
       message: statusMessages[status],
-      createdAt: new Date(createdAtMs).toISOString(),
-      updatedAt: new Date(createdAtMs + sinceMs).toISOString(),
+      createdAt: new Date(order.createdAtMs).toISOString(),
+      updatedAt: new Date(order.createdAtMs + sinceMs).toISOString(),
       extraFeatures: {},
     }
   }
@@ -154,13 +133,13 @@ export class Orders {
   }
 
   #place(body: Record<string, unknown>, quote: Quote | undefined): object {
-    const terms = read(termsSchema, body)
-    const addresses = read(addressesSchema, body)
+    const terms = read(termsSchema, body, 'INVALID_ORDER')
+    const addresses = read(addressesSchema, body, 'INVALID_ORDER')
     const pair = this.#sources.prices.pair(terms.pairId)
     if (pair === undefined) throw new RefusedOrder('the pair is unknown')
     const amount = amountOf(pair.from, 'fromAmount', terms.fromAmount)
     const nowMs = this.#sources.clock.nowMs()
-    const order: Order = {
+    const facts = {
       id: randomUUID(),
       pairId: pair.id,
       amount,
@@ -168,26 +147,24 @@ export class Orders {
         terms.toAmount == null
           ? convert(pair, amount.value, this.#sources.prices.priceOf(pair, nowMs))
           : amountOf(pair.to, 'toAmount', terms.toAmount),
-      addresses,
+      ...addresses,
       payInAddress: `sandbox-${randomUUID()}`,
       payInAddressTag: String(randomInt(100_000, 1_000_000)),
       providerOrderId: `sandbox-${randomUUID()}`,
+      // Of no rate in particular, where the order uses no quote.
       rateId: quote?.id ?? randomUUID(),
+    }
+    const order: Order = {
+      facts,
       toTransactionId: `sandbox-${randomUUID()}`,
       outcome: this.#sources.faults.current.orderOutcome,
       noted: undefined,
       createdAtMs: nowMs,
       startedAtMs: this.#sources.elapsedClock.nowMs(),
     }
-    this.#orders.set(order.id, order)
+    this.#orders.set(facts.id, order)
     return this.#describe(order)
   }
-}
-
-function read<Output>(schema: z.ZodType<Output>, body: unknown): Output {
-  const parsed = schema.safeParse(body)
-  if (parsed.success) return parsed.data
-  throw new Refusal(400, 'INVALID_ORDER', issuesOf(parsed.error))
 }
 
 interface OrderState {
@@ -208,21 +185,14 @@ const statusMessages: Record<OrderState['status'], string> = {
   expired: 'No deposit came to the sandbox in time.',
 }
 
-/** `notedAfterMs`: when the client named its transaction, which counts as the deposit. */
-function stateOf(
-  { outcome, notedAfterMs }: { outcome: OrderOutcome; notedAfterMs: number | undefined },
-  ageMs: number,
-): OrderState {
+function stateOf({ outcome, noted }: Order, ageMs: number): OrderState {
   const isPaid = outcome !== 'expired'
-  const depositedAfterMs = Math.min(
-    notedAfterMs ?? Number.POSITIVE_INFINITY,
-    isPaid ? stepMs : Number.POSITIVE_INFINITY,
-  )
+  const never = Number.POSITIVE_INFINITY
+  // A transaction that the client notes counts as the deposit.
+  const depositedAfterMs = Math.min(noted?.afterMs ?? never, isPaid ? stepMs : never)
   const expiresAfterMs = 2 * stepMs
-  if (depositedAfterMs >= expiresAfterMs && ageMs >= expiresAfterMs) {
-    return { status: 'expired', sinceMs: expiresAfterMs }
-  }
-  if (ageMs < depositedAfterMs) return { status: 'awaiting', sinceMs: 0 }
+  if (ageMs < Math.min(depositedAfterMs, expiresAfterMs)) return { status: 'awaiting', sinceMs: 0 }
+  if (depositedAfterMs >= expiresAfterMs) return { status: 'expired', sinceMs: expiresAfterMs }
   const endsAfterMs = depositedAfterMs + stepMs
   if (ageMs < endsAfterMs) return { status: 'inProgress', sinceMs: depositedAfterMs }
   return { status: isPaid ? outcome : 'complete', sinceMs: endsAfterMs }

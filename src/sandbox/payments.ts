@@ -1,210 +1,193 @@
-import { randomUUID } from 'node:crypto'
-import { type RequestHandler, Router } from 'express'
+import { type Request, type Response, Router } from 'express'
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '../clock.ts'
-import { answerJson, Refusal } from './answer.ts'
+import { z } from 'zod'
+import { answerJson, Refusal, read } from './answer.ts'
+import type { Sources } from './faults.ts'
+import { type Fields, type Kind, PaymentCollection } from './payment-collection.ts'
 import { bodyAsJsonObject, bodyBytes, queryOf } from './requests.ts'
 
-/** One thing of the payments API, such as a checkout: what was posted, with a few fields of the sandbox's own. */
-interface Payment {
-  id: string
-  createdAt: string
-  startedAtMs: number
-  /** Kept as text, because the length of a text says how much memory it takes. */
-  postedJson: string
-  /** What it belongs to, such as the merchant of a charge. */
-  ownFields: Record<string, string>
-  /** Until it is set, the status depends on time alone. */
-  finalStatus: 'cancelled' | 'completed' | 'refunded' | undefined
-}
-
-interface Clocks {
-  /** The sandbox's time, `clockOffsetMs` included. */
-  clock: Clock
-  /** Unaffected by `clockOffsetMs`: a completed checkout stays completed. */
-  elapsedClock: Clock
-}
-
-const bounds = { max: 1000, maxSize: 16 * 1024 * 1024 }
+const oneDayMs = 86_400_000
 const defaultListLength = 20
 const maxListLength = 100
+const maxCharges = 1000
 
-class PaymentCollection {
-  readonly #clocks: Clocks
-  readonly #statusByTime: (ageMs: number) => string
-  readonly #payments = new LRUCache<string, Payment>(bounds)
+/** The body of an answer. `id`: what the path has in place of `:id`. */
+type Answer = (id: string, request: Request) => object
 
-  /** `statusByTime`: the status until it is cancelled, completed or refunded. */
-  constructor(clocks: Clocks, statusByTime: (ageMs: number) => string) {
-    this.#clocks = clocks
-    this.#statusByTime = statusByTime
-  }
-
-  create(posted: Record<string, unknown>, ownFields: Record<string, string> = {}): object {
-    const payment: Payment = {
-      id: randomUUID(),
-      createdAt: new Date(this.#clocks.clock.nowMs()).toISOString(),
-      startedAtMs: this.#clocks.elapsedClock.nowMs(),
-      postedJson: JSON.stringify(posted),
-      ownFields,
-      finalStatus: undefined,
-    }
-    this.#payments.set(payment.id, payment, { size: payment.postedJson.length })
-    return this.#describe(payment)
-  }
-
-  one(id: string): object {
-    return this.#describe(this.#find(id))
-  }
-
-  /** The newest first. */
-  list(query: URLSearchParams, isListed: (payment: Payment) => boolean = () => true): object {
-    const newest = [...this.#payments.values()].filter(isListed).slice(0, readLimit(query.get('limit')))
-    return { data: newest.map((payment) => this.#describe(payment)) }
-  }
-
-  /** Undefined: the id is unknown. */
-  statusOf(id: string): string | undefined {
-    const payment = this.#payments.peek(id)
-    return payment && this.#status(payment)
-  }
-
-  /** Cancels, completes or refunds one that has the status `from`; otherwise it throws a 409 with this code. */
-  end(id: string, { from, to, code }: { from: string; to: Payment['finalStatus']; code: string }): object {
-    const payment = this.#find(id)
-    const status = this.#status(payment)
-    if (status !== from) throw new Refusal(409, code, `its status is ${status}, not ${from}`)
-    payment.finalStatus = to
-    return this.#describe(payment)
-  }
-
-  #find(id: string): Payment {
-    const payment = this.#payments.peek(id)
-    if (payment === undefined) throw new Refusal(404, 'NOT_FOUND', 'the id is unknown')
-    return payment
-  }
-
-  #status({ finalStatus, startedAtMs }: Payment): string {
-    return finalStatus ?? this.#statusByTime(this.#clocks.elapsedClock.nowMs() - startedAtMs)
-  }
-
-  #describe(payment: Payment): object {
-    const { id, createdAt, ownFields } = payment
-    const own = { id, status: this.#status(payment), createdAt, ...ownFields }
-    // Spread twice: first for their place in the answer, last so that posted fields do not replace them.
-    return { ...own, ...JSON.parse(payment.postedJson), ...own }
-  }
+interface ChargeQuote {
+  amount: string
+  expiresAtMs: number
 }
 
-/** List parameters are not documented, so a malformed one is ignored rather than refused. */
-function readLimit(text: string | null): number {
-  if (text === null || !/^\d{1,9}$/.test(text)) return defaultListLength
-  return Math.min(Math.max(1, Number(text)), maxListLength)
-}
-
-const checkoutOpenMs = 2000
-const checkoutStatus = (ageMs: number) => (ageMs >= checkoutOpenMs ? 'completed' : 'open')
-const families = [
-  '/checkouts',
-  '/subscriptions',
-  '/subscription-checkouts',
-  '/refunds',
-  '/payments',
-  '/merchants',
-  '/settings',
-]
+const settles = ['open', 'completed'] as const
+const wholeOrText = z.union([z.string().min(1), z.int()])
+const refundSchema = z.looseObject({ destination: z.string().min(1), deadline: wholeOrText })
+const chargeSchema = z.looseObject({ amount: z.string().min(1), charge_nonce: wholeOrText })
 
 /** The payments API. Every checkout counts as paid after two seconds, or at once by `completeCheckout`. */
 export class Payments {
   readonly router = Router()
+  readonly #sources: Sources
   readonly #checkouts: PaymentCollection
-  readonly #refunds: PaymentCollection
+  readonly #subscriptions: PaymentCollection
+  readonly #charges: PaymentCollection
+  /** The last one of each subscription. */
+  readonly #chargeQuotes = new LRUCache<string, ChargeQuote>({ max: maxCharges })
 
-  constructor(clocks: Clocks) {
-    this.#checkouts = new PaymentCollection(clocks, checkoutStatus)
-    this.#refunds = new PaymentCollection(clocks, () => 'succeeded')
-    const subscriptions = new PaymentCollection(clocks, () => 'active')
-    this.router.use(families, requireKey)
-    this.#collection('/checkouts', this.#checkouts)
-    this.#cancelling('/checkouts', this.#checkouts, 'open')
-    this.#collection('/subscriptions', subscriptions)
-    this.#cancelling('/subscriptions', subscriptions, 'active')
-    this.#collection('/subscription-checkouts', new PaymentCollection(clocks, checkoutStatus))
-    this.router.post('/refunds', this.#refuseUnpaid)
-    this.#collection('/refunds', this.#refunds)
-    this.#payments(new PaymentCollection(clocks, () => 'succeeded'))
-    this.#charges(new PaymentCollection(clocks, () => 'succeeded'))
-    this.#settings()
+  constructor(sources: Sources) {
+    const collection = (kind: Kind) => new PaymentCollection(sources, kind)
+    const checkouts = collection({ name: 'Checkout', prefix: 'chk_', statuses: settles })
+    const begun = collection({ name: 'Subscription checkout', prefix: 'schk_', statuses: settles })
+    const subscriptions = collection({ name: 'Subscription', statuses: ['incomplete', 'active'] })
+    const payments = collection({ name: 'Payment', prefix: 'pay_' })
+    const refunds = collection({ name: 'Refund' })
+    const charges = collection({ name: 'Charge' })
+    this.#sources = sources
+    this.#checkouts = checkouts
+    this.#subscriptions = subscriptions
+    this.#charges = charges
+    let settings = {}
+
+    const listed = { checkouts, 'subscription-checkouts': begun, subscriptions, payments, refunds }
+    for (const [path, collection] of Object.entries(listed)) {
+      this.#answer(200, {
+        [`get /${path}`]: (_id, request) => listOf(request, collection),
+        [`get /${path}/:id`]: (id) => collection.one(id),
+      })
+    }
+    this.#answer(201, {
+      'post /checkouts': (_id, request) => this.#createCheckout(bodyAsJsonObject(request)),
+      'post /subscription-checkouts': (_id, request) => {
+        const posted = bodyAsJsonObject(request)
+        return begun.create(posted, { subscriptionId: subscriptions.create(posted).id })
+      },
+      'post /subscriptions': (_id, request) =>
+        subscriptions.create(bodyAsJsonObject(request), { status: 'active' }),
+      'post /subscriptions/:id/charge': (id, request) => this.#charge(id, request),
+      'post /payments': (_id, request) => {
+        const posted = bodyAsJsonObject(request)
+        return payments.create(posted, isTwoStep(posted) ? { status: 'authorized' } : {})
+      },
+      'post /payments/:id/refund': (id, request) => {
+        const posted = signedBody(request, refundSchema)
+        payments.change(id, 'succeeded', 'refunded')
+        return refunds.create(posted, { paymentId: id })
+      },
+      'post /refunds': (_id, request) => refunds.create(this.#ofPaidCheckout(bodyAsJsonObject(request))),
+      'post /merchants/:id/charges': (id, request) =>
+        charges.create(bodyAsJsonObject(request), { merchantId: id }),
+    })
+    this.#answer(200, {
+      'post /checkouts/:id/cancel': (id) => checkouts.change(id, 'open', 'cancelled'),
+      'patch /subscription-checkouts/:id/cancel': (id) => {
+        const cancelled = begun.change(id, 'open', 'cancelled')
+        const subscription = subscriptions.one(String(cancelled.subscriptionId))
+        subscriptions.change(subscription.id, subscription.status, 'cancelled')
+        return cancelled
+      },
+      'post /subscriptions/:id/cancel': (id) => subscriptions.change(id, 'active', 'cancelled'),
+      'post /subscriptions/:id/charge-quote': (id) => this.#quoteCharge(id),
+      'get /subscriptions/:id/charges': (id, request) =>
+        listOf(request, charges, { subscriptionId: subscriptions.one(id).id }),
+      'post /payments/:id/capture': (id, request) => {
+        requireSignature(request)
+        return payments.change(id, 'authorized', 'succeeded')
+      },
+      'get /merchants/:id/charges': (id, request) => listOf(request, charges, { merchantId: id }),
+      'get /settings': () => settings,
+      'put /settings': (_id, request) => {
+        settings = bodyAsJsonObject(request)
+        return settings
+      },
+    })
   }
 
   completeCheckout(id: string): object {
-    if (this.#checkouts.statusOf(id) === 'completed') return this.#checkouts.one(id)
-    return this.#checkouts.end(id, { from: 'open', to: 'completed', code: 'NOT_OPEN' })
+    const checkout = this.#checkouts.one(id)
+    return checkout.status === 'completed' ? checkout : this.#checkouts.change(id, 'open', 'completed')
   }
 
-  #collection(path: string, collection: PaymentCollection): void {
-    this.router.post(path, (request, response) => {
-      answerJson(response, 201, collection.create(bodyAsJsonObject(request)))
-    })
-    this.router.get(path, (request, response) => {
-      answerJson(response, 200, collection.list(queryOf(request)))
-    })
-    this.router.get(`${path}/:id` as const, (request, response) => {
-      answerJson(response, 200, collection.one(request.params.id))
-    })
-  }
-
-  #cancelling(path: string, collection: PaymentCollection, from: string): void {
-    this.router.post(`${path}/:id/cancel` as const, (request, response) => {
-      const change = { from, to: 'cancelled', code: 'NOT_CANCELLABLE' } as const
-      answerJson(response, 200, collection.end(request.params.id, change))
-    })
-  }
-
-  #refuseUnpaid: RequestHandler = (request, _response, next) => {
-    const { checkoutId } = bodyAsJsonObject(request)
-    if (typeof checkoutId !== 'string') throw new Refusal(400, 'MISSING_CHECKOUT', 'checkoutId is required')
-    if (this.#checkouts.statusOf(checkoutId) !== 'completed') {
-      throw new Refusal(422, 'NOT_REFUNDABLE', 'only a completed checkout can be refunded')
+  #answer(status: number, answers: Record<string, Answer>): void {
+    for (const [route, answer] of Object.entries(answers)) {
+      const [method, path] = route.split(' ') as ['get' | 'post' | 'put' | 'patch', string]
+      this.router[method](path, (request, response) => {
+        requireKey(request, response)
+        answerJson(response, status, answer(String(request.params.id), request))
+      })
     }
-    next()
   }
 
-  #payments(payments: PaymentCollection): void {
-    this.#collection('/payments', payments)
-    this.router.post('/payments/:id/refund', (request, response) => {
-      const posted = bodyBytes(request).length === 0 ? {} : bodyAsJsonObject(request)
-      payments.end(request.params.id, { from: 'succeeded', to: 'refunded', code: 'NOT_REFUNDABLE' })
-      answerJson(response, 201, this.#refunds.create(posted, { paymentId: request.params.id }))
-    })
+  #createCheckout(posted: Fields): object {
+    if (!isTwoStep(posted)) return this.#checkouts.create(posted)
+    const inOneDay = new Date(this.#sources.clock.nowMs() + oneDayMs).toISOString()
+    return this.#checkouts.create(posted, { expires_at: posted.expires_at ?? inOneDay })
   }
 
-  #charges(charges: PaymentCollection): void {
-    this.router.post('/merchants/:id/charges', (request, response) => {
-      const merchant = { merchantId: request.params.id }
-      answerJson(response, 201, charges.create(bodyAsJsonObject(request), merchant))
-    })
-    this.router.get('/merchants/:id/charges', (request, response) => {
-      const isOfMerchant = (one: { ownFields: Record<string, string> }) =>
-        one.ownFields.merchantId === request.params.id
-      answerJson(response, 200, charges.list(queryOf(request), isOfMerchant))
-    })
+  #ofPaidCheckout(posted: Fields): object {
+    const { checkoutId: id } = posted
+    if (typeof id !== 'string') throw new Refusal(400, 'invalid_request', 'checkoutId is required')
+    if (this.#checkouts.newest(1, { id, status: 'completed' }).length > 0) return posted
+    throw new Refusal(422, 'invalid_state', 'only a completed checkout can be refunded')
   }
 
-  #settings(): void {
-    let settings: Record<string, unknown> = {}
-    this.router.get('/settings', (_request, response) => answerJson(response, 200, settings))
-    this.router.put('/settings', (request, response) => {
-      settings = bodyAsJsonObject(request)
-      answerJson(response, 200, settings)
-    })
+  /** It lives as long as a quote of the swap API does. */
+  #quoteCharge(id: string): object {
+    const { amount, token } = this.#subscriptions.having('active', id)
+    if (token !== undefined) throw new Refusal(409, 'invalid_state', 'a plan in tokens has no quote')
+    const { clock, faults } = this.#sources
+    // In whole seconds, as published.
+    const expiresAtMs = Math.ceil((clock.nowMs() + faults.current.quoteLifetimeMs) / 1000) * 1000
+    const quote = { amount: /^\d+$/.test(String(amount)) ? String(amount) : '9990000', expiresAtMs }
+    this.#chargeQuotes.set(id, quote)
+    return { amount: quote.amount, expires_at: new Date(expiresAtMs).toISOString().replace('.000', '') }
+  }
+
+  #charge(id: string, request: Request): object {
+    const own = { subscriptionId: id, failure_reason: null }
+    if (this.#subscriptions.having('active', id).token !== undefined) {
+      if (bodyBytes(request).length === 0) return this.#charges.create({}, own)
+      throw new Refusal(400, 'invalid_request', 'a charge of a plan in tokens has no body')
+    }
+    const posted = signedBody(request, chargeSchema)
+    const reason = this.#whyNotCharged(id, posted)
+    if (reason === undefined) return this.#charges.create(posted, own)
+    this.#charges.create(posted, { ...own, status: 'failed', failure_reason: reason })
+    throw new Refusal(422, reason, 'the contract reverts')
+  }
+
+  #whyNotCharged(id: string, posted: z.infer<typeof chargeSchema>): string | undefined {
+    const nonce = String(posted.charge_nonce)
+    const charged = this.#charges.newest(maxCharges, { subscriptionId: id, status: 'succeeded' })
+    if (charged.some((one) => String(one.charge_nonce) === nonce)) return 'charge_nonce_used'
+    const quote = this.#chargeQuotes.get(id)
+    if (quote?.amount !== posted.amount) return 'amount_not_quoted'
+    return this.#sources.clock.nowMs() >= quote.expiresAtMs ? 'quote_expired' : undefined
   }
 }
 
-const requireKey: RequestHandler = (request, response, next) => {
-  if (!/^Bearer +\S/i.test(request.headers.authorization ?? '')) {
-    response.setHeader('WWW-Authenticate', 'Bearer')
-    throw new Refusal(401, 'UNAUTHORIZED', 'send Authorization: Bearer and any key')
-  }
-  next()
+function isTwoStep({ payment_method: method, payment_mode: mode }: Fields): boolean {
+  return (method ?? mode) === 'two_step'
+}
+
+/** List parameters are not documented, so a malformed one is ignored rather than refused. */
+function listOf(request: Request, collection: PaymentCollection, chosen: Fields = {}): object {
+  const text = queryOf(request).get('limit') ?? ''
+  const limit = /^\d{1,9}$/.test(text) ? Math.max(1, Number(text)) : defaultListLength
+  return { data: collection.newest(Math.min(limit, maxListLength), chosen) }
+}
+
+function requireKey(request: Request, response: Response): void {
+  if (/^Bearer +\S/i.test(request.headers.authorization ?? '')) return
+  response.setHeader('WWW-Authenticate', 'Bearer')
+  throw new Refusal(401, 'unauthorized', 'send Authorization: Bearer and a key such as sk_test_1')
+}
+
+function signedBody<Output>(request: Request, schema: z.ZodType<Output>): Output {
+  requireSignature(request)
+  return read(schema, bodyAsJsonObject(request), 'invalid_request')
+}
+
+/** What the provider verifies of it is not known, so any one is good here. */
+function requireSignature(request: Request): void {
+  if (!request.headers['x-signature']) throw new Refusal(401, 'invalid_signature', 'send X-Signature')
 }

@@ -1,4 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { Duplex } from 'node:stream'
 import express, { type ErrorRequestHandler, type Express, type RequestHandler, Router } from 'express'
@@ -11,10 +12,11 @@ import { Payments } from './payments.ts'
 import { bodyAsJsonObject, readBody, recordRequests } from './requests.ts'
 import { createSwapRouter } from './swap.ts'
 import { type RecordedRequest, SandboxError, type SandboxFaults, type SandboxOptions } from './types.ts'
+import { sendWebhook, type WebhookEvent } from './webhooks.ts'
 
 // biome-ignore lint/performance/noBarrelFile: this is the entry quotegate/sandbox.
 export { SandboxError } from './types.ts'
-export type { Clock, RecordedRequest, SandboxFaults, SandboxOptions }
+export type { Clock, RecordedRequest, SandboxFaults, SandboxOptions, WebhookEvent }
 
 export interface Sandbox {
   /** The URL of both APIs: the SWAP_BASE_URL and PAYMENTS_BASE_URL of a gateway. */
@@ -23,6 +25,8 @@ export interface Sandbox {
   readonly requests: RecordedRequest[]
   /** Merges `next` into the current faults and returns all of them. Throws if a value is bad. */
   faults(next?: Partial<SandboxFaults>): SandboxFaults
+  /** Sends a signed event of the payments API until a 2xx, five times at most. A status of 0: there was no answer. */
+  sendWebhook(event: WebhookEvent): Promise<{ id: string; statuses: number[] }>
   /** Ends every connection at once, hanging ones too. */
   close(): Promise<void>
   /** `close()`, for `await using`. */
@@ -40,7 +44,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   })
   const clock: Clock = { nowMs: () => elapsedClock.nowMs() + faults.current.clockOffsetMs }
   const requests: RecordedRequest[] = []
-  const payments = new Payments({ clock, elapsedClock })
+  const sources = { clock, elapsedClock, faults }
+  const payments = new Payments(sources)
 
   const app = express()
   app.disable('x-powered-by')
@@ -50,7 +55,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   app.use(injectFaults(faults, random))
   // Stamped again after a slow body or a latency, because servers date an answer when they write it.
   app.use(stamp(clock))
-  app.use('/v3', createSwapRouter({ prices: options.prices ?? {}, faults, clock, elapsedClock }))
+  app.use('/v3', createSwapRouter(options.prices ?? {}, sources))
   app.use(payments.router)
   app.use(refuseUnknownPath)
   app.use(answerWithError)
@@ -60,7 +65,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     server.unref()
     server.on('connection', (socket) => socket.unref())
   }
-  await listen(server, host, port)
+  await once(server.listen(port, host), 'listening')
   const closed = new Promise<void>((resolve) => server.once('close', resolve))
   function close(): Promise<void> {
     server.close()
@@ -71,6 +76,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     url: urlOf(server),
     requests,
     faults: (next = {}) => faults.merge(next),
+    sendWebhook: (event) => sendWebhook(event, clock),
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -96,8 +102,8 @@ const refuseUnknownPath: RequestHandler = () => {
   throw new Refusal(404, 'NOT_FOUND', 'the sandbox has nothing at this path')
 }
 
-const answerWithError: ErrorRequestHandler = (error, _request, response, _next) =>
-  answerError(response, error)
+const answerWithError: ErrorRequestHandler = (error, request, response, _next) =>
+  answerError(response, error, request.path)
 
 function stamp(clock: Clock): RequestHandler {
   return (_request, response, next) => {
@@ -106,23 +112,21 @@ function stamp(clock: Clock): RequestHandler {
   }
 }
 
-type HandleWithFallback = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  fallback: (error?: unknown) => void,
-) => void
-
 function createSandboxServer(app: Express, clock: Clock): Server {
   // Express calls the third argument, which its types lack, instead of our error handler when it cannot parse
   // the target.
-  const handle: HandleWithFallback = app
+  const handle: (...given: [...Parameters<RequestListener>, (error?: unknown) => void]) => void = app
   // Otherwise Node would answer a request without Host itself, and that answer would lack the Sandbox header.
   const server = createServer({ requireHostHeader: false }, (request, response) => {
     response.sendDate = false
     response.setHeader('Sandbox', 'quotegate')
     handle(request, response, (error?: unknown) => {
       response.setHeader('Date', dateHeader(clock))
-      answerError(response, error ?? new Refusal(400, 'BAD_TARGET', 'the target cannot be read'))
+      answerError(
+        response,
+        error ?? new Refusal(400, 'BAD_TARGET', 'the target cannot be read'),
+        request.url ?? '',
+      )
     })
   })
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
@@ -151,16 +155,6 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, clock: C
 
 function dateHeader(clock: Clock): string {
   return new Date(clock.nowMs()).toUTCString()
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
 }
 
 function urlOf(server: Server): string {

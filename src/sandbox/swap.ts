@@ -1,33 +1,24 @@
 import type { ServerResponse } from 'node:http'
 import { type Request, type RequestHandler, Router } from 'express'
-import type { Clock } from '../clock.ts'
 import { productOf } from '../http/decimal.ts'
 import { answerJson, answerText, Refusal, RefusedOrder } from './answer.ts'
-import type { FaultSettings } from './faults.ts'
+import type { Sources } from './faults.ts'
 import { locate } from './geolocation.ts'
 import { Orders } from './orders.ts'
 import { type Asset, type Pair, Prices } from './prices.ts'
 import { QuoteBook } from './quote-book.ts'
 import { bodyAsJsonObject, queryOf } from './requests.ts'
 
-interface SwapOptions {
-  prices: Record<string, number>
-  faults: FaultSettings
-  /** The sandbox's time, `clockOffsetMs` included. */
-  clock: Clock
-  /** Unaffected by `clockOffsetMs`. */
-  elapsedClock: Clock
-}
-
 const maxOrderList = 100
 const maxAssetList = 1000
 
 /** The swap API, mounted at `/v3`. */
-export function createSwapRouter({ prices: fixedPrices, faults, clock, elapsedClock }: SwapOptions): Router {
+export function createSwapRouter(fixedPrices: Record<string, number>, sources: Sources): Router {
+  const { faults, clock } = sources
   const router = Router()
   const prices = new Prices(fixedPrices)
   const quotes = new QuoteBook()
-  const orders = new Orders({ prices, quotes, clock, elapsedClock, faults })
+  const orders = new Orders({ ...sources, prices, quotes })
   const expiryFromNowMs = () => Math.floor(clock.nowMs()) + faults.current.quoteLifetimeMs
   const isAllowed = (request: Request) => locate(request, faults.current.restrictedPlace).allowed
 

@@ -55,9 +55,9 @@ describe('docs/openapi.json', () => {
   })
 
   test('has every operation of the sandbox, those that only pass by their names in one entry', () => {
-    const clocks = { clock: systemClock, elapsedClock: systemClock }
-    const swap = createSwapRouter({ prices: {}, faults: new FaultSettings({}), ...clocks })
-    const ofSandbox = [...routesOf(swap, '/v3'), ...routesOf(new Payments(clocks).router)]
+    const sources = { clock: systemClock, elapsedClock: systemClock, faults: new FaultSettings({}) }
+    const swap = createSwapRouter({}, sources)
+    const ofSandbox = [...routesOf(swap, '/v3'), ...routesOf(new Payments(sources).router)]
     const described = onTraffic
       .filter(({ path, method }) => path !== '/{path}' && !['HEAD', 'TRACE'].includes(method))
       .map(({ method, path }) => `${method} ${path}`)

@@ -9,7 +9,12 @@ describe('payments', () => {
     ['POST', '/refunds'],
     ['GET', '/payments'],
     ['POST', '/payments/any/refund'],
+    ['POST', '/payments/any/capture'],
     ['GET', '/subscription-checkouts'],
+    ['PATCH', '/subscription-checkouts/any/cancel'],
+    ['POST', '/subscriptions/any/charge-quote'],
+    ['POST', '/subscriptions/any/charge'],
+    ['GET', '/subscriptions/any/charges'],
     ['GET', '/merchants/any/charges'],
     ['GET', '/settings'],
   ])('refuses %s %s without a bearer key', async (method, target) => {
@@ -18,8 +23,31 @@ describe('payments', () => {
     expect(status).toBe(401)
     expect(headers.get('www-authenticate')).toBe('Bearer')
     expect(headers.get('sandbox')).toBe('quotegate')
-    expect(body.code).toBe('UNAUTHORIZED')
+    expect(body).toEqual({ error: { type: 'unauthorized', message: expect.stringContaining('sk_test_') } })
     expect((await ask(sandbox, method, target, { headers: { Authorization: 'Basic abc' } })).status).toBe(401)
+  })
+
+  test.each([
+    ['GET', '/checkouts/none', 'Checkout not found'],
+    ['POST', '/checkouts/none/cancel', 'Checkout not found'],
+    ['PATCH', '/subscription-checkouts/none/cancel', 'Subscription checkout not found'],
+    ['POST', '/subscriptions/none/charge-quote', 'Subscription not found'],
+    ['GET', '/subscriptions/none/charges', 'Subscription not found'],
+    ['GET', '/payments/none', 'Payment not found'],
+    ['GET', '/refunds/none', 'Refund not found'],
+  ])('has nothing at %s %s, in the published form', async (method, target, message) => {
+    const sandbox = await startedSandbox()
+    const { status, body } = await pay(sandbox, method, target)
+    expect([status, body]).toEqual([404, { error: { type: 'not_found', message } }])
+  })
+
+  test('fails in the form of the API that was asked, at an unknown path and by a fault too', async () => {
+    const sandbox = await startedSandbox()
+    const { status, body } = await pay(sandbox, 'GET', '/checkouts/a/b')
+    expect([status, body.error.type]).toEqual([404, 'not_found'])
+    sandbox.faults({ errorRate: 1 })
+    expect((await pay(sandbox, 'GET', '/checkouts')).body.error.type).toBe('service_unavailable')
+    expect((await ask(sandbox, 'GET', '/v3/pairs')).body.code).toBe('SERVICE_UNAVAILABLE')
   })
 
   test('echoes any object, but no field that is its own', async () => {
@@ -35,7 +63,7 @@ describe('payments', () => {
     expect(status).toBe(201)
     expect(body).toEqual({
       ...posted,
-      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      id: expect.stringMatching(/^chk_[a-z]{24}$/),
       status: 'open',
       createdAt: new Date(startMs).toISOString(),
     })
@@ -54,7 +82,7 @@ describe('payments', () => {
     const sandbox = await startedSandbox()
     const { status, body } = await pay(sandbox, 'POST', '/checkouts', { text: 'x'.repeat(3 * 1024 * 1024) })
     expect(status).toBe(413)
-    expect(body.code).toBe('BODY_TOO_LARGE')
+    expect(body.error.type).toBe('body_too_large')
   })
 
   test('lists the newest first, as many as asked for', async () => {
@@ -100,6 +128,20 @@ describe('checkouts', () => {
     expect((await pay(sandbox, 'POST', `/checkouts/${body.id}/cancel`)).status).toBe(409)
     expect((await pay(sandbox, 'POST', `/sandbox/checkouts/${body.id}/complete`)).status).toBe(409)
   })
+})
+
+describe('two-step checkouts', () => {
+  test.each(['payment_method', 'payment_mode'])(
+    'by %s expire after a day, or when they say',
+    async (field) => {
+      const sandbox = await startedSandbox({ clock: new ManualClock() })
+      const expiry = async (posted: object) =>
+        (await pay(sandbox, 'POST', '/checkouts', posted)).body.expires_at
+      expect(await expiry({ [field]: 'two_step' })).toBe(new Date(startMs + 86_400_000).toISOString())
+      expect(await expiry({ [field]: 'two_step', expires_at: 'soon' })).toBe('soon')
+      expect(await expiry({ [field]: 'direct', signatures: ['0x1'] })).toBeUndefined()
+    },
+  )
 })
 
 describe('subscriptions', () => {

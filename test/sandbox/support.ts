@@ -61,3 +61,15 @@ export function pay(sandbox: Sandbox, method: string, target: string, body?: unk
     body,
   })
 }
+
+/** A POST with an `X-Signature`. */
+export function paySigned(sandbox: Sandbox, target: string, body?: unknown): Promise<Answer> {
+  return ask(sandbox, 'POST', target, {
+    headers: {
+      Authorization: 'Bearer sk_test_1',
+      'X-Signature': '0xsigned',
+      'Content-Type': 'application/json',
+    },
+    body,
+  })
+}

@@ -1,0 +1,100 @@
+import { randomInt } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { Refusal } from './answer.ts'
+import type { Sources } from './faults.ts'
+
+export type Fields = Record<string, unknown>
+
+/** One thing of the payments API, such as a checkout, as it is answered. */
+type Described = Fields & { id: string; status: string }
+
+interface Payment {
+  /** Fields of the sandbox's own, which posted ones do not replace. */
+  own: Fields & { id: string }
+  /** Kept as text, because the length of a text says how much memory it takes. */
+  postedJson: string
+  startedAtMs: number
+  /** Undefined: it depends on time alone. */
+  status: string | undefined
+}
+
+export interface Kind {
+  name: string
+  /** Where none is published, an id has 24 letters and no prefix, as in newer pages. */
+  prefix?: 'chk_' | 'pay_' | 'schk_'
+  /** At first, and by itself after two seconds. Default: succeeded. */
+  statuses?: readonly [string, string]
+}
+
+const settledAfterMs = 2000
+const bounds = { max: 1000, maxSize: 16 * 1024 * 1024 }
+
+export class PaymentCollection {
+  readonly #sources: Sources
+  readonly #kind: Kind
+  readonly #payments = new LRUCache<string, Payment>(bounds)
+
+  constructor(sources: Sources, kind: Kind) {
+    this.#sources = sources
+    this.#kind = kind
+  }
+
+  /** `own`: more fields of the sandbox's own. A status among them stays until it is changed. */
+  create(posted: object, { status, ...own }: Fields & { status?: string } = {}): Described {
+    const id = (this.#kind.prefix ?? '') + letters(24)
+    const payment: Payment = {
+      own: { id, status, createdAt: new Date(this.#sources.clock.nowMs()).toISOString(), ...own },
+      postedJson: JSON.stringify(posted),
+      startedAtMs: this.#sources.elapsedClock.nowMs(),
+      status,
+    }
+    this.#payments.set(id, payment, { size: payment.postedJson.length })
+    return this.#describe(payment)
+  }
+
+  one(id: string): Described {
+    return this.#describe(this.#find(id))
+  }
+
+  /** The newest whose own fields are these, the newest first. */
+  newest(limit: number, chosen: Fields = {}): Described[] {
+    const isChosen = (own: Fields) => Object.entries(chosen).every(([name, value]) => own[name] === value)
+    const found = [...this.#payments.values()].filter((payment) => isChosen(this.#own(payment)))
+    return found.slice(0, limit).map((payment) => this.#describe(payment))
+  }
+
+  /** Throws a 409 if it has another status. */
+  having(status: string, id: string): Described {
+    const found = this.one(id)
+    if (found.status === status) return found
+    throw new Refusal(409, 'invalid_state', `its status is ${found.status}, not ${status}`)
+  }
+
+  change(id: string, from: string, to: string): Described {
+    this.having(from, id)
+    this.#find(id).status = to
+    return this.one(id)
+  }
+
+  #find(id: string): Payment {
+    const payment = this.#payments.peek(id)
+    if (payment === undefined) throw new Refusal(404, 'not_found', `${this.#kind.name} not found`)
+    return payment
+  }
+
+  #own({ own, startedAtMs, status }: Payment): Described {
+    const isSettled = this.#sources.elapsedClock.nowMs() - startedAtMs >= settledAfterMs
+    const [first, settled] = this.#kind.statuses ?? ['succeeded', 'succeeded']
+    return { ...own, status: status ?? (isSettled ? settled : first) }
+  }
+
+  #describe(payment: Payment): Described {
+    const own = this.#own(payment)
+    // Spread twice: first for their place in the answer, last so that posted fields do not replace them.
+    return { ...own, ...JSON.parse(payment.postedJson), ...own }
+  }
+}
+
+export function letters(count: number): string {
+  return Array.from({ length: count }, () => String.fromCharCode(97 + randomInt(26))).join('')
+}

@@ -1,0 +1,66 @@
+import { createHmac } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Clock } from '../clock.ts'
+import { letters } from './payment-collection.ts'
+
+export interface WebhookEvent {
+  /** The receiver, such as `/webhooks/payments` of a gateway. */
+  url: string
+  /** `Sandbox-Signature` is the hexadecimal HMAC-SHA-256 of the body with it. */
+  secret: string
+  /** Default: a test event, which is a `subscription.charge_succeeded` with `"livemode":false`. */
+  type?:
+    | `payment.${'deposit_confirmed' | 'settled' | 'escrow_confirmed' | 'refunded'}`
+    | `payment.${'expired' | 'cancelled' | 'failed'}`
+    | `subscription_checkout.${'created' | 'completed'}`
+    | `subscription.${'created' | 'charged' | 'charge_succeeded' | 'charge_failed'}`
+  /** Default: a new one. */
+  id?: string
+  data?: object
+}
+
+const maxTries = 5
+const firstPauseMs = 50
+const timeoutMs = 10_000
+
+/** What the provider's pages show in this event. */
+const escrow = {
+  payer_addresses: ['sandbox-payer'],
+  on_chain_id: 'sandbox-escrow',
+  deposit_address: 'sandbox-deposit',
+  detected_chain: 'ethereum',
+}
+
+/** Sends the same bytes again, with growing pauses, until the receiver answers with a 2xx. */
+export async function sendWebhook(event: WebhookEvent, clock: Clock) {
+  const { url, secret, type, id = `evt_${letters(24)}` } = event
+  const body = JSON.stringify({
+    id,
+    // A test event: live ones have no livemode.
+    ...(type === undefined ? { livemode: false } : {}),
+    type: type ?? 'subscription.charge_succeeded',
+    createdAt: new Date(clock.nowMs()).toISOString(),
+    data: { ...(type === 'payment.escrow_confirmed' ? escrow : {}), ...event.data },
+  })
+  const signature = createHmac('sha256', secret).update(body).digest('hex')
+  const headers = { 'Content-Type': 'application/json', 'Sandbox-Signature': signature }
+  const statuses: number[] = []
+  for (let pauseMs = firstPauseMs; ; pauseMs *= 2) {
+    const status = await statusOf(new URL(url), { method: 'POST', headers, body })
+    statuses.push(status)
+    if ((status >= 200 && status < 300) || statuses.length === maxTries) return { id, statuses }
+    await sleep(pauseMs)
+  }
+}
+
+/** 0: there was no answer. */
+async function statusOf(url: URL, request: RequestInit): Promise<number> {
+  try {
+    const signal = AbortSignal.timeout(timeoutMs)
+    const response = await fetch(url, { ...request, redirect: 'manual', signal })
+    await response.body?.cancel()
+    return response.status
+  } catch {
+    return 0
+  }
+}
