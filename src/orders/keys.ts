@@ -13,9 +13,10 @@ export type KeptAnswer = Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 
 
 /**
  * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, and its answer is
- * lost. `large`: it was answered with more than is kept. A state only goes forward, from `sent` to one of the others.
+ * lost. `left`: the same, of a process that is gone, so that the store may know more. `large`: it was answered with more
+ * than is kept. A state only goes forward, from `sent` to one of the others.
  */
-type State = 'sent' | 'unknown' | 'large' | KeptAnswer
+type State = 'sent' | 'unknown' | 'left' | 'large' | KeptAnswer
 
 interface Known {
   readonly digest: string
@@ -39,6 +40,8 @@ export interface KeyKeeper {
   read?(keys: OrderKeys): Promise<void>
   /** Returns what it has of the key. Undefined: it is claimed now, or the keeper could not be asked in time. */
   claim(id: string, text: string): Promise<Omit<KeptKey, 'id'> | undefined>
+  /** The same without claiming it, where other processes write too. */
+  find?(id: string): Promise<Omit<KeptKey, 'id'> | undefined>
   /**
    * Of a key that was claimed so long ago. Without a text it is free again. Resolves once that is kept, or will be when
    * the keeper is back.
@@ -122,7 +125,9 @@ export class OrderKeys {
   ): Promise<KeptAnswer> {
     // What two requests with one key have to share.
     const digest = hash('sha256', Buffer.concat([Buffer.from(`${exchange.target}\n`), bytes]), 'base64url')
-    const known = this.#find(id) ?? (await this.#claim(id, digest))
+    let known = this.#find(id)
+    if (known?.state === 'left') known = (await this.#findElsewhere(id)) ?? known
+    known ??= await this.#claim(id, digest)
     if (known !== undefined) {
       const answer = this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
       exchange.outcome = {
@@ -163,7 +168,7 @@ export class OrderKeys {
     this.#forget(id)
     if (ageMs >= keptForMs) return
     this.#known.set(id, { digest, state: 'sent', claimedSteadyMs })
-    this.#enter(id, state === 'sent' ? 'unknown' : state)
+    this.#enter(id, state === 'sent' || state === 'unknown' ? 'left' : state)
   }
 
   /** A key that an earlier process left and then let go. */
@@ -193,7 +198,7 @@ export class OrderKeys {
 
   /** Returns what a keeper knows of the key already. */
   async #claim(id: string, digest: string): Promise<Known | undefined> {
-    const { events, keepers, orderMs } = this.#options
+    const { events, keepers } = this.#options
     const claimed: Known = { digest, state: 'sent', claimedSteadyMs: this.#steadyMs }
     this.#known.set(id, claimed)
     const found = await Promise.all(keepers.map((keeper) => keeper.claim(id, encode(claimed))))
@@ -208,9 +213,20 @@ export class OrderKeys {
     }
     this.#forget(id)
     await Promise.all(keepers.map((keeper, index) => found[index] ?? keeper.settle(id, undefined, 0)))
-    const { digest: itsDigest, state } = decode(other.text)
-    const isLost = state === 'sent' && other.ageMs > orderMs + graceMs
-    return { ...claimed, digest: itsDigest, state: isLost ? 'unknown' : state }
+    return this.#knownOf(other)
+  }
+
+  async #findElsewhere(id: string): Promise<Known | undefined> {
+    const found = await Promise.all(this.#options.keepers.map((keeper) => keeper.find?.(id)))
+    const other = found.find((one) => one !== undefined)
+    return other && this.#knownOf(other)
+  }
+
+  /** As a keeper has it. */
+  #knownOf({ text, ageMs }: Omit<KeptKey, 'id'>): Known {
+    const { digest, state } = decode(text)
+    const isLost = state === 'sent' && ageMs > this.#options.orderMs + graceMs
+    return { digest, state: isLost ? 'unknown' : state, claimedSteadyMs: this.#steadyMs - ageMs }
   }
 
   #noRoom(): Problem {
@@ -253,6 +269,7 @@ export class OrderKeys {
           headers: { 'Retry-After': '1' },
         })
       case 'unknown':
+      case 'left':
         events.orderKeyed('unknown')
         throw new Problem('order-outcome-unknown', {
           detail: `The order with this Idempotency-Key was sent, and its answer was lost. It is not sent again.${where}`,
@@ -288,7 +305,7 @@ export class OrderKeys {
     if (known === undefined) return
     known.state = state
     this.#bytes += bytesOf(state)
-    if (state !== 'unknown') this.#answered.add(id)
+    if (state !== 'unknown' && state !== 'left') this.#answered.add(id)
     while (this.#bytes > maxKeptBytes && this.#displace());
   }
 
@@ -339,12 +356,14 @@ function encode({ digest, state }: Pick<Known, 'digest' | 'state'>): string {
   return JSON.stringify({ digest, ...state, state: 'answered', body: state.body.toString('base64') })
 }
 
+const unanswered: ReadonlySet<unknown> = new Set(['sent', 'unknown', 'left', 'large'])
+
 /** What cannot be read says that there was such an order, and no more. */
 function decode(text: string): Pick<Known, 'digest' | 'state'> {
   try {
     const { digest, state, status, reason, rawHeaders, body } = JSON.parse(text)
     if (typeof digest !== 'string') throw new TypeError('no digest')
-    if (state === 'sent' || state === 'unknown' || state === 'large') return { digest, state }
+    if (unanswered.has(state)) return { digest, state }
     const isAnswer = Number.isInteger(status) && typeof reason === 'string' && typeof body === 'string'
     const isList = Array.isArray(rawHeaders) && rawHeaders.every((one) => typeof one === 'string')
     if (!isAnswer || !isList) throw new TypeError('no answer')

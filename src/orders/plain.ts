@@ -47,12 +47,15 @@ export class PlainOrderRoute {
     const isKeyed = namesKey(request.rawHeaders)
     const sentHeaders = isKeyed ? withTraceHeaders(swapHeaders.of(exchange), exchange) : []
     const key = keys.idIn(sentHeaders)
-    if (awaitsContinue(response)) upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
+    // A longer body streams, so that it cannot be compared with that of an order sent before.
+    if (key !== undefined && isSurelyLong(request)) throw tooLarge()
+    // With a key it may need no upstream.
+    if (key === undefined && awaitsContinue(response))
+      upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
     const { whole, body } = await bodies.read(request, response, { isJudged: true })
     const readAtMs = performance.now()
     let order: OrderTerms | undefined
     try {
-      // A longer body streams, so that it cannot be compared with that of an order sent before.
       if (key !== undefined && whole === undefined) throw tooLarge()
       if (whole !== undefined && !hasCoding(request.rawHeaders))
         order = readOrder(whole, { ...config.orders, header }).order
