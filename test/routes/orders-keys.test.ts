@@ -74,6 +74,13 @@ describe.each([floatPath, plainPath])('an order with an Idempotency-Key, to POST
     expect(arrived()).toHaveLength(1)
   })
 
+  it('is sent once though Connection names the header', async () => {
+    const { arrived, order } = await orderStage()
+    const headers = keyed('k', 'Connection: keep-alive, Idempotency-Key')
+    for (let times = 0; times < 2; times += 1) expect((await order(body, { path, headers })).status).toBe(201)
+    expect(arrived().map((sent) => sent.headers['idempotency-key'])).toEqual(['k'])
+  })
+
   it('is another order of another application, or with another Authorization', async () => {
     const { arrived, order } = await orderStage()
     await order(body, { path, headers: keyed('k') })
