@@ -1,26 +1,23 @@
 import { hash } from 'node:crypto'
 import { type Clock, lookAt } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { headerLines, headerValues } from '../http/headers.ts'
+import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
+import {
+  bytesOf,
+  decode,
+  encode,
+  type KeptAnswer,
+  type KeptOrder,
+  type State,
+  stateOf,
+} from './kept-order.ts'
 import type { OrderTerms } from './order-terms.ts'
-import { lookupOf, mayBeSent } from './problems.ts'
+import { keyIn, keyProblem, lookupOf, mayBeSent } from './problems.ts'
 
-/** The answer to an order, as the provider gave it. */
-export type KeptAnswer = Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 'body'>
-
-/**
- * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, and its answer is
- * lost. `left`: the same, of a process that is gone, so that the store may know more. `large`: it was answered with more
- * than is kept. A state only goes forward, from `sent` to one of the others.
- */
-type State = 'sent' | 'unknown' | 'left' | 'large' | KeptAnswer
-
-interface Known {
-  readonly digest: string
-  state: State
+interface Known extends KeptOrder {
   readonly claimedSteadyMs: number
 }
 
@@ -72,8 +69,6 @@ interface OrderKeysOptions {
 export const keptForMs = 86_400_000
 export const maxKeys = 10_000
 export const maxKeptBytes = 33_554_432
-const maxAnswerBytes = 65_536
-const maxKeyLength = 255
 /** An order that another replica claimed is over so long after its time, however slow that replica is. */
 const graceMs = 5_000
 
@@ -95,10 +90,6 @@ export class OrderKeys {
 
   get size(): number {
     return this.#known.size
-  }
-
-  get bytes(): number {
-    return this.#bytes
   }
 
   /**
@@ -140,7 +131,7 @@ export class OrderKeys {
     try {
       const answer = await send()
       // The provider did not look at it.
-      state = answer.status === 429 ? undefined : keptOf(answer)
+      state = answer.status === 429 ? undefined : stateOf(answer)
       return answer
     } catch (error) {
       state = mayBeSent(error) ? 'unknown' : undefined
@@ -253,36 +244,19 @@ export class OrderKeys {
     const { events } = this.#options
     if (digest !== '' && digest !== sentDigest) {
       events.orderKeyed('reused')
-      throw new Problem('idempotency-key-reused', {
-        detail:
-          'Another order was sent with this Idempotency-Key. Nothing was sent to the provider. Each order has a key of ' +
-          'its own.',
-      })
+      throw keyProblem('idempotency-key-reused')
     }
-    const where = lookup === undefined ? '' : ' Look it up at `lookup`.'
-    const members = lookup === undefined ? {} : { lookup }
     switch (state) {
       case 'sent':
         events.orderKeyed('in-progress')
-        throw new Problem('order-in-progress', {
-          detail: 'The order with this Idempotency-Key is on its way. Ask again for its answer.',
-          headers: { 'Retry-After': '1' },
-        })
+        throw keyProblem('order-in-progress')
       case 'unknown':
       case 'left':
         events.orderKeyed('unknown')
-        throw new Problem('order-outcome-unknown', {
-          detail: `The order with this Idempotency-Key was sent, and its answer was lost. It is not sent again.${where}`,
-          members,
-        })
+        throw keyProblem('order-outcome-unknown', lookup)
       case 'large':
         events.orderKeyed('too-large')
-        throw new Problem('order-answered', {
-          detail:
-            'The order with this Idempotency-Key was answered, with more than is kept. It is not sent ' +
-            `again.${where}`,
-          members,
-        })
+        throw keyProblem('order-answered', lookup)
       default:
         events.orderKeyed('replayed')
         return { ...state, rawHeaders: [...state.rawHeaders, 'Idempotent-Replayed', 'true'] }
@@ -315,60 +289,5 @@ export class OrderKeys {
     this.#known.delete(id)
     this.#answered.delete(id)
     this.#bytes -= bytesOf(known.state)
-  }
-}
-
-/** Whether a request names a key, or something in its place. */
-export function namesKey(rawHeaders: readonly string[]): boolean {
-  return headerLines(rawHeaders, 'idempotency-key') !== undefined
-}
-
-/** The key that a request names; undefined: none. As the draft of the IETF writes it, in quotes, or as it is. */
-function keyIn(rawHeaders: readonly string[]): string | undefined {
-  const values = headerValues(rawHeaders, 'idempotency-key')
-  const [value] = values
-  if (value === undefined) return undefined
-  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(value)
-  const key = quoted === null ? value : (quoted[1] ?? '').replace(/\\(.)/g, '$1')
-  const isKey = /^[\x21-\x7e]+$/.test(key) && key.length <= maxKeyLength
-  const isCut = quoted === null && value.startsWith('"')
-  if (values.length === 1 && isKey && !isCut) return key
-  throw new Problem('bad-idempotency-key', {
-    detail:
-      `The request has more than one Idempotency-Key, or one that is not 1 to ${maxKeyLength} visible ASCII ` +
-      'characters. Nothing was sent to the provider.',
-  })
-}
-
-function keptOf({ status, reason, rawHeaders, body }: WholeAnswer): State {
-  const answer = { status, reason, rawHeaders, body }
-  return bytesOf(answer) > maxAnswerBytes ? 'large' : answer
-}
-
-function bytesOf(state: State): number {
-  if (typeof state === 'string') return 0
-  return state.rawHeaders.reduce((sum, text) => sum + text.length, state.body.length)
-}
-
-/** As keepers have it: one line of JSON. */
-function encode({ digest, state }: Pick<Known, 'digest' | 'state'>): string {
-  if (typeof state === 'string') return JSON.stringify({ digest, state })
-  return JSON.stringify({ digest, ...state, state: 'answered', body: state.body.toString('base64') })
-}
-
-const unanswered: ReadonlySet<unknown> = new Set(['sent', 'unknown', 'left', 'large'])
-
-/** What cannot be read says that there was such an order, and no more. */
-function decode(text: string): Pick<Known, 'digest' | 'state'> {
-  try {
-    const { digest, state, status, reason, rawHeaders, body } = JSON.parse(text)
-    if (typeof digest !== 'string') throw new TypeError('no digest')
-    if (unanswered.has(state)) return { digest, state }
-    const isAnswer = Number.isInteger(status) && typeof reason === 'string' && typeof body === 'string'
-    const isList = Array.isArray(rawHeaders) && rawHeaders.every((one) => typeof one === 'string')
-    if (!isAnswer || !isList) throw new TypeError('no answer')
-    return { digest, state: { status, reason, rawHeaders, body: Buffer.from(body, 'base64') } }
-  } catch {
-    return { digest: '', state: 'unknown' }
   }
 }

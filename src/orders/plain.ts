@@ -11,10 +11,11 @@ import { unwritable } from '../upstream/fault.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { type KeptAnswer, namesKey, type OrderKeys } from './keys.ts'
+import type { KeptAnswer } from './kept-order.ts'
+import type { OrderKeys } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import { namedByHeader, type OrderTerms, readOrder } from './order-terms.ts'
-import { hasCoding, orderFailure, quoteNamedByHeader, relayAnswer, tooLarge } from './problems.ts'
+import { hasCoding, namesKey, orderFailure, quoteNamedByHeader, relayAnswer, tooLarge } from './problems.ts'
 import type { SentOrder } from './route.ts'
 
 interface PlainOrderParts {
