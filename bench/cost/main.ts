@@ -34,13 +34,20 @@ const program = join(benchDirectory, '..', 'dist', 'main.js')
 /** As deploy/kubernetes sets it. */
 const settings = { NODE_OPTIONS: '--max-old-space-size=512' }
 
-/** Quotes that were not asked for before: the amounts after `begin`. */
-const newQuotes = (begin: number) => ({ target: newQuoteTarget, amount: `${begin} + sent` })
+/** What was not asked for before: the numbers after `begin`. */
+const after = (begin: number) => `${begin} + sent`
+const newQuotes = (begin: number) => ({ target: newQuoteTarget, amount: after(begin) })
 const post = { method: 'POST', headers: { ...appHeaders, ...json } }
+const order = { ...post, target: orderTarget, body: orderBody }
 
 const kinds: Record<string, Partial<Load> & { target: string }> = {
   'quote from memory': { target: quoteTarget },
-  'float order, judged and sent': { ...post, target: orderTarget, body: orderBody },
+  'float order, judged and sent': order,
+  'float order with a key': {
+    ...order,
+    headers: { ...post.headers, 'Idempotency-Key': 'click-*' },
+    amount: after(1_000_000),
+  },
   'payment passed through (GET)': { target: passTarget },
   'payment passed through (POST, 1 KiB)': { ...post, target: '/checkouts', body: 'x'.repeat(1_024) },
   'quote fetched and kept': newQuotes(1_000_000),
@@ -89,15 +96,15 @@ async function costAndMemory(placed: Placed): Promise<string[]> {
   ]
 }
 
-async function inTurns(before: Placed, after: Placed): Promise<string[]> {
+async function inTurns(older: Placed, newer: Placed): Promise<string[]> {
   const rows: string[][] = []
   for (const [kind, load] of Object.entries(kinds)) {
     const micros = { before: [] as number[], after: [] as number[] }
     for (let round = 0; round < Number(flags.rounds); round += 1) {
-      const ofRound = load.amount === undefined ? load : newQuotes((round + 1) * 1_000_000)
+      const ofRound = load.amount === undefined ? load : { ...load, amount: after((round + 1) * 1_000_000) }
       // Each of them is first in every other round.
       for (const which of round % 2 === 0 ? (['before', 'after'] as const) : (['after', 'before'] as const))
-        micros[which].push(await cpuMicros(which === 'before' ? before : after, ofRound))
+        micros[which].push(await cpuMicros(which === 'before' ? older : newer, ofRound))
     }
     const ratios = micros.after.map((value, round) => value / (micros.before[round] ?? Number.NaN))
     const medians = [spread(micros.before), spread(micros.after)].map(({ median }) => median.toFixed(0))

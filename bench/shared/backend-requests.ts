@@ -60,7 +60,7 @@ end`
 }
 
 /**
- * The same for a target with a `*`, which the value of the Lua expression `amount` replaces; in it, `sent` counts the
+ * The same for a request with a `*`, which the value of the Lua expression `amount` replaces; in it, `sent` counts the
  * requests. An amount always belongs to the same client.
  */
 export function amountScript(amount: string): string {

@@ -11,7 +11,7 @@ export interface Load {
   method?: string
   headers?: Record<string, string>
   body?: string
-  /** A Lua expression, whose value replaces the `*` of the target. */
+  /** A Lua expression, whose value replaces the `*` of the target or of a header. */
   amount?: string
   connections: number
   seconds: number

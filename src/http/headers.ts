@@ -53,7 +53,7 @@ const hopByHop = new Set([
 ])
 
 // A client could otherwise remove these by naming them in Connection, and so choose the host, the framing, or which
-// address the upstream believes (CVE-2021-33197 of the Go reverse proxy).
+// address the upstream believes (CVE-2021-33197 of the Go reverse proxy). An order would be sent once more without its key.
 const neverNominated = new Set([
   'host',
   'content-length',
@@ -62,6 +62,7 @@ const neverNominated = new Set([
   'authorization',
   'forwarded',
   'via',
+  'idempotency-key',
 ])
 
 /** Messages have the same few names again and again. */

@@ -1,25 +1,23 @@
 import { hash } from 'node:crypto'
 import { type Clock, lookAt } from '../clock.ts'
 import type { Events } from '../events.ts'
-import { headerLines, headerValues } from '../http/headers.ts'
+import { headerValues } from '../http/headers.ts'
 import { Problem } from '../http/problem.ts'
 import type { Exchange } from '../server/exchange.ts'
 import type { WholeAnswer } from '../upstream/fetch.ts'
+import {
+  bytesOf,
+  decode,
+  encode,
+  type KeptAnswer,
+  type KeptOrder,
+  type State,
+  stateOf,
+} from './kept-order.ts'
 import type { OrderTerms } from './order-terms.ts'
-import { lookupOf, mayBeSent } from './problems.ts'
+import { keyIn, keyProblem, lookupOf, mayBeSent } from './problems.ts'
 
-/** The answer to an order, as the provider gave it. */
-export type KeptAnswer = Pick<WholeAnswer, 'status' | 'reason' | 'rawHeaders' | 'body'>
-
-/**
- * What is known of the order with a key. `sent`: it is on its way. `unknown`: the provider may have it, and its answer is
- * lost. `large`: it was answered with more than is kept. A state only goes forward, from `sent` to one of the others.
- */
-type State = 'sent' | 'unknown' | 'large' | KeptAnswer
-
-interface Known {
-  readonly digest: string
-  state: State
+interface Known extends KeptOrder {
   readonly claimedSteadyMs: number
 }
 
@@ -39,6 +37,8 @@ export interface KeyKeeper {
   read?(keys: OrderKeys): Promise<void>
   /** Returns what it has of the key. Undefined: it is claimed now, or the keeper could not be asked in time. */
   claim(id: string, text: string): Promise<Omit<KeptKey, 'id'> | undefined>
+  /** The same without claiming it, where other processes write too. */
+  find?(id: string): Promise<Omit<KeptKey, 'id'> | undefined>
   /**
    * Of a key that was claimed so long ago. Without a text it is free again. Resolves once that is kept, or will be when
    * the keeper is back.
@@ -69,8 +69,6 @@ interface OrderKeysOptions {
 export const keptForMs = 86_400_000
 export const maxKeys = 10_000
 export const maxKeptBytes = 33_554_432
-const maxAnswerBytes = 65_536
-const maxKeyLength = 255
 /** An order that another replica claimed is over so long after its time, however slow that replica is. */
 const graceMs = 5_000
 
@@ -92,10 +90,6 @@ export class OrderKeys {
 
   get size(): number {
     return this.#known.size
-  }
-
-  get bytes(): number {
-    return this.#bytes
   }
 
   /**
@@ -122,7 +116,9 @@ export class OrderKeys {
   ): Promise<KeptAnswer> {
     // What two requests with one key have to share.
     const digest = hash('sha256', Buffer.concat([Buffer.from(`${exchange.target}\n`), bytes]), 'base64url')
-    const known = this.#find(id) ?? (await this.#claim(id, digest))
+    let known = this.#find(id)
+    if (known?.state === 'left') known = (await this.#findElsewhere(id)) ?? known
+    known ??= await this.#claim(id, digest)
     if (known !== undefined) {
       const answer = this.#answerAgain(known, digest, lookupOf(terms?.toAddress))
       exchange.outcome = {
@@ -135,7 +131,7 @@ export class OrderKeys {
     try {
       const answer = await send()
       // The provider did not look at it.
-      state = answer.status === 429 ? undefined : keptOf(answer)
+      state = answer.status === 429 ? undefined : stateOf(answer)
       return answer
     } catch (error) {
       state = mayBeSent(error) ? 'unknown' : undefined
@@ -163,7 +159,7 @@ export class OrderKeys {
     this.#forget(id)
     if (ageMs >= keptForMs) return
     this.#known.set(id, { digest, state: 'sent', claimedSteadyMs })
-    this.#enter(id, state === 'sent' ? 'unknown' : state)
+    this.#enter(id, state === 'sent' || state === 'unknown' ? 'left' : state)
   }
 
   /** A key that an earlier process left and then let go. */
@@ -193,7 +189,7 @@ export class OrderKeys {
 
   /** Returns what a keeper knows of the key already. */
   async #claim(id: string, digest: string): Promise<Known | undefined> {
-    const { events, keepers, orderMs } = this.#options
+    const { events, keepers } = this.#options
     const claimed: Known = { digest, state: 'sent', claimedSteadyMs: this.#steadyMs }
     this.#known.set(id, claimed)
     const found = await Promise.all(keepers.map((keeper) => keeper.claim(id, encode(claimed))))
@@ -208,9 +204,20 @@ export class OrderKeys {
     }
     this.#forget(id)
     await Promise.all(keepers.map((keeper, index) => found[index] ?? keeper.settle(id, undefined, 0)))
-    const { digest: itsDigest, state } = decode(other.text)
-    const isLost = state === 'sent' && other.ageMs > orderMs + graceMs
-    return { ...claimed, digest: itsDigest, state: isLost ? 'unknown' : state }
+    return this.#knownOf(other)
+  }
+
+  async #findElsewhere(id: string): Promise<Known | undefined> {
+    const found = await Promise.all(this.#options.keepers.map((keeper) => keeper.find?.(id)))
+    const other = found.find((one) => one !== undefined)
+    return other && this.#knownOf(other)
+  }
+
+  /** As a keeper has it. */
+  #knownOf({ text, ageMs }: Omit<KeptKey, 'id'>): Known {
+    const { digest, state } = decode(text)
+    const isLost = state === 'sent' && ageMs > this.#options.orderMs + graceMs
+    return { digest, state: isLost ? 'unknown' : state, claimedSteadyMs: this.#steadyMs - ageMs }
   }
 
   #noRoom(): Problem {
@@ -237,35 +244,19 @@ export class OrderKeys {
     const { events } = this.#options
     if (digest !== '' && digest !== sentDigest) {
       events.orderKeyed('reused')
-      throw new Problem('idempotency-key-reused', {
-        detail:
-          'Another order was sent with this Idempotency-Key. Nothing was sent to the provider. Each order has a key of ' +
-          'its own.',
-      })
+      throw keyProblem('idempotency-key-reused')
     }
-    const where = lookup === undefined ? '' : ' Look it up at `lookup`.'
-    const members = lookup === undefined ? {} : { lookup }
     switch (state) {
       case 'sent':
         events.orderKeyed('in-progress')
-        throw new Problem('order-in-progress', {
-          detail: 'The order with this Idempotency-Key is on its way. Ask again for its answer.',
-          headers: { 'Retry-After': '1' },
-        })
+        throw keyProblem('order-in-progress')
       case 'unknown':
+      case 'left':
         events.orderKeyed('unknown')
-        throw new Problem('order-outcome-unknown', {
-          detail: `The order with this Idempotency-Key was sent, and its answer was lost. It is not sent again.${where}`,
-          members,
-        })
+        throw keyProblem('order-outcome-unknown', lookup)
       case 'large':
         events.orderKeyed('too-large')
-        throw new Problem('order-answered', {
-          detail:
-            'The order with this Idempotency-Key was answered, with more than is kept. It is not sent ' +
-            `again.${where}`,
-          members,
-        })
+        throw keyProblem('order-answered', lookup)
       default:
         events.orderKeyed('replayed')
         return { ...state, rawHeaders: [...state.rawHeaders, 'Idempotent-Replayed', 'true'] }
@@ -288,7 +279,7 @@ export class OrderKeys {
     if (known === undefined) return
     known.state = state
     this.#bytes += bytesOf(state)
-    if (state !== 'unknown') this.#answered.add(id)
+    if (state !== 'unknown' && state !== 'left') this.#answered.add(id)
     while (this.#bytes > maxKeptBytes && this.#displace());
   }
 
@@ -298,58 +289,5 @@ export class OrderKeys {
     this.#known.delete(id)
     this.#answered.delete(id)
     this.#bytes -= bytesOf(known.state)
-  }
-}
-
-/** Whether a request names a key, or something in its place. */
-export function namesKey(rawHeaders: readonly string[]): boolean {
-  return headerLines(rawHeaders, 'idempotency-key') !== undefined
-}
-
-/** The key that a request names; undefined: none. As the draft of the IETF writes it, in quotes, or as it is. */
-function keyIn(rawHeaders: readonly string[]): string | undefined {
-  const values = headerValues(rawHeaders, 'idempotency-key')
-  const [value] = values
-  if (value === undefined) return undefined
-  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(value)
-  const key = quoted === null ? value : (quoted[1] ?? '').replace(/\\(.)/g, '$1')
-  const isKey = /^[\x21-\x7e]+$/.test(key) && key.length <= maxKeyLength
-  const isCut = quoted === null && value.startsWith('"')
-  if (values.length === 1 && isKey && !isCut) return key
-  throw new Problem('bad-idempotency-key', {
-    detail:
-      `The request has more than one Idempotency-Key, or one that is not 1 to ${maxKeyLength} visible ASCII ` +
-      'characters. Nothing was sent to the provider.',
-  })
-}
-
-function keptOf({ status, reason, rawHeaders, body }: WholeAnswer): State {
-  const answer = { status, reason, rawHeaders, body }
-  return bytesOf(answer) > maxAnswerBytes ? 'large' : answer
-}
-
-function bytesOf(state: State): number {
-  if (typeof state === 'string') return 0
-  return state.rawHeaders.reduce((sum, text) => sum + text.length, state.body.length)
-}
-
-/** As keepers have it: one line of JSON. */
-function encode({ digest, state }: Pick<Known, 'digest' | 'state'>): string {
-  if (typeof state === 'string') return JSON.stringify({ digest, state })
-  return JSON.stringify({ digest, ...state, state: 'answered', body: state.body.toString('base64') })
-}
-
-/** What cannot be read says that there was such an order, and no more. */
-function decode(text: string): Pick<Known, 'digest' | 'state'> {
-  try {
-    const { digest, state, status, reason, rawHeaders, body } = JSON.parse(text)
-    if (typeof digest !== 'string') throw new TypeError('no digest')
-    if (state === 'sent' || state === 'unknown' || state === 'large') return { digest, state }
-    const isAnswer = Number.isInteger(status) && typeof reason === 'string' && typeof body === 'string'
-    const isList = Array.isArray(rawHeaders) && rawHeaders.every((one) => typeof one === 'string')
-    if (!isAnswer || !isList) throw new TypeError('no answer')
-    return { digest, state: { status, reason, rawHeaders, body: Buffer.from(body, 'base64') } }
-  } catch {
-    return { digest: '', state: 'unknown' }
   }
 }

@@ -11,10 +11,11 @@ import { unwritable } from '../upstream/fault.ts'
 import { fetchWhole, type WholeAnswer } from '../upstream/fetch.ts'
 import { RequestBody, type SentBody } from '../upstream/request-body.ts'
 import type { Upstream } from '../upstream/upstream.ts'
-import { type KeptAnswer, namesKey, type OrderKeys } from './keys.ts'
+import type { KeptAnswer } from './kept-order.ts'
+import type { OrderKeys } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import { namedByHeader, type OrderTerms, readOrder } from './order-terms.ts'
-import { hasCoding, orderFailure, quoteNamedByHeader, relayAnswer, tooLarge } from './problems.ts'
+import { hasCoding, namesKey, orderFailure, quoteNamedByHeader, relayAnswer, tooLarge } from './problems.ts'
 import type { SentOrder } from './route.ts'
 
 interface PlainOrderParts {
@@ -47,12 +48,15 @@ export class PlainOrderRoute {
     const isKeyed = namesKey(request.rawHeaders)
     const sentHeaders = isKeyed ? withTraceHeaders(swapHeaders.of(exchange), exchange) : []
     const key = keys.idIn(sentHeaders)
-    if (awaitsContinue(response)) upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
+    // A longer body streams, so that it cannot be compared with that of an order sent before.
+    if (key !== undefined && isSurelyLong(request)) throw tooLarge()
+    // With a key it may need no upstream.
+    if (key === undefined && awaitsContinue(response))
+      upstream.mustTake('order', { bodyStreams: isSurelyLong(request) })
     const { whole, body } = await bodies.read(request, response, { isJudged: true })
     const readAtMs = performance.now()
     let order: OrderTerms | undefined
     try {
-      // A longer body streams, so that it cannot be compared with that of an order sent before.
       if (key !== undefined && whole === undefined) throw tooLarge()
       if (whole !== undefined && !hasCoding(request.rawHeaders))
         order = readOrder(whole, { ...config.orders, header }).order

@@ -1,7 +1,7 @@
 import { writeReceivedHead } from '../http/answer.ts'
 import { isZero } from '../http/decimal.ts'
 import { ClientGone, UpstreamFailure } from '../http/failure.ts'
-import { addLength, answerHeaders, headerValues } from '../http/headers.ts'
+import { addLength, answerHeaders, headerLines, headerValues } from '../http/headers.ts'
 import { ownRequestId } from '../http/ids.ts'
 import { Problem, problemOf } from '../http/problem.ts'
 import { briefText } from '../process/text.ts'
@@ -14,6 +14,7 @@ import type { OrderTerms } from './order-terms.ts'
 
 /** An order is read whole before it is judged, so its size has a limit. */
 const maxOrderBytes = 65_536
+const maxKeyLength = 255
 
 export function expiredProblem(
   order: OrderTerms,
@@ -65,6 +66,47 @@ export function quoteNamedByHeader(rawHeaders: readonly string[]): string | unde
     })
   }
   return ids[0]
+}
+
+/** Whether a request names a key, or something in its place. */
+export function namesKey(rawHeaders: readonly string[]): boolean {
+  return headerLines(rawHeaders, 'idempotency-key') !== undefined
+}
+
+/** The key that a request names; undefined: none. As the draft of the IETF writes it, in quotes, or as it is. */
+export function keyIn(rawHeaders: readonly string[]): string | undefined {
+  const values = headerValues(rawHeaders, 'idempotency-key')
+  const [value] = values
+  if (value === undefined) return undefined
+  const quoted = /^"((?:[^"\\]|\\["\\])*)"$/.exec(value)
+  const key = quoted === null ? value : (quoted[1] ?? '').replace(/\\(.)/g, '$1')
+  const isKey = /^[\x21-\x7e]+$/.test(key) && key.length <= maxKeyLength
+  const isCut = quoted === null && value.startsWith('"')
+  if (values.length === 1 && isKey && !isCut) return key
+  throw new Problem('bad-idempotency-key', {
+    detail:
+      `The request has more than one Idempotency-Key, or one that is not 1 to ${maxKeyLength} visible ASCII ` +
+      'characters. Nothing was sent to the provider.',
+  })
+}
+
+/** Why an order with a key that was used before is answered by the gateway. */
+const keyDetails = {
+  'idempotency-key-reused':
+    'Another order was sent with this Idempotency-Key. Nothing was sent to the provider. Each order has a key of its own.',
+  'order-in-progress': 'The order with this Idempotency-Key is on its way. Ask again for its answer.',
+  'order-outcome-unknown':
+    'The order with this Idempotency-Key was sent, and its answer was lost. It is not sent again.',
+  'order-answered':
+    'The order with this Idempotency-Key was answered, with more than is kept. It is not sent again.',
+}
+
+export function keyProblem(slug: keyof typeof keyDetails, lookup?: string): Problem {
+  return new Problem(slug, {
+    detail: lookup === undefined ? keyDetails[slug] : `${keyDetails[slug]} Look it up at \`lookup\`.`,
+    members: lookup === undefined ? {} : { lookup },
+    headers: slug === 'order-in-progress' ? { 'Retry-After': '1' } : {},
+  })
 }
 
 export function hasCoding(rawHeaders: readonly string[]): boolean {

@@ -90,8 +90,8 @@ export class FloatOrderRoute {
     const header = quoteNamedByHeader(rawHeaders)
     const key = keys.idIn(headers)
     // Only a client that waits for `100 Continue` is refused without its body: without it no order can be judged, and an
-    // order that is too late is refused for that, whether or not the upstream works.
-    if (awaitsContinue(response)) upstream.mustTake('float-order')
+    // order that is too late is refused for that, whether or not the upstream works. One with a key may need no upstream.
+    if (key === undefined && awaitsContinue(response)) upstream.mustTake('float-order')
     const { whole: bytes, body } = await bodies.read(request, response, { isJudged: true })
     const readAtMs = performance.now()
     if (bytes === undefined) {

@@ -6,14 +6,14 @@ import type { SharedStore } from './store.ts'
 const tokenLength = 22
 
 /**
- * Claims a free key with the value ARGV[1], for ARGV[2] ms. Of a key that is not free: its text, and what is left of its
- * time.
+ * Claims a free key with the value ARGV[1], for ARGV[2] ms; without a value it stays free. Of a key that is not free: its
+ * text, and what is left of its time.
  */
 const claimScript = createScript<[text: Buffer, leftMs: number] | null>(
   `
 local kept = redis.call('GET', KEYS[1])
 if kept then return {string.sub(kept, ${tokenLength + 1}), redis.call('PTTL', KEYS[1])} end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+if ARGV[1] ~= '' then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
 return false
 `,
   (answer) => answer === null || (Array.isArray(answer) && Buffer.isBuffer(answer[0])),
@@ -63,12 +63,20 @@ export class SharedOrderKeys {
   async claim(id: string, text: string): Promise<{ text: string; ageMs: number } | undefined> {
     const token = randomBytes(16).toString('base64url')
     this.#tokens.set(id, token)
-    const parameters = [token + text, this.#keptForMs]
+    const found = await this.#ask(id, token + text)
+    if (found !== undefined) this.#tokens.delete(id)
+    return found
+  }
+
+  find(id: string): Promise<{ text: string; ageMs: number } | undefined> {
+    return this.#ask(id, '')
+  }
+
+  async #ask(id: string, value: string): Promise<{ text: string; ageMs: number } | undefined> {
     const found = await this.#store.insist('key-claim', (client) =>
-      claimScript(client, this.#keyOf(id), parameters),
+      claimScript(client, this.#keyOf(id), [value, this.#keptForMs]),
     )
     if (!found) return undefined
-    this.#tokens.delete(id)
     const [kept, leftMs] = found
     return { text: kept.toString(), ageMs: this.#keptForMs - leftMs }
   }

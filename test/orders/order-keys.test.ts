@@ -4,9 +4,10 @@ import { join } from 'node:path'
 import { describe, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '../../src/clock.ts'
 import { Events } from '../../src/events.ts'
+import { UpstreamFailure } from '../../src/http/failure.ts'
 import { DiskTrouble } from '../../src/journal/disk-trouble.ts'
 import { KeyFile } from '../../src/journal/key-file.ts'
-import { type KeyKeeper, keptForMs, maxKeys, OrderKeys } from '../../src/orders/keys.ts'
+import { type KeyKeeper, keptForMs, maxKeptBytes, maxKeys, OrderKeys } from '../../src/orders/keys.ts'
 import { silentLogger } from '../../src/process/logger.ts'
 import { SharedOrderKeys } from '../../src/replicas/order-keys.ts'
 import type { SharedStore } from '../../src/replicas/store.ts'
@@ -14,13 +15,18 @@ import type { WholeAnswer } from '../../src/upstream/fetch.ts'
 import { newFolder } from '../journal/disk-support.ts'
 import { pause } from '../support/gateways/between.ts'
 
-const answer = (status = 201) =>
-  ({ status, reason: '', rawHeaders: [], body: Buffer.from('x') }) as unknown as WholeAnswer
+const answer = (status = 201, body: Buffer = Buffer.from('x')) =>
+  ({ status, reason: '', rawHeaders: [], body }) as unknown as WholeAnswer
 const keysWith = (keeper: KeyKeeper) =>
   new OrderKeys({ salt: '', keepers: [keeper], orderMs: 15_000, clock: systemClock, events: new Events() })
 
 /** Returns whether the order was sent. */
-async function click(keys: OrderKeys, key = 'k', status = 201): Promise<boolean> {
+async function click(
+  keys: OrderKeys,
+  key = 'k',
+  answered: number | (() => Promise<WholeAnswer>) = 201,
+  body?: Buffer,
+): Promise<boolean> {
   const id = keys.idIn(['Idempotency-Key', key]) ?? ''
   let isSent = false
   await keys.once(
@@ -28,11 +34,65 @@ async function click(keys: OrderKeys, key = 'k', status = 201): Promise<boolean>
     { id, bytes: Buffer.from('b'), terms: undefined },
     async () => {
       isSent = true
-      return answer(status)
+      return typeof answered === 'number' ? answer(answered, body) : answered()
     },
   )
   return isSent
 }
+
+describe('keys in memory', () => {
+  /** Returns a list of what the events said became of keys. */
+  const withEvents = () => {
+    const said: string[] = []
+    const events = new Events([{ orderKeyed: (result: string) => void said.push(result) }])
+    const keys = new OrderKeys({ salt: '', keepers: [], orderMs: 15_000, clock: systemClock, events })
+    const displaced = () => said.filter((one) => one === 'displaced').length
+    return { keys, said, displaced }
+  }
+
+  test('past their bound make room, those first that were answered first', async () => {
+    const { keys, displaced } = withEvents()
+    for (let number = 0; number < maxKeys + 3; number += 1) await click(keys, `k${number}`)
+    expect([keys.size, displaced()]).toEqual([maxKeys, 3])
+    expect(await click(keys, 'k3')).toBe(false)
+    expect(await click(keys, 'k2')).toBe(true)
+  })
+
+  test('make room for the bytes of answers too', async () => {
+    const { keys, displaced } = withEvents()
+    const bytes = 65_536
+    const fitting = maxKeptBytes / bytes
+    for (let number = 0; number < fitting + 2; number += 1)
+      await click(keys, `k${number}`, 201, Buffer.alloc(bytes))
+    expect([keys.size, displaced()]).toEqual([fitting, 2])
+    expect(await click(keys, 'k2')).toBe(false)
+    expect(await click(keys, 'k1')).toBe(true)
+  })
+
+  test('whose orders are on their way or have no known answer stay, and where there are only these no new one is taken', async () => {
+    const { keys, said } = withEvents()
+    await click(keys, 'answered')
+    const lost = new UpstreamFailure('swap', { fault: 'http_response_timeout', maybeSeen: true })
+    let over = () => {}
+    const inFlight = click(
+      keys,
+      'in-flight',
+      () => new Promise((resolve) => (over = () => resolve(answer()))),
+    )
+    for (let number = 2; number < maxKeys; number += 1)
+      await expect(click(keys, `k${number}`, () => Promise.reject(lost))).rejects.toThrow()
+    // It takes the place of the only one that was answered.
+    await expect(click(keys, 'k1', () => Promise.reject(lost))).rejects.toThrow()
+    await expect(click(keys, 'new')).rejects.toMatchObject({ slug: 'saturated' })
+    await expect(click(keys, 'k2')).rejects.toMatchObject({ slug: 'order-outcome-unknown' })
+    await expect(click(keys, 'in-flight')).rejects.toMatchObject({ slug: 'order-in-progress' })
+    expect(said.filter((one) => one === 'refused' || one === 'displaced')).toEqual(['displaced', 'refused'])
+    expect(keys.size).toBe(maxKeys)
+    over()
+    expect(await inFlight).toBe(true)
+    expect(await click(keys, 'new')).toBe(true)
+  })
+})
 
 /** A store that runs what it is asked; `how` says what becomes of its replies. */
 class Store {

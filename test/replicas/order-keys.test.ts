@@ -1,16 +1,20 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { afterEach, describe, expect, it, onTestFinished } from 'vitest'
+import { newFolder } from '../journal/disk-support.ts'
 import { post } from '../support/clients/orders.ts'
 import { expectProblem } from '../support/clients/problems.ts'
 import { counted } from '../support/clients/quotes.ts'
 import { rawExchange } from '../support/clients/raw-connection.ts'
 import { pause, recordingUpstream, until } from '../support/gateways/between.ts'
-import { type RunningGateway, startGateway } from '../support/gateways/gateway.ts'
+import { startGateway } from '../support/gateways/gateway.ts'
+import { killPrograms, startProgram } from '../support/gateways/program.ts'
 import { eventually, stored } from '../support/gateways/replicas.ts'
 import { valkey } from '../support/stores/valkey.ts'
 
+afterEach(killPrograms)
+
 const body = '{"pairId":"ETH_USDC","fromAmount":"0.1","toAddress":"0xab"}'
-const order = (gateway: RunningGateway, key: string) =>
+const order = (gateway: { url: string }, key: string) =>
   rawExchange(gateway.url, post(body, { headers: ['App-Name: wallet', `Idempotency-Key: ${key}`] }))
 const slug = (answer: { body: Buffer }) => JSON.parse(answer.body.toString()).type?.split(':').at(-1)
 
@@ -101,5 +105,48 @@ describe('a key that replicas share', { tags: ['redis-server'] }, () => {
     await pause(300)
     expect((await order(gateway, 'k')).status).toBe(201)
     expect(await store.ask('keys', '*order:*')).toEqual([])
+  })
+
+  it('a key whose process was killed is asked for in the store, and not sent again', async () => {
+    const folder = newFolder()
+    const store = await valkey()
+    let hangs = true
+    const upstream = await recordingUpstream((_request, response) => {
+      if (!hangs) response.writeHead(201).end('{"id":"of the other"}')
+    })
+    const start = async () => {
+      const settings = { SWAP_BASE_URL: upstream.url, VALKEY_URL: store.url, STATE_DIRECTORY: folder }
+      const program = startProgram([], { ...settings, PORT: '0', ADMIN_PORT: '0', LOG_FORMAT: 'json' })
+      const [, url = ''] = await program.says(/"trafficUrl":"([^"]+)"/)
+      const kill = async () => {
+        program.child.kill('SIGKILL')
+        await program.exit
+      }
+      return { url, kill }
+    }
+    // While the store is away: only the folder has its claim.
+    await store.kill()
+    const first = await start()
+    void order(first, 'k').catch(() => {})
+    await until(() => upstream.requests.length === 1, 'the order at the provider')
+    await first.kill()
+    await valkey({ port: store.port })
+
+    const second = await start()
+    expect(slug(await order(second, 'k'))).toBe('order-outcome-unknown')
+    // Another replica sends what it cannot know of, and has the answer.
+    const other = await startGateway({ SWAP_BASE_URL: upstream.url, VALKEY_URL: store.url })
+    onTestFinished(() => other.close())
+    await eventually('the store to be up', async () => (await counted(other, 'quotegate_store_up')) === 1)
+    hangs = false
+    expect((await order(other, 'k')).status).toBe(201)
+    const replayed = async (running: { url: string }) => {
+      const again = await order(running, 'k')
+      expect([again.status, again.body.toString()]).toEqual([201, '{"id":"of the other"}'])
+    }
+    await replayed(second)
+    await second.kill()
+    await replayed(await start())
+    expect(upstream.requests).toHaveLength(2)
   })
 })

@@ -74,6 +74,13 @@ describe.each([floatPath, plainPath])('an order with an Idempotency-Key, to POST
     expect(arrived()).toHaveLength(1)
   })
 
+  it('is sent once though Connection names the header', async () => {
+    const { arrived, order } = await orderStage()
+    const headers = keyed('k', 'Connection: keep-alive, Idempotency-Key')
+    for (let times = 0; times < 2; times += 1) expect((await order(body, { path, headers })).status).toBe(201)
+    expect(arrived().map((sent) => sent.headers['idempotency-key'])).toEqual(['k'])
+  })
+
   it('is another order of another application, or with another Authorization', async () => {
     const { arrived, order } = await orderStage()
     await order(body, { path, headers: keyed('k') })
@@ -214,6 +221,38 @@ describe.each([floatPath, plainPath])('an order with an Idempotency-Key, to POST
       const answered = await order(body, { path, headers: keyed('k') })
       expect(expectProblem(answered, 502, 'upstream-invalid')).toMatchObject({ lookup, accepted: true })
     }
+    expect(arrived()).toHaveLength(1)
+  })
+
+  it('is answered again without a connection, also to a client that waits for 100 Continue', async () => {
+    const { arrived, gateway, held } = await heldOrders({ UPSTREAM_CONNECTIONS: 1, queue: 0 })
+    const [one, other] = [new RawConnection(gateway.url), new RawConnection(gateway.url)]
+    one.write(post(body, { path, headers: keyed('k') }))
+    await until(() => held.length === 1, 'the first order is at the provider')
+    held[0]?.writeHead(201).end('{"id":"o"}')
+    expect((await one.answer()).status).toBe(201)
+    one.write(post(body, { path, headers: keyed('another') }))
+    await until(() => held.length === 2, 'the only connection is taken')
+    for (const [key, status] of [
+      ['k', 201],
+      ['another', 409],
+      ['new', 503],
+    ] as const) {
+      const [head, bytes] = [keyed(key, 'Expect: 100-continue', `Content-Length: ${body.length}`), body]
+      other.write(post('', { path, headers: head }))
+      await until(() => other.received.includes('100 Continue\r\n\r\n'), 'its body is asked for')
+      other.write(bytes)
+      const { status: answered, informational } = await other.answer()
+      expect([answered, informational]).toEqual([status, [100]])
+    }
+    expect(arrived()).toHaveLength(2)
+  })
+
+  it('is the same order whatever Quotegate-Quote says', async () => {
+    const { arrived, order } = await orderStage()
+    expect((await order(body, { path, headers: keyed('k', 'Quotegate-Quote: a') })).status).toBe(201)
+    const again = await order(body, { path, headers: keyed('k', 'Quotegate-Quote: b') })
+    expect(valuesOf(again.rawHeaders, 'idempotent-replayed')).toEqual(['true'])
     expect(arrived()).toHaveLength(1)
   })
 
