@@ -1,7 +1,17 @@
 import { z } from 'zod'
 import type { ProblemSlug } from '../../src/http/problem.ts'
 import { type UpstreamName, upstreamNames, upstreamTable } from '../../src/http/upstreams.ts'
-import { history, status } from '../../src/operations/schemas.ts'
+import {
+  health as gatewayHealth,
+  hello,
+  history,
+  outage,
+  refusal,
+  seenRequest,
+  slots,
+  status,
+  tick,
+} from '../../src/operations/schemas.ts'
 import { version } from '../../src/process/package-info.ts'
 import { headerComponents, headerRefs } from './headers.ts'
 import { operationsPaths } from './operations-paths.ts'
@@ -106,6 +116,13 @@ function schemaComponents(): Record<string, object> {
     Readiness: readiness,
     Status: status,
     History: history,
+    Hello: hello,
+    Tick: tick,
+    GatewayHealth: gatewayHealth,
+    Outage: outage,
+    Slots: slots,
+    SeenRequest: seenRequest,
+    Refusal: refusal,
     OperationsError: operationsError,
     ...problemSchemas(),
   }

@@ -81,11 +81,33 @@ export const operationsPaths: Record<
       },
     },
   },
+  '/stream': {
+    get: {
+      operationId: 'getStream',
+      tags: ['Operations'],
+      summary: 'What the console shows, as server-sent events',
+      description:
+        'To an IP address, localhost or a name in ADMIN_ALLOWED_HOSTS only. Made for the console: its members may ' +
+        'change with each version.',
+      security: [{}, { adminToken: [] }],
+      responses: {
+        '200': {
+          description: 'An event `hello`, and then one `tick` a second. The data of each is a line of JSON.',
+          content: { 'text/event-stream': { schema: { oneOf: [reference('Hello'), reference('Tick')] } } },
+        },
+        '401': json('That is not the ADMIN_TOKEN.', 'OperationsError'),
+        '403': json('A page of another origin.', 'OperationsError'),
+        '421': json('Another Host header.', 'OperationsError'),
+        '503': json('200 viewers are there already.', 'OperationsError'),
+      },
+    },
+  },
 }
 
 function json(description: string, schema: string): object {
-  return {
-    description,
-    content: { 'application/json': { schema: { $ref: `#/components/schemas/${schema}` } } },
-  }
+  return { description, content: { 'application/json': { schema: reference(schema) } } }
+}
+
+function reference(schema: string): object {
+  return { $ref: `#/components/schemas/${schema}` }
 }

@@ -117,7 +117,7 @@ export class History implements Listener {
     else now.durations.add(sentForMs)
     if (failure === undefined) return
     if (sentForMs !== undefined) now.failed += 1
-    recent.lastError = { what: failureText(failure, sentForMs ?? 0), at: this.#clock.nowMs() }
+    recent.lastError = { what: failureText(failure, sentForMs ?? 0), atMs: this.#steadyMs() }
   }
 
   /** Called once a second, with the counters as they stand. */
@@ -139,6 +139,9 @@ export class History implements Listener {
     const [before, place] = [Math.max(0, this.#last) % rows, number % rows]
     for (const sum of sums) this.#table[sum][place] = this.#table[sum][before] ?? 0
     this.#table.inFlight[place] = 0
+    // Nothing is known of a slice that the process slept through.
+    this.#table.p95Ms[place] = Number.NaN
+    this.#table.callP95Ms[place] = Number.NaN
     for (const recent of [
       this.#answers,
       ...Object.values(this.#calls).flatMap((kinds) => [...kinds.values()]),
@@ -221,7 +224,7 @@ export class History implements Listener {
       const { failed, notSent, durations } = recent.last(slicesOfMinute)
       const asked = durations.count + notSent
       return {
-        ...{ traffic, seconds, notSent, lastError: recent.lastError },
+        ...{ traffic, seconds, notSent, lastError: this.#shownError(recent.lastError) },
         callsPerSecond: Number((durations.count / seconds).toFixed(2)),
         // For its client, a request that was not sent has failed too.
         failedShare: asked === 0 ? null : Number(((failed + notSent) / asked).toFixed(4)),
@@ -231,10 +234,15 @@ export class History implements Listener {
     })
   }
 
-  /** How far the last slices reach back, of which the newest is not over; at least a second. */
+  /** Its time is by the wall clock as that is set now. */
+  #shownError(error: RecentCalls['lastError']): Calls['lastError'] {
+    return error && { what: error.what, at: Math.round(this.#clock.nowMs() - this.#steadyMs() + error.atMs) }
+  }
+
+  /** How far the last slices reach back, of which the newest is not over, or no tick has ended it yet; at least a second. */
   #reachMs(slices: number): number {
-    const forMs = this.#steadyMs() - this.#startedMs
-    return Math.max(1_000, Math.min(forMs, (slices - 1) * sliceMs + (forMs % sliceMs)))
+    const beganMs = this.#startedMs + Math.max(0, this.#last - slices + 1) * sliceMs
+    return Math.max(1_000, this.#steadyMs() - beganMs)
   }
 
   get savings(): Health['savings'] {
@@ -284,7 +292,7 @@ class Tally {
 
 /** Answers, or calls of one kind, in the slices of the last ten minutes: 40 KB for any traffic. */
 class RecentCalls {
-  lastError: { readonly what: string; readonly at: number } | null = null
+  lastError: { readonly what: string; readonly atMs: number } | null = null
   /** The newest first. */
   readonly #slices = [new Tally()]
 

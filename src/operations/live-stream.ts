@@ -1,54 +1,46 @@
 import type { ServerResponse } from 'node:http'
 import type { Level } from './access.ts'
-import type { Recent } from './recent.ts'
+import type { Mark, Recent } from './recent.ts'
 import type { Shown } from './status.ts'
 
 interface Viewer {
-  response: ServerResponse
-  level: Level
+  readonly response: ServerResponse
+  readonly level: Level
+  /** Until when this viewer was sent what happened. */
+  mark: Mark
   ticksMissed: number
 }
 
-const tickMs = 1_000
 const maxViewers = 200
 const maxTicksMissed = 30
 
-/** Sends one event a second to every viewer. Without viewers no timer runs. */
+/** Sends to each viewer the whole state, and then once a second what is new. */
 export class LiveStream {
   readonly #shown: Pick<Shown, 'hello' | 'tick'>
-  readonly #recent: Pick<Recent, 'isWatched' | 'tick' | 'eventsAfter' | 'lastEventId'>
+  readonly #recent: Pick<Recent, 'isWatched' | 'mark' | 'after'>
   readonly #viewers = new Set<Viewer>()
-  #timer: NodeJS.Timeout | undefined
-  #lastEventId = 0
 
-  constructor(
-    shown: Pick<Shown, 'hello' | 'tick'>,
-    recent: Pick<Recent, 'isWatched' | 'tick' | 'eventsAfter' | 'lastEventId'>,
-  ) {
+  constructor(shown: Pick<Shown, 'hello' | 'tick'>, recent: Pick<Recent, 'isWatched' | 'mark' | 'after'>) {
     this.#shown = shown
     this.#recent = recent
-  }
-
-  get viewers(): number {
-    return this.#viewers.size
   }
 
   /** False: there are too many viewers already. */
   join(response: ServerResponse, level: Level): boolean {
     if (this.#viewers.size >= maxViewers) return false
-    const viewer: Viewer = { response, level, ticksMissed: 0 }
+    if (this.#viewers.size === 0) this.#recent.isWatched = true
+    const hello = event('hello', this.#shown.hello(level))
+    const viewer: Viewer = { response, level, mark: this.#recent.mark, ticksMissed: 0 }
     this.#viewers.add(viewer)
-    response.once('close', () => this.#leave(viewer))
-    if (this.#timer === undefined) {
-      this.#recent.isWatched = true
-      this.#lastEventId = this.#recent.lastEventId
-      this.#timer = setInterval(() => this.#tick(), tickMs)
-    }
+    response.once('close', () => {
+      this.#viewers.delete(viewer)
+      if (this.#viewers.size === 0) this.#recent.isWatched = false
+    })
     response.writeHead(200, {
       'Content-Type': 'text/event-stream; charset=utf-8',
       'X-Accel-Buffering': 'no',
     })
-    response.write(event('hello', this.#shown.hello(level)))
+    response.write(hello)
     return true
   }
 
@@ -56,12 +48,11 @@ export class LiveStream {
     for (const { response } of this.#viewers) response.end()
   }
 
-  #tick(): void {
-    const events = this.#recent.eventsAfter(this.#lastEventId)
-    this.#lastEventId = this.#recent.lastEventId
-    const passed = { ...this.#recent.tick(), events }
-    // One text per level, for all viewers of that level.
-    const texts = new Map<Level, string>()
+  /** Called once a second. A viewer that did not take the events before gets what has happened since its last one. */
+  tick(): void {
+    const { mark } = this.#recent
+    // One text for all viewers of a level that got the same events until now.
+    const texts = new Map<string, string>()
     for (const viewer of this.#viewers) {
       const { level, response } = viewer
       if (response.writableNeedDrain) {
@@ -69,19 +60,13 @@ export class LiveStream {
         if (viewer.ticksMissed > maxTicksMissed) response.destroy()
         continue
       }
-      viewer.ticksMissed = 0
-      const text = texts.get(level) ?? event('tick', this.#shown.tick(level, passed))
-      texts.set(level, text)
+      const key = JSON.stringify([level, viewer.mark])
+      const text = texts.get(key) ?? event('tick', this.#shown.tick(level, this.#recent.after(viewer.mark)))
+      texts.set(key, text)
       response.write(text)
+      viewer.mark = mark
+      viewer.ticksMissed = 0
     }
-  }
-
-  #leave(viewer: Viewer): void {
-    this.#viewers.delete(viewer)
-    if (this.#viewers.size > 0) return
-    clearInterval(this.#timer)
-    this.#timer = undefined
-    this.#recent.isWatched = false
   }
 }
 

@@ -33,9 +33,9 @@ export function createOperationsApp(parts: OperationsParts, facts: OperationsFac
   const { config, metrics, outages, recent } = parts
   const access = createAccess({ ...config.admin, production: config.production })
   outages.watch(troublesOf(parts))
-  const recorder = new Recorder(parts)
   const shown = new Shown(parts, facts, access.needsToken)
   const live = new LiveStream(shown, recent)
+  const recorder = new Recorder(parts, live)
   const page = createSharedPage(metrics.renderTimed)
   files ??= createConsoleFiles()
   openApi ??= readAtStart(() => readFile(openApiDocument))
@@ -106,7 +106,8 @@ export function createOperationsApp(parts: OperationsParts, facts: OperationsFac
   })
   app.use((_request: Request, response: Response) => {
     response.status(404).json({
-      error: 'Here are the console at /, /status, /history, /metrics, /openapi.json, /healthz and /readyz.',
+      error:
+        'Here are the console at /, /status, /history, /stream, /metrics, /openapi.json, /healthz and /readyz.',
     })
   })
   app.use((error: unknown, _request: Request, response: Response, _next: NextFunction) => {

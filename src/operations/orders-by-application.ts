@@ -15,11 +15,12 @@ export class OrdersByApplication {
   /** By minute, then by application; null: all others. */
   readonly #minutes = new Map<number, Map<string | null, Sums>>()
 
-  count(application: string, order: CountedOrder, nowMs: number): void {
-    const minute = Math.floor(nowMs / msPerMinute)
+  /** `steadyMs`: now, by the steady clock. */
+  count(application: string, order: CountedOrder, steadyMs: number): void {
+    const minute = Math.floor(steadyMs / msPerMinute)
     let sums = this.#minutes.get(minute)
     if (sums === undefined) {
-      this.#forgetAllBut(minute)
+      this.#forgetBefore(minute - windowMinutes)
       sums = new Map()
       this.#minutes.set(minute, sums)
     }
@@ -27,8 +28,8 @@ export class OrdersByApplication {
   }
 
   /** Those of which an order was refused or reported, the most refused first, and last the sum of all others. */
-  refused(nowMs: number): OrdersOfApplication[] {
-    this.#forgetAllBut(Math.floor(nowMs / msPerMinute))
+  refused(steadyMs: number): OrdersOfApplication[] {
+    this.#forgetBefore(Math.floor(steadyMs / msPerMinute) - windowMinutes)
     const ofHour = new Map<string | null, Sums>()
     for (const sums of this.#minutes.values())
       for (const [application, one] of sums) add(ofHour, application, one)
@@ -42,10 +43,8 @@ export class OrdersByApplication {
     return shown.map(([application, sums]) => ({ application, ...sums }))
   }
 
-  /** Keeps the hour that ends with this minute. A clock that was set back has left minutes of the future. */
-  #forgetAllBut(minute: number): void {
-    for (const kept of this.#minutes.keys())
-      if (kept > minute || kept <= minute - windowMinutes) this.#minutes.delete(kept)
+  #forgetBefore(minute: number): void {
+    for (const kept of this.#minutes.keys()) if (kept <= minute) this.#minutes.delete(kept)
   }
 }
 

@@ -8,9 +8,12 @@ import type { Outage } from './schemas.ts'
 
 type Outcome = Parameters<Events['callEnded']>[1]
 
-/** What is wrong with one part now. `since`: when its first failure ended; undefined: since it was first seen. */
+/**
+ * What is wrong with one part now. `sinceMs`: when its first failure ended, by `performance.now()`; undefined: since it was
+ * first seen.
+ */
 export type Trouble = Omit<Outage, 'id' | 'since' | 'until' | 'requests' | 'concerned' | 'runbook'> & {
-  since?: number | undefined
+  sinceMs?: number | undefined
 }
 
 /** A part that may be in trouble. */
@@ -27,18 +30,24 @@ export interface Subject {
 interface Watched {
   readonly subject: Subject
   outage: Outage | undefined
+  /** Since when, by `performance.now()`. */
+  sinceMs: number
   countBefore: number
   /** The event that says how many pairs have stopped by now, if they were not as many at first. */
   numberEvent: number | undefined
 }
 
 const maxPast = 100
+/** If the wall clock moved by less since the last look, it was not set. */
+const leastStepMs = 100
 
 /** What is wrong now, and what was. Each beginning and end is an event. */
 export class Outages implements Listener {
   readonly #clock: Clock
   readonly #recent: Pick<Recent, 'addEvent'>
   #watched: readonly Watched[] = []
+  /** Our wall clock less `performance.now()`: an outage is as long as it is, however the wall clock is set meanwhile. */
+  #wallAheadMs: number
   /** Requests that were answered with an error because a breaker was open. */
   readonly #refusals = new Map<string, number>()
   /** Those that are over, the newest last. */
@@ -48,12 +57,13 @@ export class Outages implements Listener {
   constructor(clock: Clock, recent: Pick<Recent, 'addEvent'>) {
     this.#clock = clock
     this.#recent = recent
+    this.#wallAheadMs = clock.nowMs() - performance.now()
   }
 
   /** From now on these are looked at. */
   watch(subjects: readonly Subject[]): void {
     this.#watched = subjects.map((subject) => ({
-      ...{ subject, outage: undefined },
+      ...{ subject, outage: undefined, sinceMs: 0 },
       ...{ countBefore: 0, numberEvent: undefined },
     }))
   }
@@ -78,6 +88,8 @@ export class Outages implements Listener {
 
   /** Looks at every part; at least once a second, and before it is said what is wrong. */
   look(): void {
+    const aheadMs = this.#clock.nowMs() - performance.now()
+    if (Math.abs(aheadMs - this.#wallAheadMs) > leastStepMs) this.#wallAheadMs = aheadMs
     for (const one of this.#watched) this.#lookAt(one)
   }
 
@@ -102,16 +114,18 @@ export class Outages implements Listener {
     const known = one.outage
     if (known === undefined) {
       this.#lastId += 1
+      one.sinceMs = performance.now()
       this.#say(one, trouble)
     } else if (trouble.what === 'pairs' && pairsOf(trouble) !== pairsOf(known)) {
       // One event has the number of now, so that many pairs which stop one after the other push no other events out.
       one.numberEvent = this.#say(one, trouble, one.numberEvent)
     }
-    const seenSince = known?.since ?? this.#clock.nowMs()
+    const { sinceMs = one.sinceMs, ...said } = trouble
+    one.sinceMs = Math.min(one.sinceMs, sinceMs)
     one.outage = {
-      ...trouble,
+      ...said,
       id: known?.id ?? this.#lastId,
-      since: Math.min(seenSince, trouble.since ?? seenSince),
+      since: this.#wallTime(one.sinceMs),
       until: null,
       requests: count - one.countBefore,
       concerned: subject.concerned,
@@ -128,15 +142,20 @@ export class Outages implements Listener {
   }
 
   #end(one: Watched, known: Outage, { requests, isWorse }: { requests: number; isWorse: boolean }): void {
-    const until = this.#clock.nowMs()
-    this.past.push({ ...known, until, requests })
+    const nowMs = performance.now()
+    const [since, until] = [this.#wallTime(one.sinceMs), this.#wallTime(nowMs)]
+    this.past.push({ ...known, since, until, requests })
     if (this.past.length > maxPast) this.past.shift()
     one.outage = undefined
     one.numberEvent = undefined
     if (isWorse) return
-    const lasted = `over after ${durationText(until - known.since)}`
+    const lasted = `over after ${durationText(nowMs - one.sinceMs)}`
     const suffered = requests > 0 && known.concerned !== 'none' ? `, ${requests} ${known.concerned}` : ''
     this.#recent.addEvent('good', `${one.subject.name}: ${lasted}${suffered}`)
+  }
+
+  #wallTime(steadyMs: number): number {
+    return Math.round(steadyMs + this.#wallAheadMs)
   }
 }
 

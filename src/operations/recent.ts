@@ -1,11 +1,11 @@
-import type { Clock } from '../clock.ts'
+import { type Clock, steadyMsOf } from '../clock.ts'
 import type { Events, Listener } from '../events.ts'
 import { headerValues } from '../http/headers.ts'
 import { maskedAddress } from '../http/ip-address.ts'
 import { ownProblems } from '../http/problem.ts'
 import { shownTarget } from '../http/target.ts'
 import { type CountedOrder, OrdersByApplication } from './orders-by-application.ts'
-import type { Refusal, SeenEvent, SeenRequest } from './schemas.ts'
+import type { OrdersOfApplication, Refusal, SeenEvent, SeenRequest } from './schemas.ts'
 
 type Seen<Name extends keyof Events> = Parameters<Events[Name]>
 type Exchange = Seen<'requestEnded'>[0]
@@ -21,6 +21,14 @@ const maxQuotes = 5
 const maxTextLength = 200
 const maxEventLength = 300
 
+/** A moment, by what had happened until then. */
+export interface Mark {
+  readonly ended: number
+  readonly request: number
+  readonly refusals: number
+  readonly event: number
+}
+
 /**
  * What happened lately, for the console. Refused and reported orders, failed requests and events are always kept, because
  * the person on call opens the console after the event. All other requests are kept only while a console is open.
@@ -30,10 +38,12 @@ export class Recent implements Listener {
   /** App-Name as the swap upstream sees it. */
   readonly #applicationOf: (rawHeaders: readonly string[]) => string | undefined
   #isWatched = false
+  #ended = 0
   #number = 0
-  #second = newSecond()
-  /** Of the seconds that are over, the oldest first. */
-  #requests: readonly SeenRequest[] = []
+  /** How many requests of the running second are listed. */
+  #second = { number: 0, succeeded: 0, failed: 0 }
+  /** The oldest first. */
+  #requests: SeenRequest[] = []
   readonly #failures: SeenRequest[] = []
   readonly #refusals: Refusal[] = []
   readonly #events: SeenEvent[] = []
@@ -43,7 +53,7 @@ export class Recent implements Listener {
   refusedTotal = 0
   /** Of orders that were sent because of ORDER_EXPIRED_QUOTE=report. */
   reportedTotal = 0
-  readonly byApplication = new OrdersByApplication()
+  readonly #byApplication = new OrdersByApplication()
 
   constructor(clock: Clock, applicationOf: (rawHeaders: readonly string[]) => string | undefined) {
     this.#clock = clock
@@ -58,24 +68,28 @@ export class Recent implements Listener {
   set isWatched(isWatched: boolean) {
     this.#isWatched = isWatched
     this.#requests = []
-    this.#second = newSecond()
   }
 
   requestEnded(...[exchange, status, durationMs]: Seen<'requestEnded'>): void {
-    const second = this.#second
     const hasFailed = isFailed(status)
     if (!this.#isWatched && !hasFailed) return
-    second.ended += 1
-    const kind = hasFailed ? 'failed' : 'succeeded'
-    const isListed = this.#isWatched && second[kind] < maxPerSecond
+    this.#ended += 1
+    const isListed = this.#isWatched && this.#hasRoom(hasFailed ? 'failed' : 'succeeded')
     if (!hasFailed && !isListed) return
     this.#number += 1
     const is = { number: this.#number, at: this.#clock.nowMs(), status, durationMs }
     const request = seenRequest(exchange, is)
     if (hasFailed) putFirst(this.#failures, request, maxFailures)
     if (!isListed) return
-    second[kind] += 1
-    second.requests.push(request)
+    this.#requests.push(request)
+    if (this.#requests.length > maxRequests) this.#requests.shift()
+  }
+
+  #hasRoom(kind: 'failed' | 'succeeded'): boolean {
+    const number = Math.floor(steadyMsOf(this.#clock) / 1_000)
+    if (number !== this.#second.number) this.#second = { number, succeeded: 0, failed: 0 }
+    this.#second[kind] += 1
+    return this.#second[kind] <= maxPerSecond
   }
 
   /** Each is counted; those that were refused or reported are shown. */
@@ -83,11 +97,10 @@ export class Recent implements Listener {
     const at = this.#clock.nowMs()
     const application = short(this.#applicationOf(exchange.request.rawHeaders) ?? '')
     const sent = decision === 'reported-expired'
-    this.byApplication.count(application, countedAs(decision, order), at)
+    this.#byApplication.count(application, countedAs(decision, order), steadyMsOf(this.#clock))
     if (!sent && !decision.startsWith('refused')) return
     if (sent) this.reportedTotal += 1
     else this.refusedTotal += 1
-    this.#second.refusals += 1
     const client = maskedAddress(exchange.client?.address)
     const refusal = refusalOf(order, { at, sent, application, client, requestId: exchange.id })
     putFirst(this.#refusals, refusal, maxRefusals)
@@ -117,10 +130,6 @@ export class Recent implements Listener {
     return this.#events.filter((event) => event.id > id)
   }
 
-  get lastEventId(): number {
-    return this.#lastEventId
-  }
-
   get requests(): SeenRequest[] {
     return [...this.#requests]
   }
@@ -130,22 +139,32 @@ export class Recent implements Listener {
     return [...this.#failures]
   }
 
-  /** The newest first. `reported`: without those of the current second, which follow with the next tick. */
-  refusals({ reported = false } = {}): Refusal[] {
-    return this.#refusals.slice(reported ? this.#second.refusals : 0)
+  /** The newest first. */
+  get refusals(): Refusal[] {
+    return [...this.#refusals]
   }
 
-  /** Closes the current second. */
-  tick() {
-    const { requests, ended, refusals } = this.#second
-    this.#requests = [...this.#requests, ...requests].slice(-maxRequests)
-    this.#second = newSecond()
-    return { requests, skipped: ended - requests.length, refusals: this.#refusals.slice(0, refusals) }
+  /** Float orders of the last hour. */
+  get refusedByApplication(): OrdersOfApplication[] {
+    return this.#byApplication.refused(steadyMsOf(this.#clock))
   }
-}
 
-function newSecond() {
-  return { requests: [] as SeenRequest[], ended: 0, succeeded: 0, failed: 0, refusals: 0 }
+  /** How much has happened until now. */
+  get mark(): Mark {
+    const refusals = this.refusedTotal + this.reportedTotal
+    return { ended: this.#ended, request: this.#number, refusals, event: this.#lastEventId }
+  }
+
+  /** What has happened since. */
+  after({ ended, request, refusals, event }: Mark) {
+    const requests = this.#requests.filter(({ number }) => number > request)
+    return {
+      requests,
+      skipped: this.#ended - ended - requests.length,
+      refusals: this.#refusals.slice(0, this.mark.refusals - refusals),
+      events: this.eventsAfter(event),
+    }
+  }
 }
 
 function putFirst<One>(list: One[], one: One, max: number): void {

@@ -1,16 +1,19 @@
 import type { Counts } from './history.ts'
+import type { LiveStream } from './live-stream.ts'
 import type { OperationsParts } from './parts.ts'
 
 const tickMs = 1_000
 
-/** Keeps what the console shows of the past, once a second, whether a console is open or not. */
+/** Once a second: keeps what the console shows of the past, whether a console is open or not, and sends what is new. */
 export class Recorder {
   readonly #parts: OperationsParts
+  readonly #live: Pick<LiveStream, 'tick'>
   readonly #timer: NodeJS.Timeout
   #faults: Readonly<Record<string, unknown>>
 
-  constructor(parts: OperationsParts) {
+  constructor(parts: OperationsParts, live: Pick<LiveStream, 'tick'>) {
     this.#parts = parts
+    this.#live = live
     this.#faults = { ...parts.sandbox?.faults() }
     parts.recent.addEvent('note', `start of version ${parts.version}`)
     // A gateway in a test must not keep its process alive.
@@ -26,6 +29,7 @@ export class Recorder {
     history.tick(this.#counts())
     outages.look()
     this.#noteFaults()
+    this.#live.tick()
   }
 
   #noteFaults(): void {

@@ -23,7 +23,7 @@ const shownCalls = z.object({
   lastError: z.object({ what: z.string().describe('Such as `503` or `timeout after 10 s`.'), at }).nullable(),
 })
 
-const outage = z.object({
+export const outage = z.object({
   id: z.number(),
   what: z.enum([
     ...['upstream', 'pairs', 'slow', 'store', 'clock'],
@@ -88,7 +88,7 @@ const savings = z
   .describe('What the gateway has saved and stopped.')
 
 const column = z.array(orNull)
-const slots = z.object({
+export const slots = z.object({
   slotMs: z.number(),
   slots: count.describe('How many are kept.'),
   last: z
@@ -179,7 +179,7 @@ const coolDowns = z.object({
   longestLeftMs: z.number(),
 })
 
-const refusal = z.object({
+export const refusal = z.object({
   at,
   reason: z.enum(['expired', 'unknown']),
   sent: z.boolean().describe('Only reported, because ORDER_EXPIRED_QUOTE is report.'),
@@ -222,7 +222,7 @@ const ordersOfApplication = z.object({
   mostLateMs: orNull,
 })
 
-const seenRequest = z.object({
+export const seenRequest = z.object({
   number: z.number().describe('Counted up: a request id may be the client’s own, and come twice.'),
   at,
   method: z.string(),
@@ -249,7 +249,7 @@ const seenRequest = z.object({
 })
 
 /** How the gateway is: in /status, and in each event of /stream. */
-const health = z.object({
+export const health = z.object({
   version: z.string(),
   mode: z.enum(['SANDBOX', 'LIVE']),
   now: at,

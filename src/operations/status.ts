@@ -108,7 +108,7 @@ export class Shown {
       outages: this.#outages(level),
       ordersRefused: recent.refusedTotal,
       ordersReported: recent.reportedTotal,
-      lastRefusals: shownRefusals(recent.refusals(), level),
+      lastRefusals: shownRefusals(recent.refusals, level),
       refusedByApplication: this.#byApplication(level),
       lastFailures: level === 'full' ? recent.failures : [],
       coolDowns: {
@@ -153,7 +153,7 @@ export class Shown {
       history: this.history(),
       requests: level === 'full' ? recent.requests : [],
       failures: level === 'full' ? recent.failures : [],
-      refusals: shownRefusals(recent.refusals({ reported: true }), level),
+      refusals: shownRefusals(recent.refusals, level),
       faults: level === 'full' && sandbox !== undefined ? { ...sandbox.faults() } : null,
       traffic: {
         url: trafficUrl() ?? null,
@@ -173,7 +173,7 @@ export class Shown {
       ...passed,
       requests: level === 'full' ? passed.requests : [],
       refusals: shownRefusals(passed.refusals, level),
-      // A few slots, in case the timer of the stream and the one of the history do not alternate.
+      // A few slots: the one before may have grown, and a viewer may have missed some seconds.
       seconds: history.seconds(3),
       minutes: history.minutes(2),
     }
@@ -201,8 +201,7 @@ export class Shown {
   }
 
   #byApplication(level: Level): Status['refusedByApplication'] {
-    const { recent, clock } = this.#parts
-    return level === 'full' ? recent.byApplication.refused(clock.nowMs()) : []
+    return level === 'full' ? this.#parts.recent.refusedByApplication : []
   }
 }
 

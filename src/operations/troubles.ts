@@ -14,10 +14,9 @@ const maxClockOffsetMs = 2_000
 
 /** All that the console may have to say is wrong. */
 export function troublesOf(parts: OperationsParts): Subject[] {
-  const { clock, clockDifference, metrics, addressNotes, outages, history } = parts
+  const { clockDifference, metrics, addressNotes, outages, history } = parts
   const upstreams = Object.values(parts.upstreams).filter((upstream) => upstream !== undefined)
   const wasServedFromCache = createHitWatch(metrics)
-  const wallOf = (monotonicMs: number) => Math.round(clock.nowMs() - (performance.now() - monotonicMs))
 
   /** Only what has succeeded since the first failure, and is not stopped. */
   function stillServed(sinceMs: number, quotes = 'quotes'): string[] {
@@ -43,7 +42,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       if (state === 'closed') return undefined
       return {
         ...{ what: 'upstream', isSevere: true, upstream: upstream.name, traffic: name },
-        since: failingSinceMs === undefined ? undefined : wallOf(failingSinceMs),
+        sinceMs: failingSinceMs,
         lastFailure: lastFailureOf(upstream, name),
         // Half-open without a request that tries: the client of the last one left.
         retryInMs: state === 'half-open' && !breaker.admits() ? undefined : Math.round(retryAfterMs),
@@ -63,7 +62,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
       const names = stopped.map(({ pair }) => pair).sort()
       return {
         ...{ what: 'pairs', isSevere: askedFor !== undefined, upstream: upstream.name, traffic: 'quotes' },
-        since: wallOf(sinceMs),
+        sinceMs,
         lastFailure: lastFailureOf(upstream, 'quotes'),
         retryInMs: Math.round(Math.min(...stopped.map(({ retryAfterMs }) => retryAfterMs))),
         stillServed: stillServed(sinceMs, 'quotes of other pairs'),
@@ -88,7 +87,7 @@ export function troublesOf(parts: OperationsParts): Subject[] {
         const outage = parts.sharedStore?.outage
         return (
           outage && {
-            ...{ what: 'store', isSevere: true, since: wallOf(outage.sinceMs), lastFailure: outage.reason },
+            ...{ what: 'store', isSevere: true, sinceMs: outage.sinceMs, lastFailure: outage.reason },
             stillServed: ['everything, out of the memory of this replica alone'],
           }
         )

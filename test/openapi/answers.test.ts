@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { createGateway } from '../../src/gateway/gateway.ts'
-import { ask as askOperations, gatewayWith } from '../operations/support.ts'
+import { ask as askOperations, gatewayWith, look } from '../operations/support.ts'
 import { asking, ask as askTraffic } from '../support/clients/quotes.ts'
 import { type ParsedAnswer, rawExchange, valuesOf } from '../support/clients/raw-connection.ts'
 import { bytesOf, sandboxStage } from './provocations.ts'
@@ -145,6 +145,29 @@ describe('the operations listener', () => {
       askOperations(`${(await gatewayWith(token)).operationsUrl}/status`, { headers: bearer('wrong') }),
     '/status 421': async () =>
       askOperations(`${(await gatewayWith()).operationsUrl}/status`, { headers: { Host: 'evil.example' } }),
+    async '/stream 200'() {
+      const { operationsUrl } = await gatewayWith()
+      const viewer = await look(operationsUrl)
+      await expect.poll(() => viewer.frames.length, { timeout: 10_000 }).toBeGreaterThan(1)
+      await viewer.leave()
+      const { status, headers } = await askOperations(`${operationsUrl}/stream`, { method: 'HEAD' })
+      return { status, headers, body: JSON.stringify(viewer.frames.map(({ data }) => data)) }
+    },
+    '/stream 401': async () =>
+      askOperations(`${(await gatewayWith(token)).operationsUrl}/stream`, { headers: bearer('wrong') }),
+    '/stream 403': async () =>
+      askOperations(`${(await gatewayWith()).operationsUrl}/stream`, {
+        headers: { 'Sec-Fetch-Site': 'cross-site' },
+      }),
+    '/stream 421': async () =>
+      askOperations(`${(await gatewayWith()).operationsUrl}/stream`, { headers: { Host: 'evil.example' } }),
+    async '/stream 503'() {
+      const { operationsUrl } = await gatewayWith()
+      const viewers = await Promise.all(Array.from({ length: 200 }, () => look(operationsUrl)))
+      const answer = await askOperations(`${operationsUrl}/stream`)
+      await Promise.all(viewers.map((viewer) => viewer.leave()))
+      return answer
+    },
   }
 
   test('has no documented answer that this test does not provoke', () => {
@@ -161,8 +184,10 @@ describe('the operations listener', () => {
     const response = onOperations.find((documented) => documented.path === path)?.responses[status]
     const [[type, content] = []] = Object.entries(response?.content ?? {})
     expect(String(answer?.headers['content-type'])).toContain(type)
-    const value = type === 'application/json' ? JSON.parse(answer?.body ?? '') : answer?.body
-    expect(faultsOf(content?.schema ?? {}, value)).toEqual([])
+    const isText = type === 'text/plain'
+    const value = isText ? answer?.body : JSON.parse(answer?.body ?? '')
+    const values = type === 'text/event-stream' ? value : [value]
+    for (const one of values) expect(faultsOf(content?.schema ?? {}, one)).toEqual([])
   })
 
   test('serves its document for any Host, without a token', async () => {

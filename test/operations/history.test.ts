@@ -116,6 +116,38 @@ describe('the slots of the history', () => {
   })
 })
 
+test('a slice that the process slept through has no p95, also where the day before had one', () => {
+  const { history, pass, tick, answer } = aHistory()
+  const p95s = () => history.seconds().values.p95Ms
+  answer(100)
+  tick()
+  pass(40_000)
+  tick()
+  expect(p95s().map((p95) => p95 !== null)).toEqual([true, false, false, false, true])
+})
+
+test('a rate is of the time that was counted, also before the tick that ends a slice', () => {
+  const { history, pass, tick, call } = aHistory()
+  for (let second = 0; second <= 65; second += 1) {
+    for (let calls = 1; calls <= 6; calls += 1) call('answered', 10)
+    tick(100)
+    pass(1_000)
+  }
+  const rates = () => [history.recent.requestsPerSecond, history.trafficOf('swap')[0]?.callsPerSecond ?? 0]
+  for (let second = 66; second <= 90; second += 1) {
+    // The slice is over, and the tick that ends it comes half a second later.
+    const [requests = 0, calls = 0] = rates()
+    expect(requests, `second ${second}`).toBeGreaterThan(90)
+    expect(requests, `second ${second}`).toBeLessThan(112)
+    expect(calls, `second ${second}`).toBeGreaterThan(5.4)
+    expect(calls, `second ${second}`).toBeLessThan(6.6)
+    for (let more = 1; more <= 6; more += 1) call('answered', 10)
+    pass(500)
+    tick(100)
+    pass(500)
+  }
+})
+
 test('the calls of the last minute are forgotten after it, and the last error is not', () => {
   const { history, pass, tick, call } = aHistory()
   tick()

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { runbookOf, runbookSections } from '../../src/operations/outages.ts'
+import { Outages, runbookOf, runbookSections } from '../../src/operations/outages.ts'
+import { Recent } from '../../src/operations/recent.ts'
 import type { Outage } from '../../src/operations/schemas.ts'
 import { giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { aSecond, pause, recordingUpstream } from '../support/gateways/between.ts'
@@ -60,6 +61,29 @@ async function upstreamThatFails(): Promise<{ url: string; fail(with_: number | 
     },
   }
 }
+
+test('an outage is as long as it is, however the wall clock is set meanwhile', () => {
+  let aheadMs = 0
+  let isDown = true
+  const clock = { nowMs: () => Date.now() + aheadMs }
+  const recent = new Recent(clock, () => undefined)
+  const outages = new Outages(clock, recent)
+  const down = (sinceMs?: number) => ({
+    ...({ name: 'a part', concerned: 'none', count: () => 0 } as const),
+    trouble: () => (isDown ? ({ what: 'store', isSevere: true, sinceMs } as const) : undefined),
+  })
+  outages.watch([down(), down(performance.now() - 5_000)])
+  const ages = () => outages.current.map(({ since }) => Math.round((clock.nowMs() - since) / 1_000))
+  for (const step of [0, 3_600_000, -3_600_000, 0]) {
+    aheadMs = step
+    expect(ages()).toEqual([0, 5])
+  }
+  aheadMs = 3_600_000
+  isDown = false
+  expect(ages()).toEqual([])
+  expect(outages.past.map(({ since, until }) => Math.round(((until ?? 0) - since) / 1_000))).toEqual([0, 5])
+  expect(recent.eventsAfter(0).at(-1)?.text).toBe('a part: over after 5 s')
+})
 
 describe('an outage of an upstream', () => {
   test('begins with its first failure, even after several tries', async () => {

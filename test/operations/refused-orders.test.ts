@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { type CountedOrder, OrdersByApplication } from '../../src/operations/orders-by-application.ts'
 import { createTestClock, giveQuote, quoteBody } from '../support/clients/quotes.ts'
 import { recordingUpstream } from '../support/gateways/between.ts'
@@ -222,6 +222,18 @@ test('the sums of the last hour are those of its orders, for any history', () =>
       expect(new Set(sums.refused(lastMs).map(({ application }) => application))).toEqual(new Set(refusing))
     }),
   )
+})
+
+test('the orders of the last hour stay, however the wall clock is set', async () => {
+  let aheadMs = 0
+  const clock = { nowMs: () => Date.now() + aheadMs, steadyMs: () => performance.now() }
+  const gateway = await startGateway({ ORDER_UNKNOWN_QUOTE: 'refuse' }, { clock })
+  onTestFinished(() => gateway.close())
+  expect(await floatOrder(gateway)).toBe(409)
+  for (const step of [0, 7_200_000, -7_200_000]) {
+    aheadMs = step
+    expect((await statusOf(gateway)).refusedByApplication).toMatchObject([{ orders: 1, unknown: 1 }])
+  }
 })
 
 test('invented applications take no more memory than their bound', () => {

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import { connect } from 'node:net'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, type Mock, onTestFinished, test, vi } from 'vitest'
 import { History } from '../../src/operations/history.ts'
 import { LatencyHistogram } from '../../src/operations/latency-histogram.ts'
 import { LiveStream } from '../../src/operations/live-stream.ts'
@@ -223,21 +223,22 @@ test('lists nothing and records no request while no console is open: only the co
       quoteCounts: () => ({ lookups: {}, orders: {} }),
     },
   } as unknown as OperationsParts
-  const recorder = new Recorder(parts)
-  onTestFinished(() => recorder.stop())
   const facts = { settings: [], isReady: () => true, trafficUrl: () => undefined }
   const live = new LiveStream(new Shown(parts, facts, false), recent)
+  const recorder = new Recorder(parts, live)
+  onTestFinished(() => recorder.stop())
   const viewer = () => Object.assign(new EventEmitter(), { writeHead: vi.fn(), write: vi.fn() })
   const [first, second] = [viewer(), viewer()]
   live.join(first as never, 'full')
   live.join(second as never, 'full')
-  expect(vi.getTimerCount()).toBe(2)
   vi.advanceTimersByTime(3_000)
   expect(second.write).toHaveBeenCalledTimes(4)
   first.emit('close')
-  expect([live.viewers, recent.isWatched]).toEqual([1, true])
+  expect(recent.isWatched).toBe(true)
   second.emit('close')
-  expect([live.viewers, recent.isWatched, vi.getTimerCount()]).toEqual([0, false, 1])
+  vi.advanceTimersByTime(3_000)
+  expect(second.write).toHaveBeenCalledTimes(4)
+  expect([recent.isWatched, vi.getTimerCount()]).toEqual([false, 1])
   const before = listed
   const countedBefore = counted
   vi.advanceTimersByTime(60_000)
@@ -301,21 +302,59 @@ test('does not hold up the shutdown, even if a viewer has stopped reading', asyn
   expect(soonestMs).toBeLessThan(1_800)
 })
 
+test('a viewer that stopped reading for some seconds misses nothing but what the lists have no room for', () => {
+  const clock = { nowMs: () => 1_000 }
+  const recent = new Recent(clock, () => undefined)
+  const shown = { hello: () => ({}), tick: (_level: unknown, passed: object) => passed }
+  const live = new LiveStream(shown as never, recent)
+  const [slow, fast] = [0, 1].map(() =>
+    Object.assign(new EventEmitter(), {
+      ...{ writeHead: vi.fn(), write: vi.fn(), destroy: vi.fn(), writableNeedDrain: false },
+    }),
+  ) as [FakeResponse, FakeResponse]
+  for (const response of [slow, fast]) live.join(response as never, 'full')
+  const eventsOf = ({ write }: FakeResponse) =>
+    write.mock.calls.flatMap(([text]) => (/"text":"(.*?)"/g.exec(text) ?? []).slice(1))
+  slow.writableNeedDrain = true
+  for (const text of ['one', 'two', 'three']) {
+    recent.addEvent('note', text)
+    live.tick()
+  }
+  expect(eventsOf(fast)).toEqual(['one', 'two', 'three'])
+  expect(eventsOf(slow)).toEqual([])
+  slow.writableNeedDrain = false
+  live.tick()
+  expect(slow.write.mock.calls.at(-1)?.[0]).toMatch(/one.*two.*three/)
+  live.tick()
+  expect(slow.write.mock.calls.at(-1)?.[0]).not.toContain('three')
+  slow.writableNeedDrain = true
+  for (let missed = 1; missed <= 30; missed += 1) live.tick()
+  expect(slow.destroy).not.toHaveBeenCalled()
+  live.tick()
+  expect(slow.destroy).toHaveBeenCalled()
+})
+
+type FakeResponse = EventEmitter &
+  Record<'writeHead' | 'write' | 'destroy', Mock<(text: string) => void>> & { writableNeedDrain: boolean }
+
 test('of a flood every request is counted, and some are described', () => {
-  const recent = new Recent({ nowMs: () => 1_000 }, () => undefined)
+  let atMs = 1_000
+  const recent = new Recent({ nowMs: () => atMs }, () => undefined)
   const exchange = {
     ...{ area: 'swap', id: 'r', reading: {}, timeSpent: () => ({ queueMs: null }) },
     request: { rawHeaders: [], socket: {} },
   } as unknown as Exchange
   recent.isWatched = true
+  const { mark } = recent
   for (let request = 0; request < 5_000; request += 1) recent.requestEnded(exchange, 200, 1)
-  const passed = recent.tick()
+  const passed = recent.after(mark)
   expect(passed.requests).toHaveLength(60)
   expect(passed.skipped).toBe(4_940)
   for (let second = 0; second < 100; second += 1) {
+    atMs += 1_000
     for (let request = 0; request < 60; request += 1) recent.requestEnded(exchange, 500, 1)
-    recent.tick()
   }
+  expect(recent.after(mark).skipped).toBe(5_000 + 6_000 - 200)
   expect(recent.requests).toHaveLength(200)
   expect(recent.failures).toHaveLength(50)
   recent.isWatched = false
