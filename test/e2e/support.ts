@@ -32,7 +32,7 @@ export async function setStage(
   return { sandbox, gateway }
 }
 
-type Method = 'get' | 'post' | 'put' | 'delete'
+type Method = 'get' | 'post' | 'put' | 'patch' | 'delete'
 type Ask = (method: Method, target: string) => Test
 
 /** The ways in which the service can be had: each story plays on all of them. */

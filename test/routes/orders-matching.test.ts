@@ -111,6 +111,28 @@ describe('amounts', () => {
     },
   )
 
+  // The provider's pages have numbers in one place and strings in another, in Amount objects too.
+  const spelled = (asset: string, text: string) => [
+    text,
+    `"${text}"`,
+    `{ "assetId":"${asset}", "value":${text} }`,
+    `{"value":"${text}","assetId":"${asset}"}`,
+  ]
+  const pairs = spelled('ETH', '0.1').flatMap((from) => spelled('USDC', '289.645').map((to) => [from, to]))
+
+  it.each(pairs)('as numbers and as strings are one order: %s for %s', async (from, to) => {
+    const body = `{"toAmount" : ${to},"fromAmount":${from}, "pairId":"ETH_USDC","toAddress":"0x2"}`
+    const { arrived, clock, order, provider, quote } = await orderStage({ ORDER_UNKNOWN_QUOTE: 'refuse' })
+    const { expiry } = await quote()
+    const answered = '{"id":"o", "amount":{"assetId":"ETH","value":0.10},"toAmount":{"value":"289.645"}}'
+    provider.takeOrder = (_request, response) => void response.writeHead(201).end(answered)
+    const live = await order(body)
+    expect([live.status, live.body.toString()]).toEqual([201, answered])
+    clock.set(expiry)
+    expectProblem(await order(body), 409, 'quote-expired')
+    expect(arrived().map((request) => request.body.toString())).toEqual([body])
+  })
+
   it('between the two match neither', async () => {
     expect(await isFor('{"pairId":"ETH_USDC","fromAmount":0.12345678}', {}, rounded)).toBe(false)
   })

@@ -24,6 +24,9 @@ describe('float orders', () => {
     ['numbers', 0.1, 289.645],
     ['strings', '0.10', '289.645'],
     ['Amount objects', { assetId: 'ETH', value: '0.1' }, { assetId: 'USDC', value: '289.645' }],
+    ['Amount objects with numbers', { assetId: 'ETH', value: 0.1 }, { assetId: 'USDC', value: 289.645 }],
+    ['a number and a string', 0.1, '289.645'],
+    ['an Amount object with a number, and a string', { value: 0.1 }, '289.6450'],
   ])('finds a live quote by its terms written as %s', async (_spelling, fromAmount, toAmount) => {
     const sandbox = await startedSandbox({ prices: { ETH_USDC: 2896.45 } })
     const quote = await askForQuote(sandbox)
@@ -35,6 +38,11 @@ describe('float orders', () => {
       rateId: quote.body.id,
       pairId: 'ETH_USDC',
     })
+    const values = [body.amount.value, body.toAmount.value]
+    expect(values.map((value) => [typeof value, Number(value)])).toEqual([
+      ['string', 0.1],
+      ['string', 289.645],
+    ])
   })
 
   test('answers with the documented fields, times in ISO and amounts as strings', async () => {

@@ -70,6 +70,8 @@ test('a repeated nonce is refused, however it is written and however many charge
   const failed = (await ledger(sandbox, path)).filter((one: { status: string }) => one.status === 'failed')
   expect(failed).toHaveLength(4)
   expect(failed[0].failure_reason).toBe('charge_nonce_used')
+  expect((await charge(8)).status).toBe(201)
+  expect((await charge('8')).status).toBe(422)
 })
 
 test('nonces are those of one subscription', async () => {

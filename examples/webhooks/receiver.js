@@ -1,0 +1,55 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createServer } from 'node:http'
+
+const maxBytes = 1024 * 1024
+const maxTaken = 10_000
+
+/**
+ * A receiver of webhooks behind the gateway. `take` does the work of one event; if it fails, the event is sent again. `header` is
+ * that of the sandbox: take the provider's from its pages.
+ */
+export function createReceiver({ secret, take, header = 'sandbox-signature' }) {
+  // In a real receiver this is a table whose key is the event's id, written in the transaction that does the work.
+  const taken = new Map()
+
+  async function statusFor(request) {
+    const bytes = await readBytes(request)
+    if (bytes === undefined) return 413
+    // Over the bytes as they came: JSON that was parsed and written again is other bytes.
+    if (!isSigned(bytes, request.headers[header], secret)) return 401
+    const event = JSON.parse(bytes.toString())
+    if (typeof event?.id !== 'string') return 400
+    // A test event must not move money. Live events have no livemode.
+    if (event.livemode === false) return 204
+    // Nothing is awaited between `has` and `set`, so that of two deliveries at once the second waits for the first.
+    if (!taken.has(event.id)) {
+      const work = Promise.resolve(event).then(take)
+      taken.set(event.id, work)
+      work.catch(() => taken.delete(event.id))
+      if (taken.size > maxTaken) taken.delete(taken.keys().next().value)
+    }
+    await taken.get(event.id)
+    return 204
+  }
+
+  return createServer((request, response) => {
+    const answer = (status) => response.writeHead(status).end()
+    statusFor(request).then(answer, () => answer(500))
+  })
+}
+
+async function readBytes(request) {
+  const chunks = []
+  let length = 0
+  for await (const chunk of request) {
+    length += chunk.length
+    if (length <= maxBytes) chunks.push(chunk)
+  }
+  return length <= maxBytes ? Buffer.concat(chunks) : undefined
+}
+
+function isSigned(bytes, signature = '', secret) {
+  const expected = Buffer.from(createHmac('sha256', secret).update(bytes).digest('hex'))
+  const given = Buffer.from(signature)
+  return given.length === expected.length && timingSafeEqual(given, expected)
+}
