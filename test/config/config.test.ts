@@ -96,6 +96,7 @@ describe('defaults', () => {
 describe('settings and values of earlier versions', () => {
   test.each([
     [{ UPSTREAM_QUEUE: '9' }, 'UPSTREAM_QUEUE is not a setting any more: eight times UPSTREAM_CONNECTIONS'],
+    [{ 'upstream-retries': '3' }, 'upstream-retries is not a setting any more: what the upstream'],
     [{ ORDER_LOG: 'on' }, 'ORDER_LOG is not a setting any more: ACCESS_LOG=orders logs'],
     [
       { WEBHOOKS_CA_FILE: '/nowhere' },

@@ -150,6 +150,20 @@ describe('each kind of value', () => {
     expect(namesOf({ [name]: value })).toEqual([name])
   })
 
+  test.each([
+    [
+      'SWAP_BASE_URL',
+      'without user and password (SWAP_AUTHORIZATION is for keys); or, outside production, sandbox',
+    ],
+    ['PAYMENTS_BASE_URL', 'without user and password; or, outside production, sandbox'],
+    ['WEBHOOKS_BASE_URL', 'without user and password'],
+    ['OTEL_EXPORTER_OTLP_ENDPOINT', 'without user and password (OTEL_EXPORTER_OTLP_HEADERS is for keys)'],
+  ])('%s says where keys belong', (name, text) => {
+    expect(() => loadConfig({ [name]: 'https://me:secret@api.example' })).toThrow(
+      new RegExp(`, ${text.replace(/[()]/g, '.')}$`),
+    )
+  })
+
   test('a base URL keeps its path prefix and loses its trailing slash', () => {
     expect(loadConfig({ SWAP_BASE_URL: 'HTTPS://Swap.Example:443/api/' }).config.upstreams.swap.baseUrl).toBe(
       `https://swap.example/api`,
