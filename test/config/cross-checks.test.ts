@@ -26,6 +26,15 @@ describe('cross-checks of settings', () => {
     expect(namesOf(given)).toEqual(names)
   })
 
+  test('and the error says where the other port comes from', () => {
+    expect(() => loadConfig({ PORT: '8081' })).toThrow("from ADMIN_PORT (8081, that setting's default)")
+    expect(() => loadConfig({ PORT: '9000', ADMIN_PORT: '9000' })).toThrow(/from PORT \(9000\)$/)
+  })
+
+  test('the listener of a wrong host is not what a base URL leads to', () => {
+    expect(namesOf({ HOST: 'a b', SWAP_BASE_URL: 'http://localhost:8081' })).toEqual(['HOST'])
+  })
+
   test.each([
     { PORT: '0', ADMIN_PORT: '0' },
     { ADMIN_PORT: '8080', ADMIN_HOST: '10.0.0.1' },
