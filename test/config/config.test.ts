@@ -169,7 +169,9 @@ describe('problems', () => {
 
   test('one problem is not reported again for the default that stands in for it', () => {
     expect(namesOf({ PORT: 'abc', SWAP_BASE_URL: 'http://localhost:8080' })).toEqual(['PORT'])
-    expect(namesOf({ NODE_ENV: 'production', SWAP_BASE_URL: 'nonsense' })).toEqual(['SWAP_BASE_URL'])
+    expect(errorOf({ NODE_ENV: 'production', SWAP_BASE_URL: 'nonsense' }).problems).toEqual([
+      expect.objectContaining({ expected: expect.stringMatching(/^an http or https URL such as/) }),
+    ])
   })
 
   test('a required setting that is missing is named as not set', () => {

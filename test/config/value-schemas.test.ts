@@ -27,6 +27,7 @@ describe('each kind of value', () => {
     ['SWAP_AUTHORIZATION', 'x'.repeat(4096)],
     ['VALKEY_KEY_PREFIX', 'staging/quotes:'],
     ['DRAIN_DELAY_MS', 0],
+    ['METRICS_PAIRS', Array.from({ length: 20 }, (_, index) => `P${index}`)],
     ...[
       'redis://localhost',
       'REDIS://:p%40ss@[::1]:6380/3',
@@ -145,6 +146,7 @@ describe('each kind of value', () => {
       value,
     ]),
     ['VALKEY_TIMEOUT_MS', '0'],
+    ['METRICS_PAIRS', Array.from({ length: 21 }, (_, index) => `P${index}`)],
   ]
   test.each(refused)('%s refuses %j', (name, value) => {
     expect(namesOf({ [name]: value })).toEqual([name])
